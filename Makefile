@@ -1,0 +1,120 @@
+# `make help` lists everything. Two commands are enough to start: `make demo`, `make test`.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3
+KEEP ?= 1
+V ?= 0
+PORT ?= 8080
+AS_OF ?=
+STATE ?= build/localcloud
+
+VENV := .venv
+UV := $(or $(shell command -v uv 2>/dev/null),$(VENV)/uv/bin/uv)
+AIRFLOW_PY := $(VENV)/airflow/bin/python
+TRAINER_PY := $(VENV)/trainer/bin/python
+LOCALCLOUD_PY := $(VENV)/localcloud/bin/python
+INSTALL := $(UV) pip sync --quiet --require-hashes --python
+COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock'
+
+.PHONY: help
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':[^#]*## ' '{printf "%-16s %s\n", $$1, $$2}'
+
+# --- environments ---------------------------------------------------------------------------------------------------
+
+.PHONY: setup
+setup: $(VENV)/airflow/.ready $(VENV)/trainer/.ready $(VENV)/localcloud/.ready ## Make the three environments (done by demo and test as needed)
+
+$(VENV)/python.ok:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12)))' 2>/dev/null || { \
+	  echo "make: PYTHON=$(PYTHON) is $$($(PYTHON) --version 2>&1 | head -n 1); expected Python 3.11 or 3.12. Name one that is: make PYTHON=python3.11 …" >&2; exit 2; }
+	@mkdir -p $(VENV) && touch $@
+
+$(VENV)/uv/bin/uv: requirements-uv.txt | $(VENV)/python.ok
+	@echo "setup: uv goes into $(VENV)/uv"
+	@$(PYTHON) -m venv $(VENV)/uv
+	@$(VENV)/uv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-uv.txt
+	@touch $@
+
+$(VENV)/airflow/.ready: requirements.txt requirements-dev.txt
+$(VENV)/trainer/.ready: trainer/requirements.txt trainer/requirements-dev.txt
+$(VENV)/localcloud/.ready: include/localcloud/requirements.txt
+
+$(VENV)/%/.ready: | $(VENV)/python.ok $(UV)
+	@echo "setup: environment $*"
+	@test -x $(@D)/bin/python || $(UV) venv --quiet --no-project --python $(PYTHON) $(@D)
+	@$(INSTALL) $(@D)/bin/python $^
+	@touch $@
+
+.PHONY: lock
+lock: | $(UV) ## Resolve the *.in files again into hash-locked requirements
+	$(COMPILE) --upgrade requirements.in -o requirements.txt
+	$(COMPILE) --upgrade requirements-dev.in -o requirements-dev.txt
+	$(COMPILE) --upgrade --overrides trainer/overrides.txt trainer/requirements.in -o trainer/requirements.txt
+	$(COMPILE) --upgrade trainer/requirements-dev.in -o trainer/requirements-dev.txt
+	$(COMPILE) --upgrade include/localcloud/requirements.in -o include/localcloud/requirements.txt
+	echo 'uv' | $(COMPILE) --upgrade - -o requirements-uv.txt
+
+# --- run it ---------------------------------------------------------------------------------------------------------
+
+.PHONY: demo
+demo: setup ## Retrain the flights model for one night, whole, on this machine (KEEP=0 ends by itself, V=1 shows job logs, PORT=8080, AS_OF=2013-11-20T03:00:00Z)
+	@PYTHONPATH=include exec $(LOCALCLOUD_PY) -m demo --port $(PORT) $(if $(filter 0,$(KEEP)),--end) $(if $(filter 1,$(V)),--verbose) $(if $(AS_OF),--as-of $(AS_OF))
+
+.PHONY: localcloud-up localcloud-env localcloud-down
+localcloud-up: $(VENV)/localcloud/.ready $(VENV)/trainer/.ready ## Start the local cloud alone, in the foreground (STATE=build/localcloud)
+	@PYTHONPATH=include exec $(LOCALCLOUD_PY) -m localcloud up --state $(STATE)
+localcloud-env: $(VENV)/localcloud/.ready ## Print the environment that points Google's clients at the local cloud
+	@PYTHONPATH=include $(LOCALCLOUD_PY) -m localcloud env --state $(STATE)
+localcloud-down: $(VENV)/localcloud/.ready ## Stop the local cloud
+	@PYTHONPATH=include $(LOCALCLOUD_PY) -m localcloud down --state $(STATE)
+
+# --- checks ---------------------------------------------------------------------------------------------------------
+
+.PHONY: test
+test: setup ## Run the whole test suite
+	@$(AIRFLOW_PY) -m pytest -m "not long" --ignore tests/trainer
+	@$(TRAINER_PY) -m pytest -m "not long" tests/trainer
+
+.PHONY: test-long
+test-long: setup ## Run the tests that take minutes
+	@$(AIRFLOW_PY) -m pytest -m long --ignore tests/trainer
+	@$(TRAINER_PY) -m pytest -m long tests/trainer
+
+.PHONY: lint
+lint: $(VENV)/airflow/.ready ## ruff over everything
+	@$(AIRFLOW_PY) -m ruff check . && $(AIRFLOW_PY) -m ruff format --check .
+
+.PHONY: typecheck
+typecheck: $(VENV)/airflow/.ready ## mypy, strict
+	@$(AIRFLOW_PY) -m mypy plugins dags include trainer
+
+.PHONY: check-models
+check-models: $(VENV)/airflow/.ready ## Validate every include/models/*.yaml; writes build/model.schema.json for editors
+	@mkdir -p build
+	@PYTHONPATH=plugins $(AIRFLOW_PY) -m retraining.core.check_models --json-schema build/model.schema.json
+
+.PHONY: bench-parse
+bench-parse: $(VENV)/airflow/.ready ## Seconds to parse the DAG files with 100 generated model specs
+	@$(AIRFLOW_PY) -m pytest -q -s tests/dags -k parse_time
+
+# --- ship -----------------------------------------------------------------------------------------------------------
+
+.PHONY: bundle
+bundle: ## Build build/bundle/{dags,plugins}: what Composer's bucket gets
+	@rm -rf build/bundle && mkdir -p build/bundle/dags/include
+	@git ls-files -z dags plugins | tar --create --null --files-from - | tar --extract --directory build/bundle
+	@git ls-files -z include/models include/sql include/contracts include/templates include/prices | tar --create --null --files-from - | tar --extract --directory build/bundle/dags
+	@echo "bundle: build/bundle/dags and build/bundle/plugins"
+
+.PHONY: sdist
+sdist: $(VENV)/trainer/.ready ## Build dist/trainer-*.tar.gz for Vertex AI's pre-built containers
+	@$(TRAINER_PY) -m trainer.package --out dist
+
+.PHONY: clean
+clean: ## Remove the environments and everything built (the system's Python was never touched)
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
