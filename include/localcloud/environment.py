@@ -1,0 +1,142 @@
+"""The environment variables that make unmodified Google clients talk to a local cloud.
+
+In: a state directory of a local cloud that was started at least once. Out: names and values; an empty value means
+"unset this". Which client reads which variable: requests and google-auth REQUESTS_CA_BUNDLE and HTTPS_PROXY, gRPC
+lower-case https_proxy and GRPC_DEFAULT_SSL_ROOTS_FILE_PATH, TensorFlow's gs:// (libcurl) CURL_CA_BUNDLE,
+googleapiclient HTTPLIB2_CA_CERTS, aiohttp and httpx SSL_CERT_FILE, gcloud and bq CLOUDSDK_*.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+from localcloud.state import Settings, State
+
+REPOSITORY_PATH = Path(__file__).resolve().parents[2]
+SERVING_IMAGE = "us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest"
+NO_PROXY = "127.0.0.1,localhost"
+
+
+def client_environment(state_path: Path | str, *, gateway_host: str | None = None) -> dict[str, str]:
+    """Give every variable a client process needs to use the local cloud of this state directory.
+
+    Args:
+        state_path: state directory of the local cloud.
+        gateway_host: name under which this client reaches the gateway; default the address it listens on
+            (in containers: the name of the local cloud's container).
+
+    Returns:
+        Names and values. An empty value means that the variable must not be set (SSL_CERT_DIR); passing it on as
+        an empty string has the same effect for OpenSSL, curl and httpx.
+
+    Raises:
+        LocalCloudError: no local cloud was started there yet.
+    """
+    state = State(Path(state_path).absolute())
+    settings = state.read_settings()
+    host = gateway_host or ("127.0.0.1" if settings.gateway_host == "0.0.0.0" else settings.gateway_host)  # noqa: S104 - compared, not bound
+    gateway = f"http://{host}:{settings.ports['gateway']}"
+    return {
+        "LOCALCLOUD_STATE": str(state.path),
+        **_transport(gateway, str(state.authority_path)),
+        **_identity(state, settings),
+        **_command_line_tools(state, settings),
+        **_retraining(settings),
+    }
+
+
+def merged_environment(state_path: Path | str, base: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Give a whole process environment: `base` (default this process's) with the client variables laid over it."""
+    merged = {**(os.environ if base is None else base), **client_environment(state_path)}
+    return {name: value for name, value in merged.items() if value or name not in _UNSET}
+
+
+_UNSET = ("SSL_CERT_DIR", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
+
+
+def _transport(gateway: str, authority: str) -> dict[str, str]:
+    proxies = dict.fromkeys(("https_proxy", "HTTPS_PROXY", "grpc_proxy"), gateway)
+    exceptions = dict.fromkeys(("no_proxy", "NO_PROXY", "no_grpc_proxy"), NO_PROXY)
+    roots = dict.fromkeys(
+        (
+            "REQUESTS_CA_BUNDLE",
+            "CURL_CA_BUNDLE",
+            "SSL_CERT_FILE",
+            "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
+            "HTTPLIB2_CA_CERTS",
+            "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE",
+        ),
+        authority,
+    )
+    return {**proxies, **exceptions, **roots, **dict.fromkeys(_UNSET, "")}
+
+
+def _identity(state: State, settings: Settings) -> dict[str, str]:
+    extra = {
+        "key_path": str(state.key_path),
+        "project": settings.project,
+        "gcs.session-kwargs": {"trust_env": True},  # gcsfs (aiohttp) uses a proxy only when told to
+    }
+    return {
+        "GOOGLE_APPLICATION_CREDENTIALS": str(state.key_path),
+        "GOOGLE_CLOUD_PROJECT": settings.project,
+        "AIRFLOW_CONN_GOOGLE_CLOUD_DEFAULT": json.dumps({"conn_type": "google_cloud_platform", "extra": extra}),
+        "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false",
+        "GOOGLE_AUTH_TOKEN_FOR_TESTING": "local",  # TensorFlow's gs:// takes this for its token
+        "NO_GCE_CHECK": "true",
+    }
+
+
+def _command_line_tools(state: State, settings: Settings) -> dict[str, str]:
+    return {
+        "CLOUDSDK_CONFIG": str(state.path / "gcloud"),
+        "CLOUDSDK_CORE_PROJECT": settings.project,
+        "CLOUDSDK_COMPUTE_REGION": settings.region,
+        "CLOUDSDK_AI_REGION": settings.region,
+        "CLOUDSDK_AUTH_CREDENTIAL_FILE_OVERRIDE": str(state.key_path),
+        "CLOUDSDK_CORE_CHECK_GCE_METADATA": "false",
+        "CLOUDSDK_CORE_DISABLE_PROMPTS": "true",
+        "CLOUDSDK_CORE_DISABLE_USAGE_REPORTING": "true",
+        "CLOUDSDK_COMPONENT_MANAGER_DISABLE_UPDATE_CHECK": "true",
+        "CLOUDSDK_SURVEY_DISABLE_PROMPTS": "true",
+    }
+
+
+def _retraining(settings: Settings) -> dict[str, str]:
+    image = f"{settings.region}-docker.pkg.dev/{settings.project}/retraining/trainer:{trainer_version()}"
+    return {
+        "RETRAINING_PROJECT": settings.project,
+        "RETRAINING_REGION": settings.region,
+        "RETRAINING_BUCKET": settings.bucket,
+        "RETRAINING_DATASET": settings.dataset,
+        "RETRAINING_TRAINER_IMAGE": image,
+        "RETRAINING_SERVING_IMAGE": SERVING_IMAGE,
+        "RETRAINING_GCP_CONN_ID": "google_cloud_default",
+        "RETRAINING_WAKE_INTERVAL_S": "2",
+        "RETRAINING_WATCH_S": "120",
+    }
+
+
+def trainer_version(repository_path: Path = REPOSITORY_PATH) -> str:
+    """Read the trainer's version without importing it (it lives in another environment)."""
+    for file, pattern in (
+        ("trainer/__init__.py", r'__version__\s*=\s*"([^"]+)"'),
+        ("pyproject.toml", r'^version\s*=\s*"([^"]+)"'),
+    ):
+        path = repository_path / file
+        found = re.search(pattern, path.read_text(), re.MULTILINE) if path.exists() else None
+        if found:
+            return found.group(1)
+    return "latest"
+
+
+def render_exports(environment: Mapping[str, str]) -> str:
+    """Render lines for a shell's `eval`: `export NAME=value`, or `unset NAME` for an empty value."""
+    return "\n".join(
+        f"export {name}={shlex.quote(value)}" if value else f"unset {name}" for name, value in environment.items()
+    )

@@ -1,0 +1,153 @@
+"""What a local cloud keeps on disk, and where: one directory holds everything, so that a restart loses nothing.
+
+In: a state directory. Out: paths inside it, the remembered ports, and the lock that lets one `up` own it.
+
+    state.json       project, region, bucket, dataset, ports
+    lock             held (flock) by the running `up`; its pid is written inside
+    authority.pem    certificate of the gateway's own authority (the same for life: clients cache it)
+    credentials.json made-up service-account key
+    bigquery/ storage/ vertex/ logs.sqlite gcloud/ server-logs/
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from localcloud.errors import LocalCloudError
+
+PROJECT = "local-project"
+REGION = "us-central1"
+BUCKET = "local-retraining"
+DATASET = "retraining"
+DEFAULT_STATE_PATH = Path("build/localcloud")
+
+
+def state_path_from(environ: dict[str, str] | os._Environ[str]) -> Path:
+    """Give the state directory: LOCALCLOUD_STATE, else build/localcloud under the working directory."""
+    return Path(environ.get("LOCALCLOUD_STATE") or DEFAULT_STATE_PATH).absolute()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What clients must know to reach this cloud; written to state.json by `up`."""
+
+    project: str = PROJECT
+    region: str = REGION
+    bucket: str = BUCKET
+    dataset: str = DATASET
+    gateway_host: str = "127.0.0.1"
+    ports: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class State:
+    """The layout of one state directory."""
+
+    path: Path
+
+    @property
+    def settings_path(self) -> Path:
+        """state.json: project, region, bucket, dataset, ports."""
+        return self.path / "state.json"
+
+    @property
+    def lock_path(self) -> Path:
+        """The file whose flock belongs to the running `up`."""
+        return self.path / "lock"
+
+    @property
+    def authority_path(self) -> Path:
+        """Certificate (PEM) of the gateway's authority: the only root that clients must trust."""
+        return self.path / "authority.pem"
+
+    @property
+    def authority_key_path(self) -> Path:
+        """Private key (PEM) of the gateway's authority."""
+        return self.path / "authority.key"
+
+    @property
+    def key_path(self) -> Path:
+        """The made-up service-account key, for GOOGLE_APPLICATION_CREDENTIALS."""
+        return self.path / "credentials.json"
+
+    @property
+    def logs_path(self) -> Path:
+        """The SQLite file of Cloud Logging."""
+        return self.path / "logs.sqlite"
+
+    def directory(self, name: str) -> Path:
+        """Give the directory of one service (bigquery, storage, vertex, gcloud, server-logs), made if missing."""
+        path = self.path / name
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def server_log_path(self, server: str) -> Path:
+        """Give the file that takes a server's standard output and error."""
+        return self.directory("server-logs") / f"{server}.log"
+
+    def read_settings(self) -> Settings:
+        """Read state.json.
+
+        Raises:
+            LocalCloudError: no local cloud was ever started in this directory.
+        """
+        try:
+            return Settings(**json.loads(self.settings_path.read_bytes()))
+        except FileNotFoundError:
+            raise LocalCloudError(
+                str(self.path),
+                found="no local cloud has been started here (state.json is missing)",
+                expected="a state directory of `python -m localcloud up`",
+                way_out="Start it first, or name its directory with --state or LOCALCLOUD_STATE",
+            ) from None
+
+    def write_settings(self, settings: Settings) -> None:
+        """Write state.json in one step (a reader never sees half of it)."""
+        temporary = self.settings_path.with_suffix(".new")
+        temporary.write_text(json.dumps(asdict(settings), indent=2, sort_keys=True) + "\n")
+        temporary.replace(self.settings_path)
+
+    @contextmanager
+    def hold_lock(self) -> Iterator[None]:
+        """Own this directory until the block ends; the kernel frees the lock even after SIGKILL.
+
+        Raises:
+            LocalCloudError: another `up` owns it.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        with self.lock_path.open("a+") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise LocalCloudError(
+                    str(self.path),
+                    found=f"a local cloud is already running on this directory (pid {self._written_pid()})",
+                    expected="one local cloud per state directory",
+                    way_out="Use the running one (`python -m localcloud env`), end it with `python -m localcloud down`,"
+                    " or give this one another --state",
+                ) from None
+            file.truncate(0)
+            file.write(f"{os.getpid()}\n")
+            file.flush()
+            yield
+
+    def running_pid(self) -> int | None:
+        """Give the pid of the `up` that owns this directory, or None when nobody does."""
+        try:
+            with self.lock_path.open("r+") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return self._written_pid()
+        except FileNotFoundError:
+            return None
+        return None
+
+    def _written_pid(self) -> int | None:
+        text = self.lock_path.read_text().strip()
+        return int(text) if text.isdigit() else None

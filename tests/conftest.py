@@ -1,0 +1,116 @@
+"""What every test may ask for: `local_cloud`, a whole Google Cloud on loopback, started once per test session.
+
+    def test_something(local_cloud):
+        client = google.cloud.storage.Client()          # unmodified: the fixture has set os.environ
+        client.bucket(local_cloud.bucket)
+
+The fixture starts `python -m localcloud up` on a fresh state directory, in the local cloud's own virtual environment,
+and lays the client variables over this process's environment before the first client is made (gRPC reads its roots once
+per process). Set LOCALCLOUD_STATE_FOR_TESTS to keep the state directory and its server logs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+REPOSITORY_PATH = Path(__file__).resolve().parents[1]
+LOCALCLOUD_PYTHON = REPOSITORY_PATH / ".venv" / "localcloud" / "bin" / "python"
+READY_TIMEOUT_S = 120
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LocalCloud:
+    """A running local cloud: where it is and what its clients need."""
+
+    env: Mapping[str, str]
+    state_path: Path
+    project: str
+    region: str
+    bucket: str
+    dataset: str
+
+    def run(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run `python -m localcloud …` on this cloud's state directory."""
+        return run_localcloud(*arguments, "--state", str(self.state_path), check=check)
+
+
+def localcloud_environ() -> dict[str, str]:
+    """Give the environment for `python -m localcloud` itself."""
+    return {**os.environ, "PYTHONPATH": str(REPOSITORY_PATH / "include")}
+
+
+def run_localcloud(*arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+    """Run `python -m localcloud …` to its end."""
+    command = [str(LOCALCLOUD_PYTHON), "-m", "localcloud", *arguments]
+    return subprocess.run(command, env=localcloud_environ(), text=True, capture_output=True, check=check, timeout=120)
+
+
+def start_localcloud(state_path: Path, *arguments: str) -> subprocess.Popen[str]:
+    """Start `up` in a session of its own; its lines can be read from `stdout`."""
+    command = [str(LOCALCLOUD_PYTHON), "-m", "localcloud", "up", "--state", str(state_path), *arguments]
+    return subprocess.Popen(
+        command,
+        env=localcloud_environ(),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+
+
+def wait_until_ready(process: subprocess.Popen[str]) -> list[str]:
+    """Read the lines of `up` until it says `ready`; fail with all of them when it ends before."""
+    lines: list[str] = []
+    assert process.stdout is not None
+    for line in process.stdout:
+        lines.append(line.rstrip("\n"))
+        if line.startswith("ready"):
+            return lines
+    pytest.fail("the local cloud did not start:\n" + "\n".join(lines))
+
+
+def read_environment(state_path: Path) -> dict[str, str]:
+    """Ask `env --json` for the client variables."""
+    import json
+
+    values: dict[str, str] = json.loads(run_localcloud("env", "--json", "--state", str(state_path)).stdout)
+    return values
+
+
+@pytest.fixture(scope="session")
+def local_cloud() -> Iterator[LocalCloud]:
+    """A running local cloud; os.environ points this process's Google clients at it until the session ends."""
+    if not LOCALCLOUD_PYTHON.exists():
+        pytest.skip("the local cloud's environment is missing: run `make setup`")
+    with tempfile.TemporaryDirectory(prefix="localcloud-") as temporary:
+        state_path = Path(os.environ.get("LOCALCLOUD_STATE_FOR_TESTS") or temporary)
+        process = start_localcloud(state_path)
+        try:
+            wait_until_ready(process)
+            env = read_environment(state_path)
+            with pytest.MonkeyPatch.context() as patch:
+                for name, value in env.items():
+                    patch.setenv(name, value) if value else patch.delenv(name, raising=False)
+                yield LocalCloud(
+                    env=env,
+                    state_path=state_path,
+                    project=env["RETRAINING_PROJECT"],
+                    region=env["RETRAINING_REGION"],
+                    bucket=env["RETRAINING_BUCKET"],
+                    dataset=env["RETRAINING_DATASET"],
+                )
+        finally:
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.communicate(timeout=30)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.communicate()
