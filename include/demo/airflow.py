@@ -1,0 +1,196 @@
+"""A whole Airflow on this machine: API server, scheduler, DAG processor and triggerer with this checkout's DAGs.
+
+Comes in: a home folder, a port and the environment of the local cloud. Goes out: running processes, a login, and an
+`AirflowApi`. SQLite and the LocalExecutor: for one person on one machine, as Airflow's own `standalone`, but without
+its log servers, which listen on every address.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from signal import SIGTERM
+
+import requests
+
+from demo.airflow_api import AirflowApi
+from localcloud.environment import REPOSITORY_PATH
+from localcloud.errors import LocalCloudError
+from localcloud.processes import spawn, stop_all, tail
+
+COMPONENTS = {
+    "api-server": ["api-server"],
+    "scheduler": ["scheduler", "--skip-serve-logs"],
+    "dag-processor": ["dag-processor"],
+    "triggerer": ["triggerer", "--skip-serve-logs"],
+}
+USERNAME = "admin"
+AIRFLOW_PROGRAM = REPOSITORY_PATH / ".venv" / "airflow" / "bin" / "airflow"
+
+
+@dataclass(kw_only=True)
+class Airflow:
+    """One Airflow: its home folder, its address, and its processes while they run.
+
+    Attributes:
+        home_path: `AIRFLOW_HOME`: database, logs, secrets; made if missing.
+        port: Port of the API server and UI, on loopback.
+        environment: Whole environment of its processes, the local cloud's variables included.
+        dags_path: Folder of DAG files.
+        plugins_path: Folder of plugins.
+    """
+
+    home_path: Path
+    port: int
+    environment: Mapping[str, str]
+    dags_path: Path = REPOSITORY_PATH / "dags"
+    plugins_path: Path = REPOSITORY_PATH / "plugins"
+    _processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict, repr=False)
+
+    @property
+    def url(self) -> str:
+        """Address of the UI."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def password(self) -> str:
+        """Password of the user `admin`, made at random once per home folder."""
+        path = self.home_path / "passwords.json"
+        if not path.exists():
+            self._write_private(path, json.dumps({USERNAME: secrets.token_urlsafe(12)}))
+        return str(json.loads(path.read_text())[USERNAME])
+
+    def api(self) -> AirflowApi:
+        """Return a client of this Airflow's REST API."""
+        return AirflowApi(url=self.url, username=USERNAME, password=self.password)
+
+    def start_migration(self) -> subprocess.Popen[bytes] | None:
+        """Start making the metadata database; None when this home folder has one of this Airflow's version."""
+        self.home_path.mkdir(parents=True, exist_ok=True)
+        if self._migrated_path.exists() and self._migrated_path.read_text() == self._locked_version():
+            return None
+        return spawn([AIRFLOW_PROGRAM, "db", "migrate"], log_path=self._log_path("migrate"), env=self.variables())
+
+    def finish_migration(self, migration: subprocess.Popen[bytes] | None) -> None:
+        """Wait until the database is made.
+
+        Raises:
+            LocalCloudError: `airflow db migrate` failed.
+        """
+        if migration is None:
+            return
+        if migration.wait() != 0:
+            raise self._error("migrate", "`airflow db migrate` failed")
+        self._migrated_path.write_text(self._locked_version())
+
+    def start(self) -> None:
+        """Start all components; returns at once."""
+        for name, arguments in COMPONENTS.items():
+            self._processes[name] = spawn(
+                [AIRFLOW_PROGRAM, *arguments],
+                log_path=self._log_path(name),
+                env=self.variables(),
+                # SIGTERM lets a component end its own workers when the demonstration is killed.
+                death_signal=SIGTERM,
+            )
+
+    def wait_ready(self, *, timeout_s: float = 180, between: Callable[[], None] = lambda: None) -> None:
+        """Wait until the API server answers and the scheduler and the DAG processor beat.
+
+        Args:
+            timeout_s: Seconds until this gives up.
+            between: Called between two looks (to watch other processes).
+
+        Raises:
+            LocalCloudError: A component ended, or time ran out.
+        """
+        api, deadline = self.api(), time.monotonic() + timeout_s
+        while time.monotonic() < deadline:
+            self.check_alive()
+            between()
+            try:
+                health = api.health()
+            except requests.RequestException:
+                health = {}
+            if all(health.get(part, {}).get("status") == "healthy" for part in ("scheduler", "dag_processor")):
+                return
+            time.sleep(0.3)
+        raise self._error("api-server", f"Airflow is not ready after {timeout_s:.0f} s")
+
+    def check_alive(self) -> None:
+        """Notice a component that ended by itself.
+
+        Raises:
+            LocalCloudError: One did; its last log lines are in the message.
+        """
+        for name, process in self._processes.items():
+            if process.poll() is not None:
+                raise self._error(name, f"airflow {name} ended with exit code {process.returncode}")
+
+    def stop(self) -> None:
+        """End all components and their workers."""
+        stop_all(self._processes.values(), grace_s=10)
+        self._processes.clear()
+
+    def variables(self) -> dict[str, str]:
+        """Return the whole environment of this Airflow's processes."""
+        return {
+            **self.environment,
+            "AIRFLOW_HOME": str(self.home_path),
+            "AIRFLOW__API__BASE_URL": self.url,
+            "AIRFLOW__API__HOST": "127.0.0.1",
+            "AIRFLOW__API__PORT": str(self.port),
+            "AIRFLOW__API__SECRET_KEY": self._secret("secret_key"),
+            "AIRFLOW__API__WORKERS": "1",
+            "AIRFLOW__API_AUTH__JWT_SECRET": self._secret("jwt_secret"),
+            "AIRFLOW__CORE__DAGS_FOLDER": str(self.dags_path),
+            "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            "AIRFLOW__CORE__PARALLELISM": "4",
+            "AIRFLOW__CORE__PLUGINS_FOLDER": str(self.plugins_path),
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self.home_path / "passwords.json"),
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USERNAME}:admin",
+            "AIRFLOW__DATABASE__LOAD_DEFAULT_CONNECTIONS": "False",
+            "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.3",
+            "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+            "PATH": f"{AIRFLOW_PROGRAM.parent}:{self.environment.get('PATH', '')}",
+            "PYTHONUNBUFFERED": "1",
+        }
+
+    @property
+    def _migrated_path(self) -> Path:
+        return self.home_path / "migrated"
+
+    def _log_path(self, name: str) -> Path:
+        path = self.home_path / "process-logs" / f"{name}.log"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def _locked_version(self) -> str:
+        requirements = (REPOSITORY_PATH / "requirements.txt").read_text()
+        return next(line.split()[0] for line in requirements.splitlines() if line.startswith("apache-airflow=="))
+
+    def _secret(self, name: str) -> str:
+        path = self.home_path / name
+        if not path.exists():
+            self._write_private(path, secrets.token_urlsafe(48))
+        return path.read_text()
+
+    @staticmethod
+    def _write_private(path: Path, text: str) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(mode=0o600)
+        path.write_text(text)
+
+    def _error(self, name: str, found: str) -> LocalCloudError:
+        return LocalCloudError(
+            f"airflow {name}",
+            found=f"{found}; the end of its log:\n{tail(self._log_path(name))}\n",
+            expected="it to run until it is stopped",
+            way_out=f"Its whole log is {self._log_path(name)}. A fresh start: remove {self.home_path} and try again.",
+        )

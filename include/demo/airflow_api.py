@@ -1,0 +1,140 @@
+"""A small client of Airflow's public REST API (v2): what the demonstration and the end-to-end tests ask of it.
+
+Comes in: the address and login of an API server. Goes out: plain JSON values of the API, and `AirflowApiError` with the
+server's own words when it refuses.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import requests
+
+
+class AirflowApiError(RuntimeError):
+    """The API server refused: method, path, status and its words.
+
+    Attributes:
+        status: HTTP status code.
+    """
+
+    def __init__(self, method: str, path: str, status: int, body: str) -> None:
+        super().__init__(f"{method} {path}: HTTP {status}: {body[:2000]}")
+        self.status = status
+
+
+@dataclass(kw_only=True)
+class AirflowApi:
+    """An authenticated session with one API server.
+
+    Attributes:
+        url: Base address, without a trailing slash, e.g. `http://127.0.0.1:8080`.
+        username: User of Airflow's simple auth manager.
+        password: That user's password.
+    """
+
+    url: str
+    username: str
+    password: str = field(repr=False)
+    _session: requests.Session = field(default_factory=requests.Session, repr=False)
+
+    def __post_init__(self) -> None:
+        """Keep the process's proxy settings away from a server on loopback."""
+        self._session.trust_env = False
+
+    def call(self, method: str, path: str, **kwargs: Any) -> Any:  # noqa: ANN401  # JSON
+        """Return the JSON answer of one call below `/api/v2`; logs in when needed.
+
+        Raises:
+            AirflowApiError: The server answered with an error status.
+            requests.ConnectionError: The server is not there (yet).
+        """
+        if "Authorization" not in self._session.headers:
+            self._login()
+        answer = self._session.request(method, f"{self.url}/api/v2{path}", timeout=60, **kwargs)
+        if answer.status_code == 401:
+            self._login()
+            answer = self._session.request(method, f"{self.url}/api/v2{path}", timeout=60, **kwargs)
+        if not answer.ok:
+            raise AirflowApiError(method, path, answer.status_code, answer.text)
+        return answer.json() if answer.content else None
+
+    def _login(self) -> None:
+        body = {"username": self.username, "password": self.password}
+        answer = self._session.post(f"{self.url}/auth/token", json=body, timeout=60)
+        if not answer.ok:
+            raise AirflowApiError("POST", "/auth/token", answer.status_code, answer.text)
+        self._session.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
+
+    def health(self) -> dict[str, Any]:
+        """Return the health document: one entry per component, each with `status`."""
+        answer = self._session.get(f"{self.url}/api/v2/monitor/health", timeout=10)
+        answer.raise_for_status()
+        return dict(answer.json())
+
+    def dag_ids(self) -> list[str]:
+        """Return the ids of all DAGs that the DAG processor has stored, sorted."""
+        return sorted(dag["dag_id"] for dag in self.call("GET", "/dags", params={"limit": 1000})["dags"])
+
+    def import_errors(self) -> list[str]:
+        """Return the stack traces of DAG files that do not import."""
+        return [error["stack_trace"] for error in self.call("GET", "/importErrors")["import_errors"]]
+
+    def unpause(self, dag_id: str) -> None:
+        """Let the scheduler start runs of the DAG."""
+        self.call("PATCH", f"/dags/{dag_id}", json={"is_paused": False}, params={"update_mask": "is_paused"})
+
+    def trigger(self, dag_id: str, logical_date: str | None = None, conf: dict[str, Any] | None = None) -> str:
+        """Return the id of a new run.
+
+        Raises:
+            AirflowApiError: 400 for a parameter outside its limits, 409 for a logical date that has a run.
+        """
+        body = {"logical_date": logical_date, "conf": conf or {}}
+        return str(self.call("POST", f"/dags/{dag_id}/dagRuns", json=body)["dag_run_id"])
+
+    def runs(self, dag_id: str) -> list[dict[str, Any]]:
+        """Return the DAG's runs, oldest first."""
+        params = {"limit": 100, "order_by": "run_after"}
+        return list(self.call("GET", f"/dags/{dag_id}/dagRuns", params=params)["dag_runs"])
+
+    def run(self, dag_id: str, run_id: str) -> dict[str, Any]:
+        """Return one run."""
+        return dict(self.call("GET", f"/dags/{dag_id}/dagRuns/{run_id}"))
+
+    def clear_run(self, dag_id: str, run_id: str) -> None:
+        """Run every task of a finished run again."""
+        body = {"dry_run": False, "only_failed": False}
+        self.call("POST", f"/dags/{dag_id}/dagRuns/{run_id}/clear", json=body)
+
+    def task_instances(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
+        """Return the run's task instances in the order of the DAG as far as start times tell."""
+        found = self.call("GET", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances", params={"limit": 200})
+        return sorted(found["task_instances"], key=lambda ti: (ti["start_date"] or "9999", ti["task_id"]))
+
+    def xcom(self, dag_id: str, run_id: str, task_id: str, key: str = "return_value") -> Any:  # noqa: ANN401  # JSON
+        """Return one XCom value."""
+        path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/xcomEntries/{key}"
+        value = self.call("GET", path, params={"deserialize": "false"})["value"]
+        return json.loads(value) if isinstance(value, str) and value[:1] in '{["' else value
+
+    def log_lines(self, dag_id: str, run_id: str, task_id: str, try_number: int) -> list[str]:
+        """Return the messages of one try's task log, as far as it is written."""
+        path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/logs/{try_number}"
+        content = self.call("GET", path, headers={"Accept": "application/json"})["content"]
+        return [line["event"] if isinstance(line, dict) else str(line) for line in content]
+
+    def backfill(self, dag_id: str, from_date: str, to_date: str, conf: dict[str, Any] | None = None) -> int:
+        """Return the id of a new backfill over the DAG's schedule, both ends included."""
+        body = {
+            "dag_id": dag_id,
+            "from_date": from_date,
+            "to_date": to_date,
+            "max_active_runs": 1,
+            "run_backwards": False,
+            "dag_run_conf": conf or {},
+            "reprocess_behavior": "none",
+        }
+        return int(self.call("POST", "/backfills", json=body)["id"])

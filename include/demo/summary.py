@@ -1,0 +1,55 @@
+"""What one finished run made, told from the run's stored documents.
+
+Comes in: the run's documents by kind (as they lie on storage), task times. Goes out: lines of text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from demo.progress import TaskTime
+
+Document = Mapping[str, Any]
+
+
+def data_lines(documents: Mapping[str, Document]) -> list[str]:
+    """Return rows, spans and shards of the run's data set, and what of it was exported now."""
+    manifest = documents["manifest"]
+    splits = manifest["splits"]
+    shards = sum(len(split["files"]) for split in splits.values())
+    exported = sum(span["action"] == "export" for span in manifest["spans"])
+    rows = ", ".join(f"{name} {split['rows']:,}" for name, split in splits.items())
+    total = sum(split["rows"] for split in splits.values())
+    window = documents["plan"]["window"]
+    return [
+        f"data       {total:,} rows ({rows})",
+        f"           {len(manifest['spans'])} spans from {window['start']} to before {window['end']}: "
+        f"{exported} exported now, {len(manifest['spans']) - exported} reused; {shards} shards",
+    ]
+
+
+def model_lines(documents: Mapping[str, Document]) -> list[str]:
+    """Return the test metrics beside the champion's and the base rate's, the decision, and the registered version."""
+    evaluation, decision = documents["evaluation"], documents["decision"]
+    champion = evaluation.get("champion")
+    lines = ["test       metric        challenger   champion"]
+    for name, value in evaluation["challenger"]["metrics"].items():
+        other = f"{champion['metrics'][name]:.4f}" if champion else "-"
+        lines.append(f"           {name:<12}  {value:10.4f}   {other:>8}")
+    lines.append(f"           log_loss of always predicting the base rate: {evaluation['baseline']['log_loss']:.4f}")
+    lines.append(f"decision   {decision['verdict']}: {decision['words']}")
+    registration, deployment = documents.get("registration"), documents.get("deployment")
+    if registration:
+        lines.append(f"version    {registration['version_name']}")
+    if deployment:
+        lines.append(f"deployed   {deployment['words']}")
+    return lines
+
+
+def time_lines(times: Sequence[TaskTime], total_s: float) -> list[str]:
+    """Return seconds per task, in the order in which they ran, and the run's total."""
+    lines = [f"seconds    {'task':<12} seconds"]
+    lines += [f"           {t.task_id:<12} {t.seconds:7.1f}" for t in times if t.seconds is not None]
+    lines.append(f"           {'whole run':<12} {total_s:7.1f}")
+    return lines

@@ -1,0 +1,134 @@
+"""The whole system on one machine: the local cloud, seeded, and an Airflow that talks to it.
+
+Comes in: two folders and a port. Goes out: a running system whose every process ends with `stop`, or with this process.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from demo.airflow import Airflow
+from localcloud.environment import REPOSITORY_PATH, client_environment, merged_environment
+from localcloud.errors import LocalCloudError
+from localcloud.processes import adopt_orphans, kill_descendants, require_free_port, spawn, stop, tail
+
+CLOUD_STOP_GRACE_S = 15.0
+
+
+@dataclass(kw_only=True)
+class LaptopSystem:
+    """A local cloud and an Airflow.
+
+    Attributes:
+        state_path: State directory of the local cloud.
+        airflow_home_path: Home folder of Airflow.
+        port: Port of the Airflow UI.
+        say: Takes one line of progress at a time.
+    """
+
+    state_path: Path
+    airflow_home_path: Path
+    port: int
+    say: Callable[[str], None] = print
+    _cloud: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+    _airflow: Airflow | None = field(default=None, repr=False)
+
+    @property
+    def airflow(self) -> Airflow:
+        """The Airflow of this system; it has an API once `start` is over."""
+        if self._airflow is None:
+            raise RuntimeError("LaptopSystem.start() was not called")
+        return self._airflow
+
+    def start(self) -> None:
+        """Start everything and load the demonstration's data; returns when a DAG run can be triggered.
+
+        Raises:
+            LocalCloudError: A port is in use, or a server ended; its last log lines are in the message.
+        """
+        adopt_orphans()
+        require_free_port(self.port, "127.0.0.1", option="PORT")
+        started = time.monotonic()
+        self._start_cloud()
+        # The database needs no cloud; making it takes as long as the cloud takes to start.
+        self._airflow = self._new_airflow(dict(os.environ))
+        migration = self._airflow.start_migration()
+        self._wait_for_cloud()
+        self.say(f"local cloud ready after {time.monotonic() - started:.1f} s")
+        self._airflow.finish_migration(migration)
+        self._airflow = self._new_airflow(merged_environment(self.state_path))
+        os.environ.update(client_environment(self.state_path))
+        self._airflow.start()
+        self._seed()
+        self.say(f"flights loaded after {time.monotonic() - started:.1f} s")
+        self._airflow.wait_ready(between=self.check_alive)
+        self.say(f"Airflow ready after {time.monotonic() - started:.1f} s")
+
+    def check_alive(self) -> None:
+        """Notice a server that ended by itself.
+
+        Raises:
+            LocalCloudError: One did.
+        """
+        if self._cloud is not None and self._cloud.poll() is not None:
+            raise self._cloud_error(f"it ended with exit code {self._cloud.returncode}")
+        if self._airflow is not None:
+            self._airflow.check_alive()
+
+    def stop(self) -> None:
+        """End every process that this one started, and theirs."""
+        if self._airflow is not None:
+            self._airflow.stop()
+        if self._cloud is not None:
+            stop(self._cloud, grace_s=CLOUD_STOP_GRACE_S)
+        kill_descendants(os.getpid())
+
+    def _new_airflow(self, environment: dict[str, str]) -> Airflow:
+        return Airflow(home_path=self.airflow_home_path, port=self.port, environment=environment)
+
+    def _start_cloud(self) -> None:
+        self._cloud_log_path.parent.mkdir(parents=True, exist_ok=True)
+        self._cloud_log_path.unlink(missing_ok=True)
+        self._cloud = spawn(
+            [sys.executable, "-m", "localcloud", "up", "--state", self.state_path],
+            log_path=self._cloud_log_path,
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY_PATH / "include"), "PYTHONUNBUFFERED": "1"},
+        )
+
+    def _wait_for_cloud(self, timeout_s: float = 120) -> None:
+        deadline = time.monotonic() + timeout_s
+        while "ready" not in tail(self._cloud_log_path, 3).splitlines():
+            self.check_alive()
+            if time.monotonic() > deadline:
+                raise self._cloud_error(f"it is not ready after {timeout_s:.0f} s")
+            time.sleep(0.1)
+
+    def _seed(self) -> None:
+        command = [sys.executable, "-m", "localcloud", "seed", "--state", str(self.state_path)]
+        done = subprocess.run(
+            command,
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY_PATH / "include")},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise self._cloud_error(f"the flights could not be loaded: {done.stderr.strip()}")
+
+    @property
+    def _cloud_log_path(self) -> Path:
+        return self.airflow_home_path.parent / "localcloud-up.log"
+
+    def _cloud_error(self, found: str) -> LocalCloudError:
+        return LocalCloudError(
+            "local cloud",
+            found=f"{found}; the end of its log:\n{tail(self._cloud_log_path)}\n",
+            expected="it to run until it is stopped",
+            way_out=f"Its whole log is {self._cloud_log_path}; a fresh start: remove {self.state_path} and try again.",
+        )
