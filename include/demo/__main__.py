@@ -108,9 +108,7 @@ def _stay(system: LaptopSystem) -> None:
 
 
 def _parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="demo", description="Retrain the flights model for one night, on this machine."
-    )
+    parser = argparse.ArgumentParser(prog="demo", description="Retrain the flights model for one night, here.")
     parser.add_argument("--port", type=int, default=8080, help="port of the Airflow UI on loopback")
     parser.add_argument("--as-of", type=_instant, default=AS_OF, help="logical date of the run, ISO 8601 with zone")
     parser.add_argument("--end", action="store_true", help="end everything when the run is over")

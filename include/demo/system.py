@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from localcloud.errors import LocalCloudError
 from localcloud.processes import adopt_orphans, kill_descendants, require_free_port, spawn, stop, tail
 
 CLOUD_STOP_GRACE_S = 15.0
+LOCALCLOUD_PYTHON = REPOSITORY_PATH / ".venv" / "localcloud" / "bin" / "python"
 
 
 @dataclass(kw_only=True)
@@ -30,12 +30,16 @@ class LaptopSystem:
         airflow_home_path: Home folder of Airflow.
         port: Port of the Airflow UI.
         say: Takes one line of progress at a time.
+        dags_path: Airflow's folder of DAG files.
+        plugins_path: Airflow's folder of plugins.
     """
 
     state_path: Path
     airflow_home_path: Path
     port: int
     say: Callable[[str], None] = print
+    dags_path: Path = REPOSITORY_PATH / "dags"
+    plugins_path: Path = REPOSITORY_PATH / "plugins"
     _cloud: subprocess.Popen[bytes] | None = field(default=None, repr=False)
     _airflow: Airflow | None = field(default=None, repr=False)
 
@@ -90,13 +94,19 @@ class LaptopSystem:
         kill_descendants(os.getpid())
 
     def _new_airflow(self, environment: dict[str, str]) -> Airflow:
-        return Airflow(home_path=self.airflow_home_path, port=self.port, environment=environment)
+        return Airflow(
+            home_path=self.airflow_home_path,
+            port=self.port,
+            environment=environment,
+            dags_path=self.dags_path,
+            plugins_path=self.plugins_path,
+        )
 
     def _start_cloud(self) -> None:
         self._cloud_log_path.parent.mkdir(parents=True, exist_ok=True)
         self._cloud_log_path.unlink(missing_ok=True)
         self._cloud = spawn(
-            [sys.executable, "-m", "localcloud", "up", "--state", self.state_path],
+            [LOCALCLOUD_PYTHON, "-m", "localcloud", "up", "--state", self.state_path],
             log_path=self._cloud_log_path,
             env={**os.environ, "PYTHONPATH": str(REPOSITORY_PATH / "include"), "PYTHONUNBUFFERED": "1"},
         )
@@ -110,7 +120,7 @@ class LaptopSystem:
             time.sleep(0.1)
 
     def _seed(self) -> None:
-        command = [sys.executable, "-m", "localcloud", "seed", "--state", str(self.state_path)]
+        command = [LOCALCLOUD_PYTHON, "-m", "localcloud", "seed", "--state", str(self.state_path)]
         done = subprocess.run(
             command,
             env={**os.environ, "PYTHONPATH": str(REPOSITORY_PATH / "include")},
