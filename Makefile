@@ -76,8 +76,9 @@ localcloud-down: $(VENV)/localcloud/.ready ## Stop the local cloud
 
 .PHONY: test
 test: setup ## Run the whole test suite
-	@$(AIRFLOW_PY) -m pytest -m "not long" --ignore tests/trainer
+	@$(AIRFLOW_PY) -m pytest -m "not long" --ignore tests/trainer --ignore tests/e2e
 	@$(TRAINER_PY) -m pytest -m "not long" tests/trainer
+	@$(AIRFLOW_PY) -m pytest -m "not long" --durations 10 tests/e2e
 
 .PHONY: test-long
 test-long: setup ## Run the tests that take minutes

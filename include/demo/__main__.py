@@ -33,9 +33,9 @@ def main() -> int:
     """Run the demonstration; return the process's exit code."""
     options = _parse()
     signal.signal(signal.SIGTERM, _interrupt)
-    build_path = REPOSITORY_PATH / "build"
+    build_path = options.home.absolute()
     try:
-        build_path.mkdir(exist_ok=True)
+        build_path.mkdir(parents=True, exist_ok=True)
         with (build_path / "demo.lock").open("a+") as lock:
             _hold(lock)
             _require_disk(build_path)
@@ -111,6 +111,7 @@ def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="demo", description="Retrain the flights model for one night, here.")
     parser.add_argument("--port", type=int, default=8080, help="port of the Airflow UI on loopback")
     parser.add_argument("--as-of", type=_instant, default=AS_OF, help="logical date of the run, ISO 8601 with zone")
+    parser.add_argument("--home", type=Path, default=REPOSITORY_PATH / "build", help="folder of everything it keeps")
     parser.add_argument("--end", action="store_true", help="end everything when the run is over")
     parser.add_argument("--verbose", action="store_true", help="print the task logs, the jobs' lines among them")
     return parser.parse_args()

@@ -21,7 +21,7 @@ import requests
 from demo.airflow_api import AirflowApi
 from localcloud.environment import REPOSITORY_PATH
 from localcloud.errors import LocalCloudError
-from localcloud.processes import spawn, stop_all, tail
+from localcloud.processes import choose_ports, spawn, stop_all, tail
 
 COMPONENTS = {
     "api-server": ["api-server"],
@@ -31,6 +31,11 @@ COMPONENTS = {
 }
 USERNAME = "admin"
 AIRFLOW_PROGRAM = REPOSITORY_PATH / ".venv" / "airflow" / "bin" / "airflow"
+
+
+def free_port() -> int:
+    """Return a TCP port on loopback that nobody listens on now."""
+    return choose_ports(["airflow"], {})["airflow"]
 
 
 @dataclass(kw_only=True)

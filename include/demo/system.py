@@ -113,14 +113,14 @@ class LaptopSystem:
 
     def _wait_for_cloud(self, timeout_s: float = 120) -> None:
         deadline = time.monotonic() + timeout_s
-        while "ready" not in tail(self._cloud_log_path, 3).splitlines():
+        while not any(line.startswith("ready") for line in tail(self._cloud_log_path).splitlines()):
             self.check_alive()
             if time.monotonic() > deadline:
                 raise self._cloud_error(f"it is not ready after {timeout_s:.0f} s")
             time.sleep(0.1)
 
     def _seed(self) -> None:
-        command = [LOCALCLOUD_PYTHON, "-m", "localcloud", "seed", "--state", str(self.state_path)]
+        command = [str(LOCALCLOUD_PYTHON), "-m", "localcloud", "seed", "--state", str(self.state_path)]
         done = subprocess.run(
             command,
             env={**os.environ, "PYTHONPATH": str(REPOSITORY_PATH / "include")},

@@ -1,0 +1,61 @@
+"""One laptop system for all end-to-end tests: the bundle as Composer gets it, a small model spec, a real scheduler."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from demo.airflow import free_port
+from demo.system import LaptopSystem
+
+ROOT = Path(__file__).resolve().parents[2]
+BUNDLED = ("models", "sql", "contracts", "templates", "prices")
+
+
+@pytest.fixture(scope="session")
+def laptop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaptopSystem]:
+    """A running local cloud and Airflow on the bundle's folders, with two weeks of flights per run."""
+    base = tmp_path_factory.mktemp("e2e")
+    dags_path = _bundle(base / "bundle")
+    _shrink(dags_path / "include" / "models" / "flight_delays.yaml")
+    system = LaptopSystem(
+        state_path=base / "localcloud",
+        airflow_home_path=base / "airflow",
+        port=free_port(),
+        dags_path=dags_path,
+        plugins_path=base / "bundle" / "plugins",
+    )
+    before = dict(os.environ)
+    try:
+        system.start()
+        yield system
+    finally:
+        system.stop()
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def _bundle(path: Path) -> Path:
+    ignore = shutil.ignore_patterns("__pycache__", "*.pyc")
+    for name in ("dags", "plugins"):
+        shutil.copytree(ROOT / name, path / name, ignore=ignore)
+    for name in BUNDLED:
+        shutil.copytree(ROOT / "include" / name, path / "dags" / "include" / name, ignore=ignore)
+    return path / "dags"
+
+
+def _shrink(spec_path: Path) -> None:
+    spec = yaml.safe_load(spec_path.read_text())
+    spec["data"] |= {"window_days": 14, "test_days": 4}
+    spec["data"]["checks"]["min_rows"] = 1000
+    spec["training"]["epochs"] = 2
+    spec["evaluation"]["min_value"] = 0.5
+    spec["evaluation"]["promote"] = {"min_gain": -1.0, "confidence": 0.95, "max_slice_loss": 1.0, "min_examples": 100}
+    spec["schedule"] = "0 3 * * *"
+    spec["monitoring"] |= {"cooldown_hours": 24}
+    spec_path.write_text(yaml.safe_dump(spec, sort_keys=False))
