@@ -62,17 +62,15 @@ _UNSET = ("SSL_CERT_DIR", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
 def _transport(gateway: str, authority: str) -> dict[str, str]:
     proxies = dict.fromkeys(("https_proxy", "HTTPS_PROXY", "grpc_proxy"), gateway)
     exceptions = dict.fromkeys(("no_proxy", "NO_PROXY", "no_grpc_proxy"), NO_PROXY)
-    roots = dict.fromkeys(
-        (
-            "REQUESTS_CA_BUNDLE",
-            "CURL_CA_BUNDLE",
-            "SSL_CERT_FILE",
-            "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
-            "HTTPLIB2_CA_CERTS",
-            "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE",
-        ),
-        authority,
+    root_names = (
+        "REQUESTS_CA_BUNDLE",
+        "CURL_CA_BUNDLE",
+        "SSL_CERT_FILE",
+        "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
+        "HTTPLIB2_CA_CERTS",
+        "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE",
     )
+    roots = dict.fromkeys(root_names, authority)
     return {**proxies, **exceptions, **roots, **dict.fromkeys(_UNSET, "")}
 
 

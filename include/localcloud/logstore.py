@@ -1,6 +1,6 @@
 """Cloud Logging's entries in one SQLite file, written and read by several processes at once (WAL).
 
-In: `LogStore(path).append([Entry(...)])`. Out: `LogStore(path).list(...)` in time order, a page at a time. Whoever
+In: `LogStore(path).append([Entry(...)])`. Out: `LogStore(path).page(...)`, in time order. Whoever
 writes replica logs does it right here, without a server between:
 
     store = LogStore(State(state_path).logs_path)
@@ -13,6 +13,7 @@ name `projects/<project>/logs/<task_name>`; the text in `textPayload`, or a `jso
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import threading
 import time
@@ -122,35 +123,49 @@ class LogStore:
         with self._connection() as connection:
             connection.executemany(f"INSERT OR IGNORE INTO entries ({', '.join(_COLUMNS)}) VALUES ({_MARKS})", rows)  # noqa: S608 - constants
 
-    def list(
+    def page(
         self,
         *,
         where: str = "1",
         parameters: Sequence[object] = (),
         descending: bool = False,
         limit: int = 50,
-        offset: int = 0,
-    ) -> list[Entry]:
-        """Give entries in time order (entries of one instant in the order they were written).
+        after: tuple[int, int] | None = None,
+    ) -> tuple[list[Entry], tuple[int, int] | None]:
+        """Give entries in time order (those of one instant in the order they were written), a page at a time.
 
         Args:
             where: SQL condition over the columns, as `logfilter.compile_filter` makes it.
             parameters: values for the condition's question marks.
             descending: newest first.
             limit: at most so many.
-            offset: leave out so many first.
+            after: where the page before ended.
+
+        Returns:
+            The entries, and where this page ended (None: nothing comes after it now).
         """
-        direction = "DESC" if descending else "ASC"
+        sign, direction = ("<", "DESC") if descending else (">", "ASC")
+        resume = f"AND (timestamp_ns, id) {sign} (?, ?)" if after else ""
         statement = (
-            f"SELECT {', '.join(_COLUMNS)} FROM entries WHERE {where} "  # noqa: S608 - values are parameters
-            f"ORDER BY timestamp_ns {direction}, id {direction} LIMIT ? OFFSET ?"
+            f"SELECT id, {', '.join(_COLUMNS)} FROM entries WHERE ({where}) {resume} "  # noqa: S608 - values are parameters
+            f"ORDER BY timestamp_ns {direction}, id {direction} LIMIT ?"
         )
-        rows = self._connection().execute(statement, [*parameters, limit, offset])
-        return [_from_row(row) for row in rows]
+        rows = self._connection().execute(statement, [*parameters, *(after or ()), limit + 1]).fetchall()
+        entries = [_from_row(row[1:]) for row in rows[:limit]]
+        end = (entries[-1].timestamp_ns, int(rows[limit - 1][0])) if len(rows) > limit else None
+        return entries, end
+
+    def log_names(self, prefix: str) -> list[str]:
+        """List the names of logs that hold entries and begin with a prefix."""
+        rows = self._connection().execute(
+            "SELECT DISTINCT log_name FROM entries WHERE substr(log_name, 1, ?) = ? ORDER BY 1", (len(prefix), prefix)
+        )
+        return [name for (name,) in rows]
 
     def _connection(self) -> sqlite3.Connection:
         if not hasattr(self._local, "connection"):
             connection = sqlite3.connect(self._path, timeout=30)
+            connection.create_function("regexp", 2, _matches, deterministic=True)  # X REGEXP Y calls regexp(Y, X)
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=NORMAL")
             self._local.connection = connection
@@ -170,6 +185,10 @@ _COLUMNS = (
     "json_payload",
 )
 _MARKS = ", ".join("?" * len(_COLUMNS))
+
+
+def _matches(pattern: str, text: str | None) -> bool:
+    return text is not None and re.search(pattern, text) is not None
 
 
 def _to_row(entry: Entry, now_ns: int) -> tuple[object, ...]:

@@ -139,6 +139,13 @@ def is_port_free(port: int, host: str = "127.0.0.1") -> bool:
     return True
 
 
+def accepts(port: int, host: str = "127.0.0.1") -> bool:
+    """Tell whether something accepts connections on this port."""
+    with socket.socket() as probe:
+        probe.settimeout(1.0)
+        return probe.connect_ex((host, port)) == 0
+
+
 def choose_ports(names: Iterable[str], remembered: Mapping[str, int]) -> dict[str, int]:
     """Give each name a port: the remembered one when it is free, else a free one."""
     chosen: dict[str, int] = {}

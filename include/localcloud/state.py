@@ -62,6 +62,11 @@ class State:
         return self.path / "lock"
 
     @property
+    def ready_path(self) -> Path:
+        """A file that exists while the running `up` is ready."""
+        return self.path / "ready"
+
+    @property
     def authority_path(self) -> Path:
         """Certificate (PEM) of the gateway's authority: the only root that clients must trust."""
         return self.path / "authority.pem"

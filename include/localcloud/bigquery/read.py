@@ -1,0 +1,356 @@
+"""The Storage Read API (BigQueryRead, v1) over the emulator's tables, behaving as the service does.
+
+In: CreateReadSession, ReadRows, SplitReadStream. Out: Arrow (or Avro) rows. A session's rows are written once to an
+Arrow file, so that a session is a snapshot, costs no memory, can be read again from any offset, and is the same however
+often it is read. Different from bqemulator's own servicer, which ignores `offset`, answers a malformed row restriction
+with all rows, leaves estimated_row_count empty and keeps every session in memory for ever.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pyarrow as pa
+from google.cloud.bigquery_storage_v1 import types
+
+from localcloud.bigquery.restriction import RestrictionError, select_statement
+
+SESSION_LIFETIME = dt.timedelta(hours=6)  # https://cloud.google.com/bigquery/docs/reference/storage#create_a_session
+MAX_STREAMS = 100
+BYTES_PER_STREAM = 1_000_000  # the service gives small tables one stream
+ROWS_PER_BATCH = 65_536
+MESSAGE_BYTES = 8 * 1024 * 1024
+_SERVICE = "/google.cloud.bigquery.storage.v1.BigQueryRead/"
+_COMPRESSIONS = {1: "lz4", 2: "zstd"}
+
+
+class RefusalError(Exception):
+    """An answer other than OK: a gRPC status code and a message."""
+
+    def __init__(self, code: grpc.StatusCode, message: str) -> None:
+        self.code = code
+        self.message = message
+        super().__init__(message)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Stream:
+    """A range of a session's rows, [begin, end)."""
+
+    begin: int
+    end: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Session:
+    """A snapshot of the selected rows in an Arrow file, cut into streams."""
+
+    name: str
+    path: Path
+    schema: pa.Schema
+    rows: int
+    bytes: int
+    is_avro: bool
+    compression: str | None
+    expires: dt.datetime
+    streams: dict[str, Stream]
+
+
+class Sessions:
+    """The sessions that are alive; expired ones are removed with their files."""
+
+    def __init__(self, directory: Path, now: Callable[[], dt.datetime]) -> None:
+        self._directory = directory
+        self._now = now
+        self._sessions: dict[str, Session] = {}
+        self._lock = threading.Lock()
+        directory.mkdir(parents=True, exist_ok=True)
+        for left_over in directory.iterdir():  # of the process before
+            left_over.unlink()
+
+    def create(self, project: str, reader: pa.RecordBatchReader, request: types.CreateReadSessionRequest) -> Session:
+        """Write a query's rows to a file and cut them into streams."""
+        self._remove_expired()
+        path = self._directory / f"{uuid.uuid4().hex}.arrow"
+        rows = size = 0
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, reader.schema) as writer:
+            for batch in reader:
+                writer.write_batch(batch)
+                rows += batch.num_rows
+                size += batch.nbytes
+        options = request.read_session.read_options
+        name = f"projects/{project}/locations/us/sessions/{path.stem}"
+        count = _stream_count(request, rows, size)
+        session = Session(
+            name=name,
+            path=path,
+            schema=reader.schema,
+            rows=rows,
+            bytes=size,
+            is_avro=request.read_session.data_format == types.DataFormat.AVRO,
+            compression=_COMPRESSIONS.get(int(options.arrow_serialization_options.buffer_compression)),
+            expires=self._now() + SESSION_LIFETIME,
+            streams={
+                f"{name}/streams/{index}": Stream(begin=rows * index // count, end=rows * (index + 1) // count)
+                for index in range(count)
+            },
+        )
+        with self._lock:
+            self._sessions[name] = session
+        return session
+
+    def find(self, stream_name: str) -> tuple[Session, Stream]:
+        """Give a stream and its session.
+
+        Raises:
+            RefusalError: there is none of this name, or it has expired.
+        """
+        self._remove_expired()
+        session = self._sessions.get(stream_name.split("/streams/")[0])
+        if session is None or stream_name not in session.streams:
+            raise RefusalError(
+                grpc.StatusCode.NOT_FOUND, f"Not found: stream {stream_name} (or its session has expired)"
+            )
+        return session, session.streams[stream_name]
+
+    def _remove_expired(self) -> None:
+        now = self._now()
+        with self._lock:
+            for session in [each for each in self._sessions.values() if each.expires <= now]:
+                del self._sessions[session.name]
+                session.path.unlink(missing_ok=True)
+
+
+class ReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no types
+    """Dispatches the three methods."""
+
+    def __init__(self, context: Any, sessions: Sessions) -> None:  # noqa: ANN401 - bqemulator's AppContext
+        self._catalog = context.catalog
+        self._engine = context.engine
+        self._sessions = sessions
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
+        """Give the handler of a method (grpc's interface)."""
+        method = handler_call_details.method.removeprefix(_SERVICE)
+        if method == "CreateReadSession":
+            kind = types.CreateReadSessionRequest
+            return grpc.unary_unary_rpc_method_handler(_refusing(self.create_session), kind.deserialize, _serialize)
+        if method == "SplitReadStream":
+            kind = types.SplitReadStreamRequest
+            return grpc.unary_unary_rpc_method_handler(_refusing(self.split_stream), kind.deserialize, _serialize)
+        if method == "ReadRows":
+            kind = types.ReadRowsRequest
+            return grpc.unary_stream_rpc_method_handler(self._read_rows, kind.deserialize, _serialize)
+        return None
+
+    def create_session(self, request: types.CreateReadSessionRequest) -> types.ReadSession:
+        """Select the rows, write them down, and say how they can be read."""
+        wanted = request.read_session
+        project, dataset, table = _split_table_name(wanted.table)
+        if types.ReadSession.pb(wanted).table_modifiers.HasField("snapshot_time"):
+            raise RefusalError(grpc.StatusCode.UNIMPLEMENTED, "snapshot_time is not offered by the local cloud")
+        if wanted.read_options.sample_percentage:
+            raise RefusalError(grpc.StatusCode.UNIMPLEMENTED, "sample_percentage is not offered by the local cloud")
+        stored = self._catalog.get_table(project, dataset, table)
+        if stored is None:
+            raise RefusalError(grpc.StatusCode.NOT_FOUND, f"Not found: Table {project}:{dataset}.{table}")
+        connection = self._engine.connection.cursor()  # its own: others run queries at the same time
+        try:
+            connection.execute("SET TimeZone = 'UTC'")
+            columns = _columns(connection, project, dataset, table)
+            statement = select_statement(
+                project=project,
+                dataset=dataset,
+                table=table,
+                columns=columns,
+                selected=list(wanted.read_options.selected_fields),
+                restriction=wanted.read_options.row_restriction,
+            )
+            reader = connection.execute(statement).to_arrow_reader(ROWS_PER_BATCH)
+            session = self._sessions.create(request.parent.removeprefix("projects/"), reader, request)
+        except RestrictionError as error:
+            raise RefusalError(grpc.StatusCode.INVALID_ARGUMENT, str(error)) from None
+        finally:
+            connection.close()
+        return _describe(session, wanted)
+
+    def split_stream(self, request: types.SplitReadStreamRequest) -> types.SplitReadStreamResponse:
+        """Cut a stream in two at a fraction of its rows."""
+        session, stream = self._sessions.find(request.name)
+        cut = stream.begin + int((stream.end - stream.begin) * request.fraction)
+        if not stream.begin < cut < stream.end:
+            return types.SplitReadStreamResponse()  # the service's answer for a stream it cannot split there
+        parts = {"primary_stream": (stream.begin, cut), "remainder_stream": (cut, stream.end)}
+        made = {}
+        for part, (begin, end) in parts.items():
+            name = f"{session.name}/streams/{uuid.uuid4().hex[:12]}"
+            session.streams[name] = Stream(begin=begin, end=end)
+            made[part] = types.ReadStream(name=name)
+        return types.SplitReadStreamResponse(**made)
+
+    def _read_rows(
+        self, request: types.ReadRowsRequest, context: grpc.ServicerContext
+    ) -> Iterator[types.ReadRowsResponse]:
+        try:
+            yield from self.read_rows(request)
+        except RefusalError as error:
+            context.abort(error.code, error.message)
+
+    def read_rows(self, request: types.ReadRowsRequest) -> Iterator[types.ReadRowsResponse]:
+        """Give a stream's rows from `offset` on (an offset at its end gives none)."""
+        session, stream = self._sessions.find(request.read_stream)
+        length = stream.end - stream.begin
+        if not 0 <= request.offset <= length:
+            message = f"Offset {request.offset} is outside of the stream, which has {length} rows"
+            raise RefusalError(grpc.StatusCode.OUT_OF_RANGE, message)
+        position = begin = stream.begin + request.offset
+        encode = _encoder(session)
+        for batch in _batches(session.path, begin, stream.end):
+            before = (position - stream.begin) / length
+            position += batch.num_rows
+            progress = types.StreamStats.Progress(
+                at_response_start=before, at_response_end=(position - stream.begin) / length
+            )
+            response = encode(batch, is_first=position - batch.num_rows == begin)
+            response.row_count = batch.num_rows
+            response.stats = types.StreamStats(progress=progress)
+            yield response
+
+
+def build_server(context: Any) -> tuple[_Server, int]:  # noqa: ANN401 - bqemulator's AppContext
+    """Make the gRPC server that stands in for bqemulator's own (`build_grpc_server`)."""
+    settings = context.settings
+    sessions = Sessions(Path(settings.data_dir) / "sessions", lambda: dt.datetime.now(dt.UTC))
+    server = grpc.server(
+        ThreadPoolExecutor(16, thread_name_prefix="read"),
+        options=[
+            ("grpc.so_reuseport", 0),  # else a second server would share the port without a word
+            ("grpc.max_send_message_length", -1),
+            ("grpc.max_receive_message_length", 16 * 1024 * 1024),
+        ],
+    )
+    server.add_generic_rpc_handlers((ReadService(context, sessions),))
+    port = server.add_insecure_port(f"{settings.grpc_host}:{settings.grpc_port}")
+    return _Server(server), port
+
+
+class _Server:
+    """The asynchronous face that bqemulator expects of its gRPC server."""
+
+    def __init__(self, server: grpc.Server) -> None:
+        self._server = server
+
+    async def start(self) -> None:
+        self._server.start()
+
+    async def stop(self, grace: float | None) -> None:  # noqa: ARG002 - open channels do not hold up a stop
+        self._server.stop(grace=0.2)
+
+
+def _stream_count(request: types.CreateReadSessionRequest, rows: int, size: int) -> int:
+    wanted = request.preferred_min_stream_count or request.max_stream_count or 1
+    if request.max_stream_count:
+        wanted = request.max_stream_count
+    return min(wanted, MAX_STREAMS, 1 + size // BYTES_PER_STREAM, rows)
+
+
+def _columns(connection: Any, project: str, dataset: str, table: str) -> list[str]:  # noqa: ANN401 - no types in duckdb
+    from bqemulator.storage.sql_identifiers import quoted_table_ref
+
+    cursor = connection.execute(f"SELECT * FROM {quoted_table_ref(project, dataset, table)} LIMIT 0")  # noqa: S608
+    return [name for name, *_ in cursor.description]
+
+
+def _describe(session: Session, wanted: types.ReadSession) -> types.ReadSession:
+    described = types.ReadSession(
+        name=session.name,
+        table=wanted.table,
+        data_format=types.DataFormat.AVRO if session.is_avro else types.DataFormat.ARROW,
+        read_options=wanted.read_options,
+        streams=[types.ReadStream(name=name) for name in session.streams],
+        expire_time=session.expires,
+        estimated_row_count=session.rows,
+        estimated_total_bytes_scanned=session.bytes,
+    )
+    if session.is_avro:
+        described.avro_schema = types.AvroSchema(schema=_avro_schema(session))
+    else:
+        described.arrow_schema = types.ArrowSchema(serialized_schema=session.schema.serialize().to_pybytes())
+    return described
+
+
+def _batches(path: Path, begin: int, end: int) -> Iterator[pa.RecordBatch]:
+    """Give the rows [begin, end) of an Arrow file, in messages of at most about MESSAGE_BYTES."""
+    with pa.memory_map(str(path)) as file:
+        reader = pa.ipc.open_file(file)
+        position = 0
+        for index in range(reader.num_record_batches):
+            if position >= end:
+                return
+            batch = reader.get_batch(index)
+            first = max(begin - position, 0)
+            last = min(end - position, batch.num_rows)
+            position += batch.num_rows
+            rows = max(1, int(batch.num_rows * MESSAGE_BYTES / max(batch.nbytes, 1)))
+            for start in range(first, last, rows):
+                yield batch.slice(start, min(rows, last - start))
+
+
+def _encoder(session: Session) -> Callable[..., types.ReadRowsResponse]:
+    if session.is_avro:
+        return lambda batch, *, is_first: _encode_avro(session, batch, is_first=is_first)
+    options = pa.ipc.IpcWriteOptions(compression=session.compression)
+    schema = types.ArrowSchema(serialized_schema=session.schema.serialize().to_pybytes())
+
+    def encode(batch: pa.RecordBatch, *, is_first: bool) -> types.ReadRowsResponse:
+        rows = types.ArrowRecordBatch(serialized_record_batch=batch.serialize(options=options).to_pybytes())
+        return types.ReadRowsResponse(arrow_record_batch=rows, **({"arrow_schema": schema} if is_first else {}))
+
+    return encode
+
+
+def _encode_avro(session: Session, batch: pa.RecordBatch, *, is_first: bool) -> types.ReadRowsResponse:
+    from bqemulator.streaming.avro_serializer import serialize_arrow_table_to_avro_rows
+
+    schema = _avro_schema(session)
+    data = serialize_arrow_table_to_avro_rows(pa.Table.from_batches([batch]), schema)
+    first = {"avro_schema": types.AvroSchema(schema=schema)} if is_first else {}
+    return types.ReadRowsResponse(avro_rows=types.AvroRows(serialized_binary_rows=data), **first)
+
+
+def _avro_schema(session: Session) -> str:
+    from bqemulator.streaming.avro_serializer import arrow_schema_to_avro_json
+
+    return str(arrow_schema_to_avro_json(session.schema))
+
+
+def _split_table_name(name: str) -> tuple[str, str, str]:
+    parts = name.split("/")
+    if len(parts) != 6 or parts[::2] != ["projects", "datasets", "tables"]:
+        message = (
+            f"Invalid table name {name!r}. Expected the form projects/<project>/datasets/<dataset>/tables/<table>."
+        )
+        raise RefusalError(grpc.StatusCode.INVALID_ARGUMENT, message)
+    return parts[1], parts[3], parts[5]
+
+
+def _refusing(method: Callable[[Any], Any]) -> Callable[[Any, grpc.ServicerContext], Any]:
+    def call(request: object, context: grpc.ServicerContext) -> object:
+        try:
+            return method(request)
+        except RefusalError as error:
+            context.abort(error.code, error.message)
+
+    return call
+
+
+def _serialize(answer: Any) -> bytes:  # noqa: ANN401 - any proto-plus message
+    return bytes(type(answer).serialize(answer))

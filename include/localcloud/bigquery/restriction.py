@@ -1,0 +1,73 @@
+"""The SELECT behind a read session: chosen columns and a row restriction, refused when they are not what they claim.
+
+In: a table, its columns, selected fields and a restriction in GoogleSQL. Out: one statement for DuckDB. bqemulator
+drops a restriction that it cannot translate and returns every row; here it is an error, as in the service.
+"""
+
+from __future__ import annotations
+
+import sqlglot
+from sqlglot import exp
+
+
+class RestrictionError(ValueError):
+    """The session's options are invalid (answered as INVALID_ARGUMENT)."""
+
+
+def select_statement(
+    *, project: str, dataset: str, table: str, columns: list[str], selected: list[str], restriction: str
+) -> str:
+    """Give the DuckDB statement that reads a session's rows.
+
+    Args:
+        project: project id.
+        dataset: dataset id.
+        table: table id.
+        columns: the table's columns in order.
+        selected: wanted columns, all when empty; they come in the table's order, whatever the order here.
+        restriction: condition on a row, for example `span = "2013-11-01" AND part = 'train'`; "" for none.
+
+    Raises:
+        RestrictionError: an unknown column, or a restriction that is not one condition on a row.
+    """
+    known = {column.lower() for column in columns}
+    missing = [name for name in selected if name.lower() not in known]
+    if missing:
+        raise RestrictionError(f"request failed: selected fields {', '.join(missing)} do not exist in the table schema")
+    wanted = {name.lower() for name in selected} or known
+    names = ", ".join(f"`{column}`" for column in columns if column.lower() in wanted)
+    statement = f"SELECT {names} FROM `{project}`.`{dataset}`.`{table}`"  # noqa: S608 - names from the catalog
+    if restriction.strip():
+        _check(restriction, known)
+        statement += f" WHERE {restriction}"
+    return _translate(statement, project)
+
+
+def _check(restriction: str, known: set[str]) -> None:
+    where = f"request failed: Query error: row filter `{restriction}`"
+    try:
+        trees = sqlglot.parse(f"SELECT 1 FROM t WHERE {restriction}", read="bigquery")  # noqa: S608 - parsed only
+    except sqlglot.errors.SqlglotError as error:
+        raise RestrictionError(f"{where}: {str(error).splitlines()[0]}") from None
+    tree = trees[0] if len(trees) == 1 else None
+    clauses = {name for name, value in tree.args.items() if value} if isinstance(tree, exp.Select) else set()
+    if tree is None or not clauses <= {"kind", "expressions", "from", "from_", "where"}:
+        raise RestrictionError(f"{where} is not one condition on a row")
+    condition = tree.args["where"].this
+    if next(condition.find_all(exp.Query, exp.AggFunc, exp.Window, exp.Placeholder, exp.Parameter), None) is not None:
+        raise RestrictionError(f"{where}: subqueries, aggregates and parameters are not allowed")
+    if not isinstance(condition, exp.Condition) or isinstance(condition, exp.Literal):
+        raise RestrictionError(f"{where} is not a condition")
+    for column in condition.find_all(exp.Column):
+        if column.parts[0].name.lower() not in known:
+            raise RestrictionError(f"{where}: Unrecognized name: {column.sql()}")
+
+
+def _translate(statement: str, project: str) -> str:
+    from bqemulator.sql.table_rewriter import rewrite_table_refs
+    from bqemulator.sql.translator import SQLTranslator
+
+    result = SQLTranslator().translate(statement)
+    if not hasattr(result, "value"):
+        raise RestrictionError(f"request failed: Query error: {getattr(result, 'error', result)}")
+    return str(rewrite_table_refs(result.value, project))

@@ -1,0 +1,58 @@
+"""Runs BigQuery for a state directory: `python -m localcloud.bigquery.server --state DIR`.
+
+In: the ports in state.json. Out: REST and Storage Read on loopback until SIGTERM; tables live in `bigquery/` of the
+state directory and are there again after a restart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+from localcloud.state import State
+
+# A working set that leaves room for TensorFlow and Airflow on a laptop; DuckDB spills to disk above it.
+MEMORY_LIMIT = "1500MB"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Serve until SIGTERM or SIGINT."""
+    parser = argparse.ArgumentParser(prog="localcloud.bigquery.server", description=__doc__)
+    parser.add_argument("--state", type=Path, required=True)
+    state = State(parser.parse_args(arguments).state)
+    settings = state.read_settings()
+    directory = state.directory("bigquery")
+    uploads = directory / "uploads"
+    uploads.mkdir(exist_ok=True)
+
+    import duckdb_extensions
+    from bqemulator import config
+    from bqemulator.server import EmulatorServer
+
+    from localcloud.bigquery import mends, read
+
+    duckdb_extensions.import_extension("spatial")  # the emulator would download it
+    emulator_settings = config.Settings(
+        rest_port=settings.ports["bigquery_rest"],
+        grpc_port=settings.ports["bigquery_grpc"],
+        persistence_mode=config.PersistenceMode.PERSISTENT,
+        data_dir=directory,
+        default_project_id=settings.project,
+        gcs_local_root=state.directory("storage"),
+        upload_staging_dir=uploads,
+        enable_format_extensions=False,  # Avro files; loading it would download it
+        query_cache_ttl_seconds=0,
+        log_level=config.LogLevel.WARNING,
+        log_format=config.LogFormat.CONSOLE,
+    )
+    mends.apply(project=settings.project, memory_limit=MEMORY_LIMIT, read_server=read.build_server)
+    server = EmulatorServer(emulator_settings)
+    asyncio.run(server._run_forever_async())
+    os._exit(0)  # DuckDB is closed; a channel that a client keeps open must not hold the process
+
+
+if __name__ == "__main__":
+    sys.exit(main())

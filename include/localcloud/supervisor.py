@@ -1,0 +1,219 @@
+"""Starts the servers of a local cloud side by side, watches them, and leaves nothing behind.
+
+In: a state directory and the wanted gateway address. Out: a running cloud until SIGTERM, SIGINT or the death of a
+server; then every process that descends from this one is ended. SIGKILL of this process ends them too (the kernel
+sends them the signal that `processes.spawn` armed).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from localcloud import credentials, processes, storage
+from localcloud.certificates import Authority
+from localcloud.environment import merged_environment
+from localcloud.errors import LocalCloudError
+from localcloud.state import Settings, State
+
+PORT_NAMES = (
+    "gateway",
+    "storage",
+    "bigquery_rest",
+    "bigquery_grpc",
+    "vertex_grpc",
+    "vertex_rest",
+    "logging_grpc",
+)
+READY_TIMEOUT_S = 120
+STOP_GRACE_S = 8.0
+_INCLUDE_PATH = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Server:
+    """One server of the local cloud: how it is started, and which of its ports must answer before it is ready."""
+
+    name: str
+    args: list[str]
+    ports: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Running:
+    server: Server
+    process: subprocess.Popen[bytes]
+    log_path: Path
+
+
+class _Stopped(Exception):
+    """Somebody asked us to stop."""
+
+
+def prepare(state: State, *, gateway_host: str, gateway_port: int | None) -> Settings:
+    """Make what a start needs: ports, the authority, the service account, the bucket; and write state.json.
+
+    Raises:
+        LocalCloudError: the asked port is in use.
+    """
+    remembered = state.read_settings() if state.settings_path.exists() else Settings()
+    ports = processes.choose_ports(PORT_NAMES, remembered.ports)
+    if gateway_port is not None:
+        ports["gateway"] = processes.require_free_port(gateway_port, gateway_host, option="--port")
+    settings = replace(remembered, ports=ports, gateway_host=gateway_host)
+    Authority(state)
+    credentials.load_or_create(state)
+    storage.create_bucket(state, settings.bucket)
+    for directory in ("gcloud", "vertex", "bigquery"):
+        state.directory(directory)
+    state.write_settings(settings)
+    return settings
+
+
+def plan_servers(state: State, settings: Settings) -> list[Server]:
+    """Say which servers make up the cloud."""
+    ports = settings.ports
+    python = [sys.executable, "-m"]
+    where = ["--state", str(state.path)]
+    vertex = ["--grpc-port", str(ports["vertex_grpc"]), "--rest-port", str(ports["vertex_rest"])]
+    servers = [
+        Server(
+            name="bigquery",
+            args=[*python, "localcloud.bigquery.server", *where],
+            ports=("bigquery_rest", "bigquery_grpc"),
+        ),
+        Server(name="storage", args=storage.command(state, settings), ports=("storage",)),
+        Server(name="gateway", args=[*python, "localcloud.gateway", *where], ports=("gateway", "logging_grpc")),
+    ]
+    if importlib.util.find_spec("localcloud.vertex.server") is not None:
+        args = [*python, "localcloud.vertex.server", *where, *vertex]
+        servers.append(Server(name="vertex", args=args, ports=("vertex_grpc", "vertex_rest")))
+    return servers
+
+
+def run(state: State, *, gateway_host: str, gateway_port: int | None, say: Callable[[str], None]) -> int:
+    """Run a local cloud in the foreground; give the exit code.
+
+    Args:
+        state: its state directory, owned until the end.
+        gateway_host: address that the gateway listens on; everything else stays on loopback.
+        gateway_port: port of the gateway; None for the remembered or a free one.
+        say: takes one line per server that is ready, then `ready`.
+
+    Raises:
+        LocalCloudError: it cannot start, or a server ended by itself.
+    """
+    with state.hold_lock(), _signals() as wakeup:
+        processes.adopt_orphans()
+        state.ready_path.unlink(missing_ok=True)
+        running: list[_Running] = []
+        try:
+            settings = prepare(state, gateway_host=gateway_host, gateway_port=gateway_port)
+            running = _start(state, settings)
+            _wait_until_ready(running, settings, wakeup, say)
+            state.ready_path.touch()
+            say(f"ready     {state.path} (pid {os.getpid()})")
+            while True:
+                _check_alive(running)
+                wakeup.wait(1.0)
+        except _Stopped:
+            return 0
+        finally:
+            state.ready_path.unlink(missing_ok=True)
+            processes.stop_all([each.process for each in running], grace_s=STOP_GRACE_S)
+            processes.kill_descendants(os.getpid())
+
+
+def _start(state: State, settings: Settings) -> list[_Running]:
+    env = merged_environment(state.path)
+    env["PYTHONPATH"] = os.pathsep.join(filter(None, (str(_INCLUDE_PATH), env.get("PYTHONPATH"))))
+    env["PYTHONUNBUFFERED"] = "1"
+    running = []
+    for server in plan_servers(state, settings):
+        log_path = state.server_log_path(server.name)
+        log_path.unlink(missing_ok=True)
+        process = processes.spawn(server.args, log_path=log_path, env=env)
+        running.append(_Running(server=server, process=process, log_path=log_path))
+    return running
+
+
+def _wait_until_ready(running: list[_Running], settings: Settings, wakeup: _Wakeup, say: Callable[[str], None]) -> None:
+    begun = time.monotonic()
+    waiting = list(running)
+    while waiting:
+        _check_alive(running)
+        for each in list(waiting):
+            if all(processes.accepts(settings.ports[name]) for name in each.server.ports):
+                addresses = " ".join(f"{name}=127.0.0.1:{settings.ports[name]}" for name in each.server.ports)
+                say(f"{each.server.name:<9} {addresses} ({time.monotonic() - begun:.1f} s)")
+                waiting.remove(each)
+        if time.monotonic() - begun > READY_TIMEOUT_S:
+            late = waiting[0]
+            raise LocalCloudError(
+                late.server.name,
+                found=f"not ready after {READY_TIMEOUT_S} s",
+                expected="its ports to accept connections",
+                way_out=f"The end of its log ({late.log_path}):\n{processes.tail(late.log_path)}",
+            )
+        if waiting:
+            wakeup.wait(0.05)
+
+
+def _check_alive(running: list[_Running]) -> None:
+    for each in running:
+        code = each.process.poll()
+        if code is not None:
+            how = f"with exit code {code}" if code >= 0 else f"by signal {signal.Signals(-code).name}"
+            raise LocalCloudError(
+                each.server.name,
+                found=f"this server ended by itself {how}",
+                expected="it to run until the local cloud is stopped",
+                way_out=f"The end of its log ({each.log_path}):\n{processes.tail(each.log_path)}",
+            )
+
+
+class _Wakeup:
+    """Waits that a signal ends at once."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(descriptor, selectors.EVENT_READ)
+        self._descriptor = descriptor
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait.
+
+        Raises:
+            _Stopped: SIGTERM or SIGINT came.
+        """
+        if self._selector.select(timeout_s):
+            received = os.read(self._descriptor, 64)
+            if signal.SIGTERM in received or signal.SIGINT in received:
+                raise _Stopped
+
+
+@contextmanager
+def _signals() -> Iterator[_Wakeup]:
+    """Turn SIGTERM, SIGINT and SIGHUP into `_Stopped` at the next wait, never in the middle of a start."""
+    read_end, write_end = os.pipe()
+    os.set_blocking(write_end, False)
+    previous_fd = signal.set_wakeup_fd(write_end)
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    previous = {number: signal.signal(number, lambda *_: None) for number in numbers}
+    try:
+        yield _Wakeup(read_end)
+    finally:
+        signal.set_wakeup_fd(previous_fd)
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+        os.close(read_end)
+        os.close(write_end)
