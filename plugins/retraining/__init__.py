@@ -1,0 +1,1 @@
+"""Retraining on Google Cloud from Airflow: `core` decides, `hooks` talk, `operators` act."""

@@ -1,0 +1,240 @@
+"""Documents about the examples: the snapshot, its statistics and checks, the export and its manifest."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from retraining.core.documents.document import (
+    Count,
+    Crc32c,
+    Document,
+    Fingerprint,
+    ModelId,
+    Number,
+    RunKey,
+    SchemaHash,
+    Sha256,
+    Text,
+    Uri,
+    Value,
+)
+from retraining.core.documents.planning import Window
+
+PartName = Literal["train", "validation"]
+SplitName = Literal["train", "validation", "test"]
+Compression = Literal["GZIP", "NONE"]
+
+
+class Column(Value):
+    """One column of the examples query: BigQuery's name, type (`INTEGER`, `FLOAT`, …) and mode."""
+
+    name: Text
+    type: Text
+    mode: Literal["NULLABLE", "REQUIRED", "REPEATED"]
+
+
+class Part(Value):
+    """Rows and shard count of one part of a span."""
+
+    part: PartName
+    rows: Count
+    shards: Annotated[int, Field(ge=1)]
+
+
+class SnapshotSpan(Value):
+    """One day of examples: what it holds, and whether its files are made tonight or taken from the span store."""
+
+    span: date
+    fingerprint: Fingerprint
+    parts: tuple[Part, ...]
+    action: Literal["export", "reuse"]
+    because: Text
+
+
+class Snapshot(Document):
+    """The run table: its schema (the query's own columns) and its spans."""
+
+    kind: Literal["snapshot"] = "snapshot"
+    model: ModelId
+    run_key: RunKey
+    table: Text
+    bytes_processed: Count
+    columns: tuple[Column, ...] = Field(alias="schema")
+    schema_hash: SchemaHash
+    spans_uri: Uri
+    spans: tuple[SnapshotSpan, ...]
+
+
+class NumericStatistics(Value):
+    """Of one numeric feature in one split. `quantiles` are 21 numbers in 5 % steps; nothing but `nulls` when no value."""
+
+    kind: Literal["numeric"]
+    nulls: Count
+    min: Number | None
+    max: Number | None
+    mean: Number | None
+    stddev: Number | None
+    quantiles: Annotated[tuple[Number, ...], Field(max_length=21)]
+
+
+class ValueCount(Value):
+    """A category and how often it was seen."""
+
+    value: str
+    count: Count
+
+
+class CategoricalStatistics(Value):
+    """Of one categorical feature in one split. `top` has at most 1000 values, most frequent first, then by value."""
+
+    kind: Literal["categorical"]
+    nulls: Count
+    distinct: Count
+    top: Annotated[tuple[ValueCount, ...], Field(max_length=1000)]
+
+
+FeatureStatistics = Annotated[NumericStatistics | CategoricalStatistics, Field(discriminator="kind")]
+
+
+class LabelStatistics(Value):
+    """Mean of the label (null without a value) and its missing values."""
+
+    mean: Number | None
+    nulls: Count
+
+
+class SplitStatistics(Value):
+    """All features of one split."""
+
+    rows: Count
+    features: dict[str, FeatureStatistics]
+    label: LabelStatistics
+
+
+class KeyStatistics(Value):
+    """Of the key column over the whole run table: a key that is missing or stands twice makes splits unsafe."""
+
+    distinct: Count
+    nulls: Count
+
+
+class Statistics(Document):
+    """One pass over the run table: for checks, normalisation, vocabularies, and the baseline of drift."""
+
+    kind: Literal["statistics"] = "statistics"
+    model: ModelId
+    run_key: RunKey
+    table: Text
+    window: Window
+    keys: KeyStatistics
+    splits: dict[SplitName, SplitStatistics]
+
+
+class Finding(Value):
+    """What one check found, what it wanted, and a sentence for a human."""
+
+    check: Text
+    severity: Literal["block", "warn"]
+    feature: str | None
+    found: str
+    expected: str
+    words: Text
+
+
+Check = Finding  # the word operators use
+
+
+class Checks(Document):
+    """The verdict on the data: passed when no finding blocks."""
+
+    kind: Literal["checks"] = "checks"
+    model: ModelId
+    run_key: RunKey
+    passed: bool
+    findings: tuple[Finding, ...]
+
+
+class ExportRequest(Document):
+    """What the exporter is asked: the spans of a run table, and where their files go."""
+
+    kind: Literal["export_request"] = "export_request"
+    model: ModelId
+    run_key: RunKey
+    table: Text
+    columns: tuple[Column, ...] = Field(alias="schema")
+    schema_hash: SchemaHash
+    compression: Compression
+    spans_uri: Uri
+    spans: tuple[SnapshotSpan, ...]
+    test_start: date
+    manifest_uri: Uri
+
+
+class File(Value):
+    """One shard in the span store. `crc32c` is base64, as Cloud Storage writes it."""
+
+    part: PartName
+    shard: Count
+    file_name: Text
+    rows: Count
+    bytes: Count
+    crc32c: Crc32c
+    sha256: Sha256
+
+
+class Span(Document):
+    """`span.json` beside a span's files: they are all there."""
+
+    kind: Literal["span"] = "span"
+    span: date
+    fingerprint: Fingerprint
+    schema_hash: SchemaHash
+    files: tuple[File, ...]
+
+
+class ManifestFile(Value):
+    """One shard of a split."""
+
+    uri: Uri
+    span: date
+    part: PartName
+    rows: Count
+    bytes: Count
+    crc32c: Crc32c
+    sha256: Sha256
+
+
+class ManifestSplit(Value):
+    """The shards of a split."""
+
+    rows: Count
+    files: tuple[ManifestFile, ...]
+
+
+class ManifestSpan(Value):
+    """Where a span's files came from."""
+
+    span: date
+    fingerprint: Fingerprint
+    rows: Count
+    action: Literal["export", "reuse"]
+    because: Text
+
+
+class Manifest(Document):
+    """The data set of a run: every file of every split with its checksums."""
+
+    kind: Literal["manifest"] = "manifest"
+    model: ModelId
+    run_key: RunKey
+    schema_hash: SchemaHash
+    compression: Compression
+    columns: tuple[Column, ...] = Field(alias="schema")
+    splits: dict[SplitName, ManifestSplit]
+    spans: tuple[ManifestSpan, ...]
+    exported_rows: Count
+    exported_bytes: Count
+    seconds: Number

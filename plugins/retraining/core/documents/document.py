@@ -1,0 +1,159 @@
+"""What all documents share: strict reading, one way of writing, a digest of the stored bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, Self, get_args
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    StringConstraints,
+    ValidationError,
+    WithJsonSchema,
+)
+
+from retraining.core.errors import ContractError
+
+TIME_PATTERN = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z$"
+RUN_KEY_PATTERN = r"^\d{8}t\d{6}z-[0-9a-f]{12}$"
+
+
+def _whole_second_utc(value: datetime) -> datetime:
+    if value.tzinfo is None or value.utcoffset() is None:
+        raise ValueError("a time needs its zone: write it in UTC with a trailing Z")
+    value = value.astimezone(UTC)
+    if value.microsecond:
+        raise ValueError("times are whole seconds")
+    return value
+
+
+def _finite(value: float) -> float:
+    if not math.isfinite(value):
+        raise ValueError("NaN and infinity are not JSON")
+    return value
+
+
+def format_time(value: datetime) -> str:
+    """Write a time as `2013-11-20T03:00:00Z`."""
+    return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+UtcTime = Annotated[
+    datetime,
+    AfterValidator(_whole_second_utc),
+    PlainSerializer(format_time, return_type=str),
+    WithJsonSchema({"type": "string", "pattern": TIME_PATTERN}),
+]
+Number = Annotated[float, AfterValidator(_finite)]
+Count = Annotated[int, Field(ge=0)]
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+SchemaHash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
+Fingerprint = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
+Crc32c = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9+/]{6}==$")]
+RunKey = Annotated[str, StringConstraints(pattern=RUN_KEY_PATTERN)]
+ModelId = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,40}$")]
+Uri = Annotated[str, StringConstraints(pattern=r"^gs://[^/]+/.+$")]
+Text = Annotated[str, StringConstraints(min_length=1)]
+
+
+class Value(BaseModel):
+    """A frozen part of a document. Unknown keys are refused, and nothing is converted on the way in."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, protected_namespaces=())
+
+
+class Document(Value):
+    """A whole document: `kind` names its contract, `schema_version` the edition of it."""
+
+    schema_version: Literal[1] = 1
+
+    @classmethod
+    def kind_name(cls) -> str:
+        """The kind, which is also the stem of the object's name and of the schema's file."""
+        return str(get_args(cls.model_fields["kind"].annotation)[0])
+
+    @classmethod
+    def parse(cls, data: bytes | str, where: str = "") -> Self:
+        """Read a document.
+
+        Args:
+            data: JSON text.
+            where: Its address, for the message when it is wrong.
+
+        Raises:
+            ContractError: It is not JSON, of another kind, or not what its contract says.
+        """
+        where = where or f"{cls.kind_name()}.json"
+        raw = _load(data, where)
+        for key, expected in (("kind", cls.kind_name()), ("schema_version", 1)):
+            if raw.get(key) != expected:
+                raise ContractError(
+                    where,
+                    f"{key} is {raw.get(key)!r}",
+                    f"{expected!r}",
+                    "Read it with the release that wrote it, or correct its address",
+                )
+        try:
+            return cls.model_validate_json(json.dumps(raw))
+        except ValidationError as error:
+            raise ContractError(
+                where,
+                "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()[:5]),
+                f"a document as in include/contracts/{cls.kind_name()}.schema.json",
+                "Documents are written by the tasks only: clear the task that wrote it",
+            ) from error
+
+    def to_json(self) -> dict[str, Any]:
+        """The document as JSON values, for XCom and for templates."""
+        values: dict[str, Any] = self.model_dump(mode="json", by_alias=True)
+        return values
+
+    def to_bytes(self) -> bytes:
+        """The bytes that are stored: sorted keys, two spaces, UTF-8, a newline at the end."""
+        text = json.dumps(self.to_json(), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
+        return (text + "\n").encode()
+
+    def digest(self) -> str:
+        """SHA-256 of the stored bytes, in hex."""
+        return digest(self.to_bytes())
+
+
+def canonical_json(value: object) -> bytes:
+    """One spelling per value: sorted keys, no spaces, UTF-8, no NaN. What hashes are taken of."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+
+
+def digest(data: bytes) -> str:
+    """SHA-256 in hex."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def parse_any(data: bytes | str, where: str = "") -> Document:
+    """Read a document of any kind.
+
+    Raises:
+        ContractError: It is not JSON, its kind is not known, or it is not what its contract says.
+    """
+    from retraining.core.documents import KINDS  # the list of kinds needs this module first
+
+    kind = _load(data, where or "document").get("kind")
+    if kind not in KINDS:
+        raise ContractError(where or "document", f"kind is {kind!r}", f"one of {', '.join(KINDS)}")
+    return KINDS[kind].parse(data, where)
+
+
+def _load(data: bytes | str, where: str) -> dict[str, Any]:
+    try:
+        raw = json.loads(data)
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ContractError(where, f"not JSON ({error})", "a JSON document", "Clear the task that wrote it") from error
+    if not isinstance(raw, dict):
+        raise ContractError(where, f"a JSON {type(raw).__name__}", "a JSON object", "Clear the task that wrote it")
+    return raw

@@ -1,0 +1,171 @@
+"""Documents of the duel between champion and challenger, and of the decision taken from it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from retraining.core.documents.document import (
+    Count,
+    Document,
+    ModelId,
+    Number,
+    RunKey,
+    Sha256,
+    Text,
+    Uri,
+    UtcTime,
+    Value,
+)
+from retraining.core.documents.training import InstanceValue
+from retraining.core.spec_sections import Feature, Label, Metric
+
+
+class Challenger(Value):
+    """The model of this run."""
+
+    model_uri: Uri
+
+
+class Champion(Value):
+    """The version that serves: where it is, which run made it, and the time of its data."""
+
+    model_uri: Uri
+    version_name: Text
+    version_id: Text
+    run_key: RunKey
+    as_of: UtcTime
+
+
+class Bootstrap(Value):
+    """How the interval of the difference is drawn: paired resamples of the test rows."""
+
+    samples: Annotated[int, Field(ge=200)]
+    seed: int
+    confidence: Annotated[Number, Field(gt=0.5, lt=1)]
+
+
+class EvaluateRequest(Document):
+    """What the judge is asked: two models, the same shards."""
+
+    kind: Literal["evaluate_request"] = "evaluate_request"
+    model: ModelId
+    run_key: RunKey
+    manifest_uri: Uri
+    split: Literal["test"]
+    features: tuple[Feature, ...]
+    label: Label
+    key: Text
+    challenger: Challenger
+    champion: Champion | None
+    champion_skipped: str | None
+    slices: tuple[str, ...]
+    min_slice_examples: Annotated[int, Field(ge=1)]
+    metric: Metric
+    bootstrap: Bootstrap
+    evaluation_uri: Uri
+
+
+class Shard(Value):
+    """A file both models were scored on."""
+
+    uri: Uri
+    sha256: Sha256
+    rows: Count
+
+
+class Metrics(Value):
+    """Quality over some rows. `auc` and `accuracy`: higher is better; `log_loss` and `brier`: lower is better."""
+
+    auc: Number | None
+    log_loss: Number
+    accuracy: Number
+    brier: Number
+
+
+class Slice(Value):
+    """Quality over the rows with one value in one column."""
+
+    column: Text
+    value: InstanceValue
+    rows: Count
+    metrics: Metrics
+
+
+class Scores(Value):
+    """Quality of one model, whole and per slice."""
+
+    metrics: Metrics
+    slices: tuple[Slice, ...]
+
+
+class Baseline(Value):
+    """Quality of always predicting the base rate."""
+
+    log_loss: Number
+    accuracy: Number
+
+
+class Difference(Value):
+    """Challenger minus champion in `metric`, its mean and interval over paired resamples."""
+
+    metric: Metric
+    mean: Number
+    low: Number
+    high: Number
+    confidence: Number
+    samples: Count
+
+
+class Evaluation(Document):
+    """How challenger and champion did on the same rows."""
+
+    kind: Literal["evaluation"] = "evaluation"
+    model: ModelId
+    run_key: RunKey
+    split: Literal["test"]
+    rows: Count
+    label_rate: Number
+    shards: tuple[Shard, ...]
+    challenger: Scores
+    champion: Scores | None
+    baseline: Baseline
+    difference: Difference | None
+
+
+GateName = Literal["floor", "gain", "slices", "examples", "newer_champion", "mode"]
+Verdict = Literal["promote", "reject", "record"]
+
+
+class Gate(Value):
+    """One condition for promotion."""
+
+    gate: GateName
+    passed: bool
+    found: str
+    expected: str
+    words: Text
+
+
+class DecisionChampion(Value):
+    """The champion the challenger was held against."""
+
+    version_id: Text
+    run_key: RunKey
+    as_of: UtcTime
+
+
+class Decision(Document):
+    """The verdict, its gates, one sentence for a human, and the digests of what it was taken from."""
+
+    kind: Literal["decision"] = "decision"
+    model: ModelId
+    run_key: RunKey
+    as_of: UtcTime
+    mode: Literal["live", "backfill"]
+    verdict: Verdict
+    gates: tuple[Gate, ...]
+    words: Text
+    champion: DecisionChampion | None
+    inputs: dict[Literal["plan", "evaluation", "evaluate_request"], Sha256]

@@ -1,0 +1,82 @@
+"""The plan: everything a run was asked to do, resolved once. All later steps read only this."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Literal, Self
+
+from pydantic import JsonValue, model_validator
+
+from retraining.core.documents.document import Document, ModelId, Number, RunKey, Sha256, Text, Uri, UtcTime, Value
+from retraining.core.model_spec import ModelSpec
+
+Mode = Literal["live", "backfill"]
+
+
+class Trigger(Value):
+    """Who started the run, and the reason given."""
+
+    kind: Literal["manual", "scheduled", "backfill", "asset"]
+    reason: str
+
+
+class Window(Value):
+    """Whole UTC days of examples, half-open: `[start, end)`; days from `test_start` on are the test split."""
+
+    start: date
+    end: date
+    test_start: date
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if not self.start < self.test_start < self.end:
+            raise ValueError(f"expected start < test_start < end, got {self.start}, {self.test_start}, {self.end}")
+        return self
+
+
+class Query(Value):
+    """The examples query: path below `include/sql`, its text, and the SHA-256 of the text."""
+
+    path: Text
+    sql: Text
+    sha256: Sha256
+
+
+class Estimate(Value):
+    """List price before the run, in US dollars.
+
+    `per_hour` is each task's machines; `at_most` is their sum over the tasks' timeouts, so an upper bound.
+    """
+
+    per_hour: dict[str, Number]
+    at_most: Number
+    prices_date: date
+
+
+class Plan(Document):
+    """What this run will do: time, window, spec after overrides, query text, images, addresses."""
+
+    kind: Literal["plan"] = "plan"
+    model: ModelId
+    run_key: RunKey
+    as_of: UtcTime
+    as_of_source: Literal["param", "asset", "logical_date", "run_after"]
+    mode: Mode
+    deploy: bool
+    trigger: Trigger
+    dag_id: str
+    dag_run_id: str
+    project: Text
+    region: Text
+    bucket: Text
+    dataset: Text
+    run_uri: Uri
+    window: Window
+    query: Query
+    spec: ModelSpec
+    overrides: dict[str, JsonValue]
+    spec_sha256: Sha256
+    trainer_image: Text
+    serving_image: Text
+    attempt: str | None
+    estimate_usd: Estimate | None

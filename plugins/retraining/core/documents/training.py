@@ -1,0 +1,91 @@
+"""Documents of the training job: its request, and the report it writes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from retraining.core.documents.document import Count, Document, ModelId, Number, RunKey, Sha256, Text, Uri, Value
+from retraining.core.spec_sections import Feature, Label
+
+Hyperparameter = bool | int | float | str
+InstanceValue = bool | int | float | str | None
+
+
+class TrainingOrder(Value):
+    """What is trained and for how long; `batch_size` is per replica, patience counts epochs."""
+
+    model: Text
+    epochs: Annotated[int, Field(ge=1)]
+    batch_size: Annotated[int, Field(ge=1)]
+    hyperparameters: dict[str, Hyperparameter]
+    early_stopping_patience: Count
+
+
+class TrainRequest(Document):
+    """What the trainer is asked, and where its outputs go."""
+
+    kind: Literal["train_request"] = "train_request"
+    model: ModelId
+    run_key: RunKey
+    manifest_uri: Uri
+    statistics_uri: Uri
+    features: tuple[Feature, ...]
+    label: Label
+    key: Text
+    training: TrainingOrder
+    seed: int
+    model_uri: Uri
+    report_uri: Uri
+    checkpoint_uri: Uri
+    tensorboard_uri: Uri
+
+
+class Framework(Value):
+    """Versions that made the model."""
+
+    python: str
+    tensorflow: str
+    tf_keras: str
+    trainer: str
+
+
+class Signature(Value):
+    """Names and TensorFlow types of the serving signature."""
+
+    inputs: dict[str, str]
+    outputs: dict[str, str]
+
+
+class Golden(Value):
+    """An instance and what the saved model says of it: the endpoint must say the same."""
+
+    instance: dict[str, InstanceValue]
+    prediction: Number
+
+
+class Report(Document):
+    """What training did. `best_epoch` counts from 1; `model_digest` covers every file of the SavedModel."""
+
+    kind: Literal["report"] = "report"
+    model: ModelId
+    run_key: RunKey
+    framework: Framework
+    strategy: str
+    hyperparameters: dict[str, Hyperparameter]
+    history: dict[str, tuple[Number, ...]]
+    best_epoch: Annotated[int, Field(ge=1)]
+    epochs_run: Count
+    resumed_from_epoch: int | None
+    metrics: dict[str, Number]
+    train_rows: Count
+    validation_rows: Count
+    steps: Count
+    examples_per_second: Number
+    seconds: dict[str, Number]
+    parameters: Count
+    model_uri: Uri
+    model_digest: Sha256
+    signature: Signature
+    golden: tuple[Golden, ...]

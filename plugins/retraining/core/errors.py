@@ -1,0 +1,75 @@
+"""Every error this package raises on purpose; this module imports nothing of the package.
+
+    RetrainingError
+    ├── SettingsError     the environment does not say where things are
+    ├── SpecError         a model's YAML or SQL file is wrong
+    ├── PlanError         this run's Params ask for something impossible
+    ├── DataError         the examples are not fit to train on
+    ├── ContractError     a document does not obey its contract
+    ├── JobError          a job ended badly
+    └── ConflictError     somebody else changed what this run wanted to change
+
+Each message has four parts: where, what was found, what was expected, the way out.
+"""
+
+from __future__ import annotations
+
+
+class RetrainingError(Exception):
+    """A failure with the place, the finding, the expectation and the way out.
+
+    Args:
+        where: File, document, setting or resource the error is about.
+        found: What is there.
+        expected: What should be there; may be empty when `found` says it all.
+        way_out: What a person can do about it.
+    """
+
+    def __init__(self, where: str, found: str, expected: str = "", way_out: str = "") -> None:
+        self.where = where
+        self.found = found
+        self.expected = expected
+        self.way_out = way_out
+        super().__init__(where, found, expected, way_out)
+
+    def __str__(self) -> str:
+        """The four parts as one line."""
+        parts = [f"{self.where}: {_sentence(self.found)}"]
+        if self.expected:
+            parts.append(_sentence(f"Expected {self.expected}"))
+        if self.way_out:
+            parts.append(_sentence(self.way_out))
+        return " ".join(parts)
+
+
+class SettingsError(RetrainingError):
+    """The environment does not say where things are."""
+
+
+class SpecError(RetrainingError):
+    """A model's YAML or SQL file is wrong."""
+
+
+class PlanError(RetrainingError):
+    """This run's Params ask for something impossible."""
+
+
+class DataError(RetrainingError):
+    """The examples are not fit to train on."""
+
+
+class ContractError(RetrainingError):
+    """A document does not obey its contract."""
+
+
+class JobError(RetrainingError):
+    """A job ended badly."""
+
+
+class ConflictError(RetrainingError):
+    """Somebody else changed what this run wanted to change; reading again may help."""
+
+
+def _sentence(text: str) -> str:
+    text = text.strip()
+    return text if not text or text[-1] in ".!?…" else text + "."

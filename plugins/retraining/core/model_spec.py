@@ -1,0 +1,168 @@
+"""A model's whole specification: `include/models/<name>.yaml`, validated. In: a YAML file. Out: a frozen `ModelSpec`."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import Field, StringConstraints, ValidationError, model_validator
+
+from retraining.core import spec_sections as sections
+from retraining.core.errors import PlanError, SpecError
+from retraining.core.spec_file import SpecText, explain, read_spec_file, suggest
+
+
+class ModelSpec(sections.Section):
+    """What to train, from what, how to judge, deploy and watch it. `schedule` is UTC; null: by hand or by the monitor."""
+
+    name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,40}$")]
+    description: Annotated[str, StringConstraints(min_length=1, max_length=2000)]
+    owner: Annotated[str, StringConstraints(min_length=1)] = "retraining"
+    tags: tuple[Annotated[str, StringConstraints(min_length=1, max_length=100)], ...] = ()
+    schedule: sections.Cron | None = None
+    data: sections.Data
+    features: Annotated[tuple[sections.Feature, ...], Field(min_length=1, max_length=sections.MAX_FEATURES)]
+    label: sections.Label
+    training: sections.Training
+    tuning: sections.Tuning | None = None
+    evaluation: sections.Evaluation
+    deployment: sections.Deployment = Field(default_factory=sections.Deployment)
+    monitoring: sections.Monitoring = Field(default_factory=sections.Monitoring)
+
+    @model_validator(mode="after")
+    def _columns_are_distinct(self) -> Self:
+        seen: set[str] = set()
+        for name in self.feature_names:
+            if name.lower() in seen:
+                raise ValueError(f"feature {name!r} stands twice (BigQuery does not tell case apart)")
+            seen.add(name.lower())
+        for role, name in (
+            ("label.name", self.label.name),
+            ("data.key", self.data.key),
+            ("data.event_time", self.data.event_time),
+        ):
+            if name.lower() in seen:
+                raise ValueError(f"{role} is {name!r}, which is also a feature: the model would see what it must not")
+        if len({self.label.name.lower(), self.data.key.lower(), self.data.event_time.lower()}) < 3:
+            raise ValueError("label.name, data.key and data.event_time must be three different columns")
+        return self
+
+    @model_validator(mode="after")
+    def _names_are_known(self) -> Self:
+        for column in self.evaluation.slices:
+            if column not in self.feature_names:
+                raise ValueError(_unknown("evaluation.slices", column, self.feature_names))
+        for parameter in self.tuning.parameters if self.tuning else ():
+            names = list(self.training.hyperparameters)
+            if parameter.name not in names:
+                raise ValueError(_unknown("tuning.parameters", parameter.name, names))
+        return self
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Names of the features, in the file's order."""
+        return [feature.name for feature in self.features]
+
+    def with_overrides(self, overrides: Mapping[str, Any]) -> ModelSpec:
+        """Another spec with some values replaced.
+
+        Args:
+            overrides: Dotted path to value, for example `{"data.window_days": 30,
+                "training.hyperparameters": {"dropout": 0.2}}`. A mapping is merged into the one it meets.
+
+        Raises:
+            PlanError: A path is not in the spec, or the result is not a valid spec.
+        """
+        if not overrides:
+            return self
+        values = self.model_dump(mode="json")
+        for path, value in overrides.items():
+            if path.split(".")[0] in ("name", "owner", "tags", "schedule"):
+                raise PlanError(self.name, f"an override of {path!r}", "a value of this run", "Change the YAML file")
+            _replace(values, path.split("."), value, self.name)
+        try:
+            return ModelSpec.model_validate(values)
+        except ValidationError as error:
+            found = explain(error, SpecText(f"{self.name} with overrides", values, {}), ModelSpec)
+            raise PlanError(found.where, found.found, found.expected, found.way_out or "Correct the Params") from error
+
+
+def load_spec(path: Path) -> ModelSpec:
+    """Read, parse and validate one file.
+
+    Raises:
+        SpecError: Anything is wrong with it; the message has all findings, with lines.
+    """
+    text = read_spec_file(path)
+    try:
+        spec = ModelSpec.model_validate(text.values)
+    except ValidationError as error:
+        raise explain(error, text, ModelSpec) from error
+    if spec.name != path.stem:
+        raise SpecError(
+            f"{path.name}, line {text.line(('name',))}",
+            f"name is {spec.name!r}",
+            f"{path.stem!r}, as the file is called",
+            "Rename one of them",
+        )
+    return spec
+
+
+def load_query(spec: ModelSpec, include: Path) -> str:
+    """Text of the spec's examples query.
+
+    Raises:
+        SpecError: The file is missing, empty or outside include/sql.
+    """
+    folder = (include / "sql").resolve()
+    path = (folder / spec.data.query).resolve()
+    where = f"{spec.name}.yaml, data.query"
+    if not path.is_relative_to(folder):
+        raise SpecError(where, f"{spec.data.query!r} leads outside", "a file below include/sql")
+    if not path.is_file():
+        known = sorted(str(found.relative_to(folder)) for found in folder.rglob("*.sql"))
+        raise SpecError(where, f"no file {spec.data.query!r}", "a file below include/sql", suggest(spec.data.query, known))
+    sql = path.read_text(encoding="utf-8")
+    if not sql.strip():
+        raise SpecError(where, f"{spec.data.query!r} is empty", "a SELECT that gives one row per example")
+    return sql
+
+
+def find_specs(include: Path) -> list[Path]:
+    """Files of all models, sorted by name.
+
+    Raises:
+        SpecError: There is no folder `models`.
+    """
+    folder = include / "models"
+    if not folder.is_dir():
+        raise SpecError(str(folder), "no such folder", "one YAML file per model in it", "Run make bundle again")
+    return sorted(path for path in folder.iterdir() if path.suffix in (".yaml", ".yml") and path.is_file())
+
+
+def _replace(values: dict[str, Any], path: list[str], value: object, name: str) -> None:
+    target = values
+    for depth, part in enumerate(path[:-1]):
+        step = target.get(part)
+        if not isinstance(step, dict):
+            raise PlanError(
+                name, f"no {'.'.join(path[: depth + 1])!r}", f"one of: {', '.join(target)}", suggest(part, list(target))
+            )
+        target = step
+    last = path[-1]
+    free = path[:-1] in (["training", "hyperparameters"], ["data", "checks", "max_null_fraction"])
+    if last not in target and not free:
+        raise PlanError(name, f"no {'.'.join(path)!r}", f"one of: {', '.join(target)}", suggest(last, list(target)))
+    old = target.get(last)
+    if isinstance(old, dict) and isinstance(value, Mapping):
+        target[last] = {**copy.deepcopy(old), **value}
+    else:
+        target[last] = value
+
+
+def _unknown(where: str, name: str, known: list[str]) -> str:
+    return " ".join(
+        part for part in (f"{where} names {name!r}; expected one of: {', '.join(known)}.", suggest(name, known)) if part
+    )

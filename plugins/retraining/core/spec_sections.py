@@ -1,0 +1,287 @@
+"""The sections of a model's YAML file, as frozen values with their limits and defaults.
+
+Defaults of this project stand here and nowhere else. Unknown keys are refused (`spec_file` adds the suggestion).
+"""
+
+from __future__ import annotations
+
+import keyword
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+
+from retraining.core.cron import check_cron
+
+Metric = Literal["auc", "accuracy", "log_loss", "brier"]
+HIGHER_IS_BETTER: frozenset[str] = frozenset({"auc", "accuracy"})
+RESERVED_COLUMNS = frozenset({"span", "part", "shard", "shards", "row_hash", "split"})
+MAX_FEATURES = 2000
+
+
+def _identifier(name: str) -> str:
+    if keyword.iskeyword(name) or name.lower() in RESERVED_COLUMNS:
+        raise ValueError(f"{name!r} is reserved: give the column another name in the query")
+    return name
+
+
+ColumnName = Annotated[
+    str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$"), AfterValidator(_identifier)
+]
+Cron = Annotated[str, AfterValidator(check_cron)]
+Fraction = Annotated[float, Field(ge=0, le=1)]
+Positive = Annotated[int, Field(ge=1)]
+MachineType = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]*(-[a-z0-9]+)+$")]
+Hyperparameter = bool | int | float | str
+
+
+class Section(BaseModel):
+    """A part of the spec: frozen, unknown keys refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+
+
+class DataChecks(Section):
+    """What the examples must satisfy before anything is paid for. Counts are rows, the rest shares in [0, 1]."""
+
+    min_rows: Positive = 1000
+    max_null_fraction: dict[ColumnName, Fraction] = Field(default_factory=dict)
+    label_rate: tuple[Fraction, Fraction] = (0.001, 0.999)
+    on_new_category: Literal["warn", "block", "ignore"] = "warn"
+
+    @field_validator("label_rate")
+    @classmethod
+    def _ordered(cls, value: tuple[float, float]) -> tuple[float, float]:
+        if not value[0] < value[1]:
+            raise ValueError(f"the lower bound must be below the upper one, got {list(value)}")
+        return value
+
+
+class Data(Section):
+    """Where examples come from. `query` is a path below include/sql; windows are whole UTC days."""
+
+    query: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_./-]*\.sql$")]
+    key: ColumnName
+    event_time: ColumnName
+    label_lag_days: Annotated[int, Field(ge=0, le=365)] = 1
+    window_days: Annotated[int, Field(ge=2, le=3650)] = 60
+    test_days: Annotated[int, Field(ge=1, le=365)] = 7
+    validation_percent: Annotated[int, Field(ge=1, le=50)] = 10
+    rows_per_shard: Annotated[int, Field(ge=1000)] = 100_000
+    compression: Literal["GZIP", "NONE"] = "GZIP"
+    keep_table_days: Annotated[int, Field(ge=1, le=90)] = 7
+    checks: DataChecks = Field(default_factory=DataChecks)
+
+    @field_validator("query")
+    @classmethod
+    def _stays_inside(cls, value: str) -> str:
+        if ".." in value.split("/"):
+            raise ValueError("the path must stay below include/sql: remove '..'")
+        return value
+
+    @model_validator(mode="after")
+    def _leaves_days_to_train_on(self) -> Self:
+        if self.test_days >= self.window_days:
+            raise ValueError(
+                f"test_days is {self.test_days} of window_days {self.window_days}: no day is left to train on. "
+                "Lengthen window_days or shorten test_days"
+            )
+        return self
+
+
+class NumericFeature(Section):
+    """A number. `missing` names what stands in for NULL: the training mean or zero."""
+
+    name: ColumnName
+    kind: Literal["numeric"]
+    normalize: bool = True
+    missing: Literal["mean", "zero"] = "mean"
+
+
+class CategoricalFeature(Section):
+    """A category. The vocabulary is its most frequent training values; all others share one bucket."""
+
+    name: ColumnName
+    kind: Literal["categorical"]
+    embedding_dim: Annotated[int, Field(ge=1, le=1024)] = 8
+    max_vocabulary: Annotated[int, Field(ge=1, le=1000)] = 1000
+
+
+Feature = Annotated[NumericFeature | CategoricalFeature, Field(discriminator="kind")]
+
+
+class Label(Section):
+    """What is predicted: 0 or 1."""
+
+    name: ColumnName
+    kind: Literal["binary"]
+
+
+class Accelerator(Section):
+    """Accelerators of one machine, by Vertex AI's name, for example NVIDIA_TESLA_T4."""
+
+    type: Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]+$")]
+    count: Literal[1, 2, 4, 8] = 1
+
+
+class Replica(Section):
+    """The chief's machine."""
+
+    machine: MachineType
+    accelerator: Accelerator | None = None
+
+
+class Workers(Replica):
+    """Further replicas, all on the same machine type."""
+
+    count: Annotated[int, Field(ge=0, le=100)]
+
+
+class Cluster(Section):
+    """Machines of the training job: a tier by name, or CUSTOM with a chief and workers."""
+
+    tier: Literal["BASIC", "STANDARD_1", "PREMIUM_1", "BASIC_GPU", "CUSTOM"] = "BASIC"
+    chief: Replica | None = None
+    workers: Workers | None = None
+    spot: bool = False
+    disk_gb: Annotated[int, Field(ge=100, le=64000)] = 100
+    timeout_hours: Annotated[float, Field(gt=0, le=168)] = 6
+
+    @model_validator(mode="after")
+    def _coherent(self) -> Self:
+        if self.tier == "CUSTOM" and self.chief is None:
+            raise ValueError("tier CUSTOM needs a chief, for example chief: {machine: n1-standard-8}")
+        if self.tier != "CUSTOM" and (self.chief or self.workers):
+            raise ValueError(f"tier {self.tier} fixes the machines: remove chief and workers, or use tier CUSTOM")
+        chief, workers = self.chief, self.workers
+        if chief and workers and workers.count and chief.accelerator != workers.accelerator:
+            raise ValueError("chief and workers train in lockstep: give both the same accelerator, or none")
+        return self
+
+
+class Training(Section):
+    """What is trained and how. `batch_size` is per replica."""
+
+    model: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
+    epochs: Annotated[int, Field(ge=1, le=10000)] = 5
+    batch_size: Annotated[int, Field(ge=1, le=1_000_000)] = 512
+    hyperparameters: dict[ColumnName, Hyperparameter] = Field(default_factory=dict)
+    early_stopping_patience: Annotated[int, Field(ge=0, le=1000)] = 2
+    seed: int = 1
+    cluster: Cluster = Field(default_factory=Cluster)
+
+
+class TuningParameter(Section):
+    """One searched hyperparameter: bounds for double and integer, values for categorical and discrete."""
+
+    name: ColumnName
+    kind: Literal["double", "integer", "categorical", "discrete"]
+    min: float | None = None
+    max: float | None = None
+    scale: Literal["linear", "log", "reverse_log"] = "linear"
+    values: tuple[float | str, ...] = ()
+
+    @model_validator(mode="after")
+    def _coherent(self) -> Self:
+        bounded = self.kind in ("double", "integer")
+        if bounded and (self.min is None or self.max is None or not self.min < self.max or self.values):
+            raise ValueError(f"a parameter of kind {self.kind} needs min below max, and no values")
+        if not bounded and (not self.values or self.min is not None or self.max is not None):
+            raise ValueError(f"a parameter of kind {self.kind} needs values, and no min or max")
+        if self.scale == "log" and self.min is not None and self.min <= 0:
+            raise ValueError("scale log needs min above 0")
+        return self
+
+
+class Tuning(Section):
+    """When hyperparameters are searched, with how many trials, over what."""
+
+    every_days: Positive = 7
+    max_trials: Positive = 12
+    parallel_trials: Positive = 3
+    metric: Annotated[str, StringConstraints(pattern=r"^val_[a-z_]+$")] = "val_auc"
+    goal: Literal["maximize", "minimize"] = "maximize"
+    early_stopping: Literal["none", "median", "decay"] = "median"
+    parameters: Annotated[tuple[TuningParameter, ...], Field(min_length=1)]
+
+
+class Promote(Section):
+    """When a challenger replaces the champion.
+
+    The lower end of the gain's interval at `confidence` must lie strictly above `min_gain` (negative: that much
+    loss is tolerated). No slice of at least `min_slice_examples` rows may lose more than `max_slice_loss`.
+    """
+
+    min_gain: Annotated[float, Field(ge=-1, le=1)] = 0.0
+    confidence: Annotated[float, Field(gt=0.5, lt=1)] = 0.95
+    max_slice_loss: Annotated[float, Field(ge=0)] = 0.03
+    min_examples: Positive = 1000
+    min_slice_examples: Positive = 200
+
+
+class Evaluation(Section):
+    """How a model is judged. The floor is `min_value` where higher is better, `max_value` where lower is."""
+
+    metric: Metric = "auc"
+    min_value: float | None = None
+    max_value: float | None = None
+    slices: tuple[ColumnName, ...] = ()
+    promote: Promote = Field(default_factory=Promote)
+
+    @model_validator(mode="after")
+    def _has_its_floor(self) -> Self:
+        wanted, other = ("min_value", "max_value") if self.metric in HIGHER_IS_BETTER else ("max_value", "min_value")
+        if getattr(self, wanted) is None or getattr(self, other) is not None:
+            raise ValueError(f"metric {self.metric} needs {wanted}, and no {other}")
+        return self
+
+    @property
+    def floor(self) -> float:
+        """The bound that must be reached: a lower one where higher is better, else an upper one."""
+        value = self.min_value if self.min_value is not None else self.max_value
+        assert value is not None  # noqa: S101 - the validator above made sure; this tells the type checker
+        return value
+
+
+class Deployment(Section):
+    """Where the champion serves, and in which steps traffic moves to a new one (percent, ending with 100)."""
+
+    machine: MachineType = "n1-standard-2"
+    min_replicas: Positive = 1
+    max_replicas: Positive = 1
+    canary_percent: tuple[Annotated[int, Field(ge=1, le=100)], ...] = (100,)
+    approval: bool = False
+
+    @model_validator(mode="after")
+    def _ends_with_all(self) -> Self:
+        steps = list(self.canary_percent)
+        if not steps or steps[-1] != 100 or steps != sorted(set(steps)):
+            raise ValueError(f"canary_percent must rise and end with 100, got {steps}")
+        if self.max_replicas < self.min_replicas:
+            raise ValueError(f"max_replicas {self.max_replicas} is below min_replicas {self.min_replicas}")
+        return self
+
+
+class DriftLimits(Section):
+    """Distance over which (strictly) a feature has drifted. 0.3 is Vertex AI Model Monitoring's default."""
+
+    threshold: Annotated[float, Field(gt=0, le=1)] = 0.3
+
+
+class PerformanceLimits(Section):
+    """How much of the metric may be lost in service before it counts."""
+
+    max_drop: Annotated[float, Field(gt=0)] = 0.03
+
+
+class Monitoring(Section):
+    """What is watched, how often, and how soon another retraining may be ordered."""
+
+    schedule: Cron | None = "0 * * * *"
+    window_hours: Positive = 24
+    min_requests: Positive = 200
+    drift: DriftLimits = Field(default_factory=DriftLimits)
+    performance: PerformanceLimits = Field(default_factory=PerformanceLimits)
+    max_age_days: Positive = 14
+    cooldown_hours: Annotated[float, Field(ge=0)] = 24
+
+
