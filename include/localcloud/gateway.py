@@ -14,7 +14,7 @@ import logging
 import signal
 import ssl
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Coroutine
 from pathlib import Path
 
 import uvloop
@@ -25,7 +25,7 @@ from localcloud.http1 import Head, MalformedMessageError, Request, Response
 from localcloud.identity import Identity
 from localcloud.logservice import LogService
 from localcloud.logstore import LogStore
-from localcloud.routes import Address, Route, Routes
+from localcloud.routes import Address, Handler, Route, Routes
 from localcloud.state import State
 from localcloud.storage_guard import StorageGuard
 
@@ -156,13 +156,20 @@ class Gateway:
         writer: asyncio.StreamWriter,
         host: str,
         head: Head,
-        handler: Callable[[Request], object],
+        handler: Handler,
     ) -> bool:
         """Answer one request inside the gateway; tell whether the connection can go on."""
         if head.get("expect").lower() == "100-continue":
             writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         request = Request(host=host, head=head, body=http1.read_request_body(reader, head, raw=False))
-        response = await handler(request)  # type: ignore[misc]  # Callable[[Request], Awaitable[Response]]
+        try:
+            response = await handler(request)
+        except _GONE:
+            raise
+        except Exception:  # noqa: BLE001 - a fault of ours is told to the client and logged, as any server does
+            _log.exception("%s %s%s", head.method, host, head.target)
+            message = "The local cloud failed on this request; the gateway's log has the reason"
+            response = Response.of_error(500, message, "INTERNAL")
         async for _ in request.body:  # what the handler left unread
             pass
         writer.write(response.encode(close=head.closes()))
@@ -213,8 +220,8 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
             await writer.drain()
 
 
-async def _first_to_end(*coroutines: asyncio.Future[None] | object) -> None:
-    tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]  # type: ignore[arg-type]
+async def _first_to_end(*coroutines: Coroutine[None, None, None]) -> None:
+    tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:

@@ -16,6 +16,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 CHUNK_BYTES = 256 * 1024
 HEAD_LIMIT_BYTES = 1024 * 1024
+_PHRASES = {status.value: status.phrase for status in HTTPStatus}
 
 
 class MalformedMessageError(Exception):
@@ -220,7 +221,7 @@ class Response:
 
     def encode(self, *, close: bool = False) -> bytes:
         """Give the wire bytes."""
-        phrase = HTTPStatus(self.status).phrase if self.status in HTTPStatus else "Unknown"
+        phrase = _PHRASES.get(self.status, "Unknown")
         fields = [
             ("Content-Type", self.content_type),
             ("Content-Length", str(len(self.body))),

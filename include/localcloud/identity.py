@@ -100,7 +100,7 @@ class Identity:
             "iat": now,
             "exp": now + LIFETIME_S,
         }
-        return jwt.encode(self._signer, claims).decode()
+        return bytes(jwt.encode(self._signer, claims)).decode()
 
 
 def _token() -> str:

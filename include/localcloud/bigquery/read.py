@@ -348,6 +348,7 @@ def _refusing(method: Callable[[Any], Any]) -> Callable[[Any, grpc.ServicerConte
             return method(request)
         except RefusalError as error:
             context.abort(error.code, error.message)
+            raise  # not reached: abort raises
 
     return call
 
