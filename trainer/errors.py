@@ -1,0 +1,46 @@
+"""What can go wrong, by who can mend it. Imports nothing.
+
+    TrainerError                 exit code 1: trying again may help
+    ├── StorageError             storage or BigQuery did not answer, also after retries
+    └── RequestError             exit code 2: trying again cannot help
+        ├── ContractError        a document breaks its schema
+        └── DataError            shards, statistics or a stored model are not what the documents say
+"""
+
+from __future__ import annotations
+
+
+class TrainerError(Exception):
+    """A message in four parts: where, what was found, what was expected, the way out.
+
+    Args:
+        where: Document and field, file, or flag.
+        found: What stands there.
+        expected: What would have been right.
+        way_out: What to do about it.
+    """
+
+    exit_code = 1
+
+    def __init__(self, where: str, found: str, expected: str = "", way_out: str = "") -> None:
+        self.where, self.found, self.expected, self.way_out = where, found, expected, way_out
+        sentences = [f"{where}: {found}", f"Expected {expected}" if expected else "", way_out]
+        super().__init__(" ".join(part.rstrip(".") + "." for part in sentences if part))
+
+
+class StorageError(TrainerError):
+    """Storage or BigQuery did not do what was asked, after retries."""
+
+
+class RequestError(TrainerError):
+    """What was asked cannot be done; trying again gives the same answer."""
+
+    exit_code = 2
+
+
+class ContractError(RequestError):
+    """A document is missing, is not JSON, or breaks its schema."""
+
+
+class DataError(RequestError):
+    """Shards, statistics, rows or a stored model are not what the documents say."""
