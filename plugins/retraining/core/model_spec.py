@@ -1,4 +1,7 @@
-"""A model's whole specification: `include/models/<name>.yaml`, validated. In: a YAML file. Out: a frozen `ModelSpec`."""
+"""A model's whole specification.
+
+In: `include/models/<name>.yaml` and a run's overrides. Out: a frozen, validated `ModelSpec`.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,10 @@ from retraining.core.spec_file import SpecText, explain, read_spec_file, suggest
 
 
 class ModelSpec(sections.Section):
-    """What to train, from what, how to judge, deploy and watch it. `schedule` is UTC; null: by hand or by the monitor."""
+    """What to train, from what, how to judge, deploy and watch it.
+
+    `schedule` is a cron expression in UTC; null: only by hand or by the monitor.
+    """
 
     name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,40}$")]
     description: Annotated[str, StringConstraints(min_length=1, max_length=2000)]
@@ -123,7 +129,9 @@ def load_query(spec: ModelSpec, include: Path) -> str:
         raise SpecError(where, f"{spec.data.query!r} leads outside", "a file below include/sql")
     if not path.is_file():
         known = sorted(str(found.relative_to(folder)) for found in folder.rglob("*.sql"))
-        raise SpecError(where, f"no file {spec.data.query!r}", "a file below include/sql", suggest(spec.data.query, known))
+        raise SpecError(
+            where, f"no file {spec.data.query!r}", "a file below include/sql", suggest(spec.data.query, known)
+        )
     sql = path.read_text(encoding="utf-8")
     if not sql.strip():
         raise SpecError(where, f"{spec.data.query!r} is empty", "a SELECT that gives one row per example")

@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from retraining.core.errors import SpecError
 
@@ -99,7 +100,7 @@ def _walk(node: yaml.Node, location: Location, lines: dict[Location, int], where
             _walk(item, (*location, index), lines, where)
 
 
-def _finding(item: Any, text: SpecText, model: type[BaseModel]) -> tuple[str, str, str, str]:
+def _finding(item: ErrorDetails, text: SpecText, model: type[BaseModel]) -> tuple[str, str, str, str]:
     location = tuple(part for part in item["loc"] if part not in ("numeric", "categorical"))
     line = text.line(location)
     where = f"{text.where}, line {line}" if line else text.where
@@ -126,7 +127,7 @@ def _expectation(message: str) -> str:
 
 def _known_keys(model: type[BaseModel], location: Location) -> list[str]:
     """Keys of the section at a pydantic error location (which names the variant of a union as a step)."""
-    found: Any = model
+    found: object = model
     for part in location:
         if isinstance(found, type) and issubclass(found, BaseModel):
             if isinstance(part, str) and part in found.model_fields:
@@ -137,7 +138,7 @@ def _known_keys(model: type[BaseModel], location: Location) -> list[str]:
     return list(found.model_fields) if found else []
 
 
-def _variant(annotation: Any, part: str | int) -> Any:
+def _variant(annotation: object, part: str | int) -> object:
     """Step into a container, or pick the member of a tagged union."""
     for candidate in _sections(annotation):
         kind = candidate.model_fields.get("kind")
@@ -150,11 +151,11 @@ def _variant(annotation: Any, part: str | int) -> Any:
     return annotation
 
 
-def _section(annotation: Any) -> type[BaseModel] | None:
+def _section(annotation: object) -> type[BaseModel] | None:
     return next(iter(_sections(annotation)), None)
 
 
-def _sections(annotation: Any) -> list[type[BaseModel]]:
+def _sections(annotation: object) -> list[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     return [section for argument in get_args(annotation) for section in _sections(argument)]

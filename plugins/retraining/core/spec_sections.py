@@ -24,9 +24,7 @@ def _identifier(name: str) -> str:
     return name
 
 
-ColumnName = Annotated[
-    str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$"), AfterValidator(_identifier)
-]
+ColumnName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$"), AfterValidator(_identifier)]
 Cron = Annotated[str, AfterValidator(check_cron)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Positive = Annotated[int, Field(ge=1)]
@@ -283,5 +281,3 @@ class Monitoring(Section):
     performance: PerformanceLimits = Field(default_factory=PerformanceLimits)
     max_age_days: Positive = 14
     cooldown_hours: Annotated[float, Field(ge=0)] = 24
-
-

@@ -69,7 +69,10 @@ class Snapshot(Document):
 
 
 class NumericStatistics(Value):
-    """Of one numeric feature in one split. `quantiles` are 21 numbers in 5 % steps; nothing but `nulls` when no value."""
+    """Of one numeric feature in one split.
+
+    `quantiles` are 21 numbers in 5 % steps. Without a value the numbers are null and there are no quantiles.
+    """
 
     kind: Literal["numeric"]
     nulls: Count

@@ -1,0 +1,60 @@
+"""`python -m retraining.core.check_models`: validate every model's YAML and SQL; write the JSON Schema for editors."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from retraining.core.errors import RetrainingError
+from retraining.core.model_spec import ModelSpec, find_specs, load_query, load_spec
+from retraining.core.settings import include_path
+
+
+def check(path: Path, include: Path) -> str:
+    """One line about a model.
+
+    Raises:
+        SpecError: Its YAML or SQL file is wrong.
+    """
+    spec = load_spec(path)
+    load_query(spec, include)
+    schedule = spec.schedule or "no schedule"
+    return f"{spec.name}: ok ({len(spec.features)} features, {spec.training.model}, {schedule})"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print a line per model, or all errors.
+
+    Returns:
+        0 when every model is valid, 1 when not.
+    """
+    parser = argparse.ArgumentParser(prog="check_models", description=__doc__)
+    parser.add_argument("--json-schema", type=Path, help="write the JSON Schema of a model's YAML file here")
+    parser.add_argument("--include", type=Path, help="folder with models and sql (default: the one beside dags)")
+    options = parser.parse_args(arguments)
+    failed = False
+    try:
+        include = options.include or include_path()
+        paths = find_specs(include)
+        if options.json_schema:
+            schema = json.dumps(ModelSpec.model_json_schema(), indent=2, sort_keys=True)
+            options.json_schema.write_text(schema + "\n", encoding="utf-8")
+    except (RetrainingError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    for path in paths:
+        try:
+            print(check(path, include))
+        except RetrainingError as error:
+            failed = True
+            print(error, file=sys.stderr)
+    if not paths:
+        print(f"{include / 'models'}: no model. Copy one of the repository's and change it.", file=sys.stderr)
+    return int(failed or not paths)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

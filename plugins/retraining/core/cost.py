@@ -1,0 +1,115 @@
+"""Money at list prices: an upper bound before the run, the actual sum after it. Prices are dated data files."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, ValidationError
+
+from retraining.core.cluster import JobTask, Machines, Pool, machines
+from retraining.core.documents.document import Document, Text, Value
+from retraining.core.documents.planning import Estimate
+from retraining.core.errors import SettingsError
+from retraining.core.model_spec import ModelSpec
+
+JOB_TASKS: tuple[JobTask, ...] = ("export", "train", "evaluate")
+
+
+class MachinePrice(Value):
+    """Price per hour of vCPUs and memory, from which a machine type's price follows."""
+
+    vcpu_hour: float
+    memory_gb_hour: float
+    memory_gb_per_vcpu: dict[str, float]
+
+
+class Prices(Document):
+    """List prices of one day, in US dollars, for some regions.
+
+    `machines` maps a machine family (`n1`) to its prices; `accelerators` Vertex AI's name to a price per hour.
+    """
+
+    kind: Literal["prices"] = "prices"
+    effective: date = Field(strict=False)
+    source: Text
+    regions: tuple[str, ...]
+    machines: dict[str, MachinePrice]
+    accelerators: dict[str, float]
+    disk_gb_month: float
+    query_tib: float
+    spot_factor: float
+
+
+def load_prices(include: Path) -> Prices | None:
+    """The newest file of `include/prices` (they are named by date); None when there is none.
+
+    Raises:
+        SettingsError: It is malformed.
+    """
+    files = sorted((include / "prices").glob("*.json"))
+    if not files:
+        return None
+    try:
+        return Prices.model_validate_json(json.dumps(json.loads(files[-1].read_text(encoding="utf-8"))))
+    except (ValidationError, json.JSONDecodeError) as error:
+        raise SettingsError(files[-1].name, f"no price list ({error})", "one like its neighbours") from error
+
+
+def estimate(spec: ModelSpec, prices: Prices, region: str) -> Estimate | None:
+    """Upper bound of a run's jobs: every job until its timeout. None where a price is not known."""
+    if region not in prices.regions:
+        return None
+    per_hour: dict[str, float] = {}
+    at_most = 0.0
+    for task in JOB_TASKS:
+        wanted = machines(spec, task)
+        rate = _hourly(prices, wanted)
+        if rate is None:
+            return None
+        per_hour[task] = round(rate, 4)
+        at_most += rate * wanted.timeout_s / 3600
+    return Estimate(per_hour=per_hour, at_most=round(at_most, 2), prices_date=prices.effective)
+
+
+def job_cost(spec: ModelSpec, task: JobTask, seconds: float, prices: Prices, region: str) -> float | None:
+    """What a job that ran so long costs at list prices, in US dollars; None where a price is not known."""
+    rate = _hourly(prices, machines(spec, task)) if region in prices.regions else None
+    return None if rate is None else round(rate * seconds / 3600, 4)
+
+
+def query_cost(bytes_processed: int, prices: Prices, region: str) -> float | None:
+    """On-demand price of a query in US dollars; BigQuery bills at least 10 MB."""
+    if region not in prices.regions:
+        return None
+    return round(max(bytes_processed, 10_000_000) / 2**40 * prices.query_tib, 6)
+
+
+def _hourly(prices: Prices, wanted: Machines) -> float | None:
+    rates = [_pool_hourly(prices, pool, wanted.spot) for pool in wanted.pools]
+    return None if any(rate is None for rate in rates) else sum(rate for rate in rates if rate is not None)
+
+
+def _pool_hourly(prices: Prices, pool: Pool, spot: bool) -> float | None:
+    family, size, vcpus = _split_machine(pool.machine)
+    price = prices.machines.get(family)
+    if price is None or size not in price.memory_gb_per_vcpu or vcpus is None:
+        return None
+    rate = vcpus * (price.vcpu_hour + price.memory_gb_hour * price.memory_gb_per_vcpu[size])
+    if pool.accelerator:
+        if pool.accelerator.type not in prices.accelerators:
+            return None
+        rate += pool.accelerator.count * prices.accelerators[pool.accelerator.type]
+    if spot:
+        rate *= prices.spot_factor
+    return pool.count * (rate + pool.disk_gb * prices.disk_gb_month / 730)
+
+
+def _split_machine(machine: str) -> tuple[str, str, int | None]:
+    """`n1-standard-8` → family, size class, vCPUs (None when the name has another form)."""
+    parts = machine.split("-")
+    if len(parts) != 3 or not parts[2].isdigit():
+        return machine, "", None
+    return parts[0], parts[1], int(parts[2])

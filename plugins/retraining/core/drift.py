@@ -1,0 +1,162 @@
+"""Distance between what the endpoint is asked and what its champion was trained on, per feature.
+
+Categories: L-infinity, the largest change of any value's share, unseen and missing values included. Numbers:
+Jensen-Shannon divergence in base 2 over the training data's quantile bins, with a bin for missing values:
+`JSD(P, Q) = (KL(P || M) + KL(Q || M)) / 2`, `M = (P + Q) / 2` (Lin 1991, "Divergence measures based on the Shannon
+entropy"). Both lie in [0, 1]; they are the distances of Vertex AI Model Monitoring and TensorFlow Data Validation.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from retraining.core.documents.data import CategoricalStatistics, NumericStatistics, Statistics
+from retraining.core.documents.document import format_time
+from retraining.core.documents.watch import Drift, DriftChampion, FeatureDrift
+from retraining.core.model_spec import ModelSpec
+from retraining.core.queries import Parameter, Query, render
+
+
+def render_requests_sql(spec: ModelSpec, log_table: str, statistics: Statistics, as_of: datetime) -> Query:
+    """Query that counts the logged instances of `monitoring.window_hours` before `as_of` (exclusive).
+
+    One row per feature and bucket: `feature, bucket, instances`. Feature `''` has the number of instances. The bucket
+    of a number is its bin's index among the baseline's edges (0: below all of them), of a category its value; null is
+    a missing value.
+    """
+    numeric = []
+    parameters = [
+        Parameter(
+            name="window_start",
+            type="TIMESTAMP",
+            value=format_time(as_of - timedelta(hours=spec.monitoring.window_hours)),
+        ),
+        Parameter(name="window_end", type="TIMESTAMP", value=format_time(as_of)),
+    ]
+    for index, feature in enumerate(spec.features):
+        baseline = statistics.splits["train"].features.get(feature.name)
+        if isinstance(baseline, NumericStatistics) and (edges := bin_edges(baseline)):
+            numeric.append({"name": feature.name, "edges": f"edges_{index}"})
+            parameters.append(Parameter(name=f"edges_{index}", type="FLOAT64", value=tuple(edges)))
+    categorical = [feature.name for feature in spec.features if feature.kind == "categorical"]
+    sql = render("requests.sql.j2", table=log_table, numeric=numeric, categorical=categorical)
+    return Query(sql=sql, parameters=tuple(parameters))
+
+
+def measure(
+    spec: ModelSpec,
+    *,
+    as_of: datetime,
+    endpoint_name: str,
+    log_table: str,
+    champion: DriftChampion,
+    baseline_uri: str,
+    statistics: Statistics,
+    rows: Iterable[Mapping[str, Any]],
+) -> Drift:
+    """The drift document from the rows of `render_requests_sql`.
+
+    Args:
+        spec: The model.
+        as_of: End of the requests' window.
+        endpoint_name: That was asked.
+        log_table: The requests' table.
+        champion: Whose training data is the baseline.
+        baseline_uri: Address of `statistics`.
+        statistics: Of the champion's run.
+        rows: Of the query.
+    """
+    counts: dict[str, dict[str | None, int]] = defaultdict(dict)
+    for row in rows:
+        bucket = None if row["bucket"] is None else str(row["bucket"])
+        counts[str(row["feature"])][bucket] = int(row["instances"])
+    total = sum(counts.pop("", {}).values())
+    threshold = spec.monitoring.drift.threshold
+    features: list[FeatureDrift] = []
+    for feature in spec.features:
+        baseline = statistics.splits["train"].features.get(feature.name)
+        found = counts.get(feature.name, {})
+        if baseline is None or not total or not statistics.splits["train"].rows:
+            continue
+        baseline_rows = statistics.splits["train"].rows
+        if isinstance(baseline, CategoricalStatistics):
+            value = l_infinity(category_shares(baseline, baseline_rows), _shares(found))
+            features.append(_drifted(feature.name, "l_infinity", value, threshold))
+        elif edges := bin_edges(baseline):
+            expected = bin_shares(baseline, baseline_rows, edges)
+            observed = _bins(found, len(edges))
+            features.append(_drifted(feature.name, "jensen_shannon", jensen_shannon(expected, observed), threshold))
+    return Drift(
+        model=spec.name,
+        as_of=as_of,
+        window_hours=spec.monitoring.window_hours,
+        endpoint_name=endpoint_name,
+        log_table=log_table,
+        rows=total,
+        champion=champion,
+        baseline_uri=baseline_uri,
+        threshold=threshold,
+        features=tuple(features),
+    )
+
+
+def l_infinity(p: Mapping[str | None, float], q: Mapping[str | None, float]) -> float:
+    """Largest difference of any value's share, over the values of both."""
+    return max((abs(p.get(value, 0.0) - q.get(value, 0.0)) for value in {*p, *q}), default=0.0)
+
+
+def jensen_shannon(p: Sequence[float], q: Sequence[float]) -> float:
+    """Jensen-Shannon divergence, base 2, of two distributions over the same bins (each sums to 1)."""
+    divergence = 0.0
+    for a, b in zip(p, q, strict=True):
+        middle = (a + b) / 2
+        divergence += sum(share * math.log2(share / middle) for share in (a, b) if share > 0) / 2
+    return min(1.0, max(0.0, divergence))
+
+
+def bin_edges(baseline: NumericStatistics) -> list[float]:
+    """Distinct quantiles: bin i (from 1) is `[edge i, edge i+1)`, the last one is open, bin 0 lies below all."""
+    return sorted(set(baseline.quantiles))
+
+
+def bin_shares(baseline: NumericStatistics, rows: int, edges: Sequence[float]) -> list[float]:
+    """The baseline's share per bin: below, between the edges, above; last the missing values.
+
+    Where several quantiles are equal their steps fall to the bin that begins there; the error of a share is at most
+    one step (5 %).
+    """
+    quantiles = sorted(baseline.quantiles)
+    steps = len(quantiles) - 1
+    missing = baseline.nulls / rows
+    below = [quantiles.index(edge) / steps if steps else 0.0 for edge in edges] + [1.0]
+    shares = [0.0, *(high - low for low, high in itertools.pairwise(below))]
+    return [*(share * (1 - missing) for share in shares), missing]
+
+
+def category_shares(baseline: CategoricalStatistics, rows: int) -> dict[str | None, float]:
+    """The baseline's share per value; None is the missing ones. Values beyond the first 1000 count as unseen."""
+    shares: dict[str | None, float] = {item.value: item.count / rows for item in baseline.top}
+    shares[None] = baseline.nulls / rows
+    return shares
+
+
+def _bins(counts: Mapping[str | None, int], edges: int) -> list[float]:
+    total = sum(counts.values()) or 1
+    shares = [0.0] * (edges + 2)
+    for bucket, count in counts.items():
+        shares[-1 if bucket is None else int(bucket)] += count / total
+    return shares
+
+
+def _shares(counts: Mapping[str | None, int]) -> dict[str | None, float]:
+    total = sum(counts.values()) or 1
+    return {value: count / total for value, count in counts.items()}
+
+
+def _drifted(name: str, distance: str, value: float, threshold: float) -> FeatureDrift:
+    return FeatureDrift(name=name, distance=distance, value=value, drifted=value > threshold)  # type: ignore[arg-type]  # one of the two literals

@@ -1,0 +1,236 @@
+"""The decision: a pure function of stored documents. Replayed on the same documents it gives the same answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from retraining.core.documents.document import format_time
+from retraining.core.documents.judgement import (
+    Champion,
+    Decision,
+    DecisionChampion,
+    EvaluateRequest,
+    Evaluation,
+    Gate,
+    GateName,
+    Metrics,
+    Verdict,
+)
+from retraining.core.documents.planning import Plan
+from retraining.core.errors import ContractError
+from retraining.core.names import run_key_as_of
+from retraining.core.spec_sections import HIGHER_IS_BETTER, Metric
+
+InputName = Literal["plan", "evaluation", "evaluate_request"]
+
+
+def decide(
+    plan: Plan, evaluate_request: EvaluateRequest, evaluation: Evaluation, digests: Mapping[InputName, str]
+) -> Decision:
+    """Promote, reject, or (in a backfill) only record.
+
+    Args:
+        plan: The run.
+        evaluate_request: Whom the judge compared, and why not when there was nobody.
+        evaluation: What the judge found.
+        digests: SHA-256 of the three stored documents.
+
+    Raises:
+        ContractError: The documents are of different runs, or champion and evaluation do not fit.
+    """
+    _same_run(plan, evaluate_request, evaluation)
+    gates = (
+        _mode(plan),
+        _newer_champion(plan, evaluate_request),
+        _examples(plan, evaluation),
+        _floor(plan, evaluation),
+        _gain(plan, evaluate_request, evaluation),
+        _slices(plan, evaluate_request, evaluation),
+    )
+    verdict: Verdict = "promote" if all(gate.passed for gate in gates) else "reject"
+    if plan.mode == "backfill":
+        verdict = "record"
+    champion = evaluate_request.champion
+    held_against = None
+    if champion is not None:
+        held_against = DecisionChampion(version_id=champion.version_id, run_key=champion.run_key, as_of=champion.as_of)
+    return Decision(
+        model=plan.model,
+        run_key=plan.run_key,
+        as_of=plan.as_of,
+        mode=plan.mode,
+        verdict=verdict,
+        gates=gates,
+        words=_words(plan, verdict, gates),
+        champion=held_against,
+        inputs=dict(digests),
+    )
+
+
+def value_of(metrics: Metrics, metric: Metric) -> float | None:
+    """One metric out of several; None where it is not defined (AUC of a single class)."""
+    value: float | None = getattr(metrics, metric)
+    return value
+
+
+def _same_run(plan: Plan, request: EvaluateRequest, evaluation: Evaluation) -> None:
+    for document in (request, evaluation):
+        if document.run_key != plan.run_key:
+            raise ContractError(
+                f"{document.kind_name()}.json",
+                f"run_key {document.run_key}",
+                plan.run_key,
+                "Clear the run from plan on",
+            )
+    if (request.champion is None) != (evaluation.champion is None):
+        raise ContractError(
+            "evaluation.json",
+            "a champion" if evaluation.champion else "no champion",
+            "the one of evaluate_request.json",
+            "Clear the evaluate task",
+        )
+    if evaluation.difference is not None and evaluation.difference.metric != request.metric:
+        raise ContractError(
+            "evaluation.json", f"a difference in {evaluation.difference.metric}", request.metric, "Clear evaluate"
+        )
+
+
+def _mode(plan: Plan) -> Gate:
+    words = "this is a live run" if plan.mode == "live" else "this is a backfill: it records a version and deploys none"
+    return _gate("mode", plan.mode == "live", plan.mode, "live", words)
+
+
+def _newer_champion(plan: Plan, request: EvaluateRequest) -> Gate:
+    if request.champion_skipped:
+        return _gate("newer_champion", False, "a champion as new", "an older champion", request.champion_skipped)
+    if request.champion is None:
+        return _gate("newer_champion", True, "no champion", "an older champion", "there is no champion yet")
+    time = format_time(request.champion.as_of)
+    passed = request.champion.as_of < plan.as_of
+    words = f"the champion's data is of {time}, {'before' if passed else 'not before'} this run's"
+    return _gate("newer_champion", passed, time, f"before {format_time(plan.as_of)}", words)
+
+
+def _examples(plan: Plan, evaluation: Evaluation) -> Gate:
+    least = plan.spec.evaluation.promote.min_examples
+    passed = evaluation.rows >= least
+    words = f"{evaluation.rows} test examples {'are' if passed else 'are not'} enough to judge (at least {least})"
+    return _gate("examples", passed, f"{evaluation.rows} rows", f"at least {least}", words)
+
+
+def _floor(plan: Plan, evaluation: Evaluation) -> Gate:
+    spec = plan.spec.evaluation
+    higher = spec.metric in HIGHER_IS_BETTER
+    value = value_of(evaluation.challenger.metrics, spec.metric)
+    bound = f"{'at least' if higher else 'at most'} {spec.floor:g}"
+    baseline = evaluation.baseline.log_loss
+    log_loss = evaluation.challenger.metrics.log_loss
+    expected = f"{spec.metric} {bound}, log_loss below {baseline:.4f} (predicting the base rate)"
+    if value is None:
+        return _gate("floor", False, f"no {spec.metric}", expected, f"{spec.metric} is not defined on these test days")
+    found = f"{spec.metric} {value:.4f}, log_loss {log_loss:.4f}"
+    if not (value >= spec.floor if higher else value <= spec.floor):
+        words = f"{spec.metric} {value:.3f} misses the floor ({bound})"
+        return _gate("floor", False, found, expected, words)
+    if not log_loss < baseline:
+        words = f"log_loss {log_loss:.4f} is no better than always predicting the base rate ({baseline:.4f})"
+        return _gate("floor", False, found, expected, words)
+    words = f"{spec.metric} {value:.3f} reaches the floor ({bound}) and beats predicting the base rate"
+    return _gate("floor", True, found, expected, words)
+
+
+def _gain(plan: Plan, request: EvaluateRequest, evaluation: Evaluation) -> Gate:
+    metric, promote = plan.spec.evaluation.metric, plan.spec.evaluation.promote
+    expected = f"lower end of the gain's interval over {promote.min_gain:g}"
+    if request.champion is None or evaluation.champion is None:
+        if request.champion_skipped:
+            return _gate("gain", False, "no duel", expected, "there was no duel, so no gain is known")
+        return _gate("gain", True, "no champion", expected, "there is no champion to beat")
+    difference = evaluation.difference
+    ours, theirs = (value_of(scores.metrics, metric) for scores in (evaluation.challenger, evaluation.champion))
+    if difference is None or ours is None or theirs is None:
+        return _gate("gain", False, "no difference", expected, f"{metric} of the two could not be compared")
+    mean, low, high = difference.mean, difference.low, difference.high
+    if metric not in HIGHER_IS_BETTER:
+        mean, low, high = -mean, -high, -low
+    passed = low > promote.min_gain
+    interval = f"{difference.confidence * 100:g} % interval {low:.3f} to {high:.3f}"
+    if passed and mean >= 0:
+        words = f"{metric} {ours:.3f} beats the champion's {theirs:.3f} by {mean:.3f} ({interval})"
+    elif passed:
+        words = (
+            f"{metric} {ours:.3f} is within the tolerated loss of the champion's {theirs:.3f}: "
+            f"gain {mean:.3f} ({interval})"
+        )
+    else:
+        words = (
+            f"{metric} {ours:.3f} does not surely beat the champion's {theirs:.3f}: gain {mean:.3f} ({interval}), "
+            f"and its lower end must be over {promote.min_gain:g}"
+        )
+    return _gate("gain", passed, f"gain {mean:.4f}, {interval}", expected, words)
+
+
+def _slices(plan: Plan, request: EvaluateRequest, evaluation: Evaluation) -> Gate:
+    metric, promote = plan.spec.evaluation.metric, plan.spec.evaluation.promote
+    expected = f"no slice of {request.min_slice_examples} rows or more loses over {promote.max_slice_loss:g}"
+    if evaluation.champion is None:
+        return _gate("slices", True, "no champion", expected, "there is no champion to compare slices with")
+    theirs = {(item.column, str(item.value)): item for item in evaluation.champion.slices}
+    losses: list[tuple[float, str]] = []
+    for ours in evaluation.challenger.slices:
+        other = theirs.get((ours.column, str(ours.value)))
+        if other is None or ours.rows < request.min_slice_examples:
+            continue
+        mine, champions = value_of(ours.metrics, metric), value_of(other.metrics, metric)
+        if mine is None or champions is None:
+            continue
+        loss = champions - mine if metric in HIGHER_IS_BETTER else mine - champions
+        losses.append((loss, f"{ours.column} {ours.value!r} ({mine:.3f} against {champions:.3f})"))
+    if not losses:
+        return _gate("slices", True, "no slice large enough", expected, "no slice is large enough to compare")
+    worst, where = max(losses)
+    passed = worst <= promote.max_slice_loss
+    if passed:
+        words = f"no slice loses more than {promote.max_slice_loss:g} {metric}"
+    else:
+        words = f"{metric} falls by {worst:.3f} for {where}, more than {promote.max_slice_loss:g}"
+    return _gate("slices", passed, f"largest loss {worst:.4f}: {where}", expected, words)
+
+
+def _words(plan: Plan, verdict: Verdict, gates: tuple[Gate, ...]) -> str:
+    said = {gate.gate: gate.words for gate in gates}
+    if verdict == "promote":
+        if "no champion" in said["gain"]:
+            return f"Promoted: the first champion of {plan.model}; {said['floor']}."
+        return f"Promoted: {said['gain']}; {said['slices']}."
+    failed = [gate.words for gate in gates if not gate.passed and gate.gate != "mode"]
+    if verdict == "record":
+        rest = f"it would not be promoted: {'; '.join(failed)}" if failed else f"{said['floor']}"
+        return f"Recorded as of {plan.as_of:%Y-%m-%d} (a backfill deploys nothing): {rest}."
+    return f"Rejected: {'; '.join(failed)}."
+
+
+def _gate(gate: GateName, passed: bool, found: str, expected: str, words: str) -> Gate:
+    return Gate(gate=gate, passed=passed, found=found, expected=expected, words=words)
+
+
+def champion_of(version_name: str, version_id: str, artifact_uri: str, run_key: str) -> Champion:
+    """The champion as the registry knows it, for `orders.evaluate_order`.
+
+    Args:
+        version_name: `projects/…/models/<id>@<version>`.
+        version_id: Of the version that carries the alias.
+        artifact_uri: Its SavedModel.
+        run_key: Its label `retraining-run`.
+
+    Raises:
+        ContractError: The label is no run key.
+    """
+    return Champion(
+        model_uri=artifact_uri,
+        version_name=version_name,
+        version_id=version_id,
+        run_key=run_key,
+        as_of=run_key_as_of(run_key),
+    )

@@ -1,0 +1,183 @@
+"""Orders for the run's jobs: the request document, where it and its result are, and the Vertex AI job that does it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from retraining.core import names
+from retraining.core.cluster import JobTask, Machines, machines
+from retraining.core.documents.data import ExportRequest, Snapshot
+from retraining.core.documents.document import Document, format_time
+from retraining.core.documents.judgement import Bootstrap, Challenger, Champion, EvaluateRequest
+from retraining.core.documents.planning import Plan
+from retraining.core.documents.training import TrainingOrder, TrainRequest
+
+BOOTSTRAP_SAMPLES = 500
+COMMAND = ("python", "-m", "trainer.task")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """A job to be done.
+
+    Attributes:
+        kind: `export`, `train` or `evaluate`: also the task in labels and names.
+        request: The document the job reads.
+        request_uri: Where it is written before the job starts.
+        result_uri: Where the job leaves its result. When that is there, the job need not run.
+        result_kind: Kind of the result.
+        custom_job: `aiplatform_v1.CustomJob` in proto-JSON with snake_case names, without the label that identifies it.
+    """
+
+    kind: JobTask
+    request: Document
+    request_uri: str
+    result_uri: str
+    result_kind: str
+    custom_job: dict[str, Any]
+
+
+def export_order(plan: Plan, snapshot: Snapshot, service_account: str | None = None) -> Order:
+    """The job that writes the missing spans as TFRecords, and the manifest."""
+    manifest_uri = names.document_uri(plan.run_uri, "manifest")
+    request = ExportRequest(
+        model=plan.model,
+        run_key=plan.run_key,
+        table=snapshot.table,
+        schema=snapshot.columns,
+        schema_hash=snapshot.schema_hash,
+        compression=plan.spec.data.compression,
+        spans_uri=snapshot.spans_uri,
+        spans=snapshot.spans,
+        test_start=plan.window.test_start,
+        manifest_uri=manifest_uri,
+    )
+    return _order(plan, "export", request, manifest_uri, "manifest", service_account)
+
+
+def train_order(plan: Plan, service_account: str | None = None) -> Order:
+    """The job that trains the challenger."""
+    training = plan.spec.training
+    base_uri = names.training_uri(plan.run_uri)
+    report_uri = names.document_uri(plan.run_uri, "report")
+    request = TrainRequest(
+        model=plan.model,
+        run_key=plan.run_key,
+        manifest_uri=names.document_uri(plan.run_uri, "manifest"),
+        statistics_uri=names.document_uri(plan.run_uri, "statistics"),
+        features=plan.spec.features,
+        label=plan.spec.label,
+        key=plan.spec.data.key,
+        training=TrainingOrder(
+            model=training.model,
+            epochs=training.epochs,
+            batch_size=training.batch_size,
+            hyperparameters=dict(training.hyperparameters),
+            early_stopping_patience=training.early_stopping_patience,
+        ),
+        seed=training.seed,
+        model_uri=names.artifact_uri(plan.run_uri),
+        report_uri=report_uri,
+        checkpoint_uri=f"{base_uri}/checkpoints",
+        tensorboard_uri=f"{base_uri}/logs",
+    )
+    return _order(plan, "train", request, report_uri, "report", service_account)
+
+
+def evaluate_order(plan: Plan, champion: Champion | None, service_account: str | None = None) -> Order:
+    """The job that scores challenger and champion on the same shards.
+
+    Args:
+        plan: The run.
+        champion: The version that serves now; None when there is none. One whose data is as new as this run's is not
+            scored: it may have been trained on tonight's test days.
+        service_account: Whom the job runs as; None: Vertex AI's own account.
+    """
+    skipped = None
+    if champion is not None and champion.as_of >= plan.as_of:
+        skipped = (
+            f"champion version {champion.version_id} was trained as of {format_time(champion.as_of)}, not before this "
+            f"run's {format_time(plan.as_of)}: it could have seen the test days"
+        )
+    evaluation = plan.spec.evaluation
+    evaluation_uri = names.document_uri(plan.run_uri, "evaluation")
+    request = EvaluateRequest(
+        model=plan.model,
+        run_key=plan.run_key,
+        manifest_uri=names.document_uri(plan.run_uri, "manifest"),
+        split="test",
+        features=plan.spec.features,
+        label=plan.spec.label,
+        key=plan.spec.data.key,
+        challenger=Challenger(model_uri=names.artifact_uri(plan.run_uri)),
+        champion=None if skipped else champion,
+        champion_skipped=skipped,
+        slices=evaluation.slices,
+        min_slice_examples=evaluation.promote.min_slice_examples,
+        metric=evaluation.metric,
+        bootstrap=Bootstrap(
+            samples=BOOTSTRAP_SAMPLES, seed=plan.spec.training.seed, confidence=evaluation.promote.confidence
+        ),
+        evaluation_uri=evaluation_uri,
+    )
+    return _order(plan, "evaluate", request, evaluation_uri, "evaluation", service_account)
+
+
+def custom_job(
+    plan: Plan, task: JobTask, request_uri: str, base_uri: str, wanted: Machines, service_account: str | None
+) -> dict[str, Any]:
+    """A job on Vertex AI that runs the trainer's image: one pool per role, the chief's first.
+
+    Args:
+        plan: The run.
+        task: Sub-command of `python -m trainer.task`.
+        request_uri: Its `--request`.
+        base_uri: Base output directory: Vertex AI derives `AIP_MODEL_DIR` and its neighbours from it.
+        wanted: Machines, spot, timeout.
+        service_account: Whom the job runs as.
+    """
+    container = {"image_uri": plan.trainer_image, "command": list(COMMAND), "args": [task, f"--request={request_uri}"]}
+    pools = []
+    for pool in wanted.pools:
+        machine: dict[str, Any] = {"machine_type": pool.machine}
+        if pool.accelerator:
+            machine |= {"accelerator_type": pool.accelerator.type, "accelerator_count": pool.accelerator.count}
+        pools.append(
+            {
+                "machine_spec": machine,
+                "replica_count": pool.count,
+                "disk_spec": {"boot_disk_type": "pd-ssd", "boot_disk_size_gb": pool.disk_gb},
+                "container_spec": container,
+            }
+        )
+    scheduling: dict[str, Any] = {"timeout": f"{wanted.timeout_s}s"}
+    if wanted.spot:
+        scheduling["strategy"] = "SPOT"
+    job_spec: dict[str, Any] = {
+        "worker_pool_specs": pools,
+        "scheduling": scheduling,
+        "base_output_directory": {"output_uri_prefix": base_uri},
+    }
+    if service_account:
+        job_spec["service_account"] = service_account
+    return {
+        "display_name": names.job_display_name(plan.model, task, plan.run_key),
+        "job_spec": job_spec,
+        "labels": names.job_labels(plan, task),
+    }
+
+
+def _order(
+    plan: Plan, task: JobTask, request: Document, result_uri: str, result_kind: str, service_account: str | None
+) -> Order:
+    request_uri = names.document_uri(plan.run_uri, request.kind_name())
+    base_uri = names.training_uri(plan.run_uri) if task == "train" else f"{plan.run_uri}/{task}"
+    return Order(
+        kind=task,
+        request=request,
+        request_uri=request_uri,
+        result_uri=result_uri,
+        result_kind=result_kind,
+        custom_job=custom_job(plan, task, request_uri, base_uri, machines(plan.spec, task), service_account),
+    )

@@ -1,0 +1,111 @@
+"""Making the plan: the spec, this run's overrides, the time and the addresses, resolved into one document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from retraining.core import names, windows
+from retraining.core.cost import Prices, estimate
+from retraining.core.documents.document import canonical_json, digest
+from retraining.core.documents.planning import Mode, Plan, Query, Trigger
+from retraining.core.errors import PlanError
+from retraining.core.model_spec import ModelSpec
+from retraining.core.settings import Settings
+
+
+def build_plan(
+    *,
+    spec: ModelSpec,
+    sql: str,
+    as_of: windows.AsOf,
+    settings: Settings,
+    mode: Mode,
+    trigger: Trigger,
+    overrides: Mapping[str, Any],
+    force: bool,
+    deploy: bool,
+    dag_id: str,
+    dag_run_id: str,
+    prices: Prices | None = None,
+) -> Plan:
+    """The plan of a run.
+
+    Args:
+        spec: As in the file, before overrides.
+        sql: Text of `spec.data.query` (see `model_spec.load_query`).
+        as_of: The run's time.
+        settings: Where things are.
+        mode: `backfill` records a version and deploys nothing.
+        trigger: Who started the run, and why.
+        overrides: As `ModelSpec.with_overrides` takes them.
+        force: True makes a new attempt although a run with equal inputs exists.
+        deploy: False stops after registration.
+        dag_id: Of the run.
+        dag_run_id: Of the run.
+        prices: List prices for the estimate; without them, or for another region, it is None.
+
+    Raises:
+        PlanError: The overrides do not fit the spec.
+    """
+    changed = spec.with_overrides(overrides)
+    deploy = deploy and mode == "live"
+    attempt = dag_run_id if force else None
+    spec_json = changed.model_dump(mode="json")
+    sql_sha256 = digest(sql.encode())
+    key = names.run_key(
+        as_of.value,
+        {
+            "spec": spec_json,
+            "sql": sql_sha256,
+            "trainer_image": settings.trainer_image,
+            "mode": mode,
+            "deploy": deploy,
+            "attempt": attempt,
+        },
+    )
+    try:
+        return Plan(
+            model=changed.name,
+            run_key=key,
+            as_of=as_of.value,
+            as_of_source=as_of.source,
+            mode=mode,
+            deploy=deploy,
+            trigger=trigger,
+            dag_id=dag_id,
+            dag_run_id=dag_run_id,
+            project=settings.project,
+            region=settings.region,
+            bucket=settings.bucket,
+            dataset=settings.dataset,
+            run_uri=names.run_uri(settings.bucket, changed.name, key),
+            window=windows.window(changed.data, as_of.value),
+            query=Query(path=changed.data.query, sql=sql, sha256=sql_sha256),
+            spec=changed,
+            overrides=dict(overrides),
+            spec_sha256=digest(canonical_json(spec_json)),
+            trainer_image=settings.trainer_image,
+            serving_image=settings.serving_image,
+            attempt=attempt,
+            estimate_usd=estimate(changed, prices, settings.region) if prices else None,
+        )
+    except ValidationError as error:
+        raise PlanError(changed.name, f"a plan that its contract refuses ({error})") from error
+
+
+def explain(plan: Plan) -> list[str]:
+    """What the run will do, a line per fact, for the task log."""
+    window = plan.window
+    lines = [
+        f"run {plan.run_key} of {plan.model}: {plan.mode}, started by {plan.trigger.kind} ({plan.trigger.reason})",
+        f"as of {plan.as_of:%Y-%m-%d %H:%M:%S} UTC, from {plan.as_of_source}",
+        f"examples of {window.start} to {window.end} (exclusive), test days from {window.test_start}",
+        f"documents at {plan.run_uri}",
+    ]
+    lines += [f"override {path} = {value!r}" for path, value in sorted(plan.overrides.items())]
+    if plan.estimate_usd:
+        lines.append(f"at most {plan.estimate_usd.at_most:.2f} USD at list prices of {plan.estimate_usd.prices_date}")
+    return lines

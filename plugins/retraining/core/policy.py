@@ -1,0 +1,87 @@
+"""Whether drift is worth a retraining: enough requests, a distance over the threshold, and the cool-down over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Literal
+
+from retraining.core.documents.watch import Drift, Ledger
+from retraining.core.model_spec import ModelSpec
+from retraining.core.names import run_key_as_of
+
+Because = Literal["drift", "no_drift", "too_few_requests", "cooldown", "no_champion"]
+MAX_DOUBLINGS = 4
+SHOWN_FEATURES = 5
+
+
+def decide_retraining(
+    spec: ModelSpec, drift: Drift | None, ledger_rows: Sequence[Ledger], as_of: datetime, drift_uri: str | None = None
+) -> Ledger:
+    """The ledger row of one monitor run: retrain or wait, and why.
+
+    Args:
+        spec: The model.
+        drift: What was measured; None when no champion serves.
+        ledger_rows: Earlier rows of this model, in any order; those after `as_of` are left out of account.
+        as_of: Time of the monitor run.
+        drift_uri: Where the drift document is.
+    """
+    earlier = [row for row in ledger_rows if row.decision == "retrain" and row.as_of < as_of]
+    last = max((row.as_of for row in earlier), default=None)
+    because, words = _judge(spec, drift, earlier, last, as_of)
+    retrain = because == "drift"
+    return Ledger(
+        model=spec.name,
+        as_of=as_of,
+        decision="retrain" if retrain else "wait",
+        because=because,
+        words=words,
+        drift_uri=drift_uri if drift else None,
+        retrain_as_of=as_of if retrain else None,
+        last_retrain_as_of=last,
+    )
+
+
+def cooldown(spec: ModelSpec, drift: Drift, retrainings: Sequence[Ledger]) -> timedelta:
+    """How long after the last ordered retraining the next may be ordered.
+
+    Loop guard: retrainings ordered since the champion's own time did not make a new champion. Each of them but the
+    first doubles the wait, up to 16 times: what retraining does not mend, more retraining will not.
+    """
+    champion_as_of = run_key_as_of(drift.champion.run_key)
+    fruitless = sum(row.as_of > champion_as_of for row in retrainings)
+    doublings = min(max(fruitless - 1, 0), MAX_DOUBLINGS)
+    return timedelta(hours=spec.monitoring.cooldown_hours * (1 << doublings))
+
+
+def _judge(
+    spec: ModelSpec, drift: Drift | None, retrainings: Sequence[Ledger], last: datetime | None, as_of: datetime
+) -> tuple[Because, str]:
+    monitoring = spec.monitoring
+    if drift is None:
+        return "no_champion", f"Waiting: no champion of {spec.name} serves, so there is nothing to compare with."
+    if drift.rows < monitoring.min_requests:
+        return "too_few_requests", (
+            f"Waiting: {drift.rows} requests in {drift.window_hours} hours are too few to judge "
+            f"(at least {monitoring.min_requests})."
+        )
+    drifted = sorted((item for item in drift.features if item.drifted), key=lambda item: (-item.value, item.name))
+    if not drifted:
+        most = max(drift.features, key=lambda item: item.value, default=None)
+        nearest = f" The largest is {most.name} with {most.value:.3f}." if most else ""
+        return "no_drift", f"Waiting: no feature is over {drift.threshold:g}.{nearest}"
+    listed = ", ".join(f"{item.name} {item.value:.3f}" for item in drifted[:SHOWN_FEATURES])
+    more = f" and {len(drifted) - SHOWN_FEATURES} more" if len(drifted) > SHOWN_FEATURES else ""
+    wait = cooldown(spec, drift, retrainings)
+    if last is not None and as_of - last < wait:
+        return "cooldown", (
+            f"Waiting: {listed}{more} drifted over {drift.threshold:g}, but a retraining was ordered at "
+            f"{last:%Y-%m-%d %H:%M} UTC and the cool-down of {_hours(wait)} lasts until "
+            f"{last + wait:%Y-%m-%d %H:%M} UTC."
+        )
+    return "drift", f"Retraining: {listed}{more} drifted over {drift.threshold:g} ({drift.rows} requests)."
+
+
+def _hours(wait: timedelta) -> str:
+    return f"{wait.total_seconds() / 3600:g} hours"

@@ -1,0 +1,106 @@
+"""SQL with its parameters. Values are query parameters; only checked identifiers are rendered into a template."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import jinja2
+
+from retraining.core.errors import SpecError
+from retraining.core.settings import include_path
+
+ScalarType = Literal["INT64", "FLOAT64", "STRING", "DATE", "TIMESTAMP"]
+_COLUMN = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,299}$")
+_TABLE = re.compile(r"^[a-z][a-z0-9.:-]{4,100}\.[A-Za-z0-9_]{1,1024}\.[A-Za-z0-9_-]{1,1024}$")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """A named query parameter. `value` is a JSON scalar, or a tuple of them for an array of `type`.
+
+    DATE is written `2013-11-20`, TIMESTAMP `2013-11-20T00:00:00Z`.
+    """
+
+    name: str
+    type: ScalarType
+    value: str | int | float | tuple[str | int | float, ...]
+
+    def to_api(self) -> dict[str, Any]:
+        """As BigQuery's REST interface (and so Airflow's job configuration) wants it."""
+        if isinstance(self.value, tuple):
+            return {
+                "name": self.name,
+                "parameterType": {"type": "ARRAY", "arrayType": {"type": self.type}},
+                "parameterValue": {"arrayValues": [{"value": str(value)} for value in self.value]},
+            }
+        return {
+            "name": self.name,
+            "parameterType": {"type": self.type},
+            "parameterValue": {"value": str(self.value)},
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Query:
+    """A statement and the parameters it names."""
+
+    sql: str
+    parameters: tuple[Parameter, ...] = ()
+
+    def to_api(self) -> dict[str, Any]:
+        """The `query` part of a BigQuery job configuration."""
+        return {
+            "query": self.sql,
+            "useLegacySql": False,
+            "parameterMode": "NAMED",
+            "queryParameters": [parameter.to_api() for parameter in self.parameters],
+        }
+
+
+def render(template: str, **values: object) -> str:
+    """Render `include/templates/<template>`. An undefined value is an error.
+
+    The filters `column` and `table` check and quote identifiers; nothing else may place a name in SQL.
+    """
+    environment = jinja2.Environment(  # noqa: S701 - SQL, not HTML: the filters below guard what goes in
+        loader=jinja2.FileSystemLoader(include_path() / "templates"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["column"] = quote_column
+    environment.filters["table"] = quote_table
+    return environment.get_template(template).render(**values)
+
+
+def quote_column(name: str) -> str:
+    """A column name in backticks.
+
+    Raises:
+        SpecError: It is no plain column name.
+    """
+    if not _COLUMN.match(name):
+        raise SpecError("SQL", f"column name {name!r}", "letters, digits and _", "Rename the column in the query")
+    return f"`{name}`"
+
+
+def quote_table(name: str) -> str:
+    """A `project.dataset.table` in backticks.
+
+    Raises:
+        SpecError: It is none.
+    """
+    if not _TABLE.match(name):
+        raise SpecError("SQL", f"table name {name!r}", "project.dataset.table", "Look at the RETRAINING_ settings")
+    return f"`{name}`"
+
+
+def without_semicolon(sql: str) -> str:
+    """A query that can stand in parentheses: no semicolon and no blank at its end."""
+    text = sql.strip()
+    while text.endswith(";"):
+        text = text[:-1].rstrip()
+    return text

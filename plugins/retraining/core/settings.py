@@ -1,0 +1,171 @@
+"""Where things are: the environment, read once into a frozen value. Nothing else reads `RETRAINING_*`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from retraining.core.errors import SettingsError
+from retraining.core.spec_file import suggest
+
+PREFIX = "RETRAINING_"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """One environment variable: its name, what it is, what it must look like, its default (None: required)."""
+
+    variable: str
+    description: str
+    pattern: str
+    example: str
+    default: str | None = None
+
+
+SETTINGS: dict[str, Setting] = {
+    "project": Setting(
+        variable="RETRAINING_PROJECT",
+        description="Google Cloud project that everything lives in",
+        pattern=r"[a-z][a-z0-9.:-]{4,62}[a-z0-9]",
+        example="my-project",
+    ),
+    "region": Setting(
+        variable="RETRAINING_REGION",
+        description="Region of Vertex AI, the bucket and the dataset",
+        pattern=r"[a-z]+-[a-z]+\d+",
+        example="us-central1",
+    ),
+    "bucket": Setting(
+        variable="RETRAINING_BUCKET",
+        description="Bucket for the runs' documents, shards and models, without gs://",
+        pattern=r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]",
+        example="my-retraining",
+    ),
+    "dataset": Setting(
+        variable="RETRAINING_DATASET",
+        description="BigQuery dataset for run tables and request logs",
+        pattern=r"[A-Za-z0-9_]{1,1024}",
+        example="retraining",
+    ),
+    "trainer_image": Setting(
+        variable="RETRAINING_TRAINER_IMAGE",
+        description="Container image of the trainer, with its tag",
+        pattern=r"[^\s/]+/\S+[:@]\S+",
+        example="us-central1-docker.pkg.dev/my-project/retraining/trainer:0.1.0",
+    ),
+    "serving_image": Setting(
+        variable="RETRAINING_SERVING_IMAGE",
+        description="Container image that serves the SavedModel",
+        pattern=r"[^\s/]+/\S+[:@]\S+",
+        example="us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest",
+        default="us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest",
+    ),
+    "gcp_conn_id": Setting(
+        variable="RETRAINING_GCP_CONN_ID",
+        description="Airflow connection that says who calls Google Cloud",
+        pattern=r"\S+",
+        example="google_cloud_default",
+        default="google_cloud_default",
+    ),
+    "service_account": Setting(
+        variable="RETRAINING_SERVICE_ACCOUNT",
+        description="Service account the jobs run as; empty: Vertex AI's own",
+        pattern=r"([^@\s]+@[^@\s]+)?",
+        example="trainer@my-project.iam.gserviceaccount.com",
+        default="",
+    ),
+    "wake_interval_s": Setting(
+        variable="RETRAINING_WAKE_INTERVAL_S",
+        description="Seconds a waiting task sleeps, without a worker slot, between two looks at its job",
+        pattern=r"[1-9]\d{0,4}",
+        example="60",
+        default="60",
+    ),
+    "watch_s": Setting(
+        variable="RETRAINING_WATCH_S",
+        description="Seconds a task watches its job in one wake before it gives its slot back",
+        pattern=r"\d{1,5}",
+        example="10",
+        default="10",
+    ),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Values of `SETTINGS`; times in seconds. `service_account` None: the job runs as Vertex AI's own account."""
+
+    project: str
+    region: str
+    bucket: str
+    dataset: str
+    trainer_image: str
+    serving_image: str
+    gcp_conn_id: str
+    service_account: str | None
+    wake_interval_s: int
+    watch_s: int
+
+
+def load(environ: Mapping[str, str]) -> Settings:
+    """Read and check the settings.
+
+    Args:
+        environ: The process's environment.
+
+    Raises:
+        SettingsError: One is missing, malformed, or misspelt; the message has all findings.
+    """
+    findings: list[str] = []
+    values: dict[str, str] = {}
+    for name, setting in SETTINGS.items():
+        value = environ.get(setting.variable, "").strip() or setting.default
+        if value is None:
+            findings.append(f"{setting.variable} is not set ({setting.description}; for example {setting.example})")
+        elif not re.fullmatch(setting.pattern, value):
+            findings.append(f"{setting.variable} is {value!r}; expected something like {setting.example!r}")
+        else:
+            values[name] = value
+    variables = [setting.variable for setting in SETTINGS.values()]
+    for variable in sorted(set(environ) - set(variables)):
+        if variable.startswith(PREFIX) and (hint := suggest(variable, variables)):
+            findings.append(f"{variable} is not a setting. {hint}")
+    if findings:
+        raise SettingsError(
+            "environment",
+            "; ".join(findings),
+            "",
+            "Set them in Composer's environment variables, or locally with: python -m localcloud env",
+        )
+    return Settings(
+        project=values["project"],
+        region=values["region"],
+        bucket=values["bucket"],
+        dataset=values["dataset"],
+        trainer_image=values["trainer_image"],
+        serving_image=values["serving_image"],
+        gcp_conn_id=values["gcp_conn_id"],
+        service_account=values["service_account"] or None,
+        wake_interval_s=int(values["wake_interval_s"]),
+        watch_s=int(values["watch_s"]),
+    )
+
+
+def include_path(root: Path | None = None) -> Path:
+    """Folder `include`: inside `dags` in Composer's bundle, beside it in the checkout.
+
+    Args:
+        root: Folder that holds `dags` and `plugins`; by default the one this file is installed in.
+
+    Raises:
+        SettingsError: It is at neither place.
+    """
+    root = root or Path(__file__).resolve().parents[3]
+    for path in (root / "dags" / "include", root / "include"):
+        if (path / "models").is_dir():
+            return path
+    raise SettingsError(
+        str(root), "no include/models", "it in dags/include (bundle) or beside dags (checkout)", "Run make bundle"
+    )

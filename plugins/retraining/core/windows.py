@@ -1,0 +1,89 @@
+"""The run's time and the days of examples it may use. Nothing here or elsewhere reads the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Literal
+
+from retraining.core.documents.planning import Window
+from retraining.core.errors import PlanError
+from retraining.core.spec_sections import Data
+
+AsOfSource = Literal["param", "asset", "logical_date", "run_after"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AsOf:
+    """The run's time (UTC, whole seconds): only what was known then is used. `source` says where it came from."""
+
+    value: datetime
+    source: AsOfSource
+
+
+def resolve_as_of(
+    param: str | datetime | None,
+    asset_extra: Mapping[str, Any] | None,
+    logical_date: datetime | None,
+    run_after: datetime | None,
+) -> AsOf:
+    """The first that is there: the Param, the asset event's extra, the logical date, `run_after`.
+
+    Args:
+        param: The Param `as_of`; an empty string is none. Without a zone it is UTC, as the form says.
+        asset_extra: `extra` of the newest triggering asset event.
+        logical_date: Of the run; None when an asset or the REST interface started it.
+        run_after: Of the run.
+
+    Raises:
+        PlanError: A text is no time, or none is there.
+    """
+    if param:
+        return AsOf(value=parse_time(param, "Param as_of"), source="param")
+    if asset_extra and asset_extra.get("as_of"):
+        return AsOf(value=parse_time(asset_extra["as_of"], "asset event, extra.as_of"), source="asset")
+    if logical_date is not None:
+        return AsOf(value=parse_time(logical_date, "logical date"), source="logical_date")
+    if run_after is not None:
+        return AsOf(value=parse_time(run_after, "run_after"), source="run_after")
+    raise PlanError("as_of", "no Param, asset event, logical date or run_after", "one of them", "Set the Param as_of")
+
+
+def parse_time(value: str | datetime, where: str) -> datetime:
+    """A time in UTC, cut to whole seconds. A date alone is its midnight.
+
+    Raises:
+        PlanError: It is no time.
+    """
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value.strip())
+        except ValueError as error:
+            raise PlanError(where, repr(value), "a time such as 2013-11-20T03:00:00Z", "Correct it") from error
+    elif not isinstance(value, datetime):
+        raise PlanError(where, repr(value), "a time such as 2013-11-20T03:00:00Z", "Correct it")
+    value = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    return value.replace(microsecond=0)
+
+
+def window(data: Data, as_of: datetime) -> Window:
+    """The days of examples of a run, half-open: `[start, end)`, test days from `test_start` on.
+
+    The window ends at midnight UTC, `label_lag_days` before `as_of`, so that every label in it was known.
+
+    Raises:
+        PlanError: The window would begin before the year 1.
+    """
+    try:
+        end = as_of.astimezone(UTC).date() - timedelta(days=data.label_lag_days)
+        return Window(
+            start=end - timedelta(days=data.window_days), end=end, test_start=end - timedelta(days=data.test_days)
+        )
+    except OverflowError as error:
+        raise PlanError("as_of", as_of.isoformat(), "a later time", "Correct the Param as_of") from error
+
+
+def midnight(day: date) -> str:
+    """A day's first second, as a BigQuery TIMESTAMP value."""
+    return f"{day.isoformat()}T00:00:00Z"
