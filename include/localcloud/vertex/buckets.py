@@ -1,0 +1,82 @@
+"""Cloud Storage as the local Vertex AI needs it: is it there, and fetch it. Through Google's own client.
+
+Comes in: gs:// addresses. Goes out: answers and local files.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from google.api_core import exceptions
+
+from localcloud.vertex.clients import Clients
+from localcloud.vertex.errors import FailedPrecondition, Unavailable
+
+
+class Buckets:
+    """Reads from Cloud Storage.
+
+    Args:
+        clients: Where the storage client comes from.
+    """
+
+    def __init__(self, clients: Clients) -> None:
+        self._clients = clients
+
+    def exists(self, bucket: str) -> bool:
+        """Tell whether the bucket exists.
+
+        Raises:
+            Unavailable: Storage does not answer.
+        """
+        try:
+            return self._clients.storage().lookup_bucket(bucket, timeout=10) is not None
+        except exceptions.Forbidden:
+            return False
+        except (exceptions.GoogleAPIError, OSError) as error:
+            raise Unavailable(f"Cloud Storage does not answer for the bucket {bucket!r}: {error}. Is the local cloud's storage up?") from error
+
+    def list_paths(self, bucket: str, prefix: str) -> list[str]:
+        """Paths of the objects below a folder, sorted; none when the bucket does not exist.
+
+        Raises:
+            Unavailable: Storage does not answer.
+        """
+        try:
+            return sorted(blob.name for blob in self._clients.storage().list_blobs(bucket, prefix=prefix, timeout=30))
+        except exceptions.NotFound:
+            return []
+        except (exceptions.GoogleAPIError, OSError) as error:
+            raise Unavailable(f"Cloud Storage does not list gs://{bucket}/{prefix}: {error}. Is the local cloud's storage up?") from error
+
+    def download(self, bucket: str, path: str, target: Path) -> None:
+        """Fetch one object into a file; the file is there only when it is whole.
+
+        Raises:
+            FailedPrecondition: There is no such object.
+            Unavailable: Storage does not answer.
+        """
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial = target.with_name(target.name + ".part")
+        try:
+            self._clients.storage().bucket(bucket).blob(path).download_to_filename(str(partial), timeout=120)
+        except exceptions.NotFound:
+            partial.unlink(missing_ok=True)
+            raise FailedPrecondition(f"The object gs://{bucket}/{path} does not exist. Upload it first.") from None
+        except (exceptions.GoogleAPIError, OSError) as error:
+            partial.unlink(missing_ok=True)
+            raise Unavailable(f"Cloud Storage does not give gs://{bucket}/{path}: {error}. Is the local cloud's storage up?") from error
+        partial.replace(target)
+
+    def download_folder(self, bucket: str, prefix: str, target: Path) -> int:
+        """Fetch all objects below a folder; gives how many.
+
+        Raises:
+            FailedPrecondition: One vanished meanwhile.
+            Unavailable: Storage does not answer.
+        """
+        folder = prefix.rstrip("/") + "/" if prefix else ""
+        paths = [path for path in self.list_paths(bucket, folder) if not path.endswith("/")]
+        for path in paths:
+            self.download(bucket, path, target / path.removeprefix(folder))
+        return len(paths)

@@ -1,0 +1,46 @@
+"""Google's own clients of the other services, made when first needed: the gateway may start after this server."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+class Clients:
+    """The clients of this server.
+
+    Args:
+        project: Project that they work in.
+        environment: Gives the variables that lead Google's clients to the local cloud.
+    """
+
+    def __init__(self, project: str, environment: Callable[[], Mapping[str, str]]) -> None:
+        self._project = project
+        self._environment = environment
+        self._lock = threading.Lock()
+        self._made: dict[str, Any] = {}
+
+    def storage(self) -> Any:
+        """A google.cloud.storage.Client."""
+        from google.cloud import storage  # takes a second; the server answers before it is needed
+
+        return self._get("storage", storage.Client)
+
+    def bigquery(self) -> Any:
+        """A google.cloud.bigquery.Client."""
+        from google.cloud import bigquery
+
+        return self._get("bigquery", bigquery.Client)
+
+    def _get(self, name: str, kind: Callable[..., Any]) -> Any:
+        with self._lock:
+            if name not in self._made:
+                for variable, value in self._environment().items():
+                    if value:
+                        os.environ[variable] = value
+                    else:
+                        os.environ.pop(variable, None)
+                self._made[name] = kind(project=self._project)
+            return self._made[name]

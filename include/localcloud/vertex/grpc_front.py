@@ -1,0 +1,91 @@
+"""The gRPC door: any method of the table, without generated code.
+
+Comes in: a path and bytes. Goes out: bytes, or a gRPC status.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from concurrent import futures
+from typing import Any
+
+import grpc
+
+from localcloud.vertex import schema
+from localcloud.vertex.dispatch import Dispatcher
+from localcloud.vertex.errors import ApiError, InvalidArgument, Unimplemented
+from localcloud.vertex.methods import Method
+
+LOGGER = logging.getLogger(__name__)
+# A waiting WaitOperation or a slow prediction holds a thread each.
+WORKERS = 48
+MAX_MESSAGE_BYTES = 64 * 1024 * 1024
+
+
+def start_grpc(dispatcher: Dispatcher, methods: Iterable[Method], address: str) -> grpc.Server:
+    """Serve gRPC in the background; gives the running server.
+
+    Raises:
+        OSError: The port is taken.
+    """
+    options = [("grpc.max_receive_message_length", MAX_MESSAGE_BYTES), ("grpc.max_send_message_length", MAX_MESSAGE_BYTES), ("grpc.so_reuseport", 0)]
+    server = grpc.server(futures.ThreadPoolExecutor(WORKERS, thread_name_prefix="grpc"), options=options)
+    server.add_generic_rpc_handlers((_Handler(dispatcher, methods),))
+    try:
+        bound = server.add_insecure_port(address)
+    except RuntimeError as error:
+        raise OSError(f"gRPC: cannot listen on {address}: {error}. Expected a free port. Choose another --grpc-port.") from error
+    if bound == 0:
+        raise OSError(f"gRPC: cannot listen on {address}. Expected a free port. Choose another --grpc-port.")
+    server.start()
+    return server
+
+
+class _Handler(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc publishes no types
+    def __init__(self, dispatcher: Dispatcher, methods: Iterable[Method]) -> None:
+        self._dispatcher = dispatcher
+        self._methods = {method.path: method for method in methods}
+
+    def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler:
+        method = self._methods.get(details.method)
+        if method is None or not method.unary:
+            return grpc.unary_unary_rpc_method_handler(_refuse(details.method))
+        return grpc.unary_unary_rpc_method_handler(self._answer(method))
+
+    def _answer(self, method: Method) -> Any:
+        def answer(data: bytes, context: grpc.ServicerContext) -> bytes:
+            try:
+                try:
+                    request = method.read(data)
+                except Exception as error:  # protobuf raises DecodeError or a plain RuntimeError
+                    raise InvalidArgument(f"The request is not a {method.name}Request: {error}.") from error
+                stranger = schema.unknown_field(request)
+                if stranger:
+                    raise InvalidArgument(f"{method.name}: unknown field {stranger}. Expected only fields of the v1 API.", field=stranger)
+                response, call = self._dispatcher.call(method, request, _authority(context))
+                if call.headers:
+                    context.set_trailing_metadata([(key.lower(), value) for key, value in call.headers.items()])
+                return method.write(response)
+            except ApiError as error:
+                context.abort(getattr(grpc.StatusCode, error.code), error.message)
+                raise AssertionError("abort always raises") from error
+
+        return answer
+
+
+def _authority(context: grpc.ServicerContext) -> str:
+    """The `:authority` that the caller addressed; gRPC for Python keeps it where only its own code looks."""
+    event = getattr(context, "_rpc_event", None)
+    host = getattr(getattr(event, "call_details", None), "host", b"")
+    return host.decode() if isinstance(host, bytes) else str(host)
+
+
+def _refuse(path: str) -> Any:
+    def refuse(data: bytes, context: grpc.ServicerContext) -> bytes:
+        del data
+        error = Unimplemented(f"The local cloud does not offer {path.strip('/').replace('/', '.')}.")
+        context.abort(getattr(grpc.StatusCode, error.code), error.message)
+        raise AssertionError("abort always raises")
+
+    return refuse

@@ -1,0 +1,182 @@
+"""The whole API as a table, read from Google's own client library, so that no method is typed by hand.
+
+Comes in: the `aiplatform_v1` package. Goes out: one `Method` per call, with its gRPC path, its types and its REST routes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import pkgutil
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import grpc
+from google.cloud.aiplatform_v1 import services
+from google.longrunning import operations_pb2
+from google.protobuf import empty_pb2
+
+PREFIX = "google.cloud.aiplatform.v1."
+OPERATIONS = "google.longrunning.Operations"
+_OPERATION_TYPES: dict[str, tuple[Any, Any]] = {
+    "GetOperation": (operations_pb2.GetOperationRequest, operations_pb2.Operation),
+    "ListOperations": (operations_pb2.ListOperationsRequest, operations_pb2.ListOperationsResponse),
+    "WaitOperation": (operations_pb2.WaitOperationRequest, operations_pb2.Operation),
+    "CancelOperation": (operations_pb2.CancelOperationRequest, empty_pb2.Empty),
+    "DeleteOperation": (operations_pb2.DeleteOperationRequest, empty_pb2.Empty),
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Route:
+    """One REST address of a method: HTTP verb, path template, and the request field that is the body ('*': all, None: none)."""
+
+    verb: str
+    template: str
+    body: str | None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Method:
+    """One call of the API."""
+
+    service: str  # JobService
+    name: str  # CreateCustomJob
+    path: str  # /google.cloud.aiplatform.v1.JobService/CreateCustomJob
+    request_type: Any
+    response_type: Any
+    unary: bool
+    routes: tuple[Route, ...]
+
+    @property
+    def full_name(self) -> str:
+        """`JobService.CreateCustomJob`, the name that handlers and faults go by."""
+        return f"{self.service}.{self.name}"
+
+    @property
+    def handler_name(self) -> str:
+        """`create_custom_job`, the function that answers it."""
+        return re.sub(r"(?<!^)(?=[A-Z])", "_", self.name).lower()
+
+    def read(self, data: bytes) -> Any:
+        """The request in its wire bytes."""
+        kind = self.request_type
+        return kind.deserialize(data) if hasattr(kind, "deserialize") else kind.FromString(data)
+
+    def write(self, response: Any) -> bytes:
+        """Wire bytes of a response."""
+        return message_bytes(response)
+
+
+def message_bytes(message: Any) -> bytes:
+    """Wire bytes of a proto-plus or a plain protobuf message."""
+    return bytes(raw(message).SerializeToString())
+
+
+def raw(message: Any) -> Any:
+    """The plain protobuf message inside a proto-plus one (which shares its memory), or the message itself."""
+    inner = type(message)
+    return inner.pb(message) if hasattr(inner, "pb") else message
+
+
+def load_methods() -> tuple[Method, ...]:
+    """Every method of every service of the client library, and those of long-running operations."""
+    found: list[Method] = []
+    for module in pkgutil.iter_modules(services.__path__):
+        found.extend(_service_methods(module.name))
+    found.extend(_operation_methods())
+    return tuple(found)
+
+
+@dataclasses.dataclass(eq=False)  # hashable: transports use their calls as keys
+class _Call:
+    path: str
+    codec: dict[str, Any]
+    unary: bool
+
+
+class _RecordingChannel(grpc.Channel):  # type: ignore[misc]  # grpc publishes no types
+    """A channel that only notes what a transport would call."""
+
+    def unary_unary(self, method: str, *_: Any, **codec: Any) -> _Call:
+        return _Call(method, codec, True)
+
+    def _streaming(self, method: str, *_: Any, **codec: Any) -> _Call:
+        return _Call(method, codec, False)
+
+    unary_stream = stream_unary = stream_stream = _streaming
+
+    def subscribe(self, callback: Callable[..., None], try_to_connect: bool = False) -> None:
+        del callback, try_to_connect
+
+    def unsubscribe(self, callback: Callable[..., None]) -> None:
+        del callback
+
+    def close(self) -> None:
+        pass
+
+    def __enter__(self) -> _RecordingChannel:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
+def _service_methods(module: str) -> Iterator[Method]:
+    service = "".join(part.capitalize() for part in module.split("_"))
+    transports = importlib.import_module(f"{services.__name__}.{module}.transports")
+    kind = next(getattr(transports, name) for name in dir(transports) if name.endswith("GrpcTransport"))
+    channel = _RecordingChannel()
+    transport = kind(channel=channel)
+    # The transport logs through a channel of its own making and remembers stubs: both must be ours.
+    transport._logged_channel, transport._stubs = channel, {}
+    routes = _service_routes(module)
+    for attribute, value in vars(kind).items():
+        if not isinstance(value, property) or attribute in ("operations_client", "grpc_channel"):
+            continue
+        call = getattr(transport, attribute)
+        if not isinstance(call, _Call):
+            continue
+        owner, name = call.path.strip("/").split("/")
+        if not owner.startswith(PREFIX):
+            continue  # the mix-ins (operations, locations, IAM) are the same in every service
+        service = owner.removeprefix(PREFIX)
+        response = call.codec["response_deserializer"]
+        yield Method(
+            service=service,
+            name=name,
+            path=call.path,
+            request_type=call.codec["request_serializer"].__self__,
+            response_type=getattr(response, "__self__", None),
+            unary=call.unary,
+            routes=routes.get(name, ()),
+        )
+
+
+def _service_routes(module: str) -> dict[str, tuple[Route, ...]]:
+    rest = importlib.import_module(f"{services.__name__}.{module}.transports.rest_base")
+    holder = next(kind for name, kind in vars(rest).items() if re.fullmatch(r"_Base\w+RestTransport", name))
+    routes: dict[str, tuple[Route, ...]] = {}
+    for name, inner in vars(holder).items():
+        if isinstance(inner, type) and hasattr(inner, "_get_http_options"):
+            options = inner._get_http_options()
+            routes[name.removeprefix("_Base")] = tuple(
+                Route(verb=option["method"].upper(), template=option["uri"], body=option.get("body"))
+                for option in options
+            )
+    return routes
+
+
+def _operation_methods() -> Iterator[Method]:
+    routes = _service_routes("job_service")
+    for name, (request_type, response_type) in _OPERATION_TYPES.items():
+        yield Method(
+            service="Operations",
+            name=name,
+            path=f"/{OPERATIONS}/{name}",
+            request_type=request_type,
+            response_type=response_type,
+            unary=True,
+            routes=tuple(route for route in routes[name] if route.template.startswith("/v1/")),
+        )

@@ -1,0 +1,122 @@
+"""The REST door: HTTP/1.1 with Google's JSON, `/faults`, and `/healthz`.
+
+Comes in: HTTP requests. Goes out: proto JSON, or Google's error JSON.
+"""
+
+from __future__ import annotations
+
+import http.server
+import json
+import logging
+import threading
+import urllib.parse
+from collections.abc import Iterable
+from typing import Any
+
+from localcloud.vertex.dispatch import Dispatcher
+from localcloud.vertex.errors import ApiError, InvalidArgument, NotFound
+from localcloud.vertex.faults import Faults
+from localcloud.vertex.methods import Method
+from localcloud.vertex.transcoding import Router, read_request, write_response
+
+LOGGER = logging.getLogger(__name__)
+_JSON = "application/json; charset=UTF-8"
+
+
+class RestServer(http.server.ThreadingHTTPServer):
+    """Serves REST in the background.
+
+    Args:
+        dispatcher: Answers the calls.
+        methods: The API's table.
+        faults: What `/faults` changes.
+        address: Host and port to listen on.
+
+    Raises:
+        OSError: The port is taken.
+    """
+
+    daemon_threads = True
+    allow_reuse_address = True
+    request_queue_size = 128
+
+    def __init__(self, dispatcher: Dispatcher, methods: Iterable[Method], faults: Faults, address: tuple[str, int]) -> None:
+        self.dispatcher = dispatcher
+        self.router = Router(methods)
+        self.faults = faults
+        super().__init__(address, _Door)
+        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.1}, name="rest", daemon=True).start()
+
+
+class _Door(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1  # headers and body leave in one packet: two would wait 40 ms for an ACK
+    server: RestServer
+
+    def log_message(self, format: str, *args: Any) -> None:
+        LOGGER.debug(format, *args)
+
+    def do_GET(self) -> None:
+        self._serve()
+
+    do_POST = do_PATCH = do_DELETE = do_PUT = do_GET
+
+    def _serve(self) -> None:
+        headers: dict[str, str] = {}
+        try:
+            body = self._body()
+            parts = urllib.parse.urlsplit(self.path)
+            path = urllib.parse.unquote(parts.path)
+            if path == "/healthz" or path.split("/")[1] == "faults":
+                status, data, kind = self._own_page(path, body)
+            else:
+                data, kind, headers = self._call(path, urllib.parse.parse_qs(parts.query, keep_blank_values=True), body)
+                status = 200
+        except ApiError as error:
+            status, data, kind = error.http_status, json.dumps(error.to_json(), indent=2).encode() + b"\n", _JSON
+        self.send_response(status)
+        for name, value in {"Content-Type": kind, "Content-Length": str(len(data)), **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(data)
+
+    def _body(self) -> bytes:
+        if "chunked" in self.headers.get("Transfer-Encoding", "").lower():
+            return self._chunks()
+        return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+
+    def _chunks(self) -> bytes:
+        parts = []
+        while size := int(self.rfile.readline().split(b";")[0], 16):
+            parts.append(self.rfile.read(size))
+            self.rfile.readline()
+        while self.rfile.readline().strip():
+            pass  # trailers
+        return b"".join(parts)
+
+    def _call(self, path: str, query: dict[str, list[str]], body: bytes) -> tuple[bytes, str, dict[str, str]]:
+        verb = self.headers.get("X-HTTP-Method-Override", self.command)
+        match = self.server.router.find(verb, path)
+        request = read_request(match, query, body, self.headers.get("Content-Type", ""))
+        host = self.headers.get("X-Forwarded-Host") or self.headers.get("Host") or ""
+        response, context = self.server.dispatcher.call(match.method, request, host)
+        data, kind = write_response(response, query)
+        return data, kind, context.headers
+
+    def _own_page(self, path: str, body: bytes) -> tuple[int, bytes, str]:
+        answer: Any = {}
+        parts = path.strip("/").split("/")
+        if parts == ["healthz"]:
+            answer = {"status": "SERVING"}
+        elif self.command == "POST" and parts == ["faults"]:
+            try:
+                answer = self.server.faults.create(json.loads(body))
+            except ValueError as error:
+                raise InvalidArgument(f"Invalid JSON payload received. {error}.") from error
+        elif self.command == "GET" and parts == ["faults"]:
+            answer = {"faults": self.server.faults.list()}
+        elif self.command == "DELETE" and len(parts) <= 2 and (len(parts) == 1 or parts[1].isdigit()):
+            self.server.faults.delete(int(parts[1]) if len(parts) == 2 else None)
+        else:
+            raise NotFound(f"{self.command} {path} was not found. Expected GET, POST or DELETE on /faults, DELETE on /faults/NUMBER, GET on /healthz.")
+        return 200, json.dumps(answer, indent=2).encode() + b"\n", _JSON

@@ -1,0 +1,166 @@
+"""Starts the local Vertex AI: `python -m localcloud.vertex.server --state DIR --grpc-port P --rest-port Q`.
+
+Comes in: a state directory and two ports. Goes out: gRPC and REST on loopback, until SIGTERM or SIGINT.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+import grpc
+
+from localcloud.environment import client_environment
+from localcloud.errors import LocalCloudError
+from localcloud.state import State
+from localcloud.vertex import endpoints, evaluations, jobs, operations, predictions, registry
+from localcloud.vertex.buckets import Buckets
+from localcloud.vertex.clients import Clients
+from localcloud.vertex.cloud import Cloud
+from localcloud.vertex.dispatch import Dispatcher
+from localcloud.vertex.faults import Faults
+from localcloud.vertex.grpc_front import start_grpc
+from localcloud.vertex.guardian import Guardian
+from localcloud.vertex.images import Images
+from localcloud.vertex.job_logs import LogShipper
+from localcloud.vertex.methods import load_methods
+from localcloud.vertex.operations import Operations
+from localcloud.vertex.request_log import RequestLog
+from localcloud.vertex.rest_front import RestServer
+from localcloud.vertex.runner import Machinery, Runner
+from localcloud.vertex.serving import Serving
+from localcloud.vertex.store import Store
+
+LOGGER = logging.getLogger(__name__)
+FAMILIES = {
+    "JobService": (jobs,),
+    "ModelService": (registry, evaluations),
+    "EndpointService": (endpoints,),
+    "PredictionService": (predictions,),
+    "Operations": (operations,),
+}
+# What leads Google's clients elsewhere when no local cloud was started on the state directory (tests of this server alone).
+_PASSED_ON = ("STORAGE_EMULATOR_HOST", "BIGQUERY_EMULATOR_HOST")
+
+
+class VertexServer:
+    """The running local Vertex AI.
+
+    Args:
+        state: State directory of the local cloud.
+        project: The project that exists.
+        host: Address to listen on.
+        grpc_port: Port for gRPC.
+        rest_port: Port for REST.
+        grace_s: How long a cancelled replica has between SIGTERM and SIGKILL.
+
+    Raises:
+        OSError: A port is taken.
+    """
+
+    def __init__(self, *, state: State, project: str, host: str, grpc_port: int, rest_port: int, grace_s: float) -> None:
+        folder = state.directory("vertex")
+        self._store = Store(folder / "vertex.sqlite")
+        self._guardian = Guardian()
+        self._shipper = LogShipper(state.logs_path)
+        clients = Clients(project, lambda: _environment(state))
+        machinery = Machinery(
+            store=self._store,
+            faults=Faults(self._store),
+            buckets=Buckets(clients),
+            images=Images(folder / "images.json"),
+            guardian=self._guardian,
+            shipper=self._shipper,
+            environment=lambda: _environment(state),
+            folder=folder / "jobs",
+            grace_s=grace_s,
+        )
+        self._cloud = Cloud(
+            store=self._store,
+            faults=machinery.faults,
+            operations=Operations(self._store, machinery.faults),
+            buckets=machinery.buckets,
+            images=machinery.images,
+            runner=Runner(machinery),
+            serving=Serving(machinery, folder / "serving"),
+            request_log=RequestLog(self._store, clients),
+        )
+        self._cloud.runner.resume()
+        self._cloud.operations.resume()
+        self._cloud.serving.resume()
+        methods = load_methods()
+        dispatcher = Dispatcher(self._cloud, FAMILIES, [project])
+        self._grpc: grpc.Server = start_grpc(dispatcher, methods, f"{host}:{grpc_port}")
+        self._rest = RestServer(dispatcher, methods, self._cloud.faults, (host, rest_port))
+
+    def close(self) -> None:
+        """Stop listening, end every process, write what waits."""
+        refused = self._grpc.stop(grace=0.5)
+        self._rest.shutdown()
+        refused.wait()
+        self._cloud.request_log.close()
+        self._cloud.runner.close()
+        self._cloud.operations.close()
+        self._cloud.serving.close()
+        self._guardian.close()
+        self._cloud.runner.resume()  # what was running is marked now, not at the next start
+        self._shipper.close()
+        self._store.close()
+
+
+def _environment(state: State) -> Mapping[str, str]:
+    try:
+        return client_environment(state.path)
+    except LocalCloudError:
+        return {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+
+
+def _project_of(state: State) -> str:
+    try:
+        return state.read_settings().project
+    except LocalCloudError:
+        return "local-project"
+
+
+def main() -> int:
+    """Serve until a signal comes; gives the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m localcloud.vertex.server", description="The local Vertex AI.")
+    parser.add_argument("--state", type=Path, required=True, help="state directory of the local cloud")
+    parser.add_argument("--grpc-port", type=int, required=True, help="port for gRPC")
+    parser.add_argument("--rest-port", type=int, required=True, help="port for REST, /faults and /healthz")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    parser.add_argument("--project", default=None, help="the project that exists (default: the local cloud's)")
+    parser.add_argument("--grace-seconds", type=float, default=3.0, help="between SIGTERM and SIGKILL of a cancelled job (default: %(default)s)")
+    arguments = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    state = State(arguments.state.absolute())
+    try:
+        server = VertexServer(
+            state=state,
+            project=arguments.project or _project_of(state),
+            host=arguments.host,
+            grpc_port=arguments.grpc_port,
+            rest_port=arguments.rest_port,
+            grace_s=arguments.grace_seconds,
+        )
+    except OSError as error:
+        print(f"vertex: {error}", file=sys.stderr)
+        return 1
+    LOGGER.info("serving gRPC on %s:%d, REST on %s:%d", arguments.host, arguments.grpc_port, arguments.host, arguments.rest_port)
+    while not stop.wait(1.0):
+        pass
+    server.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
