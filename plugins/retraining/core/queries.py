@@ -12,8 +12,8 @@ from retraining.core.errors import SpecError
 from retraining.core.settings import include_path
 
 ScalarType = Literal["INT64", "FLOAT64", "STRING", "DATE", "TIMESTAMP"]
-_COLUMN = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,299}$")
-_TABLE = re.compile(r"^[a-z][a-z0-9.:-]{4,100}\.[A-Za-z0-9_]{1,1024}\.[A-Za-z0-9_-]{1,1024}$")
+_COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,299}")
+_TABLE = re.compile(r"[a-z][a-z0-9.:-]{4,100}\.[A-Za-z0-9_]{1,1024}\.[A-Za-z0-9_-]{1,1024}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,8 @@ class Query:
 def render(template: str, **values: object) -> str:
     """Render `include/templates/<template>`. An undefined value is an error.
 
-    The filters `column` and `table` check and quote identifiers; nothing else may place a name in SQL.
+    The filters `identifier`, `column` and `table` check names, the last two quote them too; nothing else may place a
+    name in SQL.
     """
     environment = jinja2.Environment(  # noqa: S701 - SQL, not HTML: the filters below guard what goes in
         loader=jinja2.FileSystemLoader(include_path() / "templates"),
@@ -71,9 +72,21 @@ def render(template: str, **values: object) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    environment.filters["identifier"] = plain_identifier
     environment.filters["column"] = quote_column
     environment.filters["table"] = quote_table
     return environment.get_template(template).render(**values)
+
+
+def plain_identifier(name: str) -> str:
+    """The name itself when it has nothing to quote or escape in it.
+
+    Raises:
+        SpecError: It is no plain column name.
+    """
+    if not _COLUMN.fullmatch(name):
+        raise SpecError("SQL", f"column name {name!r}", "letters, digits and _", "Rename the column in the query")
+    return name
 
 
 def quote_column(name: str) -> str:
@@ -82,9 +95,7 @@ def quote_column(name: str) -> str:
     Raises:
         SpecError: It is no plain column name.
     """
-    if not _COLUMN.match(name):
-        raise SpecError("SQL", f"column name {name!r}", "letters, digits and _", "Rename the column in the query")
-    return f"`{name}`"
+    return f"`{plain_identifier(name)}`"
 
 
 def quote_table(name: str) -> str:
@@ -93,7 +104,7 @@ def quote_table(name: str) -> str:
     Raises:
         SpecError: It is none.
     """
-    if not _TABLE.match(name):
+    if not _TABLE.fullmatch(name):
         raise SpecError("SQL", f"table name {name!r}", "project.dataset.table", "Look at the RETRAINING_ settings")
     return f"`{name}`"
 

@@ -29,13 +29,16 @@ Cron = Annotated[str, AfterValidator(check_cron)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Positive = Annotated[int, Field(ge=1)]
 MachineType = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]*(-[a-z0-9]+)+$")]
-Hyperparameter = bool | int | float | str
+Scalar = bool | int | float | str
+Hyperparameter = Scalar | tuple[Scalar, ...]
 
 
 class Section(BaseModel):
     """A part of the spec: frozen, unknown keys refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", protected_namespaces=(), json_schema_serialization_defaults_required=True
+    )
 
 
 class DataChecks(Section):
@@ -96,12 +99,11 @@ class NumericFeature(Section):
 
 
 class CategoricalFeature(Section):
-    """A category. The vocabulary is its most frequent training values; all others share one bucket."""
+    """A category. `embedding_dim` null: the trainer chooses it by the number of values."""
 
     name: ColumnName
     kind: Literal["categorical"]
-    embedding_dim: Annotated[int, Field(ge=1, le=1024)] = 8
-    max_vocabulary: Annotated[int, Field(ge=1, le=1000)] = 1000
+    embedding_dim: Annotated[int, Field(ge=1, le=1024)] | None = None
 
 
 Feature = Annotated[NumericFeature | CategoricalFeature, Field(discriminator="kind")]
@@ -164,7 +166,7 @@ class Training(Section):
     batch_size: Annotated[int, Field(ge=1, le=1_000_000)] = 512
     hyperparameters: dict[ColumnName, Hyperparameter] = Field(default_factory=dict)
     early_stopping_patience: Annotated[int, Field(ge=0, le=1000)] = 2
-    seed: int = 1
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 1
     cluster: Cluster = Field(default_factory=Cluster)
 
 

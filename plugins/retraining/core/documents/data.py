@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import date
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from retraining.core.documents.document import (
     Count,
     Crc32c,
+    Day,
     Document,
     Fingerprint,
     ModelId,
@@ -26,6 +26,23 @@ from retraining.core.documents.planning import Window
 PartName = Literal["train", "validation"]
 SplitName = Literal["train", "validation", "test"]
 Compression = Literal["GZIP", "NONE"]
+
+
+_T = TypeVar("_T")
+
+
+def _all_three(splits: dict[SplitName, _T]) -> dict[SplitName, _T]:
+    missing = {"train", "validation", "test"} - set(splits)
+    if missing:
+        raise ValueError(f"splits lack {', '.join(sorted(missing))}")
+    return splits
+
+
+AllSplits = Annotated[
+    dict[SplitName, _T],
+    AfterValidator(_all_three),
+    Field(json_schema_extra={"required": ["test", "train", "validation"]}),
+]
 
 
 class Column(Value):
@@ -47,7 +64,7 @@ class Part(Value):
 class SnapshotSpan(Value):
     """One day of examples: what it holds, and whether its files are made tonight or taken from the span store."""
 
-    span: date
+    span: Day
     fingerprint: Fingerprint
     parts: tuple[Part, ...]
     action: Literal["export", "reuse"]
@@ -133,7 +150,7 @@ class Statistics(Document):
     table: Text
     window: Window
     keys: KeyStatistics
-    splits: dict[SplitName, SplitStatistics]
+    splits: AllSplits[SplitStatistics]
 
 
 class Finding(Value):
@@ -172,7 +189,7 @@ class ExportRequest(Document):
     compression: Compression
     spans_uri: Uri
     spans: tuple[SnapshotSpan, ...]
-    test_start: date
+    test_start: Day
     manifest_uri: Uri
 
 
@@ -192,17 +209,17 @@ class Span(Document):
     """`span.json` beside a span's files: they are all there."""
 
     kind: Literal["span"] = "span"
-    span: date
+    span: Day
     fingerprint: Fingerprint
     schema_hash: SchemaHash
-    files: tuple[File, ...]
+    files: Annotated[tuple[File, ...], Field(min_length=1)]
 
 
 class ManifestFile(Value):
     """One shard of a split."""
 
     uri: Uri
-    span: date
+    span: Day
     part: PartName
     rows: Count
     bytes: Count
@@ -220,7 +237,7 @@ class ManifestSplit(Value):
 class ManifestSpan(Value):
     """Where a span's files came from."""
 
-    span: date
+    span: Day
     fingerprint: Fingerprint
     rows: Count
     action: Literal["export", "reuse"]
@@ -236,7 +253,7 @@ class Manifest(Document):
     schema_hash: SchemaHash
     compression: Compression
     columns: tuple[Column, ...] = Field(alias="schema")
-    splits: dict[SplitName, ManifestSplit]
+    splits: AllSplits[ManifestSplit]
     spans: tuple[ManifestSpan, ...]
     exported_rows: Count
     exported_bytes: Count

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import (
@@ -51,6 +51,7 @@ UtcTime = Annotated[
     PlainSerializer(format_time, return_type=str),
     WithJsonSchema({"type": "string", "pattern": TIME_PATTERN}),
 ]
+Day = Annotated[date, WithJsonSchema({"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}$"})]
 Number = Annotated[float, AfterValidator(_finite)]
 Count = Annotated[int, Field(ge=0)]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
@@ -66,7 +67,13 @@ Text = Annotated[str, StringConstraints(min_length=1)]
 class Value(BaseModel):
     """A frozen part of a document. Unknown keys are refused, and nothing is converted on the way in."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, protected_namespaces=())
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        protected_namespaces=(),
+        json_schema_serialization_defaults_required=True,
+    )
 
 
 class Document(Value):

@@ -41,7 +41,7 @@ class Champion(Value):
 class Bootstrap(Value):
     """How the interval of the difference is drawn: paired resamples of the test rows."""
 
-    samples: Annotated[int, Field(ge=200)]
+    samples: Annotated[int, Field(ge=100)]
     seed: int
     confidence: Annotated[Number, Field(gt=0.5, lt=1)]
 
@@ -78,10 +78,10 @@ class Shard(Value):
 class Metrics(Value):
     """Quality over some rows. `auc` and `accuracy`: higher is better; `log_loss` and `brier`: lower is better."""
 
-    auc: Number | None
+    auc: Annotated[Number, Field(ge=0, le=1)] | None
     log_loss: Number
-    accuracy: Number
-    brier: Number
+    accuracy: Annotated[Number, Field(ge=0, le=1)]
+    brier: Annotated[Number, Field(ge=0, le=1)]
 
 
 class Slice(Value):
@@ -125,7 +125,7 @@ class Evaluation(Document):
     model: ModelId
     run_key: RunKey
     split: Literal["test"]
-    rows: Count
+    rows: Annotated[int, Field(ge=1)]
     label_rate: Number
     shards: tuple[Shard, ...]
     challenger: Scores

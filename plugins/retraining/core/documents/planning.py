@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import date
 from typing import Literal, Self
 
 from pydantic import JsonValue, model_validator
 
-from retraining.core.documents.document import Document, ModelId, Number, RunKey, Sha256, Text, Uri, UtcTime, Value
+from retraining.core.documents.document import Day, Document, ModelId, Number, RunKey, Sha256, Text, Uri, UtcTime, Value
 from retraining.core.model_spec import ModelSpec
 
 Mode = Literal["live", "backfill"]
@@ -23,9 +22,9 @@ class Trigger(Value):
 class Window(Value):
     """Whole UTC days of examples, half-open: `[start, end)`; days from `test_start` on are the test split."""
 
-    start: date
-    end: date
-    test_start: date
+    start: Day
+    end: Day
+    test_start: Day
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -50,7 +49,7 @@ class Estimate(Value):
 
     per_hour: dict[str, Number]
     at_most: Number
-    prices_date: date
+    prices_date: Day
 
 
 class Plan(Document):

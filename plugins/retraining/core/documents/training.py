@@ -7,9 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from retraining.core.documents.document import Count, Document, ModelId, Number, RunKey, Sha256, Text, Uri, Value
-from retraining.core.spec_sections import Feature, Label
+from retraining.core.spec_sections import Feature, Hyperparameter, Label
 
-Hyperparameter = bool | int | float | str
 InstanceValue = bool | int | float | str | None
 
 
