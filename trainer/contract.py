@@ -75,7 +75,9 @@ def parse(document: type[Document], content: bytes, where: str) -> Document:
     except ValueError as error:
         raise ContractError(where, f"is not JSON ({error})", f"a document of kind {kind!r}") from None
     validate(kind, value, where)
-    built: Document = _build(document, {name: item for name, item in value.items() if name not in ("kind", "schema_version")})
+    built: Document = _build(
+        document, {name: item for name, item in value.items() if name not in ("kind", "schema_version")}
+    )
     return built
 
 
@@ -86,7 +88,9 @@ def validate(kind: str, value: object, where: str) -> None:
         ContractError: Names the document, the field, what was found and what was expected.
     """
     if isinstance(value, Mapping) and value.get("kind", kind) != kind:
-        raise ContractError(where, f"is a document of kind {value['kind']!r}", f"kind {kind!r}", "Pass the right address")
+        raise ContractError(
+            where, f"is a document of kind {value['kind']!r}", f"kind {kind!r}", "Pass the right address"
+        )
     error = jsonschema.exceptions.best_match(_validator(kind).iter_errors(value))
     if error is not None:
         raise _contract_error(error, where)
@@ -122,7 +126,7 @@ def serialise(document: object) -> bytes:
 
 
 def _build(target: Any, value: Any) -> Any:
-    """Turn plain JSON into the annotated type: dataclasses, tuples, mappings, optionals."""
+    """Turn valid JSON into the annotated type: dataclasses (of the fields they have), tuples, mappings, optionals."""
     origin = typing.get_origin(target)
     if origin in (typing.Union, types.UnionType):
         if value is None:
@@ -131,7 +135,9 @@ def _build(target: Any, value: Any) -> Any:
         return _build(options[0], value) if len(options) == 1 else value
     if dataclasses.is_dataclass(target):
         hints = typing.get_type_hints(target)
-        return target(**{name: _build(hints[name], item) for name, item in value.items()})
+        return typing.cast(Any, target)(
+            **{name: _build(hints[name], item) for name, item in value.items() if name in hints}
+        )
     if origin is tuple:
         return tuple(_build(typing.get_args(target)[0], item) for item in value)
     if origin is not None and issubclass(origin, Mapping):
@@ -150,7 +156,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _contract_error(error: jsonschema.ValidationError, where: str) -> ContractError:
+def _contract_error(error: Any, where: str) -> ContractError:
     field = error.json_path.removeprefix("$").lstrip(".") or "the document"
     found, expected = f"{field} is {_shown(error.instance)}", ""
     rule = error.validator_value

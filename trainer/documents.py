@@ -136,13 +136,17 @@ class Manifest:
 
 @dataclass(frozen=True, kw_only=True)
 class Feature:
-    """A column that the model reads. `normalize`, `missing`: of numeric ones; `embedding_dim`: of categorical ones."""
+    """A column that the model reads.
+
+    `normalize` and `missing` are of numeric ones, `embedding_dim` and `max_vocabulary` of categorical ones.
+    """
 
     name: str
     kind: Literal["numeric", "categorical"]
     normalize: bool = True
     missing: Literal["mean", "zero"] = "mean"
     embedding_dim: int | None = None
+    max_vocabulary: int = 1000
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,10 +1,10 @@
 """What can go wrong, by who can mend it. Imports nothing.
 
-    TrainerError                 exit code 1: trying again may help
-    ├── StorageError             storage or BigQuery did not answer, also after retries
-    └── RequestError             exit code 2: trying again cannot help
-        ├── ContractError        a document breaks its schema
-        └── DataError            shards, statistics or a stored model are not what the documents say
+TrainerError                 exit code 1: trying again may help
+├── StorageError             storage or BigQuery did not answer, also after retries
+└── RequestError             exit code 2: trying again cannot help
+    ├── ContractError        a document breaks its schema
+    └── DataError            shards, statistics or a stored model are not what the documents say
 """
 
 from __future__ import annotations

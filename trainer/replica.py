@@ -48,7 +48,9 @@ def find_replica(environ: Mapping[str, str]) -> Replica:
                 return _place(json.loads(text))
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise RequestError(
-                    f"environment variable {variable}", f"{text[:200]} ({error!r})", '{"cluster": {…}, "task": {"type": …, "index": …}}'
+                    f"environment variable {variable}",
+                    f"{text[:200]} ({error!r})",
+                    '{"cluster": {…}, "task": {"type": …, "index": …}}',
                 ) from error
     return Replica()
 

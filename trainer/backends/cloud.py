@@ -31,7 +31,9 @@ class CloudStorage:
         with _translated("Google credentials"):
             self._client = storage.Client()
         adapter = requests.adapters.HTTPAdapter(pool_connections=_CONNECTIONS, pool_maxsize=_CONNECTIONS)
-        self._client._http.mount("https://", adapter)  # the client has no setting for it: https://github.com/googleapis/python-storage/issues/253
+        self._client._http.mount(
+            "https://", adapter
+        )  # the client has no setting for it: https://github.com/googleapis/python-storage/issues/253
 
     def read(self, uri: str) -> bytes | None:
         """Give the content, its CRC32C checked by the client; None where there is no such object."""
@@ -57,7 +59,9 @@ class CloudStorage:
         """
         with _translated(uri):
             try:
-                self._blob(uri).upload_from_file(file, rewind=True, if_generation_match=0, checksum="crc32c", retry=_RETRY)
+                self._blob(uri).upload_from_file(
+                    file, rewind=True, if_generation_match=0, checksum="crc32c", retry=_RETRY
+                )
             except google.api_core.exceptions.PreconditionFailed:
                 return False
             return True
@@ -65,7 +69,9 @@ class CloudStorage:
     def replace(self, uri: str, content: bytes) -> None:
         """Upload the object; it appears when complete."""
         with _translated(uri):
-            self._blob(uri).upload_from_string(content, content_type="application/octet-stream", checksum="crc32c", retry=_RETRY)
+            self._blob(uri).upload_from_string(
+                content, content_type="application/octet-stream", checksum="crc32c", retry=_RETRY
+            )
 
     def download(self, uri: str, path: Path) -> bool:
         """Copy the object to a local path, its CRC32C checked by the client; False where there is none."""
@@ -103,7 +109,9 @@ class CloudStorage:
 
     def _require_bucket(self, uri: str, error: google.api_core.exceptions.NotFound) -> None:
         if "bucket" in str(error.message).lower() and "object" not in str(error.message).lower():
-            raise RequestError(uri, "the bucket does not exist", "an existing bucket", "Create it or mend the address") from error
+            raise RequestError(
+                uri, "the bucket does not exist", "an existing bucket", "Create it or mend the address"
+            ) from error
 
 
 def _split(uri: str) -> tuple[str, str]:
@@ -122,5 +130,9 @@ def _translated(where: str) -> Iterator[None]:
         ) from error
     except google.auth.exceptions.DefaultCredentialsError as error:
         raise RequestError(where, str(error), "application default credentials") from error
-    except (google.api_core.exceptions.GoogleAPIError, google.auth.exceptions.GoogleAuthError, requests.RequestException) as error:
+    except (
+        google.api_core.exceptions.GoogleAPIError,
+        google.auth.exceptions.GoogleAuthError,
+        requests.RequestException,
+    ) as error:
         raise StorageError(where, f"storage did not answer: {error}", way_out="Start again") from error

@@ -82,4 +82,6 @@ class Disk:
 
 
 def _disk_error(uri: str, error: OSError) -> StorageError:
-    return StorageError(uri, f"{error.strerror or error}", "a folder that can be written and read", "Mend it and start again")
+    return StorageError(
+        uri, f"{error.strerror or error}", "a folder that can be written and read", "Mend it and start again"
+    )

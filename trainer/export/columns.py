@@ -170,10 +170,17 @@ class ListColumn:
             DataError: A NULL inside an array (BigQuery does not store one).
         """
         valid = validity(array)
-        offsets = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array) + 1].astype(np.int64)
+        offsets = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array) + 1].astype(
+            np.int64
+        )
         child = array.values.slice(offsets[0], offsets[-1] - offsets[0])
         if child.null_count:
-            raise DataError(f"column {self._key.decode()}", "NULL inside an array", "arrays without NULL", "Filter them in the query")
+            raise DataError(
+                f"column {self._key.decode()}",
+                "NULL inside an array",
+                "arrays without NULL",
+                "Filter them in the query",
+            )
         starts, data = self._payload(child)
         payload_offsets = starts[offsets - offsets[0]]
         lengths = np.diff(payload_offsets)
@@ -224,7 +231,13 @@ def integers(array: pa.Array) -> Ints:
         bits = np.frombuffer(array.buffers()[1], np.uint8)
         return np.unpackbits(bits, count=array.offset + len(array), bitorder="little")[array.offset :].astype(np.int64)
     if pa.types.is_date64(type_) or pa.types.is_time32(type_) or getattr(type_, "unit", "us") != "us":
-        array = array.cast(pa.date32() if pa.types.is_date(type_) else pa.time64("us") if pa.types.is_time(type_) else pa.timestamp("us"))
+        array = array.cast(
+            pa.date32()
+            if pa.types.is_date(type_)
+            else pa.time64("us")
+            if pa.types.is_time(type_)
+            else pa.timestamp("us")
+        )
         type_ = array.type
     signed = "u" if pa.types.is_unsigned_integer(type_) else "i"
     return _values(array, np.dtype(f"<{signed}{type_.bit_width // 8}")).astype(np.int64, copy=False)
@@ -245,7 +258,11 @@ def as_binary(array: pa.Array) -> Cells:
     view = pa.Array.from_buffers(pa.binary(), len(array), array.buffers(), array.null_count, array.offset)
     valid = validity(array)
     buffer = array.buffers()[1]
-    offsets = np.frombuffer(buffer, np.int32)[array.offset : array.offset + len(array) + 1] if buffer and len(array) else np.zeros(1, np.int32)
+    offsets = (
+        np.frombuffer(buffer, np.int32)[array.offset : array.offset + len(array) + 1]
+        if buffer and len(array)
+        else np.zeros(1, np.int32)
+    )
     lengths = np.diff(offsets).astype(np.int64)
     return Cells(array=view, lengths=lengths if valid is None else lengths * valid)
 
@@ -259,10 +276,21 @@ def _values(array: pa.Array, dtype: np.dtype[np.generic]) -> npt.NDArray[np.gene
 
 def _kind(name: str, type_: pa.DataType) -> FeatureKind:
     types = pa.types
-    if types.is_integer(type_) or types.is_boolean(type_) or types.is_temporal(type_) and not types.is_duration(type_) and not types.is_interval(type_):
+    if (
+        types.is_integer(type_)
+        or types.is_boolean(type_)
+        or types.is_temporal(type_)
+        and not types.is_duration(type_)
+        and not types.is_interval(type_)
+    ):
         return FeatureKind.INT64
     if types.is_floating(type_) or types.is_decimal(type_):
         return FeatureKind.FLOAT
     if types.is_string(type_) or types.is_binary(type_) or types.is_large_string(type_) or types.is_large_binary(type_):
         return FeatureKind.BYTES
-    raise DataError(f"column {name}", f"Arrow type {type_} has no mapping", "a scalar or an array of scalars", "Cast it in the query")
+    raise DataError(
+        f"column {name}",
+        f"Arrow type {type_} has no mapping",
+        "a scalar or an array of scalars",
+        "Cast it in the query",
+    )

@@ -41,10 +41,14 @@ class Encoder:
 
     def __init__(self, schema: pa.Schema) -> None:
         names = sorted((name for name in schema.names if name not in RUN_COLUMNS), key=str.encode)
-        self._columns = [(schema.get_field_index(name), column_encoder(name, schema.field(name).type)) for name in names]
+        self._columns = [
+            (schema.get_field_index(name), column_encoder(name, schema.field(name).type)) for name in names
+        ]
         self._chunk_rows = _FIRST_ROWS
 
-    def encode(self, batch: pa.RecordBatch, order: pa.Array | None = None) -> Iterator[pa.Buffer | npt.NDArray[np.uint8]]:
+    def encode(
+        self, batch: pa.RecordBatch, order: pa.Array | None = None
+    ) -> Iterator[pa.Buffer | npt.NDArray[np.uint8]]:
         """Give the records of all rows.
 
         Args:
@@ -119,7 +123,9 @@ def _with_data_crcs(buffer: pa.Buffer, record_bytes: Ints) -> pa.Buffer | npt.ND
 def _fixed_records(columns: list[FloatCells]) -> npt.NDArray[np.uint8]:
     """Write rows of float columns only: every record is equally long, so the header is a constant."""
     width = sum(len(column.prefix) + 4 for column in columns)
-    header = np.frombuffer(_headers(np.array([width])).array.buffers()[2], np.uint8)[: _FRAME_BYTES + 1 + int(varint_lengths(np.array([width], np.uint64))[0])]
+    header = np.frombuffer(_headers(np.array([width])).array.buffers()[2], np.uint8)[
+        : _FRAME_BYTES + 1 + int(varint_lengths(np.array([width], np.uint64))[0])
+    ]
     first = FloatCells(prefix=header.tobytes() + columns[0].prefix, values=columns[0].values)
     last = len(columns[0].values)
     block = float_block([first, *columns[1:], FloatCells(prefix=b"", values=np.zeros(last, np.float32))])

@@ -99,7 +99,9 @@ def write_shard(buffers: Iterable[Any], file: IO[bytes], compression: Literal["G
         compression: GZIP through isal, or NONE.
     """
     digest = _Digest()
-    compressor: _Compressor = isal_zlib.compressobj(_GZIP_LEVEL, isal_zlib.DEFLATED, _GZIP_WINDOW) if compression == "GZIP" else _Plain()
+    compressor: _Compressor = (
+        isal_zlib.compressobj(_GZIP_LEVEL, isal_zlib.DEFLATED, _GZIP_WINDOW) if compression == "GZIP" else _Plain()
+    )
     for buffer in buffers:
         digest.write(file, compressor.compress(memoryview(buffer)))
     digest.write(file, compressor.flush())

@@ -37,7 +37,9 @@ class FeatureKind(StrEnum):
 
 
 KINDS: dict[str, FeatureKind] = {
-    **dict.fromkeys(("INTEGER", "INT64", "BOOLEAN", "BOOL", "DATE", "DATETIME", "TIMESTAMP", "TIME"), FeatureKind.INT64),
+    **dict.fromkeys(
+        ("INTEGER", "INT64", "BOOLEAN", "BOOL", "DATE", "DATETIME", "TIMESTAMP", "TIME"), FeatureKind.INT64
+    ),
     **dict.fromkeys(("FLOAT", "FLOAT64", "NUMERIC", "BIGNUMERIC"), FeatureKind.FLOAT),
     **dict.fromkeys(("STRING", "BYTES", "GEOGRAPHY", "JSON"), FeatureKind.BYTES),
 }
@@ -60,4 +62,6 @@ def require_mapped(schema: Iterable[Column], where: str) -> None:
         )
     taken = sorted({column.name for column in columns} & set(RUN_COLUMNS))
     if taken:
-        raise RequestError(where, f"column name {', '.join(taken)} is taken", f"names other than {', '.join(RUN_COLUMNS)}", "Rename it")
+        raise RequestError(
+            where, f"column name {', '.join(taken)} is taken", f"names other than {', '.join(RUN_COLUMNS)}", "Rename it"
+        )

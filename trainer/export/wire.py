@@ -64,7 +64,9 @@ def varint_lengths(values: npt.NDArray[np.uint64]) -> Ints:
     return lengths
 
 
-def varint_words(values: npt.NDArray[np.uint64], lengths: Ints) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16]]:
+def varint_words(
+    values: npt.NDArray[np.uint64], lengths: Ints
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16]]:
     """Give the varints' first eight bytes as little-endian words, and their last two.
 
     Seven-bit groups are spread to bytes by three shifts over the whole array, then the continuation bits are set.
@@ -79,7 +81,9 @@ def varint_words(values: npt.NDArray[np.uint64], lengths: Ints) -> tuple[npt.NDA
     return x, tail.astype("<u2")
 
 
-def varint_cells(values: npt.NDArray[np.uint64], prefixes: list[bytes] | None = None, valid: Bools | None = None) -> Cells:
+def varint_cells(
+    values: npt.NDArray[np.uint64], prefixes: list[bytes] | None = None, valid: Bools | None = None
+) -> Cells:
     """Encode every value as a prefix and its varint.
 
     Args:
@@ -141,7 +145,9 @@ def literals(values: list[bytes]) -> Cells:
 
 def take(table: Cells, indices: Ints, valid: Bools | None = None) -> Cells:
     """Give the table's cell for each index; empty where not valid. (Arrow's take is faster than NumPy's on ragged cells.)"""
-    arrow = pa.Array.from_buffers(pa.int64(), len(indices), [validity_buffer(valid), pa.py_buffer(np.ascontiguousarray(indices))])
+    arrow = pa.Array.from_buffers(
+        pa.int64(), len(indices), [validity_buffer(valid), pa.py_buffer(np.ascontiguousarray(indices))]
+    )
     lengths = table.lengths[indices]
     return Cells(array=table.array.take(arrow), lengths=lengths if valid is None else lengths * valid)
 

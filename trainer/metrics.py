@@ -1,0 +1,155 @@
+"""Metrics of binary predictions, exact, in NumPy; each takes weights, so that a bootstrap resamples by counts.
+
+With label y ∈ {0, 1}, score p, weight w:
+
+| metric | formula | source |
+|---|---|---|
+| auc | P(p⁺ > p⁻) + ½ P(p⁺ = p⁻) over all pairs of a positive and a negative | Hanley, McNeil, Radiology 143 (1982) 29: equals the area under the ROC curve |
+| log_loss | −Σ w (y ln p + (1 − y) ln(1 − p)) / Σ w, p clipped to [1e-7, 1 − 1e-7] | Good, JRSS B 14 (1952) 107 |
+| accuracy | Σ w [p ≥ ½ ⇔ y = 1] / Σ w | – |
+| brier | Σ w (p − y)² / Σ w | Brier, Monthly Weather Review 78 (1950) 1 |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from trainer.documents import Baseline, Difference, Metrics
+
+Floats = npt.NDArray[np.float64]
+
+_CLIP = 1e-7
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranking:
+    """Scores in ascending order, ties together: the part of AUC that does not depend on weights.
+
+    Attributes:
+        order: Indices of the examples by score. [n]
+        starts: Where each group of equal scores starts in that order. [n_groups]
+    """
+
+    order: npt.NDArray[np.intp]
+    starts: npt.NDArray[np.intp]
+
+    @classmethod
+    def of(cls, scores: Floats) -> Ranking:
+        """Sort once. [n]"""
+        order = np.argsort(scores, kind="stable")
+        ordered = scores[order]
+        starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+        return cls(order=order, starts=starts)
+
+
+def auc(labels: Floats, ranking: Ranking, weights: Floats) -> float | None:
+    """Give the area under the ROC curve; None where a class is absent. [n], [n] → scalar"""
+    ordered = weights[ranking.order]
+    positive = ordered * labels[ranking.order]
+    by_group = np.add.reduceat(positive, ranking.starts) if len(ordered) else positive
+    negative = (np.add.reduceat(ordered, ranking.starts) if len(ordered) else ordered) - by_group
+    total = by_group.sum() * negative.sum()
+    if total == 0:
+        return None
+    below = np.cumsum(negative) - negative
+    return float((by_group * (below + negative / 2)).sum() / total)
+
+
+def log_losses(labels: Floats, scores: Floats) -> Floats:
+    """Give each example's loss. [n] → [n]"""
+    clipped = np.clip(scores, _CLIP, 1 - _CLIP)
+    return -(labels * np.log(clipped) + (1 - labels) * np.log1p(-clipped))
+
+
+def hits(labels: Floats, scores: Floats) -> Floats:
+    """Give 1 where the class at threshold 0.5 is right. [n] → [n]"""
+    return ((scores >= 0.5) == (labels == 1)).astype(np.float64)
+
+
+def squared_errors(labels: Floats, scores: Floats) -> Floats:
+    """Give each example's squared error. [n] → [n]"""
+    return (scores - labels) ** 2
+
+
+_PER_EXAMPLE: dict[str, Callable[[Floats, Floats], Floats]] = {
+    "log_loss": log_losses,
+    "accuracy": hits,
+    "brier": squared_errors,
+}
+
+
+def measure(labels: Floats, scores: Floats) -> Metrics:
+    """Give all metrics of one model. [n], [n], at least one example."""
+    means = {name: float(values(labels, scores).mean()) for name, values in _PER_EXAMPLE.items()}
+    return Metrics(auc=auc(labels, Ranking.of(scores), np.ones(len(labels))), **means)
+
+
+def measure_baseline(labels: Floats) -> Baseline:
+    """Give the metrics of predicting the label rate for every example."""
+    rate = float(labels.mean())
+    constant = np.full(len(labels), rate)
+    return Baseline(log_loss=float(log_losses(labels, constant).mean()), accuracy=max(rate, 1 - rate))
+
+
+def bootstrap_difference(
+    labels: Floats,
+    challenger: Floats,
+    champion: Floats,
+    *,
+    metric: str,
+    samples: int,
+    seed: int,
+    confidence: float,
+) -> Difference | None:
+    """Resample the examples and compare both models on each sample: a paired percentile bootstrap.
+
+    Efron, Tibshirani, An Introduction to the Bootstrap (1993), chapter 13. Samples without both classes are left out.
+
+    Args:
+        labels: [n]
+        challenger: Its scores. [n]
+        champion: Its scores on the same examples. [n]
+        metric: Which metric is compared.
+        samples: How many samples of n examples with replacement.
+        seed: Of the draws.
+        confidence: Share of the samples inside the interval.
+
+    Returns:
+        Challenger minus champion: the difference on the examples themselves and its interval; None where AUC is not
+        defined because all labels are equal.
+    """
+    compare = _comparison(labels, challenger, champion, metric)
+    mean = compare(np.ones(len(labels)))
+    if mean is None:
+        return None
+    random = np.random.default_rng(seed)
+    drawn = []
+    for _ in range(samples):
+        counts = np.bincount(random.integers(0, len(labels), len(labels)), minlength=len(labels)).astype(np.float64)
+        difference = compare(counts)
+        if difference is not None:
+            drawn.append(difference)
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(drawn or [mean], [tail, 1 - tail])
+    return Difference(
+        metric=metric, mean=mean, low=float(low), high=float(high), confidence=confidence, samples=samples
+    )
+
+
+def _comparison(labels: Floats, challenger: Floats, champion: Floats, metric: str) -> Callable[[Floats], float | None]:
+    """Give the function from weights to difference; what does not depend on weights is done once."""
+    if metric != "auc":
+        per_example = _PER_EXAMPLE[metric]
+        differences = per_example(labels, challenger) - per_example(labels, champion)
+        return lambda weights: float(weights @ differences / weights.sum())
+    rankings = Ranking.of(challenger), Ranking.of(champion)
+
+    def compare(weights: Floats) -> float | None:
+        ours, theirs = (auc(labels, ranking, weights) for ranking in rankings)
+        return None if ours is None or theirs is None else ours - theirs
+
+    return compare

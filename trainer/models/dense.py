@@ -1,0 +1,65 @@
+"""`dense`: embeddings and numbers side by side, through fully connected layers.
+
+Also the deep half of `wide_deep`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+import tf_keras
+
+from trainer.models.features import InputShape
+
+
+@dataclass(frozen=True, kw_only=True)
+class DenseHyperparameters:
+    """Of `dense`.
+
+    Attributes:
+        learning_rate: Of Adam. Default: Keras's own.
+        hidden_units: Width of each layer, first to last.
+        activation: By its Keras name.
+        dropout: Share of units dropped after each layer, in [0, 1).
+        l2: Weight decay on the layers' kernels, added to the loss.
+    """
+
+    learning_rate: float = 0.001
+    hidden_units: tuple[int, ...] = (64, 32)
+    activation: str = "relu"
+    dropout: float = 0.0
+    l2: float = 0.0
+
+
+def build(shape: InputShape, hyperparameters: DenseHyperparameters) -> tf_keras.Model:
+    """Build the model. numeric [B, n], categorical [B, m] → logit [B, 1]"""
+    inputs = model_inputs(shape)
+    logit = tf_keras.layers.Dense(1, name="logit")(deep(inputs, shape, hyperparameters))
+    return tf_keras.Model(inputs, logit, name="dense")
+
+
+def model_inputs(shape: InputShape) -> dict[str, Any]:
+    """Give the inputs that every tabular architecture has."""
+    return {
+        "numeric": tf_keras.Input([shape.numbers], dtype=tf.float32, name="numeric"),
+        "categorical": tf_keras.Input([len(shape.categories)], dtype=tf.int32, name="categorical"),
+    }
+
+
+def deep(inputs: dict[str, Any], shape: InputShape, hyperparameters: DenseHyperparameters) -> Any:
+    """Build all but the last layer. → [B, hidden_units[-1]]"""
+    columns = [inputs["numeric"]] if shape.numbers else []
+    for index, category in enumerate(shape.categories):
+        embedding = tf_keras.layers.Embedding(category.ids, category.embedding_dim, name=f"embed_{category.name}")
+        columns.append(embedding(inputs["categorical"][:, index]))  # [B, embedding_dim]
+    x = tf_keras.layers.Concatenate(name="features")(columns) if len(columns) > 1 else columns[0]
+    for index, units in enumerate(hyperparameters.hidden_units):
+        decay = tf_keras.regularizers.L2(hyperparameters.l2) if hyperparameters.l2 else None
+        x = tf_keras.layers.Dense(
+            units, activation=hyperparameters.activation, kernel_regularizer=decay, name=f"hidden_{index}"
+        )(x)
+        if hyperparameters.dropout:
+            x = tf_keras.layers.Dropout(hyperparameters.dropout, name=f"dropout_{index}")(x)
+    return x

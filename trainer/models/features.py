@@ -1,0 +1,208 @@
+"""From raw columns to what a model reads. The same function feeds training and stands inside the stored model.
+
+Comes in: one tensor per feature, as a prediction request has it: float32 with NaN, or a string with "" for a missing
+value. Goes out: `Encoded`, all numbers in one matrix and all category ids in another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from trainer.documents import Column, Feature
+from trainer.errors import RequestError
+from trainer.statistics import Statistics
+
+MISSING_ID = 0
+OTHER_ID = 1
+_FIRST_ID = 2
+_INT64_MISSING = np.iinfo(np.int64).min
+_INTEGERS = ("INTEGER", "BOOLEAN")
+_NUMBERS = ("INTEGER", "BOOLEAN", "FLOAT", "NUMERIC", "BIGNUMERIC")
+_CATEGORIES = ("STRING", "INTEGER", "BOOLEAN")
+
+Encoded = dict[str, Any]
+"""`numeric`: float32 [B, n_numbers]; `categorical`: int32 [B, n_categories]."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Category:
+    """A categorical feature's place in the model.
+
+    Attributes:
+        name: Of the feature.
+        ids: How many different ids there are, the missing one and the other one included.
+        embedding_dim: Width of its embedding.
+    """
+
+    name: str
+    ids: int
+    embedding_dim: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputShape:
+    """What an architecture must know to be built.
+
+    Attributes:
+        numbers: Width of the numeric matrix.
+        categories: One per column of the categorical matrix.
+    """
+
+    numbers: int
+    categories: tuple[Category, ...]
+
+
+class FeatureColumns:
+    """Reads the requested features out of parsed examples.
+
+    Args:
+        features: As requested.
+        schema: Of the exported table.
+
+    Raises:
+        RequestError: A feature is not in the table, or its type does not fit its kind.
+    """
+
+    def __init__(self, features: Sequence[Feature], schema: Sequence[Column]) -> None:
+        self._features = tuple(features)
+        self._types = {column.name: column.type for column in schema if column.mode != "REPEATED"}
+        for feature in features:
+            self._require(feature)
+
+    def parse_spec(self) -> dict[str, Any]:
+        """Give the features as `tf.io.parse_example` takes them."""
+        return {feature.name: parse_feature(self._types[feature.name]) for feature in self._features}
+
+    def raw(self, parsed: Mapping[str, Any]) -> dict[str, Any]:
+        """Turn parsed columns into what a prediction request would hold. [B] each"""
+        return {
+            feature.name: as_number(parsed[feature.name])
+            if feature.kind == "numeric"
+            else as_text(parsed[feature.name], self._types[feature.name])
+            for feature in self._features
+        }
+
+    def _require(self, feature: Feature) -> None:
+        type_ = self._types.get(feature.name)
+        allowed = _NUMBERS if feature.kind == "numeric" else _CATEGORIES
+        if type_ not in allowed:
+            raise RequestError(
+                f"feature {feature.name!r}",
+                f"column of type {type_}" if type_ else "there is no such column in the exported table",
+                f"one of {', '.join(allowed)} for a {feature.kind} feature",
+                "Derive it in the query",
+            )
+
+
+def parse_feature(type_: str) -> Any:
+    """Give how to parse a scalar column; what is missing becomes NaN, the least int64, or an empty string."""
+    if type_ in _INTEGERS:
+        return tf.io.FixedLenFeature([], tf.int64, default_value=_INT64_MISSING)
+    if type_ in _NUMBERS:
+        return tf.io.FixedLenFeature([], tf.float32, default_value=float("nan"))
+    return tf.io.FixedLenFeature([], tf.string, default_value="")
+
+
+def as_number(values: Any) -> Any:
+    """Give float32 with NaN for missing. [B] → [B]"""
+    if values.dtype != tf.int64:
+        return values
+    missing = tf.equal(values, _INT64_MISSING)
+    return tf.where(missing, tf.constant(float("nan")), tf.cast(values, tf.float32))
+
+
+def as_text(values: Any, type_: str) -> Any:
+    """Give the text that BigQuery's CAST(x AS STRING) gives, "" for missing. [B] → [B]"""
+    if values.dtype == tf.string:
+        return values
+    text = tf.strings.as_string(values)
+    if type_ == "BOOLEAN":
+        text = tf.where(tf.equal(values, 1), "true", "false")
+    return tf.where(tf.equal(values, _INT64_MISSING), "", text)
+
+
+class Preprocessing(tf.Module):
+    """Normalises and looks up; its constants come from the training split's statistics and are stored with the model.
+
+    A number that had missing values in training gets a second column that says so. A category's id is 0 for a missing
+    value, 1 for one that has no embedding of its own, and from 2 on the rank in the vocabulary.
+
+    Args:
+        features: As requested.
+        statistics: Of the run.
+    """
+
+    def __init__(self, features: Sequence[Feature], statistics: Statistics) -> None:
+        super().__init__(name="preprocessing")
+        self._numbers = [_Number.of(feature, statistics) for feature in features if feature.kind == "numeric"]
+        self._categories: list[tuple[Category, Any]] = []
+        for feature in features:
+            if feature.kind == "categorical":
+                values = [item.value for item in statistics.of(feature).top if item.value != ""]
+                self._categories.append(_category(feature, values[: feature.max_vocabulary]))
+        self._tables = [table for _, table in self._categories]  # a list of resources, so that the module stores them
+
+    @property
+    def shape(self) -> InputShape:
+        """What an architecture must know."""
+        indicated = sum(number.indicated for number in self._numbers)
+        return InputShape(
+            numbers=len(self._numbers) + indicated, categories=tuple(category for category, _ in self._categories)
+        )
+
+    def __call__(self, raw: Mapping[str, Any]) -> Encoded:
+        """Encode raw columns. [B] each → [B, n_numbers], [B, n_categories]"""
+        batch = tf.shape(next(iter(raw.values())))[0]
+        numeric = self._numeric(raw) if self._numbers else tf.zeros([batch, 0])
+        ids = [table.lookup(raw[category.name]) for category, table in self._categories]
+        categorical = tf.stack(ids, axis=1) if ids else tf.zeros([batch, 0], tf.int32)
+        return {"numeric": numeric, "categorical": categorical}
+
+    def _numeric(self, raw: Mapping[str, Any]) -> Any:
+        values = tf.stack([raw[number.name] for number in self._numbers], axis=1)  # [B, n]
+        missing = tf.math.is_nan(values)
+        fill, mean, scale = (
+            tf.constant([getattr(number, field) for number in self._numbers], tf.float32)
+            for field in ("fill", "mean", "scale")
+        )
+        encoded = (tf.where(missing, fill, values) - mean) * scale
+        indicated = [index for index, number in enumerate(self._numbers) if number.indicated]
+        if not indicated:
+            return encoded
+        return tf.concat([encoded, tf.gather(tf.cast(missing, tf.float32), indicated, axis=1)], axis=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Number:
+    """Constants of a numeric feature: encoded = (value or fill - mean) * scale."""
+
+    name: str
+    fill: float
+    mean: float
+    scale: float
+    indicated: bool
+
+    @classmethod
+    def of(cls, feature: Feature, statistics: Statistics) -> _Number:
+        found = statistics.of(feature)
+        mean = found.mean or 0.0
+        return cls(
+            name=feature.name,
+            fill=mean if feature.missing == "mean" else 0.0,
+            mean=mean if feature.normalize else 0.0,
+            scale=1.0 / found.stddev if feature.normalize and found.stddev else 1.0,
+            indicated=found.nulls > 0,
+        )
+
+
+def _category(feature: Feature, values: Sequence[str]) -> tuple[Category, Any]:
+    keys = tf.constant(["", *values], tf.string)
+    ids = tf.constant([MISSING_ID, *range(_FIRST_ID, _FIRST_ID + len(values))], tf.int32)
+    table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(keys, ids), default_value=OTHER_ID)
+    width = feature.embedding_dim or min(50, max(1, round(1.6 * len(values) ** 0.56)))
+    return Category(name=feature.name, ids=_FIRST_ID + len(values), embedding_dim=width), table

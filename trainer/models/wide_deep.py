@@ -1,0 +1,59 @@
+"""`wide_deep`: a linear model that memorises beside a deep one that generalises, trained together.
+
+Heng-Tze Cheng et al., Wide & Deep Learning for Recommender Systems, 2016, https://arxiv.org/abs/1606.07792
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+import tf_keras
+
+from trainer.models.dense import DenseHyperparameters, deep, model_inputs
+from trainer.models.features import InputShape
+
+
+@dataclass(frozen=True, kw_only=True)
+class WideDeepHyperparameters(DenseHyperparameters):
+    """Of `wide_deep`: those of `dense`, for the deep half, and one of the wide half.
+
+    Attributes:
+        cross_buckets: Weights for each pair of categorical features, shared by hashing; 0: no crosses.
+    """
+
+    cross_buckets: int = 0
+
+
+def build(shape: InputShape, hyperparameters: WideDeepHyperparameters) -> tf_keras.Model:
+    """Build the model. numeric [B, n], categorical [B, m] → logit [B, 1]"""
+    inputs = model_inputs(shape)
+    parts = [tf_keras.layers.Dense(1, name="deep_logit")(deep(inputs, shape, hyperparameters))]
+    parts += _wide(inputs, shape, hyperparameters)
+    logit = tf_keras.layers.Add(name="logit")(parts) if len(parts) > 1 else parts[0]
+    return tf_keras.Model(inputs, logit, name="wide_deep")
+
+
+def _wide(inputs: dict[str, Any], shape: InputShape, hyperparameters: WideDeepHyperparameters) -> list[Any]:
+    """Give the wide half's terms: one weight per number, per category and per cross. [B, 1] each"""
+    terms = []
+    if shape.numbers:
+        terms.append(tf_keras.layers.Dense(1, use_bias=False, name="wide_numeric")(inputs["numeric"]))
+    columns = {category.name: inputs["categorical"][:, index] for index, category in enumerate(shape.categories)}
+    for category in shape.categories:
+        weights = tf_keras.layers.Embedding(
+            category.ids, 1, embeddings_initializer="zeros", name=f"wide_{category.name}"
+        )
+        terms.append(weights(columns[category.name]))
+    if hyperparameters.cross_buckets:
+        for left, right in itertools.combinations(shape.categories, 2):
+            crossed = (columns[left.name] * right.ids + columns[right.name]) % hyperparameters.cross_buckets
+            weights = tf_keras.layers.Embedding(
+                hyperparameters.cross_buckets,
+                1,
+                embeddings_initializer="zeros",
+                name=f"cross_{left.name}_{right.name}",
+            )
+            terms.append(weights(crossed))
+    return terms

@@ -1,0 +1,117 @@
+"""The stored model: raw features in, score out.
+
+Signature `serving_default`: one input per feature of shape [batch] (float32, or string), output `score` [batch] float32,
+a probability. Preprocessing is part of the graph, so training and serving cannot differ. The same file reads stored
+models back, its own or an earlier champion's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from trainer.documents import Feature, Signature
+from trainer.errors import DataError
+from trainer.metrics import Floats
+from trainer.models.features import Preprocessing
+
+SIGNATURE = "serving_default"
+OUTPUT = "score"
+
+
+class Serving(tf.Module):
+    """Preprocessing and model as one function.
+
+    Args:
+        preprocessing: Of the training.
+        model: Gives logits.
+    """
+
+    def __init__(self, preprocessing: Preprocessing, model: Any) -> None:
+        super().__init__(name="serving")
+        self.preprocessing = preprocessing
+        self.model = model
+
+    @tf.function
+    def score(self, **raw: Any) -> dict[str, Any]:
+        """Score raw features. [B] each → [B]"""
+        logits = self.model(self.preprocessing(raw), training=False)
+        return {OUTPUT: tf.sigmoid(logits)[:, 0]}
+
+    def save(self, folder_path: Path, features: Sequence[Feature]) -> None:
+        """Write a SavedModel with the serving signature."""
+        specs = {
+            feature.name: tf.TensorSpec(
+                [None], tf.float32 if feature.kind == "numeric" else tf.string, name=feature.name
+            )
+            for feature in features
+        }
+        signature = self.score.get_concrete_function(**specs)
+        tf.saved_model.save(self, str(folder_path), signatures={SIGNATURE: signature})
+
+
+class StoredModel:
+    """A SavedModel, loaded.
+
+    Args:
+        folder_path: Its local folder.
+        where: Its address, for messages.
+
+    Raises:
+        DataError: It cannot be loaded, or its signature is not the one above.
+    """
+
+    def __init__(self, folder_path: Path, where: str) -> None:
+        self._where = where
+        try:
+            self._loaded = tf.saved_model.load(str(folder_path))  # keeps the variables alive
+            self._score = self._loaded.signatures[SIGNATURE]
+        except (OSError, KeyError, ValueError, AttributeError, tf.errors.OpError) as error:
+            raise DataError(
+                where, f"no SavedModel with signature {SIGNATURE!r} ({error})", "a model written by this trainer"
+            ) from error
+        if OUTPUT not in self._score.structured_outputs:
+            raise DataError(where, f"outputs {sorted(self._score.structured_outputs)}", f"an output {OUTPUT!r}")
+
+    @property
+    def signature(self) -> Signature:
+        """dtype of every input and output by name."""
+        _, inputs = self._score.structured_input_signature
+        outputs = self._score.structured_outputs
+        return Signature(
+            inputs={name: spec.dtype.name for name, spec in inputs.items()},
+            outputs={name: spec.dtype.name for name, spec in outputs.items()},
+        )
+
+    def predict(self, raw: Mapping[str, Any]) -> Floats:
+        """Score raw features; those that the model does not read are ignored. [B] each → [B]
+
+        Raises:
+            DataError: A feature that it reads is missing or has another type.
+        """
+        wanted = {}
+        for name, dtype in self.signature.inputs.items():
+            found = raw[name].dtype.name if name in raw else None
+            if found != dtype:
+                raise DataError(
+                    self._where,
+                    f"reads {name!r} as {dtype}, and the examples have {f'it as {found}' if found else 'no such column'}",
+                    "the same features as the examples",
+                )
+            wanted[name] = raw[name]
+        return np.asarray(self._score(**wanted)[OUTPUT].numpy(), np.float64)
+
+
+def digest_folder(folder_path: Path) -> str:
+    """Give the SHA-256 over the sorted lines `<file name> <SHA-256>` of all files."""
+    digest = hashlib.sha256()
+    for path in sorted(folder_path.rglob("*"), key=lambda path: path.relative_to(folder_path).as_posix()):
+        if path.is_file():
+            name = path.relative_to(folder_path).as_posix()
+            digest.update(f"{name} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return digest.hexdigest()

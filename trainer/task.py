@@ -1,0 +1,189 @@
+"""`python -m trainer.task {export,train,evaluate} --request URI`: one command per job of a run.
+
+    export                    rows of the run table → TFRecord shards and the manifest
+    train                     shards → SavedModel and report; also --job-dir URI and --<hyperparameter>=VALUE
+    evaluate                  shards and models → evaluation
+
+Exit codes: 0 done; 2 the request or the data is wrong, trying again cannot help; 1 anything else. The last line of
+standard error says what happened. TensorFlow is imported late, while shards are already being fetched.
+"""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import dataclasses
+import os
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trainer.contract import read
+from trainer.documents import EvaluateRequest, ExportRequest, Manifest, TrainRequest
+from trainer.errors import RequestError, TrainerError
+from trainer.replica import find_replica
+from trainer.storage import Storage, join
+
+if TYPE_CHECKING:
+    from trainer.input.tfrecord import Shards
+
+STARTED = time.monotonic()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; gives the exit code."""
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a job's log is read while it runs
+    try:
+        command, options, hyperparameters = _parse(sys.argv[1:] if arguments is None else arguments)
+        _COMMANDS[command](options, hyperparameters)
+    except TrainerError as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        return error.exit_code
+    except Exception as error:  # noqa: BLE001 - the edge of the process: whatever it is must be said in the last line
+        traceback.print_exc()
+        print(f"{type(error).__name__}: {' '.join(str(error).split())}", file=sys.stderr, flush=True)
+        return 1
+    return 0
+
+
+def _parse(arguments: Sequence[str]) -> tuple[str, argparse.Namespace, dict[str, str]]:
+    parser = _Parser(
+        prog="python -m trainer.task",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("command", choices=sorted(_COMMANDS))
+    parser.add_argument("--request", required=True, help="address of the request document: gs://… or a path")
+    parser.add_argument(
+        "--job-dir", "--job_dir", help="base of model/, checkpoints/ and logs/ instead of the request's addresses"
+    )
+    options, rest = parser.parse_known_args(list(arguments))
+    if not options.request.startswith("gs://"):
+        options.request = str(Path(options.request).absolute())
+    hyperparameters = {}
+    for argument in rest:
+        name, equals, value = argument.removeprefix("--").partition("=")
+        if not argument.startswith("--") or not equals:
+            raise RequestError(f"flag {argument!r}", "cannot be read", "--<hyperparameter>=VALUE")
+        hyperparameters[name.replace("-", "_")] = value
+    if hyperparameters and options.command != "train":
+        raise RequestError(
+            f"flag --{next(iter(hyperparameters))}",
+            f"is not one of {options.command}",
+            "--request",
+            "Hyperparameters are of train",
+        )
+    return options.command, options, hyperparameters
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> None:  # type: ignore[override]  # raises instead of exiting
+        raise RequestError("command line", message, "export, train or evaluate, and --request URI", "--help lists all")
+
+
+def _export(options: argparse.Namespace, _hyperparameters: Mapping[str, str]) -> None:
+    from trainer.export.reader import BigQueryReader
+    from trainer.export.spans import SpanExport
+
+    storage = Storage()
+    request = read(ExportRequest, options.request, storage)
+    if storage.exists(request.manifest_uri):
+        print(f"export: {request.manifest_uri} is there already")
+        return
+    reader = BigQueryReader(request.table, [column.name for column in request.schema])
+    summary = SpanExport(request, storage, reader, find_replica(os.environ), _say).run()
+    print(f"export: wrote {summary.rows} rows, {summary.bytes / 1e6:.1f} MB in {time.monotonic() - STARTED:.1f} s")
+
+
+def _train(options: argparse.Namespace, hyperparameters: Mapping[str, str]) -> None:
+    storage = Storage()
+    request = _overridden(read(TrainRequest, options.request, storage), options.job_dir, hyperparameters)
+    if storage.exists(request.report_uri):
+        print(f"train: {request.report_uri} is there already")
+        return
+    from trainer.statistics import Statistics
+
+    manifest = read(Manifest, request.manifest_uri, storage)
+    statistics = read(Statistics, request.statistics_uri, storage)
+    with tempfile.TemporaryDirectory(prefix="trainer-") as folder:
+        fetched = _fetch_meanwhile(manifest, ("train", "validation"), storage, Path(folder))
+        _quiet_tensorflow()
+        from trainer.train import train
+
+        report = train(
+            request, manifest, statistics, fetched, storage, replica=find_replica(os.environ), started=STARTED, say=_say
+        )
+    numbers = ", ".join(f"{name} {value:.4f}" for name, value in report.metrics.items() if value is not None)
+    print(
+        f"train: best epoch {report.best_epoch} of {report.epochs_run}: {numbers}; {report.seconds.total:.1f} s; model {report.model_uri}"
+    )
+
+
+def _evaluate(options: argparse.Namespace, _hyperparameters: Mapping[str, str]) -> None:
+    storage = Storage()
+    request = read(EvaluateRequest, options.request, storage)
+    if storage.exists(request.evaluation_uri):
+        print(f"evaluate: {request.evaluation_uri} is there already")
+        return
+    manifest = read(Manifest, request.manifest_uri, storage)
+    with tempfile.TemporaryDirectory(prefix="trainer-") as folder:
+        fetched = _fetch_meanwhile(manifest, (request.split,), storage, Path(folder))
+        _quiet_tensorflow()
+        from trainer.evaluate import evaluate
+
+        evaluate(request, manifest, fetched, storage, _say)
+    print(f"evaluate: wrote {request.evaluation_uri} in {time.monotonic() - STARTED:.1f} s")
+
+
+_COMMANDS: dict[str, Callable[[argparse.Namespace, Mapping[str, str]], None]] = {
+    "export": _export,
+    "train": _train,
+    "evaluate": _evaluate,
+}
+
+
+def _overridden(request: TrainRequest, job_dir: str | None, hyperparameters: Mapping[str, str]) -> TrainRequest:
+    """Lay the command line over the request."""
+    if job_dir:
+        base = job_dir if job_dir.startswith("gs://") else str(Path(job_dir).absolute())
+        request = dataclasses.replace(
+            request,
+            model_uri=join(base, "model"),
+            checkpoint_uri=join(base, "checkpoints"),
+            tensorboard_uri=join(base, "logs"),
+        )
+    merged = {**request.training.hyperparameters, **hyperparameters}
+    return dataclasses.replace(request, training=dataclasses.replace(request.training, hyperparameters=merged))
+
+
+def _fetch_meanwhile(
+    manifest: Manifest, splits: Sequence[str], storage: Storage, folder_path: Path
+) -> Callable[[], Mapping[str, Shards]]:
+    """Start fetching the splits' shards in the background; the result waits for them."""
+    from trainer.input.tfrecord import fetch
+
+    pool = concurrent.futures.ThreadPoolExecutor(max_workers=1)
+    waiting = {
+        name: pool.submit(fetch, manifest.splits[name], manifest.compression, storage, folder_path / name)
+        for name in splits
+    }
+    pool.shutdown(wait=False)
+    return lambda: {name: future.result() for name, future in waiting.items()}
+
+
+def _quiet_tensorflow() -> None:
+    """Keep TensorFlow's start-up chatter out of the job's log; warnings and errors stay."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

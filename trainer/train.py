@@ -1,0 +1,321 @@
+"""The training job, top to bottom: examples, model, epochs, stored model, report.
+
+Comes in: a train request and its shards. Goes out: a SavedModel, checkpoints, TensorBoard logs, and `report.json`,
+which is written last: a training whose report is there is finished and does not run again.
+"""
+
+from __future__ import annotations
+
+import platform
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tf_keras
+
+import trainer
+from trainer.callbacks import EpochEnd, EpochLine, TensorBoard, Validation, should_stop
+from trainer.checkpoints import Checkpoints, TrainingState
+from trainer.contract import serialise
+from trainer.documents import Framework, Golden, Manifest, Report, Seconds, TrainRequest
+from trainer.errors import DataError
+from trainer.export.tfrecord import digest_bytes
+from trainer.input.pipeline import blocks, epochs, read_batches
+from trainer.input.tfrecord import Shards, require_rows
+from trainer.models.features import FeatureColumns, Preprocessing, parse_feature
+from trainer.models.registry import find_architecture, read_hyperparameters
+from trainer.replica import Replica
+from trainer.savedmodel import Serving, StoredModel, digest_folder
+from trainer.statistics import Statistics
+from trainer.storage import Storage
+from trainer.strategy import Strategy, choose_strategy
+
+_GOLDEN_ROWS = 5
+_STEPS_PER_CALL = 32
+
+
+@dataclass(frozen=True, kw_only=True)
+class Examples:
+    """Both splits as model inputs: blocks of (encoded features, labels).
+
+    Attributes:
+        train: Blocks.
+        validation: Blocks.
+        train_rows: Examples.
+        validation_rows: Examples.
+        raw_validation: The validation split as a prediction request would hold it, in batches.
+    """
+
+    train: tf.data.Dataset
+    validation: tf.data.Dataset
+    train_rows: int
+    validation_rows: int
+    raw_validation: tf.data.Dataset
+
+
+class Clock:
+    """Seconds by section, from the process's start."""
+
+    def __init__(self, start: float) -> None:
+        self._start, self._last = start, start
+        self._sections: dict[str, float] = {}
+
+    def lap(self, section: str) -> float:
+        """End a section; gives its seconds."""
+        now = time.monotonic()
+        self._sections[section] = round(now - self._last, 3)
+        self._last = now
+        return self._sections[section]
+
+    def seconds(self) -> Seconds:
+        """Give all sections."""
+        return Seconds(**self._sections, total=round(time.monotonic() - self._start, 3))
+
+
+def train(
+    request: TrainRequest,
+    manifest: Manifest,
+    statistics: Statistics,
+    fetched: Callable[[], Mapping[str, Shards]],
+    storage: Storage,
+    *,
+    replica: Replica,
+    started: float,
+    say: Callable[[str], None] = print,
+) -> Report:
+    """Train, store the best model, and write the report.
+
+    Args:
+        request: What to train.
+        manifest: Of the run.
+        statistics: Of the run.
+        fetched: Gives the shards of the splits train and validation.
+        storage: Where to write.
+        replica: This process's place in the job.
+        started: `time.monotonic()` at the process's start.
+        say: Takes one line of progress at a time.
+
+    Raises:
+        RequestError: An unknown architecture, hyperparameter or feature, or examples that are not as the documents say.
+    """
+    clock = Clock(started)
+    architecture = find_architecture(request.training.model)
+    hyperparameters = read_hyperparameters(architecture, request.training.hyperparameters)
+    tf_keras.utils.set_random_seed(request.seed)
+    tf.config.experimental.enable_op_determinism()
+    columns = FeatureColumns(request.features, manifest.schema)
+    strategy = choose_strategy(replica)
+    clock.lap("startup")
+    preprocessing = Preprocessing(request.features, statistics)
+    examples = _read(request, manifest, fetched(), columns, preprocessing)
+    clock.lap("read")
+    say(f"train: {examples.train_rows} examples, {examples.validation_rows} to validate, strategy {strategy.name}")
+    with strategy.scope.scope():
+        model = architecture.build(preprocessing.shape, hyperparameters)
+        _compile(model, hyperparameters.learning_rate, strategy)
+    state, resumed = _fit(request, model, examples, strategy, storage, say)
+    trained_s = clock.lap("train")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+        Serving(preprocessing, model).save(path, request.features)
+        stored = StoredModel(path, request.model_uri)
+        golden = _golden(stored, examples.raw_validation)
+        digest = digest_folder(path)
+        storage.upload_folder(path, request.model_uri)
+    clock.lap("save")
+    epochs_here = state.epochs_run - (resumed or 0)
+    report = Report(
+        model=request.model,
+        run_key=request.run_key,
+        framework=_framework(),
+        strategy=strategy.name,
+        hyperparameters=_plain(hyperparameters),
+        history={name: tuple(values) for name, values in state.history.items()},
+        best_epoch=state.best_epoch,
+        epochs_run=state.epochs_run,
+        resumed_from_epoch=resumed,
+        metrics={
+            name: values[state.best_epoch - 1] for name, values in state.history.items() if name.startswith("val_")
+        },
+        train_rows=examples.train_rows,
+        validation_rows=examples.validation_rows,
+        steps=state.epochs_run * _steps(request, examples, strategy),
+        examples_per_second=round(examples.train_rows * epochs_here / max(trained_s, 1e-9), 1),
+        seconds=clock.seconds(),
+        parameters=int(model.count_params()),
+        model_uri=request.model_uri,
+        model_digest=digest,
+        signature=stored.signature,
+        golden=golden,
+    )
+    storage.write_once(request.report_uri, serialise(report))
+    return report
+
+
+def _read(
+    request: TrainRequest,
+    manifest: Manifest,
+    shards: Mapping[str, Shards],
+    columns: FeatureColumns,
+    preprocessing: Preprocessing,
+) -> Examples:
+    """Parse and encode both splits, and check that the examples are as many as the manifest says."""
+    label = label_type(request.label.name, manifest)
+    parse_spec = {**columns.parse_spec(), request.label.name: parse_feature(label)}
+
+    def encode(parsed: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
+        return preprocessing(columns.raw(parsed)), tf.cast(parsed[request.label.name], tf.float32)
+
+    parsed = {
+        name: read_batches(shards[name], parse_spec, request.seed if name == "train" else None) for name in shards
+    }
+    encoded = {name: blocks(parsed[name], encode, shards[name].rows) for name in shards}
+    for name, split in shards.items():
+        if name == "train" and not split.rows:
+            raise DataError("manifest", "split train has no examples", "at least one", "Widen the window")
+        found = _count(encoded[name], request.label.name, name)
+        require_rows(split, found, manifest.splits[name].files)
+    return Examples(
+        train=encoded["train"],
+        validation=encoded["validation"],
+        train_rows=shards["train"].rows,
+        validation_rows=shards["validation"].rows,
+        raw_validation=parsed["validation"].map(columns.raw),
+    )
+
+
+def label_type(name: str, manifest: Manifest) -> str:
+    """Give the label column's type.
+
+    Raises:
+        DataError: There is no such column, or it is not a whole number or boolean.
+    """
+    type_ = next((column.type for column in manifest.schema if column.name == name), None)
+    if type_ not in ("INTEGER", "BOOLEAN", "FLOAT"):
+        raise DataError(
+            f"label {name!r}",
+            f"column of type {type_}" if type_ else "no such column",
+            "INTEGER, BOOLEAN or FLOAT, 0 or 1",
+        )
+    return type_
+
+
+def _count(source: tf.data.Dataset, label: str, split: str) -> int:
+    """Read a split once (which fills its cache), check the labels, and give the number of examples.
+
+    Raises:
+        DataError: A record is corrupt, or a label is neither 0 nor 1.
+    """
+    rows = 0
+    try:
+        for _, labels in source:
+            values = labels.numpy()
+            rows += len(values)
+            wrong = ~np.isin(values, (0, 1))
+            if wrong.any():
+                raise DataError(
+                    f"split {split}, label {label!r}",
+                    f"{int(wrong.sum())} examples are missing it or have another value",
+                    "0 or 1",
+                    "Filter them in the query",
+                )
+    except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as error:
+        raise DataError(
+            f"split {split}", f"an example cannot be read: {error.message}", "the columns in the manifest"
+        ) from error
+    return rows
+
+
+def _compile(model: tf_keras.Model, learning_rate: float, strategy: Strategy) -> None:
+    del strategy
+    model.compile(
+        optimizer=tf_keras.optimizers.Adam(learning_rate),
+        loss=tf_keras.losses.BinaryCrossentropy(from_logits=True),
+        steps_per_execution=_STEPS_PER_CALL,
+    )
+
+
+def _fit(
+    request: TrainRequest,
+    model: tf_keras.Model,
+    examples: Examples,
+    strategy: Strategy,
+    storage: Storage,
+    say: Callable[[str], None],
+) -> tuple[TrainingState, int | None]:
+    """Train from the newest checkpoint on; leaves the best epoch's weights in the model."""
+    training = request.training
+    checkpoints = Checkpoints(request.checkpoint_uri, storage, model)
+    model.optimizer.build(model.trainable_variables)
+    state = checkpoints.restore_newest(digest_bytes(serialise(request)).sha256)
+    resumed = state.epochs_run or None
+    if resumed:
+        say(f"train: goes on after epoch {resumed}")
+    if state.epochs_run < training.epochs and not should_stop(state, training.early_stopping_patience):
+        batch_size = training.batch_size * strategy.replicas
+        data = epochs(
+            examples.train, first=state.epochs_run, last=training.epochs, batch_size=batch_size, seed=request.seed
+        )
+        callbacks = [
+            Validation(examples.validation),
+            EpochLine(training.epochs, examples.train_rows, say),
+            TensorBoard(request.tensorboard_uri, storage, f"from-epoch-{state.epochs_run + 1:05d}"),
+            EpochEnd(state, checkpoints, training.early_stopping_patience),
+        ]
+        model.fit(
+            data,
+            epochs=training.epochs,
+            initial_epoch=state.epochs_run,
+            steps_per_epoch=_steps(request, examples, strategy),
+            callbacks=callbacks,
+            verbose=0,
+        )
+    if state.best_epoch != state.epochs_run:
+        checkpoints.restore(state.best_epoch)
+    return state, resumed
+
+
+def _steps(request: TrainRequest, examples: Examples, strategy: Strategy) -> int:
+    return -(-examples.train_rows // (request.training.batch_size * strategy.replicas))
+
+
+def _golden(stored: StoredModel, raw: tf.data.Dataset) -> tuple[Golden, ...]:
+    """Give the first examples without a missing value, and what the stored model answers."""
+    for batch in raw:
+        arrays = {name: tensor.numpy() for name, tensor in batch.items()}
+        complete = np.all([_present(array) for array in arrays.values()], axis=0)
+        chosen = np.flatnonzero(complete)[:_GOLDEN_ROWS]
+        if len(chosen):
+            scores = stored.predict({name: tf.gather(tensor, chosen) for name, tensor in batch.items()})
+            instances = [{name: _json_value(array[row]) for name, array in arrays.items()} for row in chosen]
+            return tuple(
+                Golden(instance=instance, prediction=float(score))
+                for instance, score in zip(instances, scores, strict=True)
+            )
+    return ()
+
+
+def _present(array: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    return np.isfinite(array) if array.dtype == np.float32 else array != b""
+
+
+def _json_value(value: Any) -> float | str:
+    return value.decode() if isinstance(value, bytes) else float(value)
+
+
+def _plain(hyperparameters: Any) -> dict[str, Any]:
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in vars(hyperparameters).items()}
+
+
+def _framework() -> Framework:
+    return Framework(
+        python=platform.python_version(),
+        tensorflow=tf.__version__,
+        tf_keras=tf_keras.__version__,
+        trainer=trainer.__version__,
+    )
