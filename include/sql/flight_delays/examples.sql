@@ -1,4 +1,4 @@
--- One row per flight that took place. Parameters: @window_start, @window_end (half-open), @as_of, all TIMESTAMP.
+-- One row per flight that took place, for the parameters window_start, window_end (half-open) and as_of, all TIMESTAMP.
 --
 -- Only what is known before departure is a feature: the schedule, the route, and the weather at the origin in the
 -- scheduled hour (in service the forecast for that hour stands in for it). Departure delay, air time and actual times
@@ -31,6 +31,6 @@ LEFT JOIN flights.weather AS weather
   ON weather.origin = flights.origin AND weather.time_hour = flights.time_hour
 WHERE flights.scheduled_departure >= @window_start
   AND flights.scheduled_departure < @window_end
-  -- Nothing that was not yet there at @as_of; matters when the window is close to it.
+  -- Nothing that was not yet there at as_of; matters when the window is close to it.
   AND flights.scheduled_departure < @as_of
   AND flights.arr_delay IS NOT NULL

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from datetime import date
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, ValidationError
-
 from retraining.core.cluster import JobTask, Machines, Pool, machines
 from retraining.core.documents.document import Document, Text, Value
 from retraining.core.documents.planning import Estimate
-from retraining.core.errors import SettingsError
+from retraining.core.errors import ContractError, SettingsError
 from retraining.core.model_spec import ModelSpec
 
 JOB_TASKS: tuple[JobTask, ...] = ("export", "train", "evaluate")
@@ -33,8 +30,9 @@ class Prices(Document):
     """
 
     kind: Literal["prices"] = "prices"
-    effective: date = Field(strict=False)
+    effective: date
     source: Text
+    note: str
     regions: tuple[str, ...]
     machines: dict[str, MachinePrice]
     accelerators: dict[str, float]
@@ -53,9 +51,9 @@ def load_prices(include: Path) -> Prices | None:
     if not files:
         return None
     try:
-        return Prices.model_validate_json(json.dumps(json.loads(files[-1].read_text(encoding="utf-8"))))
-    except (ValidationError, json.JSONDecodeError) as error:
-        raise SettingsError(files[-1].name, f"no price list ({error})", "one like its neighbours") from error
+        return Prices.parse(files[-1].read_bytes(), files[-1].name)
+    except ContractError as error:
+        raise SettingsError(error.where, error.found, "a price list like its neighbours") from error
 
 
 def estimate(spec: ModelSpec, prices: Prices, region: str) -> Estimate | None:

@@ -76,11 +76,12 @@ def measure(
         bucket = None if row["bucket"] is None else str(row["bucket"])
         counts[str(row["feature"])][bucket] = int(row["instances"])
     total = sum(counts.pop("", {}).values())
-    threshold = spec.monitoring.drift.threshold
+    limits = spec.monitoring.drift
     features: list[FeatureDrift] = []
     for feature in spec.features:
         baseline = statistics.splits["train"].features.get(feature.name)
         found = counts.get(feature.name, {})
+        threshold = limits.features.get(feature.name, limits.threshold)
         if baseline is None or not total or not statistics.splits["train"].rows:
             continue
         baseline_rows = statistics.splits["train"].rows
@@ -100,7 +101,7 @@ def measure(
         rows=total,
         champion=champion,
         baseline_uri=baseline_uri,
-        threshold=threshold,
+        threshold=limits.threshold,
         features=tuple(features),
     )
 
@@ -159,4 +160,4 @@ def _shares(counts: Mapping[str | None, int]) -> dict[str | None, float]:
 
 
 def _drifted(name: str, distance: str, value: float, threshold: float) -> FeatureDrift:
-    return FeatureDrift(name=name, distance=distance, value=value, drifted=value > threshold)  # type: ignore[arg-type]  # one of the two literals
+    return FeatureDrift(name=name, distance=distance, value=value, threshold=threshold, drifted=value > threshold)  # type: ignore[arg-type]  # one of the two literals

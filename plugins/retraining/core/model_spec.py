@@ -57,9 +57,14 @@ class ModelSpec(sections.Section):
 
     @model_validator(mode="after")
     def _names_are_known(self) -> Self:
-        for column in self.evaluation.slices:
-            if column not in self.feature_names:
-                raise ValueError(_unknown("evaluation.slices", column, self.feature_names))
+        for where, columns in (
+            ("evaluation.slices", self.evaluation.slices),
+            ("monitoring.drift.features", tuple(self.monitoring.drift.features)),
+            ("data.checks.max_null_fraction", tuple(self.data.checks.max_null_fraction)),
+        ):
+            for column in columns:
+                if column not in self.feature_names:
+                    raise ValueError(_unknown(where, column, self.feature_names))
         for parameter in self.tuning.parameters if self.tuning else ():
             names = list(self.training.hyperparameters)
             if parameter.name not in names:
@@ -160,7 +165,7 @@ def _replace(values: dict[str, Any], path: list[str], value: object, name: str) 
             )
         target = step
     last = path[-1]
-    free = path[:-1] in (["training", "hyperparameters"], ["data", "checks", "max_null_fraction"])
+    free = path[:-1] in _FREE_KEYS
     if last not in target and not free:
         raise PlanError(name, f"no {'.'.join(path)!r}", f"one of: {', '.join(target)}", suggest(last, list(target)))
     old = target.get(last)
@@ -168,6 +173,13 @@ def _replace(values: dict[str, Any], path: list[str], value: object, name: str) 
         target[last] = {**copy.deepcopy(old), **value}
     else:
         target[last] = value
+
+
+_FREE_KEYS = (
+    ["training", "hyperparameters"],
+    ["data", "checks", "max_null_fraction"],
+    ["monitoring", "drift", "features"],
+)
 
 
 def _unknown(where: str, name: str, known: list[str]) -> str:

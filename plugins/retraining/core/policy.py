@@ -70,17 +70,17 @@ def _judge(
     if not drifted:
         most = max(drift.features, key=lambda item: item.value, default=None)
         nearest = f" The largest is {most.name} with {most.value:.3f}." if most else ""
-        return "no_drift", f"Waiting: no feature is over {drift.threshold:g}.{nearest}"
-    listed = ", ".join(f"{item.name} {item.value:.3f}" for item in drifted[:SHOWN_FEATURES])
+        return "no_drift", f"Waiting: no feature is over its threshold.{nearest}"
+    listed = ", ".join(f"{item.name} {item.value:.3f} (over {item.threshold:g})" for item in drifted[:SHOWN_FEATURES])
     more = f" and {len(drifted) - SHOWN_FEATURES} more" if len(drifted) > SHOWN_FEATURES else ""
     wait = cooldown(spec, drift, retrainings)
     if last is not None and as_of - last < wait:
         return "cooldown", (
-            f"Waiting: {listed}{more} drifted over {drift.threshold:g}, but a retraining was ordered at "
+            f"Waiting: {listed}{more} drifted, but a retraining was ordered at "
             f"{last:%Y-%m-%d %H:%M} UTC and the cool-down of {_hours(wait)} lasts until "
             f"{last + wait:%Y-%m-%d %H:%M} UTC."
         )
-    return "drift", f"Retraining: {listed}{more} drifted over {drift.threshold:g} ({drift.rows} requests)."
+    return "drift", f"Retraining: {listed}{more} drifted in {drift.rows} requests."
 
 
 def _hours(wait: timedelta) -> str:

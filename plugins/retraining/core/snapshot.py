@@ -149,7 +149,7 @@ def build_snapshot(
                 str(row["part"]),
                 int(row["row_count"]),
                 str(row["bit_xor"]),
-                str(row["hash_sum"]),
+                str(row["hash_sum"]).split(".")[0],  # some engines write the zeros of a NUMERIC's scale
                 max(1, int(row["shards"])),
             )
         )

@@ -262,9 +262,14 @@ class Deployment(Section):
 
 
 class DriftLimits(Section):
-    """Distance over which (strictly) a feature has drifted. 0.3 is Vertex AI Model Monitoring's default."""
+    """Distance over which (strictly) a feature has drifted. 0.3 is Vertex AI Model Monitoring's default.
+
+    `features` gives single features a threshold of their own. 1 never counts: right for what changes by itself
+    within the window, such as the day of the week or the air pressure.
+    """
 
     threshold: Annotated[float, Field(gt=0, le=1)] = 0.3
+    features: dict[ColumnName, Annotated[float, Field(gt=0, le=1)]] = Field(default_factory=dict)
 
 
 class PerformanceLimits(Section):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -102,10 +103,10 @@ def _numeric(rows: list[Row], row_count: int) -> NumericStatistics:
     return NumericStatistics(
         kind="numeric",
         nulls=int(row["nulls"]) if row else row_count,
-        min=_number(row["low"]) if row else None,
-        max=_number(row["high"]) if row else None,
-        mean=_number(row["mean"]) if row else None,
-        stddev=_number(row["deviation"]) if row else None,
+        min=_number(row["low"], str(row["feature"])) if row else None,
+        max=_number(row["high"], str(row["feature"])) if row else None,
+        mean=_number(row["mean"], str(row["feature"])) if row else None,
+        stddev=_number(row["deviation"], str(row["feature"])) if row else None,
         quantiles=tuple(float(value) for value in quantiles if value is not None),
     )
 
@@ -124,5 +125,10 @@ def _categorical(rows: list[Row]) -> CategoricalStatistics:
     )
 
 
-def _number(value: object) -> float | None:
-    return None if value is None else float(str(value))
+def _number(value: object, feature: str = "the label") -> float | None:
+    if value is None:
+        return None
+    number = float(str(value))
+    if not math.isfinite(number):
+        raise DataError(f"feature {feature}", f"the value {number}", "finite numbers", "Use NULL for it in the query")
+    return number

@@ -22,6 +22,7 @@ class FeatureDrift(Value):
     name: Text
     distance: Literal["l_infinity", "jensen_shannon"]
     value: Annotated[Number, Field(ge=0, le=1)]
+    threshold: Annotated[Number, Field(gt=0, le=1)]
     drifted: bool
 
 
