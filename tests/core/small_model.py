@@ -1,0 +1,139 @@
+"""Values the core's tests start from: a small model, its plan, and documents that fit it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import yaml
+
+from retraining.core import documents, plan, settings, snapshot, statistics, windows
+from retraining.core.model_spec import ModelSpec
+
+SPEC_YAML = """
+name: late
+description: Will it be late?
+schedule: "0 3 * * *"
+data:
+  query: late/examples.sql
+  key: id
+  event_time: at
+  window_days: 10
+  test_days: 2
+  checks: {min_rows: 100, max_null_fraction: {distance: 0.1}, label_rate: [0.1, 0.5]}
+features:
+  - {name: carrier, kind: categorical, embedding_dim: 4}
+  - {name: distance, kind: numeric}
+label: {name: late, kind: binary}
+training: {model: wide_deep, hyperparameters: {learning_rate: 0.01, hidden_units: [16, 8]}}
+evaluation: {metric: auc, min_value: 0.6, slices: [carrier]}
+"""
+SQL = "SELECT id, at, carrier, distance, late FROM source.rows WHERE at >= @window_start AND at < @window_end;"
+AS_OF = datetime(2013, 11, 20, 3, tzinfo=UTC)
+ENVIRON = {
+    "RETRAINING_PROJECT": "my-project",
+    "RETRAINING_REGION": "us-central1",
+    "RETRAINING_BUCKET": "my-retraining",
+    "RETRAINING_DATASET": "retraining",
+    "RETRAINING_TRAINER_IMAGE": "us-central1-docker.pkg.dev/my-project/retraining/trainer:0.1.0",
+}
+SCHEMA = [
+    {"name": "id", "type": "STRING", "mode": "NULLABLE"},
+    {"name": "at", "type": "TIMESTAMP", "mode": "NULLABLE"},
+    {"name": "carrier", "type": "STRING", "mode": "NULLABLE"},
+    {"name": "distance", "type": "INT64", "mode": "NULLABLE"},
+    {"name": "late", "type": "INTEGER"},
+    {"name": "span", "type": "DATE"},
+    {"name": "part", "type": "STRING"},
+    {"name": "row_hash", "type": "INTEGER"},
+    {"name": "shard", "type": "INTEGER"},
+]
+
+
+def spec_values(**changes: Any) -> dict[str, Any]:
+    """The small model as plain values; `changes` replace whole sections."""
+    return {**yaml.safe_load(SPEC_YAML), **changes}
+
+
+def make_spec(**changes: Any) -> ModelSpec:
+    """The small model."""
+    return ModelSpec.model_validate(spec_values(**changes))
+
+
+def make_plan(spec: ModelSpec | None = None, **changes: Any) -> documents.Plan:
+    """A live, scheduled run of the small model; `changes` replace arguments of `build_plan`."""
+    arguments: dict[str, Any] = {
+        "spec": spec or make_spec(),
+        "sql": SQL,
+        "as_of": windows.AsOf(value=AS_OF, source="logical_date"),
+        "settings": settings.load(ENVIRON),
+        "mode": "live",
+        "trigger": documents.Trigger(kind="scheduled", reason="cron 0 3 * * *"),
+        "overrides": {},
+        "force": False,
+        "deploy": True,
+        "dag_id": "retrain__late",
+        "dag_run_id": "scheduled__2013-11-20T03:00:00+00:00",
+    }
+    return plan.build_plan(**{**arguments, **changes})
+
+
+def fingerprint_rows(*days: str, rows: int = 90) -> list[dict[str, Any]]:
+    """Rows of the fingerprint query: two parts per day."""
+    return [
+        {"span": day, "part": part, "row_count": count, "bit_xor": f"{index}", "hash_sum": f"{count}7", "shards": 1}
+        for index, day in enumerate(days)
+        for part, count in (("train", rows), ("validation", rows // 9))
+    ]
+
+
+def make_snapshot(the_plan: documents.Plan, **changes: Any) -> documents.Snapshot:
+    """A snapshot of three days, none of them stored."""
+    arguments: dict[str, Any] = {
+        "plan": the_plan,
+        "schema": SCHEMA,
+        "fingerprint_rows": fingerprint_rows("2013-11-10", "2013-11-16", "2013-11-17"),
+        "stored": {},
+        "bytes_processed": 12345,
+    }
+    return snapshot.build_snapshot(**{**arguments, **changes})
+
+
+def statistics_rows(
+    *, rows: dict[str, int] | None = None, rate: float = 0.2, nulls: int = 0, carriers: dict[str, Any] | None = None
+) -> list[dict[str, Any]]:
+    """Rows of the statistics query for the small model."""
+    rows = {"train": 80, "validation": 10, "test": 30} if rows is None else rows
+    carriers = carriers or {"UA": 0.75, "AA": 0.25}
+    result: list[dict[str, Any]] = [_row("keys", distinct_count=sum(rows.values()), nulls=0)]
+    for split, count in rows.items():
+        result.append(_row("rows", split, row_count=count, nulls=0, mean=rate))
+        result.append(
+            _row(
+                "numeric",
+                split,
+                "distance",
+                row_count=count,
+                nulls=nulls,
+                low=0.0,
+                high=20.0,
+                mean=10.0,
+                deviation=3.0,
+                quantiles=[float(value) for value in range(21)],
+            )
+        )
+        result += [
+            _row("category", split, "carrier", row_count=int(count * share), value=value, distinct_count=len(carriers))
+            for value, share in carriers.items()
+        ]
+    return result
+
+
+def make_statistics(the_plan: documents.Plan, **changes: Any) -> documents.Statistics:
+    """Statistics in which every check passes; `changes` as `statistics_rows` takes them."""
+    return statistics.build_statistics(the_plan, make_snapshot(the_plan), statistics_rows(**changes))
+
+
+def _row(section: str, split: str = "", feature: str = "", **values: Any) -> dict[str, Any]:
+    names = "row_count nulls low high mean deviation quantiles distinct_count value".split()
+    return {"section": section, "split": split, "feature": feature, **{name: values.get(name) for name in names}}

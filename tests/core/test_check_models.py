@@ -1,0 +1,50 @@
+"""The command behind `make check-models`."""
+
+from __future__ import annotations
+
+import json
+
+from small_model import SPEC_YAML
+
+from retraining.core import check_models
+
+
+def include(tmp_path, **files):
+    (tmp_path / "models").mkdir()
+    (tmp_path / "sql" / "late").mkdir(parents=True)
+    (tmp_path / "sql" / "late" / "examples.sql").write_text("SELECT 1", encoding="utf-8")
+    for name, text in files.items():
+        (tmp_path / "models" / f"{name}.yaml").write_text(text, encoding="utf-8")
+    return ["--include", str(tmp_path)]
+
+
+def test_the_repositorys_models_are_valid(capsys):
+    assert check_models.main([]) == 0
+    assert "flight_delays: ok (13 features, wide_deep, 0 3 * * *)" in capsys.readouterr().out
+
+
+def test_each_broken_model_is_named_and_the_good_ones_too(tmp_path, capsys):
+    arguments = include(tmp_path, late=SPEC_YAML, one=SPEC_YAML, two=SPEC_YAML.replace("data:", "date:"))
+    assert check_models.main(arguments) == 1
+    captured = capsys.readouterr()
+    assert captured.out == "late: ok (2 features, wide_deep, 0 3 * * *)\n"
+    assert "one.yaml, line 2: name is 'late'" in captured.err
+    assert "unknown key 'date'" in captured.err
+
+
+def test_a_missing_query_is_an_error(tmp_path, capsys):
+    arguments = include(tmp_path, late=SPEC_YAML.replace("late/examples", "late/other"))
+    assert check_models.main(arguments) == 1
+    assert "no file 'late/other.sql'" in capsys.readouterr().err
+
+
+def test_no_model_and_no_folder_are_errors(tmp_path, capsys):
+    assert check_models.main(include(tmp_path)) == 1
+    assert check_models.main(["--include", str(tmp_path / "models")]) == 1
+    assert "no such folder" in capsys.readouterr().err
+
+
+def test_the_schema_for_editors_is_written(tmp_path):
+    path = tmp_path / "model.schema.json"
+    assert check_models.main(["--json-schema", str(path)]) == 0
+    assert json.loads(path.read_text(encoding="utf-8"))["properties"]["features"]

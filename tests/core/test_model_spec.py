@@ -1,0 +1,249 @@
+"""A model's YAML file: what is taken, what is refused, and how clearly."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+from small_model import SPEC_YAML, make_spec, spec_values
+
+from retraining.core import model_spec, settings
+from retraining.core.errors import PlanError, SpecError
+
+
+def write(tmp_path, text, name="late"):
+    path = tmp_path / f"{name}.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def load(tmp_path, text):
+    return model_spec.load_spec(write(tmp_path, text))
+
+
+def test_the_small_model_loads_with_the_defaults(tmp_path):
+    spec = load(tmp_path, SPEC_YAML)
+    assert spec == make_spec()
+    assert (spec.owner, spec.tuning, spec.training.seed) == ("retraining", None, 1)
+    assert spec.monitoring.drift.threshold == 0.3
+    assert spec.evaluation.floor == 0.6
+    assert spec.deployment.canary_percent == (100,)
+
+
+def test_every_model_of_the_repository_is_valid():
+    include = settings.include_path()
+    paths = model_spec.find_specs(include)
+    assert "flight_delays" in [path.stem for path in paths]
+    for path in paths:
+        assert model_spec.load_query(model_spec.load_spec(path), include)
+
+
+def test_all_sections_of_the_design_are_taken():
+    spec = make_spec(
+        schedule=None,
+        tuning={
+            "every_days": 7,
+            "max_trials": 12,
+            "parallel_trials": 3,
+            "metric": "val_auc",
+            "goal": "maximize",
+            "early_stopping": "median",
+            "parameters": [{"name": "learning_rate", "kind": "double", "min": 1e-5, "max": 0.1, "scale": "log"}],
+        },
+        deployment={"machine": "n1-standard-2", "canary_percent": [10, 50, 100], "approval": False},
+        monitoring={
+            "schedule": "0 * * * *",
+            "drift": {"threshold": 0.3},
+            "performance": {"max_drop": 0.03},
+            "max_age_days": 14,
+            "cooldown_hours": 24,
+        },
+    )
+    assert spec.schedule is None
+    assert spec.tuning is not None
+    assert spec.tuning.parameters[0].scale == "log"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("schedule:", "scedule:", r"late.yaml, line 4: unknown key 'scedule'. .* Did you mean 'schedule'\?"),
+        ("window_days", "windo_days", r"line 9: unknown key 'windo_days' in data. .* Did you mean 'window_days'\?"),
+        ("min_rows", "min_row", r"line 11: unknown key 'min_row' in data.checks. .* Did you mean 'min_rows'\?"),
+        ("embedding_dim", "embeding_dim", r"line 13: unknown key 'embeding_dim' in features.0. .*'embedding_dim'\?"),
+        ("kind: numeric}", "kind: numeric, embedding_dim: 4}", r"line 14: unknown key 'embedding_dim'"),
+        ("kind: numeric", "kind: number", r"features.1"),
+        ("  key: id\n", "", r"line 5: data.key is missing"),
+        ("description: Will it be late?\n", "", r"description is missing"),
+        ("window_days: 10", "window_days: ten", r"line 9: data.window_days is 'ten'. Expected a valid integer"),
+        ("window_days: 10", "window_days: 2", r"no day is left to train on"),
+        ("0 3 * * *", "0 25 * * *", r"line 4: schedule: '25' is no hour"),
+        ("late/examples.sql", "../secret.sql", r"data.query"),
+        ("late/examples.sql", "late/../../secret.sql", r"must stay below include/sql"),
+        ("name: distance,", "name: carrier,", r"feature 'carrier' stands twice"),
+        ("name: distance,", "name: late,", r"label.name is 'late', which is also a feature"),
+        ("name: distance,", "name: ID,", r"data.key is 'id', which is also a feature"),
+        ("name: distance,", "name: at,", r"data.event_time is 'at', which is also a feature"),
+        ("name: distance,", "name: part,", r"'part' is reserved"),
+        ("name: distance,", "name: class,", r"'class' is reserved"),
+        ("name: distance,", "name: 'a b',", r"line 14: features.1.name is 'a b'. Expected match pattern"),
+        ("key: id", "key: at", r"three different columns"),
+        ("slices: [carrier]", "slices: [carier]", r"evaluation.slices names 'carier'.* Did you mean 'carrier'\?"),
+        ("{distance: 0.1}", "{distanc: 0.1}", r"max_null_fraction names 'distanc'.* Did you mean 'distance'\?"),
+        ("label_rate: [0.1, 0.5]", "label_rate: [0.5, 0.1]", r"lower bound must be below"),
+        ("min_value: 0.6", "max_value: 0.6", r"metric auc needs min_value"),
+        ("model: wide_deep,", "model: wide_deep, cluster: {tier: CUSTOM},", r"tier CUSTOM needs a chief"),
+        (
+            "model: wide_deep,",
+            "model: wide_deep, cluster: {tier: BASIC, chief: {machine: n1-standard-4}},",
+            r"tier BASIC fixes the machines",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_line(tmp_path, old, new, words):
+    assert old in SPEC_YAML
+    with pytest.raises(SpecError, match=words):
+        load(tmp_path, SPEC_YAML.replace(old, new, 1))
+
+
+def test_all_findings_come_at_once(tmp_path):
+    with pytest.raises(SpecError) as caught:
+        load(tmp_path, SPEC_YAML.replace("schedule", "scedule").replace("window_days: 10", "window_days: 0"))
+    assert "2 errors" in str(caught.value)
+    assert "scedule" in str(caught.value)
+    assert "data.window_days is 0" in str(caught.value)
+
+
+def test_a_key_that_stands_twice_is_refused_with_both_lines(tmp_path):
+    with pytest.raises(SpecError, match=r"line 5: key 'schedule' again. Expected it once \(first on line 4\)"):
+        load(tmp_path, SPEC_YAML.replace("data:\n", 'schedule: "@daily"\ndata:\n', 1))
+
+
+def test_yaml_that_builds_objects_is_refused(tmp_path):
+    with pytest.raises(SpecError, match="not YAML"):
+        load(tmp_path, SPEC_YAML + "owner: !!python/object/apply:os.getcwd []\n")
+
+
+@pytest.mark.parametrize(("text", "words"), [("", "NoneType"), ("- a\n- b\n", "a list"), ("a: [", "not YAML")])
+def test_what_is_no_mapping_is_refused(tmp_path, text, words):
+    with pytest.raises(SpecError, match=words):
+        load(tmp_path, text)
+
+
+def test_the_file_is_called_as_the_model(tmp_path):
+    with pytest.raises(SpecError, match=r"other.yaml, line 2: name is 'late'. Expected 'other'"):
+        model_spec.load_spec(write(tmp_path, SPEC_YAML, "other"))
+
+
+def test_a_missing_file_and_a_file_that_is_no_text_are_said(tmp_path):
+    with pytest.raises(SpecError, match="cannot be read"):
+        model_spec.load_spec(tmp_path / "none.yaml")
+    path = tmp_path / "late.yaml"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(SpecError, match="cannot be read"):
+        model_spec.load_spec(path)
+
+
+def test_files_are_found_in_order(tmp_path):
+    (tmp_path / "models").mkdir()
+    for name in ("b.yaml", "a.yml", "note.txt"):
+        (tmp_path / "models" / name).write_text("x", encoding="utf-8")
+    assert [path.name for path in model_spec.find_specs(tmp_path)] == ["a.yml", "b.yaml"]
+    with pytest.raises(SpecError, match="no such folder"):
+        model_spec.find_specs(tmp_path / "models")
+
+
+def test_the_query_is_read_and_its_absence_said(tmp_path):
+    folder = tmp_path / "sql" / "late"
+    folder.mkdir(parents=True)
+    with pytest.raises(SpecError, match="no file 'late/examples.sql'"):
+        model_spec.load_query(make_spec(), tmp_path)
+    (folder / "example.sql").write_text("SELECT 1", encoding="utf-8")
+    with pytest.raises(SpecError, match="Did you mean 'late/example.sql'"):
+        model_spec.load_query(make_spec(), tmp_path)
+    (folder / "examples.sql").write_text(" \n", encoding="utf-8")
+    with pytest.raises(SpecError, match="is empty"):
+        model_spec.load_query(make_spec(), tmp_path)
+    (folder / "examples.sql").write_text("SELECT 1", encoding="utf-8")
+    assert model_spec.load_query(make_spec(), tmp_path) == "SELECT 1"
+
+
+def test_a_query_that_links_outside_is_refused(tmp_path):
+    (tmp_path / "secret.sql").write_text("SELECT 1", encoding="utf-8")
+    (tmp_path / "sql" / "late").mkdir(parents=True)
+    (tmp_path / "sql" / "late" / "examples.sql").symlink_to(tmp_path / "secret.sql")
+    with pytest.raises(SpecError, match="leads outside"):
+        model_spec.load_query(make_spec(), tmp_path)
+
+
+def test_overrides_change_what_they_name_and_nothing_else():
+    spec = make_spec()
+    changed = spec.with_overrides(
+        {"data.window_days": 20, "training.hyperparameters": {"dropout": 0.2}, "training.epochs": 1}
+    )
+    assert changed.data.window_days == 20
+    assert changed.training.hyperparameters == {"learning_rate": 0.01, "hidden_units": (16, 8), "dropout": 0.2}
+    assert changed.data.test_days == spec.data.test_days
+    assert spec.data.window_days == 10
+    assert spec.with_overrides({}) is spec
+
+
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        ({"data.window_day": 20}, r"no 'data.window_day'.* Did you mean 'window_days'\?"),
+        ({"dat.window_days": 20}, r"no 'dat'.* Did you mean 'data'\?"),
+        ({"data.window_days": 1}, r"late with overrides: data.window_days is 1"),
+        ({"name": "other"}, "Change the YAML file"),
+        ({"schedule": None}, "Change the YAML file"),
+    ],
+    ids=str,
+)
+def test_an_override_that_does_not_fit_is_refused(overrides, words):
+    with pytest.raises(PlanError, match=words):
+        make_spec().with_overrides(overrides)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "words"),
+    [
+        ({"kind": "double", "min": 1, "max": 0.1}, "min below max"),
+        ({"kind": "integer", "values": [1, 2]}, "min below max"),
+        ({"kind": "discrete"}, "needs values"),
+        ({"kind": "categorical", "values": ["a"], "min": 1}, "no min or max"),
+        ({"kind": "double", "min": 0, "max": 0.1, "scale": "log"}, "log needs min above 0"),
+        ({"name": "learning_rat", "kind": "double", "min": 0.1, "max": 1}, "Did you mean 'learning_rate'"),
+    ],
+    ids=str,
+)
+def test_an_incoherent_tuning_parameter_is_refused(tmp_path, parameter, words):
+    values = spec_values(tuning={"parameters": [{"name": "learning_rate", **parameter}]})
+    with pytest.raises(SpecError, match=words):
+        load(tmp_path, yaml.safe_dump(values))
+
+
+@pytest.mark.parametrize(
+    ("section", "words"),
+    [
+        ({"canary_percent": [50, 10, 100]}, "rise and end with 100"),
+        ({"canary_percent": [10, 50]}, "rise and end with 100"),
+        ({"min_replicas": 3, "max_replicas": 2}, "below min_replicas"),
+    ],
+    ids=str,
+)
+def test_an_incoherent_deployment_is_refused(tmp_path, section, words):
+    with pytest.raises(SpecError, match=words):
+        load(tmp_path, yaml.safe_dump(spec_values(deployment=section)))
+
+
+def test_the_json_schema_knows_every_section():
+    schema = model_spec.ModelSpec.model_json_schema()
+    assert schema["additionalProperties"] is False
+    assert {"data", "features", "label", "training", "evaluation"} <= set(schema["required"])
+    assert json.dumps(schema)
+
+
+def test_a_spec_survives_json():
+    spec = make_spec()
+    assert model_spec.ModelSpec.model_validate_json(spec.model_dump_json()) == spec

@@ -1,0 +1,102 @@
+"""Names of resources."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+import pytest
+from small_model import AS_OF, make_plan
+
+from retraining.core import names
+from retraining.core.errors import ContractError
+
+LABEL_VALUE = re.compile(r"^[a-z0-9_-]{0,63}$")
+LABEL_KEY = re.compile(r"^[a-z][a-z0-9_-]{0,62}$")
+
+
+def test_a_run_key_begins_with_its_time_and_is_a_label_value():
+    key = names.run_key(AS_OF, {"spec": 1})
+    assert key.startswith("20131120t030000z-")
+    assert LABEL_VALUE.match(key)
+    assert names.run_key_as_of(key) == AS_OF
+
+
+def test_a_run_key_depends_on_what_decides_and_on_nothing_else():
+    assert names.run_key(AS_OF, {"a": 1, "b": 2}) == names.run_key(AS_OF, {"b": 2, "a": 1})
+    assert names.run_key(AS_OF, {"a": 1}) != names.run_key(AS_OF, {"a": 2})
+
+
+@pytest.mark.parametrize("key", ["", "20131120T030000Z-0123456789ab", "20131120t030000z-0123", "x"])
+def test_what_is_no_run_key_is_refused(key):
+    with pytest.raises(ContractError, match="Expected one like"):
+        names.run_key_as_of(key)
+
+
+def test_tables_and_addresses_of_a_run(small_plan):
+    key = small_plan.run_key
+    assert names.run_table(small_plan) == f"my-project.retraining.run_late__{key.replace('-', '_')}"
+    assert names.document_uri(small_plan.run_uri, "plan") == f"gs://my-retraining/late/runs/{key}/plan.json"
+    assert names.artifact_uri(small_plan.run_uri) == f"gs://my-retraining/late/runs/{key}/training/model"
+    assert names.request_log_table("my-project", "retraining", "late") == "my-project.retraining.requests_late"
+    assert names.spans_uri("b", "late", "0" * 16) == "gs://b/late/spans/0000000000000000"
+
+
+def test_vertex_names():
+    assert names.model_name("p", "r", "late_or_not") == "projects/p/locations/r/models/late_or_not"
+    assert names.endpoint_name("p", "r", "late_or_not") == "projects/p/locations/r/endpoints/late-or-not"
+    assert names.alias_as_of(AS_OF) == "as-of-20131120"
+
+
+def test_labels_are_what_vertex_takes(small_plan):
+    labels = {**names.job_labels(small_plan, "train"), **names.version_labels(small_plan), names.KEY_LABEL: job_key()}
+    assert all(LABEL_KEY.match(key) and LABEL_VALUE.match(value) for key, value in labels.items())
+
+
+def test_a_display_name_has_only_letters_digits_and_underscores(small_plan):
+    name = names.job_display_name("m" * 41, "evaluate", small_plan.run_key)
+    assert re.fullmatch(r"[a-z][a-z0-9_]{0,127}", name)
+
+
+def job_key(**changes):
+    values = {
+        "dag_id": "retrain__late",
+        "run_id": "scheduled__1",
+        "task_id": "train",
+        "map_index": -1,
+        "max_tries": 2,
+        "job": {"display_name": "x"},
+    }
+    return names.job_key(**{**values, **changes})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"dag_id": "other"},
+        {"run_id": "other"},
+        {"task_id": "export"},
+        {"map_index": 0},
+        {"max_tries": 5},
+        {"job": {"display_name": "y"}},
+    ],
+    ids=str,
+)
+def test_a_job_key_changes_with_each_part(changes):
+    assert job_key() == job_key()
+    assert job_key(**changes) != job_key()
+
+
+def test_monitor_folders_sort_by_time_and_differ_by_run():
+    first = names.monitor_uri("b", "late", AS_OF, "run 1")
+    assert first.startswith("gs://b/late/monitor/20131120t030000z-")
+    assert first != names.monitor_uri("b", "late", AS_OF, "run 2")
+    assert first < names.monitor_uri("b", "late", datetime(2013, 11, 20, 4, tzinfo=UTC), "run 1")
+
+
+def test_a_query_job_id_is_the_same_for_the_same_attempt_only(small_plan):
+    job_id = names.query_job_id(small_plan, "snapshot", "1")
+    assert re.fullmatch(r"[A-Za-z0-9_-]{1,1024}", job_id)
+    assert job_id == names.query_job_id(small_plan, "snapshot", "1")
+    assert job_id != names.query_job_id(small_plan, "snapshot", "2")
+    assert job_id != names.query_job_id(make_plan(dag_run_id="other"), "snapshot", "1")

@@ -1,0 +1,85 @@
+"""Making the plan."""
+
+from __future__ import annotations
+
+import pytest
+from small_model import AS_OF, ENVIRON, SQL, make_plan, make_spec
+
+from retraining.core import cost, documents, plan, settings
+from retraining.core.documents import digest
+from retraining.core.errors import PlanError
+
+
+def test_a_plan_holds_everything_a_run_needs(small_plan):
+    assert small_plan.as_of == AS_OF
+    assert str(small_plan.window.start) == "2013-11-09"
+    assert small_plan.query.sql == SQL
+    assert small_plan.query.sha256 == digest(SQL.encode())
+    assert small_plan.run_uri == f"gs://my-retraining/late/runs/{small_plan.run_key}"
+    assert small_plan.spec == make_spec()
+    assert small_plan.attempt is None
+
+
+def test_a_plan_survives_storage(small_plan):
+    data = small_plan.to_bytes()
+    again = documents.Plan.parse(data)
+    assert again == small_plan
+    assert again.digest() == digest(data)
+    assert data.endswith(b"}\n")
+
+
+def test_the_same_inputs_give_the_same_run_whoever_starts_it(small_plan):
+    by_hand = make_plan(
+        trigger=documents.Trigger(kind="manual", reason="because"), dag_run_id="manual__1", dag_id="other"
+    )
+    assert by_hand.run_key == small_plan.run_key
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"sql": SQL + " "},
+        {"overrides": {"training.epochs": 1}},
+        {"mode": "backfill"},
+        {"deploy": False},
+        {"force": True},
+        {"spec": make_spec(description="another")},
+        {"settings": settings.load({**ENVIRON, "RETRAINING_TRAINER_IMAGE": "host/trainer:0.2.0"})},
+    ],
+    ids=["sql", "override", "backfill", "no deploy", "force", "spec", "image"],
+)
+def test_whatever_decides_the_result_changes_the_key(small_plan, changes):
+    assert make_plan(**changes).run_key != small_plan.run_key
+
+
+def test_force_makes_one_attempt_per_dag_run():
+    first = make_plan(force=True)
+    assert first.attempt == first.dag_run_id
+    assert make_plan(force=True).run_key == first.run_key
+    assert make_plan(force=True, dag_run_id="manual__2").run_key != first.run_key
+
+
+def test_a_backfill_never_deploys():
+    assert make_plan(mode="backfill", deploy=True).deploy is False
+
+
+def test_overrides_are_in_the_spec_and_on_record():
+    found = make_plan(overrides={"data.window_days": 20})
+    assert found.spec.data.window_days == 20
+    assert found.overrides == {"data.window_days": 20}
+    assert str(found.window.start) == "2013-10-30"
+
+
+def test_an_override_that_does_not_fit_makes_no_plan():
+    with pytest.raises(PlanError, match="window_days"):
+        make_plan(overrides={"data.window_days": 1})
+
+
+def test_the_log_says_what_will_be_done():
+    prices = cost.load_prices(settings.include_path())
+    lines = plan.explain(make_plan(overrides={"training.epochs": 1}, prices=prices))
+    text = "\n".join(lines)
+    assert "started by scheduled (cron 0 3 * * *)" in text
+    assert "as of 2013-11-20 03:00:00 UTC, from logical_date" in text
+    assert "override training.epochs = 1" in text
+    assert "USD at list prices of" in text

@@ -1,0 +1,64 @@
+"""Reading the environment."""
+
+from __future__ import annotations
+
+import pytest
+from small_model import ENVIRON
+
+from retraining.core import settings
+from retraining.core.errors import SettingsError
+
+
+def test_what_is_set_is_read_and_the_rest_has_defaults():
+    found = settings.load({**ENVIRON, "PATH": "/bin", "RETRAINING_WATCH_S": "0"})
+    assert (found.project, found.bucket, found.watch_s) == ("my-project", "my-retraining", 0)
+    assert (found.gcp_conn_id, found.wake_interval_s, found.service_account) == ("google_cloud_default", 60, None)
+
+
+def test_all_that_is_missing_is_named_at_once():
+    with pytest.raises(SettingsError) as caught:
+        settings.load({})
+    for name in ENVIRON:
+        assert f"{name} is not set" in str(caught.value)
+    assert "Set them in Composer's environment variables" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("RETRAINING_PROJECT", "My Project"),
+        ("RETRAINING_REGION", "us"),
+        ("RETRAINING_BUCKET", "gs://my-retraining"),
+        ("RETRAINING_DATASET", "project.retraining"),
+        ("RETRAINING_TRAINER_IMAGE", "trainer"),
+        ("RETRAINING_SERVICE_ACCOUNT", "trainer"),
+        ("RETRAINING_WAKE_INTERVAL_S", "0"),
+        ("RETRAINING_WATCH_S", "ten"),
+    ],
+)
+def test_a_malformed_value_is_named_with_an_example(variable, value):
+    example = next(item.example for item in settings.SETTINGS.values() if item.variable == variable)
+    with pytest.raises(SettingsError, match=f"{variable} is {value!r}; expected something like") as caught:
+        settings.load({**ENVIRON, variable: value})
+    assert example in str(caught.value)
+
+
+def test_a_misspelt_setting_is_named():
+    with pytest.raises(SettingsError, match="RETRAINING_WACH_S is not a setting. Did you mean 'RETRAINING_WATCH_S'?"):
+        settings.load({**ENVIRON, "RETRAINING_WACH_S": "5"})
+
+
+def test_every_example_is_one_its_own_pattern_takes():
+    environ = {item.variable: item.example for item in settings.SETTINGS.values()}
+    assert settings.load(environ).service_account == settings.SETTINGS["service_account"].example
+
+
+@pytest.mark.parametrize("place", ["dags/include", "include"])
+def test_include_is_found_in_the_bundle_and_in_the_checkout(tmp_path, place):
+    (tmp_path / place / "models").mkdir(parents=True)
+    assert settings.include_path(tmp_path) == tmp_path / place
+
+
+def test_without_include_the_message_says_where_it_belongs(tmp_path):
+    with pytest.raises(SettingsError, match="dags/include"):
+        settings.include_path(tmp_path)
