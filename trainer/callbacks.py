@@ -32,7 +32,7 @@ class Validation(tf_keras.callbacks.Callback):
 
     def on_train_begin(self, logs: dict[str, float] | None = None) -> None:  # noqa: ARG002 - Keras's signature
         """Compile the forward pass once."""
-        self._logits = tf.function(lambda inputs: self.model(inputs, training=False), reduce_retracing=True)
+        self._logits = tf.function(lambda inputs: self.model(inputs, training=False), autograph=False, reduce_retracing=True)
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:  # noqa: ARG002 - Keras's signature
         """Score the validation split."""

@@ -140,7 +140,7 @@ def _build(target: Any, value: Any) -> Any:
         )
     if origin is tuple:
         return tuple(_build(typing.get_args(target)[0], item) for item in value)
-    if origin is not None and issubclass(origin, Mapping):
+    if isinstance(origin, type) and issubclass(origin, Mapping):
         item_type = typing.get_args(target)[1]
         return {name: _build(item_type, item) for name, item in value.items()}
     return value

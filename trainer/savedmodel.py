@@ -24,35 +24,31 @@ SIGNATURE = "serving_default"
 OUTPUT = "score"
 
 
-class Serving(tf.Module):
-    """Preprocessing and model as one function.
+def save_model(folder_path: Path, features: Sequence[Feature], preprocessing: Preprocessing, model: Any) -> None:
+    """Write a SavedModel with the serving signature.
+
+    What is stored is the graph, the lookup tables and the variables. The Keras object itself stays out: storing it
+    traces every layer again, which takes longer than the training of a small model.
 
     Args:
+        folder_path: Where; must not exist.
+        features: What the model reads.
         preprocessing: Of the training.
         model: Gives logits.
     """
 
-    def __init__(self, preprocessing: Preprocessing, model: Any) -> None:
-        super().__init__(name="serving")
-        self.preprocessing = preprocessing
-        self.model = model
-
-    @tf.function
-    def score(self, **raw: Any) -> dict[str, Any]:
-        """Score raw features. [B] each → [B]"""
-        logits = self.model(self.preprocessing(raw), training=False)
+    def score(**raw: Any) -> dict[str, Any]:
+        logits = model(preprocessing(raw), training=False)  # [B, 1]
         return {OUTPUT: tf.sigmoid(logits)[:, 0]}
 
-    def save(self, folder_path: Path, features: Sequence[Feature]) -> None:
-        """Write a SavedModel with the serving signature."""
-        specs = {
-            feature.name: tf.TensorSpec(
-                [None], tf.float32 if feature.kind == "numeric" else tf.string, name=feature.name
-            )
-            for feature in features
-        }
-        signature = self.score.get_concrete_function(**specs)
-        tf.saved_model.save(self, str(folder_path), signatures={SIGNATURE: signature})
+    specs = {
+        feature.name: tf.TensorSpec([None], tf.float32 if feature.kind == "numeric" else tf.string, name=feature.name)
+        for feature in features
+    }
+    module = tf.Module(name="serving")
+    module.preprocessing, module.weights = preprocessing, list(model.variables)
+    signature = tf.function(score, autograph=False).get_concrete_function(**specs)
+    tf.saved_model.save(module, str(folder_path), signatures={SIGNATURE: signature})
 
 
 class StoredModel:

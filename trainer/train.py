@@ -6,6 +6,9 @@ which is written last: a training whose report is there is finished and does not
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
+import json
 import platform
 import tempfile
 import time
@@ -24,13 +27,12 @@ from trainer.checkpoints import Checkpoints, TrainingState
 from trainer.contract import serialise
 from trainer.documents import Framework, Golden, Manifest, Report, Seconds, TrainRequest
 from trainer.errors import DataError
-from trainer.export.tfrecord import digest_bytes
 from trainer.input.pipeline import blocks, epochs, read_batches
 from trainer.input.tfrecord import Shards, require_rows
 from trainer.models.features import FeatureColumns, Preprocessing, parse_feature
 from trainer.models.registry import find_architecture, read_hyperparameters
 from trainer.replica import Replica
-from trainer.savedmodel import Serving, StoredModel, digest_folder
+from trainer.savedmodel import StoredModel, digest_folder, save_model
 from trainer.statistics import Statistics
 from trainer.storage import Storage
 from trainer.strategy import Strategy, choose_strategy
@@ -117,12 +119,12 @@ def train(
     say(f"train: {examples.train_rows} examples, {examples.validation_rows} to validate, strategy {strategy.name}")
     with strategy.scope.scope():
         model = architecture.build(preprocessing.shape, hyperparameters)
-        _compile(model, hyperparameters.learning_rate, strategy)
+        _compile(model, hyperparameters.learning_rate)
     state, resumed = _fit(request, model, examples, strategy, storage, say)
     trained_s = clock.lap("train")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model"
-        Serving(preprocessing, model).save(path, request.features)
+        save_model(path, request.features, preprocessing, model)
         stored = StoredModel(path, request.model_uri)
         golden = _golden(stored, examples.raw_validation)
         digest = digest_folder(path)
@@ -231,13 +233,18 @@ def _count(source: tf.data.Dataset, label: str, split: str) -> int:
     return rows
 
 
-def _compile(model: tf_keras.Model, learning_rate: float, strategy: Strategy) -> None:
-    del strategy
+def _compile(model: tf_keras.Model, learning_rate: float) -> None:
+    """Set optimizer and loss.
+
+    AutoGraph is switched off inside a step: rewriting Keras's own source cost ten seconds before the first step, and
+    the layers here have no Python control flow over tensors.
+    """
     model.compile(
         optimizer=tf_keras.optimizers.Adam(learning_rate),
         loss=tf_keras.losses.BinaryCrossentropy(from_logits=True),
         steps_per_execution=_STEPS_PER_CALL,
     )
+    model.train_step = tf.autograph.experimental.do_not_convert(model.train_step)
 
 
 def _fit(
@@ -252,7 +259,7 @@ def _fit(
     training = request.training
     checkpoints = Checkpoints(request.checkpoint_uri, storage, model)
     model.optimizer.build(model.trainable_variables)
-    state = checkpoints.restore_newest(digest_bytes(serialise(request)).sha256)
+    state = checkpoints.restore_newest(_digest(request))
     resumed = state.epochs_run or None
     if resumed:
         say(f"train: goes on after epoch {resumed}")
@@ -278,6 +285,11 @@ def _fit(
     if state.best_epoch != state.epochs_run:
         checkpoints.restore(state.best_epoch)
     return state, resumed
+
+
+def _digest(request: TrainRequest) -> str:
+    content = json.dumps(dataclasses.asdict(request), sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()
 
 
 def _steps(request: TrainRequest, examples: Examples, strategy: Strategy) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from pathlib import Path
@@ -31,7 +32,8 @@ class Disk:
     def publish(self, uri: str, file: IO[bytes]) -> bool:
         """Give the unnamed file its name; False if the name is taken."""
         try:
-            os.link(f"/proc/self/fd/{file.fileno()}", uri, follow_symlinks=True)
+            # Only with a folder's descriptor does Python call linkat(2), which follows the link to the unnamed file.
+            os.link(f"/proc/self/fd/{file.fileno()}", uri, src_dir_fd=file.fileno(), follow_symlinks=True)
         except FileExistsError:
             return False
         except OSError as error:
@@ -75,10 +77,11 @@ class Disk:
         folder = Path(uri).parent
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            handle = os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o644)
+            return os.fdopen(os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o644), "w+b")
         except OSError as error:
+            if error.errno in (errno.EOPNOTSUPP, errno.EISDIR):  # a file system without unnamed files
+                return tempfile.NamedTemporaryFile("w+b", dir=folder, prefix=".scratch-")  # type: ignore[return-value]  # noqa: SIM115 - the caller closes it
             raise _disk_error(uri, error) from error
-        return os.fdopen(handle, "w+b")
 
 
 def _disk_error(uri: str, error: OSError) -> StorageError:
