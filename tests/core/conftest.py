@@ -17,7 +17,7 @@ sys.modules["small_model"] = small_model
 _SPEC.loader.exec_module(small_model)
 
 
-@pytest.fixture()
+@pytest.fixture
 def small_plan():
     """A live run of the small model."""
     return small_model.make_plan()

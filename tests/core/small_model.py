@@ -135,5 +135,5 @@ def make_statistics(the_plan: documents.Plan, **changes: Any) -> documents.Stati
 
 
 def _row(section: str, split: str = "", feature: str = "", **values: Any) -> dict[str, Any]:
-    names = "row_count nulls low high mean deviation quantiles distinct_count value".split()
+    names = ["row_count", "nulls", "low", "high", "mean", "deviation", "quantiles", "distinct_count", "value"]
     return {"section": section, "split": split, "feature": feature, **{name: values.get(name) for name in names}}

@@ -12,7 +12,7 @@ from retraining.core.cluster import TIERS, machines
 from retraining.core.errors import SettingsError
 
 
-@pytest.fixture()
+@pytest.fixture
 def prices():
     found = cost.load_prices(settings.include_path())
     assert found is not None

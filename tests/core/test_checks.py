@@ -1,0 +1,128 @@
+"""Findings on the examples."""
+
+from __future__ import annotations
+
+import pytest
+from small_model import SCHEMA, make_plan, make_snapshot, make_spec, make_statistics, statistics_rows
+
+from retraining.core import documents, snapshot, statistics
+from retraining.core.checks import check_data, missing_columns
+
+
+def found(the_plan, the_statistics=None, the_snapshot=None):
+    return check_data(the_plan, the_snapshot or make_snapshot(the_plan), the_statistics or make_statistics(the_plan))
+
+
+def names(checks):
+    return [finding.check for finding in checks.findings]
+
+
+def from_rows(the_plan, rows):
+    return found(the_plan, statistics.build_statistics(the_plan, make_snapshot(the_plan), rows))
+
+
+def test_good_data_passes_without_a_word(small_plan):
+    checks = found(small_plan)
+    assert checks.passed
+    assert checks.findings == ()
+    assert documents.Checks.parse(checks.to_bytes()) == checks
+
+
+@pytest.mark.parametrize(
+    ("changes", "check", "words"),
+    [
+        ({"rows": {"train": 80, "validation": 9, "test": 10}}, "min_rows", "99 examples are too few"),
+        ({"rows": {}}, "empty_window", "look at the source tables"),
+        ({"rows": {"train": 120, "validation": 10}}, "empty_split", "the test split is empty"),
+        ({"rate": 0.6}, "label_rate", "0.600 of the labels of train are positive, outside 0.1 to 0.5"),
+        ({"rate": 0.01}, "label_rate", "has its meaning changed?"),
+        ({"nulls": 9}, "max_null_fraction", "11.2% of distance is missing in train"),
+    ],
+    ids=["few", "none", "no test", "high rate", "low rate", "nulls"],
+)
+def test_bad_data_blocks(small_plan, changes, check, words):
+    checks = found(small_plan, make_statistics(small_plan, **changes))
+    assert not checks.passed
+    assert check in names(checks)
+    assert words in " ".join(finding.words for finding in checks.findings)
+
+
+def test_a_bound_itself_is_still_allowed(small_plan):
+    assert found(small_plan, make_statistics(small_plan, rate=0.5)).passed
+    assert found(small_plan, make_statistics(small_plan, rate=0.1)).passed
+    assert found(small_plan, make_statistics(small_plan, rows={"train": 80, "validation": 10, "test": 10})).passed
+
+
+@pytest.mark.parametrize(
+    ("distinct", "nulls", "check"),
+    [(119, 0, "duplicate_keys"), (119, 1, "null_keys")],
+)
+def test_a_key_twice_or_missing_blocks(small_plan, distinct, nulls, check):
+    rows = statistics_rows()
+    rows[0] |= {"distinct_count": distinct, "nulls": nulls}
+    checks = from_rows(small_plan, rows)
+    assert names(checks) == [check]
+    assert not checks.passed
+
+
+def test_a_missing_label_blocks(small_plan):
+    rows = statistics_rows()
+    rows[1]["nulls"] = 3
+    assert names(from_rows(small_plan, rows)) == ["label_nulls"]
+
+
+def test_a_constant_number_or_category_warns(small_plan):
+    rows = statistics_rows(carriers={"UA": 1.0})
+    for row in rows:
+        if row["section"] == "numeric":
+            row |= {"low": 7.0, "high": 7.0}
+    checks = from_rows(small_plan, rows)
+    assert checks.passed
+    assert [(finding.check, finding.feature, finding.severity) for finding in checks.findings] == [
+        ("constant", "carrier", "warn"),
+        ("constant", "distance", "warn"),
+    ]
+
+
+def test_a_feature_without_any_value_blocks():
+    spec = make_spec(data={**make_spec().data.model_dump(mode="json"), "checks": {"min_rows": 1}})
+    checks = found(make_plan(spec), make_statistics(make_plan(spec), nulls=80))
+    assert "all_null" in names(checks)
+    assert not checks.passed
+
+
+@pytest.mark.parametrize(("severity", "passed", "count"), [("warn", True, 1), ("block", False, 1), ("ignore", True, 0)])
+def test_a_new_category_in_the_test_days_is_as_severe_as_the_spec_says(severity, passed, count):
+    data = make_spec().data.model_dump(mode="json")
+    data["checks"]["on_new_category"] = severity
+    the_plan = make_plan(make_spec(data=data))
+    rows = statistics_rows()
+    rows.append({**rows[-1], "value": "ZZ", "row_count": 1})
+    checks = from_rows(the_plan, rows)
+    assert checks.passed is passed
+    assert len(checks.findings) == count
+    assert all("'ZZ'" in finding.words for finding in checks.findings)
+
+
+def test_missing_columns_are_named_with_a_suggestion():
+    columns = snapshot.own_columns([{**c, "name": c["name"].replace("late", "laet")} for c in SCHEMA])
+    (finding,) = missing_columns(make_spec(), columns)
+    assert finding.severity == "block"
+    assert finding.words == "the label is not among the query's columns. Did you mean 'laet'?"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "mode", "words"),
+    [
+        ("distance", "STRING", "NULLABLE", "distance is STRING: cast it in the query"),
+        ("carrier", "FLOAT", "NULLABLE", "carrier is FLOAT"),
+        ("late", "STRING", "NULLABLE", "late is STRING"),
+        ("at", "STRING", "NULLABLE", "at is STRING"),
+        ("distance", "FLOAT", "REPEATED", "distance is an array"),
+    ],
+)
+def test_a_type_that_does_not_fit_the_kind_blocks(small_plan, name, kind, mode, words):
+    schema = [{**column, "type": kind, "mode": mode} if column["name"] == name else column for column in SCHEMA]
+    checks = found(small_plan, the_snapshot=make_snapshot(small_plan, schema=schema))
+    assert names(checks) == ["types"]
+    assert words in checks.findings[0].words
