@@ -1,0 +1,122 @@
+"""Documents on Cloud Storage: written once, read by everybody.
+
+In: `gs://` addresses and bytes. Out: bytes. An object is never overwritten but by `overwrite`, which keeps cursors only.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from typing import Any
+
+from retraining.core.errors import SettingsError
+from retraining.hooks.session import Session, call
+
+READERS = 16
+
+
+class Artifacts:
+    """Objects in buckets, by address.
+
+    Args:
+        session: Where and as whom.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def read(self, uri: str) -> bytes | None:
+        """An object's bytes, or None when there is none.
+
+        Raises:
+            SettingsError: The bucket does not exist.
+        """
+        from google.api_core.exceptions import NotFound
+
+        blob = self._blob(uri)
+        try:
+            data: bytes = call(blob.download_as_bytes)
+        except NotFound:
+            self._require_bucket(blob.bucket)
+            return None
+        return data
+
+    def read_many(self, uris: list[str]) -> list[bytes]:
+        """Bytes of several objects, in the order of their addresses; those that are gone are left out."""
+        if not uris:
+            return []
+        with ThreadPoolExecutor(min(READERS, len(uris))) as pool:
+            return [data for data in pool.map(self.read, uris) if data is not None]
+
+    def exists(self, uri: str) -> bool:
+        """Whether there is an object at the address."""
+        return bool(call(self._blob(uri).exists))
+
+    def write_once(self, uri: str, data: bytes, content_type: str = "application/json") -> bytes:
+        """Write an object unless there is one; gives the bytes that are stored then.
+
+        Raises:
+            SettingsError: The bucket does not exist.
+        """
+        from google.api_core.exceptions import NotFound, PreconditionFailed
+
+        blob = self._blob(uri)
+        try:
+            # Safe to repeat: after a lost response the second try meets the first one's object.
+            call(lambda: blob.upload_from_string(data, content_type=content_type, if_generation_match=0))
+        except PreconditionFailed:
+            stored = self.read(uri)
+            return data if stored is None else stored
+        except NotFound:
+            self._require_bucket(blob.bucket)
+            raise
+        return data
+
+    def overwrite(self, uri: str, data: bytes) -> None:
+        """Write an object, whatever was there: for a cursor, never for a document."""
+        call(lambda: self._blob(uri).upload_from_string(data, content_type="application/json"))
+
+    def list_uris(self, folder_uri: str, *, start: str = "", end: str = "", suffix: str = "") -> list[str]:
+        """Addresses of the objects in a folder and below, sorted.
+
+        Args:
+            folder_uri: Without a slash at the end.
+            start: Only those whose path below the folder is this or after it, in order of bytes.
+            end: Only those before it.
+            suffix: Only those that end with it.
+        """
+        bucket_name, prefix = _split(folder_uri + "/")
+        options: dict[str, Any] = {"fields": "items(name),nextPageToken"}
+        if start:
+            options["start_offset"] = prefix + start
+        if end:
+            options["end_offset"] = prefix + end
+        blobs = call(lambda: list(self._client.list_blobs(bucket_name, prefix=prefix, **options)))
+        paths = sorted(blob.name.removeprefix(prefix) for blob in blobs)
+        return [
+            f"{folder_uri}/{path}"
+            for path in paths
+            if path >= start and (not end or path < end) and path.endswith(suffix)
+        ]
+
+    @cached_property
+    def _client(self) -> Any:  # noqa: ANN401 - google.cloud.storage.Client has no types
+        from google.cloud import storage
+
+        return storage.Client(project=self._session.project, credentials=self._session.credentials)
+
+    def _blob(self, uri: str) -> Any:  # noqa: ANN401 - google.cloud.storage.Blob has no types
+        bucket, path = _split(uri)
+        return self._client.bucket(bucket).blob(path)
+
+    @staticmethod
+    def _require_bucket(bucket: Any) -> None:  # noqa: ANN401 - google.cloud.storage.Bucket has no types
+        if not call(bucket.exists):
+            raise SettingsError(
+                f"gs://{bucket.name}", "no such bucket", "the bucket of RETRAINING_BUCKET", "Create it or correct that"
+            )
+
+
+def _split(uri: str) -> tuple[str, str]:
+    bucket, _, path = uri.removeprefix("gs://").partition("/")
+    return bucket, path

@@ -1,0 +1,63 @@
+"""All hooks of one wake, made from the environment's settings; each client is made when it is first used."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import cached_property
+
+from retraining.core import settings as settings_module
+from retraining.core.settings import Settings
+from retraining.hooks.artifacts import Artifacts
+from retraining.hooks.endpoints import Endpoints
+from retraining.hooks.logs import JobLogs
+from retraining.hooks.registry import Registry
+from retraining.hooks.session import Session, connect
+from retraining.hooks.vertex_jobs import VertexJobs
+from retraining.hooks.warehouse import Warehouse
+
+
+class Cloud:
+    """The services an operator may ask.
+
+    Args:
+        environ: Where `RETRAINING_*` are read from; this process's environment by default.
+    """
+
+    def __init__(self, environ: Mapping[str, str] | None = None) -> None:
+        self.settings: Settings = settings_module.load(os.environ if environ is None else environ)
+
+    @cached_property
+    def session(self) -> Session:
+        """Credentials of the Airflow connection."""
+        return connect(self.settings)
+
+    @cached_property
+    def artifacts(self) -> Artifacts:
+        """Cloud Storage."""
+        return Artifacts(self.session)
+
+    @cached_property
+    def warehouse(self) -> Warehouse:
+        """BigQuery."""
+        return Warehouse(self.session)
+
+    @cached_property
+    def jobs(self) -> VertexJobs:
+        """Vertex AI jobs."""
+        return VertexJobs(self.session)
+
+    @cached_property
+    def logs(self) -> JobLogs:
+        """Cloud Logging."""
+        return JobLogs(self.session)
+
+    @cached_property
+    def registry(self) -> Registry:
+        """Vertex AI models."""
+        return Registry(self.session)
+
+    @cached_property
+    def endpoints(self) -> Endpoints:
+        """Vertex AI endpoints."""
+        return Endpoints(self.session)

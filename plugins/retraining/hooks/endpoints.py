@@ -1,0 +1,226 @@
+"""The endpoint of a model: what is deployed to it, how traffic is shared, what it answers.
+
+In: version names and traffic. Out: `Endpoint` values and operations that can be looked at again in a later wake.
+Deployed models get an id made from the run key, so a second deploy of the same run is refused and not paid twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from retraining.core.names import endpoint_id, endpoint_name, location_name
+from retraining.hooks.session import Session, call
+
+CALL_TIMEOUT_S = 60
+CREATE_TIMEOUT_S = 300
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoint:
+    """An endpoint as it stands: deployed-model id to version name (`…@3`), and traffic in percent by that id."""
+
+    name: str
+    deployed: dict[str, str]
+    traffic: dict[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operation:
+    """Long-running work. `error` is empty unless it ended badly."""
+
+    name: str
+    done: bool
+    error: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What an endpoint said, and which deployed model said it."""
+
+    predictions: list[Any]
+    deployed_model_id: str
+
+
+class Endpoints:
+    """The endpoint and prediction services of one region.
+
+    Args:
+        session: Where and as whom.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def get(self, model: str) -> Endpoint | None:
+        """The model's endpoint, or None."""
+        from google.api_core.exceptions import NotFound
+
+        name = self._name(model)
+        try:
+            return _endpoint(call(lambda: self._client.get_endpoint(name=name, retry=None, timeout=CALL_TIMEOUT_S)))
+        except NotFound:
+            return None
+
+    def ensure(self, model: str, log_table: str, labels: Mapping[str, str]) -> Endpoint:
+        """The model's endpoint; made, with logging of requests and answers to `log_table`, when it is missing."""
+        from google.api_core.exceptions import AlreadyExists
+        from google.cloud import aiplatform_v1
+
+        if found := self.get(model):
+            return found
+        logging_config = {
+            "enabled": True,
+            "sampling_rate": 1.0,
+            "bigquery_destination": {"output_uri": f"bq://{log_table}"},
+        }
+        request = {
+            "parent": location_name(self._session.project, self._session.region),
+            "endpoint_id": endpoint_id(model),
+            "endpoint": aiplatform_v1.Endpoint(
+                display_name=model, labels=dict(labels), predict_request_response_logging_config=logging_config
+            ),
+        }
+        try:
+            operation = self._client.create_endpoint(request=request, retry=None, timeout=CALL_TIMEOUT_S)
+            operation.result(timeout=CREATE_TIMEOUT_S)
+        except AlreadyExists:  # made by somebody else meanwhile, or by a try whose answer was lost
+            pass
+        made = self.get(model)
+        if made is None:
+            raise TimeoutError(f"{self._name(model)} is not there yet")
+        return made
+
+    def start_deploy(
+        self, endpoint: Endpoint, version_name: str, run_key: str, machine: Mapping[str, Any], traffic: Mapping[str, int]
+    ) -> Operation | None:
+        """Begin to deploy a version; None when this run's deployment has begun or is there already.
+
+        Args:
+            endpoint: Where.
+            version_name: `projects/…/models/<id>@<version>`.
+            run_key: Of the run that made it.
+            machine: `machine_type`, `min_replicas`, `max_replicas`.
+            traffic: After it is deployed; `"0"` stands for the new one.
+        """
+        from google.api_core.exceptions import AlreadyExists, InvalidArgument
+        from google.cloud import aiplatform_v1
+
+        deployed_id = deployed_model_id(run_key)
+        message = aiplatform_v1.DeployedModel(
+            id=deployed_id,
+            model=version_name,
+            display_name=run_key,
+            dedicated_resources={
+                "machine_spec": {"machine_type": machine["machine_type"]},
+                "min_replica_count": machine["min_replicas"],
+                "max_replica_count": machine["max_replicas"],
+            },
+        )
+        request = {"endpoint": endpoint.name, "deployed_model": message, "traffic_split": dict(traffic)}
+        try:
+            started = self._client.deploy_model(request=request, retry=None, timeout=CALL_TIMEOUT_S)
+        except (AlreadyExists, InvalidArgument):
+            if deployed_id in self.read(endpoint.name).deployed:
+                return None
+            raise
+        return _operation(started.operation)
+
+    def read(self, name: str) -> Endpoint:
+        """An endpoint by its full name."""
+        return _endpoint(call(lambda: self._client.get_endpoint(name=name, retry=None, timeout=CALL_TIMEOUT_S)))
+
+    def operation(self, name: str) -> Operation:
+        """Long-running work as it stands."""
+        return _operation(call(lambda: self._client.get_operation({"name": name}, timeout=CALL_TIMEOUT_S)))
+
+    def running_operations(self, endpoint: Endpoint) -> list[Operation]:
+        """Work on an endpoint that is not done."""
+        found = call(lambda: self._client.list_operations({"name": endpoint.name}, timeout=CALL_TIMEOUT_S))
+        return [operation for operation in map(_operation, found.operations) if not operation.done]
+
+    def set_traffic(self, endpoint: Endpoint, traffic: Mapping[str, int]) -> Endpoint:
+        """Share the requests anew; percentages by deployed-model id that add up to 100."""
+        from google.cloud import aiplatform_v1
+
+        wished = aiplatform_v1.Endpoint(name=endpoint.name, traffic_split=dict(traffic))
+        request = {"endpoint": wished, "update_mask": {"paths": ["traffic_split"]}}
+        return _endpoint(
+            call(lambda: self._client.update_endpoint(request=request, retry=None, timeout=CALL_TIMEOUT_S))
+        )
+
+    def undeploy(self, endpoint: Endpoint, deployed_id: str) -> None:
+        """Take a deployed model without traffic away; one that is gone stays gone. Does not wait for its machines."""
+        from google.api_core.exceptions import NotFound
+
+        request = {"endpoint": endpoint.name, "deployed_model_id": deployed_id}
+        try:
+            call(lambda: self._client.undeploy_model(request=request, retry=None, timeout=CALL_TIMEOUT_S))
+        except NotFound:
+            return
+
+    def predict(self, endpoint: Endpoint, instances: Sequence[Mapping[str, Any]]) -> Answer:
+        """Ask the endpoint, as any application would; numbers may be NaN."""
+        from google.protobuf import struct_pb2
+
+        request = {"endpoint": endpoint.name, "instances": [_value(struct_pb2, dict(item)) for item in instances]}
+        answer = call(lambda: self._predictions.predict(request=request, retry=None, timeout=CALL_TIMEOUT_S))
+        return Answer(predictions=list(answer.predictions), deployed_model_id=answer.deployed_model_id)
+
+    def _name(self, model: str) -> str:
+        return endpoint_name(self._session.project, self._session.region, model)
+
+    @cached_property
+    def _client(self) -> Any:  # noqa: ANN401 - EndpointServiceClient, not imported at parse time
+        from google.cloud import aiplatform_v1
+
+        session = self._session
+        return aiplatform_v1.EndpointServiceClient(
+            credentials=session.credentials, client_options=session.client_options
+        )
+
+    @cached_property
+    def _predictions(self) -> Any:  # noqa: ANN401 - PredictionServiceClient, not imported at parse time
+        from google.cloud import aiplatform_v1
+
+        session = self._session
+        return aiplatform_v1.PredictionServiceClient(
+            credentials=session.credentials, client_options=session.client_options
+        )
+
+
+def deployed_model_id(run_key: str) -> str:
+    """Id of a run's deployed model: 1 to 10 digits, as DeployedModel.id wants it, without a leading zero."""
+    number = int(hashlib.sha256(run_key.encode()).hexdigest(), 16)
+    return str(10**9 + number % (9 * 10**9))
+
+
+def _endpoint(endpoint: Any) -> Endpoint:  # noqa: ANN401 - aiplatform_v1.Endpoint has no types
+    return Endpoint(
+        name=endpoint.name,
+        deployed={item.id: f"{item.model.split('@')[0]}@{item.model_version_id}" for item in endpoint.deployed_models},
+        traffic={key: int(share) for key, share in endpoint.traffic_split.items() if share},
+    )
+
+
+def _operation(operation: Any) -> Operation:  # noqa: ANN401 - google.longrunning.Operation has no types
+    failed = operation.done and operation.HasField("error")
+    return Operation(name=operation.name, done=bool(operation.done), error=operation.error.message if failed else "")
+
+
+def _value(struct_pb2: Any, value: object) -> Any:  # noqa: ANN401 - protobuf's Value; json_format would refuse NaN
+    if isinstance(value, bool):
+        return struct_pb2.Value(bool_value=value)
+    if isinstance(value, int | float):
+        return struct_pb2.Value(number_value=value)
+    if isinstance(value, str):
+        return struct_pb2.Value(string_value=value)
+    if isinstance(value, Mapping):
+        fields = {key: _value(struct_pb2, item) for key, item in value.items()}
+        return struct_pb2.Value(struct_value=struct_pb2.Struct(fields=fields))
+    if isinstance(value, list | tuple):
+        return struct_pb2.Value(list_value=struct_pb2.ListValue(values=[_value(struct_pb2, item) for item in value]))
+    return struct_pb2.Value(null_value=struct_pb2.NULL_VALUE)

@@ -1,0 +1,125 @@
+"""Log lines of a job from Cloud Logging: every one once, the new ones first known.
+
+In: a job id and a cursor. Out: lines and the next cursor. A line may become visible after a younger one, so each read
+goes back `OVERLAP_S` and leaves out what was seen.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import Any
+
+from retraining.hooks.session import Session, call
+
+OVERLAP_S = 30
+PAGE_SIZE = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """One line of a job. `task` is the replica (`workerpool0-0`) or the service itself."""
+
+    time: datetime
+    severity: str
+    task: str
+    text: str
+
+
+@dataclass(kw_only=True)
+class Cursor:
+    """How far a job's lines were read: the newest time, and which of the last `OVERLAP_S` seconds were seen."""
+
+    newest: datetime | None = None
+    seen: dict[str, datetime] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """As text, to be kept between two wakes."""
+        newest = self.newest.isoformat() if self.newest else None
+        return json.dumps({"newest": newest, "seen": {key: time.isoformat() for key, time in self.seen.items()}})
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Cursor:
+        """From `to_json`."""
+        values = json.loads(text)
+        newest = datetime.fromisoformat(values["newest"]) if values["newest"] else None
+        return cls(newest=newest, seen={key: datetime.fromisoformat(time) for key, time in values["seen"].items()})
+
+    def take(self, key: str, time: datetime) -> bool:
+        """Note an entry; False when it was noted before."""
+        if key in self.seen:
+            return False
+        self.seen[key] = time
+        self.newest = max(self.newest or time, time)
+        return True
+
+    def since(self) -> datetime | None:
+        """Where the next read begins; forgets what lies before it."""
+        if self.newest is None:
+            return None
+        start = self.newest - timedelta(seconds=OVERLAP_S)
+        self.seen = {key: time for key, time in self.seen.items() if time >= start}
+        return start
+
+
+class JobLogs:
+    """Cloud Logging, for the lines of Vertex AI's jobs.
+
+    Args:
+        session: Where and as whom.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def read_new(self, job_id: str, cursor: Cursor) -> list[Line]:
+        """Lines that were not read before, in order of time; moves the cursor.
+
+        Args:
+            job_id: Last part of the job's name.
+            cursor: Of this job; a new one begins with the first line.
+        """
+        conditions = ['resource.type="ml_job"', f'resource.labels.job_id="{job_id}"']
+        since = cursor.since()
+        if since is not None:
+            conditions.append(f'timestamp>="{since.isoformat()}"')
+        entries = call(lambda: list(self._entries(" AND ".join(conditions))))
+        return [_line(entry) for entry in entries if cursor.take(_key(entry), _time(entry))]
+
+    def _entries(self, condition: str) -> Iterator[Any]:
+        request = {
+            "resource_names": [f"projects/{self._session.project}"],
+            "filter": condition,
+            "order_by": "timestamp asc",
+            "page_size": PAGE_SIZE,
+        }
+        yield from self._client.list_log_entries(request=request, timeout=60, retry=None)
+
+    @cached_property
+    def _client(self) -> Any:  # noqa: ANN401 - LoggingServiceV2Client, not imported at parse time
+        from google.cloud.logging_v2.services.logging_service_v2 import LoggingServiceV2Client
+
+        return LoggingServiceV2Client(credentials=self._session.credentials)
+
+
+def _key(entry: Any) -> str:  # noqa: ANN401 - LogEntry has no types
+    text = f"{entry.log_name}|{_time(entry).isoformat()}|{entry.insert_id}"
+    return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:16]
+
+
+def _time(entry: Any) -> datetime:  # noqa: ANN401 - LogEntry has no types
+    time: datetime = entry.timestamp
+    return datetime.fromtimestamp(time.timestamp(), UTC)
+
+
+def _line(entry: Any) -> Line:  # noqa: ANN401 - LogEntry has no types
+    labels = entry.resource.labels
+    payload = dict(entry.json_payload or {})
+    text = entry.text_payload or payload.get("message") or json.dumps(payload, default=str)
+    return Line(
+        time=_time(entry), severity=entry.severity.name, task=labels.get("task_name", "service"), text=str(text).rstrip()
+    )

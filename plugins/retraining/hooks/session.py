@@ -1,0 +1,114 @@
+"""Who calls Google Cloud, and how patiently.
+
+In: settings and an Airflow connection. Out: credentials, the Vertex AI host, retries for transient errors, and one clear
+message for those that no retry mends.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from retraining.core.errors import RetrainingError, SettingsError
+from retraining.core.settings import Settings
+
+LOGGER = logging.getLogger(__name__)
+RETRY_TIMEOUT_S = 60.0
+SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """What every hook needs: where, and as whom. `credentials` are google-auth credentials."""
+
+    project: str
+    region: str
+    credentials: Any  # google.auth.credentials.Credentials, not imported at parse time
+
+    @property
+    def client_options(self) -> dict[str, str]:
+        """Vertex AI answers per region only. The retries of `call` replace those of the client."""
+        return {"api_endpoint": f"{self.region}-aiplatform.googleapis.com"}
+
+
+def connect(settings: Settings) -> Session:
+    """Credentials of the Airflow connection that the settings name.
+
+    Raises:
+        SettingsError: The connection is missing, or its credentials cannot be used.
+    """
+    from airflow.exceptions import AirflowException
+    from airflow.providers.google.common.hooks.base_google import GoogleBaseHook
+    from google.auth.exceptions import GoogleAuthError
+
+    where = f"Airflow connection {settings.gcp_conn_id!r}"
+    try:
+        hook = GoogleBaseHook(gcp_conn_id=settings.gcp_conn_id)
+        credentials, _ = hook.get_credentials_and_project_id()
+    except (AirflowException, GoogleAuthError, OSError, ValueError) as error:
+        raise SettingsError(
+            where, f"no usable credentials ({error})", "a google_cloud_platform connection", "Create or correct it"
+        ) from error
+    return Session(project=settings.project, region=settings.region, credentials=credentials)
+
+
+def is_transient(error: BaseException) -> bool:
+    """Whether the same call may pass a moment later: 429, 500, 502, 503, 504, or a broken connection."""
+    from google.api_core import exceptions
+    from google.auth.exceptions import TransportError
+
+    kinds = (
+        exceptions.TooManyRequests,
+        exceptions.InternalServerError,
+        exceptions.BadGateway,
+        exceptions.ServiceUnavailable,
+        exceptions.GatewayTimeout,
+        exceptions.RetryError,
+        TransportError,
+        ConnectionError,
+        TimeoutError,
+    )
+    return isinstance(error, kinds)
+
+
+def call(function: Callable[[], _T], *, timeout_s: float = RETRY_TIMEOUT_S, first_wait_s: float = 0.5) -> _T:
+    """Call until it passes: transient errors are retried with doubling waits, at most `timeout_s` in all.
+
+    Only for calls that may be repeated. What is not transient, and the last transient error, is raised.
+    """
+    started, wait_s = time.monotonic(), first_wait_s
+    while True:
+        try:
+            return function()
+        except Exception as error:
+            if not is_transient(error) or time.monotonic() - started + wait_s > timeout_s:
+                raise
+            LOGGER.warning("%s: %s; again in %.1f s", type(error).__name__, error, wait_s)
+        time.sleep(wait_s)
+        wait_s = min(wait_s * 2, 15.0)
+
+
+def explain(error: BaseException) -> RetrainingError | None:
+    """One message with the way out for an error of Google's that a retry does not mend; None for all others."""
+    from google.api_core import exceptions
+    from google.auth.exceptions import DefaultCredentialsError, RefreshError
+
+    if isinstance(error, RefreshError | DefaultCredentialsError):
+        return SettingsError(
+            "Google Cloud credentials", f"refused ({error})", "", "Look at the Airflow connection's key or account"
+        )
+    if not isinstance(error, exceptions.ClientError) or is_transient(error) or isinstance(error, exceptions.Conflict):
+        return None
+    message = str(error.message or error)
+    if isinstance(error, exceptions.Forbidden | exceptions.Unauthorized):
+        way_out = "Give the connection's account the role that the message names, or correct RETRAINING_PROJECT"
+    elif isinstance(error, exceptions.NotFound):
+        way_out = "Create it, or correct RETRAINING_PROJECT, RETRAINING_REGION, RETRAINING_BUCKET or RETRAINING_DATASET"
+    else:
+        way_out = "Correct what the message names and clear the task"
+    return SettingsError(f"Google Cloud, {type(error).__name__}", message, "", way_out)

@@ -1,0 +1,155 @@
+"""Statements on BigQuery, each as a job whose id says what it is: asked again, the same job answers.
+
+In: SQL with typed parameters. Out: small aggregate results, schemas, bytes. No row of examples passes through here.
+Ours instead of the provider's `BigQueryInsertJobOperator`: that one joins neither a finished nor a failed job of the
+same id, and a task here asks several questions before it writes one document.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from retraining.core.errors import DataError, JobError
+from retraining.core.queries import Query
+from retraining.hooks.session import Session, call
+
+LOGGER = logging.getLogger(__name__)
+MAX_JOBS_PER_ID = 5
+# https://cloud.google.com/bigquery/docs/error-messages: the others are the query's or its tables' own fault.
+TRANSIENT_REASONS = frozenset(
+    {
+        "backendError",
+        "internalError",
+        "jobBackendError",
+        "jobInternalError",
+        "jobRateLimitExceeded",
+        "rateLimitExceeded",
+        "stopped",
+        "tableUnavailable",
+        "timeout",
+    }
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """Result of a statement: rows as mappings (empty for one that makes a table) and the bytes it read."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    bytes_processed: int = 0
+    schema: list[dict[str, str]] = field(default_factory=list)
+
+
+class Warehouse:
+    """BigQuery in one project and region.
+
+    Args:
+        session: Where and as whom.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def dry_run(self, query: Query, where: str) -> Answer:
+        """Schema of the result and bytes that would be read; nothing runs.
+
+        Raises:
+            DataError: The SQL is wrong; the message is BigQuery's.
+        """
+        from google.api_core.exceptions import BadRequest, NotFound
+        from google.cloud import bigquery
+
+        config = bigquery.QueryJobConfig.from_api_repr({"query": _without_text(query), "dryRun": True})
+        config.use_query_cache = False
+        try:
+            job = call(lambda: self._client.query(query.sql, job_config=config, retry=None, job_retry=None))
+        except (BadRequest, NotFound) as error:
+            raise _sql_error(where, str(error.message or error)) from error
+        return Answer(bytes_processed=int(job.total_bytes_processed or 0), schema=_schema(job.schema or ()))
+
+    def run(self, query: Query, job_id: str, where: str) -> Answer:
+        """Run a statement as the job of this id, or join the one that has it; waits until it is done.
+
+        A job that failed for BigQuery's own reasons keeps its id; the next one gets the suffix `-2`, `-3`, …
+
+        Args:
+            query: SQL and parameters.
+            job_id: From `names.query_job_id`.
+            where: What the statement is, for the message.
+
+        Raises:
+            DataError: The SQL or a table it names is wrong; the message is BigQuery's.
+            JobError: BigQuery failed `MAX_JOBS_PER_ID` times.
+        """
+        for attempt in range(1, MAX_JOBS_PER_ID + 1):
+            suffixed = job_id if attempt == 1 else f"{job_id}-{attempt}"
+            job, joined = self._start_or_join(query, suffixed, where)
+            try:
+                rows = [dict(row) for row in job.result(retry=None, job_retry=None)]
+            except Exception as error:
+                if job.error_result is None:
+                    raise  # the question failed, not the job: the task's retry joins it
+                self._require_own_fault(job, where, error)
+                if not joined:
+                    raise
+                LOGGER.warning("%s: job %s failed (%s); another one", where, suffixed, job.error_result["message"])
+                continue
+            LOGGER.info(
+                "%s: job %s %s, %d bytes", where, suffixed, "joined" if joined else "done", job.total_bytes_processed or 0
+            )
+            return Answer(rows=rows, bytes_processed=int(job.total_bytes_processed or 0))
+        raise JobError(where, f"BigQuery failed {MAX_JOBS_PER_ID} times", "", f"Look at job {job_id}, clear the task")
+
+    def table_schema(self, table: str) -> list[dict[str, str]] | None:
+        """Columns of `project.dataset.table` as `{name, type, mode}`; None when there is no such table."""
+        from google.api_core.exceptions import NotFound
+
+        try:
+            found = call(lambda: self._client.get_table(table, retry=None))
+        except NotFound:
+            return None
+        return _schema(found.schema)
+
+    @cached_property
+    def _client(self) -> Any:  # noqa: ANN401 - google.cloud.bigquery.Client, not imported at parse time
+        from google.cloud import bigquery
+
+        session = self._session
+        return bigquery.Client(project=session.project, credentials=session.credentials, location=session.region)
+
+    def _start_or_join(self, query: Query, job_id: str, where: str) -> tuple[Any, bool]:
+        from google.api_core.exceptions import BadRequest, Conflict, NotFound
+        from google.cloud import bigquery
+
+        config = bigquery.QueryJobConfig.from_api_repr({"query": _without_text(query)})
+        try:
+            # Repeating is safe: after a lost response the id is taken, and the job is joined.
+            job = call(lambda: self._client.query(query.sql, job_config=config, job_id=job_id, retry=None, job_retry=None))
+        except Conflict:
+            return call(lambda: self._client.get_job(job_id, retry=None)), True
+        except (BadRequest, NotFound) as error:
+            raise _sql_error(where, str(error.message or error)) from error
+        return job, False
+
+    @staticmethod
+    def _require_own_fault(job: Any, where: str, error: Exception) -> None:  # noqa: ANN401 - bigquery.QueryJob
+        result = job.error_result
+        if result.get("reason") not in TRANSIENT_REASONS:
+            raise _sql_error(where, str(result.get("message"))) from error
+
+
+def _without_text(query: Query) -> dict[str, Any]:
+    values = query.to_api()
+    values.pop("query")
+    return values
+
+
+def _schema(columns: Any) -> list[dict[str, str]]:  # noqa: ANN401 - bigquery.SchemaField has no types
+    return [{"name": item.name, "type": item.field_type, "mode": item.mode} for item in columns]
+
+
+def _sql_error(where: str, message: str) -> DataError:
+    return DataError(where, f"BigQuery refuses the statement: {message}", "", "Correct the SQL or the table it names")
