@@ -106,5 +106,5 @@ def test_the_newest_price_list_counts_and_a_broken_one_is_named(tmp_path):
     assert found is not None
     assert str(found.effective) == "2026-01-01"
     (folder / "2027-01-01.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(SettingsError, match="2027-01-01.json"):
+    with pytest.raises(SettingsError, match=r"2027-01-01\.json"):
         cost.load_prices(tmp_path)

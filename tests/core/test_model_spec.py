@@ -157,10 +157,10 @@ def test_files_are_found_in_order(tmp_path):
 def test_the_query_is_read_and_its_absence_said(tmp_path):
     folder = tmp_path / "sql" / "late"
     folder.mkdir(parents=True)
-    with pytest.raises(SpecError, match="no file 'late/examples.sql'"):
+    with pytest.raises(SpecError, match=r"no file 'late/examples\.sql'"):
         model_spec.load_query(make_spec(), tmp_path)
     (folder / "example.sql").write_text("SELECT 1", encoding="utf-8")
-    with pytest.raises(SpecError, match="Did you mean 'late/example.sql'"):
+    with pytest.raises(SpecError, match=r"Did you mean 'late/example\.sql'"):
         model_spec.load_query(make_spec(), tmp_path)
     (folder / "examples.sql").write_text(" \n", encoding="utf-8")
     with pytest.raises(SpecError, match="is empty"):

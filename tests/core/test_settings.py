@@ -44,7 +44,9 @@ def test_a_malformed_value_is_named_with_an_example(variable, value):
 
 
 def test_a_misspelt_setting_is_named():
-    with pytest.raises(SettingsError, match="RETRAINING_WACH_S is not a setting. Did you mean 'RETRAINING_WATCH_S'?"):
+    with pytest.raises(
+        SettingsError, match=r"RETRAINING_WACH_S is not a setting\. Did you mean 'RETRAINING_WATCH_S'\?"
+    ):
         settings.load({**ENVIRON, "RETRAINING_WACH_S": "5"})
 
 

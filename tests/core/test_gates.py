@@ -1,0 +1,194 @@
+"""The decision, gate by gate and replayed."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from small_model import AS_OF, make_plan, make_spec
+
+from retraining.core import documents as d
+from retraining.core import gates, orders
+from retraining.core.errors import ContractError
+
+DIGESTS = {"plan": "a" * 64, "evaluation": "b" * 64, "evaluate_request": "c" * 64}
+CHAMPION = gates.champion_of(
+    version_name="projects/p/locations/r/models/late@3",
+    version_id="3",
+    artifact_uri="gs://my-retraining/late/runs/20131119t030000z-0123456789ab/training/model",
+    run_key="20131119t030000z-0123456789ab",
+)
+
+
+def metrics(auc, log_loss=0.4):
+    return d.Metrics(auc=auc, log_loss=log_loss, accuracy=0.85, brier=0.12)
+
+
+def scores(auc, log_loss=0.4, **slices):
+    items = [d.Slice(column="carrier", value=v, rows=r, metrics=metrics(a)) for v, (r, a) in slices.items()]
+    return d.Scores(metrics=metrics(auc, log_loss), slices=tuple(items))
+
+
+def evaluation(the_plan, ours, theirs=None, gain=(0.013, 0.006, 0.02), rows=5000, metric="auc"):
+    difference = d.Difference(metric=metric, mean=gain[0], low=gain[1], high=gain[2], confidence=0.95, samples=500)
+    return d.Evaluation(
+        model=the_plan.model,
+        run_key=the_plan.run_key,
+        split="test",
+        rows=rows,
+        label_rate=0.2,
+        shards=(d.Shard(uri="gs://b/x", sha256="0" * 64, rows=rows),),
+        challenger=ours,
+        champion=theirs,
+        baseline=d.Baseline(log_loss=0.5, accuracy=0.8),
+        difference=difference if theirs else None,
+    )
+
+
+def decide(the_plan, ours, theirs=None, champion=CHAMPION, **changes):
+    request = orders.evaluate_order(the_plan, champion if theirs or champion is not CHAMPION else None).request
+    assert isinstance(request, d.EvaluateRequest)
+    return gates.decide(the_plan, request, evaluation(the_plan, ours, theirs, **changes), DIGESTS)
+
+
+def failed(decision):
+    return [gate.gate for gate in decision.gates if not gate.passed]
+
+
+def test_a_better_challenger_is_promoted_and_says_by_how_much(small_plan):
+    decision = decide(small_plan, scores(0.684), scores(0.671))
+    assert decision.verdict == "promote"
+    assert decision.words == (
+        "Promoted: auc 0.684 beats the champion's 0.671 by 0.013 (95 % interval 0.006 to 0.020); "
+        "no slice is large enough to compare."
+    )
+    assert [gate.gate for gate in decision.gates] == ["mode", "newer_champion", "examples", "floor", "gain", "slices"]
+    assert decision.champion == d.DecisionChampion(version_id="3", run_key=CHAMPION.run_key, as_of=CHAMPION.as_of)
+    assert decision.inputs == DIGESTS
+
+
+def test_a_replay_gives_the_same_bytes(small_plan):
+    first, second = (decide(small_plan, scores(0.684), scores(0.671)) for _ in range(2))
+    assert first.to_bytes() == second.to_bytes()
+    assert d.Decision.parse(first.to_bytes()) == first
+
+
+def test_the_first_model_needs_the_floor_and_the_base_rate_only(small_plan):
+    decision = decide(small_plan, scores(0.684))
+    assert decision.verdict == "promote"
+    assert decision.words.startswith("Promoted: the first champion of late; auc 0.684 reaches the floor")
+    assert decision.champion is None
+
+
+@pytest.mark.parametrize(
+    ("ours", "words"),
+    [
+        (scores(0.599), "auc 0.599 misses the floor (at least 0.6)"),
+        (scores(0.7, log_loss=0.5), "no better than always predicting the base rate (0.5000)"),
+        (scores(None), "auc is not defined on these test days"),
+    ],
+    ids=["floor", "base rate", "one class"],
+)
+def test_a_model_below_the_floor_is_rejected(small_plan, ours, words):
+    decision = decide(small_plan, ours)
+    assert decision.verdict == "reject"
+    assert failed(decision) == ["floor"]
+    assert words in decision.words
+
+
+def test_the_floor_itself_is_enough(small_plan):
+    assert decide(small_plan, scores(0.6)).verdict == "promote"
+
+
+@pytest.mark.parametrize(
+    ("gain", "promoted"),
+    [((0.01, 0.001, 0.02), True), ((0.01, -0.001, 0.02), False), ((0.0, 0.0, 0.0), False), ((0.01, 0.0, 0.02), False)],
+    ids=["sure", "unsure", "the same model", "on the bound"],
+)
+def test_the_whole_interval_must_lie_above_the_least_gain(small_plan, gain, promoted):
+    decision = decide(small_plan, scores(0.7), scores(0.69), gain=gain)
+    assert (decision.verdict == "promote") is promoted
+    if not promoted:
+        assert failed(decision) == ["gain"]
+        assert "does not surely beat the champion's 0.690" in decision.words
+
+
+def test_a_negative_least_gain_tolerates_a_loss():
+    evaluation_section = {"metric": "auc", "min_value": 0.6, "promote": {"min_gain": -0.01}}
+    the_plan = make_plan(make_spec(evaluation=evaluation_section))
+    decision = decide(the_plan, scores(0.688), scores(0.69), gain=(-0.002, -0.008, 0.004))
+    assert decision.verdict == "promote"
+    assert "within the tolerated loss" in decision.words
+
+
+def test_where_lower_is_better_the_signs_turn():
+    section = {"metric": "log_loss", "max_value": 0.45, "slices": ["carrier"]}
+    the_plan = make_plan(make_spec(evaluation=section))
+    ours, theirs = scores(0.7, log_loss=0.38), scores(0.7, log_loss=0.41)
+    better = decide(the_plan, ours, theirs, gain=(-0.03, -0.04, -0.02), metric="log_loss")
+    assert better.verdict == "promote"
+    assert "log_loss 0.380 beats the champion's 0.410 by 0.030 (95 % interval 0.020 to 0.040)" in better.words
+    worse = decide(the_plan, theirs, ours, gain=(0.03, 0.02, 0.04), metric="log_loss")
+    assert failed(worse) == ["gain"]
+    assert failed(decide(the_plan, scores(0.7, log_loss=0.46))) == ["floor"]
+
+
+def test_a_large_slice_that_loses_too_much_stops_promotion(small_plan):
+    ours, theirs = scores(0.7, UA=(500, 0.60), AA=(500, 0.7)), scores(0.69, UA=(500, 0.65), AA=(500, 0.7))
+    decision = decide(small_plan, ours, theirs)
+    assert failed(decision) == ["slices"]
+    assert "auc falls by 0.050 for carrier 'UA' (0.600 against 0.650), more than 0.03" in decision.words
+
+
+@pytest.mark.parametrize("rows", [199, 200])
+def test_a_slice_counts_from_its_least_size_on(small_plan, rows):
+    ours, theirs = scores(0.7, UA=(rows, 0.5)), scores(0.69, UA=(rows, 0.9))
+    assert (decide(small_plan, ours, theirs).verdict == "reject") is (rows >= 200)
+
+
+def test_too_few_test_examples_decide_nothing(small_plan):
+    assert failed(decide(small_plan, scores(0.9), rows=999)) == ["examples"]
+    assert decide(small_plan, scores(0.9), rows=1000).verdict == "promote"
+
+
+def test_an_older_run_never_replaces_a_newer_champion(small_plan):
+    newer = CHAMPION.model_copy(update={"as_of": AS_OF + timedelta(days=1)})
+    decision = decide(small_plan, scores(0.99), champion=newer)
+    assert decision.verdict == "reject"
+    assert failed(decision) == ["newer_champion", "gain"]
+    assert "champion version 3 was trained as of 2013-11-21T03:00:00Z" in decision.words
+
+
+def test_a_backfill_only_records():
+    decision = decide(make_plan(mode="backfill"), scores(0.7))
+    assert decision.verdict == "record"
+    assert decision.words.startswith("Recorded as of 2013-11-20 (a backfill deploys nothing): auc 0.700 reaches")
+    assert failed(decision) == ["mode"]
+    worse = decide(make_plan(mode="backfill"), scores(0.5))
+    assert worse.verdict == "record"
+    assert "it would not be promoted: auc 0.500 misses the floor" in worse.words
+
+
+def test_documents_of_different_runs_are_refused(small_plan):
+    other = make_plan(sql="SELECT 2")
+    request = orders.evaluate_order(small_plan, None).request
+    with pytest.raises(ContractError, match="run_key"):
+        gates.decide(small_plan, request, evaluation(other, scores(0.7)), DIGESTS)
+
+
+def test_an_evaluation_without_the_champion_that_was_asked_for_is_refused(small_plan):
+    request = orders.evaluate_order(small_plan, CHAMPION).request
+    with pytest.raises(ContractError, match="no champion"):
+        gates.decide(small_plan, request, evaluation(small_plan, scores(0.7)), DIGESTS)
+
+
+def test_a_difference_in_another_metric_is_refused(small_plan):
+    request = orders.evaluate_order(small_plan, CHAMPION).request
+    with pytest.raises(ContractError, match="a difference in brier"):
+        gates.decide(small_plan, request, evaluation(small_plan, scores(0.7), scores(0.6), metric="brier"), DIGESTS)
+
+
+def test_a_champion_is_known_by_its_label():
+    assert CHAMPION.as_of == AS_OF - timedelta(days=1)
+    with pytest.raises(ContractError, match="run key"):
+        gates.champion_of("n", "1", "gs://b/m", "not one of ours")

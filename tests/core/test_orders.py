@@ -1,0 +1,132 @@
+"""Orders for the run's jobs."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import pytest
+from small_model import AS_OF, make_plan, make_snapshot, make_spec
+
+from retraining.core import documents, orders
+
+
+def champion(as_of=AS_OF - timedelta(days=1)):
+    return documents.Champion(
+        model_uri="gs://my-retraining/late/runs/20131119t030000z-0123456789ab/training/model",
+        version_name="projects/my-project/locations/us-central1/models/late@3",
+        version_id="3",
+        run_key="20131119t030000z-0123456789ab",
+        as_of=as_of,
+    )
+
+
+def all_orders(the_plan, **arguments):
+    return (
+        orders.export_order(the_plan, make_snapshot(the_plan), **arguments),
+        orders.train_order(the_plan, **arguments),
+        orders.evaluate_order(the_plan, champion(), **arguments),
+    )
+
+
+def test_requests_and_results_lie_in_the_runs_folder(small_plan):
+    uri = small_plan.run_uri
+    assert [(o.kind, o.request_uri, o.result_uri, o.result_kind) for o in all_orders(small_plan)] == [
+        ("export", f"{uri}/export_request.json", f"{uri}/manifest.json", "manifest"),
+        ("train", f"{uri}/train_request.json", f"{uri}/report.json", "report"),
+        ("evaluate", f"{uri}/evaluate_request.json", f"{uri}/evaluation.json", "evaluation"),
+    ]
+
+
+def test_requests_survive_storage_and_orders_are_always_the_same(small_plan):
+    for order, again in zip(all_orders(small_plan), all_orders(small_plan), strict=True):
+        assert type(order.request).parse(order.request.to_bytes()) == order.request
+        assert order == again
+        assert json.loads(json.dumps(order.custom_job)) == order.custom_job
+
+
+def test_training_writes_where_vertex_says(small_plan):
+    order = orders.train_order(small_plan)
+    request = order.request
+    assert isinstance(request, documents.TrainRequest)
+    base = order.custom_job["job_spec"]["base_output_directory"]["output_uri_prefix"]
+    assert base == f"{small_plan.run_uri}/training"
+    assert (request.model_uri, request.checkpoint_uri, request.tensorboard_uri) == (
+        f"{base}/model",
+        f"{base}/checkpoints",
+        f"{base}/logs",
+    )
+    assert request.training.hyperparameters == {"learning_rate": 0.01, "hidden_units": (16, 8)}
+    assert request.features == small_plan.spec.features
+
+
+def test_a_job_runs_the_trainers_image_with_its_request(small_plan):
+    job = orders.train_order(small_plan).custom_job
+    (pool,) = job["job_spec"]["worker_pool_specs"]
+    assert pool["container_spec"] == {
+        "image_uri": small_plan.trainer_image,
+        "command": ["python", "-m", "trainer.task"],
+        "args": ["train", f"--request={small_plan.run_uri}/train_request.json"],
+    }
+    assert job["job_spec"]["scheduling"] == {"timeout": "21600s"}
+    assert job["labels"] == {
+        "retraining-model": "late",
+        "retraining-run": small_plan.run_key,
+        "retraining-task": "train",
+    }
+    assert "service_account" not in job["job_spec"]
+
+
+def test_a_cluster_becomes_pools_with_the_chief_first():
+    chief = {"machine": "n1-standard-8", "accelerator": {"type": "NVIDIA_TESLA_T4", "count": 2}}
+    cluster = {"tier": "CUSTOM", "chief": chief, "workers": {**chief, "count": 3}, "spot": True}
+    job = orders.train_order(make_plan(make_spec(training={"model": "dense", "cluster": cluster})), "a@b.c").custom_job
+    pools = job["job_spec"]["worker_pool_specs"]
+    assert [pool["replica_count"] for pool in pools] == [1, 3]
+    assert pools[1]["machine_spec"] == {
+        "machine_type": "n1-standard-8",
+        "accelerator_type": "NVIDIA_TESLA_T4",
+        "accelerator_count": 2,
+    }
+    assert job["job_spec"]["scheduling"]["strategy"] == "SPOT"
+    assert job["job_spec"]["service_account"] == "a@b.c"
+
+
+def test_vertex_ai_takes_the_jobs_as_they_are(small_plan):
+    types = pytest.importorskip("google.cloud.aiplatform_v1.types")
+    for order in all_orders(small_plan, service_account="a@b.c"):
+        job = types.CustomJob(order.custom_job)
+        assert types.CustomJob.from_json(json.dumps(order.custom_job)) == job
+        assert job.job_spec.scheduling.timeout.total_seconds() > 0
+
+
+def test_champion_and_challenger_are_judged_alike(small_plan):
+    request = orders.evaluate_order(small_plan, champion()).request
+    assert isinstance(request, documents.EvaluateRequest)
+    assert request.champion == champion()
+    assert request.champion_skipped is None
+    assert request.challenger.model_uri == f"{small_plan.run_uri}/training/model"
+    assert (request.slices, request.bootstrap.confidence, request.metric) == (("carrier",), 0.95, "auc")
+
+
+@pytest.mark.parametrize("later", [timedelta(0), timedelta(days=1)], ids=["as new", "newer"])
+def test_a_champion_that_could_have_seen_the_test_days_is_not_dueled_with(small_plan, later):
+    request = orders.evaluate_order(small_plan, champion(AS_OF + later)).request
+    assert isinstance(request, documents.EvaluateRequest)
+    assert request.champion is None
+    assert request.champion_skipped is not None
+    assert "could have seen the test days" in request.champion_skipped
+
+
+def test_the_first_model_has_nobody_to_beat(small_plan):
+    request = orders.evaluate_order(small_plan, None).request
+    assert isinstance(request, documents.EvaluateRequest)
+    assert (request.champion, request.champion_skipped) == (None, None)
+
+
+def test_the_export_names_the_spans_and_the_test_days(small_plan):
+    request = orders.export_order(small_plan, make_snapshot(small_plan)).request
+    assert isinstance(request, documents.ExportRequest)
+    assert len(request.spans) == 3
+    assert request.test_start == small_plan.window.test_start
+    assert '"schema": [' in request.to_bytes().decode()
