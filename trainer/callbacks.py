@@ -18,7 +18,7 @@ from trainer.metrics import Floats, Ranking, auc, log_losses
 from trainer.storage import Storage
 
 
-class Validation(tf_keras.callbacks.Callback):
+class Validation(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
     """Adds exact `val_loss` and `val_auc` to each epoch's numbers. Must come first.
 
     Args:
@@ -32,7 +32,9 @@ class Validation(tf_keras.callbacks.Callback):
 
     def on_train_begin(self, logs: dict[str, float] | None = None) -> None:  # noqa: ARG002 - Keras's signature
         """Compile the forward pass once."""
-        self._logits = tf.function(lambda inputs: self.model(inputs, training=False), autograph=False, reduce_retracing=True)
+        self._logits = tf.function(
+            lambda inputs: self.model(inputs, training=False), autograph=False, reduce_retracing=True
+        )
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:  # noqa: ARG002 - Keras's signature
         """Score the validation split."""
@@ -44,7 +46,7 @@ class Validation(tf_keras.callbacks.Callback):
                 logs["val_auc"] = area
 
     def score(self) -> tuple[Floats, Floats]:
-        """Give labels and the model's probabilities. [n], [n]"""
+        """Give labels and the model's probabilities. [n], [n]."""
         labels, scores = [np.zeros(0)], [np.zeros(0)]
         for inputs, label in self._inputs:
             logits = self._logits(inputs)
@@ -53,7 +55,7 @@ class Validation(tf_keras.callbacks.Callback):
         return np.concatenate(labels), np.concatenate(scores)
 
 
-class EpochEnd(tf_keras.callbacks.Callback):
+class EpochEnd(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
     """Keeps the training's state, stops when it no longer gets better, and saves a checkpoint.
 
     The watched metric is `val_loss`, or `loss` without validation examples.
@@ -100,7 +102,7 @@ def should_stop(state: TrainingState, patience: int) -> bool:
     return patience > 0 and state.waited >= patience
 
 
-class EpochLine(tf_keras.callbacks.Callback):
+class EpochLine(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
     """Says one line per epoch: `epoch 2/5 loss=0.4312 val_auc=0.7031 12345 examples/s`.
 
     Args:
@@ -125,7 +127,7 @@ class EpochLine(tf_keras.callbacks.Callback):
         self._say(f"epoch {epoch + 1}/{self._epochs} {numbers} {rate:.0f} examples/s")
 
 
-class TensorBoard(tf_keras.callbacks.Callback):
+class TensorBoard(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
     """Writes each epoch's numbers as TensorBoard scalars and copies the event file to the log directory.
 
     Args:

@@ -12,9 +12,9 @@ import re
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import tensorflow as tf
+import tf_keras
 
 from trainer.errors import DataError
 from trainer.storage import Storage, join
@@ -52,7 +52,7 @@ class Checkpoints:
         model: Compiled Keras model.
     """
 
-    def __init__(self, uri: str, storage: Storage, model: Any) -> None:
+    def __init__(self, uri: str, storage: Storage, model: tf_keras.Model) -> None:
         self._uri, self._storage, self._model = uri, storage, model
         self._checkpoint = tf.train.Checkpoint(model=model, optimizer=model.optimizer)
 

@@ -26,7 +26,8 @@ SCHEMA_VERSION = 1
 _SHOWN_CHARACTERS = 120
 
 Document = TypeVar("Document")
-JsonObject = dict[str, Any]
+Json = Any
+"""What `json.loads` gives, or a type annotation to build from it."""
 
 
 def contracts_path() -> Path:
@@ -125,10 +126,10 @@ def serialise(document: object) -> bytes:
     return (text + "\n").encode()
 
 
-def _build(target: Any, value: Any) -> Any:
+def _build(target: Json, value: Json) -> Json:
     """Turn valid JSON into the annotated type: dataclasses (of the fields they have), tuples, mappings, optionals."""
-    origin = typing.get_origin(target)
-    if origin in (typing.Union, types.UnionType):
+    origin: Any = typing.get_origin(target)
+    if origin is typing.Union or origin is types.UnionType:
         if value is None:
             return None
         options = [option for option in typing.get_args(target) if option is not type(None)]
@@ -146,7 +147,7 @@ def _build(target: Any, value: Any) -> Any:
     return value
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Json) -> Json:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
@@ -156,7 +157,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _contract_error(error: Any, where: str) -> ContractError:
+def _contract_error(error: Json, where: str) -> ContractError:
     field = error.json_path.removeprefix("$").lstrip(".") or "the document"
     found, expected = f"{field} is {_shown(error.instance)}", ""
     rule = error.validator_value

@@ -176,7 +176,7 @@ def _inputs(models: Mapping[str, StoredModel], schema: Sequence[Column]) -> dict
     return inputs
 
 
-def _raw(values: Any, type_: str, dtype: str) -> Any:
+def _raw(values: tf.Tensor, type_: str, dtype: str) -> tf.Tensor:
     return as_text(values, type_) if dtype == "string" else as_number(values)
 
 

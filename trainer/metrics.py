@@ -4,10 +4,10 @@ With label y ∈ {0, 1}, score p, weight w:
 
 | metric | formula | source |
 |---|---|---|
-| auc | P(p⁺ > p⁻) + ½ P(p⁺ = p⁻) over all pairs of a positive and a negative | Hanley, McNeil, Radiology 143 (1982) 29: equals the area under the ROC curve |
-| log_loss | −Σ w (y ln p + (1 − y) ln(1 − p)) / Σ w, p clipped to [1e-7, 1 − 1e-7] | Good, JRSS B 14 (1952) 107 |
-| accuracy | Σ w [p ≥ ½ ⇔ y = 1] / Σ w | – |
-| brier | Σ w (p − y)² / Σ w | Brier, Monthly Weather Review 78 (1950) 1 |
+| auc | P(p⁺ > p⁻) + ½ P(p⁺ = p⁻) over all pairs of a positive and a negative | Hanley, McNeil 1982, Radiology 143 |
+| log_loss | -Σ w (y ln p + (1 - y) ln(1 - p)) / Σ w, p clipped to [1e-7, 1 - 1e-7] | Good 1952, JRSS B 14 |
+| accuracy | Σ w [p ≥ ½ ⇔ y = 1] / Σ w |  |
+| brier | Σ w (p - y)² / Σ w | Brier 1950, Monthly Weather Review 78 |
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Ranking:
 
     @classmethod
     def of(cls, scores: Floats) -> Ranking:
-        """Sort once. [n]"""
+        """Sort once. [n]."""
         order = np.argsort(scores, kind="stable")
         ordered = scores[order]
         starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
@@ -47,7 +47,7 @@ class Ranking:
 
 
 def auc(labels: Floats, ranking: Ranking, weights: Floats) -> float | None:
-    """Give the area under the ROC curve; None where a class is absent. [n], [n] → scalar"""
+    """Give the area under the ROC curve; None where a class is absent. [n], [n] → scalar."""
     ordered = weights[ranking.order]
     positive = ordered * labels[ranking.order]
     by_group = np.add.reduceat(positive, ranking.starts) if len(ordered) else positive
@@ -60,19 +60,19 @@ def auc(labels: Floats, ranking: Ranking, weights: Floats) -> float | None:
 
 
 def log_losses(labels: Floats, scores: Floats) -> Floats:
-    """Give each example's loss. [n] → [n]"""
+    """Give each example's loss. [n] → [n]."""
     clipped = np.clip(scores, _CLIP, 1 - _CLIP)
     return -(labels * np.log(clipped) + (1 - labels) * np.log1p(-clipped))
 
 
 def hits(labels: Floats, scores: Floats) -> Floats:
-    """Give 1 where the class at threshold 0.5 is right. [n] → [n]"""
-    return ((scores >= 0.5) == (labels == 1)).astype(np.float64)
+    """Give 1 where the class at threshold 0.5 is right. [n] → [n]."""
+    return np.asarray((scores >= 0.5) == (labels == 1), np.float64)
 
 
 def squared_errors(labels: Floats, scores: Floats) -> Floats:
-    """Give each example's squared error. [n] → [n]"""
-    return (scores - labels) ** 2
+    """Give each example's squared error. [n] → [n]."""
+    return np.asarray(np.square(scores - labels), np.float64)
 
 
 _PER_EXAMPLE: dict[str, Callable[[Floats, Floats], Floats]] = {

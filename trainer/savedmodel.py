@@ -1,8 +1,8 @@
 """The stored model: raw features in, score out.
 
-Signature `serving_default`: one input per feature of shape [batch] (float32, or string), output `score` [batch] float32,
-a probability. Preprocessing is part of the graph, so training and serving cannot differ. The same file reads stored
-models back, its own or an earlier champion's.
+Signature `serving_default`: one input per feature of shape [batch] (float32, or string), output `score` [batch]
+float32, a probability. Preprocessing is part of the graph, so training and serving cannot differ. The same file reads
+stored models back, its own or an earlier champion's.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+import tf_keras
 
 from trainer.documents import Feature, Signature
 from trainer.errors import DataError
@@ -24,7 +25,9 @@ SIGNATURE = "serving_default"
 OUTPUT = "score"
 
 
-def save_model(folder_path: Path, features: Sequence[Feature], preprocessing: Preprocessing, model: Any) -> None:
+def save_model(
+    folder_path: Path, features: Sequence[Feature], preprocessing: Preprocessing, model: tf_keras.Model
+) -> None:
     """Write a SavedModel with the serving signature.
 
     What is stored is the graph, the lookup tables and the variables. The Keras object itself stays out: storing it
@@ -37,7 +40,7 @@ def save_model(folder_path: Path, features: Sequence[Feature], preprocessing: Pr
         model: Gives logits.
     """
 
-    def score(**raw: Any) -> dict[str, Any]:
+    def score(**raw: tf.Tensor) -> dict[str, tf.Tensor]:
         logits = model(preprocessing(raw), training=False)  # [B, 1]
         return {OUTPUT: tf.sigmoid(logits)[:, 0]}
 
@@ -76,7 +79,7 @@ class StoredModel:
 
     @property
     def signature(self) -> Signature:
-        """dtype of every input and output by name."""
+        """Every input and output by name, with its dtype."""
         _, inputs = self._score.structured_input_signature
         outputs = self._score.structured_outputs
         return Signature(
@@ -85,7 +88,7 @@ class StoredModel:
         )
 
     def predict(self, raw: Mapping[str, Any]) -> Floats:
-        """Score raw features; those that the model does not read are ignored. [B] each → [B]
+        """Score raw features; those that the model does not read are ignored. [B] each → [B].
 
         Raises:
             DataError: A feature that it reads is missing or has another type.
@@ -96,7 +99,7 @@ class StoredModel:
             if found != dtype:
                 raise DataError(
                     self._where,
-                    f"reads {name!r} as {dtype}, and the examples have {f'it as {found}' if found else 'no such column'}",
+                    f"reads {name!r} as {dtype}; the examples have {f'it as {found}' if found else 'no such column'}",
                     "the same features as the examples",
                 )
             wanted[name] = raw[name]

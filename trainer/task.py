@@ -119,9 +119,8 @@ def _train(options: argparse.Namespace, hyperparameters: Mapping[str, str]) -> N
             request, manifest, statistics, fetched, storage, replica=find_replica(os.environ), started=STARTED, say=_say
         )
     numbers = ", ".join(f"{name} {value:.4f}" for name, value in report.metrics.items() if value is not None)
-    print(
-        f"train: best epoch {report.best_epoch} of {report.epochs_run}: {numbers}; {report.seconds.total:.1f} s; model {report.model_uri}"
-    )
+    print(f"train: best epoch {report.best_epoch} of {report.epochs_run}: {numbers}")
+    print(f"train: {report.seconds.total:.1f} s; model {report.model_uri}")
 
 
 def _evaluate(options: argparse.Namespace, _hyperparameters: Mapping[str, str]) -> None:

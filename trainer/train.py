@@ -29,6 +29,7 @@ from trainer.documents import Framework, Golden, Manifest, Report, Seconds, Trai
 from trainer.errors import DataError
 from trainer.input.pipeline import blocks, epochs, read_batches
 from trainer.input.tfrecord import Shards, require_rows
+from trainer.models.dense import DenseHyperparameters
 from trainer.models.features import FeatureColumns, Preprocessing, parse_feature
 from trainer.models.registry import find_architecture, read_hyperparameters
 from trainer.replica import Replica
@@ -313,14 +314,15 @@ def _golden(stored: StoredModel, raw: tf.data.Dataset) -> tuple[Golden, ...]:
 
 
 def _present(array: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    return np.isfinite(array) if array.dtype == np.float32 else array != b""
+    present: np.ndarray[Any, np.dtype[np.bool_]] = np.isfinite(array) if array.dtype == np.float32 else array != b""
+    return present
 
 
-def _json_value(value: Any) -> float | str:
+def _json_value(value: np.float32 | bytes) -> float | str:
     return value.decode() if isinstance(value, bytes) else float(value)
 
 
-def _plain(hyperparameters: Any) -> dict[str, Any]:
+def _plain(hyperparameters: DenseHyperparameters) -> dict[str, Any]:
     return {name: list(value) if isinstance(value, tuple) else value for name, value in vars(hyperparameters).items()}
 
 

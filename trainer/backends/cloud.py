@@ -9,7 +9,7 @@ import contextlib
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import google.api_core.exceptions
 import google.auth.exceptions
@@ -17,8 +17,8 @@ import requests
 from google.cloud import storage
 from google.cloud.storage.retry import DEFAULT_RETRY
 
-from trainer.errors import RequestError, StorageError
 from trainer.backends import StoredObject
+from trainer.errors import RequestError, StorageError
 
 _CONNECTIONS = 32
 _RETRY = DEFAULT_RETRY.with_timeout(120.0)
@@ -99,11 +99,11 @@ class CloudStorage:
     def scratch(self, uri: str) -> IO[bytes]:
         """Open an unnamed file in the temporary folder."""
         try:
-            return tempfile.TemporaryFile("w+b")  # type: ignore[return-value]  # a raw binary file is an IO[bytes]
+            return tempfile.TemporaryFile("w+b")
         except OSError as error:
             raise StorageError(uri, f"no temporary file: {error}", "room in the temporary folder") from error
 
-    def _blob(self, uri: str) -> Any:
+    def _blob(self, uri: str) -> storage.Blob:
         bucket_name, name = _split(uri)
         return self._client.bucket(bucket_name).blob(name)
 

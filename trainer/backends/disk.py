@@ -80,7 +80,7 @@ class Disk:
             return os.fdopen(os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o644), "w+b")
         except OSError as error:
             if error.errno in (errno.EOPNOTSUPP, errno.EISDIR):  # a file system without unnamed files
-                return tempfile.NamedTemporaryFile("w+b", dir=folder, prefix=".scratch-")  # type: ignore[return-value]  # noqa: SIM115 - the caller closes it
+                return tempfile.NamedTemporaryFile("w+b", dir=folder, prefix=".scratch-")
             raise _disk_error(uri, error) from error
 
 

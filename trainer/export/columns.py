@@ -204,7 +204,7 @@ class ListColumn:
 
 
 def float_block(columns: list[FloatCells]) -> npt.NDArray[np.uint8]:
-    """Write neighbouring float columns as one block of fixed-width rows. → [n_rows, width]"""
+    """Write neighbouring float columns as one block of fixed-width rows. → [n_rows, width]."""
     template = b"".join(column.prefix + bytes(4) for column in columns)
     rows = len(columns[0].values)
     block = np.full(rows, np.frombuffer(template, f"V{len(template)}")[0], f"V{len(template)}")
@@ -279,9 +279,7 @@ def _kind(name: str, type_: pa.DataType) -> FeatureKind:
     if (
         types.is_integer(type_)
         or types.is_boolean(type_)
-        or types.is_temporal(type_)
-        and not types.is_duration(type_)
-        and not types.is_interval(type_)
+        or (types.is_temporal(type_) and not types.is_duration(type_) and not types.is_interval(type_))
     ):
         return FeatureKind.INT64
     if types.is_floating(type_) or types.is_decimal(type_):

@@ -46,9 +46,7 @@ class Encoder:
         ]
         self._chunk_rows = _FIRST_ROWS
 
-    def encode(
-        self, batch: pa.RecordBatch, order: pa.Array | None = None
-    ) -> Iterator[pa.Buffer | npt.NDArray[np.uint8]]:
+    def encode(self, batch: pa.RecordBatch, order: pa.Array | None = None) -> Iterator[npt.NDArray[np.uint8]]:
         """Give the records of all rows.
 
         Args:
@@ -60,12 +58,12 @@ class Encoder:
             count = min(self._chunk_rows, rows - start)
             chunk = batch.slice(start, count) if order is None else batch.take(order.slice(start, count))
             records = self._encode_chunk(chunk)
-            written = memoryview(records).nbytes
+            written = records.nbytes
             self._chunk_rows = int(np.clip(_CHUNK_BYTES * count // max(written, 1), 16, _MAX_CHUNK_ROWS))
             start += count
             yield records
 
-    def _encode_chunk(self, batch: pa.RecordBatch) -> pa.Buffer | npt.NDArray[np.uint8]:
+    def _encode_chunk(self, batch: pa.RecordBatch) -> npt.NDArray[np.uint8]:
         pieces = [piece for index, encoder in self._columns for piece in encoder.encode(batch.column(index))]
         if pieces and all(isinstance(piece, FloatCells) for piece in pieces):
             return _fixed_records([piece for piece in pieces if isinstance(piece, FloatCells)])
@@ -107,7 +105,7 @@ def _headers(sizes: Ints) -> Cells:
     return compact(cells.view(f"V{cells.dtype.itemsize}"), _FRAME_BYTES + 1 + lengths)
 
 
-def _with_data_crcs(buffer: pa.Buffer, record_bytes: Ints) -> pa.Buffer | npt.NDArray[np.uint8]:
+def _with_data_crcs(buffer: pa.Buffer, record_bytes: Ints) -> npt.NDArray[np.uint8]:
     """Write each record's last four bytes."""
     ends = np.cumsum(record_bytes)
     total = int(ends[-1])
@@ -130,4 +128,4 @@ def _fixed_records(columns: list[FloatCells]) -> npt.NDArray[np.uint8]:
     last = len(columns[0].values)
     block = float_block([first, *columns[1:], FloatCells(prefix=b"", values=np.zeros(last, np.float32))])
     out = block.reshape(-1)
-    return np.asarray(_with_data_crcs(pa.py_buffer(out), np.full(last, block.shape[1])))
+    return _with_data_crcs(pa.py_buffer(out), np.full(last, block.shape[1]))

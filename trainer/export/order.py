@@ -11,7 +11,7 @@ from trainer.export.encode import Encoder
 
 
 def by_hash(batch: pa.RecordBatch, encoder: Encoder) -> pa.Array:
-    """Give the rows' indices in file order. [n_rows]
+    """Give the rows' indices in file order. [n_rows].
 
     Args:
         batch: With an INT64 column `row_hash`.
@@ -41,7 +41,5 @@ def _sort_ties(
     """Sort, in place, each run of rows with the same hash by the rows' bytes."""
     positions = np.union1d(equal, equal + 1)
     rows = order[positions].tolist()
-    content = {
-        row: b"".join(bytes(memoryview(buffer)) for buffer in encoder.encode(batch.slice(row, 1))) for row in rows
-    }
+    content = {row: b"".join(buffer.tobytes() for buffer in encoder.encode(batch.slice(row, 1))) for row in rows}
     order[positions] = sorted(rows, key=lambda row: (int(values[row]), content[row]))

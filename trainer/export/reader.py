@@ -91,7 +91,7 @@ class BigQueryReader:
         batches = [batch for stream in session.streams for batch in self._read_stream(stream.name, schema)]
         return pa.Table.from_batches(batches, schema)
 
-    def _create_session(self, restriction: str) -> Any:
+    def _create_session(self, restriction: str) -> types.ReadSession:
         where = f"{self._project}.{self._dataset}.{self._table}"
         options = types.ReadSession.TableReadOptions(selected_fields=self._columns, row_restriction=restriction)
         wanted = types.ReadSession(

@@ -349,9 +349,8 @@ class _Progress:
             self._said = now
             rate = self.rows / max(self.seconds(), 1e-9)
             left = max(self._expected - self.rows, 0) / max(rate, 1e-9)
-            self.say(
-                f"export: {self.rows}/{self._expected} rows, {self.bytes / 1e6:.1f} MB, {rate:.0f} rows/s, {left:.0f} s left"
-            )
+            done = f"{self.rows}/{self._expected} rows, {self.bytes / 1e6:.1f} MB"
+            self.say(f"export: {done}, {rate:.0f} rows/s, {left:.0f} s left")
 
     def seconds(self) -> float:
         return time.monotonic() - self._start

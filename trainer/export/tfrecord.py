@@ -26,7 +26,7 @@ _SLICE_BYTES = 1500  # above this a view beats a copy of the record
 
 
 def masked(crcs: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
-    """Rotate and add, as TFRecord stores CRCs. [n] → [n]"""
+    """Rotate and add, as TFRecord stores CRCs. [n] → [n]."""
     return ((crcs >> np.uint32(15)) | (crcs << np.uint32(17))) + _MASK_DELTA
 
 
@@ -45,7 +45,7 @@ _TABLES = _length_tables()
 
 
 def header_crcs(lengths: Ints) -> npt.NDArray[np.uint32]:
-    """Give the masked CRC32C of each record length, below 4 GiB. [n] → [n]"""
+    """Give the masked CRC32C of each record length, below 4 GiB. [n] → [n]."""
     crcs = _TABLES[0][lengths & 0xFF]
     for position in (1, 2, 3):
         crcs = crcs ^ _TABLES[position][(lengths >> (8 * position)) & 0xFF]
@@ -53,7 +53,7 @@ def header_crcs(lengths: Ints) -> npt.NDArray[np.uint32]:
 
 
 def data_crcs(content: bytes, starts: Ints, ends: Ints) -> npt.NDArray[np.uint32]:
-    """Give the masked CRC32C of each slice of the content. [n], [n] → [n]"""
+    """Give the masked CRC32C of each slice of the content. [n], [n] → [n]."""
     value = google_crc32c.value
     source: Any = content
     if len(content) > _SLICE_BYTES * len(starts):
@@ -77,13 +77,16 @@ class FileDigest:
     sha256: str
 
 
+BytesLike = Any  # bytes, an Arrow buffer or a NumPy array: what `memoryview` takes
+
+
 class _Compressor(Protocol):
-    def compress(self, data: Any, /) -> bytes: ...
+    def compress(self, data: BytesLike, /) -> BytesLike: ...
     def flush(self) -> bytes: ...
 
 
 class _Plain:
-    def compress(self, data: Any, /) -> Any:
+    def compress(self, data: BytesLike, /) -> BytesLike:
         return data
 
     def flush(self) -> bytes:
@@ -119,7 +122,7 @@ class _Digest:
     def __init__(self) -> None:
         self._bytes, self._crc, self._sha = 0, 0, hashlib.sha256()
 
-    def write(self, file: IO[bytes], data: Any) -> None:
+    def write(self, file: IO[bytes], data: BytesLike) -> None:
         size = memoryview(data).nbytes
         if not size:
             return

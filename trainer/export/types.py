@@ -12,8 +12,8 @@
 | DATETIME, TIMESTAMP | int64_list | microseconds since 1970-01-01 00:00 (UTC for TIMESTAMP) |
 | TIME | int64_list | microseconds since midnight |
 | REPEATED of these | same list | all values; an empty array is a list without values |
-| NULL | – | the feature is absent |
-| RECORD, INTERVAL, RANGE, … | – | refused by name before anything is written |
+| NULL | - | the feature is absent |
+| RECORD, INTERVAL, RANGE, … | - | refused by name before anything is written |
 """
 
 from __future__ import annotations

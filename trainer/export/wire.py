@@ -10,6 +10,7 @@ Wire format of an Example (https://protobuf.dev/programming-guides/encoding):
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,8 @@ from trainer.export.types import FeatureKind
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+
+BytesLike = Any  # bytes, an Arrow buffer or a NumPy array
 
 MAX_VARINT_BYTES = 10
 _TAGS = {FeatureKind.BYTES: b"\x0a", FeatureKind.FLOAT: b"\x12", FeatureKind.INT64: b"\x1a"}
@@ -54,7 +57,7 @@ def varint(value: int) -> bytes:
 
 
 def varint_lengths(values: npt.NDArray[np.uint64]) -> Ints:
-    """Give the bytes that each value takes as a varint, 1 to 10. [n] → [n]"""
+    """Give the bytes that each value takes as a varint, 1 to 10. [n] → [n]."""
     lengths = np.ones(len(values), np.int64)
     top = values.max(initial=np.uint64(0))
     for limit in _VARINT_LIMITS:
@@ -120,13 +123,13 @@ def compact(cells: npt.NDArray[np.void], lengths: Ints, valid: Bools | None = No
 
 
 def offsets_of(lengths: Ints) -> Ints:
-    """Give the start of each cell, and the end of the last one. [n] → [n + 1]"""
+    """Give the start of each cell, and the end of the last one. [n] → [n + 1]."""
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
 
 
-def binary_array(offsets: Ints, data: Any, valid: Bools | None = None) -> pa.Array:
+def binary_array(offsets: Ints, data: BytesLike, valid: Bools | None = None) -> pa.Array:
     """Make an Arrow binary array over existing bytes, without a copy of them."""
     buffers = [validity_buffer(valid), pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers)
@@ -144,7 +147,7 @@ def literals(values: list[bytes]) -> Cells:
 
 
 def take(table: Cells, indices: Ints, valid: Bools | None = None) -> Cells:
-    """Give the table's cell for each index; empty where not valid. (Arrow's take is faster than NumPy's on ragged cells.)"""
+    """Give the table's cell for each index; empty where not valid. Arrow's take is the fastest on ragged cells."""
     arrow = pa.Array.from_buffers(
         pa.int64(), len(indices), [validity_buffer(valid), pa.py_buffer(np.ascontiguousarray(indices))]
     )
@@ -175,12 +178,12 @@ def entry_prefix(key: bytes, kind: FeatureKind, payload_bytes: int, *, single_by
 class PrefixTable:
     """Prefixes by payload length, made once and then taken by index."""
 
-    def __init__(self, prefix: Any) -> None:
+    def __init__(self, prefix: Callable[[int], bytes]) -> None:
         self._prefix = prefix
         self._table = literals([])
 
     def take(self, payload_bytes: Ints, valid: Bools | None = None) -> Cells:
-        """Give the prefix for each payload length; empty where not valid. [n] → n cells"""
+        """Give the prefix for each payload length; empty where not valid. [n] → n cells."""
         longest = int(payload_bytes.max(initial=0))
         if longest >= _TABLE_LIMIT:
             distinct, indices = np.unique(payload_bytes, return_inverse=True)

@@ -34,7 +34,7 @@ class DenseHyperparameters:
 
 
 def build(shape: InputShape, hyperparameters: DenseHyperparameters) -> tf_keras.Model:
-    """Build the model. numeric [B, n], categorical [B, m] → logit [B, 1]"""
+    """Build the model. numeric [B, n], categorical [B, m] → logit [B, 1]."""
     inputs = model_inputs(shape)
     logit = tf_keras.layers.Dense(1, name="logit")(deep(inputs, shape, hyperparameters))
     return tf_keras.Model(inputs, logit, name="dense")
@@ -48,8 +48,8 @@ def model_inputs(shape: InputShape) -> dict[str, Any]:
     }
 
 
-def deep(inputs: dict[str, Any], shape: InputShape, hyperparameters: DenseHyperparameters) -> Any:
-    """Build all but the last layer. → [B, hidden_units[-1]]"""
+def deep(inputs: dict[str, Any], shape: InputShape, hyperparameters: DenseHyperparameters) -> tf.Tensor:
+    """Build all but the last layer. → [B, hidden_units[-1]]."""
     columns = [inputs["numeric"]] if shape.numbers else []
     for index, category in enumerate(shape.categories):
         embedding = tf_keras.layers.Embedding(category.ids, category.embedding_dim, name=f"embed_{category.name}")

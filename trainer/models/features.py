@@ -79,7 +79,7 @@ class FeatureColumns:
         return {feature.name: parse_feature(self._types[feature.name]) for feature in self._features}
 
     def raw(self, parsed: Mapping[str, Any]) -> dict[str, Any]:
-        """Turn parsed columns into what a prediction request would hold. [B] each"""
+        """Turn parsed columns into what a prediction request would hold. [B] each."""
         return {
             feature.name: as_number(parsed[feature.name])
             if feature.kind == "numeric"
@@ -99,7 +99,7 @@ class FeatureColumns:
             )
 
 
-def parse_feature(type_: str) -> Any:
+def parse_feature(type_: str) -> tf.io.FixedLenFeature:
     """Give how to parse a scalar column; what is missing becomes NaN, the least int64, or an empty string."""
     if type_ in _INTEGERS:
         return tf.io.FixedLenFeature([], tf.int64, default_value=_INT64_MISSING)
@@ -108,16 +108,16 @@ def parse_feature(type_: str) -> Any:
     return tf.io.FixedLenFeature([], tf.string, default_value="")
 
 
-def as_number(values: Any) -> Any:
-    """Give float32 with NaN for missing. [B] → [B]"""
+def as_number(values: tf.Tensor) -> tf.Tensor:
+    """Give float32 with NaN for missing. [B] → [B]."""
     if values.dtype != tf.int64:
         return values
     missing = tf.equal(values, _INT64_MISSING)
     return tf.where(missing, tf.constant(float("nan")), tf.cast(values, tf.float32))
 
 
-def as_text(values: Any, type_: str) -> Any:
-    """Give the text that BigQuery's CAST(x AS STRING) gives, "" for missing. [B] → [B]"""
+def as_text(values: tf.Tensor, type_: str) -> tf.Tensor:
+    """Give the text that BigQuery's CAST(x AS STRING) gives, "" for missing. [B] → [B]."""
     if values.dtype == tf.string:
         return values
     text = tf.strings.as_string(values)
@@ -126,7 +126,7 @@ def as_text(values: Any, type_: str) -> Any:
     return tf.where(tf.equal(values, _INT64_MISSING), "", text)
 
 
-class Preprocessing(tf.Module):
+class Preprocessing(tf.Module):  # type: ignore[misc]  # TensorFlow has no types
     """Normalises and looks up; its constants come from the training split's statistics and are stored with the model.
 
     A number that had missing values in training gets a second column that says so. A category's id is 0 for a missing
@@ -156,14 +156,14 @@ class Preprocessing(tf.Module):
         )
 
     def __call__(self, raw: Mapping[str, Any]) -> Encoded:
-        """Encode raw columns. [B] each → [B, n_numbers], [B, n_categories]"""
+        """Encode raw columns. [B] each → [B, n_numbers], [B, n_categories]."""
         batch = tf.shape(next(iter(raw.values())))[0]
         numeric = self._numeric(raw) if self._numbers else tf.zeros([batch, 0])
         ids = [table.lookup(raw[category.name]) for category, table in self._categories]
         categorical = tf.stack(ids, axis=1) if ids else tf.zeros([batch, 0], tf.int32)
         return {"numeric": numeric, "categorical": categorical}
 
-    def _numeric(self, raw: Mapping[str, Any]) -> Any:
+    def _numeric(self, raw: Mapping[str, tf.Tensor]) -> tf.Tensor:
         values = tf.stack([raw[number.name] for number in self._numbers], axis=1)  # [B, n]
         missing = tf.math.is_nan(values)
         fill, mean, scale = (

@@ -12,8 +12,10 @@ from typing import Any
 
 import tf_keras
 
+from trainer.documents import HyperparameterValue
 from trainer.errors import RequestError
 from trainer.models import dense, wide_deep
+from trainer.models.dense import DenseHyperparameters as Hyperparameters
 from trainer.models.features import InputShape
 
 
@@ -27,7 +29,7 @@ class Architecture:
     """
 
     build: Callable[[InputShape, Any], tf_keras.Model]
-    hyperparameters: type
+    hyperparameters: type[Hyperparameters]
 
 
 ARCHITECTURES = {
@@ -49,7 +51,7 @@ def find_architecture(name: str) -> Architecture:
     return ARCHITECTURES[name]
 
 
-def read_hyperparameters(architecture: Architecture, values: Mapping[str, Any]) -> Any:
+def read_hyperparameters(architecture: Architecture, values: Mapping[str, HyperparameterValue]) -> Hyperparameters:
     """Check hyperparameters and fill in defaults.
 
     Args:
@@ -60,7 +62,7 @@ def read_hyperparameters(architecture: Architecture, values: Mapping[str, Any]) 
         RequestError: An unknown name, or a value that is no such type or out of its range.
     """
     known = typing.get_type_hints(architecture.hyperparameters)
-    read = {}
+    read: dict[str, Any] = {}
     for name, value in values.items():
         if name not in known:
             close = difflib.get_close_matches(name, known, n=1)
@@ -72,7 +74,8 @@ def read_hyperparameters(architecture: Architecture, values: Mapping[str, Any]) 
     return hyperparameters
 
 
-def _read_value(name: str, value: Any, type_: Any) -> Any:
+def _read_value(name: str, given: HyperparameterValue, type_: type) -> HyperparameterValue:
+    value: Any = given
     try:
         if type_ is str:
             return str(value)
@@ -80,7 +83,7 @@ def _read_value(name: str, value: Any, type_: Any) -> Any:
             number = float(value)
             if isinstance(value, bool) or (type_ is int and number != int(number)):
                 raise ValueError(value)
-            return type_(number)
+            return int(number) if type_ is int else number
         if isinstance(value, str):
             value = json.loads(value if value.startswith("[") else f"[{value.replace('-', ',')}]")
         return tuple(int(item) for item in ([value] if isinstance(value, int | float) else value))

@@ -27,7 +27,7 @@ class WideDeepHyperparameters(DenseHyperparameters):
 
 
 def build(shape: InputShape, hyperparameters: WideDeepHyperparameters) -> tf_keras.Model:
-    """Build the model. numeric [B, n], categorical [B, m] → logit [B, 1]"""
+    """Build the model. numeric [B, n], categorical [B, m] → logit [B, 1]."""
     inputs = model_inputs(shape)
     parts = [tf_keras.layers.Dense(1, name="deep_logit")(deep(inputs, shape, hyperparameters))]
     parts += _wide(inputs, shape, hyperparameters)
@@ -36,7 +36,7 @@ def build(shape: InputShape, hyperparameters: WideDeepHyperparameters) -> tf_ker
 
 
 def _wide(inputs: dict[str, Any], shape: InputShape, hyperparameters: WideDeepHyperparameters) -> list[Any]:
-    """Give the wide half's terms: one weight per number, per category and per cross. [B, 1] each"""
+    """Give the wide half's terms: one weight per number, per category and per cross. [B, 1] each."""
     terms = []
     if shape.numbers:
         terms.append(tf_keras.layers.Dense(1, use_bias=False, name="wide_numeric")(inputs["numeric"]))
