@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from datetime import UTC, date, datetime
 from typing import Annotated, Any, Literal, Self, get_args
 
@@ -34,12 +33,6 @@ def _whole_second_utc(value: datetime) -> datetime:
     return value
 
 
-def _finite(value: float) -> float:
-    if not math.isfinite(value):
-        raise ValueError("NaN and infinity are not JSON")
-    return value
-
-
 def format_time(value: datetime) -> str:
     """Write a time as `2013-11-20T03:00:00Z`."""
     return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -52,7 +45,7 @@ UtcTime = Annotated[
     WithJsonSchema({"type": "string", "pattern": TIME_PATTERN}),
 ]
 Day = Annotated[date, WithJsonSchema({"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}$"})]
-Number = Annotated[float, AfterValidator(_finite)]
+Number = Annotated[float, Field(allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0)]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 SchemaHash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]

@@ -1,0 +1,61 @@
+"""Every contract example through the JSON Schema and through the models: both must say the same."""
+
+from __future__ import annotations
+
+import json
+
+import jsonschema
+import pytest
+
+from retraining.core import documents, settings
+from retraining.core.documents.schemas import TRAINERS_KINDS, render_schema
+from retraining.core.errors import ContractError
+
+CONTRACTS = settings.include_path() / "contracts"
+VALID = sorted((CONTRACTS / "examples" / "valid").glob("*.json"))
+INVALID = sorted((CONTRACTS / "examples" / "invalid").glob("*.json"))
+
+
+def kind_of(path):
+    return path.name.split("__")[0]
+
+
+def validator(kind):
+    schema = json.loads((CONTRACTS / f"{kind}.schema.json").read_text(encoding="utf-8"))
+    return jsonschema.Draft202012Validator(schema)
+
+
+@pytest.mark.parametrize("path", VALID, ids=lambda path: path.stem)
+def test_a_valid_example_is_taken_by_schema_and_model_and_comes_out_as_it_went_in(path):
+    raw = json.loads(path.read_bytes())
+    validator(kind_of(path)).validate(raw)
+    document = documents.KINDS[kind_of(path)].parse(path.read_bytes(), path.name)
+    written = json.loads(document.to_bytes())
+    validator(kind_of(path)).validate(written)
+    if kind_of(path) not in TRAINERS_KINDS:
+        assert document.to_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("path", INVALID, ids=lambda path: path.stem)
+def test_an_invalid_example_is_refused_by_schema_and_model(path):
+    assert not validator(kind_of(path)).is_valid(json.loads(path.read_bytes()))
+    with pytest.raises(ContractError):
+        documents.KINDS[kind_of(path)].parse(path.read_bytes(), path.name)
+
+
+@pytest.mark.parametrize("kind", documents.KINDS)
+def test_every_kind_has_a_schema_and_examples_of_both_sorts(kind):
+    jsonschema.Draft202012Validator.check_schema(validator(kind).schema)
+    assert kind in {kind_of(path) for path in VALID}
+    assert kind in {kind_of(path) for path in INVALID}
+
+
+@pytest.mark.parametrize("kind", sorted(set(documents.KINDS) - TRAINERS_KINDS))
+def test_airflows_schemas_follow_from_the_models(kind):
+    """Written again by `python -m retraining.core.documents.schemas include/contracts`."""
+    stored = (CONTRACTS / f"{kind}.schema.json").read_text(encoding="utf-8")
+    assert stored == render_schema(documents.KINDS[kind])
+
+
+def test_no_contract_is_without_a_model():
+    assert {path.name.split(".")[0] for path in CONTRACTS.glob("*.schema.json")} == set(documents.KINDS)
