@@ -1,9 +1,10 @@
 """Version aliases: which version of a model each name points to. Pure functions.
 
 The rules, from the documentation of MergeVersionAliases and of the model registry
-(https://cloud.google.com/vertex-ai/docs/model-registry/model-alias): an alias points to one version of a model; given to
-another version it moves there; `-alias` takes it away; an alias both given and taken in one request cancels out; exactly
-one version carries `default`, so it can be moved but not taken away; deleting its version moves it to the newest other.
+(https://cloud.google.com/vertex-ai/docs/model-registry/model-alias): an alias points to one version of a model; given
+to another version it moves there; `-alias` takes it away; an alias both given and taken in one request cancels out;
+exactly one version carries `default`, so it can be moved but not taken away; deleting its version moves it to the
+newest other.
 """
 
 from __future__ import annotations
@@ -41,7 +42,13 @@ def merge(current: Aliases, version_id: str, wishes: Sequence[str]) -> dict[str,
     both = wanted & unwanted
     findings = [finding for alias in sorted(wanted | unwanted) for finding in check_alias(alias, "version_aliases")]
     if DEFAULT in unwanted - both:
-        findings.append(("version_aliases", "The alias 'default' cannot be removed: a model has exactly one default version. Give it to another version."))
+        findings.append(
+            (
+                "version_aliases",
+                "The alias 'default' cannot be removed: a model has exactly one default version. Give it to"
+                " another version.",
+            )
+        )
     if findings:
         raise found_errors(findings)
     given, taken = wanted - both, unwanted - both

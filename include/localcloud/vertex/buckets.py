@@ -34,7 +34,9 @@ class Buckets:
         except exceptions.Forbidden:
             return False
         except (exceptions.GoogleAPIError, OSError) as error:
-            raise Unavailable(f"Cloud Storage does not answer for the bucket {bucket!r}: {error}. Is the local cloud's storage up?") from error
+            raise Unavailable(
+                f"Cloud Storage does not answer for the bucket {bucket!r}: {error}. Is the local cloud's storage up?"
+            ) from error
 
     def list_paths(self, bucket: str, prefix: str) -> list[str]:
         """Paths of the objects below a folder, sorted; none when the bucket does not exist.
@@ -47,7 +49,9 @@ class Buckets:
         except exceptions.NotFound:
             return []
         except (exceptions.GoogleAPIError, OSError) as error:
-            raise Unavailable(f"Cloud Storage does not list gs://{bucket}/{prefix}: {error}. Is the local cloud's storage up?") from error
+            raise Unavailable(
+                f"Cloud Storage does not list gs://{bucket}/{prefix}: {error}. Is the local cloud's storage up?"
+            ) from error
 
     def download(self, bucket: str, path: str, target: Path) -> None:
         """Fetch one object into a file; the file is there only when it is whole.
@@ -65,7 +69,9 @@ class Buckets:
             raise FailedPrecondition(f"The object gs://{bucket}/{path} does not exist. Upload it first.") from None
         except (exceptions.GoogleAPIError, OSError) as error:
             partial.unlink(missing_ok=True)
-            raise Unavailable(f"Cloud Storage does not give gs://{bucket}/{path}: {error}. Is the local cloud's storage up?") from error
+            raise Unavailable(
+                f"Cloud Storage does not give gs://{bucket}/{path}: {error}. Is the local cloud's storage up?"
+            ) from error
         partial.replace(target)
 
     def download_folder(self, bucket: str, prefix: str, target: Path) -> int:

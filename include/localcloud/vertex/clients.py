@@ -7,6 +7,9 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
+# A client of Google's: they publish no types.
+Client = Any
+
 
 class Clients:
     """The clients of this server.
@@ -20,21 +23,21 @@ class Clients:
         self._project = project
         self._environment = environment
         self._lock = threading.Lock()
-        self._made: dict[str, Any] = {}
+        self._made: dict[str, Client] = {}
 
-    def storage(self) -> Any:
+    def storage(self) -> Client:
         """A google.cloud.storage.Client."""
         from google.cloud import storage  # takes a second; the server answers before it is needed
 
         return self._get("storage", storage.Client)
 
-    def bigquery(self) -> Any:
+    def bigquery(self) -> Client:
         """A google.cloud.bigquery.Client."""
         from google.cloud import bigquery
 
         return self._get("bigquery", bigquery.Client)
 
-    def _get(self, name: str, kind: Callable[..., Any]) -> Any:
+    def _get(self, name: str, kind: Callable[..., Client]) -> Client:
         with self._lock:
             if name not in self._made:
                 for variable, value in self._environment().items():

@@ -43,13 +43,16 @@ def replica_command(
     return _container_command(spec.container_spec, variables, folder, images)
 
 
-def _container_command(spec: ContainerSpec, variables: Mapping[str, str], folder: Path, images: Images) -> tuple[list[str], dict[str, str]]:
+def _container_command(
+    spec: ContainerSpec, variables: Mapping[str, str], folder: Path, images: Images
+) -> tuple[list[str], dict[str, str]]:
     image = _find(images, spec.image_uri)
     env = _environment(image, variables, spec.env, folder, [])
     command = [expand_variables(word, env) for word in (*spec.command, *spec.args)]
     if not spec.command:
         raise FailedPrecondition(
-            f"The container image {spec.image_uri!r} is started without a command: the local cloud does not know its entry point."
+            f"The container image {spec.image_uri!r} is started without a command: the local cloud does not"
+            f" know its entry point."
             ' Set container_spec.command, for example ["python", "-m", "trainer.task"].'
         )
     return [_program(command[0], env), *command[1:]], env
@@ -71,14 +74,20 @@ def _find(images: Images, uri: str) -> Image:
     if image is None:
         raise FailedPrecondition(
             f"Failed to pull the container image {uri!r}: it is not in the local cloud's table."
-            f" Expected one of {images.patterns('training')}; add an entry to images.json in the state directory's vertex folder."
+            f" Expected one of {images.patterns('training')}; add an entry to images.json in the state"
+            f" directory's vertex folder."
         )
     if not image.python.exists():
-        raise FailedPrecondition(f"The image {uri!r} stands for {image.python}, which does not exist. Make that environment first (`make setup`).")
+        raise FailedPrecondition(
+            f"The image {uri!r} stands for {image.python}, which does not exist. Make that environment"
+            f" first (`make setup`)."
+        )
     return image
 
 
-def _environment(image: Image, variables: Mapping[str, str], own: list[EnvVar], folder: Path, packages: list[Path]) -> dict[str, str]:
+def _environment(
+    image: Image, variables: Mapping[str, str], own: list[EnvVar], folder: Path, packages: list[Path]
+) -> dict[str, str]:
     known = {name: value for name, value in variables.items() if not name.startswith(_NOT_IN_CONTAINERS) and value}
     roots = [str(path) for path in (*packages, *image.import_roots)]
     env = {

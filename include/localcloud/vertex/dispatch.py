@@ -11,17 +11,17 @@ import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from localcloud.vertex import names, schema
 from localcloud.vertex.errors import ApiError, InvalidArgument, PermissionDenied, Unimplemented, found_errors
-from localcloud.vertex.methods import Method, raw
+from localcloud.vertex.methods import Message, Method, raw
 
 if TYPE_CHECKING:
     from localcloud.vertex.cloud import Cloud
 
 LOGGER = logging.getLogger(__name__)
-Handler = Callable[[Any, "Context"], Any]
+Handler = Callable[[Message, "Context"], Message]
 _HOST = re.compile(r"(?P<region>[a-z]+-[a-z]+\d+)-(prediction-)?aiplatform\.googleapis\.com")
 # An update names only the fields it changes: the rest of its resource may be missing.
 _PARTIAL = re.compile(r"^(Update|Mutate)")
@@ -57,7 +57,7 @@ class Dispatcher:
         self._families = {service: tuple(modules) for service, modules in families.items()}
         self._projects = frozenset(projects)
 
-    def call(self, method: Method, request: Any, host: str) -> tuple[Any, Context]:
+    def call(self, method: Method, request: Message, host: str) -> tuple[Message, Context]:
         """Answer a call.
 
         Returns:
@@ -73,9 +73,12 @@ class Dispatcher:
             raise
         except Exception as error:  # the edge: a fault of ours becomes the service's INTERNAL
             LOGGER.exception("%s failed", method.full_name)
-            raise ApiError(f"{method.full_name}: {type(error).__name__}: {error}. See the log of the local Vertex AI.", code="INTERNAL") from error
+            raise ApiError(
+                f"{method.full_name}: {type(error).__name__}: {error}. See the log of the local Vertex AI.",
+                code="INTERNAL",
+            ) from error
 
-    def _answer(self, method: Method, request: Any, context: Context) -> Any:
+    def _answer(self, method: Method, request: Message, context: Context) -> Message:
         handler = self._find(method)
         self._check_place(request, context)
         fault = self._cloud.faults.take(method.full_name, kinds=("error", "lost_response", "delay")) or {"kind": "none"}
@@ -83,7 +86,9 @@ class Dispatcher:
             time.sleep(fault["seconds"])
         if fault["kind"] == "error":
             raise ApiError(fault["message"], code=fault["code"])
-        missing = schema.missing_fields(request, nested=method.service != "PredictionService" and not _PARTIAL.match(method.name))
+        missing = schema.missing_fields(
+            request, nested=method.service != "PredictionService" and not _PARTIAL.match(method.name)
+        )
         if missing:
             raise found_errors([(path, "Required field is not set.") for path in missing])
         response = handler(request, context)
@@ -98,7 +103,7 @@ class Dispatcher:
                 return handler
         raise Unimplemented(f"The local cloud does not offer {method.full_name}.")
 
-    def _check_place(self, request: Any, context: Context) -> None:
+    def _check_place(self, request: Message, context: Context) -> None:
         location = addressed_location(request)
         if location is None:
             return
@@ -110,11 +115,12 @@ class Dispatcher:
         if location.project not in self._projects:
             raise PermissionDenied(
                 f"Permission denied on resource '//aiplatform.googleapis.com/{location}' (or it may not exist):"
-                f" the project {location.project!r} was found in the request, the local cloud has {sorted(self._projects)}."
+                f" the project {location.project!r} was found in the request, the local cloud has"
+                f" {sorted(self._projects)}."
             )
 
 
-def addressed_location(request: Any) -> names.Location | None:
+def addressed_location(request: Message) -> names.Location | None:
     """The location that a request is about: from its parent, name, endpoint, or the name of the resource inside."""
     for field, value in raw(request).ListFields():
         if field.message_type is not None:

@@ -16,22 +16,36 @@ from localcloud.vertex.errors import Aborted, AlreadyExists, FailedPrecondition,
 from localcloud.vertex.listing import ENDPOINT_FIELDS, list_page
 from localcloud.vertex.machines import check_machine
 from localcloud.vertex.methods import message_bytes
-from localcloud.vertex.registry import find_version
 from localcloud.vertex.request_log import complete_destination
 from localcloud.vertex.schema import clear_output_only
 from localcloud.vertex.store import ENDPOINTS, now
 from localcloud.vertex.validation import Finding, check_display_name, check_id, check_labels, refuse, split_bigquery_uri
+from localcloud.vertex.versions import find_version
 
 if TYPE_CHECKING:
     from localcloud.vertex.dispatch import Context
     from localcloud.vertex.operations import Progress
 
 _ENDPOINT_ID = r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?|[1-9][0-9]{0,8}"
-_UPDATABLE = {"display_name", "description", "labels", "traffic_split", "predict_request_response_logging_config", "client_connection_config"}
+_ENDPOINT_ID_WORDS = (
+    "a letter, then up to 62 of [a-z0-9-] with a letter or digit last;"
+    " or a number of at most 9 digits without leading zero"
+)
+_UPDATABLE = {
+    "display_name",
+    "description",
+    "labels",
+    "traffic_split",
+    "predict_request_response_logging_config",
+    "client_connection_config",
+}
 _MUTABLE = {
-    "dedicated_resources.min_replica_count", "dedicated_resources.max_replica_count", "dedicated_resources.required_replica_count",
-    "dedicated_resources.autoscaling_metric_specs", "disable_container_logging",
-}  # fmt: skip
+    "dedicated_resources.min_replica_count",
+    "dedicated_resources.max_replica_count",
+    "dedicated_resources.required_replica_count",
+    "dedicated_resources.autoscaling_metric_specs",
+    "disable_container_logging",
+}
 
 
 def create_endpoint(request: types.CreateEndpointRequest, context: Context) -> operations_pb2.Operation:
@@ -65,7 +79,7 @@ def get_endpoint(request: types.GetEndpointRequest, context: Context) -> Endpoin
 def list_endpoints(request: types.ListEndpointsRequest, context: Context) -> types.ListEndpointsResponse:
     """Endpoints of a location, newest first."""
     names.parse_location(request.parent)
-    found = [_with_etag(endpoint) for endpoint in context.cloud.store.list(ENDPOINTS, request.parent)]
+    found = [_with_etag(endpoint) for endpoint in context.cloud.store.list_under(ENDPOINTS, request.parent)]
     page, token = list_page(found, request, ENDPOINT_FIELDS)
     return types.ListEndpointsResponse(endpoints=page, next_page_token=token)
 
@@ -75,7 +89,9 @@ def update_endpoint(request: types.UpdateEndpointRequest, context: Context) -> E
     return _update(request.endpoint, list(request.update_mask.paths), context)
 
 
-def update_endpoint_long_running(request: types.UpdateEndpointLongRunningRequest, context: Context) -> operations_pb2.Operation:
+def update_endpoint_long_running(
+    request: types.UpdateEndpointLongRunningRequest, context: Context
+) -> operations_pb2.Operation:
     """Change what may be changed at run time, as an operation."""
     names.check_name(request.endpoint.name, "endpoints", field="endpoint.name")
     paths = [name for name in _UPDATABLE if name in request.endpoint]
@@ -164,7 +180,9 @@ def mutate_deployed_model(request: types.MutateDeployedModelRequest, context: Co
         progress.check()
         with store.change(ENDPOINTS, endpoint.name) as changed:
             deployed = _find_deployed(changed, request.deployed_model.id)
-            request.update_mask.MergeMessage(DeployedModel.pb(request.deployed_model), DeployedModel.pb(deployed), replace_repeated_field=True)
+            request.update_mask.MergeMessage(
+                DeployedModel.pb(request.deployed_model), DeployedModel.pb(deployed), replace_repeated_field=True
+            )
             changed.update_time = now()
         return types.MutateDeployedModelResponse(deployed_model=deployed)
 
@@ -173,8 +191,7 @@ def mutate_deployed_model(request: types.MutateDeployedModelRequest, context: Co
 
 def _check_endpoint(endpoint: Endpoint, endpoint_id: str) -> Iterator[Finding]:
     if endpoint_id:
-        words = "a letter, then up to 62 of [a-z0-9-] with a letter or digit last; or a number of at most 9 digits without leading zero"
-        yield from check_id(endpoint_id, _ENDPOINT_ID, words, "endpoint_id")
+        yield from check_id(endpoint_id, _ENDPOINT_ID, _ENDPOINT_ID_WORDS, "endpoint_id")
     yield from check_display_name(endpoint.display_name, "endpoint.display_name")
     yield from check_labels(endpoint.labels, "endpoint.labels")
     yield from _check_logging(endpoint.predict_request_response_logging_config)
@@ -185,23 +202,38 @@ def _check_logging(config: types.PredictRequestResponseLoggingConfig) -> Iterato
     if not config.enabled:
         return
     if not 0 < config.sampling_rate <= 1:
-        yield f"{field}.sampling_rate", f"The sampling rate is {config.sampling_rate:g}. Expected more than 0 and at most 1."
+        yield (
+            f"{field}.sampling_rate",
+            f"The sampling rate is {config.sampling_rate:g}. Expected more than 0 and at most 1.",
+        )
     if split_bigquery_uri(config.bigquery_destination.output_uri) is None:
-        yield f"{field}.bigquery_destination.output_uri", f"{config.bigquery_destination.output_uri!r} is no BigQuery address. Expected bq://project[.dataset[.table]]."
+        yield (
+            f"{field}.bigquery_destination.output_uri",
+            f"{config.bigquery_destination.output_uri!r} is no BigQuery address. Expected bq://project[.dataset[.table]].",
+        )
 
 
 def _check_deployed_model(deployed: DeployedModel, endpoint: Endpoint) -> Iterator[Finding]:
     if "dedicated_resources" not in deployed:
-        yield "deployed_model.dedicated_resources", "The model supports only DEDICATED_RESOURCES. Set dedicated_resources with a machine_spec."
+        yield (
+            "deployed_model.dedicated_resources",
+            "The model supports only DEDICATED_RESOURCES. Set dedicated_resources with a machine_spec.",
+        )
         return
     resources = deployed.dedicated_resources
     yield from check_machine(resources.machine_spec, "prediction", "deployed_model.dedicated_resources.machine_spec")
     if resources.max_replica_count and resources.max_replica_count < resources.min_replica_count:
-        yield "deployed_model.dedicated_resources.max_replica_count", f"It is {resources.max_replica_count}, less than min_replica_count {resources.min_replica_count}."
+        yield (
+            "deployed_model.dedicated_resources.max_replica_count",
+            f"It is {resources.max_replica_count}, less than min_replica_count {resources.min_replica_count}.",
+        )
     if deployed.id:
         yield from check_id(deployed.id, r"[0-9]{1,10}", "1 to 10 digits", "deployed_model.id")
         if deployed.id in (*_ids(endpoint), traffic.NEW):
-            yield "deployed_model.id", f"The ID {deployed.id!r} is taken on {endpoint.name}. Expected a free one, or none."
+            yield (
+                "deployed_model.id",
+                f"The ID {deployed.id!r} is taken on {endpoint.name}. Expected a free one, or none.",
+            )
     yield from check_display_name(deployed.display_name, "deployed_model.display_name")
 
 
@@ -218,10 +250,19 @@ def _update(wished: Endpoint, paths: list[str], context: Context) -> Endpoint:
     name = names.check_name(wished.name, "endpoints", field="endpoint.name")
     if wrong := [path for path in paths if path.split(".")[0] not in _UPDATABLE]:
         raise InvalidArgument(f"update_mask names {wrong}. Expected some of {sorted(_UPDATABLE)}.", field="update_mask")
-    refuse([finding for finding in _check_endpoint(wished, "") if finding[0].split(".")[1].split("[")[0] in {path.split(".")[0] for path in paths}])
+    refuse(
+        [
+            finding
+            for finding in _check_endpoint(wished, "")
+            if finding[0].split(".")[1].split("[")[0] in {path.split(".")[0] for path in paths}
+        ]
+    )
     with context.cloud.store.change(ENDPOINTS, name) as stored:
         if wished.etag and wished.etag != _with_etag(stored).etag:
-            raise Aborted(f"The etag {wished.etag!r} of {name} is not the present one. Read the endpoint again and repeat the change.")
+            raise Aborted(
+                f"The etag {wished.etag!r} of {name} is not the present one. Read the endpoint again and"
+                f" repeat the change."
+            )
         for path in paths:
             field, _, key = path.partition(".")
             if key and field in ("labels", "traffic_split"):
@@ -242,7 +283,9 @@ def _find_deployed(endpoint: Endpoint, deployed_model_id: str) -> DeployedModel:
     for deployed in endpoint.deployed_models:
         if deployed.id == deployed_model_id:
             return deployed
-    raise NotFound(f"The DeployedModel {deployed_model_id!r} does not exist on {endpoint.name}. It has {_ids(endpoint)}.")
+    raise NotFound(
+        f"The DeployedModel {deployed_model_id!r} does not exist on {endpoint.name}. It has {_ids(endpoint)}."
+    )
 
 
 def _split_without(endpoint: Endpoint, gone: str, wished: dict[str, int]) -> dict[str, int]:
@@ -253,7 +296,9 @@ def _split_without(endpoint: Endpoint, gone: str, wished: dict[str, int]) -> dic
 
 def _refuse_deployed(endpoint: Endpoint) -> None:
     if endpoint.deployed_models:
-        raise FailedPrecondition(f"The Endpoint {endpoint.name} has deployed models: {_ids(endpoint)}. Undeploy them first.")
+        raise FailedPrecondition(
+            f"The Endpoint {endpoint.name} has deployed models: {_ids(endpoint)}. Undeploy them first."
+        )
 
 
 def _with_etag(endpoint: Endpoint) -> Endpoint:

@@ -1,20 +1,20 @@
 """What the service answers when it refuses: a status code, a message, and their HTTP form.
 
-    ApiError            any refusal; `code` is a name of google.rpc.Code
-    ├── InvalidArgument the request is wrong whatever the state (400)
-    ├── NotFound        no such resource (404)
-    ├── AlreadyExists   the id is taken (409)
-    ├── FailedPrecondition the state does not allow it (400)
-    ├── Aborted         an etag or another call was faster (409)
-    ├── PermissionDenied a project that does not exist looks like this (403)
-    ├── Unavailable     try again (503)
-    └── Unimplemented   the local cloud does not offer this (501)
+ApiError            any refusal; `code` is a name of google.rpc.Code
+├── InvalidArgument the request is wrong whatever the state (400)
+├── NotFound        no such resource (404)
+├── AlreadyExists   the id is taken (409)
+├── FailedPrecondition the state does not allow it (400)
+├── Aborted         an etag or another call was faster (409)
+├── PermissionDenied a project that does not exist looks like this (403)
+├── Unavailable     try again (503)
+└── Unimplemented   the local cloud does not offer this (501)
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from google.rpc import code_pb2, status_pb2
 
@@ -75,49 +75,49 @@ class ApiError(Exception):
 class InvalidArgument(ApiError):
     """The request is wrong, whatever the state."""
 
-    code: ClassVar[str] = "INVALID_ARGUMENT"
+    code = "INVALID_ARGUMENT"
 
 
 class NotFound(ApiError):
     """No such resource."""
 
-    code: ClassVar[str] = "NOT_FOUND"
+    code = "NOT_FOUND"
 
 
 class AlreadyExists(ApiError):
     """The id is taken."""
 
-    code: ClassVar[str] = "ALREADY_EXISTS"
+    code = "ALREADY_EXISTS"
 
 
 class FailedPrecondition(ApiError):
     """The present state does not allow it."""
 
-    code: ClassVar[str] = "FAILED_PRECONDITION"
+    code = "FAILED_PRECONDITION"
 
 
 class Aborted(ApiError):
     """An etag does not match, or another call was faster."""
 
-    code: ClassVar[str] = "ABORTED"
+    code = "ABORTED"
 
 
 class PermissionDenied(ApiError):
     """The caller may not, or the project does not exist (the service does not tell which)."""
 
-    code: ClassVar[str] = "PERMISSION_DENIED"
+    code = "PERMISSION_DENIED"
 
 
 class Unavailable(ApiError):
     """Try again."""
 
-    code: ClassVar[str] = "UNAVAILABLE"
+    code = "UNAVAILABLE"
 
 
 class Unimplemented(ApiError):
     """The local cloud does not offer this method or field."""
 
-    code: ClassVar[str] = "UNIMPLEMENTED"
+    code = "UNIMPLEMENTED"
 
 
 def found_errors(findings: Sequence[tuple[str, str]]) -> InvalidArgument:

@@ -10,9 +10,9 @@ from google.cloud.aiplatform_v1.types import ModelEvaluation
 from localcloud.vertex import names
 from localcloud.vertex.errors import InvalidArgument
 from localcloud.vertex.listing import list_page
-from localcloud.vertex.registry import find_version
 from localcloud.vertex.schema import clear_output_only
 from localcloud.vertex.store import EVALUATIONS, now
+from localcloud.vertex.versions import find_version
 
 if TYPE_CHECKING:
     from localcloud.vertex.dispatch import Context
@@ -26,7 +26,10 @@ def import_model_evaluation(request: types.ImportModelEvaluationRequest, context
     ModelEvaluation.copy_from(evaluation, request.model_evaluation)
     clear_output_only(evaluation)
     if evaluation.metrics and not evaluation.metrics_schema_uri:
-        raise InvalidArgument("metrics without metrics_schema_uri. Expected gs://google-cloud-aiplatform/schema/modelevaluation/….", field="metrics_schema_uri")
+        raise InvalidArgument(
+            "metrics without metrics_schema_uri. Expected gs://google-cloud-aiplatform/schema/modelevaluation/….",
+            field="metrics_schema_uri",
+        )
     evaluation.name = f"{name.model_name}/evaluations/{names.new_id()}"
     evaluation.create_time = now()
     context.cloud.store.insert(EVALUATIONS, evaluation.name, f"{name.model_name}@{version.version_id}", evaluation)
@@ -38,10 +41,12 @@ def get_model_evaluation(request: types.GetModelEvaluationRequest, context: Cont
     return context.cloud.store.get(EVALUATIONS, request.name)
 
 
-def list_model_evaluations(request: types.ListModelEvaluationsRequest, context: Context) -> types.ListModelEvaluationsResponse:
+def list_model_evaluations(
+    request: types.ListModelEvaluationsRequest, context: Context
+) -> types.ListModelEvaluationsResponse:
     """Evaluations of a model version, newest first."""
     name = names.parse_model(request.parent, "parent")
     version = find_version(context.cloud.store, name)
-    found = context.cloud.store.list(EVALUATIONS, f"{name.model_name}@{version.version_id}")
+    found = context.cloud.store.list_under(EVALUATIONS, f"{name.model_name}@{version.version_id}")
     page, token = list_page(found, request, {"display_name": "display_name"})
     return types.ListModelEvaluationsResponse(model_evaluations=page, next_page_token=token)

@@ -16,7 +16,8 @@ A fault is a JSON document, made by `POST /faults` on the REST port:
                    RESOURCE_EXHAUSTED); for an operation it ends with it
   `lost_response`  do the work, then answer `code`: the caller does not learn that it worked
   `delay`          wait `seconds` first
-  `preempt`        (Replica.Run) after `seconds`, SIGTERM, `grace_seconds` later SIGKILL to `replica` (default workerpool0-0)
+  `preempt`        (Replica.Run) after `seconds`, SIGTERM to `replica` (default workerpool0-0), SIGKILL `grace_seconds`
+                   later
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from typing import Any, Literal, get_args
 from localcloud.vertex.errors import HTTP_STATUS, InvalidArgument, NotFound
 from localcloud.vertex.filters import compile_filter
 from localcloud.vertex.listing import JOB_FIELDS
+from localcloud.vertex.methods import Message
 from localcloud.vertex.store import Store
 
 ActionKind = Literal["error", "lost_response", "delay", "preempt"]
@@ -48,7 +50,7 @@ class Faults:
         self._lock = threading.Lock()
         self._any = bool(store.list_documents(_SHELF, limit=1))
 
-    def create(self, body: Any) -> dict[str, Any]:
+    def create(self, body: object) -> dict[str, Any]:
         """Put a fault in force; gives it back with its `id`.
 
         Raises:
@@ -59,7 +61,7 @@ class Faults:
         self._any = True
         return {"id": number, **fault}
 
-    def list(self) -> list[dict[str, Any]]:
+    def list_all(self) -> list[dict[str, Any]]:
         """All faults in force, oldest first; used up ones are gone."""
         return [{"id": number, **body} for number, _, body in self._store.list_documents(_SHELF)]
 
@@ -73,7 +75,9 @@ class Faults:
         if number is not None and gone == 0:
             raise NotFound(f"The fault {number} does not exist (a fault is gone once it hit `count` times).")
 
-    def take(self, event: str, subject: Any = None, kinds: tuple[str, ...] = get_args(ActionKind)) -> dict[str, Any] | None:
+    def take(
+        self, event: str, subject: Message = None, kinds: tuple[str, ...] = get_args(ActionKind)
+    ) -> dict[str, Any] | None:
         """The action of the first fault that hits this event, or None; counts it.
 
         Args:
@@ -103,7 +107,7 @@ class Faults:
             self._store.replace_document(number, {**fault, "count": fault["count"] - 1})
 
 
-def _matches(fault: dict[str, Any], event: str, subject: Any) -> bool:
+def _matches(fault: dict[str, Any], event: str, subject: Message) -> bool:
     if not fnmatch.fnmatchcase(event, fault["target"]):
         return False
     if not fault["filter"]:
@@ -111,19 +115,42 @@ def _matches(fault: dict[str, Any], event: str, subject: Any) -> bool:
     return subject is not None and compile_filter(fault["filter"], JOB_FIELDS)(subject)
 
 
-def _check(body: Any) -> dict[str, Any]:
-    if not isinstance(body, dict) or not isinstance(body.get("target"), str) or not isinstance(body.get("action"), dict):
-        raise InvalidArgument('A fault is {"target": "JobService.GetCustomJob", "count": 1, "action": {"kind": "error"}}.')
+def _check(body: object) -> dict[str, Any]:
+    if (
+        not isinstance(body, dict)
+        or not isinstance(body.get("target"), str)
+        or not isinstance(body.get("action"), dict)
+    ):
+        raise InvalidArgument(
+            'A fault is {"target": "JobService.GetCustomJob", "count": 1, "action": {"kind": "error"}}.'
+        )
     strangers = sorted((set(body) - _KEYS) | (set(body["action"]) - _ACTION_KEYS))
     if strangers:
-        raise InvalidArgument(f"faults: unknown key {strangers[0]!r}. Expected {sorted(_KEYS)}, in action {sorted(_ACTION_KEYS)}.", field=strangers[0])
-    action = {"code": "UNAVAILABLE", "message": "", "seconds": 0.0, "grace_seconds": 0.0, "replica": "workerpool0-0", **body["action"]}
+        raise InvalidArgument(
+            f"faults: unknown key {strangers[0]!r}. Expected {sorted(_KEYS)}, in action {sorted(_ACTION_KEYS)}.",
+            field=strangers[0],
+        )
+    action = {
+        "code": "UNAVAILABLE",
+        "message": "",
+        "seconds": 0.0,
+        "grace_seconds": 0.0,
+        "replica": "workerpool0-0",
+        **body["action"],
+    }
     if action.get("kind") not in get_args(ActionKind) or action["code"] not in HTTP_STATUS:
         raise InvalidArgument(
-            f"faults: action {body['action']!r}. Expected kind one of {', '.join(get_args(ActionKind))}, and code a name of google.rpc.Code.",
+            f"faults: action {body['action']!r}. Expected kind one of {', '.join(get_args(ActionKind))},"
+            f" and code a name of google.rpc.Code.",
             field="action",
         )
     action["message"] = action["message"] or f"Injected fault ({action['kind']})."
     expression = str(body.get("filter", ""))
     compile_filter(expression, JOB_FIELDS)
-    return {"target": body["target"], "filter": expression, "skip": int(body.get("skip", 0)), "count": int(body.get("count", 1)), "action": action}
+    return {
+        "target": body["target"],
+        "filter": expression,
+        "skip": int(body.get("skip", 0)),
+        "count": int(body.get("count", 1)),
+        "action": action,
+    }

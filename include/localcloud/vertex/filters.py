@@ -1,7 +1,7 @@
 """Google's list filters (https://google.aip.dev/160): `labels.run="a" AND NOT state="JOB_STATE_FAILED"`.
 
-Comes in: an expression and the fields it may name. Goes out: a predicate over messages. `OR` binds tighter than `AND`, as
-in the standard.
+Comes in: an expression and the fields it may name. Goes out: a predicate over messages. `OR` binds tighter than `AND`,
+as in the standard.
 """
 
 from __future__ import annotations
@@ -14,11 +14,24 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from localcloud.vertex.errors import InvalidArgument
-from localcloud.vertex.methods import raw
+from localcloud.vertex.methods import Message, raw
 
-Predicate = Callable[[Any], bool]
-_TOKEN = re.compile(r"""\s*(?:(?P<op><=|>=|!=|=|<|>|:)|(?P<paren>[()])|(?P<quoted>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(?P<dot>\.)|(?P<word>[^\s()<>=!:."']+))""")
-_ORDER: dict[str, Callable[[Any, Any], bool]] = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+Predicate = Callable[[Message], bool]
+_TOKEN = re.compile(
+    r"""\s*(?:(?P<op><=|>=|!=|=|<|>|:)|(?P<paren>[()])|(?P<quoted>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(?P<dot>\.)|(?P<word>[^\s()<>=!:."']+))"""
+)
+_ORDER: dict[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def everything(message: Message) -> bool:
+    """The predicate of an empty filter."""
+    del message
+    return True
 
 
 def compile_filter(expression: str, fields: Mapping[str, str]) -> Predicate:
@@ -33,7 +46,7 @@ def compile_filter(expression: str, fields: Mapping[str, str]) -> Predicate:
         InvalidArgument: It cannot be parsed, or names another field.
     """
     if not expression.strip():
-        return lambda message: True
+        return everything
     return _Parser(expression, fields).parse()
 
 
@@ -55,8 +68,10 @@ class _Parser:
         return tokens
 
     def _wrong(self, what: str) -> InvalidArgument:
-        message = f"Invalid filter {self._expression!r}: {what}. Expected an expression such as labels.key=\"value\" AND NOT display_name=\"x\"."
-        return InvalidArgument(message, field="filter")
+        example = 'labels.key="value" AND NOT display_name="x"'
+        return InvalidArgument(
+            f"Invalid filter {self._expression!r}: {what}. Expected such as {example}.", field="filter"
+        )
 
     def _peek(self, ahead: int = 0) -> tuple[str, str]:
         index = self._at + ahead
@@ -183,7 +198,7 @@ def _unquote(text: str) -> str:
     return re.sub(r"\\(.)", r"\1", text[1:-1])
 
 
-def _text(message: Any, field: str) -> str:
+def _text(message: Message, field: str) -> str:
     inner = raw(message)
     if field == "#id":
         return str(inner.name).rsplit("/", 1)[-1]

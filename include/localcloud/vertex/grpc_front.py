@@ -6,9 +6,8 @@ Comes in: a path and bytes. Goes out: bytes, or a gRPC status.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent import futures
-from typing import Any
 
 import grpc
 
@@ -17,6 +16,7 @@ from localcloud.vertex.dispatch import Dispatcher
 from localcloud.vertex.errors import ApiError, InvalidArgument, Unimplemented
 from localcloud.vertex.methods import Method
 
+Answer = Callable[[bytes, grpc.ServicerContext], bytes]
 LOGGER = logging.getLogger(__name__)
 # A waiting WaitOperation or a slow prediction holds a thread each.
 WORKERS = 48
@@ -29,13 +29,19 @@ def start_grpc(dispatcher: Dispatcher, methods: Iterable[Method], address: str) 
     Raises:
         OSError: The port is taken.
     """
-    options = [("grpc.max_receive_message_length", MAX_MESSAGE_BYTES), ("grpc.max_send_message_length", MAX_MESSAGE_BYTES), ("grpc.so_reuseport", 0)]
+    options = [
+        ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+        ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+        ("grpc.so_reuseport", 0),
+    ]
     server = grpc.server(futures.ThreadPoolExecutor(WORKERS, thread_name_prefix="grpc"), options=options)
     server.add_generic_rpc_handlers((_Handler(dispatcher, methods),))
     try:
         bound = server.add_insecure_port(address)
     except RuntimeError as error:
-        raise OSError(f"gRPC: cannot listen on {address}: {error}. Expected a free port. Choose another --grpc-port.") from error
+        raise OSError(
+            f"gRPC: cannot listen on {address}: {error}. Expected a free port. Choose another --grpc-port."
+        ) from error
     if bound == 0:
         raise OSError(f"gRPC: cannot listen on {address}. Expected a free port. Choose another --grpc-port.")
     server.start()
@@ -53,7 +59,7 @@ class _Handler(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc publishes 
             return grpc.unary_unary_rpc_method_handler(_refuse(details.method))
         return grpc.unary_unary_rpc_method_handler(self._answer(method))
 
-    def _answer(self, method: Method) -> Any:
+    def _answer(self, method: Method) -> Answer:
         def answer(data: bytes, context: grpc.ServicerContext) -> bytes:
             try:
                 try:
@@ -62,7 +68,9 @@ class _Handler(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc publishes 
                     raise InvalidArgument(f"The request is not a {method.name}Request: {error}.") from error
                 stranger = schema.unknown_field(request)
                 if stranger:
-                    raise InvalidArgument(f"{method.name}: unknown field {stranger}. Expected only fields of the v1 API.", field=stranger)
+                    raise InvalidArgument(
+                        f"{method.name}: unknown field {stranger}. Expected only fields of the v1 API.", field=stranger
+                    )
                 response, call = self._dispatcher.call(method, request, _authority(context))
                 if call.headers:
                     context.set_trailing_metadata([(key.lower(), value) for key, value in call.headers.items()])
@@ -81,7 +89,7 @@ def _authority(context: grpc.ServicerContext) -> str:
     return host.decode() if isinstance(host, bytes) else str(host)
 
 
-def _refuse(path: str) -> Any:
+def _refuse(path: str) -> Answer:
     def refuse(data: bytes, context: grpc.ServicerContext) -> bytes:
         del data
         error = Unimplemented(f"The local cloud does not offer {path.strip('/').replace('/', '.')}.")

@@ -46,7 +46,9 @@ class Images:
 
     def __init__(self, extra_path: Path | None = None, root: Path = REPOSITORY_PATH) -> None:
         self._root = root
-        files = [path for path in (extra_path, Path(__file__).with_name("images.json")) if path is not None and path.exists()]
+        files = [
+            path for path in (extra_path, Path(__file__).with_name("images.json")) if path is not None and path.exists()
+        ]
         tables = [(path, json.loads(path.read_text())) for path in files]
         self._environments: dict[str, Any] = {}
         for _, table in reversed(tables):
@@ -55,7 +57,9 @@ class Images:
 
     def find(self, uri: str, use: Use) -> Image | None:
         """What stands for an image, or None when the table does not know it."""
-        return next((image for image in self._images if image.use == use and fnmatch.fnmatchcase(uri, image.pattern)), None)
+        return next(
+            (image for image in self._images if image.use == use and fnmatch.fnmatchcase(uri, image.pattern)), None
+        )
 
     def patterns(self, use: Use) -> list[str]:
         """Patterns of a use, for messages."""
@@ -73,4 +77,6 @@ class Images:
                 import_roots=tuple(self._root / part for part in entry.get("import_roots", [])),
             )
         except KeyError as error:
-            raise ValueError(f"{path}: image {entry!r} has no {error}. Expected the form of the entries in vertex/images.json.") from error
+            raise ValueError(
+                f"{path}: image {entry!r} has no {error}. Expected the form of the entries in vertex/images.json."
+            ) from error

@@ -89,9 +89,11 @@ class ProcessLog:
     def follow(self, stream: IO[bytes], task_name: str, severity: str, copy_path: Path) -> threading.Thread:
         """Turn every line of a pipe into an entry (and a line of a file) until it ends; gives the thread that does.
 
-        A line that is a JSON object with a `message` becomes a structured entry with its own `severity`, as on Vertex AI.
+        A line that is a JSON object with a `message` becomes a structured entry with a severity of its own, as there.
         """
-        thread = threading.Thread(target=self._follow, args=(stream, task_name, severity, copy_path), name=f"log-{task_name}", daemon=True)
+        thread = threading.Thread(
+            target=self._follow, args=(stream, task_name, severity, copy_path), name=f"log-{task_name}", daemon=True
+        )
         thread.start()
         return thread
 
@@ -121,12 +123,16 @@ def job_log(shipper: LogShipper, project: str, job_id: str) -> ProcessLog:
 
     def make(task_name: str, message: Message, severity: str) -> Entry:
         labels = {"ml.googleapis.com/job_id": job_id, "ml.googleapis.com/task_name": task_name}
-        return Entry.of_job(project=project, job_id=job_id, task_name=task_name, message=message, severity=severity, labels=labels)
+        return Entry.of_job(
+            project=project, job_id=job_id, task_name=task_name, message=message, severity=severity, labels=labels
+        )
 
     return ProcessLog(shipper, make)
 
 
-def prediction_log(shipper: LogShipper, project: str, region: str, endpoint_id: str, deployed_model_id: str) -> ProcessLog:
+def prediction_log(
+    shipper: LogShipper, project: str, region: str, endpoint_id: str, deployed_model_id: str
+) -> ProcessLog:
     """The log of a deployed model's container, as Vertex AI writes it."""
 
     def make(task_name: str, message: Message, severity: str) -> Entry:
@@ -135,7 +141,11 @@ def prediction_log(shipper: LogShipper, project: str, region: str, endpoint_id: 
             timestamp_ns=time.time_ns(),
             severity=SEVERITIES[severity],
             resource_type="aiplatform.googleapis.com/Endpoint",
-            resource_labels={"endpoint_id": endpoint_id, "location": region, "resource_container": f"projects/{project}"},
+            resource_labels={
+                "endpoint_id": endpoint_id,
+                "location": region,
+                "resource_container": f"projects/{project}",
+            },
             labels={"deployed_model_id": deployed_model_id, "task_name": task_name},
             text_payload=message if isinstance(message, str) else None,
             json_payload=None if isinstance(message, str) else message,

@@ -51,7 +51,7 @@ def get_custom_job(request: types.GetCustomJobRequest, context: Context) -> Cust
 def list_custom_jobs(request: types.ListCustomJobsRequest, context: Context) -> types.ListCustomJobsResponse:
     """Jobs of a location, newest first."""
     names.parse_location(request.parent)
-    page, token = list_page(context.cloud.store.list(CUSTOM_JOBS, request.parent), request, JOB_FIELDS)
+    page, token = list_page(context.cloud.store.list_under(CUSTOM_JOBS, request.parent), request, JOB_FIELDS)
     return types.ListCustomJobsResponse(custom_jobs=page, next_page_token=token)
 
 
@@ -69,7 +69,8 @@ def delete_custom_job(request: types.DeleteCustomJobRequest, context: Context) -
     job = context.cloud.store.get(CUSTOM_JOBS, names.check_name(request.name, "customJobs"))
     if job.state.name in ACTIVE_STATES:
         raise FailedPrecondition(
-            f"The CustomJob {job.name} is in state {job.state.name} and cannot be deleted. Cancel it and wait until it has ended."
+            f"The CustomJob {job.name} is in state {job.state.name} and cannot be deleted. Cancel it and"
+            f" wait until it has ended."
         )
 
     def work(progress: Progress) -> empty_pb2.Empty:
@@ -97,10 +98,17 @@ def check_job_spec(spec: CustomJobSpec, field: str, context: Context) -> Iterato
         raise Unimplemented(f"The local cloud does not offer {field}.persistent_resource_id. Leave it out.")
     pools = list(spec.worker_pool_specs)
     if len(pools) > MAX_POOLS:
-        yield f"{field}.worker_pool_specs", f"{len(pools)} worker pools were given. Expected at most {MAX_POOLS}: chief, workers, parameter servers, evaluator."
+        yield (
+            f"{field}.worker_pool_specs",
+            f"{len(pools)} worker pools were given. Expected at most {MAX_POOLS}: chief, workers, parameter"
+            f" servers, evaluator.",
+        )
     if not pools or pools[0].replica_count != 1:
         count = pools[0].replica_count if pools else 0
-        yield f"{field}.worker_pool_specs[0].replica_count", f"The first worker pool is the chief: its replica count must be 1, found {count}."
+        yield (
+            f"{field}.worker_pool_specs[0].replica_count",
+            f"The first worker pool is the chief: its replica count must be 1, found {count}.",
+        )
     for index, pool in enumerate(pools):
         if pool != WorkerPoolSpec():
             yield from _check_pool(pool, f"{field}.worker_pool_specs[{index}]")
@@ -108,14 +116,20 @@ def check_job_spec(spec: CustomJobSpec, field: str, context: Context) -> Iterato
         where = f"{field}.base_output_directory.output_uri_prefix"
         yield from check_bucket(spec.base_output_directory.output_uri_prefix, where, context.cloud.buckets)
     if spec.scheduling.timeout is not None and spec.scheduling.timeout.total_seconds() < 0:
-        yield f"{field}.scheduling.timeout", f"The timeout is {spec.scheduling.timeout}. Expected none, or more than 0 s."
+        yield (
+            f"{field}.scheduling.timeout",
+            f"The timeout is {spec.scheduling.timeout}. Expected none, or more than 0 s.",
+        )
     if spec.tensorboard and not spec.service_account:
         yield f"{field}.service_account", "A service account is required when tensorboard is set. Set both or none."
 
 
 def _check_pool(pool: WorkerPoolSpec, field: str) -> Iterator[Finding]:
     if pool.replica_count < 1:
-        yield f"{field}.replica_count", f"The replica count is {pool.replica_count}. Expected 1 or more, or an empty pool ({{}}) to skip it."
+        yield (
+            f"{field}.replica_count",
+            f"The replica count is {pool.replica_count}. Expected 1 or more, or an empty pool ({{}}) to skip it.",
+        )
     yield from check_machine(pool.machine_spec, "training", f"{field}.machine_spec")
     if "container_spec" not in pool and "python_package_spec" not in pool:
         yield field, "One of container_spec and python_package_spec is required."
@@ -124,9 +138,16 @@ def _check_pool(pool: WorkerPoolSpec, field: str) -> Iterator[Finding]:
             counts: dict[str, int] = {}
             for variable in getattr(pool, name).env:
                 counts[variable.name] = counts.get(variable.name, 0) + 1
-            yield from ((f"{field}.{name}.env", f"The variable {key!r} is set {count} times.") for key, count in counts.items() if count > 1)
+            yield from (
+                (f"{field}.{name}.env", f"The variable {key!r} is set {count} times.")
+                for key, count in counts.items()
+                if count > 1
+            )
     package = pool.python_package_spec
     if len(package.package_uris) > MAX_PACKAGES:
-        yield f"{field}.python_package_spec.package_uris", f"{len(package.package_uris)} packages were given. Expected at most {MAX_PACKAGES}."
+        yield (
+            f"{field}.python_package_spec.package_uris",
+            f"{len(package.package_uris)} packages were given. Expected at most {MAX_PACKAGES}.",
+        )
     for index, uri in enumerate(package.package_uris):
         yield from check_gcs_uri(uri, f"{field}.python_package_spec.package_uris[{index}]")

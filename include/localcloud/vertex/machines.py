@@ -31,13 +31,25 @@ def check_machine(spec: MachineSpec, use: Literal["training", "prediction"], fie
         yield f"{field}.machine_type", "Required field is not set."
         return
     if not any(re.fullmatch(pattern, spec.machine_type) for pattern in _patterns()[use]):
-        yield f"{field}.machine_type", f"Machine type {spec.machine_type!r} is not supported for {use}. Expected one such as n1-standard-4 or e2-standard-8."
+        yield (
+            f"{field}.machine_type",
+            f"Machine type {spec.machine_type!r} is not supported for {use}. Expected one such as"
+            f" n1-standard-4 or e2-standard-8.",
+        )
     typed = spec.accelerator_type != AcceleratorType.ACCELERATOR_TYPE_UNSPECIFIED
     if typed != (spec.accelerator_count > 0):
-        yield f"{field}.accelerator_count", (
-            f"accelerator_type {AcceleratorType(spec.accelerator_type).name} goes with a positive accelerator_count, found {spec.accelerator_count}. Set both or none."
+        yield (
+            f"{field}.accelerator_count",
+            (
+                f"accelerator_type {AcceleratorType(spec.accelerator_type).name} goes with a positive"
+                f" accelerator_count, found {spec.accelerator_count}. Set both or none."
+            ),
         )
     if typed and spec.machine_type.startswith(("e2-", "n2", "c2", "c3", "c4", "n4", "m1-")):
-        yield f"{field}.accelerator_type", (
-            f"Machine type {spec.machine_type!r} takes no accelerators, found {AcceleratorType(spec.accelerator_type).name}. Use n1-standard-*, a2-* or g2-*."
+        yield (
+            f"{field}.accelerator_type",
+            (
+                f"Machine type {spec.machine_type!r} takes no accelerators, found"
+                f" {AcceleratorType(spec.accelerator_type).name}. Use n1-standard-*, a2-* or g2-*."
+            ),
         )

@@ -1,6 +1,6 @@
 """The whole API as a table, read from Google's own client library, so that no method is typed by hand.
 
-Comes in: the `aiplatform_v1` package. Goes out: one `Method` per call, with its gRPC path, its types and its REST routes.
+Comes in: the `aiplatform_v1` package. Goes out: one `Method` per call, with its gRPC path, types and REST routes.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from google.cloud.aiplatform_v1 import services
 from google.longrunning import operations_pb2
 from google.protobuf import empty_pb2
 
+# A protobuf message, plain or proto-plus: Google's packages publish no types.
+Message = Any
 PREFIX = "google.cloud.aiplatform.v1."
 OPERATIONS = "google.longrunning.Operations"
 _OPERATION_TYPES: dict[str, tuple[Any, Any]] = {
@@ -30,7 +32,13 @@ _OPERATION_TYPES: dict[str, tuple[Any, Any]] = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Route:
-    """One REST address of a method: HTTP verb, path template, and the request field that is the body ('*': all, None: none)."""
+    """One REST address of a method.
+
+    Args:
+        verb: HTTP verb.
+        template: Path with fields, `/v1/{parent=projects/*/locations/*}/customJobs`.
+        body: Request field that the body is ('*': the whole request; None: there is no body).
+    """
 
     verb: str
     template: str
@@ -59,22 +67,22 @@ class Method:
         """`create_custom_job`, the function that answers it."""
         return re.sub(r"(?<!^)(?=[A-Z])", "_", self.name).lower()
 
-    def read(self, data: bytes) -> Any:
+    def read(self, data: bytes) -> Message:
         """The request in its wire bytes."""
         kind = self.request_type
         return kind.deserialize(data) if hasattr(kind, "deserialize") else kind.FromString(data)
 
-    def write(self, response: Any) -> bytes:
+    def write(self, response: Message) -> bytes:
         """Wire bytes of a response."""
         return message_bytes(response)
 
 
-def message_bytes(message: Any) -> bytes:
+def message_bytes(message: Message) -> bytes:
     """Wire bytes of a proto-plus or a plain protobuf message."""
     return bytes(raw(message).SerializeToString())
 
 
-def raw(message: Any) -> Any:
+def raw(message: Message) -> Message:
     """The plain protobuf message inside a proto-plus one (which shares its memory), or the message itself."""
     inner = type(message)
     return inner.pb(message) if hasattr(inner, "pb") else message
@@ -99,10 +107,10 @@ class _Call:
 class _RecordingChannel(grpc.Channel):  # type: ignore[misc]  # grpc publishes no types
     """A channel that only notes what a transport would call."""
 
-    def unary_unary(self, method: str, *_: Any, **codec: Any) -> _Call:
+    def unary_unary(self, method: str, *_: object, **codec: Message) -> _Call:
         return _Call(method, codec, True)
 
-    def _streaming(self, method: str, *_: Any, **codec: Any) -> _Call:
+    def _streaming(self, method: str, *_: object, **codec: Message) -> _Call:
         return _Call(method, codec, False)
 
     unary_stream = stream_unary = stream_stream = _streaming

@@ -94,4 +94,6 @@ def new_id(digits: int = 19) -> str:
 
 
 def _malformed(name: str, field: str, wanted: str) -> InvalidArgument:
-    return InvalidArgument(f"Invalid resource name in field {field}: {name!r}. Expected the form {wanted}.", field=field)
+    return InvalidArgument(
+        f"Invalid resource name in field {field}: {name!r}. Expected the form {wanted}.", field=field
+    )

@@ -21,7 +21,7 @@ from localcloud.vertex import names
 from localcloud.vertex.errors import ApiError, FailedPrecondition
 from localcloud.vertex.faults import Faults
 from localcloud.vertex.listing import list_page
-from localcloud.vertex.methods import raw
+from localcloud.vertex.methods import Message, raw
 from localcloud.vertex.store import OPERATIONS, Store, now
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _PATIENCE_S = 0.05
 _WAIT_LIMIT_S = 60.0
 
 
-class Cancelled(Exception):  # noqa: N818 - an outcome, not an error
+class Cancelled(Exception):
     """Raised by work that saw that it was cancelled."""
 
 
@@ -72,7 +72,9 @@ class Operations:
         self._changed = threading.Condition()
         self._running: dict[str, Progress] = {}
 
-    def start(self, context: Context, resource: str, metadata: Any, work: Callable[[Progress], Any]) -> operations_pb2.Operation:
+    def start(
+        self, context: Context, resource: str, metadata: Message, work: Callable[[Progress], Any]
+    ) -> operations_pb2.Operation:
         """Begin the work of a call.
 
         Args:
@@ -92,7 +94,9 @@ class Operations:
         self._pool.submit(self._run, name, event, metadata, work, progress)
         return self.wait(name, _PATIENCE_S)
 
-    def _run(self, name: str, event: str, metadata: Any, work: Callable[[Progress], Any], progress: Progress) -> None:
+    def _run(
+        self, name: str, event: str, metadata: Message, work: Callable[[Progress], Any], progress: Progress
+    ) -> None:
         response, error = None, None
         try:
             self._apply_fault(event, progress)
@@ -101,9 +105,11 @@ class Operations:
             error = ApiError("The operation was cancelled.", code="CANCELLED")
         except ApiError as refusal:
             error = refusal
-        except Exception as problem:  # noqa: BLE001 - the edge: a fault of ours becomes the operation's INTERNAL
+        except Exception as problem:
             LOGGER.exception("%s failed", name)
-            error = ApiError(f"{type(problem).__name__}: {problem}. See the log of the local Vertex AI.", code="INTERNAL")
+            error = ApiError(
+                f"{type(problem).__name__}: {problem}. See the log of the local Vertex AI.", code="INTERNAL"
+            )
         self._finish(name, metadata, response, error)
 
     def _apply_fault(self, event: str, progress: Progress) -> None:
@@ -115,7 +121,7 @@ class Operations:
             progress.check()
             time.sleep(0.02)
 
-    def _finish(self, name: str, metadata: Any, response: Any, error: ApiError | None) -> None:
+    def _finish(self, name: str, metadata: Message, response: Message, error: ApiError | None) -> None:
         metadata.generic_metadata.update_time = now()
         try:
             with self._store.change(OPERATIONS, name) as operation:
@@ -164,7 +170,9 @@ def get_operation(request: operations_pb2.GetOperationRequest, context: Context)
     return context.cloud.store.get(OPERATIONS, request.name)
 
 
-def list_operations(request: operations_pb2.ListOperationsRequest, context: Context) -> operations_pb2.ListOperationsResponse:
+def list_operations(
+    request: operations_pb2.ListOperationsRequest, context: Context
+) -> operations_pb2.ListOperationsResponse:
     """The operations on a resource or anywhere under it, newest first."""
     inside = request.name.rstrip("/") + "/"
     found = [operation for operation in context.cloud.store.list_all(OPERATIONS) if operation.name.startswith(inside)]
@@ -191,6 +199,8 @@ def delete_operation(request: operations_pb2.DeleteOperationRequest, context: Co
     with context.cloud.store.transaction():
         operation = context.cloud.store.get(OPERATIONS, request.name)
         if not operation.done:
-            raise FailedPrecondition(f"The operation {request.name} is still running. Cancel it, or wait until it is done.")
+            raise FailedPrecondition(
+                f"The operation {request.name} is still running. Cancel it, or wait until it is done."
+            )
         context.cloud.store.delete(OPERATIONS, request.name)
     return empty_pb2.Empty()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from google.api import httpbody_pb2
 from google.cloud.aiplatform_v1 import types
@@ -14,6 +14,7 @@ from google.protobuf import struct_pb2
 from localcloud.vertex import names, traffic
 from localcloud.vertex.errors import FailedPrecondition, InvalidArgument
 from localcloud.vertex.methods import raw
+from localcloud.vertex.request_log import Json
 from localcloud.vertex.store import ENDPOINTS
 
 if TYPE_CHECKING:
@@ -27,14 +28,17 @@ def predict(request: types.PredictRequest, context: Context) -> PredictResponse:
     endpoint, deployed = _choose(request.endpoint, context)
     instances = [to_json(value) for value in raw(request).instances]
     parameters = to_json(raw(request).parameters)
-    body: dict[str, Any] = {"instances": instances}
+    body: dict[str, Json] = {"instances": instances}
     if isinstance(parameters, dict) and "signature_name" in parameters:
         body["signature_name"] = parameters["signature_name"]
     answer = json.loads(context.cloud.serving.predict(endpoint.name, deployed.id, json.dumps(body).encode()))
     predictions = answer["predictions"]
     context.cloud.request_log.record(endpoint, deployed.id, instances, predictions)
     response = PredictResponse(
-        deployed_model_id=deployed.id, model=deployed.model, model_version_id=deployed.model_version_id, model_display_name=deployed.display_name
+        deployed_model_id=deployed.id,
+        model=deployed.model,
+        model_version_id=deployed.model_version_id,
+        model_display_name=deployed.display_name,
     )
     raw(response).predictions.extend(to_value(prediction) for prediction in predictions)
     return response
@@ -51,7 +55,7 @@ def raw_predict(request: types.RawPredictRequest, context: Context) -> httpbody_
     return httpbody_pb2.HttpBody(content_type="application/json", data=answer)
 
 
-def to_json(value: struct_pb2.Value) -> Any:
+def to_json(value: struct_pb2.Value) -> Json:
     """A protobuf Value as a JSON value; whole numbers become integers, as proto JSON prints them."""
     kind = value.WhichOneof("kind")
     if kind == "number_value":
@@ -64,7 +68,7 @@ def to_json(value: struct_pb2.Value) -> Any:
     return getattr(value, kind) if kind in ("string_value", "bool_value") else None
 
 
-def to_value(value: Any) -> struct_pb2.Value:
+def to_value(value: Json) -> struct_pb2.Value:
     """A JSON value as a protobuf Value (NaN too, which the JSON form of a Value does not have)."""
     if isinstance(value, bool):
         return struct_pb2.Value(bool_value=value)
@@ -75,13 +79,18 @@ def to_value(value: Any) -> struct_pb2.Value:
     if isinstance(value, list):
         return struct_pb2.Value(list_value=struct_pb2.ListValue(values=[to_value(item) for item in value]))
     if isinstance(value, dict):
-        return struct_pb2.Value(struct_value=struct_pb2.Struct(fields={key: to_value(item) for key, item in value.items()}))
+        return struct_pb2.Value(
+            struct_value=struct_pb2.Struct(fields={key: to_value(item) for key, item in value.items()})
+        )
     return struct_pb2.Value(null_value=struct_pb2.NULL_VALUE)
 
 
 def _choose(name: str, context: Context) -> tuple[Endpoint, DeployedModel]:
     if "/publishers/" in name:
-        raise InvalidArgument(f"The local cloud has no publisher models: {name!r}. Expected projects/…/locations/…/endpoints/….", field="endpoint")
+        raise InvalidArgument(
+            f"The local cloud has no publisher models: {name!r}. Expected projects/…/locations/…/endpoints/….",
+            field="endpoint",
+        )
     endpoint = context.cloud.store.get(ENDPOINTS, names.check_name(name, "endpoints", field="endpoint"))
     if not endpoint.deployed_models:
         raise FailedPrecondition(f"The Endpoint {name} has no deployed model. Deploy one first.")
@@ -89,10 +98,13 @@ def _choose(name: str, context: Context) -> tuple[Endpoint, DeployedModel]:
     for deployed in endpoint.deployed_models:
         if deployed.id == chosen:
             return endpoint, deployed
-    raise FailedPrecondition(f"The Endpoint {name} has an empty traffic split: none of {[d.id for d in endpoint.deployed_models]} gets requests. Set traffic_split.")
+    raise FailedPrecondition(
+        f"The Endpoint {name} has an empty traffic split: none of"
+        f" {[d.id for d in endpoint.deployed_models]} gets requests. Set traffic_split."
+    )
 
 
-def _rows(body: bytes, key: str) -> list[Any]:
+def _rows(body: bytes, key: str) -> list[Json]:
     """The rows of a container's JSON body, or the body as its one row when it has another form."""
     try:
         document = json.loads(body)

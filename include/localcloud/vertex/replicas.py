@@ -40,15 +40,23 @@ class Replica:
     """
 
     def __init__(
-        self, *, name: str, command: list[str], env: Mapping[str, str], folder: Path, log: ProcessLog, guardian: Guardian,
+        self,
+        *,
+        name: str,
+        command: list[str],
+        env: Mapping[str, str],
+        folder: Path,
+        log: ProcessLog,
+        guardian: Guardian,
         on_exit: Callable[[Replica, int], None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.name = name
         self.preempted = False
         self.settled = False  # ended, and its last line is in the log
         folder.mkdir(parents=True, exist_ok=True)
         self._guardian = guardian
         self._on_exit = on_exit
+        self._ended = threading.Event()  # Popen.poll() is blind while another thread waits
         self._process = _spawn(name, command, env, folder)
         self.group = self._process.pid
         guardian.watch(self.group)
@@ -66,10 +74,11 @@ class Replica:
     @property
     def running(self) -> bool:
         """Whether its main process lives."""
-        return self._process.poll() is None
+        return not self._ended.is_set()
 
     def _wait(self) -> None:
         code = self._process.wait()
+        self._ended.set()
         self.signal(signal.SIGKILL)  # what it left in its group would keep the pipes open
         end = time.monotonic() + _DRAIN_S
         for reader in self._readers:
@@ -103,10 +112,19 @@ def expand_variables(text: str, env: Mapping[str, str]) -> str:
 def _spawn(name: str, command: list[str], env: Mapping[str, str], folder: Path) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(
-            command, cwd=folder, env=dict(env), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+            command,
+            cwd=folder,
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
         )
     except OSError as error:
-        raise FailedPrecondition(f"The replica {name} could not start {command[0]!r}: {error.strerror}. Expected a program on the image's PATH.") from error
+        raise FailedPrecondition(
+            f"The replica {name} could not start {command[0]!r}: {error.strerror}. Expected a program on"
+            f" the image's PATH."
+        ) from error
 
 
 def _pipe(stream: IO[bytes] | None) -> IO[bytes]:

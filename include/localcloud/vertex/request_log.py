@@ -1,7 +1,7 @@
 """Request-response logging: a sample of an endpoint's requests and answers on their way to BigQuery.
 
-Comes in: what was asked and answered. Goes out: rows of the endpoint's log table in Vertex AI's schema. Rows wait in the
-store, so that neither a stop nor a BigQuery that is away loses any; they are usually in the table within a second.
+Comes in: what was asked and answered. Goes out: rows of the endpoint's log table in Vertex AI's schema. Rows wait in
+the store, so that neither a stop nor a BigQuery that is away loses any; they are usually in the table within a second.
 https://cloud.google.com/vertex-ai/docs/predictions/online-prediction-logging#request-response-logging
 """
 
@@ -19,11 +19,13 @@ from typing import Any
 from google.cloud.aiplatform_v1.types import Endpoint
 
 from localcloud.vertex import names
-from localcloud.vertex.clients import Clients
+from localcloud.vertex.clients import Client, Clients
 from localcloud.vertex.store import Store, now
 from localcloud.vertex.validation import split_bigquery_uri
 
 LOGGER = logging.getLogger(__name__)
+# A JSON value.
+Json = Any
 DEFAULT_TABLE = "request_response_logging"
 SCHEMA: Sequence[Mapping[str, str]] = (
     {"name": "endpoint", "type": "STRING", "mode": "NULLABLE"},
@@ -69,7 +71,9 @@ class RequestLog:
         self._thread = threading.Thread(target=self._run, name="request-log", daemon=True)
         self._thread.start()
 
-    def record(self, endpoint: Endpoint, deployed_model_id: str, requests: Sequence[Any], responses: Sequence[Any]) -> None:
+    def record(
+        self, endpoint: Endpoint, deployed_model_id: str, requests: Sequence[Json], responses: Sequence[Json]
+    ) -> None:
         """Keep a request and its answer when the endpoint logs and the sample hits.
 
         Args:
@@ -123,7 +127,7 @@ class RequestLog:
                 self._store.delete_documents(_SHELF, *(number for number, _ in batch))
             return len(waiting)
 
-    def _insert(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    def _insert(self, table: str, rows: Sequence[Mapping[str, Json]]) -> None:
         client = self._clients.bigquery()
         if table not in self._ready:
             self._make_table(client, table)
@@ -132,7 +136,7 @@ class RequestLog:
         if problems:
             raise RuntimeError(f"{table}: {problems}")
 
-    def _make_table(self, client: Any, table: str) -> None:
+    def _make_table(self, client: Client, table: str) -> None:
         from google.cloud import bigquery
 
         project, dataset, _ = table.split(".")
@@ -142,12 +146,12 @@ class RequestLog:
         self._ready.add(table)
 
 
-def payload_text(value: Any) -> str:
+def payload_text(value: Json) -> str:
     """A JSON value as the log keeps it; numbers that JSON has no word for as strings, so that BigQuery can parse it."""
     return json.dumps(_speakable(value), separators=(",", ":"), ensure_ascii=False)
 
 
-def _speakable(value: Any) -> Any:
+def _speakable(value: Json) -> Json:
     if isinstance(value, float) and value != value:
         return "NaN"
     if isinstance(value, float) and value in (float("inf"), float("-inf")):

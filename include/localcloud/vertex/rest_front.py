@@ -40,7 +40,9 @@ class RestServer(http.server.ThreadingHTTPServer):
     allow_reuse_address = True
     request_queue_size = 128
 
-    def __init__(self, dispatcher: Dispatcher, methods: Iterable[Method], faults: Faults, address: tuple[str, int]) -> None:
+    def __init__(
+        self, dispatcher: Dispatcher, methods: Iterable[Method], faults: Faults, address: tuple[str, int]
+    ) -> None:
         self.dispatcher = dispatcher
         self.router = Router(methods)
         self.faults = faults
@@ -53,7 +55,7 @@ class _Door(http.server.BaseHTTPRequestHandler):
     wbufsize = -1  # headers and body leave in one packet: two would wait 40 ms for an ACK
     server: RestServer
 
-    def log_message(self, format: str, *args: Any) -> None:
+    def log_message(self, format: str, *args: object) -> None:
         LOGGER.debug(format, *args)
 
     def do_GET(self) -> None:
@@ -114,9 +116,12 @@ class _Door(http.server.BaseHTTPRequestHandler):
             except ValueError as error:
                 raise InvalidArgument(f"Invalid JSON payload received. {error}.") from error
         elif self.command == "GET" and parts == ["faults"]:
-            answer = {"faults": self.server.faults.list()}
+            answer = {"faults": self.server.faults.list_all()}
         elif self.command == "DELETE" and len(parts) <= 2 and (len(parts) == 1 or parts[1].isdigit()):
             self.server.faults.delete(int(parts[1]) if len(parts) == 2 else None)
         else:
-            raise NotFound(f"{self.command} {path} was not found. Expected GET, POST or DELETE on /faults, DELETE on /faults/NUMBER, GET on /healthz.")
+            raise NotFound(
+                f"{self.command} {path} was not found. Expected GET, POST or DELETE on /faults, DELETE on"
+                f" /faults/NUMBER, GET on /healthz."
+            )
         return 200, json.dumps(answer, indent=2).encode() + b"\n", _JSON

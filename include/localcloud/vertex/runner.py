@@ -1,11 +1,6 @@
-"""Runs custom jobs: every replica a process, the chief's end is the job's end.
+"""The custom jobs that run now.
 
-Comes in: the name of a job in the store. Goes out: its states, times and error in the store, its lines in the log.
-
-As on Vertex AI (https://cloud.google.com/vertex-ai/docs/training/understanding-training-service): the job succeeds when
-the chief exits with 0; a replica that exits with an error of the program's own ends the job as FAILED; one that was
-killed from outside (130, 137, 143, or preempted) is started again, at most five times, or the whole job with
-`restart_job_on_worker_restart`, or not at all with `disable_retries`. A job past its timeout is CANCELLED.
+Comes in: names of queued jobs. Goes out: a `JobRun` for each, until it ends.
 
 Jobs do not outlive this server: a clean stop ends them, the guardian ends them after a crash, and the next start marks
 what was running as FAILED with INTERNAL, an error that callers may retry.
@@ -14,62 +9,20 @@ what was running as FAILED with INTERNAL, an error that callers may retry.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import logging
 import os
-import queue
 import shutil
 import signal
 import threading
-import time
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from google.cloud.aiplatform_v1.types import CustomJob, JobState
+from google.cloud.aiplatform_v1.types import JobState
 
-from localcloud.vertex import names
-from localcloud.vertex.buckets import Buckets
-from localcloud.vertex.cluster import ReplicaId, choose_addresses, cluster_variables, list_replicas
-from localcloud.vertex.commands import replica_command
-from localcloud.vertex.errors import ApiError, NotFound
-from localcloud.vertex.faults import Faults
-from localcloud.vertex.guardian import Guardian
-from localcloud.vertex.images import Images
-from localcloud.vertex.job_logs import LogShipper, job_log
-from localcloud.vertex.replicas import Replica, stop_replicas
-from localcloud.vertex.store import CUSTOM_JOBS, Store, now
+from localcloud.vertex.errors import ApiError
+from localcloud.vertex.job_run import PROCESS_GROUPS, JobRun, Outcome, cancelled, finish_job, job_folder
+from localcloud.vertex.machinery import Machinery
+from localcloud.vertex.store import CUSTOM_JOBS
 
-LOGGER = logging.getLogger(__name__)
 ACTIVE_STATES = ("JOB_STATE_QUEUED", "JOB_STATE_PENDING", "JOB_STATE_RUNNING", "JOB_STATE_CANCELLING")
-DEFAULT_TIMEOUT_S = 7 * 24 * 3600.0
-MAX_RESTARTS = 5
-_SERVICE = "service"  # task name of what the service itself says, as on Vertex AI
-_TRANSIENT_CODES = (130, 137, 143)
-_TICK_S = 0.1
-_SHELF = "process groups"
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """How a job ended."""
-
-    state: JobState
-    error: ApiError | None = None
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Machinery:
-    """What running jobs share."""
-
-    store: Store
-    faults: Faults
-    buckets: Buckets
-    images: Images
-    guardian: Guardian
-    shipper: LogShipper
-    environment: Callable[[], Mapping[str, str]]
-    folder: Path
-    grace_s: float
 
 
 class Runner:
@@ -104,17 +57,19 @@ class Runner:
 
     def resume(self) -> None:
         """After a restart: end leftovers, and mark what was running."""
-        for _, group, _ in self._machinery.store.list_documents(_SHELF):
+        for _, group, _ in self._machinery.store.list_documents(PROCESS_GROUPS):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 if _is_ours(int(group), self._machinery.folder):
                     os.killpg(int(group), signal.SIGKILL)
-        self._machinery.store.delete_documents(_SHELF)
+        self._machinery.store.delete_documents(PROCESS_GROUPS)
         lost = ApiError(
-            "Internal error: the local cloud was stopped while the job ran, and its processes with it. Create the job again.", code="INTERNAL"
+            "Internal error: the local cloud was stopped while the job ran, and its processes with it."
+            " Create the job again.",
+            code="INTERNAL",
         )
         for job in self._machinery.store.list_in_state(CUSTOM_JOBS, *ACTIVE_STATES):
             cancelling = job.state == JobState.JOB_STATE_CANCELLING
-            outcome = _cancelled() if cancelling else Outcome(state=JobState.JOB_STATE_FAILED, error=lost)
+            outcome = cancelled() if cancelling else Outcome(state=JobState.JOB_STATE_FAILED, error=lost)
             finish_job(self._machinery.store, job.name, outcome)
 
     def close(self) -> None:
@@ -129,215 +84,6 @@ class Runner:
     def _forget(self, name: str) -> None:
         with self._lock:
             self._runs.pop(name, None)
-
-
-class JobRun:
-    """One job from queue to end, in a thread of its own."""
-
-    def __init__(self, machinery: Machinery, name: str, on_end: Callable[[str], None]) -> None:
-        self._machinery = machinery
-        self._name = name
-        self._on_end = on_end
-        self._job: CustomJob = machinery.store.get(CUSTOM_JOBS, name)
-        location = names.parse_location(str(names.location_of(name)))
-        self._log = job_log(machinery.shipper, location.project, names.last_part(name))
-        self._exits: queue.Queue[tuple[Replica, int] | None] = queue.Queue()
-        self._replicas: dict[str, Replica] = {}
-        self._restarts: dict[str, int] = {}
-        self._documents: list[int] = []
-        self._cancelled = threading.Event()
-        self._abandoned = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"job-{names.last_part(name)}", daemon=True)
-
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
-
-    def cancel(self) -> None:
-        """End as CANCELLED."""
-        self._cancelled.set()
-        self._exits.put(None)
-
-    def abandon(self) -> None:
-        """End the processes because the server ends."""
-        self._abandoned.set()
-        self._exits.put(None)
-
-    def join(self) -> None:
-        """Wait for the end."""
-        self._thread.join()
-
-    def _run(self) -> None:
-        try:
-            outcome = self._execute()
-        except ApiError as refusal:
-            outcome = Outcome(state=JobState.JOB_STATE_FAILED, error=refusal)
-        except Exception as problem:
-            LOGGER.exception("%s failed", self._name)
-            error = ApiError(f"Internal error: {type(problem).__name__}: {problem}.", code="INTERNAL")
-            outcome = Outcome(state=JobState.JOB_STATE_FAILED, error=error)
-        stop_replicas(self._replicas.values(), self._machinery.grace_s)
-        self._settle()
-        if not self._abandoned.is_set():
-            if outcome.error is not None:
-                self._log.say(_SERVICE, outcome.error.message, "ERROR")
-            self._log.say(_SERVICE, f"Job ended: {outcome.state.name}.")
-            self._machinery.shipper.flush()
-            finish_job(self._machinery.store, self._name, outcome)
-        self._on_end(self._name)
-
-    def _settle(self) -> None:
-        """Wait until every replica's last lines are in the log, then forget its process group."""
-        end = time.monotonic() + 5.0
-        while time.monotonic() < end and not all(replica.settled for replica in self._replicas.values()):
-            time.sleep(0.005)
-        if self._documents:
-            self._machinery.store.delete_documents(_SHELF, *self._documents)
-
-    def _execute(self) -> Outcome:
-        self._set_state(JobState.JOB_STATE_PENDING)
-        self._apply_start_fault()
-        self._log.say(_SERVICE, f"Job is preparing: {len(list_replicas(self._job))} replica(s).")
-        addresses = choose_addresses(list_replicas(self._job))
-        if self._stopped():
-            return _cancelled()
-        self._start_all(addresses)
-        self._set_state(JobState.JOB_STATE_RUNNING)
-        return self._supervise(addresses)
-
-    def _apply_start_fault(self) -> None:
-        fault = self._machinery.faults.take("Job.Start", self._job, kinds=("error", "delay"))
-        if fault and fault["kind"] == "error":
-            raise ApiError(fault["message"], code=fault["code"])
-        if fault:
-            self._cancelled.wait(fault["seconds"])
-
-    def _start_all(self, addresses: dict[ReplicaId, str]) -> None:
-        for replica in addresses:
-            self._start_one(replica, addresses)
-
-    def _start_one(self, replica: ReplicaId, addresses: dict[ReplicaId, str]) -> None:
-        machinery = self._machinery
-        folder = job_folder(machinery.folder, self._name)
-        command, env = replica_command(
-            spec=self._job.job_spec.worker_pool_specs[replica.pool],
-            variables={**machinery.environment(), **cluster_variables(self._job, replica, addresses)},
-            folder=folder,
-            images=machinery.images,
-            buckets=machinery.buckets,
-        )
-        started = Replica(
-            name=str(replica),
-            command=command,
-            env=env,
-            folder=folder / str(replica),
-            log=self._log,
-            guardian=machinery.guardian,
-            on_exit=lambda ended, code: self._exits.put((ended, code)),
-        )
-        self._replicas[str(replica)] = started
-        self._documents.append(machinery.store.put_document(_SHELF, str(started.group), {"job": self._name, "replica": str(replica)}))
-
-    def _supervise(self, addresses: dict[ReplicaId, str]) -> Outcome:
-        timeout = self._job.job_spec.scheduling.timeout
-        limit_s = timeout.total_seconds() if timeout else DEFAULT_TIMEOUT_S
-        end = time.monotonic() + (limit_s or DEFAULT_TIMEOUT_S)
-        while True:
-            with contextlib.suppress(queue.Empty):
-                event = self._exits.get(timeout=min(_TICK_S, max(0.0, end - time.monotonic())))
-                if event is not None:
-                    outcome = self._on_exit(*event, addresses)
-                    if outcome is not None:
-                        return outcome
-            if self._stopped():
-                return _cancelled()
-            if time.monotonic() >= end:
-                error = ApiError(f"The job ran longer than its timeout of {limit_s:g} s (job_spec.scheduling.timeout) and was cancelled.", code="CANCELLED")
-                return Outcome(state=JobState.JOB_STATE_CANCELLED, error=error)
-            self._apply_replica_fault()
-
-    def _stopped(self) -> bool:
-        return self._cancelled.is_set() or self._abandoned.is_set()
-
-    def _on_exit(self, replica: Replica, code: int, addresses: dict[ReplicaId, str]) -> Outcome | None:
-        if self._replicas.get(replica.name) is not replica or self._stopped():
-            return None  # of an attempt that is over
-        status = code if code >= 0 else 128 - code
-        if status == 0 and not replica.preempted:
-            return Outcome(state=JobState.JOB_STATE_SUCCEEDED) if replica.name == "workerpool0-0" else None
-        error = _exit_error(replica, code, self._name)
-        transient = replica.preempted or status in _TRANSIENT_CODES
-        used = self._restarts[replica.name] = self._restarts.get(replica.name, 0) + 1
-        scheduling = self._job.job_spec.scheduling
-        if not transient or scheduling.disable_retries or used > MAX_RESTARTS:
-            return Outcome(state=JobState.JOB_STATE_FAILED, error=error)
-        self._log.say(_SERVICE, f"{error.message} It is started again ({used} of {MAX_RESTARTS}).", "WARNING")
-        if scheduling.restart_job_on_worker_restart:
-            stop_replicas(self._replicas.values(), self._machinery.grace_s)
-            self._start_all(addresses)
-        else:
-            self._start_one(_replica_id(replica.name), addresses)
-        return None
-
-    def _apply_replica_fault(self) -> None:
-        fault = self._machinery.faults.take("Replica.Run", self._job, kinds=("preempt",))
-        if fault is None:
-            return
-        replica = self._replicas.get(fault["replica"])
-        if replica is not None:
-            threading.Thread(target=_preempt, args=(replica, fault["seconds"], fault["grace_seconds"]), daemon=True).start()
-
-    def _set_state(self, state: JobState) -> None:
-        with contextlib.suppress(NotFound), self._machinery.store.change(CUSTOM_JOBS, self._name) as job:
-            if job.state == JobState.JOB_STATE_CANCELLING:
-                return
-            moment = now()
-            job.state, job.update_time = state, moment
-            if state == JobState.JOB_STATE_RUNNING:
-                job.start_time = moment
-
-
-def job_folder(folder: Path, name: str) -> Path:
-    """Where a job's files are: working directories, output per replica, packages."""
-    return folder / names.last_part(name)
-
-
-def finish_job(store: Store, name: str, outcome: Outcome) -> None:
-    """Write a job's end into the store."""
-    with contextlib.suppress(NotFound), store.change(CUSTOM_JOBS, name) as job:
-        moment = now()
-        job.state, job.update_time, job.end_time = outcome.state, moment, moment
-        if outcome.error is not None:
-            job.error = outcome.error.to_status()
-
-
-def _cancelled() -> Outcome:
-    return Outcome(state=JobState.JOB_STATE_CANCELLED, error=ApiError("CANCELED", code="CANCELLED"))
-
-
-def _exit_error(replica: Replica, code: int, name: str) -> ApiError:
-    if replica.preempted:
-        return ApiError(f"The replica {replica.name} was preempted.", code="UNAVAILABLE")
-    location = names.location_of(name)
-    where = f"https://console.cloud.google.com/logs/viewer?project={location.project if location else ''}&resource=ml_job%2Fjob_id%2F{names.last_part(name)}"
-    status = str(code) if code >= 0 else f"{128 - code}({signal.Signals(-code).name})"
-    return ApiError(
-        f"The replica {replica.name} exited with a non-zero status of {status}. Termination reason: Error."
-        f" To find out more about why your job exited please check the logs: {where}",
-        code="INVALID_ARGUMENT",
-    )
-
-
-def _preempt(replica: Replica, after_s: float, grace_s: float) -> None:
-    time.sleep(after_s)
-    if replica.running:
-        replica.preempted = True
-        stop_replicas([replica], grace_s)
-
-
-def _replica_id(name: str) -> ReplicaId:
-    pool, index = name.removeprefix("workerpool").split("-")
-    return ReplicaId(pool=int(pool), index=int(index))
 
 
 def _is_ours(group: int, folder: Path) -> bool:

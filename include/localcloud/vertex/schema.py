@@ -14,7 +14,7 @@ from typing import Any
 from google.cloud.aiplatform_v1 import types
 from google.protobuf import unknown_fields
 
-from localcloud.vertex.methods import raw
+from localcloud.vertex.methods import Message, raw
 
 # An environment variable may be empty, whatever its docstring says.
 _MAY_BE_EMPTY = {("google.cloud.aiplatform.v1.EnvVar", "value")}
@@ -34,7 +34,7 @@ def behavior_of(full_name: str) -> Behavior:
     """Read the behaviour of a message type's fields from its documentation.
 
     Args:
-        full_name: Protobuf name, such as `google.cloud.aiplatform.v1.CustomJob`; other packages have no known behaviour.
+        full_name: Protobuf name, such as `google.cloud.aiplatform.v1.CustomJob`; of others nothing is known.
     """
     short = full_name.removeprefix("google.cloud.aiplatform.v1.")
     kind: Any = types
@@ -43,13 +43,15 @@ def behavior_of(full_name: str) -> Behavior:
     words = {m["name"]: m["words"] for m in _FIELD_DOC.finditer(getattr(kind, "__doc__", None) or "")}
     return Behavior(
         required=frozenset(
-            name for name, text in words.items() if text.startswith("Required.") and (full_name, name) not in _MAY_BE_EMPTY
+            name
+            for name, text in words.items()
+            if text.startswith("Required.") and (full_name, name) not in _MAY_BE_EMPTY
         ),
         output_only=frozenset(name for name, text in words.items() if text.startswith("Output only.")),
     )
 
 
-def missing_fields(message: Any, *, nested: bool) -> list[str]:
+def missing_fields(message: Message, *, nested: bool) -> list[str]:
     """Paths of required fields that are not set.
 
     Args:
@@ -59,7 +61,7 @@ def missing_fields(message: Any, *, nested: bool) -> list[str]:
     return list(_missing(raw(message), "", nested))
 
 
-def _missing(message: Any, path: str, nested: bool) -> Iterator[str]:
+def _missing(message: Message, path: str, nested: bool) -> Iterator[str]:
     descriptor = message.DESCRIPTOR
     present = {field.name for field, _ in message.ListFields()}
     for name in sorted(behavior_of(descriptor.full_name).required - present):
@@ -72,7 +74,7 @@ def _missing(message: Any, path: str, nested: bool) -> Iterator[str]:
             yield from _missing(child, f"{path}{label}.", nested=True)
 
 
-def clear_output_only(message: Any) -> None:
+def clear_output_only(message: Message) -> None:
     """Drop what the caller may not set, as the service does without a word."""
     inner = raw(message)
     output_only = behavior_of(inner.DESCRIPTOR.full_name).output_only
@@ -84,7 +86,7 @@ def clear_output_only(message: Any) -> None:
             clear_output_only(child)
 
 
-def unknown_field(message: Any, path: str = "") -> str | None:
+def unknown_field(message: Message, path: str = "") -> str | None:
     """Name the first field that this version of the API does not know, as `path#number`, or None."""
     inner = raw(message)
     strangers = unknown_fields.UnknownFieldSet(inner)
@@ -98,7 +100,7 @@ def unknown_field(message: Any, path: str = "") -> str | None:
     return None
 
 
-def _children(field: Any, value: Any) -> Iterator[tuple[str, Any]]:
+def _children(field: Message, value: Message) -> Iterator[tuple[str, Any]]:
     if field.message_type is None or field.message_type.full_name.startswith("google.protobuf."):
         return
     if field.message_type.GetOptions().map_entry:

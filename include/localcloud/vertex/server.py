@@ -29,11 +29,12 @@ from localcloud.vertex.grpc_front import start_grpc
 from localcloud.vertex.guardian import Guardian
 from localcloud.vertex.images import Images
 from localcloud.vertex.job_logs import LogShipper
+from localcloud.vertex.machinery import Machinery
 from localcloud.vertex.methods import load_methods
 from localcloud.vertex.operations import Operations
 from localcloud.vertex.request_log import RequestLog
 from localcloud.vertex.rest_front import RestServer
-from localcloud.vertex.runner import Machinery, Runner
+from localcloud.vertex.runner import Runner
 from localcloud.vertex.serving import Serving
 from localcloud.vertex.store import Store
 
@@ -45,7 +46,7 @@ FAMILIES = {
     "PredictionService": (predictions,),
     "Operations": (operations,),
 }
-# What leads Google's clients elsewhere when no local cloud was started on the state directory (tests of this server alone).
+# What leads Google's clients elsewhere when no local cloud was started on the state directory (this server alone).
 _PASSED_ON = ("STORAGE_EMULATOR_HOST", "BIGQUERY_EMULATOR_HOST")
 
 
@@ -64,7 +65,9 @@ class VertexServer:
         OSError: A port is taken.
     """
 
-    def __init__(self, *, state: State, project: str, host: str, grpc_port: int, rest_port: int, grace_s: float) -> None:
+    def __init__(
+        self, *, state: State, project: str, host: str, grpc_port: int, rest_port: int, grace_s: float
+    ) -> None:
         folder = state.directory("vertex")
         self._store = Store(folder / "vertex.sqlite")
         self._guardian = Guardian()
@@ -136,7 +139,12 @@ def main() -> int:
     parser.add_argument("--rest-port", type=int, required=True, help="port for REST, /faults and /healthz")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     parser.add_argument("--project", default=None, help="the project that exists (default: the local cloud's)")
-    parser.add_argument("--grace-seconds", type=float, default=3.0, help="between SIGTERM and SIGKILL of a cancelled job (default: %(default)s)")
+    parser.add_argument(
+        "--grace-seconds",
+        type=float,
+        default=3.0,
+        help="between SIGTERM and SIGKILL of a cancelled job (default: %(default)s)",
+    )
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     stop = threading.Event()
@@ -155,7 +163,9 @@ def main() -> int:
     except OSError as error:
         print(f"vertex: {error}", file=sys.stderr)
         return 1
-    LOGGER.info("serving gRPC on %s:%d, REST on %s:%d", arguments.host, arguments.grpc_port, arguments.host, arguments.rest_port)
+    LOGGER.info(
+        "serving gRPC on %s:%d, REST on %s:%d", arguments.host, arguments.grpc_port, arguments.host, arguments.rest_port
+    )
     while not stop.wait(1.0):
         pass
     server.close()

@@ -23,19 +23,20 @@ from localcloud.vertex.commands import serving_environment
 from localcloud.vertex.errors import ApiError, FailedPrecondition, InvalidArgument, NotFound, Unavailable
 from localcloud.vertex.images import Image
 from localcloud.vertex.job_logs import prediction_log
-from localcloud.vertex.registry import find_version
 from localcloud.vertex.replicas import Replica, stop_replicas
 from localcloud.vertex.store import ENDPOINTS
 from localcloud.vertex.validation import split_gcs_uri
+from localcloud.vertex.versions import find_version
 
 if TYPE_CHECKING:
+    from localcloud.vertex.machinery import Machinery
     from localcloud.vertex.operations import Progress
-    from localcloud.vertex.runner import Machinery
 
 LOGGER = logging.getLogger(__name__)
 READY_TIMEOUT_S = 120.0
 PREDICT_TIMEOUT_S = 60.0
 _POLL_S = 0.01
+_NOTICE_S = 3.0  # until the end of a process is noticed, at the latest
 _MAX_BACKOFF_S = 15.0
 
 
@@ -86,7 +87,9 @@ class Serving:
         with self._lock:
             served = self._served.get((endpoint_name, deployed_model_id))
         if served is None:
-            raise Unavailable(f"The deployed model {deployed_model_id} of {endpoint_name} is not up. Try again in a moment.")
+            raise Unavailable(
+                f"The deployed model {deployed_model_id} of {endpoint_name} is not up. Try again in a moment."
+            )
         return served.predict(body)
 
     def resume(self) -> None:
@@ -113,8 +116,10 @@ class Serving:
         image = self._machinery.images.find(version.container_spec.image_uri, "serving")
         if image is None:
             raise FailedPrecondition(
-                f"Failed to pull the serving image {version.container_spec.image_uri!r}: it is not in the local cloud's table."
-                f" Expected one of {self._machinery.images.patterns('serving')}; add an entry to images.json in the state directory's vertex folder."
+                f"Failed to pull the serving image {version.container_spec.image_uri!r}: it is not in the"
+                f" local cloud's table."
+                f" Expected one of {self._machinery.images.patterns('serving')}; add an entry to"
+                f" images.json in the state directory's vertex folder."
             )
         folder = self._folder / f"{names.last_part(endpoint_name)}-{deployed.id}"
         served = ServedModel(self._machinery, image, endpoint_name, deployed.id, version.artifact_uri, folder)
@@ -126,14 +131,24 @@ class Serving:
 class ServedModel:
     """One deployed model's process."""
 
-    def __init__(self, machinery: Machinery, image: Image, endpoint_name: str, deployed_model_id: str, artifact_uri: str, folder: Path) -> None:
+    def __init__(
+        self,
+        machinery: Machinery,
+        image: Image,
+        endpoint_name: str,
+        deployed_model_id: str,
+        artifact_uri: str,
+        folder: Path,
+    ) -> None:
         self.folder = folder
         self._machinery = machinery
         self._image = image
         self._artifact_uri = artifact_uri
         self._where = f"deployed model {deployed_model_id} of {endpoint_name}"
         location = names.parse_location(str(names.location_of(endpoint_name)))
-        self._log = prediction_log(machinery.shipper, location.project, location.region, names.last_part(endpoint_name), deployed_model_id)
+        self._log = prediction_log(
+            machinery.shipper, location.project, location.region, names.last_part(endpoint_name), deployed_model_id
+        )
         self._connections: queue.SimpleQueue[http.client.HTTPConnection] = queue.SimpleQueue()
         self._replica: Replica | None = None
         self._port: int | None = None
@@ -159,7 +174,9 @@ class ServedModel:
                 if self._problem is not None:
                     raise self._problem
             if self._stopping.is_set() or time.monotonic() > end:
-                raise Unavailable(f"The {self._where} did not become healthy within {timeout_s:g} s. See its log in Cloud Logging.")
+                raise Unavailable(
+                    f"The {self._where} did not become healthy within {timeout_s:g} s. See its log in Cloud Logging."
+                )
             time.sleep(_POLL_S)
         return self._port
 
@@ -171,20 +188,29 @@ class ServedModel:
         self._thread.join(timeout=5.0)
 
     def predict(self, body: bytes) -> bytes:
-        """The model's answer; a process that just died is waited for once."""
-        try:
-            return self._post(body)
-        except (OSError, http.client.HTTPException):
-            self.wait_ready(READY_TIMEOUT_S)
-            try:
-                return self._post(body)
-            except (OSError, http.client.HTTPException) as error:
-                raise Unavailable(f"The {self._where} does not answer: {error}. Try again.") from error
+        """The model's answer; a process that just died is waited for.
 
-    def _post(self, body: bytes) -> bytes:
-        port = self._port
-        if port is None:
-            raise ConnectionRefusedError
+        Raises:
+            InvalidArgument: The model refuses the request.
+            Unavailable: It does not come back.
+        """
+        end = time.monotonic() + READY_TIMEOUT_S
+        while True:
+            port = self.wait_ready(end - time.monotonic())
+            try:
+                return self._post(port, body)
+            except (OSError, http.client.HTTPException) as error:
+                # A prediction changes nothing, so it may be asked again; but not of a process that lives on and fails.
+                if not self._has_moved_from(port):
+                    raise Unavailable(f"The {self._where} does not answer: {error}. Try again.") from error
+
+    def _has_moved_from(self, port: int) -> bool:
+        end = time.monotonic() + _NOTICE_S
+        while self._port == port and time.monotonic() < end:
+            time.sleep(_POLL_S)
+        return self._port != port
+
+    def _post(self, port: int, body: bytes) -> bytes:
         connection = self._connect(port)
         try:
             connection.request("POST", "/predict", body, {"Content-Type": "application/json"})
@@ -247,7 +273,9 @@ class ServedModel:
             end = time.monotonic() + READY_TIMEOUT_S
             while not port_file.exists():
                 if ended.wait(_POLL_S):
-                    raise FailedPrecondition(f"The {self._where} ended before it was healthy: {_last_words(self.folder)}")
+                    raise FailedPrecondition(
+                        f"The {self._where} ended before it was healthy: {_last_words(self.folder)}"
+                    )
                 if self._stopping.is_set() or time.monotonic() > end:
                     raise Unavailable(f"The {self._where} did not become healthy in time.")
             self._port = self._checked_port(int(port_file.read_text()))
@@ -260,7 +288,9 @@ class ServedModel:
         partial = model.with_suffix(".part")
         shutil.rmtree(partial, ignore_errors=True)
         if self._machinery.buckets.download_folder(bucket, path, partial) == 0:
-            raise NotFound(f"The artifacts of the {self._where} are gone: {self._artifact_uri} is empty. Upload the model again.")
+            raise NotFound(
+                f"The artifacts of the {self._where} are gone: {self._artifact_uri} is empty. Upload the model again."
+            )
         partial.replace(model)
 
     def _checked_port(self, port: int) -> int:

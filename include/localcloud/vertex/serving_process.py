@@ -21,23 +21,27 @@ from typing import Any
 
 import numpy as np
 
+# A JSON value.
+Json = Any
 SIGNATURE = "serving_default"
 _INTEGERS = (np.integer, np.unsignedinteger)
 
 
-class BadRequest(Exception):  # noqa: N818 - named for its HTTP status
+class BadRequest(Exception):
     """The caller's instances do not fit the model."""
 
 
-def import_session_runtime() -> tuple[Any, Any, Any, Any]:
-    """TensorFlow's session and SavedModel loader, what TensorFlow Serving itself runs on: (loader, session, ops, config).
+def import_session_runtime() -> tuple[Json, Any, Any, Any]:
+    """TensorFlow's (loader, session, ops, config): what TensorFlow Serving itself runs on.
 
-    `import tensorflow` takes three times as long and half as much memory again, for Keras and the rest that is not needed
-    to serve. So its package is entered by a side door; when that is closed, by the front.
+    `import tensorflow` takes three times as long and half as much memory again, for Keras and the rest that is not
+    needed to serve. So its package is entered by a side door; when that is closed, by the front.
     """
     spec = importlib.util.find_spec("tensorflow")
     if spec is None or spec.submodule_search_locations is None:
-        raise SystemExit("serving: TensorFlow is not installed in this environment. Expected the trainer's environment.")
+        raise SystemExit(
+            "serving: TensorFlow is not installed in this environment. Expected the trainer's environment."
+        )
     package = types.ModuleType("tensorflow")
     package.__path__ = list(spec.submodule_search_locations)
     sys.modules["tensorflow"] = package
@@ -50,7 +54,7 @@ def import_session_runtime() -> tuple[Any, Any, Any, Any]:
         return _import_parts()
 
 
-def _import_parts() -> tuple[Any, Any, Any, Any]:
+def _import_parts() -> tuple[Json, Any, Any, Any]:
     from tensorflow.core.protobuf import config_pb2
     from tensorflow.python.client import session
     from tensorflow.python.framework import ops
@@ -75,12 +79,15 @@ class Model:
         with graph.as_default():
             signatures = loader.load(self._session, ["serve"], str(folder)).signature_def
         if SIGNATURE not in signatures:
-            raise SystemExit(f"serving: the SavedModel has the signatures {sorted(signatures)}. Expected {SIGNATURE!r}. Export it with that signature.")
+            raise SystemExit(
+                f"serving: the SavedModel has the signatures {sorted(signatures)}. Expected {SIGNATURE!r}."
+                f" Export it with that signature."
+            )
         signature = signatures[SIGNATURE]
         self._inputs = {name: graph.get_tensor_by_name(info.name) for name, info in signature.inputs.items()}
         self._outputs = {name: graph.get_tensor_by_name(info.name) for name, info in signature.outputs.items()}
 
-    def metadata(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Json]:
         """Names, types and shapes of the signature."""
         described = {
             side: {name: {"dtype": tensor.dtype.name, "shape": str(tensor.shape)} for name, tensor in tensors.items()}
@@ -88,7 +95,7 @@ class Model:
         }
         return {"signature_name": SIGNATURE, **described}
 
-    def answer(self, request: Any) -> dict[str, Any]:
+    def answer(self, request: Json) -> dict[str, Json]:
         """Answer a request by row (`instances`) or by column (`inputs`).
 
         Raises:
@@ -106,37 +113,44 @@ class Model:
             return {"predictions": self._rows(outputs, len(rows))}
         return {"outputs": self._by_column(request["inputs"])}
 
-    def _columns(self, rows: Any) -> dict[str, list[Any]]:
+    def _columns(self, rows: Json) -> dict[str, list[Json]]:
         if not isinstance(rows, list) or not rows:
             raise BadRequest("Request data is malformed: 'instances' must be a list with at least one element.")
         names = list(self._inputs)
-        columns: dict[str, list[Any]] = {name: [] for name in names}
+        columns: dict[str, list[Json]] = {name: [] for name in names}
         for index, row in enumerate(rows):
             named = isinstance(row, dict) and set(row) != {"b64"}
             if not named and len(names) > 1:
-                raise BadRequest(f"Failed to process element: {index} of 'instances' list. Expected an object with the keys {sorted(names)}.")
+                raise BadRequest(
+                    f"Failed to process element: {index} of 'instances' list. Expected an object with the"
+                    f" keys {sorted(names)}."
+                )
             values = row if named else {names[0]: row}
             if set(values) != set(names):
                 missing, strange = sorted(set(names) - set(values)), sorted(set(values) - set(names))
                 raise BadRequest(
-                    f"Failed to process element: {index} of 'instances' list. JSON object keys must be equal to: {','.join(sorted(names))};"
+                    f"Failed to process element: {index} of 'instances' list. JSON object keys must be"
+                    f" equal to: {','.join(sorted(names))};"
                     f" missing: {missing}, unknown: {strange}."
                 )
             for name in names:
                 columns[name].append(values[name])
         return columns
 
-    def _by_column(self, inputs: Any) -> Any:
+    def _by_column(self, inputs: Json) -> Json:
         names = list(self._inputs)
         columns = inputs if isinstance(inputs, dict) and set(inputs) == set(names) else {names[0]: inputs}
         if len(names) > 1 and columns is not inputs:
             raise BadRequest(f"'inputs' must be an object with the keys {sorted(names)}.")
         outputs = {
-            name: _plain(values) for name, values in self._run({name: self._tensor(name, values) for name, values in columns.items()}).items()
+            name: _plain(values)
+            for name, values in self._run(
+                {name: self._tensor(name, values) for name, values in columns.items()}
+            ).items()
         }
         return next(iter(outputs.values())) if len(outputs) == 1 else outputs
 
-    def _tensor(self, name: str, values: Any) -> np.ndarray[Any, Any]:
+    def _tensor(self, name: str, values: Json) -> np.ndarray[Any, Any]:
         placeholder = self._inputs[name]
         if placeholder.dtype.name == "string":
             return np.array(_decode(values, name), dtype=object)
@@ -145,30 +159,40 @@ class Model:
         try:
             array = np.array(values, dtype=np.float64 if not issubclass(kind.type, (*_INTEGERS, np.bool_)) else None)
         except ValueError:
-            raise BadRequest(f"The values of {name!r} have different shapes. Expected every instance to have the shape {placeholder.shape[1:]}.") from None
+            raise BadRequest(
+                f"The values of {name!r} have different shapes. Expected every instance to have the shape"
+                f" {placeholder.shape[1:]}."
+            ) from None
         if not placeholder.shape.is_compatible_with(array.shape):
-            raise BadRequest(f"The values of {name!r} have the shape {list(array.shape)}. Expected {placeholder.shape}.")
+            raise BadRequest(
+                f"The values of {name!r} have the shape {list(array.shape)}. Expected {placeholder.shape}."
+            )
         return array.astype(kind)
 
     def _run(self, feeds: dict[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
         try:
-            result: dict[str, np.ndarray[Any, Any]] = self._session.run(self._outputs, {self._inputs[name]: value for name, value in feeds.items()})
+            result: dict[str, np.ndarray[Any, Any]] = self._session.run(
+                self._outputs, {self._inputs[name]: value for name, value in feeds.items()}
+            )
         except Exception as error:  # TensorFlow's error classes share no importable base here
             raise BadRequest(str(error).split("\n", 1)[0]) from error
         return result
 
     @staticmethod
-    def _rows(outputs: dict[str, np.ndarray[Any, Any]], count: int) -> list[Any]:
+    def _rows(outputs: dict[str, np.ndarray[Any, Any]], count: int) -> list[Json]:
         for name, values in outputs.items():
             if values.shape[:1] != (count,):
-                raise BadRequest(f"The output {name!r} has the shape {list(values.shape)} for {count} instances. Expected the batch as first dimension.")
+                raise BadRequest(
+                    f"The output {name!r} has the shape {list(values.shape)} for {count} instances."
+                    f" Expected the batch as first dimension."
+                )
         plain = {name: _plain(values) for name, values in outputs.items()}
         if len(plain) == 1:
             return list(next(iter(plain.values())))
         return [{name: values[i] for name, values in plain.items()} for i in range(count)]
 
 
-def _decode(values: Any, name: str) -> Any:
+def _decode(values: Json, name: str) -> Json:
     if isinstance(values, list):
         return [_decode(value, name) for value in values]
     if isinstance(values, dict) and set(values) == {"b64"}:
@@ -178,21 +202,27 @@ def _decode(values: Any, name: str) -> Any:
     raise BadRequest(f"JSON Value: {json.dumps(values)} of {name!r} is not of expected type: string.")
 
 
-def _check_numbers(values: Any, kind: np.dtype[Any], name: str) -> None:
+def _check_numbers(values: Json, kind: np.dtype[Any], name: str) -> None:
     if isinstance(values, list):
         for value in values:
             _check_numbers(value, kind, name)
         return
-    good = isinstance(values, bool) if kind == np.bool_ else isinstance(values, int | float) and not isinstance(values, bool)
+    good = (
+        isinstance(values, bool)
+        if kind == np.bool_
+        else isinstance(values, int | float) and not isinstance(values, bool)
+    )
     if good and issubclass(kind.type, _INTEGERS):
         good = float(values).is_integer()
     if not good:
         raise BadRequest(f"JSON Value: {json.dumps(values)} of {name!r} is not of expected type: {kind.name}.")
 
 
-def _plain(values: np.ndarray[Any, Any]) -> Any:
+def _plain(values: np.ndarray[Any, Any]) -> Json:
     if values.dtype == object:
-        return np.vectorize(lambda value: value.decode(errors="replace") if isinstance(value, bytes) else value, otypes=[object])(values).tolist()
+        return np.vectorize(
+            lambda value: value.decode(errors="replace") if isinstance(value, bytes) else value, otypes=[object]
+        )(values).tolist()
     return values.tolist()
 
 
@@ -206,7 +236,7 @@ class _Door(http.server.BaseHTTPRequestHandler):
     wbufsize = -1
     model: Model
 
-    def log_message(self, format: str, *args: Any) -> None:
+    def log_message(self, format: str, *args: object) -> None:
         del format, args  # the prediction service has its own access log
 
     def do_GET(self) -> None:
@@ -226,7 +256,7 @@ class _Door(http.server.BaseHTTPRequestHandler):
         except ValueError as error:
             self._send(400, {"error": f"JSON Parse error: {error}"})
 
-    def _send(self, status: int, answer: dict[str, Any]) -> None:
+    def _send(self, status: int, answer: dict[str, Json]) -> None:
         data = json.dumps(answer).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
@@ -239,7 +269,9 @@ def main() -> None:
     """Load, listen, say where."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", type=Path, required=True, help="folder of the SavedModel")
-    parser.add_argument("--port-file", type=Path, required=True, help="the port is written here once the model can answer")
+    parser.add_argument(
+        "--port-file", type=Path, required=True, help="the port is written here once the model can answer"
+    )
     arguments = parser.parse_args()
     _Door.model = Model(arguments.model)
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Door)

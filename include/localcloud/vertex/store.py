@@ -20,7 +20,7 @@ from google.cloud.aiplatform_v1 import types
 from google.longrunning import operations_pb2
 
 from localcloud.vertex.errors import AlreadyExists, NotFound
-from localcloud.vertex.methods import message_bytes, raw
+from localcloud.vertex.methods import Message, message_bytes, raw
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS resources (
@@ -51,7 +51,7 @@ class Kind:
     type: Any
     noun: str
 
-    def read(self, data: bytes) -> Any:
+    def read(self, data: bytes) -> Message:
         """The message in its bytes."""
         return self.type.deserialize(data) if hasattr(self.type, "deserialize") else self.type.FromString(data)
 
@@ -108,7 +108,7 @@ class Store:
             finally:
                 self._depth -= 1
 
-    def insert(self, kind: Kind, name: str, parent: str, message: Any) -> None:
+    def insert(self, kind: Kind, name: str, parent: str, message: Message) -> None:
         """Add a resource.
 
         Raises:
@@ -117,17 +117,21 @@ class Store:
         row = (name, kind.collection, parent, _state_of(message), message_bytes(message))
         with self.transaction():
             try:
-                self._connection.execute("INSERT INTO resources (name, kind, parent, state, body) VALUES (?, ?, ?, ?, ?)", row)
+                self._connection.execute(
+                    "INSERT INTO resources (name, kind, parent, state, body) VALUES (?, ?, ?, ?, ?)", row
+                )
             except sqlite3.IntegrityError:
                 raise AlreadyExists(f"{kind.noun} {name} already exists.") from None
 
-    def find(self, kind: Kind, name: str) -> Any | None:
+    def find(self, kind: Kind, name: str) -> Message | None:
         """The resource, or None."""
         with self._lock:
-            row = self._connection.execute("SELECT body FROM resources WHERE name = ? AND kind = ?", (name, kind.collection)).fetchone()
+            row = self._connection.execute(
+                "SELECT body FROM resources WHERE name = ? AND kind = ?", (name, kind.collection)
+            ).fetchone()
         return None if row is None else kind.read(row[0])
 
-    def get(self, kind: Kind, name: str) -> Any:
+    def get(self, kind: Kind, name: str) -> Message:
         """The resource.
 
         Raises:
@@ -139,7 +143,7 @@ class Store:
         return found
 
     @contextlib.contextmanager
-    def change(self, kind: Kind, name: str) -> Iterator[Any]:
+    def change(self, kind: Kind, name: str) -> Iterator[Message]:
         """Read, let the block change it, write it back; nothing is written when the block raises.
 
         Raises:
@@ -148,7 +152,10 @@ class Store:
         with self.transaction():
             message = self.get(kind, name)
             yield message
-            self._connection.execute("UPDATE resources SET state = ?, body = ? WHERE name = ?", (_state_of(message), message_bytes(message), name))
+            self._connection.execute(
+                "UPDATE resources SET state = ?, body = ? WHERE name = ?",
+                (_state_of(message), message_bytes(message), name),
+            )
 
     def delete(self, kind: Kind, name: str) -> None:
         """Remove a resource.
@@ -157,23 +164,25 @@ class Store:
             NotFound: There is none of that name.
         """
         with self.transaction():
-            done = self._connection.execute("DELETE FROM resources WHERE name = ? AND kind = ?", (name, kind.collection))
+            done = self._connection.execute(
+                "DELETE FROM resources WHERE name = ? AND kind = ?", (name, kind.collection)
+            )
             if done.rowcount == 0:
                 raise NotFound(f"The {kind.noun} {name} does not exist.")
 
-    def list(self, kind: Kind, parent: str) -> list[Any]:
+    def list_under(self, kind: Kind, parent: str) -> list[Message]:
         """All resources under a parent, newest first."""
         return self._select(kind, "parent = ?", parent)
 
-    def list_in_state(self, kind: Kind, *states: str) -> list[Any]:
+    def list_in_state(self, kind: Kind, *states: str) -> list[Message]:
         """All resources in one of these states (names of the state enum), newest first."""
         return self._select(kind, f"state IN ({', '.join('?' * len(states))})", *states)
 
-    def list_all(self, kind: Kind) -> list[Any]:
+    def list_all(self, kind: Kind) -> list[Message]:
         """All resources of a kind, newest first."""
         return self._select(kind, "TRUE")
 
-    def _select(self, kind: Kind, condition: str, *values: str) -> list[Any]:
+    def _select(self, kind: Kind, condition: str, *values: str) -> list[Message]:
         # Only the fixed conditions above reach this text; values are bound.
         query = f"SELECT body FROM resources WHERE kind = ? AND {condition} ORDER BY sequence DESC"  # noqa: S608
         with self._lock:
@@ -183,13 +192,17 @@ class Store:
     def put_document(self, shelf: str, key: str, body: dict[str, Any]) -> int:
         """Keep a JSON document (a fault, a process, a row waiting for BigQuery); gives its number."""
         with self.transaction():
-            done = self._connection.execute("INSERT INTO documents (shelf, key, body) VALUES (?, ?, ?)", (shelf, key, json.dumps(body)))
+            done = self._connection.execute(
+                "INSERT INTO documents (shelf, key, body) VALUES (?, ?, ?)", (shelf, key, json.dumps(body))
+            )
         return int(done.lastrowid or 0)
 
     def list_documents(self, shelf: str, limit: int = -1) -> list[tuple[int, str, dict[str, Any]]]:
         """(number, key, body) of a shelf, oldest first."""
         with self._lock:
-            rows = self._connection.execute("SELECT id, key, body FROM documents WHERE shelf = ? ORDER BY id LIMIT ?", (shelf, limit)).fetchall()
+            rows = self._connection.execute(
+                "SELECT id, key, body FROM documents WHERE shelf = ? ORDER BY id LIMIT ?", (shelf, limit)
+            ).fetchall()
         return [(row[0], row[1], json.loads(row[2])) for row in rows]
 
     def replace_document(self, number: int, body: dict[str, Any]) -> None:
@@ -202,11 +215,13 @@ class Store:
         with self.transaction():
             if not numbers:
                 return self._connection.execute("DELETE FROM documents WHERE shelf = ?", (shelf,)).rowcount
-            done = self._connection.executemany("DELETE FROM documents WHERE shelf = ? AND id = ?", [(shelf, n) for n in numbers])
+            done = self._connection.executemany(
+                "DELETE FROM documents WHERE shelf = ? AND id = ?", [(shelf, n) for n in numbers]
+            )
             return done.rowcount
 
 
-def _state_of(message: Any) -> str:
+def _state_of(message: Message) -> str:
     inner = raw(message)
     if "done" in inner.DESCRIPTOR.fields_by_name:
         return "DONE" if inner.done else "RUNNING"

@@ -1,8 +1,8 @@
 """Traffic splits: which share of an endpoint's requests goes to which deployed model. Pure functions.
 
-The rules, from the documentation of DeployModel, UndeployModel and Endpoint.traffic_split: percentages add up to 100, or
-the split is empty; "0" stands for the model being deployed; a model with traffic cannot be undeployed unless the same
-request takes it away; the last model's traffic goes with it.
+The rules, from the documentation of DeployModel, UndeployModel and Endpoint.traffic_split: percentages add up to 100,
+or the split is empty; "0" stands for the model being deployed; a model with traffic cannot be undeployed unless the
+same request takes it away; the last model's traffic goes with it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,16 @@ def check(split: Split, deployed_ids: Collection[str]) -> None:
     """
     strangers = sorted(set(split) - set(deployed_ids))
     if strangers:
-        raise InvalidArgument(f"traffic_split names {strangers}. Expected ids of deployed models: {sorted(deployed_ids)}.", field="traffic_split")
+        raise InvalidArgument(
+            f"traffic_split names {strangers}. Expected ids of deployed models: {sorted(deployed_ids)}.",
+            field="traffic_split",
+        )
     if any(not 0 <= share <= 100 for share in split.values()) or (split and sum(split.values()) != 100):
-        raise InvalidArgument(f"traffic_split {dict(split)} adds up to {sum(split.values())}. Expected shares of 0 to 100 that add up to 100.", field="traffic_split")
+        raise InvalidArgument(
+            f"traffic_split {dict(split)} adds up to {sum(split.values())}. Expected shares of 0 to 100"
+            f" that add up to 100.",
+            field="traffic_split",
+        )
 
 
 def after_deploy(current: Split, wished: Split, new_id: str, deployed_ids: Collection[str]) -> dict[str, int]:
@@ -38,7 +45,9 @@ def after_deploy(current: Split, wished: Split, new_id: str, deployed_ids: Colle
     if not wished:
         return dict(current)
     if NEW in wished and new_id in wished:
-        raise InvalidArgument(f'traffic_split names the new model twice, as "0" and as {new_id!r}. Use "0".', field="traffic_split")
+        raise InvalidArgument(
+            f'traffic_split names the new model twice, as "0" and as {new_id!r}. Use "0".', field="traffic_split"
+        )
     split = {new_id if key == NEW else key: share for key, share in wished.items()}
     check(split, {*deployed_ids, new_id})
     return {key: share for key, share in split.items() if share > 0}
@@ -56,7 +65,8 @@ def after_undeploy(current: Split, wished: Split, gone_id: str, remaining_ids: C
     split = {key: share for key, share in (wished or current).items() if share > 0}
     if gone_id in split:
         raise FailedPrecondition(
-            f"The deployed model {gone_id} has {split[gone_id]} percent of the traffic. Give its traffic to others first,"
+            f"The deployed model {gone_id} has {split[gone_id]} percent of the traffic. Give its traffic to"
+            f" others first,"
             " with traffic_split in this request or by UpdateEndpoint."
         )
     check(split, remaining_ids)

@@ -14,12 +14,31 @@ from typing import Any, NamedTuple
 from google.protobuf import json_format
 
 from localcloud.vertex.errors import InvalidArgument, NotFound
-from localcloud.vertex.methods import Method, Route, raw
+from localcloud.vertex.methods import Message, Method, Route, raw
 
 # https://cloud.google.com/apis/docs/system-parameters
 _SYSTEM_PARAMETERS = frozenset(
-    {"alt", "$alt", "fields", "$fields", "key", "$key", "access_token", "callback", "prettyPrint", "$prettyPrint", "quotaUser", "$userProject",
-     "userProject", "oauth_token", "uploadType", "upload_protocol", "$.xgafv", "$ct", "$httpHeaders"}  # fmt: skip
+    {
+        "alt",
+        "$alt",
+        "fields",
+        "$fields",
+        "key",
+        "$key",
+        "access_token",
+        "callback",
+        "prettyPrint",
+        "$prettyPrint",
+        "quotaUser",
+        "$userProject",
+        "userProject",
+        "oauth_token",
+        "uploadType",
+        "upload_protocol",
+        "$.xgafv",
+        "$ct",
+        "$httpHeaders",
+    }
 )
 _HTTP_BODY = "google.api.HttpBody"
 
@@ -44,7 +63,9 @@ class Router:
         for method in methods:
             for route in method.routes:
                 pattern, fields = _compile(route.template)
-                self._routes.setdefault((route.verb, _depth(route.template)), []).append((pattern, fields, method, route))
+                self._routes.setdefault((route.verb, _depth(route.template)), []).append(
+                    (pattern, fields, method, route)
+                )
 
     def find(self, verb: str, path: str) -> Match:
         """The method of an address.
@@ -56,10 +77,12 @@ class Router:
             match = pattern.fullmatch(path)
             if match is not None:
                 return Match(method, route, dict(zip(fields, match.groups(), strict=True)))
-        raise NotFound(f"The requested URL {path} was not found for {verb}. Expected an address of the Vertex AI v1 API.")
+        raise NotFound(
+            f"The requested URL {path} was not found for {verb}. Expected an address of the Vertex AI v1 API."
+        )
 
 
-def read_request(match: Match, query: Mapping[str, list[str]], body: bytes, content_type: str) -> Any:
+def read_request(match: Match, query: Mapping[str, list[str]], body: bytes, content_type: str) -> Message:
     """The request message of a REST call.
 
     Raises:
@@ -83,7 +106,7 @@ def read_request(match: Match, query: Mapping[str, list[str]], body: bytes, cont
     return request
 
 
-def write_response(response: Any, query: Mapping[str, list[str]]) -> tuple[bytes, str]:
+def write_response(response: Message, query: Mapping[str, list[str]]) -> tuple[bytes, str]:
     """A response in JSON (or as it is, when it is an HttpBody), and its content type."""
     inner = raw(response)
     if inner.DESCRIPTOR.full_name == _HTTP_BODY:
@@ -109,12 +132,12 @@ def _compile(template: str) -> tuple[re.Pattern[str], list[str]]:
     return re.compile(pattern + re.escape(template[position:])), fields
 
 
-def _takes_raw_body(inner: Any, route: Route) -> bool:
+def _takes_raw_body(inner: Message, route: Route) -> bool:
     field = inner.DESCRIPTOR.fields_by_name.get("http_body")
     return route.body == "*" and field is not None and field.message_type.full_name == _HTTP_BODY
 
 
-def _read_body(inner: Any, route: Route, body: bytes) -> None:
+def _read_body(inner: Message, route: Route, body: bytes) -> None:
     try:
         document = json.loads(body)
     except ValueError as error:
@@ -128,7 +151,7 @@ def _read_body(inner: Any, route: Route, body: bytes) -> None:
         getattr(inner, route.body).SetInParent()
 
 
-def _parse(document: dict[str, Any], message: Any, where: str) -> None:
+def _parse(document: dict[str, Any], message: Message, where: str) -> None:
     try:
         json_format.ParseDict(document, message)
     except json_format.ParseError as error:
@@ -142,10 +165,12 @@ def _bad_json(text: str, where: str) -> InvalidArgument:
     inside = re.sub(r"(?<=[a-z0-9])([A-Z])", lambda m: "_" + m[1].lower(), unknown[2])
     place = (where + inside).strip(".")
     at = f" at '{place}'" if place else ""
-    return InvalidArgument(f'Invalid JSON payload received. Unknown name "{unknown[1]}"{at}: Cannot find field.', field=place)
+    return InvalidArgument(
+        f'Invalid JSON payload received. Unknown name "{unknown[1]}"{at}: Cannot find field.', field=place
+    )
 
 
-def _set_parameter(inner: Any, name: str, values: list[str]) -> None:
+def _set_parameter(inner: Message, name: str, values: list[str]) -> None:
     target, descriptor = inner, inner.DESCRIPTOR
     *outer, last = name.split(".")
     for part in outer:
@@ -162,7 +187,7 @@ def _set_parameter(inner: Any, name: str, values: list[str]) -> None:
     _parse({field.json_name: value}, target, name)
 
 
-def _field(descriptor: Any, part: str, name: str) -> Any:
+def _field(descriptor: Message, part: str, name: str) -> Message:
     for field in descriptor.fields:
         if part in (field.name, field.json_name):
             return field
@@ -170,17 +195,20 @@ def _field(descriptor: Any, part: str, name: str) -> Any:
 
 
 def _unknown_parameter(name: str) -> InvalidArgument:
-    message = f'Invalid JSON payload received. Unknown name "{name}": Cannot bind query parameter. Field \'{name}\' could not be found in request message.'
-    return InvalidArgument(message, field=name)
+    return InvalidArgument(
+        f'Invalid JSON payload received. Unknown name "{name}": Cannot bind query parameter.'
+        f" Field '{name}' could not be found in request message.",
+        field=name,
+    )
 
 
-def _name_special_numbers(inner: Any) -> None:
-    """JSON has no NaN: inside a `Value`, proto JSON refuses it, so it goes out as the string that doubles have for it."""
-    if inner.DESCRIPTOR.full_name == "google.protobuf.Value":
-        if inner.WhichOneof("kind") == "number_value" and not math.isfinite(inner.number_value):
-            number = inner.number_value
+def _name_special_numbers(inner: Message) -> None:
+    """Turn NaN inside a `Value`, which proto JSON refuses, into the string that proto JSON has for it elsewhere."""
+    if inner.DESCRIPTOR.full_name == "google.protobuf.Value" and inner.WhichOneof("kind") == "number_value":
+        number = inner.number_value
+        if not math.isfinite(number):
             inner.string_value = "NaN" if math.isnan(number) else ("Infinity" if number > 0 else "-Infinity")
-            return
+        return
     for field, value in inner.ListFields():
         if field.message_type is None:
             continue

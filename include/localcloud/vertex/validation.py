@@ -34,18 +34,26 @@ def refuse(findings: Iterator[Finding] | list[Finding]) -> None:
 
 
 def check_labels(labels: Mapping[str, str], field: str) -> Iterator[Finding]:
-    """At most 64 labels; keys and values of at most 63 lower-case letters, digits, _ and -; a key starts with a letter."""
+    """At most 64 labels of lower-case letters, digits, _ and -, at most 63 of them; a key starts with a letter."""
     if len(labels) > MAX_LABELS:
         yield field, f"{len(labels)} labels were given. Expected at most {MAX_LABELS}."
     for key, value in labels.items():
         if len(key) > MAX_LABEL_CHARACTERS or not _LABEL_KEY.fullmatch(key) or key != key.lower():
-            yield f"{field}[{key!r}]", (
-                f"Label key {key!r} is invalid. Expected a lower-case letter, then at most {MAX_LABEL_CHARACTERS - 1}"
-                " lower-case letters, digits, underscores or dashes."
+            yield (
+                f"{field}[{key!r}]",
+                (
+                    f"Label key {key!r} is invalid. Expected a lower-case letter, then at most"
+                    f" {MAX_LABEL_CHARACTERS - 1}"
+                    " lower-case letters, digits, underscores or dashes."
+                ),
             )
         if len(value) > MAX_LABEL_CHARACTERS or not _LABEL_VALUE.fullmatch(value) or value != value.lower():
-            yield f"{field}[{key!r}]", (
-                f"Label value {value!r} is invalid. Expected at most {MAX_LABEL_CHARACTERS} lower-case letters, digits, underscores or dashes."
+            yield (
+                f"{field}[{key!r}]",
+                (
+                    f"Label value {value!r} is invalid. Expected at most {MAX_LABEL_CHARACTERS} lower-case"
+                    f" letters, digits, underscores or dashes."
+                ),
             )
 
 
@@ -74,7 +82,11 @@ def check_bucket(uri: str, field: str, buckets: Buckets) -> Iterator[Finding]:
     if not findings:
         bucket, _ = split_gcs_uri(uri)
         if not buckets.exists(bucket):
-            yield field, f"The Cloud Storage bucket of {uri!r} does not exist: {bucket!r}. Create the bucket first, in the region of the request."
+            yield (
+                field,
+                f"The Cloud Storage bucket of {uri!r} does not exist: {bucket!r}. Create the bucket first,"
+                f" in the region of the request.",
+            )
 
 
 def split_gcs_uri(uri: str) -> tuple[str, str]:
