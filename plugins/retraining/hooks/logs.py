@@ -121,5 +121,11 @@ def _line(entry: Any) -> Line:  # noqa: ANN401 - LogEntry has no types
     payload = dict(entry.json_payload or {})
     text = entry.text_payload or payload.get("message") or json.dumps(payload, default=str)
     return Line(
-        time=_time(entry), severity=entry.severity.name, task=labels.get("task_name", "service"), text=str(text).rstrip()
+        time=_time(entry), severity=_severity(entry), task=labels.get("task_name", "service"), text=str(text).rstrip()
     )
+
+
+def _severity(entry: Any) -> str:  # noqa: ANN401 - LogEntry has no types
+    from google.logging.type.log_severity_pb2 import LogSeverity
+
+    return str(LogSeverity.Name(int(entry.severity)))  # an enum in some releases of the library, a number in others
