@@ -1,23 +1,243 @@
 """What bqemulator 1.4.0 does differently from BigQuery, mended where this project depends on it.
 
 In: the emulator's modules, before its server starts. Out: the same modules with some functions replaced. One mend is
-one function; its docstring says what is wrong and why it matters here. Site-packages stay as they are.
+one function; its docstring says what is wrong and why it matters here (those of jobs are in `jobs`, those of SQL in
+`dialect`). Site-packages stay as they are.
 """
 
 from __future__ import annotations
 
+import asyncio
+import functools
+import logging
+import re
+import sys
+import threading
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+
+from localcloud.bigquery import Untyped, bytes_read, dialect, jobs
+from localcloud.bigquery.expirations import Expirations
+
+_log = logging.getLogger("bigquery")
+_SWEEP_S = 30
 
 
-def apply(*, project: str, memory_limit: str, read_server: Callable[[Any], Any]) -> None:
+def apply(
+    *,
+    project: str,
+    directory: Path,
+    memory_limit: str,
+    expirations: Expirations,
+    read_server: Callable[[Untyped], Untyped],
+) -> None:
     """Apply every mend.
 
     Args:
         project: the one project that exists.
+        directory: where DuckDB may spill to disk.
         memory_limit: DuckDB's memory limit, for example `1500MB`.
+        expirations: when tables expire.
         read_server: makes the gRPC server, from the emulator's context.
     """
     from bqemulator import server
+    from bqemulator.api.routes import jobs as job_routes
+    from bqemulator.jobs import executor
 
     server.build_grpc_server = read_server
+    bound_memory(memory_limit, directory)
+    separate_threads()
+    keep_no_history()
+    accept_any_media_type()
+    translate_rightly(executor)
+    for module in (executor, job_routes):
+        module.JOB_RESULTS = results
+    jobs.refuse_repeated_ids(job_routes)
+    jobs.count_bytes(job_routes)
+    jobs.expire_tables(job_routes, expirations)
+    jobs.check_in_dry_runs(job_routes)
+    open_app(server, project, expirations)
+
+
+results = jobs.BoundedResults()
+
+
+def bound_memory(limit: str, directory: Path) -> None:
+    """Give DuckDB a memory limit and a place to spill to; it would take 80 % of the machine."""
+    from bqemulator.storage.engine import DuckDBEngine
+
+    original = DuckDBEngine._apply_session_pragmas
+
+    def apply_pragmas(self: Untyped) -> None:
+        original(self)
+        self.connection.execute(f"SET memory_limit = '{limit}'")
+        self.connection.execute(f"SET temp_directory = '{directory / 'spill'}'")
+        self.connection.execute(dialect.TOP_COUNT_MACRO)
+
+    DuckDBEngine._apply_session_pragmas = apply_pragmas
+    # The pragmas run before `connection` counts as started; the property only checks that it exists.
+
+
+def separate_threads() -> None:
+    """Give requests that run in a worker thread a connection of their own.
+
+    All of them share one, and with it one pending result: two at a time can read each other's rows.
+    """
+    from bqemulator.storage.engine import DuckDBEngine
+
+    original = DuckDBEngine.execute
+
+    @functools.wraps(original)
+    def execute(self: Untyped, sql: str, parameters: list[Untyped] | None = None) -> Untyped:
+        if threading.current_thread() is threading.main_thread():
+            return original(self, sql, parameters)
+        cursor = self.connection.cursor()
+        cursor.execute("SET TimeZone = 'UTC'")
+        return cursor.execute(sql, parameters) if parameters is not None else cursor.execute(sql)
+
+    DuckDBEngine.execute = execute
+
+
+def keep_no_history() -> None:
+    """Take no copy of a whole table after each change (for time travel): every logged request would make one."""
+    from bqemulator.domain.errors import UnsupportedFeatureError
+    from bqemulator.versioning.snapshots import SnapshotManager
+
+    capture = SnapshotManager.capture
+
+    def capture_wanted(self: Untyped, *args: Untyped, kind: str = "AUTO") -> Untyped:
+        return None if kind == "AUTO" else capture(self, *args, kind=kind)
+
+    def refuse(*_: object) -> None:
+        raise UnsupportedFeatureError("FOR SYSTEM_TIME AS OF is not offered by the local cloud: it keeps no history")
+
+    SnapshotManager.capture = capture_wanted
+    SnapshotManager.resolve_time_travel = refuse
+
+
+def accept_any_media_type() -> None:
+    """Accept uploads of type `*/*`, which is what the Python client's load_table_from_file and _json send."""
+    from bqemulator.api.routes import upload
+
+    original = upload._is_permitted_media_type
+    upload._is_permitted_media_type = lambda kind: kind == "*/*" or original(kind)
+
+
+def translate_rightly(executor: Untyped) -> None:
+    """Rewrite what the translator gets wrong (see `dialect`), for single statements."""
+    original = executor.rewrite_and_translate_statement
+
+    @functools.wraps(original)
+    async def translate(bq_sql: str, **kwargs: Untyped) -> Untyped:
+        return dialect.widen_numerics(await original(dialect.rewrite(bq_sql), **kwargs))
+
+    executor.rewrite_and_translate_statement = translate
+
+
+def open_app(server: Untyped, project: str, expirations: Expirations) -> None:
+    """Mend the REST application as a whole once it is made: see the functions it calls."""
+    original = server.create_app
+
+    def create_app(context: Untyped) -> Untyped:
+        app = original(context)
+        app.add_exception_handler(Exception, answer_faults)
+        app.add_middleware(OneProject, project=project)
+        show_live_sizes(context, expirations)
+        check_inserted_rows(app, context)
+        asyncio.get_running_loop().create_task(sweep(context, project, expirations), name="expirations")
+        return app
+
+    server.create_app = create_app
+
+
+async def answer_faults(_request: Untyped, error: Exception) -> Untyped:
+    """Answer an internal fault with 501 and its text.
+
+    bqemulator says 500 "internal error", which Google's clients repeat for ten minutes before they show anything.
+    """
+    from starlette.responses import JSONResponse
+
+    message = f"The local cloud's BigQuery cannot do this: {type(error).__name__}: {error}"
+    detail = {"reason": "notImplemented", "message": message}
+    return JSONResponse({"error": {"code": 501, "message": message, "errors": [detail]}}, status_code=501)
+
+
+class OneProject:
+    """Answers 403 for every project but one, as BigQuery does; bqemulator makes up any project it is asked for."""
+
+    def __init__(self, app: Untyped, project: str) -> None:
+        self._app = app
+        self._project = project
+
+    async def __call__(self, scope: dict[str, Untyped], receive: Untyped, send: Untyped) -> None:
+        """Serve a request (ASGI)."""
+        asked = re.match(r"(?:/resumable)?(?:/upload)?/bigquery/v2/projects/([^/]+)", scope.get("path", ""))
+        if asked is None or asked.group(1) == self._project:
+            await self._app(scope, receive, send)
+            return
+        from starlette.responses import JSONResponse
+
+        message = f"Access Denied: Project {asked.group(1)}: it does not exist, or you may not use it."
+        detail = {"reason": "accessDenied", "message": message, "domain": "global"}
+        body = {"error": {"code": 403, "message": message, "errors": [detail], "status": "PERMISSION_DENIED"}}
+        await JSONResponse(body, status_code=403)(scope, receive, send)
+
+
+def show_live_sizes(context: Untyped, expirations: Expirations) -> None:
+    """Show a table's rows, bytes and expiration as they are; bqemulator counts only some kinds of writes."""
+    from bqemulator.api.routes import tables
+
+    original = tables._table_to_rest
+
+    def to_rest(table: Untyped) -> dict[str, Untyped]:
+        resource: dict[str, Untyped] = original(table)
+        where = table.project_id, table.dataset_id, table.table_id
+        if table.table_type == "TABLE":
+            counted = context.engine.execute(f'SELECT count(*) FROM "{where[0]}__{where[1]}"."{where[2]}"')  # noqa: S608
+            resource["numRows"] = str(counted.fetchone()[0])
+            resource["numBytes"] = str(bytes_read.table_bytes(context.engine, *where, None))
+        expires = expirations.get(".".join(where))
+        return resource | ({"expirationTime": str(expires)} if expires is not None else {})
+
+    tables._table_to_rest = to_rest
+
+
+def check_inserted_rows(app: Untyped, context: Untyped) -> None:
+    """Refuse streamed rows with unknown fields; bqemulator stores them as rows of NULL."""
+    from bqemulator.api.routes import tabledata
+    from starlette.responses import JSONResponse
+    from starlette.routing import Route
+
+    async def insert_all(request: Untyped) -> JSONResponse:
+        where = [request.path_params[name] for name in ("project", "dataset", "table")]
+        body = await request.json()
+        table = context.catalog.get_table(*where)
+        known = {field.name.lower() for field in table.schema_.fields} if table else set()
+        rows = [sorted(set(map(str.lower, row.get("json", {}))) - known) for row in body.get("rows", [])]
+        if table is None or body.get("ignoreUnknownValues") or not any(rows):
+            return JSONResponse(await tabledata.insert_all(*where, request, context))
+        errors = [{"index": index, "errors": [_row_error(unknown)]} for index, unknown in enumerate(rows)]
+        return JSONResponse({"kind": "bigquery#tableDataInsertAllResponse", "insertErrors": errors})
+
+    path = "/bigquery/v2/projects/{project}/datasets/{dataset}/tables/{table}/insertAll"
+    app.router.routes.insert(0, Route(path, insert_all, methods=["POST"]))  # before the one it replaces
+
+
+def _row_error(unknown: list[str]) -> dict[str, str]:
+    if not unknown:
+        return {"reason": "stopped", "location": "", "debugInfo": "", "message": ""}
+    return {"reason": "invalid", "location": unknown[0], "debugInfo": "", "message": f"no such field: {unknown[0]}."}
+
+
+async def sweep(context: Untyped, project: str, expirations: Expirations) -> None:
+    """Drop tables whose time has come, now and then."""
+    from bqemulator.api.routes import jobs as job_routes
+
+    while True:
+        for name in expirations.take_due():
+            statement = f"DROP TABLE IF EXISTS `{name}`"
+            try:
+                await job_routes.execute_query_job(project, f"expire-{name}", statement, None, context)
+            except Exception as error:  # noqa: BLE001 - one table that cannot be dropped must not keep the others
+                print(f"{name} has expired and could not be dropped: {error}", file=sys.stderr)
+        await asyncio.sleep(_SWEEP_S)

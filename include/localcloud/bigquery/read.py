@@ -15,12 +15,12 @@ import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import grpc
 import pyarrow as pa
 from google.cloud.bigquery_storage_v1 import types
 
+from localcloud.bigquery import Untyped
 from localcloud.bigquery.restriction import RestrictionError, select_statement
 
 SESSION_LIFETIME = dt.timedelta(hours=6)  # https://cloud.google.com/bigquery/docs/reference/storage#create_a_session
@@ -132,7 +132,7 @@ class Sessions:
 class ReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no types
     """Dispatches the three methods."""
 
-    def __init__(self, context: Any, sessions: Sessions) -> None:  # noqa: ANN401 - bqemulator's AppContext
+    def __init__(self, context: Untyped, sessions: Sessions) -> None:
         self._catalog = context.catalog
         self._engine = context.engine
         self._sessions = sessions
@@ -225,7 +225,7 @@ class ReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no 
             yield response
 
 
-def build_server(context: Any) -> tuple[_Server, int]:  # noqa: ANN401 - bqemulator's AppContext
+def build_server(context: Untyped) -> tuple[_Server, int]:
     """Make the gRPC server that stands in for bqemulator's own (`build_grpc_server`)."""
     settings = context.settings
     sessions = Sessions(Path(settings.data_dir) / "sessions", lambda: dt.datetime.now(dt.UTC))
@@ -262,7 +262,7 @@ def _stream_count(request: types.CreateReadSessionRequest, rows: int, size: int)
     return min(wanted, MAX_STREAMS, 1 + size // BYTES_PER_STREAM, rows)
 
 
-def _columns(connection: Any, project: str, dataset: str, table: str) -> list[str]:  # noqa: ANN401 - no types in duckdb
+def _columns(connection: Untyped, project: str, dataset: str, table: str) -> list[str]:
     from bqemulator.storage.sql_identifiers import quoted_table_ref
 
     cursor = connection.execute(f"SELECT * FROM {quoted_table_ref(project, dataset, table)} LIMIT 0")  # noqa: S608
@@ -342,7 +342,7 @@ def _split_table_name(name: str) -> tuple[str, str, str]:
     return parts[1], parts[3], parts[5]
 
 
-def _refusing(method: Callable[[Any], Any]) -> Callable[[Any, grpc.ServicerContext], Any]:
+def _refusing(method: Callable[[Untyped], Untyped]) -> Callable[[Untyped, grpc.ServicerContext], Untyped]:
     def call(request: object, context: grpc.ServicerContext) -> object:
         try:
             return method(request)
@@ -353,5 +353,5 @@ def _refusing(method: Callable[[Any], Any]) -> Callable[[Any, grpc.ServicerConte
     return call
 
 
-def _serialize(answer: Any) -> bytes:  # noqa: ANN401 - any proto-plus message
+def _serialize(answer: Untyped) -> bytes:
     return bytes(type(answer).serialize(answer))

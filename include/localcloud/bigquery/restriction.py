@@ -7,7 +7,7 @@ drops a restriction that it cannot translate and returns every row; here it is a
 from __future__ import annotations
 
 import sqlglot  # type: ignore[import-not-found]  # only in the local cloud environment
-from sqlglot import exp  # type: ignore[import-not-found]
+from sqlglot import exp
 
 
 class RestrictionError(ValueError):

@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import os
 import sys
+import time
 from pathlib import Path
 
 from localcloud.state import State
@@ -33,6 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
     from bqemulator.server import EmulatorServer
 
     from localcloud.bigquery import mends, read
+    from localcloud.bigquery.expirations import Expirations
 
     duckdb_extensions.import_extension("spatial")  # the emulator would download it
     emulator_settings = config.Settings(
@@ -48,7 +50,13 @@ def main(arguments: list[str] | None = None) -> int:
         log_level=config.LogLevel.WARNING,
         log_format=config.LogFormat.CONSOLE,
     )
-    mends.apply(project=settings.project, memory_limit=MEMORY_LIMIT, read_server=read.build_server)
+    mends.apply(
+        project=settings.project,
+        directory=directory,
+        memory_limit=MEMORY_LIMIT,
+        expirations=Expirations(directory / "expirations.json", lambda: time.time_ns() // 1_000_000),
+        read_server=read.build_server,
+    )
     server = EmulatorServer(emulator_settings)
     asyncio.run(server._run_forever_async())
     os._exit(0)  # DuckDB is closed; a channel that a client keeps open must not hold the process

@@ -1,0 +1,127 @@
+"""GoogleSQL that bqemulator translates wrongly, rewritten to GoogleSQL that it translates rightly.
+
+In: one statement in GoogleSQL. Out: an equal statement; the same text when nothing in it is concerned. Each rewrite is
+one function over the syntax tree, with what goes wrong without it. Multi-statement scripts pass unchanged.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import sqlglot  # type: ignore[import-not-found]  # only in the local cloud environment
+from sqlglot import exp
+
+# A macro of DuckDB's, made at start by `mends`: exact counts, because DuckDB's approx_top_k gives values only.
+TOP_COUNT_MACRO = """
+CREATE OR REPLACE TEMP MACRO localcloud_top_count(x, n) AS list_slice(
+  list_transform(
+    list_sort(list_concat(
+      list_transform(map_entries(histogram(x)), lambda e: {'c': -CAST(e.value AS BIGINT), 'v': e.key}),
+      CASE WHEN count(*) > count(x) THEN [{'c': count(x) - count(*), 'v': NULL}] ELSE [] END
+    )),
+    lambda e: {'value': e.v, 'count': -e.c}
+  ),
+  1, n
+)
+"""
+
+
+def rewrite(statement: str) -> str:
+    """Give a statement that bqemulator understands as BigQuery understands the original."""
+    try:
+        trees = sqlglot.parse(statement, read="bigquery")
+    except sqlglot.errors.SqlglotError:
+        return statement  # bqemulator says what is wrong with it
+    if len(trees) != 1 or trees[0] is None or isinstance(trees[0], exp.Command):
+        return statement
+    changed = [rewrite_one(trees[0]) for rewrite_one in _REWRITES]
+    return str(trees[0].sql(dialect="bigquery")) if any(changed) else statement
+
+
+def widen_numerics(translated: str) -> str:
+    """Mend NUMERIC in DuckDB's SQL: it becomes DECIMAL(18, 3) there, too narrow for the sum of fingerprints."""
+    return re.sub(
+        r"""'(?:[^']|'')*'|"[^"]*"|\bDECIMAL(?:\(18, 3\)|\b(?!\s*\())""",
+        lambda match: "DECIMAL(38, 9)" if match.group().startswith("DECIMAL") else match.group(),
+        translated,
+    )
+
+
+def _index_arrays_by_expression(tree: exp.Expression) -> bool:
+    """Mend `a[OFFSET(i)]`: DuckDB counts from one, and only a literal index is shifted (some of them twice)."""
+    found = [node for node in tree.find_all(exp.Bracket) if node.args.get("offset") is not None]
+    for node in reversed(found):  # inner ones first
+        index = node.expressions[0].copy()
+        if node.args["offset"] == 0:
+            index = exp.Add(this=exp.Paren(this=index), expression=exp.Literal.number(1))
+        node.replace(exp.Anonymous(this="list_extract", expressions=[node.this.copy(), index]))
+    return bool(found)
+
+
+def _keep_offset_names(tree: exp.Expression) -> bool:
+    """Mend `SELECT o … WITH OFFSET o`: the column would be called `(o - 1)`."""
+    names = {
+        offset.name if isinstance(offset, exp.Identifier) else "offset"
+        for offset in (node.args.get("offset") for node in tree.find_all(exp.Unnest))
+        if offset
+    }
+    found = [
+        column
+        for select in tree.find_all(exp.Select)
+        for column in select.expressions
+        if isinstance(column, exp.Column) and column.name in names
+    ]
+    for column in found:
+        column.replace(exp.alias_(column.copy(), column.name))
+    return bool(found)
+
+
+def _count_top_values(tree: exp.Expression) -> bool:
+    """Mend APPROX_TOP_COUNT: it would give values without their counts."""
+    found = list(tree.find_all(exp.ApproxTopK))
+    for node in found:
+        node.replace(exp.Anonymous(this="localcloud_top_count", expressions=[node.this.copy(), node.expression.copy()]))
+    return bool(found)
+
+
+def _name_struct_fields(tree: exp.Expression) -> bool:
+    """Mend `STRUCT(a, t.b)`: its fields would have no names instead of `a` and `b`."""
+    found = [
+        column for node in tree.find_all(exp.Struct) for column in node.expressions if isinstance(column, exp.Column)
+    ]
+    for column in found:
+        name = exp.to_identifier(column.name, quoted=True)
+        column.replace(exp.PropertyEQ(this=name, expression=column.copy()))
+    return bool(found)
+
+
+def _select_structs(tree: exp.Expression) -> bool:
+    """Mend `SELECT AS STRUCT f(x) AS n … ORDER BY n`: DuckDB would see a field of a struct, not an alias."""
+    found = [
+        select
+        for select in tree.find_all(exp.Select)
+        if select.args.get("kind") == "STRUCT" and all(each.alias_or_name for each in select.expressions)
+    ]
+    for select in found:
+        aliases = {each.alias: each.this for each in select.expressions if isinstance(each, exp.Alias)}
+        for clause in filter(None, (select.args.get("order"), select.args.get("group"))):
+            for column in list(clause.find_all(exp.Column)):
+                if not column.table and column.name in aliases:
+                    column.replace(aliases[column.name].copy())
+        fields = [
+            exp.PropertyEQ(this=exp.to_identifier(each.alias_or_name, quoted=True), expression=each.unalias().copy())
+            for each in select.expressions
+        ]
+        select.set("kind", None)
+        select.set("expressions", [exp.Struct(expressions=fields)])
+    return bool(found)
+
+
+_REWRITES: tuple[Callable[[exp.Expression], bool], ...] = (
+    _index_arrays_by_expression,
+    _keep_offset_names,
+    _count_top_values,
+    _name_struct_fields,
+    _select_structs,
+)
