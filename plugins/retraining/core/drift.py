@@ -44,7 +44,13 @@ def render_requests_sql(spec: ModelSpec, log_table: str, statistics: Statistics,
             numeric.append({"name": feature.name, "edges": f"edges_{index}"})
             parameters.append(Parameter(name=f"edges_{index}", type="FLOAT64", value=tuple(edges)))
     categorical = [feature.name for feature in spec.features if feature.kind == "categorical"]
-    sql = render("requests.sql.j2", table=log_table, numeric=numeric, categorical=categorical)
+    sql = render(
+        "requests.sql.j2",
+        table=log_table,
+        numeric=numeric,
+        categorical=categorical,
+        names=[*(item["name"] for item in numeric), *categorical],
+    )
     return Query(sql=sql, parameters=tuple(parameters))
 
 

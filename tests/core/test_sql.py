@@ -1,0 +1,273 @@
+"""Every SQL template and the flights query, run by the local BigQuery through Google's client."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from small_model import AS_OF, make_plan, make_spec
+
+from retraining.core import checks, drift, model_spec, names, settings, snapshot, statistics
+from retraining.core import documents as d
+from retraining.core.queries import Query
+
+DATASET = "core_sql"
+QUERY = "SELECT id, at, carrier, distance, late FROM core_sql.examples -- all of them"
+FLIGHT = {"year": 2013, "month": 11, "day": 10, "hour": 5, "minute": 15, "sched_arr_time": 819, "carrier": "UA"}
+
+
+def examples() -> list[dict[str, Any]]:
+    """2,600 rows of three days of the window, one day before it and one after it; numbers and categories may miss."""
+    days = {"2013-11-08": 50, "2013-11-09": 2300, "2013-11-16": 150, "2013-11-18": 150, "2013-11-19": 50}
+    rows = []
+    for day, count in days.items():
+        for index in range(count):
+            number = len(rows)
+            rows.append(
+                {
+                    "id": f"key-{number}",
+                    "at": f"{day}T{index % 24:02d}:00:00Z",
+                    "carrier": None if index % 50 == 7 else ("UA", "AA", "UA", "B6")[index % 4],
+                    "distance": "NaN" if index % 50 == 3 else None if index % 50 == 4 else float(index % 101),
+                    "late": int(index % 5 == 0),
+                }
+            )
+    return rows
+
+
+class Warehouse:
+    """What the hook does, in few lines: queries with their parameters, loads of rows."""
+
+    def __init__(self, bigquery: Any) -> None:
+        self.bigquery = bigquery
+        self.client = bigquery.Client()
+
+    def run(self, query: Query) -> list[dict[str, Any]]:
+        """Rows of a query's result."""
+        config = self.bigquery.QueryJobConfig.from_api_repr({"query": query.to_api()})
+        return [dict(row) for row in self.client.query(query.sql, job_config=config).result()]
+
+    def load(self, table: str, rows: list[dict[str, Any]], schema: str) -> None:
+        """A new table; `schema` is `name:TYPE` or `name:TYPE:MODE` per column."""
+        fields = [self.bigquery.SchemaField(*item.split(":")) for item in schema.split()]
+        self.client.delete_table(table, not_found_ok=True)
+        self.client.create_table(self.bigquery.Table(table, schema=fields))
+        config = self.bigquery.LoadJobConfig(schema=fields, source_format="NEWLINE_DELIMITED_JSON")
+        data = io.BytesIO("\n".join(json.dumps(row) for row in rows).encode())
+        self.client.load_table_from_file(data, table, job_config=config).result()
+
+
+@pytest.fixture(scope="module")
+def warehouse(local_cloud):
+    """The local BigQuery with the examples in it."""
+    found = Warehouse(pytest.importorskip("google.cloud.bigquery"))
+    for dataset in (DATASET, local_cloud.dataset):
+        found.client.create_dataset(dataset, exists_ok=True)
+    schema = "id:STRING at:TIMESTAMP carrier:STRING distance:FLOAT64 late:INT64"
+    found.load(f"{local_cloud.project}.{DATASET}.examples", examples(), schema)
+    return found
+
+
+@pytest.fixture(scope="module")
+def the_plan(local_cloud):
+    """A run of the small model over the examples, in shards of 1,000 rows."""
+    data = {**make_spec().data.model_dump(mode="json"), "rows_per_shard": 1000}
+    data["checks"]["max_null_fraction"] = {"distance": 0.01}
+    return make_plan(make_spec(data=data), sql=QUERY, settings=settings.load(local_cloud.env))
+
+
+@pytest.fixture(scope="module")
+def the_snapshot(warehouse, the_plan):
+    """The run table, made."""
+    warehouse.run(snapshot.render_snapshot_sql(the_plan))
+    return build(warehouse, the_plan)
+
+
+def build(warehouse, the_plan, stored=None):
+    schema = [field.to_api_repr() for field in warehouse.client.get_table(names.run_table(the_plan)).schema]
+    rows = warehouse.run(snapshot.render_fingerprint_sql(the_plan))
+    return snapshot.build_snapshot(the_plan, schema, rows, stored or {})
+
+
+@pytest.fixture(scope="module")
+def the_statistics(warehouse, the_plan, the_snapshot):
+    """The statistics of the run table."""
+    rows = warehouse.run(statistics.render_statistics_sql(the_plan, the_snapshot))
+    return statistics.build_statistics(the_plan, the_snapshot, rows)
+
+
+def test_the_run_table_has_the_windows_rows_in_spans_parts_and_shards(warehouse, the_plan, the_snapshot):
+    rows = warehouse.run(Query(sql=f"SELECT * FROM `{the_snapshot.table}`"))  # noqa: S608 - a name of ours
+    assert len(rows) == 2600
+    assert Counter(str(row["span"]) for row in rows) == {"2013-11-09": 2300, "2013-11-16": 150, "2013-11-18": 150}
+    counted = Counter((str(row["span"]), row["part"]) for row in rows)
+    for span in the_snapshot.spans:
+        for part in span.parts:
+            assert part.rows == counted[str(span.span), part.part]
+    assert [column.name for column in the_snapshot.columns] == ["id", "at", "carrier", "distance", "late"]
+    large = {part.part: part.shards for part in the_snapshot.spans[0].parts}
+    assert large == {"train": 3, "validation": 1}
+    share = sum(row["part"] == "validation" for row in rows) / len(rows)
+    assert 0.07 < share < 0.13
+
+
+def test_a_second_snapshot_has_the_same_fingerprints_and_reuses_every_span(warehouse, the_plan, the_snapshot):
+    stored = {str(span.span): {span.fingerprint} for span in the_snapshot.spans}
+    warehouse.run(snapshot.render_snapshot_sql(the_plan))
+    again = build(warehouse, the_plan, stored)
+    assert [span.fingerprint for span in again.spans] == [span.fingerprint for span in the_snapshot.spans]
+    assert {span.action for span in again.spans} == {"reuse"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "SELECT * REPLACE (IF(id = 'key-2400', 'ZZ', carrier) AS carrier) FROM core_sql.examples",
+        "SELECT * FROM core_sql.examples UNION ALL SELECT * FROM core_sql.examples WHERE id = 'key-2400'",
+        "SELECT * FROM core_sql.examples UNION ALL "
+        "SELECT examples.* FROM core_sql.examples, UNNEST([1, 2]) AS twice WHERE id = 'key-2400'",
+        "SELECT * FROM core_sql.examples WHERE id != 'key-2400'",
+    ],
+    ids=["changed", "doubled", "tripled", "gone"],
+)
+def test_one_changed_row_changes_its_span_and_no_other(warehouse, local_cloud, the_plan, the_snapshot, change):
+    other = make_plan(the_plan.spec, sql=change, settings=settings.load(local_cloud.env))
+    stored = {str(span.span): {span.fingerprint} for span in the_snapshot.spans}
+    warehouse.run(snapshot.render_snapshot_sql(other))
+    found = build(warehouse, other, stored)
+    assert [span.action for span in found.spans] == ["reuse", "export", "reuse"]
+    warehouse.run(snapshot.render_drop_sql(other))
+
+
+def test_statistics_agree_with_counting_by_hand(the_statistics):
+    train = the_statistics.splits["train"]
+    assert sum(split.rows for split in the_statistics.splits.values()) == 2600
+    assert the_statistics.splits["test"].rows == 150  # every part of 2013-11-18, and 2013-11-17 has no row
+    assert the_statistics.keys == d.KeyStatistics(distinct=2600, nulls=0)
+    rows = [row for row in examples() if "2013-11-18" <= row["at"] < "2013-11-19"]
+    test = the_statistics.splits["test"]
+    assert test.label.mean == pytest.approx(sum(row["late"] for row in rows) / len(rows))
+    distance = test.features["distance"]
+    numbers = sorted(row["distance"] for row in rows if isinstance(row["distance"], float))
+    assert isinstance(distance, d.NumericStatistics)
+    assert (distance.nulls, distance.min, distance.max) == (len(rows) - len(numbers), numbers[0], numbers[-1])
+    assert distance.mean == pytest.approx(sum(numbers) / len(numbers))
+    assert len(distance.quantiles) == 21
+    assert distance.quantiles[10] == pytest.approx(numbers[len(numbers) // 2], abs=2)
+    carrier = test.features["carrier"]
+    assert isinstance(carrier, d.CategoricalStatistics)
+    counted = Counter(row["carrier"] for row in rows)
+    assert {item.value: item.count for item in carrier.top} == {k: v for k, v in counted.items() if k is not None}
+    assert (carrier.nulls, carrier.distinct) == (counted[None], 3)
+    assert isinstance(train.features["carrier"], d.CategoricalStatistics)
+    assert train.features["carrier"].top[0].value == "UA"
+
+
+def test_checks_find_the_missing_numbers(the_plan, the_snapshot, the_statistics):
+    found = checks.check_data(the_plan, the_snapshot, the_statistics)
+    assert {finding.check for finding in found.findings} == {"max_null_fraction"}
+    assert not found.passed
+
+
+def log(warehouse, table, *instances):
+    rows = [
+        {
+            "endpoint": "1",
+            "deployed_model_id": "2",
+            "logging_time": (AS_OF - timedelta(hours=hours)).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "request_id": index,
+            "request_payload": [json.dumps(instance) for instance in batch],
+            "response_payload": ["0.1"] * len(batch),
+        }
+        for index, (hours, batch) in enumerate(instances)
+    ]
+    schema = (
+        "endpoint:STRING deployed_model_id:STRING logging_time:TIMESTAMP request_id:NUMERIC "
+        "request_payload:STRING:REPEATED response_payload:STRING:REPEATED"
+    )
+    warehouse.load(table, rows, schema)
+
+
+def test_requests_are_counted_in_their_window_per_feature(warehouse, local_cloud, the_plan, the_statistics):
+    table = f"{local_cloud.project}.{DATASET}.requests_late"
+    inside = [{"carrier": "ZZ", "distance": 1000.0}, {"carrier": "", "distance": float("nan")}]
+    log(warehouse, table, (1, inside), (24, inside[:1]), (0, inside), (25, inside))
+    rows = warehouse.run(drift.render_requests_sql(the_plan.spec, table, the_statistics, AS_OF))
+    baseline = the_statistics.splits["train"].features["distance"]
+    assert isinstance(baseline, d.NumericStatistics)
+    last = len(drift.bin_edges(baseline))
+    assert {(row["feature"], row["bucket"]): row["instances"] for row in rows} == {
+        ("", None): 3,
+        ("carrier", "ZZ"): 2,
+        ("carrier", None): 1,
+        ("distance", str(last)): 2,
+        ("distance", None): 1,
+    }
+    found = drift.measure(
+        the_plan.spec,
+        as_of=AS_OF,
+        endpoint_name="e",
+        log_table=table,
+        champion=d.DriftChampion(version_id="1", run_key=the_plan.run_key),
+        baseline_uri="gs://b/x",
+        statistics=the_statistics,
+        rows=rows,
+    )
+    assert found.rows == 3
+    assert all(feature.drifted for feature in found.features)
+
+
+def test_the_flights_query_gives_what_was_known_before_departure(warehouse, local_cloud):
+    include = settings.include_path()
+    spec = model_spec.load_spec(include / "models" / "flight_delays.yaml")
+    sql = model_spec.load_query(spec, include)
+    for table in ("flights", "weather"):
+        assert f"flights.{table} AS {table}" in sql
+        sql = sql.replace(f"flights.{table} AS {table}", f"{DATASET}.{table} AS {table}")
+    flights = [
+        flight("late", arr_delay=16.0),
+        flight("on time", arr_delay=15.0),
+        flight("cancelled", arr_delay=None),
+        flight("too old", scheduled_departure="2013-09-01T10:15:00Z", arr_delay=0.0),
+        flight("no weather", origin="LGA", arr_delay=0.0),
+    ]
+    flight_schema = (
+        "flight_id:STRING scheduled_departure:TIMESTAMP time_hour:TIMESTAMP carrier:STRING origin:STRING dest:STRING "
+        "distance:INT64 year:INT64 month:INT64 day:INT64 hour:INT64 minute:INT64 sched_arr_time:INT64 arr_delay:FLOAT64"
+    )
+    warehouse.load(f"{local_cloud.project}.{DATASET}.flights", flights, flight_schema)
+    weather = {"origin": "EWR", "time_hour": "2013-11-10T10:00:00Z", "temp": 39.02, "humid": 59.37, "wind_speed": 10.3}
+    warehouse.load(
+        f"{local_cloud.project}.{DATASET}.weather",
+        [{**weather, "precip": 0.0, "pressure": 1012.0, "visib": 10.0}],
+        "origin:STRING time_hour:TIMESTAMP temp:FLOAT64 humid:FLOAT64 wind_speed:FLOAT64 precip:FLOAT64 "
+        "pressure:FLOAT64 visib:FLOAT64",
+    )
+    the_plan = make_plan(spec, sql=sql, settings=settings.load(local_cloud.env))
+    rows = {row["flight_id"]: row for row in warehouse.run(snapshot.render_examples_check_sql(the_plan))}
+    assert {name: row["arrived_late"] for name, row in rows.items()} == {"late": 1, "on time": 0, "no weather": 0}
+    found = rows["late"]
+    assert (found["departure_minute"], found["arrival_minute"], found["day_of_week"]) == (315, 499, 1)
+    assert found["temp"] == 39.02
+    assert rows["no weather"]["temp"] is None
+    assert set(spec.feature_names) < set(found)
+    assert not {"dep_delay", "air_time", "dep_time", "arr_time", "arr_delay"} & set(found)
+    warehouse.run(snapshot.render_snapshot_sql(the_plan))
+    assert [str(span.span) for span in build(warehouse, the_plan).spans] == ["2013-11-10"]
+
+
+def flight(flight_id, **changes):
+    values = {
+        "flight_id": flight_id,
+        "scheduled_departure": "2013-11-10T10:15:00Z",
+        "time_hour": datetime(2013, 11, 10, 10, tzinfo=UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "origin": "EWR",
+        "dest": "IAH",
+        "distance": 1400,
+        **FLIGHT,
+    }
+    return {**values, **changes}
