@@ -19,7 +19,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import StrEnum
+from enum import Enum
 
 from trainer.documents import Column
 from trainer.errors import RequestError
@@ -28,7 +28,7 @@ RUN_COLUMNS = ("span", "part", "shard", "row_hash")
 """Columns of the run table that say where a row goes; they are not features."""
 
 
-class FeatureKind(StrEnum):
+class FeatureKind(Enum):
     """The three lists of `tf.train.Feature`."""
 
     INT64 = "int64_list"

@@ -16,6 +16,7 @@ from trainer.errors import DataError
 from trainer.storage import Storage, in_parallel
 
 COPY_LIMIT_BYTES = 8 << 30
+_READ_BYTES = 1 << 20
 _WAY_OUT = "Delete the span's folder in the span store and start a new run: it is exported again"
 
 
@@ -90,8 +91,15 @@ def _proven(file: ManifestFile, path: Path) -> str:
     size = path.stat().st_size
     if size != file.bytes:
         raise DataError(file.uri, f"{size} bytes", f"{file.bytes} bytes", _WAY_OUT)
-    with path.open("rb") as content:
-        found = hashlib.file_digest(content, "sha256").hexdigest()
+    found = _sha256(path)
     if found != file.sha256:
         raise DataError(file.uri, f"SHA-256 {found}", f"SHA-256 {file.sha256}: the file is corrupt", _WAY_OUT)
     return str(path)
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as content:
+        while chunk := content.read(_READ_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()
