@@ -44,6 +44,7 @@ from retraining.core.documents.judgement import (
 )
 from retraining.core.documents.planning import Estimate, Plan, Query, Trigger, Window
 from retraining.core.documents.rollout import Deployment, Registration, SmokeTest
+from retraining.core.documents.timings import TaskTiming, Timings
 from retraining.core.documents.training import Framework, Golden, Report, Signature, TrainingOrder, TrainRequest
 from retraining.core.documents.watch import Drift, DriftChampion, FeatureDrift, Ledger
 
@@ -64,6 +65,7 @@ KINDS: dict[str, type[Document]] = {
         Decision,
         Registration,
         Deployment,
+        Timings,
         Drift,
         Ledger,
     )
@@ -119,6 +121,8 @@ __all__ = [
     "Span",
     "SplitStatistics",
     "Statistics",
+    "TaskTiming",
+    "Timings",
     "TrainRequest",
     "TrainingOrder",
     "Trigger",
