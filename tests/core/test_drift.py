@@ -129,7 +129,7 @@ def test_the_query_counts_in_the_window_with_the_baselines_edges():
     assert parameters["window_end"] == "2013-11-20T03:00:00Z"
     assert parameters["edges_1"] == tuple(float(edge) for edge in range(21))
     assert "@edges_1" in query.sql
-    assert "JSON_VALUE(instance, '$.carrier')" in query.sql
+    assert "JSON_VALUE(logged_instance, '$.carrier')" in query.sql
     assert f"`{TABLE}`" in query.sql
 
 

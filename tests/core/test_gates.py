@@ -96,6 +96,11 @@ def test_a_model_below_the_floor_is_rejected(small_plan, ours, words):
     assert words in decision.words
 
 
+def test_with_a_champion_the_duel_stands_in_for_the_base_rate(small_plan):
+    decision = decide(small_plan, scores(0.7, log_loss=0.51), scores(0.69, log_loss=0.52))
+    assert decision.verdict == "promote"
+
+
 def test_the_floor_itself_is_enough(small_plan):
     assert decide(small_plan, scores(0.6)).verdict == "promote"
 

@@ -120,24 +120,28 @@ def _examples(plan: Plan, evaluation: Evaluation) -> Gate:
 
 
 def _floor(plan: Plan, evaluation: Evaluation) -> Gate:
+    """The absolute bound; without a champion to hold it against, a model must also beat predicting the base rate.
+
+    With one it need not: on days unlike the training days both may lose to the base rate of the very days they are
+    judged on, and then keeping the worse of the two would be wrong.
+    """
     spec = plan.spec.evaluation
     higher = spec.metric in HIGHER_IS_BETTER
     value = value_of(evaluation.challenger.metrics, spec.metric)
     bound = f"{'at least' if higher else 'at most'} {spec.floor:g}"
-    baseline = evaluation.baseline.log_loss
-    log_loss = evaluation.challenger.metrics.log_loss
-    expected = f"{spec.metric} {bound}, log_loss below {baseline:.4f} (predicting the base rate)"
+    baseline, log_loss = evaluation.baseline.log_loss, evaluation.challenger.metrics.log_loss
+    alone = evaluation.champion is None
+    expected = f"{spec.metric} {bound}" + (f", log_loss below {baseline:.4f} (the base rate's)" if alone else "")
     if value is None:
         return _gate("floor", False, f"no {spec.metric}", expected, f"{spec.metric} is not defined on these test days")
     found = f"{spec.metric} {value:.4f}, log_loss {log_loss:.4f}"
     if not (value >= spec.floor if higher else value <= spec.floor):
-        words = f"{spec.metric} {value:.3f} misses the floor ({bound})"
-        return _gate("floor", False, found, expected, words)
-    if not log_loss < baseline:
+        return _gate("floor", False, found, expected, f"{spec.metric} {value:.3f} misses the floor ({bound})")
+    if alone and not log_loss < baseline:
         words = f"log_loss {log_loss:.4f} is no better than always predicting the base rate ({baseline:.4f})"
         return _gate("floor", False, found, expected, words)
-    words = f"{spec.metric} {value:.3f} reaches the floor ({bound}) and beats predicting the base rate"
-    return _gate("floor", True, found, expected, words)
+    more = " and beats predicting the base rate" if alone else ""
+    return _gate("floor", True, found, expected, f"{spec.metric} {value:.3f} reaches the floor ({bound}){more}")
 
 
 def _gain(plan: Plan, request: EvaluateRequest, evaluation: Evaluation) -> Gate:
