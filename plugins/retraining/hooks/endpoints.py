@@ -166,8 +166,13 @@ class Endpoints:
         """Ask the endpoint, as any application would; numbers may be NaN."""
         from google.protobuf import struct_pb2
 
-        request = {"endpoint": endpoint.name, "instances": [_value(struct_pb2, dict(item)) for item in instances]}
-        answer = call(lambda: self._predictions.predict(request=request, retry=None, timeout=CALL_TIMEOUT_S))
+        values = [_value(struct_pb2, dict(item)) for item in instances]
+        # A request made of a dict would convert the values, and refuse them.
+        answer = call(
+            lambda: self._predictions.predict(
+                endpoint=endpoint.name, instances=values, retry=None, timeout=CALL_TIMEOUT_S
+            )
+        )
         return Answer(predictions=list(answer.predictions), deployed_model_id=answer.deployed_model_id)
 
     def _name(self, model: str) -> str:
