@@ -311,10 +311,22 @@ def _encoder(session: Session) -> Callable[..., types.ReadRowsResponse]:
     schema = types.ArrowSchema(serialized_schema=session.schema.serialize().to_pybytes())
 
     def encode(batch: pa.RecordBatch, *, is_first: bool) -> types.ReadRowsResponse:
-        rows = types.ArrowRecordBatch(serialized_record_batch=batch.serialize(options=options).to_pybytes())
+        rows = types.ArrowRecordBatch(serialized_record_batch=_ipc_message(batch, options))
         return types.ReadRowsResponse(arrow_record_batch=rows, **({"arrow_schema": schema} if is_first else {}))
 
     return encode
+
+
+def _ipc_message(batch: pa.RecordBatch, options: pa.ipc.IpcWriteOptions) -> bytes:
+    """Give the batch as one encapsulated IPC message: `RecordBatch.serialize` takes no options, a stream does."""
+    if options.compression is None:
+        return bytes(batch.serialize().to_pybytes())
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
+        writer.write_batch(batch)
+    messages = pa.ipc.MessageReader.open_stream(sink.getvalue())
+    messages.read_next_message()  # the schema goes out once, by itself
+    return bytes(messages.read_next_message().serialize().to_pybytes())
 
 
 def _encode_avro(session: Session, batch: pa.RecordBatch, *, is_first: bool) -> types.ReadRowsResponse:
