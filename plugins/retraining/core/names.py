@@ -14,6 +14,8 @@ MODEL_LABEL = "retraining-model"
 RUN_LABEL = "retraining-run"
 TASK_LABEL = "retraining-task"
 KEY_LABEL = "retraining-key"
+OWNER_LABEL = "retraining-owner"
+DAG_RUN_LABEL = "retraining-dag-run"
 
 CHALLENGER = "challenger"
 CHAMPION = "champion"
@@ -106,6 +108,12 @@ def query_job_id(plan: Plan, purpose: str, attempt: str) -> str:
     return f"{plan.model}__{purpose}__{plan.run_key}__{short}"
 
 
+def monitor_job_id(model: str, as_of: datetime, attempt: str) -> str:
+    """Deterministic BigQuery job id of a monitor's question."""
+    short = hashlib.sha1(attempt.encode(), usedforsecurity=False).hexdigest()[:10]
+    return f"{model}__requests__{_stamp(as_of)}__{short}"
+
+
 def location_name(project: str, region: str) -> str:
     """Parent of all Vertex AI resources of a region."""
     return f"projects/{project}/locations/{region}"
@@ -149,6 +157,17 @@ def job_key(*, dag_id: str, run_id: str, task_id: str, map_index: int, max_tries
     spec = hashlib.sha1(canonical_json(job), usedforsecurity=False).hexdigest()
     text = "|".join((dag_id, run_id, task_id, str(map_index), str(max_tries), spec))
     return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
+
+
+def job_owner(*, dag_id: str, run_id: str, task_id: str, map_index: int) -> str:
+    """Label of all jobs of a task instance, whatever its generation: what an older one left can be found."""
+    text = "|".join((dag_id, run_id, task_id, str(map_index)))
+    return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
+
+
+def dag_run_label(dag_id: str, run_id: str) -> str:
+    """Label of all jobs of a DAG run."""
+    return hashlib.sha1(f"{dag_id}|{run_id}".encode(), usedforsecurity=False).hexdigest()
 
 
 def job_display_name(model: str, task: str, key: str) -> str:

@@ -1,6 +1,6 @@
 """Documents on Cloud Storage: written once, read by everybody.
 
-In: `gs://` addresses and bytes. Out: bytes. An object is never overwritten but by `overwrite`, which keeps cursors only.
+In: `gs://` addresses and bytes. Out: bytes. An object is never overwritten but by `overwrite`, which is for what can be derived again.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ class Artifacts:
             raise
         return data
 
-    def overwrite(self, uri: str, data: bytes) -> None:
-        """Write an object, whatever was there: for a cursor, never for a document."""
-        call(lambda: self._blob(uri).upload_from_string(data, content_type="application/json"))
+    def overwrite(self, uri: str, data: bytes, content_type: str) -> None:
+        """Write an object, whatever was there: for what is derived (a page, a cursor), never for a document."""
+        call(lambda: self._blob(uri).upload_from_string(data, content_type=content_type))
 
     def list_uris(self, folder_uri: str, *, start: str = "", end: str = "", suffix: str = "") -> list[str]:
         """Addresses of the objects in a folder and below, sorted.

@@ -1,0 +1,215 @@
+"""The first tasks of a run: resolve the plan, make the run table and find what is new in it, judge the data."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+from airflow.sdk import BaseOperator
+
+from retraining.core import checks, model_spec, names, plan, snapshot, statistics, windows
+from retraining.core.cost import load_prices
+from retraining.core.documents import Checks, Manifest, Plan, Snapshot, Statistics, Trigger
+from retraining.core.errors import DataError
+from retraining.core.settings import include_path
+from retraining.hooks.cloud import Cloud
+from retraining.operators.edge import fail_for_good
+from retraining.operators.links import RunDocumentsLink, folder_address, push_link
+from retraining.operators.params import overrides
+from retraining.operators.record import RUN_URI, Record
+
+FORCE_WORDS = "When the source is mended, trigger the run again with the Param force: this run's data stays as recorded"
+
+
+class PlanRunOperator(BaseOperator):
+    """Resolve everything this run was asked to do into `plan.json`.
+
+    Args:
+        model: Name of the spec.
+
+    Returns:
+        `{model, run_key, run_uri, plan_uri, as_of, mode}`.
+    """
+
+    operator_extra_links = (RunDocumentsLink(),)
+
+    def __init__(self, *, model: str, **kwargs: Any) -> None:  # noqa: ANN401 - BaseOperator's
+        super().__init__(**kwargs)
+        self.model = model
+
+    @fail_for_good
+    def execute(self, context: Mapping[str, Any]) -> dict[str, Any]:
+        """Read the spec and the run, ask `core`, store the plan (or take the one of an equal run)."""
+        cloud, include = Cloud(), include_path()
+        spec = model_spec.load_spec(include / "models" / f"{self.model}.yaml")
+        dag_run, params = context["dag_run"], context["params"]
+        made = plan.build_plan(
+            spec=spec,
+            sql=model_spec.load_query(spec, include),
+            as_of=windows.resolve_as_of(
+                params["as_of"], newest_extra(dag_run), dag_run.logical_date, dag_run.run_after
+            ),
+            settings=cloud.settings,
+            mode="backfill" if run_type(dag_run) == "backfill" else "live",
+            trigger=trigger(dag_run),
+            overrides=overrides(spec, params),
+            force=params["force"],
+            deploy=params["deploy"],
+            dag_id=dag_run.dag_id,
+            dag_run_id=dag_run.run_id,
+            prices=load_prices(include),
+        )
+        record = Record(cloud.artifacts, made.run_uri)
+        stored = record.write_once(made)
+        for line in plan.explain(stored):
+            self.log.info(line)
+        push_link(context["ti"], RunDocumentsLink, folder_address(stored.run_uri, stored.project))
+        chosen = stored.to_json()
+        return {key: chosen[key] for key in ("model", "run_key", "run_uri", "as_of", "mode")} | {
+            "plan_uri": record.uri(Plan)
+        }
+
+
+class SnapshotOperator(BaseOperator):
+    """Make the run table, and find which of its spans the span store has already.
+
+    Args:
+        run_uri: Folder of the run's record.
+
+    Returns:
+        `{table, rows, spans, exported_spans}`; the last one counts what is to be exported.
+    """
+
+    template_fields = ("run_uri",)
+
+    def __init__(self, *, run_uri: str = RUN_URI, **kwargs: Any) -> None:  # noqa: ANN401 - BaseOperator's
+        super().__init__(**kwargs)
+        self.run_uri = run_uri
+
+    @fail_for_good
+    def execute(self, context: Mapping[str, Any]) -> dict[str, Any]:
+        """Ask BigQuery and the span store, unless an earlier try did; say what is done with each span."""
+        cloud = Cloud()
+        record = Record(cloud.artifacts, self.run_uri)
+        planned, found = record.read(Plan), record.find(Snapshot)
+        if found is None:
+            found = record.write_once(self._take(cloud, planned, context))
+        elif record.find(Manifest) is None and cloud.warehouse.table_schema(found.table) is None:
+            self._take_again(cloud, planned, found, context)
+        for line in snapshot.explain(found):
+            self.log.info(line)
+        return {
+            "table": found.table,
+            "rows": sum(part.rows for span in found.spans for part in span.parts),
+            "spans": len(found.spans),
+            "exported_spans": sum(span.action == "export" for span in found.spans),
+        }
+
+    @staticmethod
+    def _take(cloud: Cloud, planned: Plan, context: Mapping[str, Any]) -> Snapshot:
+        query, attempt = planned.query.path, job_attempt(context)
+        cloud.warehouse.dry_run(snapshot.render_examples_check_sql(planned), query)
+        made = cloud.warehouse.run(
+            snapshot.render_snapshot_sql(planned), names.query_job_id(planned, "snapshot", attempt), query
+        )
+        schema = cloud.warehouse.table_schema(names.run_table(planned)) or []
+        counted = cloud.warehouse.run(
+            snapshot.render_fingerprint_sql(planned), names.query_job_id(planned, "fingerprint", attempt), "fingerprint"
+        )
+        hashed = snapshot.schema_hash(snapshot.own_columns(schema))
+        stored = stored_spans(cloud, names.spans_uri(planned.bucket, planned.model, hashed), planned)
+        return snapshot.build_snapshot(planned, schema, counted.rows, stored, made.bytes_processed)
+
+    def _take_again(self, cloud: Cloud, planned: Plan, recorded: Snapshot, context: Mapping[str, Any]) -> None:
+        """The run table expired before its export: the same query must give the same data once more."""
+        self.log.warning("%s has expired: it is made again", recorded.table)
+        again = self._take(cloud, planned, context)
+        changed = {span.span: span.fingerprint for span in recorded.spans} != {
+            span.span: span.fingerprint for span in again.spans
+        }
+        if changed:
+            raise DataError(recorded.table, "other data than this run recorded", "the same", FORCE_WORDS)
+
+
+class CheckDataOperator(BaseOperator):
+    """Take the statistics of the run table and judge them, before anything is paid for.
+
+    Args:
+        run_uri: Folder of the run's record.
+
+    Returns:
+        `{passed, warnings}`: a run whose data does not pass fails here.
+    """
+
+    template_fields = ("run_uri",)
+
+    def __init__(self, *, run_uri: str = RUN_URI, **kwargs: Any) -> None:  # noqa: ANN401 - BaseOperator's
+        super().__init__(**kwargs)
+        self.run_uri = run_uri
+
+    @fail_for_good
+    def execute(self, context: Mapping[str, Any]) -> dict[str, Any]:
+        """One query, two documents, a verdict."""
+        cloud = Cloud()
+        record = Record(cloud.artifacts, self.run_uri)
+        planned, taken = record.read(Plan), record.read(Snapshot)
+        found = record.find(Statistics)
+        if found is None:
+            query, job_id = (
+                statistics.render_statistics_sql(planned, taken),
+                names.query_job_id(planned, "statistics", job_attempt(context)),
+            )
+            answer = cloud.warehouse.run(query, job_id, "statistics")
+            found = record.write_once(statistics.build_statistics(planned, taken, answer.rows))
+        judged = record.find(Checks) or record.write_once(checks.check_data(planned, taken, found))
+        for finding in judged.findings:
+            self.log.warning("%s: %s (found %s, expected %s)", finding.check, finding.words, finding.found, finding.expected)
+        if not judged.passed:
+            blocking = [finding for finding in judged.findings if finding.severity == "block"]
+            words = "; ".join(finding.words for finding in blocking)
+            raise DataError(record.uri(Checks), f"{len(blocking)} findings block: {words}", "", FORCE_WORDS)
+        return {"passed": True, "warnings": [finding.words for finding in judged.findings]}
+
+
+def stored_spans(cloud: Cloud, spans_uri: str, planned: Plan) -> dict[str, set[str]]:
+    """Fingerprints that the span store has whole, by day, for the days of the run's window."""
+    window = planned.window
+    uris = cloud.artifacts.list_uris(
+        spans_uri, start=window.start.isoformat(), end=window.end.isoformat(), suffix="/span.json"
+    )
+    stored: dict[str, set[str]] = defaultdict(set)
+    for uri in uris:
+        day, fingerprint, _ = uri.removeprefix(f"{spans_uri}/").split("/")
+        stored[day].add(fingerprint)
+    return dict(stored)
+
+
+def job_attempt(context: Mapping[str, Any]) -> str:
+    """What tells a wanted repetition of a query (another run, a cleared task) from a retry."""
+    ti = context["ti"]
+    return f"{ti.dag_id}|{ti.run_id}|{ti.max_tries}"
+
+
+def run_type(dag_run: Any) -> str:  # noqa: ANN401 - Airflow's DagRun has another class per version
+    """`manual`, `scheduled`, `backfill`, `asset_triggered`, …"""
+    return str(getattr(dag_run.run_type, "value", dag_run.run_type))
+
+
+def newest_extra(dag_run: Any) -> dict[str, Any]:  # noqa: ANN401 - see run_type
+    """`extra` of the newest asset event that started the run; empty when none did."""
+    events = sorted(getattr(dag_run, "consumed_asset_events", None) or (), key=lambda event: event.timestamp)
+    return dict(events[-1].extra or {}) if events else {}
+
+
+def trigger(dag_run: Any) -> Trigger:  # noqa: ANN401 - see run_type
+    """Who started the run, and the reason given."""
+    kind = run_type(dag_run)
+    if kind == "asset_triggered":
+        return Trigger(kind="asset", reason=str(newest_extra(dag_run).get("reason") or "an asset event"))
+    if kind == "scheduled":
+        return Trigger(kind="scheduled", reason="the model's schedule")
+    if kind == "backfill":
+        return Trigger(kind="backfill", reason="a backfill")
+    person = getattr(dag_run, "triggering_user_name", None)
+    return Trigger(kind="manual", reason=f"by {person}" if person else "by hand")

@@ -1,0 +1,121 @@
+"""Bringing a promoted version to the endpoint, or writing down why not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from airflow.sdk import BaseSensorOperator, PokeReturnValue
+
+from retraining.core import names
+from retraining.core.documents import Decision, Deployment, Plan, Registration, Report
+from retraining.core.documents.document import format_time
+from retraining.hooks.cloud import Cloud
+from retraining.hooks.registry import Version
+from retraining.operators.edge import fail_for_good
+from retraining.operators.job_identity import job_identity
+from retraining.operators.links import EndpointLink, endpoint_address, push_link
+from retraining.operators.record import RUN_URI, Record
+from retraining.operators.rollout import Rollout
+from retraining.operators.wake import WakeMemory
+
+
+class DeployModelOperator(BaseSensorOperator):
+    """Deploy the run's version if it was promoted: machines first, then traffic, then the alias `champion`.
+
+    Ours instead of the provider's `DeployModelOperator`: that one holds a worker slot for the 10 to 30 minutes of a
+    real deployment, and a retry deploys a second time.
+
+    Args:
+        approval_task_id: Task whose XCom says whether a person approved; None: nobody is asked.
+        run_uri: Folder of the run's record.
+
+    Returns:
+        `{deployed, words}`.
+    """
+
+    template_fields = ("run_uri",)
+    operator_extra_links = (EndpointLink(),)
+    ui_color = "#d7e8f7"
+
+    def __init__(
+        self,
+        *,
+        approval_task_id: str | None = None,
+        run_uri: str = RUN_URI,
+        **kwargs: Any,  # noqa: ANN401 - BaseSensorOperator's
+    ) -> None:
+        super().__init__(**{"mode": "reschedule", **kwargs})
+        self.approval_task_id = approval_task_id
+        self.run_uri = run_uri
+
+    @fail_for_good
+    def execute(self, context: Mapping[str, Any]) -> Any:  # noqa: ANN401 - what poke gives
+        """One wake."""
+        self.poke_interval = Cloud().settings.wake_interval_s
+        return super().execute(context)
+
+    def poke(self, context: Mapping[str, Any]) -> PokeReturnValue | bool:
+        """Take the recorded deployment, or write down why there is none, or go on with it."""
+        cloud = Cloud()
+        record = Record(cloud.artifacts, self.run_uri)
+        done = record.find(Deployment)
+        if done is None:
+            plan, decision = record.read(Plan), record.read(Decision)
+            champion = cloud.registry.find_by_alias(plan.model, names.CHAMPION)
+            words = self._denied(context) or reason_against(plan, decision, champion)
+            if words:
+                done = record.write_once(nothing_deployed(plan, words))
+            else:
+                identity = job_identity(context, plan.run_key)
+                memory = WakeMemory(cloud.artifacts, cloud.settings.bucket, identity.key, identity.try_number)
+                rollout = Rollout(cloud, plan, record.read(Registration), record.read(Report), memory)
+                made = rollout.run(champion)
+                if made is None:
+                    return False
+                done = record.write_once(made)
+        if done.endpoint_name:
+            push_link(context["ti"], EndpointLink, endpoint_address(done.endpoint_name))
+        self.log.info(done.words)
+        return PokeReturnValue(True, {"deployed": done.deployed, "words": done.words})
+
+    def _denied(self, context: Mapping[str, Any]) -> str | None:
+        if self.approval_task_id is None:
+            return None
+        answer = context["ti"].xcom_pull(task_ids=self.approval_task_id) or {}
+        return None if answer.get("approved") else f"Nothing deployed: {answer.get('words', 'nobody approved')}."
+
+
+def reason_against(plan: Plan, decision: Decision, champion: Version | None) -> str | None:
+    """Why nothing may be deployed, as a sentence; None when nothing speaks against it."""
+    if plan.mode == "backfill":
+        return "Nothing deployed: a backfill records a version and leaves the endpoint alone."
+    if decision.verdict != "promote":
+        return f"Nothing deployed. {decision.words}"
+    if not plan.deploy:
+        return "Nothing deployed: this run was asked only to register its model (Param deploy)."
+    if champion is not None and champion.run_key and champion.run_key != plan.run_key:
+        as_of = names.run_key_as_of(champion.run_key)
+        if as_of >= plan.as_of:
+            return (
+                f"Nothing deployed: champion version {champion.version_id} is of {format_time(as_of)}, "
+                f"not older than this run's {format_time(plan.as_of)}."
+            )
+    return None
+
+
+def nothing_deployed(plan: Plan, words: str) -> Deployment:
+    """The document of a run that left the endpoint alone."""
+    return Deployment(
+        model=plan.model,
+        run_key=plan.run_key,
+        deployed=False,
+        words=words,
+        endpoint_name=None,
+        deployed_model_id=None,
+        traffic={},
+        version_name=None,
+        previous_version_name=None,
+        smoke_test=None,
+        log_table=None,
+    )

@@ -1,0 +1,38 @@
+"""The edge between this package and Airflow: what must not be retried fails for good, with its whole message."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from retraining.core.errors import ConflictError, JobError, RetrainingError
+from retraining.hooks.session import explain
+
+RETRYABLE = (JobError, ConflictError)
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def fail_for_good(method: _Method) -> _Method:
+    """Decorate `execute` or `poke`: an error that a retry cannot mend becomes `AirflowFailException`.
+
+    Retried are `JobError`, `ConflictError`, and whatever neither this package nor Google explains as permanent.
+    """
+
+    @functools.wraps(method)
+    def guarded(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - passes through what the method takes and gives
+        try:
+            return method(*args, **kwargs)
+        except (AirflowException, *RETRYABLE):
+            raise
+        except RetrainingError as error:
+            raise AirflowFailException(str(error)) from error
+        except Exception as error:
+            explained = explain(error)
+            if explained is None:
+                raise
+            raise AirflowFailException(str(explained)) from error
+
+    return guarded  # type: ignore[return-value]  # functools.wraps keeps the signature

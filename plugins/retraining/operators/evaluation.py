@@ -1,0 +1,47 @@
+"""The decision: what was found, written down before anything follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from airflow.sdk import BaseOperator
+
+from retraining.core import gates
+from retraining.core.documents import Decision, EvaluateRequest, Evaluation, Plan
+from retraining.hooks.cloud import Cloud
+from retraining.operators.edge import fail_for_good
+from retraining.operators.record import RUN_URI, Record
+
+
+class DecideOperator(BaseOperator):
+    """Take the decision from the stored documents alone; taken once, it stands.
+
+    Args:
+        run_uri: Folder of the run's record.
+
+    Returns:
+        `{verdict, words}`.
+    """
+
+    template_fields = ("run_uri",)
+
+    def __init__(self, *, run_uri: str = RUN_URI, **kwargs: Any) -> None:  # noqa: ANN401 - BaseOperator's
+        super().__init__(**kwargs)
+        self.run_uri = run_uri
+
+    @fail_for_good
+    def execute(self, context: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG002 - Airflow's signature
+        """Three documents in, one out."""
+        record = Record(Cloud().artifacts, self.run_uri)
+        plan, request, evaluation = record.read(Plan), record.read(EvaluateRequest), record.read(Evaluation)
+        digests: dict[gates.InputName, str] = {
+            "plan": record.digest(Plan),
+            "evaluate_request": record.digest(EvaluateRequest),
+            "evaluation": record.digest(Evaluation),
+        }
+        decision = record.find(Decision) or record.write_once(gates.decide(plan, request, evaluation, digests))
+        for gate in decision.gates:
+            self.log.info("%s %s: %s", "passed" if gate.passed else "FAILED", gate.gate, gate.words)
+        self.log.info(decision.words)
+        return {"verdict": decision.verdict, "words": decision.words}

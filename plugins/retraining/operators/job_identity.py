@@ -1,0 +1,53 @@
+"""Whose job a job is: the labels by which a task finds its own again, and those of its older generations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from retraining.core import names
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobIdentity:
+    """A task instance's claim on its jobs.
+
+    Attributes:
+        key: Of this generation and job: `names.job_key`.
+        owner: Of the task instance, whatever its generation: `names.job_owner`.
+        dag_run: Of the DAG run.
+        tries: How often Airflow has tried this generation, from 1.
+        try_number: Airflow's own count, over all generations.
+    """
+
+    key: str
+    owner: str
+    dag_run: str
+    tries: int
+    try_number: int
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What the job carries."""
+        return {names.KEY_LABEL: self.key, names.OWNER_LABEL: self.owner, names.DAG_RUN_LABEL: self.dag_run}
+
+
+def job_identity(context: Mapping[str, Any], job: object) -> JobIdentity:
+    """Identity of a job that this task instance wants.
+
+    Args:
+        context: Airflow's. `ti.max_tries` grows when the task is cleared and not when it is retried, so it numbers the
+            generations; less the task's `retries` it is the count of tries before this generation.
+        job: The job's whole specification.
+    """
+    ti = context["ti"]
+    place = {"dag_id": ti.dag_id, "run_id": ti.run_id, "task_id": ti.task_id, "map_index": ti.map_index}
+    before = ti.max_tries - (context["task"].retries or 0)
+    return JobIdentity(
+        key=names.job_key(**place, max_tries=ti.max_tries, job=job),
+        owner=names.job_owner(**place),
+        dag_run=names.dag_run_label(ti.dag_id, ti.run_id),
+        tries=max(1, ti.try_number - before),
+        try_number=ti.try_number,
+    )

@@ -1,0 +1,143 @@
+"""The operators that have something done on Vertex AI, and end what nobody waits for any more.
+
+Ours instead of the provider's `CreateCustomJobOperator`: that one makes a second paid job after a worker's death or one
+failed poll, leaves the job running when the task is cleared, and shows none of its lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from airflow.sdk import BaseOperator, BaseSensorOperator, PokeReturnValue
+
+from retraining.core import gates, names, orders
+from retraining.core.documents import EvaluateRequest, Plan, Snapshot
+from retraining.core.orders import Order
+from retraining.hooks.cloud import Cloud
+from retraining.hooks.vertex_jobs import Job
+from retraining.operators.edge import fail_for_good
+from retraining.operators.job_identity import job_identity
+from retraining.operators.links import JobLink, JobLogsLink, job_address, job_logs_address, push_link
+from retraining.operators.reconcile import JobOrder, Reconciler
+from retraining.operators.record import RUN_URI, Record
+
+OrderSource = Callable[[Cloud, Record], Order]
+
+
+def order_export(cloud: Cloud, record: Record) -> Order:
+    """The export of the run's missing spans."""
+    return orders.export_order(record.read(Plan), record.read(Snapshot), cloud.settings.service_account)
+
+
+def order_training(cloud: Cloud, record: Record) -> Order:
+    """The training of the challenger."""
+    return orders.train_order(record.read(Plan), cloud.settings.service_account)
+
+
+def order_evaluation(cloud: Cloud, record: Record) -> Order:
+    """The duel. Whom the challenger meets is asked once: later wakes go by the stored request."""
+    plan = record.read(Plan)
+    champion = None
+    if record.find(EvaluateRequest) is None:
+        version = cloud.registry.find_by_alias(plan.model, names.CHAMPION)
+        if version is not None:
+            champion = gates.champion_of(
+                version.version_name, version.version_id, version.artifact_uri, version.run_key
+            )
+    return orders.evaluate_order(plan, champion, cloud.settings.service_account)
+
+
+class VertexJobOperator(BaseSensorOperator):
+    """Have a job done exactly once, and show its lines in the task's log.
+
+    Holds a worker slot only while it looks. A retry, a crash or a restarted scheduler finds the same job again; a
+    cleared task ends its old job and makes a new one, unless the result is stored.
+
+    Args:
+        order: Makes the order from the run's record: `order_export`, `order_training`, `order_evaluation`.
+        custom_job: A whole `CustomJob` in proto-JSON instead, templated.
+        run_uri: Folder of the run's record.
+
+    Returns:
+        `{uri, sha256, job}` of the result; `job` is None when it was stored already. Of a `custom_job` `{job, state}`.
+    """
+
+    template_fields = ("run_uri", "custom_job")
+    operator_extra_links = (JobLink(), JobLogsLink())
+    ui_color = "#d7e8f7"
+
+    def __init__(
+        self,
+        *,
+        order: OrderSource | None = None,
+        custom_job: dict[str, Any] | None = None,
+        run_uri: str = RUN_URI,
+        **kwargs: Any,  # noqa: ANN401 - BaseSensorOperator's
+    ) -> None:
+        super().__init__(**{"mode": "reschedule", **kwargs})
+        if (order is None) == (custom_job is None):
+            raise ValueError(f"{self.task_id}: expected order or custom_job, and not both")
+        self.order = order
+        self.custom_job = custom_job
+        self.run_uri = run_uri if order else ""
+        self._job: Job | None = None
+        self._cloud: Cloud | None = None
+
+    @fail_for_good
+    def execute(self, context: Mapping[str, Any]) -> Any:  # noqa: ANN401 - what poke gives
+        """One wake."""
+        self._cloud = Cloud()
+        self.poke_interval = self._cloud.settings.wake_interval_s
+        return super().execute(context)
+
+    def poke(self, context: Mapping[str, Any]) -> PokeReturnValue | bool:
+        """Find, create, look: see `reconcile`."""
+        cloud = self._cloud = self._cloud or Cloud()
+        order = self._job_order(cloud)
+        ti, settings = context["ti"], cloud.settings
+
+        def on_job(job: Job) -> None:
+            self._job = job
+            push_link(ti, JobLink, job_address(settings.project, settings.region, job.job_id))
+            push_link(ti, JobLogsLink, job_logs_address(settings.project, job.job_id))
+
+        result = Reconciler(cloud, order, job_identity(context, order.custom_job), on_job).run()
+        return False if result is None else PokeReturnValue(True, result)
+
+    def on_kill(self) -> None:
+        """Cleared, failed by hand or timed out while awake: the job is cancelled."""
+        if self._job is not None and self._cloud is not None:
+            self.log.warning("%s is cancelled: its task was stopped", self._job.job_id)
+            self._cloud.jobs.cancel(self._job.name)
+
+    def _job_order(self, cloud: Cloud) -> JobOrder:
+        if self.order is None:
+            return JobOrder(custom_job=self.custom_job or {})
+        wanted = self.order(cloud, Record(cloud.artifacts, self.run_uri))
+        return JobOrder(
+            custom_job=wanted.custom_job,
+            request=wanted.request,
+            request_uri=wanted.request_uri,
+            result_uri=wanted.result_uri,
+            result_kind=wanted.result_kind,
+        )
+
+
+class CancelJobsOperator(BaseOperator):
+    """Cancel what this DAG run left running: jobs whose task was failed or cleared while it slept.
+
+    Returns:
+        Names of the cancelled jobs.
+    """
+
+    @fail_for_good
+    def execute(self, context: Mapping[str, Any]) -> list[str]:
+        """Find by label, cancel."""
+        ti, jobs = context["ti"], Cloud().jobs
+        label = names.dag_run_label(ti.dag_id, ti.run_id)
+        left = [job.name for job in jobs.find({names.DAG_RUN_LABEL: label}) if job.active]
+        for name in left:
+            self.log.warning("%s is cancelled: nobody waits for it", name)
+            jobs.cancel(name)
+        return left

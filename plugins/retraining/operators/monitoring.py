@@ -1,0 +1,145 @@
+"""Watching a champion: how far its requests are from its training data, and whether that is worth a retraining."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from airflow.sdk import Asset, AssetAlias, BaseOperator
+
+from retraining.core import drift, model_spec, names, policy, windows
+from retraining.core.documents import Drift, DriftChampion, Ledger, Statistics
+from retraining.core.documents.document import format_time
+from retraining.core.model_spec import ModelSpec
+from retraining.core.settings import include_path
+from retraining.hooks.cloud import Cloud
+from retraining.hooks.registry import Version
+from retraining.operators.edge import fail_for_good
+from retraining.operators.record import Record
+
+MONITOR_URI = "{{ ti.xcom_pull(task_ids='measure')['monitor_uri'] }}"
+
+
+class MeasureDriftOperator(BaseOperator):
+    """Measure the drift of the logged requests against the champion's training statistics.
+
+    Args:
+        model: Name of the spec.
+
+    Returns:
+        `{monitor_uri, as_of, rows, drifted}`; `rows` is None while no champion serves.
+    """
+
+    def __init__(self, *, model: str, **kwargs: Any) -> None:  # noqa: ANN401 - BaseOperator's
+        super().__init__(**kwargs)
+        self.model = model
+
+    @fail_for_good
+    def execute(self, context: Mapping[str, Any]) -> dict[str, Any]:
+        """Resolve the time, ask BigQuery, write `drift.json`."""
+        cloud, dag_run, params = Cloud(), context["dag_run"], context["params"]
+        spec = load_spec(self.model).with_overrides({"monitoring.window_hours": params["window_hours"]})
+        as_of = windows.resolve_as_of(params["as_of"], None, dag_run.logical_date, dag_run.run_after).value
+        folder = names.monitor_uri(cloud.settings.bucket, spec.name, as_of, dag_run.run_id)
+        record = Record(cloud.artifacts, folder)
+        found = record.find(Drift)
+        if found is None and (champion := cloud.registry.find_by_alias(spec.name, names.CHAMPION)):
+            asked_by = f"{dag_run.run_id}|{context['ti'].max_tries}"
+            found = record.write_once(self._measure(cloud, spec, champion, as_of, asked_by))
+        for feature in found.features if found else ():
+            self.log.info("%s: %s %.4f%s", feature.name, feature.distance, feature.value, " DRIFTED" if feature.drifted else "")
+        return {
+            "monitor_uri": folder,
+            "as_of": format_time(as_of),
+            "rows": found.rows if found else None,
+            "drifted": [feature.name for feature in found.features if feature.drifted] if found else [],
+        }
+
+    @staticmethod
+    def _measure(cloud: Cloud, spec: ModelSpec, champion: Version, as_of: datetime, asked_by: str) -> Drift:
+        settings = cloud.settings
+        baseline = Record(cloud.artifacts, names.run_uri(settings.bucket, spec.name, champion.run_key))
+        statistics = baseline.read(Statistics)
+        table = names.request_log_table(settings.project, settings.dataset, spec.name)
+        rows: list[dict[str, Any]] = []
+        # The endpoint makes the table with the first request it logs.
+        if cloud.warehouse.table_schema(table) is not None:
+            query = drift.render_requests_sql(spec, table, statistics, as_of)
+            job_id = names.monitor_job_id(spec.name, as_of, asked_by)
+            rows = cloud.warehouse.run(query, job_id, "requests").rows
+        return drift.measure(
+            spec,
+            as_of=as_of,
+            endpoint_name=names.endpoint_name(settings.project, settings.region, spec.name),
+            log_table=table,
+            champion=DriftChampion(version_id=champion.version_id, run_key=champion.run_key),
+            baseline_uri=baseline.uri(Statistics),
+            statistics=statistics,
+            rows=rows,
+        )
+
+
+class DecideRetrainingOperator(BaseOperator):
+    """Decide whether a retraining is due, write the ledger row, and order it by an asset event.
+
+    The event goes through an `AssetAlias`: an asset among the outlets would fire with every success.
+
+    Args:
+        model: Name of the spec.
+        monitor_uri: Folder of this monitor run's documents.
+
+    Returns:
+        `{decision, because, words, ledger_uri}`.
+    """
+
+    template_fields = ("monitor_uri",)
+
+    def __init__(self, *, model: str, monitor_uri: str = MONITOR_URI, **kwargs: Any) -> None:  # noqa: ANN401 - BaseOperator's
+        super().__init__(**{"outlets": [AssetAlias(names.asset_name(model))], **kwargs})
+        self.model = model
+        self.monitor_uri = monitor_uri
+
+    @fail_for_good
+    def execute(self, context: Mapping[str, Any]) -> dict[str, Any]:
+        """Earlier rows and the drift in, one row out; the event when the row says so."""
+        cloud = Cloud()
+        record = Record(cloud.artifacts, self.monitor_uri)
+        row = record.find(Ledger) or record.write_once(self._decide(cloud, record, context))
+        self.log.info(row.words)
+        ledger_uri = record.uri(Ledger)
+        if row.decision == "retrain" and row.retrain_as_of is not None:
+            extra = {"as_of": format_time(row.retrain_as_of), "reason": row.words, "ledger_uri": ledger_uri}
+            asset = Asset(name=names.asset_name(self.model), uri=names.asset_uri(self.model))
+            # Again for a cleared task: the retraining finds its own run key and makes nothing twice.
+            context["outlet_events"][AssetAlias(names.asset_name(self.model))].add(asset, extra=extra)
+        return {"decision": row.decision, "because": row.because, "words": row.words, "ledger_uri": ledger_uri}
+
+    def _decide(self, cloud: Cloud, record: Record, context: Mapping[str, Any]) -> Ledger:
+        spec = load_spec(self.model)
+        measured = context["ti"].xcom_pull(task_ids="measure")
+        as_of = windows.parse_time(measured["as_of"], "XCom of measure")
+        rows = ledger_rows(cloud, spec, as_of)
+        row = policy.decide_retraining(spec, record.find(Drift), rows, as_of, record.uri(Drift))
+        wished = context["params"]["retrain_as_of"]
+        if row.decision == "retrain" and wished:
+            row = row.model_copy(update={"retrain_as_of": windows.parse_time(wished, "Param retrain_as_of")})
+        return row
+
+
+def ledger_rows(cloud: Cloud, spec: ModelSpec, as_of: datetime) -> list[Ledger]:
+    """Earlier ledger rows as far back as the longest cool-down reaches."""
+    folder = names.monitors_uri(cloud.settings.bucket, spec.name)
+    reach = timedelta(hours=spec.monitoring.cooldown_hours * 2**policy.MAX_DOUBLINGS)
+    start = names.monitor_uri(cloud.settings.bucket, spec.name, as_of - reach, "").rsplit("/", 1)[-1].split("-")[0]
+    uris = cloud.artifacts.list_uris(folder, start=start, suffix="/ledger.json")
+    return [Ledger.parse(data) for data in cloud.artifacts.read_many(uris)]
+
+
+def load_spec(model: str) -> ModelSpec:
+    """The spec of a model, from the include folder.
+
+    Raises:
+        SpecError: The file is wrong.
+    """
+    return model_spec.load_spec(include_path() / "models" / f"{model}.yaml")

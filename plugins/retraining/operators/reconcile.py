@@ -1,0 +1,200 @@
+"""One wake of a task that waits for a job: find it, create it if there is none, look at it, come back later.
+
+In: an order, the task instance's identity, the hooks. Out: the job's result, or None to be called again. The job itself
+is the only state: whatever died before this wake, the job is found by its labels, never made twice, never lost.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from airflow.sdk.exceptions import AirflowFailException
+
+from retraining.core import names
+from retraining.core.documents import KINDS, Document
+from retraining.core.errors import JobError
+from retraining.hooks.cloud import Cloud
+from retraining.hooks.logs import Cursor
+from retraining.hooks.session import is_transient
+from retraining.hooks.vertex_jobs import Job
+from retraining.operators.job_failures import FOR_GOOD, NEED_TIME, OF_THE_SERVICE, Failure, classify, on_rung
+from retraining.operators.job_identity import JobIdentity
+from retraining.operators.wake import WakeMemory
+
+LOGGER = logging.getLogger(__name__)
+LOOK_INTERVAL_S = 1.0
+MAX_JOBS = 5  # of one generation that failed for the service's reasons
+CREATE_TRIES = 3
+CREATE_WAIT_S = 2.0
+SHOWN_LINES = 20
+LAST_READS = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobOrder:
+    """What a task wants done: a job, the document it reads, the document it leaves. The last two may be missing."""
+
+    custom_job: dict[str, Any]
+    request: Document | None = None
+    request_uri: str = ""
+    result_uri: str = ""
+    result_kind: str = ""
+
+
+class Reconciler:
+    """One wake.
+
+    Args:
+        cloud: The hooks.
+        order: What is wanted.
+        identity: Whose job it is.
+        on_job: Told of the job as soon as it is known.
+    """
+
+    def __init__(self, cloud: Cloud, order: JobOrder, identity: JobIdentity, on_job: Callable[[Job], None]) -> None:
+        self._cloud = cloud
+        self._order = order
+        self._identity = identity
+        self._on_job = on_job
+        self._memory = WakeMemory(cloud.artifacts, cloud.settings.bucket, identity.key, identity.try_number)
+        self._cursor = Cursor()
+        self._tail: deque[str] = deque(maxlen=SHOWN_LINES)
+
+    def run(self) -> dict[str, Any] | None:
+        """The job's result; None when it is still running at the end of this wake.
+
+        Raises:
+            AirflowFailException: The job ended in a way that no repetition mends; with its last lines.
+            JobError: It ended badly, and Airflow may try again.
+        """
+        if stored := self._result(None):
+            LOGGER.info("%s is there already: no job is needed", self._order.result_uri)
+            return stored
+        job = self._find_or_create()
+        self._recall(job)
+        until = time.monotonic() + self._cloud.settings.watch_s
+        while True:
+            self._print_new_lines(job)
+            if not job.active:
+                return self._finish(job)
+            if time.monotonic() >= until:
+                LOGGER.info("%s is %s; the next wake goes on", job.job_id, job.state)
+                self._memory.save(job=job.name, cursor=self._cursor.to_json())
+                return None
+            time.sleep(LOOK_INTERVAL_S)
+            job = self._cloud.jobs.get(job.name)
+
+    def _find_or_create(self) -> Job:
+        """This generation's job that counts, after ending what older generations left running."""
+        mine = []
+        for job in self._cloud.jobs.find({names.OWNER_LABEL: self._identity.owner}):
+            if job.labels.get(names.KEY_LABEL) == self._identity.key:
+                mine.append(job)
+            elif job.active:
+                LOGGER.warning("%s is of an older generation of this task: it is cancelled", job.job_id)
+                self._cloud.jobs.cancel(job.name)
+        if mine and (mine[-1].active or mine[-1].state == "JOB_STATE_SUCCEEDED"):
+            LOGGER.info("%s is this task's job: %s", mine[-1].job_id, mine[-1].state)
+            job = mine[-1]
+        else:
+            if mine and self._recall(mine[-1]):  # it ended between two wakes
+                self._print_rest(mine[-1])
+            job = self._create(mine)
+        self._on_job(job)
+        return job
+
+    def _create(self, before: list[Job]) -> Job:
+        failures = [classify(job) for job in before]
+        self._require_another_chance(before, failures)
+        order = self._order
+        if order.request is not None:
+            self._cloud.artifacts.write_once(order.request_uri, order.request.to_bytes())
+        wanted = on_rung(order.custom_job, failures)
+        wanted["labels"] = {**wanted.get("labels", {}), **self._identity.labels}
+        known = {job.name for job in before}
+        for attempt in range(1, CREATE_TRIES + 1):
+            try:
+                job = self._cloud.jobs.create(wanted)
+            except Exception as error:
+                if not is_transient(error) or attempt == CREATE_TRIES:
+                    raise
+                LOGGER.warning("no answer to the create (%s): looking whether the job is there", error)
+                time.sleep(CREATE_WAIT_S)
+                found = self._cloud.jobs.find({names.KEY_LABEL: self._identity.key})
+                if new := [job for job in found if job.name not in known]:
+                    return new[-1]
+            else:
+                LOGGER.info("%s is created", job.job_id)
+                return job
+        raise AssertionError("unreachable: the last try returns or raises")
+
+    def _require_another_chance(self, before: list[Job], failures: list[Failure]) -> None:
+        """A failed job is followed by another while its kind allows one."""
+        if not before:
+            return
+        if failures[-1] in FOR_GOOD:
+            raise AirflowFailException(str(self._error(before[-1], failures[-1])))
+        services = sum(failure in OF_THE_SERVICE for failure in failures)
+        # Every other failure used up one of Airflow's tries.
+        if services >= MAX_JOBS or len(failures) - services >= self._identity.tries:
+            raise self._error(before[-1], failures[-1])
+
+    def _finish(self, job: Job) -> dict[str, Any] | None:
+        self._print_rest(job)
+        if job.state == "JOB_STATE_SUCCEEDED":
+            result = self._result(job)
+            if result is None:
+                raise JobError(
+                    job.job_id, f"it succeeded and left no {self._order.result_uri}", "", "Look at its log, clear the task"
+                )
+            return result
+        failure = classify(job)
+        if failure in FOR_GOOD:
+            raise AirflowFailException(str(self._error(job, failure)))
+        if failure in OF_THE_SERVICE:
+            LOGGER.warning("%s ended: %s (%s); another job follows", job.job_id, failure, job.error_message)
+            return None if failure in NEED_TIME else self.run()
+        raise self._error(job, failure)
+
+    def _result(self, job: Job | None) -> dict[str, Any] | None:
+        """The result for XCom, when it is stored and obeys its contract; of an order without one, the job itself."""
+        order = self._order
+        if not order.result_uri:
+            return None if job is None else {"job": job.name, "state": job.state}
+        data = self._cloud.artifacts.read(order.result_uri)
+        if data is None:
+            return None
+        document = KINDS[order.result_kind].parse(data, order.result_uri)
+        return {"uri": order.result_uri, "sha256": document.digest(), "job": job.name if job else None}
+
+    def _recall(self, job: Job) -> bool:
+        """Set the cursor to where the last wake of this try stopped reading; False when it read another job or none."""
+        saved = self._memory.load()
+        known = bool(saved.get("job") == job.name)
+        self._cursor = Cursor.from_json(saved["cursor"]) if known else Cursor()
+        return known
+
+    def _print_new_lines(self, job: Job) -> int:
+        lines = self._cloud.logs.read_new(job.job_id, self._cursor)
+        for line in lines:
+            text = f"[{line.task}] {line.text}"
+            self._tail.append(text)
+            LOGGER.info("%s", text)
+        return len(lines)
+
+    def _print_rest(self, job: Job) -> None:
+        for _ in range(LAST_READS):
+            if not self._print_new_lines(job):
+                return
+
+    def _error(self, job: Job, failure: Failure) -> JobError:
+        if not self._tail:  # an earlier wake printed them
+            self._tail.extend(f"[{line.task}] {line.text}" for line in self._cloud.logs.read_new(job.job_id, Cursor()))
+        lines = "\n".join(self._tail)
+        found = f"{failure}: {job.error_message or job.state}\nIts last lines:\n{lines}\n"
+        return JobError(f"job {job.job_id}", found, "", "Mend what they name and clear the task")

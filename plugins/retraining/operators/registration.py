@@ -1,0 +1,83 @@
+"""Registering what was trained: a version per run, found again by its label."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from airflow.sdk import BaseOperator
+
+from retraining.core import names
+from retraining.core.documents import Decision, Plan, Registration, Report
+from retraining.hooks.cloud import Cloud
+from retraining.hooks.registry import Registry, Upload, Version
+from retraining.operators.edge import fail_for_good
+from retraining.operators.links import ModelVersionLink, push_link, version_address
+from retraining.operators.record import RUN_URI, Record
+
+
+class RegisterModelOperator(BaseOperator):
+    """Register the run's model as a version; a promoted one becomes `challenger`, a backfilled one `as-of-YYYYMMDD`.
+
+    Ours instead of the provider's `UploadModelOperator`: a retry of that one makes another version.
+
+    Args:
+        run_uri: Folder of the run's record.
+
+    Returns:
+        `{version_name, aliases}`.
+    """
+
+    template_fields = ("run_uri",)
+    operator_extra_links = (ModelVersionLink(),)
+
+    def __init__(self, *, run_uri: str = RUN_URI, **kwargs: Any) -> None:  # noqa: ANN401 - BaseOperator's
+        super().__init__(**kwargs)
+        self.run_uri = run_uri
+
+    @fail_for_good
+    def execute(self, context: Mapping[str, Any]) -> dict[str, Any]:
+        """Upload (once), give aliases, write it down."""
+        cloud = Cloud()
+        record = Record(cloud.artifacts, self.run_uri)
+        found = record.find(Registration)
+        if found is None:
+            plan, decision = record.read(Plan), record.read(Decision)
+            version = cloud.registry.upload(plan.model, upload_of(plan, decision, record.read(Report)))
+            version = give_aliases(cloud.registry, plan, decision, version)
+            found = record.write_once(
+                Registration(
+                    model=plan.model,
+                    run_key=plan.run_key,
+                    model_name=version.model_name,
+                    version_id=version.version_id,
+                    version_name=version.version_name,
+                    aliases=tuple(sorted(version.aliases)),
+                )
+            )
+        push_link(context["ti"], ModelVersionLink, version_address(found.version_name))
+        self.log.info("%s with aliases %s", found.version_name, ", ".join(found.aliases) or "none")
+        return {"version_name": found.version_name, "aliases": list(found.aliases)}
+
+
+def upload_of(plan: Plan, decision: Decision, report: Report) -> Upload:
+    """What the registry is given: its labels are the way back to the run."""
+    return Upload(
+        display_name=plan.model,
+        description=decision.words,
+        artifact_uri=report.model_uri,
+        serving_image=plan.serving_image,
+        labels=names.version_labels(plan),
+    )
+
+
+def give_aliases(registry: Registry, plan: Plan, decision: Decision, version: Version) -> Version:
+    """Aliases that follow from the verdict. An older challenger does not take the alias from a newer one."""
+    if decision.verdict == "record":
+        return registry.merge_aliases(version, [names.alias_as_of(plan.as_of)])
+    if decision.verdict == "reject":
+        return version
+    holder = registry.find_by_alias(plan.model, names.CHALLENGER)
+    if holder and holder.run_key and names.run_key_as_of(holder.run_key) > plan.as_of:
+        return version
+    return registry.move_alias(plan.model, names.CHALLENGER, version, holder.version_id if holder else None)

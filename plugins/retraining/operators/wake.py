@@ -1,0 +1,41 @@
+"""What a waiting task remembers between two wakes of the same try.
+
+Airflow deletes a task's XComs at the start of every wake, and its own state store came with 3.3 only: a small object on
+storage it is. It is a help, not a truth: without it lines are printed again and operations are looked up again.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from retraining.hooks.artifacts import Artifacts
+
+
+class WakeMemory:
+    """A JSON mapping of one task instance's try.
+
+    Args:
+        artifacts: Cloud Storage.
+        bucket: Of the settings.
+        key: Identity of the task instance's work, for example a job key.
+        try_number: Another try has another log file and begins anew.
+    """
+
+    def __init__(self, artifacts: Artifacts, bucket: str, key: str, try_number: int) -> None:
+        self._artifacts = artifacts
+        self._uri = f"gs://{bucket}/wakes/{key}.json"
+        self._try_number = try_number
+
+    def load(self) -> dict[str, Any]:
+        """What the last wake saved; empty in the first one."""
+        data = self._artifacts.read(self._uri)
+        if data is None:
+            return {}
+        saved: dict[str, Any] = json.loads(data)
+        return saved["values"] if saved["try_number"] == self._try_number else {}
+
+    def save(self, **values: object) -> None:
+        """Keep values for the next wake."""
+        document = {"try_number": self._try_number, "values": values}
+        self._artifacts.overwrite(self._uri, json.dumps(document).encode(), "application/json")
