@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from retraining.core.documents.data import CategoricalStatistics, NumericStatistics, Statistics
+from retraining.core.documents.data import CategoricalStatistics, NumericStatistics, SplitStatistics, Statistics
 from retraining.core.documents.document import format_time
 from retraining.core.documents.watch import Drift, DriftChampion, FeatureDrift
 from retraining.core.model_spec import ModelSpec
@@ -83,21 +83,10 @@ def measure(
         counts[str(row["feature"])][bucket] = int(row["instances"])
     total = sum(counts.pop("", {}).values())
     limits = spec.monitoring.drift
-    features: list[FeatureDrift] = []
-    for feature in spec.features:
-        baseline = statistics.splits["train"].features.get(feature.name)
-        found = counts.get(feature.name, {})
-        threshold = limits.features.get(feature.name, limits.threshold)
-        if baseline is None or not total or not statistics.splits["train"].rows:
-            continue
-        baseline_rows = statistics.splits["train"].rows
-        if isinstance(baseline, CategoricalStatistics):
-            value = l_infinity(category_shares(baseline, baseline_rows), _shares(found))
-            features.append(_drifted(feature.name, "l_infinity", value, threshold))
-        elif edges := bin_edges(baseline):
-            expected = bin_shares(baseline, baseline_rows, edges)
-            observed = _bins(found, len(edges))
-            features.append(_drifted(feature.name, "jensen_shannon", jensen_shannon(expected, observed), threshold))
+    features = [
+        _feature_drift(name, statistics.splits["train"], counts[name], limits.features.get(name, limits.threshold))
+        for name in (spec.feature_names if total else [])
+    ]
     return Drift(
         model=spec.name,
         as_of=as_of,
@@ -108,8 +97,25 @@ def measure(
         champion=champion,
         baseline_uri=baseline_uri,
         threshold=limits.threshold,
-        features=tuple(features),
+        features=tuple(feature for feature in features if feature is not None),
     )
+
+
+def _feature_drift(
+    name: str, train: SplitStatistics, counts: Mapping[str | None, int], threshold: float
+) -> FeatureDrift | None:
+    """The drift of one feature; None when the champion's training data does not know it."""
+    baseline = train.features.get(name)
+    if baseline is None or not train.rows:
+        return None
+    if isinstance(baseline, CategoricalStatistics):
+        value = l_infinity(category_shares(baseline, train.rows), _shares(counts))
+        return _drifted(name, "l_infinity", value, threshold)
+    edges = bin_edges(baseline)
+    if not edges:
+        return None
+    value = jensen_shannon(bin_shares(baseline, train.rows, edges), _bins(counts, len(edges)))
+    return _drifted(name, "jensen_shannon", value, threshold)
 
 
 def l_infinity(p: Mapping[str | None, float], q: Mapping[str | None, float]) -> float:

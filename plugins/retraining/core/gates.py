@@ -51,10 +51,6 @@ def decide(
     verdict: Verdict = "promote" if all(gate.passed for gate in gates) else "reject"
     if plan.mode == "backfill":
         verdict = "record"
-    champion = evaluate_request.champion
-    held_against = None
-    if champion is not None:
-        held_against = DecisionChampion(version_id=champion.version_id, run_key=champion.run_key, as_of=champion.as_of)
     return Decision(
         model=plan.model,
         run_key=plan.run_key,
@@ -63,9 +59,15 @@ def decide(
         verdict=verdict,
         gates=gates,
         words=_words(plan, verdict, gates),
-        champion=held_against,
+        champion=_held_against(evaluate_request.champion),
         inputs=dict(digests),
     )
+
+
+def _held_against(champion: Champion | None) -> DecisionChampion | None:
+    if champion is None:
+        return None
+    return DecisionChampion(version_id=champion.version_id, run_key=champion.run_key, as_of=champion.as_of)
 
 
 def value_of(metrics: Metrics, metric: Metric) -> float | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from retraining.core import names
-from retraining.core.cluster import JobTask, Machines, machines
+from retraining.core.cluster import JobTask, Machines, Pool, machines
 from retraining.core.documents.data import ExportRequest, Snapshot
 from retraining.core.documents.document import Document, format_time
 from retraining.core.documents.judgement import Bootstrap, Challenger, Champion, EvaluateRequest
@@ -138,19 +138,7 @@ def custom_job(
         service_account: Whom the job runs as.
     """
     container = {"image_uri": plan.trainer_image, "command": list(COMMAND), "args": [task, f"--request={request_uri}"]}
-    pools = []
-    for pool in wanted.pools:
-        machine: dict[str, Any] = {"machine_type": pool.machine}
-        if pool.accelerator:
-            machine |= {"accelerator_type": pool.accelerator.type, "accelerator_count": pool.accelerator.count}
-        pools.append(
-            {
-                "machine_spec": machine,
-                "replica_count": pool.count,
-                "disk_spec": {"boot_disk_type": "pd-ssd", "boot_disk_size_gb": pool.disk_gb},
-                "container_spec": container,
-            }
-        )
+    pools = [_pool(pool, container) for pool in wanted.pools]
     scheduling: dict[str, Any] = {"timeout": f"{wanted.timeout_s}s"}
     if wanted.spot:
         scheduling["strategy"] = "SPOT"
@@ -165,6 +153,18 @@ def custom_job(
         "display_name": names.job_display_name(plan.model, task, plan.run_key),
         "job_spec": job_spec,
         "labels": names.job_labels(plan, task),
+    }
+
+
+def _pool(pool: Pool, container: dict[str, Any]) -> dict[str, Any]:
+    machine: dict[str, Any] = {"machine_type": pool.machine}
+    if pool.accelerator:
+        machine |= {"accelerator_type": pool.accelerator.type, "accelerator_count": pool.accelerator.count}
+    return {
+        "machine_spec": machine,
+        "replica_count": pool.count,
+        "disk_spec": {"boot_disk_type": "pd-ssd", "boot_disk_size_gb": pool.disk_gb},
+        "container_spec": container,
     }
 
 

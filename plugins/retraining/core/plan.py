@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import ValidationError
-
 from retraining.core import names, windows
 from retraining.core.cost import Prices, estimate
 from retraining.core.documents.document import canonical_json, digest
 from retraining.core.documents.planning import Mode, Plan, Query, Trigger
-from retraining.core.errors import PlanError
 from retraining.core.model_spec import ModelSpec
 from retraining.core.settings import Settings
 
@@ -54,46 +51,34 @@ def build_plan(
     deploy = deploy and mode == "live"
     attempt = dag_run_id if force else None
     spec_json = changed.model_dump(mode="json")
-    sql_sha256 = digest(sql.encode())
-    key = names.run_key(
-        as_of.value,
-        {
-            "spec": spec_json,
-            "sql": sql_sha256,
-            "trainer_image": settings.trainer_image,
-            "mode": mode,
-            "deploy": deploy,
-            "attempt": attempt,
-        },
+    query = Query(path=changed.data.query, sql=sql, sha256=digest(sql.encode()))
+    decides = {"spec": spec_json, "sql": query.sha256, "trainer_image": settings.trainer_image}
+    key = names.run_key(as_of.value, {**decides, "mode": mode, "deploy": deploy, "attempt": attempt})
+    return Plan(
+        model=changed.name,
+        run_key=key,
+        as_of=as_of.value,
+        as_of_source=as_of.source,
+        mode=mode,
+        deploy=deploy,
+        trigger=trigger,
+        dag_id=dag_id,
+        dag_run_id=dag_run_id,
+        project=settings.project,
+        region=settings.region,
+        bucket=settings.bucket,
+        dataset=settings.dataset,
+        run_uri=names.run_uri(settings.bucket, changed.name, key),
+        window=windows.window(changed.data, as_of.value),
+        query=query,
+        spec=changed,
+        overrides=dict(overrides),
+        spec_sha256=digest(canonical_json(spec_json)),
+        trainer_image=settings.trainer_image,
+        serving_image=settings.serving_image,
+        attempt=attempt,
+        estimate_usd=estimate(changed, prices, settings.region) if prices else None,
     )
-    try:
-        return Plan(
-            model=changed.name,
-            run_key=key,
-            as_of=as_of.value,
-            as_of_source=as_of.source,
-            mode=mode,
-            deploy=deploy,
-            trigger=trigger,
-            dag_id=dag_id,
-            dag_run_id=dag_run_id,
-            project=settings.project,
-            region=settings.region,
-            bucket=settings.bucket,
-            dataset=settings.dataset,
-            run_uri=names.run_uri(settings.bucket, changed.name, key),
-            window=windows.window(changed.data, as_of.value),
-            query=Query(path=changed.data.query, sql=sql, sha256=sql_sha256),
-            spec=changed,
-            overrides=dict(overrides),
-            spec_sha256=digest(canonical_json(spec_json)),
-            trainer_image=settings.trainer_image,
-            serving_image=settings.serving_image,
-            attempt=attempt,
-            estimate_usd=estimate(changed, prices, settings.region) if prices else None,
-        )
-    except ValidationError as error:
-        raise PlanError(changed.name, f"a plan that its contract refuses ({error})") from error
 
 
 def explain(plan: Plan) -> list[str]:

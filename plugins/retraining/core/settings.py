@@ -118,20 +118,7 @@ def load(environ: Mapping[str, str]) -> Settings:
     Raises:
         SettingsError: One is missing, malformed, or misspelt; the message has all findings.
     """
-    findings: list[str] = []
-    values: dict[str, str] = {}
-    for name, setting in SETTINGS.items():
-        value = environ.get(setting.variable, "").strip() or setting.default
-        if value is None:
-            findings.append(f"{setting.variable} is not set ({setting.description}; for example {setting.example})")
-        elif not re.fullmatch(setting.pattern, value):
-            findings.append(f"{setting.variable} is {value!r}; expected something like {setting.example!r}")
-        else:
-            values[name] = value
-    variables = [setting.variable for setting in SETTINGS.values()]
-    for variable in sorted(set(environ) - set(variables)):
-        if variable.startswith(PREFIX) and (hint := suggest(variable, variables)):
-            findings.append(f"{variable} is not a setting. {hint}")
+    values, findings = _read(environ)
     if findings:
         raise SettingsError(
             "environment",
@@ -151,6 +138,25 @@ def load(environ: Mapping[str, str]) -> Settings:
         wake_interval_s=int(values["wake_interval_s"]),
         watch_s=int(values["watch_s"]),
     )
+
+
+def _read(environ: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """Well-formed values by name, and a finding for each variable that is not."""
+    findings: list[str] = []
+    values: dict[str, str] = {}
+    for name, setting in SETTINGS.items():
+        value = environ.get(setting.variable, "").strip() or setting.default
+        if value is None:
+            findings.append(f"{setting.variable} is not set ({setting.description}; for example {setting.example})")
+        elif not re.fullmatch(setting.pattern, value):
+            findings.append(f"{setting.variable} is {value!r}; expected something like {setting.example!r}")
+        else:
+            values[name] = value
+    variables = [setting.variable for setting in SETTINGS.values()]
+    for variable in sorted(set(environ) - set(variables)):
+        if variable.startswith(PREFIX) and (hint := suggest(variable, variables)):
+            findings.append(f"{variable} is not a setting. {hint}")
+    return values, findings
 
 
 def include_path(root: Path | None = None) -> Path:

@@ -22,6 +22,8 @@ from retraining.core.windows import midnight
 # The columns the snapshot adds to the query's own.
 SYSTEM_COLUMNS = ("span", "part", "shard", "row_hash")
 
+_Part = tuple[str, int, str, str, int]  # part, rows, XOR, sum, shards
+
 # BigQuery's API and its SQL call some types differently; documents have the API's names.
 _API_TYPES = {
     "INT64": "INTEGER",
@@ -114,7 +116,7 @@ def schema_hash(columns: Sequence[Column]) -> str:
     return hashlib.sha256(text).hexdigest()[:16]
 
 
-def span_fingerprint(parts: Iterable[tuple[str, int, str, str, int]]) -> str:
+def span_fingerprint(parts: Iterable[_Part]) -> str:
     """32 hex digits over a span's `(part, rows, bit_xor, hash_sum, shards)`, in order of part."""
     text = canonical_json([list(part) for part in sorted(parts)])
     return hashlib.sha256(text).hexdigest()[:32]
@@ -142,17 +144,7 @@ def build_snapshot(
     columns = own_columns(schema)
     _require_columns(plan, columns)
     hashed = schema_hash(columns)
-    grouped: dict[str, list[tuple[str, int, str, str, int]]] = defaultdict(list)
-    for row in fingerprint_rows:
-        grouped[_day(row["span"])].append(
-            (
-                str(row["part"]),
-                int(row["row_count"]),
-                str(row["bit_xor"]),
-                str(row["hash_sum"]).split(".")[0],  # some engines write the zeros of a NUMERIC's scale
-                max(1, int(row["shards"])),
-            )
-        )
+    grouped = _by_day(fingerprint_rows)
     if not grouped:
         raise DataError(
             names.run_table(plan),
@@ -172,6 +164,15 @@ def build_snapshot(
     )
 
 
+def _by_day(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[_Part]]:
+    grouped: dict[str, list[_Part]] = defaultdict(list)
+    for row in rows:
+        sum_ = str(row["hash_sum"]).split(".")[0]  # some engines write the zeros of a NUMERIC's scale
+        part = (str(row["part"]), int(row["row_count"]), str(row["bit_xor"]), sum_, max(1, int(row["shards"])))
+        grouped[_day(row["span"])].append(part)
+    return grouped
+
+
 def explain(snapshot: Snapshot) -> list[str]:
     """A line per span for the task log: what is done with it, because of what."""
     return [
@@ -180,7 +181,7 @@ def explain(snapshot: Snapshot) -> list[str]:
     ]
 
 
-def _span(day: str, parts: list[tuple[str, int, str, str, int]], stored: AbstractSet[str]) -> SnapshotSpan:
+def _span(day: str, parts: list[_Part], stored: AbstractSet[str]) -> SnapshotSpan:
     fingerprint = span_fingerprint(parts)
     if fingerprint in stored:
         action, because = "reuse", "same fingerprint as stored"
