@@ -41,7 +41,7 @@ _SAVED_MODEL = """
             values = tf.constant([1.0, 2.0])
             self.table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(keys, values), 0.5)
 
-        @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "a"), tf.TensorSpec([None], tf.float32, "b")])
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.string), tf.TensorSpec([None], tf.float32)])
         def serve(self, carrier, distance):
             return {"score": self.table.lookup(carrier) * distance}
 

@@ -170,7 +170,8 @@ def test_cancel_ends_the_whole_process_group(api, tmp_path):
     code = f"""
         import pathlib, signal, subprocess, sys, time
         signal.signal(signal.SIGTERM, lambda *_: pathlib.Path({str(tmp_path)!r}, "asked").touch())
-        child = subprocess.Popen([sys.executable, "-c", "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(600)"])
+        deaf = "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(600)"
+        child = subprocess.Popen([sys.executable, "-c", deaf])
         pathlib.Path({str(tmp_path)!r}, "pids").write_text(f"{{__import__('os').getpid()}} {{child.pid}}")
         while True: time.sleep(0.05)
     """

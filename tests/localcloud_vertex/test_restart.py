@@ -12,7 +12,7 @@ from google.api_core import exceptions
 from google.cloud import aiplatform_v1 as v1
 from google.protobuf import json_format, struct_pb2
 
-from .conftest import SERVING_IMAGE, poll
+from .conftest import SERVING_IMAGE, SoloServer, poll
 
 SLEEPER = """
     import pathlib, subprocess, sys, time
@@ -117,6 +117,15 @@ def test_taken_port_is_said_clearly(solo, tmp_path):
     assert done.returncode == 1, sys.executable
     assert f"cannot listen on 127.0.0.1:{port}" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_second_server_on_the_same_state_is_refused_and_harms_nothing(solo, tmp_path):
+    api = solo.start()
+    job, pids = start_sleeper(api, tmp_path)
+    with pytest.raises(AssertionError, match="another local Vertex AI works here"):
+        SoloServer(solo.state_path).start()
+    assert len(living(pids)) == 2
+    assert api.jobs.get_custom_job(name=job.name).state == v1.JobState.JOB_STATE_RUNNING
 
 
 def test_bare_port_takes_every_region(solo):

@@ -23,8 +23,8 @@ WORKERS = 48
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 
 
-def start_grpc(dispatcher: Dispatcher, methods: Iterable[Method], address: str) -> grpc.Server:
-    """Serve gRPC in the background; gives the running server.
+def bind_grpc(dispatcher: Dispatcher, methods: Iterable[Method], address: str) -> grpc.Server:
+    """Listen for gRPC; gives the server, which answers once it is started.
 
     Raises:
         OSError: The port is taken.
@@ -44,7 +44,6 @@ def start_grpc(dispatcher: Dispatcher, methods: Iterable[Method], address: str) 
         ) from error
     if bound == 0:
         raise OSError(f"gRPC: cannot listen on {address}. Expected a free port. Choose another --grpc-port.")
-    server.start()
     return server
 
 

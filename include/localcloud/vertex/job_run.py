@@ -62,8 +62,8 @@ class JobRun:
         self._replicas: dict[str, Replica] = {}
         self._restarts: dict[str, int] = {}
         self._documents: list[int] = []
-        self._cancelled = threading.Event()
-        self._abandoned = threading.Event()
+        self._stop = threading.Event()
+        self._abandoned = False
         self._thread = threading.Thread(target=self._run, name=f"job-{names.last_part(name)}", daemon=True)
 
     def start(self) -> None:
@@ -72,17 +72,17 @@ class JobRun:
 
     def cancel(self) -> None:
         """End as CANCELLED."""
-        self._cancelled.set()
+        self._stop.set()
         self._exits.put(None)
 
     def abandon(self) -> None:
         """End the processes because the server ends."""
-        self._abandoned.set()
-        self._exits.put(None)
+        self._abandoned = True
+        self.cancel()
 
-    def join(self) -> None:
+    def join(self, timeout_s: float) -> None:
         """Wait for the end."""
-        self._thread.join()
+        self._thread.join(timeout_s)
 
     def _run(self) -> None:
         try:
@@ -95,7 +95,7 @@ class JobRun:
             outcome = Outcome(state=JobState.JOB_STATE_FAILED, error=error)
         stop_replicas(self._replicas.values(), self._machinery.grace_s)
         self._settle()
-        if not self._abandoned.is_set():
+        if not self._abandoned:
             if outcome.error is not None:
                 self._log.say(_SERVICE, outcome.error.message, "ERROR")
             self._log.say(_SERVICE, f"Job ended: {outcome.state.name}.")
@@ -116,7 +116,7 @@ class JobRun:
         self._apply_start_fault()
         self._log.say(_SERVICE, f"Job is preparing: {len(list_replicas(self._job))} replica(s).")
         addresses = choose_addresses(list_replicas(self._job))
-        if self._stopped():
+        if self._stop.is_set():
             return cancelled()
         self._start_all(addresses)
         self._set_state(JobState.JOB_STATE_RUNNING)
@@ -127,7 +127,7 @@ class JobRun:
         if fault and fault["kind"] == "error":
             raise ApiError(fault["message"], code=fault["code"])
         if fault:
-            self._cancelled.wait(fault["seconds"])
+            self._stop.wait(fault["seconds"])
 
     def _start_all(self, addresses: dict[ReplicaId, str]) -> None:
         for replica in addresses:
@@ -170,7 +170,7 @@ class JobRun:
                     outcome = self._on_exit(*event, addresses)
                     if outcome is not None:
                         return outcome
-            if self._stopped():
+            if self._stop.is_set():
                 return cancelled()
             if time.monotonic() >= end:
                 error = ApiError(
@@ -181,11 +181,8 @@ class JobRun:
                 return Outcome(state=JobState.JOB_STATE_CANCELLED, error=error)
             self._apply_replica_fault()
 
-    def _stopped(self) -> bool:
-        return self._cancelled.is_set() or self._abandoned.is_set()
-
     def _on_exit(self, replica: Replica, code: int, addresses: dict[ReplicaId, str]) -> Outcome | None:
-        if self._replicas.get(replica.name) is not replica or self._stopped():
+        if self._replicas.get(replica.name) is not replica or self._stop.is_set():
             return None  # of an attempt that is over
         status = code if code >= 0 else 128 - code
         if status == 0 and not replica.preempted:

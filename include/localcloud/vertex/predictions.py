@@ -20,6 +20,8 @@ from localcloud.vertex.store import ENDPOINTS
 if TYPE_CHECKING:
     from localcloud.vertex.dispatch import Context
 
+# https://cloud.google.com/vertex-ai/docs/quotas#request-size: of a public endpoint.
+MAX_REQUEST_BYTES = 1_572_864
 _CHANCE = random.Random()  # noqa: S311 - load balancing, not secrecy
 
 
@@ -31,7 +33,7 @@ def predict(request: types.PredictRequest, context: Context) -> PredictResponse:
     body: dict[str, Json] = {"instances": instances}
     if isinstance(parameters, dict) and "signature_name" in parameters:
         body["signature_name"] = parameters["signature_name"]
-    answer = json.loads(context.cloud.serving.predict(endpoint.name, deployed.id, json.dumps(body).encode()))
+    answer = json.loads(_ask(endpoint, deployed, json.dumps(body).encode(), context))
     predictions = answer["predictions"]
     context.cloud.request_log.record(endpoint, deployed.id, instances, predictions)
     response = PredictResponse(
@@ -48,7 +50,7 @@ def raw_predict(request: types.RawPredictRequest, context: Context) -> httpbody_
     """The container's own answer to the container's own request."""
     endpoint, deployed = _choose(request.endpoint, context)
     data = bytes(request.http_body.data)
-    answer = context.cloud.serving.predict(endpoint.name, deployed.id, data)
+    answer = _ask(endpoint, deployed, data, context)
     context.cloud.request_log.record(endpoint, deployed.id, _rows(data, "instances"), _rows(answer, "predictions"))
     context.headers["X-Vertex-AI-Endpoint-Id"] = names.last_part(endpoint.name)
     context.headers["X-Vertex-AI-Deployed-Model-Id"] = deployed.id
@@ -83,6 +85,15 @@ def to_value(value: Json) -> struct_pb2.Value:
             struct_value=struct_pb2.Struct(fields={key: to_value(item) for key, item in value.items()})
         )
     return struct_pb2.Value(null_value=struct_pb2.NULL_VALUE)
+
+
+def _ask(endpoint: Endpoint, deployed: DeployedModel, body: bytes, context: Context) -> bytes:
+    if len(body) > MAX_REQUEST_BYTES:
+        raise InvalidArgument(
+            f"The request has {len(body)} bytes. Expected at most {MAX_REQUEST_BYTES}, the limit of a public endpoint."
+            " Send fewer instances at a time."
+        )
+    return context.cloud.serving.predict(endpoint.name, deployed.id, body)
 
 
 def _choose(name: str, context: Context) -> tuple[Endpoint, DeployedModel]:

@@ -24,7 +24,7 @@ _JSON = "application/json; charset=UTF-8"
 
 
 class RestServer(http.server.ThreadingHTTPServer):
-    """Serves REST in the background.
+    """Listens for REST, and answers in the background once it is started.
 
     Args:
         dispatcher: Answers the calls.
@@ -46,7 +46,15 @@ class RestServer(http.server.ThreadingHTTPServer):
         self.dispatcher = dispatcher
         self.router = Router(methods)
         self.faults = faults
-        super().__init__(address, _Door)
+        try:
+            super().__init__(address, _Door)
+        except OSError as error:
+            raise OSError(
+                f"REST: cannot listen on {address[0]}:{address[1]}: {error.strerror}. Choose another --rest-port."
+            ) from error
+
+    def start(self) -> None:
+        """Begin to answer."""
         threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.1}, name="rest", daemon=True).start()
 
 

@@ -79,7 +79,7 @@ class Runner:
         for run in runs:
             run.abandon()
         for run in runs:
-            run.join()
+            run.join(self._machinery.grace_s + 2.0)
 
     def _forget(self, name: str) -> None:
         with self._lock:

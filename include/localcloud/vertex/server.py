@@ -6,6 +6,7 @@ Comes in: a state directory and two ports. Goes out: gRPC and REST on loopback, 
 from __future__ import annotations
 
 import argparse
+import fcntl
 import logging
 import os
 import signal
@@ -13,6 +14,7 @@ import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TextIO
 
 import grpc
 
@@ -25,7 +27,7 @@ from localcloud.vertex.clients import Clients
 from localcloud.vertex.cloud import Cloud
 from localcloud.vertex.dispatch import Dispatcher
 from localcloud.vertex.faults import Faults
-from localcloud.vertex.grpc_front import start_grpc
+from localcloud.vertex.grpc_front import bind_grpc
 from localcloud.vertex.guardian import Guardian
 from localcloud.vertex.images import Images
 from localcloud.vertex.job_logs import LogShipper
@@ -62,13 +64,14 @@ class VertexServer:
         grace_s: How long a cancelled replica has between SIGTERM and SIGKILL.
 
     Raises:
-        OSError: A port is taken.
+        OSError: A port is taken, or another server works on the same state.
     """
 
     def __init__(
         self, *, state: State, project: str, host: str, grpc_port: int, rest_port: int, grace_s: float
     ) -> None:
         folder = state.directory("vertex")
+        self._lock = _own(folder)
         self._store = Store(folder / "vertex.sqlite")
         self._guardian = Guardian()
         self._shipper = LogShipper(state.logs_path)
@@ -94,13 +97,18 @@ class VertexServer:
             serving=Serving(machinery, folder / "serving"),
             request_log=RequestLog(self._store, clients),
         )
+        methods = load_methods()
+        dispatcher = Dispatcher(self._cloud, FAMILIES, [project])
+        self._grpc: grpc.Server = bind_grpc(dispatcher, methods, f"{host}:{grpc_port}")
+        self._rest = RestServer(dispatcher, methods, self._cloud.faults, (host, rest_port))
+
+    def start(self) -> None:
+        """Settle what a stop left open, then answer."""
         self._cloud.runner.resume()
         self._cloud.operations.resume()
         self._cloud.serving.resume()
-        methods = load_methods()
-        dispatcher = Dispatcher(self._cloud, FAMILIES, [project])
-        self._grpc: grpc.Server = start_grpc(dispatcher, methods, f"{host}:{grpc_port}")
-        self._rest = RestServer(dispatcher, methods, self._cloud.faults, (host, rest_port))
+        self._grpc.start()
+        self._rest.start()
 
     def close(self) -> None:
         """Stop listening, end every process, write what waits."""
@@ -115,6 +123,20 @@ class VertexServer:
         self._cloud.runner.resume()  # what was running is marked now, not at the next start
         self._shipper.close()
         self._store.close()
+        self._lock.close()
+
+
+def _own(folder: Path) -> TextIO:
+    """Lock the folder: two servers on it would end each other's jobs. The kernel frees the lock even after SIGKILL."""
+    lock = (folder / "lock").open("a")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.close()
+        raise OSError(
+            f"{folder}: another local Vertex AI works here. Expected one per state directory. Give --state."
+        ) from None
+    return lock
 
 
 def _environment(state: State) -> Mapping[str, str]:
@@ -166,6 +188,7 @@ def main() -> int:
     LOGGER.info(
         "serving gRPC on %s:%d, REST on %s:%d", arguments.host, arguments.grpc_port, arguments.host, arguments.rest_port
     )
+    server.start()
     while not stop.wait(1.0):
         pass
     server.close()

@@ -13,6 +13,7 @@ import base64
 import http.server
 import importlib.util
 import json
+import logging
 import sys
 import time
 import types
@@ -76,6 +77,7 @@ class Model:
         graph = ops.Graph()
         options = config.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)
         self._session = session.Session(graph=graph, config=options)
+        logging.getLogger("tensorflow").setLevel(logging.ERROR)  # it calls its own loader deprecated
         with graph.as_default():
             signatures = loader.load(self._session, ["serve"], str(folder)).signature_def
         if SIGNATURE not in signatures:
