@@ -1,0 +1,54 @@
+"""`monitor__<model>`: drift of the requests against the champion's training data; over the limit it orders a retraining."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+from airflow.sdk import DAG, get_parsing_context
+
+from retraining.core.errors import SpecError
+from retraining.core.model_spec import ModelSpec, find_specs, load_spec
+from retraining.core.settings import include_path
+from retraining.operators.monitoring import DecideRetrainingOperator, MeasureDriftOperator
+from retraining.operators.params import monitor_params
+from retraining.operators.schedules import cron_schedule
+
+RUNBOOK = (Path(__file__).parent / "runbooks" / "monitor.md").read_text(encoding="utf-8")
+RETRIES = {"retries": 2, "retry_delay": timedelta(seconds=30), "retry_exponential_backoff": True}
+
+
+def monitor_dag(spec: ModelSpec) -> DAG:
+    """Two tasks: measure, decide."""
+    with DAG(
+        dag_id=f"monitor__{spec.name}",
+        description=f"Drift of the requests to {spec.name}",
+        doc_md=RUNBOOK.replace("{name}", spec.name),
+        schedule=cron_schedule(spec.monitoring.schedule) if spec.monitoring.schedule else None,
+        catchup=False,
+        max_active_runs=1,  # a ledger row must see the one before it
+        default_args={"owner": spec.owner, **RETRIES},
+        params=monitor_params(spec),
+        tags=["monitor", spec.name, *spec.tags],
+    ) as dag:
+        measure = MeasureDriftOperator(task_id="measure", model=spec.name)
+        decide = DecideRetrainingOperator(task_id="decide", model=spec.name)
+        measure >> decide
+    return dag
+
+
+def build_dags(include: Path, only: str | None) -> dict[str, DAG]:
+    """All DAGs by id; a model whose file is broken has none here, `retrain__<model>` says why."""
+    dags = {}
+    for path in find_specs(include):
+        dag_id = f"monitor__{path.stem}"
+        if only not in (None, dag_id):
+            continue
+        try:
+            dags[dag_id] = monitor_dag(load_spec(path))
+        except SpecError:
+            continue
+    return dags
+
+
+globals().update(build_dags(include_path(), get_parsing_context().dag_id))

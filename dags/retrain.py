@@ -1,0 +1,118 @@
+"""`retrain__<model>`: one DAG per file in include/models. From the plan to the endpoint, every night or on drift."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+from airflow.sdk import DAG, Asset, chain, get_parsing_context
+
+from retraining.core import names
+from retraining.core.errors import SpecError
+from retraining.core.model_spec import ModelSpec, find_specs, load_query, load_spec
+from retraining.core.settings import include_path
+from retraining.operators.data import CheckDataOperator, PlanRunOperator, SnapshotOperator
+from retraining.operators.deployment import DeployModelOperator
+from retraining.operators.evaluation import DecideOperator
+from retraining.operators.invalid import RefuseSpecOperator
+from retraining.operators.jobs import (
+    CancelJobsOperator,
+    VertexJobOperator,
+    order_evaluation,
+    order_export,
+    order_training,
+)
+from retraining.operators.params import retrain_params
+from retraining.operators.registration import RegisterModelOperator
+from retraining.operators.report import ReportOperator
+from retraining.operators.schedules import cron_or_asset_schedule
+
+RUNBOOK = (Path(__file__).parent / "runbooks" / "retrain.md").read_text(encoding="utf-8")
+BROKEN_RUNBOOK = (Path(__file__).parent / "runbooks" / "invalid_spec.md").read_text(encoding="utf-8")
+RETRIES = {
+    "retries": 3,
+    "retry_delay": timedelta(seconds=30),
+    "retry_exponential_backoff": True,
+    "max_retry_delay": timedelta(minutes=10),
+}
+ANSWER_WITHIN = timedelta(hours=12)  # a night's approval must not hold back the next night
+
+
+def retrain_dag(spec: ModelSpec) -> DAG:
+    """The run of one model, as tasks."""
+    with DAG(
+        dag_id=f"retrain__{spec.name}",
+        description=spec.description,
+        doc_md=RUNBOOK.replace("{name}", spec.name).replace("{description}", spec.description),
+        schedule=cron_or_asset_schedule(
+            spec.schedule, Asset(name=names.asset_name(spec.name), uri=names.asset_uri(spec.name))
+        ),
+        catchup=False,
+        max_active_runs=1,
+        default_args={"owner": spec.owner, **RETRIES},
+        params=retrain_params(spec),
+        tags=["retrain", spec.name, *spec.tags],
+    ) as dag:
+        plan = PlanRunOperator(task_id="plan", model=spec.name)
+        snapshot = SnapshotOperator(task_id="snapshot")
+        check_data = CheckDataOperator(task_id="check_data")
+        export = VertexJobOperator(task_id="export", order=order_export)
+        train = VertexJobOperator(task_id="train", order=order_training)
+        evaluate = VertexJobOperator(task_id="evaluate", order=order_evaluation)
+        decide = DecideOperator(task_id="decide")
+        register = RegisterModelOperator(task_id="register")
+        approve = [approve_task(spec)] if spec.deployment.approval else []
+        deploy = DeployModelOperator(task_id="deploy", approval_task_id="approve" if approve else None)
+        chain(plan, snapshot, check_data, export, train, evaluate, decide, register, *approve, deploy)
+        # Teardowns run also after a failed task, and do not hide its failure from the run's state.
+        report = ReportOperator(task_id="report").as_teardown(on_failure_fail_dagrun=True)
+        cancel_jobs = CancelJobsOperator(task_id="cancel_jobs").as_teardown(on_failure_fail_dagrun=True)
+        deploy >> [report, cancel_jobs]
+    return dag
+
+
+def approve_task(spec: ModelSpec):  # noqa: ANN201 - the operator's module is imported only where it is wanted
+    """The task that asks a person."""
+    from retraining.operators.approval import RequestApprovalOperator
+
+    return RequestApprovalOperator(
+        task_id="approve",
+        subject=f"Deploy the new version of {spec.name}?",
+        body="{{ ti.xcom_pull(task_ids='decide')['words'] }}",
+        response_timeout=ANSWER_WITHIN,
+    )
+
+
+def invalid_dag(dag_id: str, path: Path, error: SpecError) -> DAG:
+    """What stands in for a model whose file is broken; other models are not touched."""
+    message = str(error)
+    with DAG(
+        dag_id=dag_id,
+        description=f"{path.name} is not a valid spec",
+        doc_md=BROKEN_RUNBOOK.replace("{file}", path.name).replace("{message}", message),
+        schedule=None,
+        catchup=False,
+        default_args={"owner": "retraining", "retries": 0},
+        tags=["retrain", "invalid-spec"],
+    ) as dag:
+        RefuseSpecOperator(task_id="read_spec", message=message)
+    return dag
+
+
+def build_dags(include: Path, only: str | None) -> dict[str, DAG]:
+    """All DAGs by id; with `only`, that one (a worker that runs a task needs no other)."""
+    dags = {}
+    for path in find_specs(include):
+        dag_id = f"retrain__{path.stem}"
+        if only not in (None, dag_id):
+            continue
+        try:
+            spec = load_spec(path)
+            load_query(spec, include)
+            dags[dag_id] = retrain_dag(spec)
+        except SpecError as error:
+            dags[dag_id] = invalid_dag(dag_id, path, error)
+    return dags
+
+
+globals().update(build_dags(include_path(), get_parsing_context().dag_id))

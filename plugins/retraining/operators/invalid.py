@@ -1,0 +1,27 @@
+"""What stands in for a model whose spec is broken: one task that says what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowFailException
+
+
+class RefuseSpecOperator(BaseOperator):
+    """Fail with the whole message about a model's spec.
+
+    Args:
+        message: Of the SpecError.
+    """
+
+    ui_color = "#f7d7d7"
+
+    def __init__(self, *, message: str, **kwargs: Any) -> None:  # noqa: ANN401 - BaseOperator's
+        super().__init__(**kwargs)
+        self.message = message
+
+    def execute(self, context: Mapping[str, Any]) -> None:  # noqa: ARG002 - Airflow's signature
+        """Fail for good."""
+        raise AirflowFailException(self.message)
