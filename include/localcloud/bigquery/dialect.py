@@ -60,7 +60,10 @@ def _index_arrays_by_expression(tree: exp.Expression) -> bool:
 
 
 def _keep_offset_names(tree: exp.Expression) -> bool:
-    """Mend `SELECT o … WITH OFFSET o`: the column would be called `(o - 1)`."""
+    """Mend `SELECT o … WITH OFFSET o`: the column would be called `(o - 1)`, or be unknown without `AS element`."""
+    nameless = [node for node in tree.find_all(exp.Unnest) if node.args.get("offset") and not node.args.get("alias")]
+    for index, node in enumerate(nameless):
+        node.set("alias", exp.TableAlias(columns=[exp.to_identifier(f"localcloud_element_{index}")]))
     names = {
         offset.name if isinstance(offset, exp.Identifier) else "offset"
         for offset in (node.args.get("offset") for node in tree.find_all(exp.Unnest))
@@ -74,7 +77,7 @@ def _keep_offset_names(tree: exp.Expression) -> bool:
     ]
     for column in found:
         column.replace(exp.alias_(column.copy(), column.name))
-    return bool(found)
+    return bool(found or nameless)
 
 
 def _count_top_values(tree: exp.Expression) -> bool:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import duckdb
 import grpc
 import pyarrow as pa
 from google.cloud.bigquery_storage_v1 import types
@@ -178,6 +179,9 @@ class ReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no 
             session = self._sessions.create(request.parent.removeprefix("projects/"), reader, request)
         except RestrictionError as error:
             raise RefusalError(grpc.StatusCode.INVALID_ARGUMENT, str(error)) from None
+        except duckdb.Error as error:
+            message = f"request failed: Query error: {str(error).splitlines()[0]}"
+            raise RefusalError(grpc.StatusCode.INVALID_ARGUMENT, message) from None
         finally:
             connection.close()
         return _describe(session, wanted)

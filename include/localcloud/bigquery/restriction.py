@@ -49,9 +49,9 @@ def _check(restriction: str, known: set[str]) -> None:
         trees = sqlglot.parse(f"SELECT 1 FROM t WHERE {restriction}", read="bigquery")  # noqa: S608 - parsed only
     except sqlglot.errors.SqlglotError as error:
         raise RestrictionError(f"{where}: {str(error).splitlines()[0]}") from None
-    tree = trees[0] if len(trees) == 1 else None
-    clauses = {name for name, value in tree.args.items() if value} if isinstance(tree, exp.Select) else set()
-    if tree is None or not clauses <= {"kind", "expressions", "from", "from_", "where"}:
+    tree = trees[0] if len(trees) == 1 and isinstance(trees[0], exp.Select) else None
+    clauses = {name for name, value in tree.args.items() if value} if tree else set()
+    if tree is None or "where" not in clauses or not clauses <= {"expressions", "from", "from_", "where"}:
         raise RestrictionError(f"{where} is not one condition on a row")
     condition = tree.args["where"].this
     if next(condition.find_all(exp.Query, exp.AggFunc, exp.Window, exp.Placeholder, exp.Parameter), None) is not None:
