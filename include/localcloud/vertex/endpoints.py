@@ -1,4 +1,4 @@
-"""EndpointService: endpoints, what is deployed to them, and how their traffic is shared."""
+"""EndpointService: endpoints, and how their traffic is shared."""
 
 from __future__ import annotations
 
@@ -7,20 +7,18 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from google.cloud.aiplatform_v1 import types
-from google.cloud.aiplatform_v1.types import DeployedModel, Endpoint, Model
+from google.cloud.aiplatform_v1.types import Endpoint
 from google.longrunning import operations_pb2
 from google.protobuf import empty_pb2
 
 from localcloud.vertex import names, traffic
-from localcloud.vertex.errors import Aborted, AlreadyExists, FailedPrecondition, InvalidArgument, NotFound
+from localcloud.vertex.errors import Aborted, AlreadyExists, FailedPrecondition, InvalidArgument
 from localcloud.vertex.listing import ENDPOINT_FIELDS, list_page
-from localcloud.vertex.machines import check_machine
 from localcloud.vertex.methods import message_bytes
 from localcloud.vertex.request_log import complete_destination
 from localcloud.vertex.schema import clear_output_only
 from localcloud.vertex.store import ENDPOINTS, now
 from localcloud.vertex.validation import Finding, check_display_name, check_id, check_labels, refuse, split_bigquery_uri
-from localcloud.vertex.versions import find_version
 
 if TYPE_CHECKING:
     from localcloud.vertex.dispatch import Context
@@ -38,13 +36,6 @@ _UPDATABLE = {
     "traffic_split",
     "predict_request_response_logging_config",
     "client_connection_config",
-}
-_MUTABLE = {
-    "dedicated_resources.min_replica_count",
-    "dedicated_resources.max_replica_count",
-    "dedicated_resources.required_replica_count",
-    "dedicated_resources.autoscaling_metric_specs",
-    "disable_container_logging",
 }
 
 
@@ -118,77 +109,6 @@ def delete_endpoint(request: types.DeleteEndpointRequest, context: Context) -> o
     return context.cloud.operations.start(context, request.name, types.DeleteOperationMetadata(), work)
 
 
-def deploy_model(request: types.DeployModelRequest, context: Context) -> operations_pb2.Operation:
-    """Bring a model version up on an endpoint, then give it its share of the traffic."""
-    store = context.cloud.store
-    endpoint = store.get(ENDPOINTS, names.check_name(request.endpoint, "endpoints", field="endpoint"))
-    deployed = DeployedModel()
-    DeployedModel.copy_from(deployed, request.deployed_model)
-    clear_output_only(deployed)
-    version = find_version(store, names.parse_model(deployed.model, "deployed_model.model"))
-    refuse(_check_deployed_model(deployed, endpoint))
-    _complete(deployed, version)
-    wished = dict(request.traffic_split)
-    traffic.after_deploy(endpoint.traffic_split, wished, deployed.id, _ids(endpoint))
-
-    def work(progress: Progress) -> types.DeployModelResponse:
-        context.cloud.serving.deploy(endpoint.name, deployed, version, progress)
-        try:
-            with store.change(ENDPOINTS, endpoint.name) as changed:
-                if deployed.id in _ids(changed):
-                    raise AlreadyExists(f"The DeployedModel {deployed.id} already exists on {endpoint.name}.")
-                changed.traffic_split = traffic.after_deploy(changed.traffic_split, wished, deployed.id, _ids(changed))
-                changed.deployed_models.append(deployed)
-                changed.update_time = now()
-        except BaseException:
-            context.cloud.serving.undeploy(endpoint.name, deployed.id)
-            raise
-        return types.DeployModelResponse(deployed_model=deployed)
-
-    return context.cloud.operations.start(context, endpoint.name, types.DeployModelOperationMetadata(), work)
-
-
-def undeploy_model(request: types.UndeployModelRequest, context: Context) -> operations_pb2.Operation:
-    """Take a deployed model without traffic off an endpoint."""
-    store = context.cloud.store
-    endpoint = store.get(ENDPOINTS, names.check_name(request.endpoint, "endpoints", field="endpoint"))
-    gone, wished = request.deployed_model_id, dict(request.traffic_split)
-    _split_without(endpoint, gone, wished)
-
-    def work(progress: Progress) -> types.UndeployModelResponse:
-        progress.check()
-        with store.change(ENDPOINTS, endpoint.name) as changed:
-            changed.traffic_split = _split_without(changed, gone, wished)
-            changed.deployed_models = [deployed for deployed in changed.deployed_models if deployed.id != gone]
-            changed.update_time = now()
-        context.cloud.serving.undeploy(endpoint.name, gone)
-        return types.UndeployModelResponse()
-
-    return context.cloud.operations.start(context, endpoint.name, types.UndeployModelOperationMetadata(), work)
-
-
-def mutate_deployed_model(request: types.MutateDeployedModelRequest, context: Context) -> operations_pb2.Operation:
-    """Change replica counts and logging of a deployed model."""
-    store = context.cloud.store
-    endpoint = store.get(ENDPOINTS, names.check_name(request.endpoint, "endpoints", field="endpoint"))
-    _find_deployed(endpoint, request.deployed_model.id)
-    paths = list(request.update_mask.paths)
-    if wrong := [path for path in paths if path not in _MUTABLE]:
-        raise InvalidArgument(f"update_mask names {wrong}. Expected some of {sorted(_MUTABLE)}.", field="update_mask")
-
-    def work(progress: Progress) -> types.MutateDeployedModelResponse:
-        progress.check()
-        with store.change(ENDPOINTS, endpoint.name) as changed:
-            deployed = _find_deployed(changed, request.deployed_model.id)
-            request.update_mask.MergeMessage(
-                DeployedModel.pb(request.deployed_model), DeployedModel.pb(deployed), replace_repeated_field=True
-            )
-            changed.update_time = now()
-        return types.MutateDeployedModelResponse(deployed_model=deployed)
-
-    return context.cloud.operations.start(context, endpoint.name, types.MutateDeployedModelOperationMetadata(), work)
-
-
 def _check_endpoint(endpoint: Endpoint, endpoint_id: str) -> Iterator[Finding]:
     if endpoint_id:
         yield from check_id(endpoint_id, _ENDPOINT_ID, _ENDPOINT_ID_WORDS, "endpoint_id")
@@ -211,39 +131,6 @@ def _check_logging(config: types.PredictRequestResponseLoggingConfig) -> Iterato
             f"{field}.bigquery_destination.output_uri",
             f"{config.bigquery_destination.output_uri!r} is no BigQuery address. Expected bq://project[.dataset[.table]].",
         )
-
-
-def _check_deployed_model(deployed: DeployedModel, endpoint: Endpoint) -> Iterator[Finding]:
-    if "dedicated_resources" not in deployed:
-        yield (
-            "deployed_model.dedicated_resources",
-            "The model supports only DEDICATED_RESOURCES. Set dedicated_resources with a machine_spec.",
-        )
-        return
-    resources = deployed.dedicated_resources
-    yield from check_machine(resources.machine_spec, "prediction", "deployed_model.dedicated_resources.machine_spec")
-    if resources.max_replica_count and resources.max_replica_count < resources.min_replica_count:
-        yield (
-            "deployed_model.dedicated_resources.max_replica_count",
-            f"It is {resources.max_replica_count}, less than min_replica_count {resources.min_replica_count}.",
-        )
-    if deployed.id:
-        yield from check_id(deployed.id, r"[0-9]{1,10}", "1 to 10 digits", "deployed_model.id")
-        if deployed.id in (*_ids(endpoint), traffic.NEW):
-            yield (
-                "deployed_model.id",
-                f"The ID {deployed.id!r} is taken on {endpoint.name}. Expected a free one, or none.",
-            )
-    yield from check_display_name(deployed.display_name, "deployed_model.display_name")
-
-
-def _complete(deployed: DeployedModel, version: Model) -> None:
-    deployed.id = deployed.id or names.new_id()
-    deployed.model, deployed.model_version_id = version.name, version.version_id
-    deployed.display_name = deployed.display_name or version.display_name
-    deployed.create_time = now()
-    resources = deployed.dedicated_resources
-    resources.max_replica_count = resources.max_replica_count or resources.min_replica_count
 
 
 def _update(wished: Endpoint, paths: list[str], context: Context) -> Endpoint:
@@ -269,35 +156,21 @@ def _update(wished: Endpoint, paths: list[str], context: Context) -> Endpoint:
                 getattr(stored, field)[key] = getattr(wished, field)[key]
             else:
                 setattr(stored, field, getattr(wished, field))
-        traffic.check(stored.traffic_split, _ids(stored))
+        traffic.check(stored.traffic_split, deployed_ids(stored))
         complete_destination(stored)
         stored.etag, stored.update_time = "", now()
     return _with_etag(stored)
 
 
-def _ids(endpoint: Endpoint) -> list[str]:
+def deployed_ids(endpoint: Endpoint) -> list[str]:
+    """Ids of what is deployed to an endpoint, oldest first."""
     return [deployed.id for deployed in endpoint.deployed_models]
-
-
-def _find_deployed(endpoint: Endpoint, deployed_model_id: str) -> DeployedModel:
-    for deployed in endpoint.deployed_models:
-        if deployed.id == deployed_model_id:
-            return deployed
-    raise NotFound(
-        f"The DeployedModel {deployed_model_id!r} does not exist on {endpoint.name}. It has {_ids(endpoint)}."
-    )
-
-
-def _split_without(endpoint: Endpoint, gone: str, wished: dict[str, int]) -> dict[str, int]:
-    _find_deployed(endpoint, gone)
-    remaining = [deployed_id for deployed_id in _ids(endpoint) if deployed_id != gone]
-    return traffic.after_undeploy(endpoint.traffic_split, wished, gone, remaining)
 
 
 def _refuse_deployed(endpoint: Endpoint) -> None:
     if endpoint.deployed_models:
         raise FailedPrecondition(
-            f"The Endpoint {endpoint.name} has deployed models: {_ids(endpoint)}. Undeploy them first."
+            f"The Endpoint {endpoint.name} has deployed models: {deployed_ids(endpoint)}. Undeploy them first."
         )
 
 

@@ -21,7 +21,7 @@ import grpc
 from localcloud.environment import client_environment
 from localcloud.errors import LocalCloudError
 from localcloud.state import State
-from localcloud.vertex import endpoints, evaluations, jobs, operations, predictions, registry
+from localcloud.vertex import deployments, endpoints, evaluations, jobs, operations, predictions, registry
 from localcloud.vertex.buckets import Buckets
 from localcloud.vertex.clients import Clients
 from localcloud.vertex.cloud import Cloud
@@ -44,7 +44,7 @@ LOGGER = logging.getLogger(__name__)
 FAMILIES = {
     "JobService": (jobs,),
     "ModelService": (registry, evaluations),
-    "EndpointService": (endpoints,),
+    "EndpointService": (endpoints, deployments),
     "PredictionService": (predictions,),
     "Operations": (operations,),
 }
