@@ -150,7 +150,7 @@ def train(
         steps=state.epochs_run * _steps(request, examples, strategy),
         examples_per_second=round(examples.train_rows * epochs_here / max(trained_s, 1e-9), 1),
         seconds=clock.seconds(),
-        parameters=int(model.count_params()),
+        parameters=sum(int(np.prod(variable.shape)) for variable in model.trainable_variables),
         model_uri=request.model_uri,
         model_digest=digest,
         signature=stored.signature,

@@ -11,6 +11,7 @@ from typing import Any
 import tensorflow as tf
 import tf_keras
 
+from trainer.models.dropout import SeededDropout
 from trainer.models.features import InputShape
 
 
@@ -61,5 +62,5 @@ def deep(inputs: dict[str, Any], shape: InputShape, hyperparameters: DenseHyperp
             units, activation=hyperparameters.activation, kernel_regularizer=decay, name=f"hidden_{index}"
         )(x)
         if hyperparameters.dropout:
-            x = tf_keras.layers.Dropout(hyperparameters.dropout, name=f"dropout_{index}")(x)
+            x = SeededDropout(hyperparameters.dropout, name=f"dropout_{index}")(x)
     return x

@@ -87,7 +87,7 @@ def test_a_reused_span_that_is_gone_is_named(run) -> None:
 
 def test_rows_that_changed_since_the_snapshot_are_refused(run) -> None:
     run.shards = 1
-    spans = run.export_json(shards=1)["spans"] if False else run.export_json()["spans"]
+    spans = run.export_json()["spans"]
     run.rows = run.rows.set_column(run.rows.schema.get_field_index("shard"), "shard", pa.array([0] * run.rows.num_rows))
     spans[2]["parts"][0]["rows"] += 1
     with pytest.raises(DataError, match=r"span 2024-01-03, part train: \d+ rows"):
@@ -96,7 +96,6 @@ def test_rows_that_changed_since_the_snapshot_are_refused(run) -> None:
 
 
 def test_rows_that_are_missing_from_one_of_several_shards_are_refused(run, memory_reader) -> None:
-    run.export_json()
     spans = run.export_json()["spans"]
     with pytest.raises(DataError, match="as when the snapshot was taken"):
         run.export(spans=spans, reader=memory_reader(run.rows.slice(1)))
@@ -135,10 +134,7 @@ def test_span_json_holds_the_sidecars(run) -> None:
 
 def test_progress_says_rows_and_rate(run) -> None:
     said = run.export()
-    assert (
-        said[0] == "export: replica 1 of 1: 24 shards to write, 0 there already, about 1200 rows"
-        or "24 shards" in said[0]
-    )
+    assert said[0].startswith("export: replica 1 of 1: 24 shards to write, 0 there already, about ")
     assert any("rows/s" in line for line in said)
 
 

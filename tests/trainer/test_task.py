@@ -1,0 +1,104 @@
+"""The command line: what it prints, where it writes, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from trainer.task import main
+
+REPOSITORY_PATH = Path(__file__).resolve().parents[2]
+
+
+def run_task(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "trainer.task", *arguments],
+        cwd=REPOSITORY_PATH,
+        env={**os.environ, **environ},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def test_train_and_evaluate_from_the_command_line(exported, tmp_path: Path) -> None:
+    request = exported.write(
+        "train_cli.json", exported.train_json(out="unused", report_uri=str(tmp_path / "report.json"))
+    )
+    trained = run_task(
+        "train", "--request", request, "--job-dir", str(tmp_path / "job"), "--learning_rate=0.02", "--hidden-units=8-4"
+    )
+    assert trained.returncode == 0, trained.stderr
+    assert "epoch 3/3 loss=" in trained.stdout
+    report = json.loads((tmp_path / "report.json").read_bytes())
+    assert report["hyperparameters"]["learning_rate"] == 0.02
+    assert report["hyperparameters"]["hidden_units"] == [8, 4]
+    assert report["model_uri"] == str(tmp_path / "job/model")
+    assert {path.name for path in (tmp_path / "job").iterdir()} == {"model", "checkpoints", "logs"}
+    assert run_task("train", "--request", request).stdout == f"train: {tmp_path}/report.json is there already\n"
+
+    wanted = exported.evaluate_json(str(tmp_path / "job/model"), None, evaluation_uri=str(tmp_path / "evaluation.json"))
+    evaluated = run_task("evaluate", "--request", exported.write("evaluate_cli.json", wanted))
+    assert evaluated.returncode == 0, evaluated.stderr
+    assert json.loads((tmp_path / "evaluation.json").read_bytes())["rows"] == 400
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        pytest.param(["train"], "--request", id="no-request"),
+        pytest.param(["deploy", "--request", "x"], "invalid choice", id="no-such-command"),
+        pytest.param(["train", "--request", "/nowhere.json"], "/nowhere.json: there is no such document", id="missing"),
+        pytest.param(["export", "--request", "x", "--dropout=1"], "is not one of export", id="not-of-export"),
+        pytest.param(["train", "--request", "x", "--dropout"], "'--dropout': cannot be read", id="no-value"),
+    ],
+)
+def test_a_bad_command_line_ends_with_2_and_one_line(arguments: list[str], words: str, capsys) -> None:
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert words in captured.err.splitlines()[-1]
+    assert len(captured.err.splitlines()) == 1
+
+
+def test_a_hyperparameter_that_does_not_exist_is_refused(exported, capsys) -> None:
+    request = exported.write("unknown.json", exported.train_json(out="unknown"))
+    assert main(["train", "--request", request, "--learning-rat=1"]) == 2
+    assert "Did you mean 'learning_rate'" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_shard_that_is_gone_ends_the_job_with_its_name(run, capsys) -> None:
+    run.export()
+    run.write_statistics()
+    victim = run.manifest().splits["train"].files[0].uri
+    Path(victim).unlink()
+    assert main(["train", "--request", run.write("train.json", run.train_json())]) == 2
+    assert f"{victim}: is missing" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_statistics_document_that_is_missing_is_named(run, capsys) -> None:
+    run.export()
+    assert main(["train", "--request", run.write("train.json", run.train_json())]) == 2
+    assert "statistics.json: there is no such document" in capsys.readouterr().err
+
+
+def test_what_may_pass_by_itself_ends_with_1(run, capsys) -> None:
+    run.export()
+    run.write_statistics()
+    (run.path / "blocked").write_text("a file where a folder must be")
+    wanted = run.train_json(
+        report_uri=str(run.path / "report.json"), checkpoint_uri=str(run.path / "blocked/checkpoints")
+    )
+    assert main(["train", "--request", run.write("train.json", wanted)]) == 1
+    assert "blocked" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_an_export_whose_manifest_is_there_does_nothing(run, capsys) -> None:
+    run.export()
+    assert main(["export", "--request", run.write("export.json", run.export_json())]) == 0
+    assert "is there already" in capsys.readouterr().out
