@@ -124,7 +124,7 @@ class AirflowApi:
         """Return the messages of one try's task log, as far as it is written."""
         path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/logs/{try_number}"
         content = self.call("GET", path, headers={"Accept": "application/json"})["content"]
-        return [line["event"] if isinstance(line, dict) else str(line) for line in content]
+        return [text for line in content for text in _texts(line)]
 
     def backfill(self, dag_id: str, from_date: str, to_date: str, conf: dict[str, Any] | None = None) -> int:
         """Return the id of a new backfill over the DAG's schedule, both ends included."""
@@ -138,3 +138,10 @@ class AirflowApi:
             "reprocess_behavior": "none",
         }
         return int(self.call("POST", "/backfills", json=body)["id"])
+
+
+def _texts(line: Any) -> list[str]:  # noqa: ANN401  # a JSON object, or text in older logs
+    if not isinstance(line, dict):
+        return [str(line)]
+    errors = [f"{error['exc_type']}: {error['exc_value']}" for error in line.get("error_detail") or ()]
+    return [str(line["event"]), *errors]
