@@ -27,6 +27,28 @@ READY_TIMEOUT_S = 120
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class LocalCloudCommands:
+    """`python -m localcloud …` for tests of the command itself; what is started ends with the test."""
+
+    started: list[subprocess.Popen[str]] = dataclasses.field(default_factory=list)
+
+    def run(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end."""
+        return run_localcloud(*arguments, check=check)
+
+    def start(self, state_path: Path, *arguments: str) -> subprocess.Popen[str]:
+        """Start `up` without waiting for it."""
+        self.started.append(start_localcloud(state_path, *arguments))
+        return self.started[-1]
+
+    def start_ready(self, state_path: Path, *arguments: str) -> subprocess.Popen[str]:
+        """Start `up` and wait until it is ready."""
+        process = self.start(state_path, *arguments)
+        wait_until_ready(process)
+        return process
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class LocalCloud:
     """A running local cloud: where it is and what its clients need."""
 
@@ -83,6 +105,19 @@ def read_environment(state_path: Path) -> dict[str, str]:
 
     values: dict[str, str] = json.loads(run_localcloud("env", "--json", "--state", str(state_path)).stdout)
     return values
+
+
+@pytest.fixture
+def localcloud_commands() -> Iterator[LocalCloudCommands]:
+    """`python -m localcloud`, for clouds of the test's own."""
+    if not LOCALCLOUD_PYTHON.exists():
+        pytest.skip("the local cloud's environment is missing: run `make setup`")
+    commands = LocalCloudCommands()
+    yield commands
+    for process in commands.started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
 
 
 @pytest.fixture(scope="session")

@@ -85,7 +85,7 @@ class _Parser:
             return inside
         if kind == "word" and value == "log_id" and self.peek() == ("mark", "("):
             return self.log_id()
-        if kind not in ("word", "string"):
+        if kind not in ("word", "string") or (kind, value) in (("word", "AND"), ("word", "OR")):
             raise FilterError(f"Unparseable filter at {value!r}")
         if self.peek()[0] == "operator" and kind == "word":
             return self.comparison(value, self.take()[1], self.value())

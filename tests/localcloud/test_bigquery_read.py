@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pyarrow as pa
 import pytest
 from google.api_core import exceptions
@@ -19,7 +21,7 @@ def table(local_cloud) -> str:
     client.query_and_wait(
         "CREATE OR REPLACE TABLE reading.numbers AS SELECT n, CONCAT('row ', CAST(n AS STRING)) AS words,"
         " IF(MOD(n, 3) = 0, NULL, n / 2) AS half, DATE_ADD(DATE '2013-01-01', INTERVAL MOD(n, 5) DAY) AS span"
-        f" FROM UNNEST(GENERATE_ARRAY(0, {ROWS - 1})) AS n"
+        f" FROM UNNEST(GENERATE_ARRAY(0, {ROWS - 1})) AS n"  # noqa: S608 - a constant
     )
     return f"projects/{local_cloud.project}/datasets/reading/tables/numbers"
 
@@ -72,7 +74,7 @@ def test_streams_cut_the_rows_without_overlap(reader, table):
     first = [reader.read_rows(each.name).to_arrow(session)["n"].to_pylist() for each in session.streams]
     again = [reader.read_rows(each.name).to_arrow(session)["n"].to_pylist() for each in session.streams]
     assert first == again
-    assert sorted(sum(first, [])) == list(range(ROWS))
+    assert sorted(itertools.chain(*first)) == list(range(ROWS))
 
 
 def test_small_tables_have_one_stream_and_empty_ones_none(reader, table):
@@ -110,8 +112,12 @@ def test_row_restriction_selects(reader, table, restriction, expected):
         "1 = 1 LIMIT 3",
         "1=1 UNION ALL SELECT 1",
         "COUNT(*) > 1",
-    ]
-    + ["'x'", "n = @p", "FOO(n) = 1", "n = 'x' ORDER BY n", "-- n"],
+        "'x'",
+        "n = @p",
+        "FOO(n) = 1",
+        "n = 'x' ORDER BY n",
+        "-- n",
+    ],
 )
 def test_bad_row_restriction_is_refused(reader, table, restriction):
     """A malformed restriction is INVALID_ARGUMENT; it never gives all rows."""
@@ -161,7 +167,8 @@ def test_wide_rows_come_in_small_messages(reader, table, local_cloud):
     """No message is much above 8 MiB, however wide the rows are."""
     client = bigquery.Client(project=local_cloud.project)
     client.query_and_wait(
-        "CREATE OR REPLACE TABLE reading.wide AS SELECT n, REPEAT('x', 4000) AS text FROM UNNEST(GENERATE_ARRAY(1, 20000)) n"
+        "CREATE OR REPLACE TABLE reading.wide AS"
+        " SELECT n, REPEAT('x', 4000) AS text FROM UNNEST(GENERATE_ARRAY(1, 20000)) n"
     )
     session = open_session(reader, table.replace("numbers", "wide"))
     messages = list(reader.read_rows(session.streams[0].name))

@@ -1,0 +1,69 @@
+"""What `env` prints is enough, and is nothing else's."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+from localcloud.environment import client_environment, merged_environment, render_exports, trainer_version
+
+
+def test_shell_lines_set_and_unset(local_cloud):
+    """`eval "$(localcloud env)"` gives a shell exactly these values."""
+    lines = local_cloud.run("env").stdout
+    assert "unset SSL_CERT_DIR" in lines
+    script = f'{lines}\nprintf \'%s\\n\' "$AIRFLOW_CONN_GOOGLE_CLOUD_DEFAULT" "${{SSL_CERT_DIR-unset}}" "$https_proxy"'
+    environ = {"SSL_CERT_DIR": "/etc/ssl/certs", "PATH": "/usr/bin:/bin"}
+    shown = subprocess.run(
+        ["sh", "-c", script], env=environ, text=True, capture_output=True, check=True
+    ).stdout.splitlines()
+    connection = json.loads(shown[0])
+    assert connection["conn_type"] == "google_cloud_platform"
+    assert connection["extra"]["key_path"] == local_cloud.env["GOOGLE_APPLICATION_CREDENTIALS"]
+    assert shown[1:] == ["unset", local_cloud.env["https_proxy"]]
+
+
+def test_settings_of_the_project(local_cloud):
+    """Every RETRAINING_ value, ready to use."""
+    assert {name: value for name, value in local_cloud.env.items() if name.startswith("RETRAINING_")} == {
+        "RETRAINING_PROJECT": "local-project",
+        "RETRAINING_REGION": "us-central1",
+        "RETRAINING_BUCKET": "local-retraining",
+        "RETRAINING_DATASET": "retraining",
+        "RETRAINING_TRAINER_IMAGE": f"us-central1-docker.pkg.dev/local-project/retraining/trainer:{trainer_version()}",
+        "RETRAINING_SERVING_IMAGE": "us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest",
+        "RETRAINING_GCP_CONN_ID": "google_cloud_default",
+        "RETRAINING_WAKE_INTERVAL_S": "2",
+        "RETRAINING_WATCH_S": "120",
+    }
+
+
+def test_no_root_of_the_system_is_left(local_cloud):
+    """Each variable that names roots names the authority's file."""
+    names = [name for name in local_cloud.env if "CA_BUNDLE" in name or "CERT" in name or "ROOTS" in name]
+    assert {local_cloud.env[name] for name in names} == {"", str(local_cloud.state_path.absolute() / "authority.pem")}
+
+
+def test_merged_environment_replaces_and_removes(local_cloud):
+    """Over a base of a machine's own settings."""
+    base = {
+        "SSL_CERT_DIR": "/etc/ssl/certs",
+        "http_proxy": "http://proxy:3128",
+        "CURL_CA_BUNDLE": "/x",
+        "HOME": "/home/me",
+    }
+    merged = merged_environment(local_cloud.state_path, base)
+    assert ("SSL_CERT_DIR" in merged, "http_proxy" in merged, merged["HOME"]) == (False, False, "/home/me")
+    assert merged["CURL_CA_BUNDLE"] == local_cloud.env["CURL_CA_BUNDLE"]
+
+
+def test_gateway_by_another_name(local_cloud):
+    """In containers the gateway is reached by its service's name."""
+    port = local_cloud.env["https_proxy"].rsplit(":", 1)[1]
+    renamed = client_environment(local_cloud.state_path, gateway_host="localcloud")
+    assert renamed["https_proxy"] == renamed["HTTPS_PROXY"] == f"http://localcloud:{port}"
+
+
+def test_values_are_quoted():
+    """Whatever is in them."""
+    assert render_exports({"A": "it's $HOME", "B": ""}) == "export A='it'\"'\"'s $HOME'\nunset B"
