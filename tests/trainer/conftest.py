@@ -83,6 +83,7 @@ class MemoryReader:
         self._random = np.random.default_rng(seed)
 
     def read(self, units: Sequence[Unit]) -> pa.Table:
+        """Give the units' rows in another order each time."""
         self.calls += 1
         table = pa.concat_tables([rows_of(self.rows, unit) for unit in units])
         return table.take(self._random.permutation(table.num_rows))
@@ -99,9 +100,11 @@ class Run:
     storage: Storage = field(default_factory=Storage)
 
     def uri(self, name: str) -> str:
+        """Give an address below the run's folder."""
         return str(self.path / name)
 
     def export_json(self, **changes: Any) -> dict[str, Any]:
+        """Give an export request of all spans."""
         spans = [self._span(day) for day in sorted(set(self.rows["span"].to_pylist()))]
         return {
             "schema_version": 1,
@@ -120,6 +123,7 @@ class Run:
         }
 
     def export_request(self, **changes: Any) -> ExportRequest:
+        """Give it as a document."""
         return parse(ExportRequest, json.dumps(self.export_json(**changes)).encode(), "export_request")
 
     def export(self, replica: Replica | None = None, reader: MemoryReader | None = None, **changes: Any) -> list[str]:
@@ -130,9 +134,11 @@ class Run:
         return said
 
     def manifest(self) -> Manifest:
+        """Read the manifest."""
         return parse(Manifest, (self.path / "manifest.json").read_bytes(), "manifest")
 
     def files(self) -> dict[str, bytes]:
+        """Give every file of the span store with its bytes."""
         return {
             str(path.relative_to(self.path)): path.read_bytes()
             for path in sorted((self.path / "spans").rglob("*"))
@@ -140,6 +146,7 @@ class Run:
         }
 
     def write_statistics(self) -> None:
+        """Write what BigQuery would have counted."""
         test_start = datetime.date.fromisoformat(self.export_json()["test_start"])
         train = self.rows.filter(
             pc.and_(pc.less(self.rows["span"], pa.scalar(test_start)), pc.equal(self.rows["part"], "train"))
@@ -159,6 +166,7 @@ class Run:
         (self.path / "statistics.json").write_text(json.dumps(document))
 
     def train_json(self, out: str = "training", **changes: Any) -> dict[str, Any]:
+        """Give a train request; `training` is laid over its defaults."""
         training = {
             "model": "wide_deep",
             "epochs": 3,
@@ -186,9 +194,11 @@ class Run:
         }
 
     def train_request(self, out: str = "training", **changes: Any) -> TrainRequest:
+        """Give it as a document."""
         return parse(TrainRequest, json.dumps(self.train_json(out, **changes)).encode(), "train_request")
 
     def evaluate_json(self, challenger: str, champion: str | None, **changes: Any) -> dict[str, Any]:
+        """Give an evaluate request."""
         version = {"version_name": "m@1", "version_id": "1", "run_key": RUN_KEY, "as_of": "2024-01-09T03:00:00Z"}
         return {
             "schema_version": 1,
@@ -212,10 +222,12 @@ class Run:
         }
 
     def evaluate_request(self, challenger: str, champion: str | None, **changes: Any) -> EvaluateRequest:
+        """Give it as a document."""
         content = json.dumps(self.evaluate_json(challenger, champion, **changes)).encode()
         return parse(EvaluateRequest, content, "evaluate_request")
 
     def write(self, name: str, document: dict[str, Any]) -> str:
+        """Write a request; gives its path."""
         path = self.path / name
         path.write_text(json.dumps(document))
         return str(path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -24,7 +23,7 @@ def test_a_written_object_keeps_its_first_content(storage: Storage, tmp_path: Pa
     assert not storage.write_once(uri, b"second")
     assert storage.read(uri) == b"first"
     assert storage.size(uri) == 5
-    assert os.stat(uri).st_mode & 0o777 == 0o644
+    assert Path(uri).stat().st_mode & 0o777 == 0o644
 
 
 def test_replace_writes_over(storage: Storage, tmp_path: Path) -> None:
@@ -32,7 +31,7 @@ def test_replace_writes_over(storage: Storage, tmp_path: Path) -> None:
     storage.replace(uri, b"1")
     storage.replace(uri, b"22")
     assert storage.read(uri) == b"22"
-    assert os.listdir(tmp_path) == ["x"]
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
 
 
 def test_what_is_missing_reads_as_none(storage: Storage, tmp_path: Path) -> None:
@@ -48,8 +47,8 @@ def test_what_is_missing_reads_as_none(storage: Storage, tmp_path: Path) -> None
 def test_a_scratch_file_that_is_not_published_leaves_nothing(storage: Storage, tmp_path: Path) -> None:
     with storage.scratch(str(tmp_path / "x")) as file:
         file.write(b"half")
-        assert os.listdir(tmp_path) == []
-    assert os.listdir(tmp_path) == []
+        assert not list(tmp_path.iterdir())
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_killed_writer_leaves_nothing(tmp_path: Path) -> None:
@@ -60,7 +59,7 @@ def test_a_killed_writer_leaves_nothing(tmp_path: Path) -> None:
     )
     ended = subprocess.run([sys.executable, "-c", code, str(tmp_path / "x")], check=False)
     assert ended.returncode == -9
-    assert os.listdir(tmp_path) == []
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_prefix_lists_only_what_starts_with_it(storage: Storage, tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def test_missing_and_never_seen_values_get_a_probability(trained) -> None:
 
 
 def test_tensorboard_gets_every_epoch(trained) -> None:
-    events = [path for path in Path(trained[0].tensorboard_uri).rglob("*tfevents*")]
+    events = list(Path(trained[0].tensorboard_uri).rglob("*tfevents*"))
     assert len(events) == 1
     tags = [
         value.tag
@@ -199,7 +199,7 @@ def stored_loss(run, request) -> float:
     shards = {"test": fetch(as_test.splits["test"], "GZIP", run.storage, run.path / "copies")}
     uri = f"{request.report_uri}.evaluation"
     wanted = dataclasses.replace(run.evaluate_request(request.model_uri, None), evaluation_uri=uri)
-    return evaluate(wanted, as_test, lambda: shards, run.storage, lambda line: None).challenger.metrics.log_loss
+    return evaluate(wanted, as_test, lambda: shards, run.storage, print).challenger.metrics.log_loss
 
 
 def test_dense_trains_from_numbers_alone(exported, tmp_path: Path) -> None:
@@ -259,7 +259,7 @@ def judge(exported, tmp_path: Path):
         )
         manifest = exported.manifest()
         shards = {"test": fetch(manifest.splits["test"], "GZIP", exported.storage, tmp_path / "copies")}
-        return evaluate(request, manifest, lambda: shards, exported.storage, lambda line: None)
+        return evaluate(request, manifest, lambda: shards, exported.storage, print)
 
     return evaluate_models
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import itertools
 import struct
 import subprocess
 import sys
@@ -102,7 +103,7 @@ def assert_equal_examples(batch: pa.RecordBatch) -> None:
 EMPTY_LISTS = [
     (pa.types.is_floating, tf.train.Feature(float_list=tf.train.FloatList())),
     (pa.types.is_integer, tf.train.Feature(int64_list=tf.train.Int64List())),
-    (lambda type_: True, tf.train.Feature(bytes_list=tf.train.BytesList())),
+    (lambda _type: True, tf.train.Feature(bytes_list=tf.train.BytesList())),
 ]
 INT64 = st.one_of(
     st.integers(-(2**63), 2**63 - 1),
@@ -160,7 +161,7 @@ def test_where_a_batch_is_cut_changes_no_byte(batch: pa.RecordBatch, data: st.Da
     cuts = sorted(data.draw(st.lists(st.integers(0, batch.num_rows), max_size=4)))
     borders = [0, *cuts, batch.num_rows]
     encoder = Encoder(batch.schema)
-    pieces = [batch.slice(start, end - start) for start, end in zip(borders, borders[1:], strict=False)]
+    pieces = [batch.slice(start, end - start) for start, end in itertools.pairwise(borders)]
     cut = b"".join(chunk.tobytes() for piece in pieces for chunk in encoder.encode(piece))
     assert cut == encode(batch)
 

@@ -41,6 +41,7 @@ class FakeStorageRead(grpc.GenericRpcHandler):
         self.offsets: list[int] = []
 
     def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
+        """Find the method."""
         if details.method == f"{SERVICE}CreateReadSession":
             return grpc.unary_unary_rpc_method_handler(
                 self._create, types.CreateReadSessionRequest.deserialize, types.ReadSession.serialize
