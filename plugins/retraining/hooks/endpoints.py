@@ -95,7 +95,12 @@ class Endpoints:
         return made
 
     def start_deploy(
-        self, endpoint: Endpoint, version_name: str, run_key: str, machine: Mapping[str, Any], traffic: Mapping[str, int]
+        self,
+        endpoint: Endpoint,
+        version_name: str,
+        run_key: str,
+        machine: Mapping[str, Any],
+        traffic: Mapping[str, int],
     ) -> Operation | None:
         """Begin to deploy a version; None when this run's deployment has begun or is there already.
 

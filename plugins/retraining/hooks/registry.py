@@ -102,7 +102,10 @@ class Registry:
         registered = self.find_by_run(model, run_key)
         if registered is None:
             raise ConflictError(
-                self._model_name(model), f"no version with label {RUN_LABEL}={run_key} after its upload", "", "Clear the task"
+                self._model_name(model),
+                f"no version with label {RUN_LABEL}={run_key} after its upload",
+                "",
+                "Clear the task",
             )
         return registered
 

@@ -98,7 +98,11 @@ class Warehouse:
                 LOGGER.warning("%s: job %s failed (%s); another one", where, suffixed, job.error_result["message"])
                 continue
             LOGGER.info(
-                "%s: job %s %s, %d bytes", where, suffixed, "joined" if joined else "done", job.total_bytes_processed or 0
+                "%s: job %s %s, %d bytes",
+                where,
+                suffixed,
+                "joined" if joined else "done",
+                job.total_bytes_processed or 0,
             )
             return Answer(rows=rows, bytes_processed=int(job.total_bytes_processed or 0))
         raise JobError(where, f"BigQuery failed {MAX_JOBS_PER_ID} times", "", f"Look at job {job_id}, clear the task")
@@ -127,7 +131,9 @@ class Warehouse:
         config = bigquery.QueryJobConfig.from_api_repr({"query": _without_text(query)})
         try:
             # Repeating is safe: after a lost response the id is taken, and the job is joined.
-            job = call(lambda: self._client.query(query.sql, job_config=config, job_id=job_id, retry=None, job_retry=None))
+            job = call(
+                lambda: self._client.query(query.sql, job_config=config, job_id=job_id, retry=None, job_retry=None)
+            )
         except Conflict:
             return call(lambda: self._client.get_job(job_id, retry=None)), True
         except (BadRequest, NotFound) as error:

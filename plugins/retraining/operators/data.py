@@ -164,7 +164,9 @@ class CheckDataOperator(BaseOperator):
             found = record.write_once(statistics.build_statistics(planned, taken, answer.rows))
         judged = record.find(Checks) or record.write_once(checks.check_data(planned, taken, found))
         for finding in judged.findings:
-            self.log.warning("%s: %s (found %s, expected %s)", finding.check, finding.words, finding.found, finding.expected)
+            self.log.warning(
+                "%s: %s (found %s, expected %s)", finding.check, finding.words, finding.found, finding.expected
+            )
         if not judged.passed:
             blocking = [finding for finding in judged.findings if finding.severity == "block"]
             words = "; ".join(finding.words for finding in blocking)

@@ -48,7 +48,9 @@ class MeasureDriftOperator(BaseOperator):
             asked_by = f"{dag_run.run_id}|{context['ti'].max_tries}"
             found = record.write_once(self._measure(cloud, spec, champion, as_of, asked_by))
         for feature in found.features if found else ():
-            self.log.info("%s: %s %.4f%s", feature.name, feature.distance, feature.value, " DRIFTED" if feature.drifted else "")
+            self.log.info(
+                "%s: %s %.4f%s", feature.name, feature.distance, feature.value, " DRIFTED" if feature.drifted else ""
+            )
         return {
             "monitor_uri": folder,
             "as_of": format_time(as_of),

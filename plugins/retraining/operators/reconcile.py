@@ -150,7 +150,10 @@ class Reconciler:
             result = self._result(job)
             if result is None:
                 raise JobError(
-                    job.job_id, f"it succeeded and left no {self._order.result_uri}", "", "Look at its log, clear the task"
+                    job.job_id,
+                    f"it succeeded and left no {self._order.result_uri}",
+                    "",
+                    "Look at its log, clear the task",
                 )
             return result
         failure = classify(job)

@@ -38,7 +38,9 @@ class ReportOperator(BaseOperator):
         from retraining.core import report  # its template engine is not needed to parse a DAG
 
         artifacts = Cloud().artifacts
-        uris = [uri for uri in artifacts.list_uris(self.run_uri, suffix=".json") if "/" not in uri[len(self.run_uri) + 1 :]]
+        uris = [
+            uri for uri in artifacts.list_uris(self.run_uri, suffix=".json") if "/" not in uri[len(self.run_uri) + 1 :]
+        ]
         documents = {
             uri.rsplit("/", 1)[-1].removesuffix(".json"): json.loads(data)
             for uri, data in zip(uris, artifacts.read_many(uris), strict=True)

@@ -60,9 +60,7 @@ class Rollout:
         """
         self._notes = self._memory.load()
         log_table = names.request_log_table(self._plan.project, self._plan.dataset, self._plan.model)
-        endpoint = self._cloud.endpoints.ensure(
-            self._plan.model, log_table, {names.MODEL_LABEL: self._plan.model}
-        )
+        endpoint = self._cloud.endpoints.ensure(self._plan.model, log_table, {names.MODEL_LABEL: self._plan.model})
         if self._id not in endpoint.deployed:
             deployed = self._deploy(endpoint)
             if deployed is None:
@@ -155,9 +153,7 @@ class Rollout:
         answer = self._cloud.endpoints.predict(endpoint, instances)
         if answer.deployed_model_id != self._id:
             raise JobError(endpoint.name, f"{answer.deployed_model_id} answered", self._id, "Clear the deploy task")
-        worst = max(
-            abs(_score(said) - item.prediction) for said, item in zip(answer.predictions, golden, strict=True)
-        )
+        worst = max(abs(_score(said) - item.prediction) for said, item in zip(answer.predictions, golden, strict=True))
         LOGGER.info("smoke test: %d requests, largest difference %.2g", len(golden), worst)
         if not worst <= MAX_ABS_ERROR:
             raise ContractError(
@@ -173,7 +169,9 @@ class Rollout:
         registry, model = self._cloud.registry, self._plan.model
         version = registry.find_by_run(model, self._plan.run_key)
         if version is None:
-            raise ConflictError(self._registration.version_name, "the version is gone", "it to be there", "Clear register")
+            raise ConflictError(
+                self._registration.version_name, "the version is gone", "it to be there", "Clear register"
+            )
         if champion is None or champion.version_id != version.version_id:
             version = registry.move_alias(model, names.CHAMPION, version, champion.version_id if champion else None)
             if champion is not None:
@@ -227,4 +225,6 @@ def _score(prediction: object) -> float:
         return _score(next(iter(prediction.values())))
     if isinstance(prediction, list | tuple) and len(prediction) == 1:
         return _score(prediction[0])
-    raise ContractError("endpoint", f"the prediction {prediction!r}", "one number per instance", "Look at the signature")
+    raise ContractError(
+        "endpoint", f"the prediction {prediction!r}", "one number per instance", "Look at the signature"
+    )

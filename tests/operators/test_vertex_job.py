@@ -1,0 +1,306 @@
+"""VertexJobOperator: exactly one job for one wish, whatever happens around it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleException
+from google.api_core.exceptions import ServiceUnavailable
+
+from fake_cloud import FakeCloud
+from retraining.core.documents import Document, KINDS
+from retraining.core.errors import JobError
+from retraining.core.orders import Order
+from retraining.operators import jobs, reconcile
+from retraining.operators.jobs import CancelJobsOperator, VertexJobOperator
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "include" / "contracts" / "examples" / "valid"
+RESULT = (EXAMPLES / "report__first_attempt.json").read_bytes()
+RESULT_URI = "gs://bucket/flight_delays/runs/x/report.json"
+SPOT_JOB = {"display_name": "d", "job_spec": {"scheduling": {"strategy": "SPOT", "timeout": "60s"}}, "labels": {"a": "b"}}
+
+
+@pytest.fixture
+def cloud(monkeypatch: pytest.MonkeyPatch) -> FakeCloud:
+    """The cloud that the operators meet; waiting takes no time."""
+    fake = FakeCloud()
+    monkeypatch.setattr(jobs, "Cloud", lambda: fake)
+    monkeypatch.setattr(reconcile.time, "sleep", lambda seconds: None)
+    return fake
+
+
+def request() -> Document:
+    """A document for the job to read."""
+    return KINDS["train_request"].parse((EXAMPLES / "train_request__defaults.json").read_bytes())
+
+
+def make_task(**kwargs: Any) -> VertexJobOperator:
+    """A task that wants a training."""
+    order = Order(
+        kind="train",
+        request=request(),
+        request_uri="gs://bucket/flight_delays/runs/x/train_request.json",
+        result_uri=RESULT_URI,
+        result_kind="report",
+        custom_job=SPOT_JOB,
+    )
+    return VertexJobOperator(task_id="train", order=lambda cloud, record: order, run_uri="gs://x", retries=2, **kwargs)
+
+
+def finish(cloud: FakeCloud) -> None:
+    """The newest job succeeds and leaves its result."""
+    cloud.artifacts.objects[RESULT_URI] = RESULT
+    cloud.jobs.end(cloud.jobs.newest)
+
+
+def test_a_wake_creates_the_job_and_gives_the_slot_back(cloud, make_run) -> None:
+    """The request is stored before the job is created, and the job carries the labels."""
+    with pytest.raises(AirflowRescheduleException):
+        make_run().execute(make_task())
+    assert json.loads(cloud.artifacts.objects["gs://bucket/flight_delays/runs/x/train_request.json"])
+    labels = cloud.jobs.specs[0]["labels"]
+    assert labels["a"] == "b"
+    assert all(re.fullmatch("[0-9a-f]{40}", labels[f"retraining-{name}"]) for name in ("key", "owner", "dag-run"))
+
+
+def test_later_wakes_find_the_job_and_return_its_result(cloud, make_run) -> None:
+    """Two wakes, one job, its result."""
+    run, task = make_run(), make_task()
+    for _ in range(2):
+        with pytest.raises(AirflowRescheduleException):
+            run.execute(task)
+    finish(cloud)
+    del cloud.artifacts.objects[RESULT_URI]
+    with pytest.raises(JobError, match="left no"):
+        run.execute(task)
+    cloud.artifacts.objects[RESULT_URI] = RESULT
+    assert run.execute(task)["uri"] == RESULT_URI
+    assert len(cloud.jobs.jobs) == 1
+
+
+def test_a_stored_result_needs_no_job(cloud, make_run) -> None:
+    """What is there is reused."""
+    cloud.artifacts.objects[RESULT_URI] = RESULT
+    assert make_run().execute(make_task())["job"] is None
+    assert not cloud.jobs.jobs
+
+
+def test_a_malformed_result_fails_for_good(cloud, make_run) -> None:
+    """A document that breaks its contract is not trusted."""
+    cloud.artifacts.objects[RESULT_URI] = b"{}"
+    with pytest.raises(AirflowFailException, match="kind is None"):
+        make_run().execute(make_task())
+
+
+def test_a_retry_after_a_crash_finds_the_job(cloud, make_run) -> None:
+    """The worker dies right after the create: the next try has the same job."""
+    run = make_run()
+    cloud.jobs.after_create = lambda: (_ for _ in ()).throw(KeyboardInterrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run.execute(make_task())
+    cloud.jobs.after_create = lambda: None
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(make_task(), try_number=2)
+    assert len(cloud.jobs.jobs) == 1
+
+
+def test_a_lost_response_makes_no_second_job(cloud, make_run) -> None:
+    """The create worked and its answer got lost: the job is looked up before another create."""
+    cloud.jobs.after_create = lambda: (_ for _ in ()).throw(ServiceUnavailable("lost"))
+    with pytest.raises(AirflowRescheduleException):
+        make_run().execute(make_task())
+    assert len(cloud.jobs.jobs) == 1
+
+
+def test_a_refused_create_is_tried_again(cloud, make_run) -> None:
+    """503 before the job was made: one job in the end."""
+    failures = iter([ServiceUnavailable("no"), ServiceUnavailable("no")])
+
+    def refuse() -> None:
+        if failure := next(failures, None):
+            raise failure
+
+    cloud.jobs.before_create = refuse
+    with pytest.raises(AirflowRescheduleException):
+        make_run().execute(make_task())
+    assert len(cloud.jobs.jobs) == 1
+
+
+def test_a_cleared_task_cancels_its_old_job_and_makes_a_new_one(cloud, make_run) -> None:
+    """Clearing raises max_tries: another generation."""
+    run = make_run()
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(make_task())
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(make_task(), try_number=2, max_tries=3)
+    assert len(cloud.jobs.jobs) == 2
+    assert cloud.jobs.cancelled == [next(iter(cloud.jobs.jobs))]
+
+
+def test_another_run_or_task_has_its_own_job(cloud, make_run) -> None:
+    """Nobody takes or cancels somebody else's job."""
+    for run_id in ("manual__1", "manual__2"):
+        with pytest.raises(AirflowRescheduleException):
+            make_run(run_id=run_id).execute(make_task())
+    assert len(cloud.jobs.jobs) == 2
+    assert not cloud.jobs.cancelled
+
+
+def test_a_user_error_fails_for_good_with_the_last_lines(cloud, make_run) -> None:
+    """Exit status 2 of the trainer: no retry, and its own words are in the message."""
+    run, task = make_run(), make_task()
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(task)
+    cloud.logs.say("1", "request.json: unknown key 'epoch'. Did you mean 'epochs'?", second=1)
+    message = "The replica workerpool0-0 exited with a non-zero status of 2. Termination reason: Error."
+    cloud.jobs.end(cloud.jobs.newest, "JOB_STATE_FAILED", 3, message)
+    for _ in range(2):  # the second time the lines come from the log again
+        with pytest.raises(AirflowFailException, match="Did you mean 'epochs'"):
+            run.execute(task)
+    assert len(cloud.jobs.jobs) == 1
+
+
+def test_a_program_error_uses_up_airflows_tries(cloud, make_run) -> None:
+    """Exit status 1: this try fails, the next one makes another job, and no more than that."""
+    run, task = make_run(), make_task()
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(task)
+    message = "The replica workerpool0-0 exited with a non-zero status of 1."
+    cloud.jobs.end(cloud.jobs.newest, "JOB_STATE_FAILED", 3, message)
+    with pytest.raises(JobError, match="program error"):
+        run.execute(task)
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(task, try_number=2)
+    cloud.jobs.end(cloud.jobs.newest, "JOB_STATE_FAILED", 3, message)
+    with pytest.raises(JobError, match="program error"):
+        run.execute(task, try_number=2)
+    assert len(cloud.jobs.jobs) == 2
+
+
+def test_preempted_spot_jobs_go_on_and_end_on_demand(cloud, make_run) -> None:
+    """Each wake that finds its job preempted makes the next one; the third has machines on demand."""
+    run, task = make_run(), make_task()
+    for _ in range(3):
+        with pytest.raises(AirflowRescheduleException):
+            run.execute(task)
+        cloud.jobs.end(cloud.jobs.newest, "JOB_STATE_FAILED", 14, "The replica workerpool0-0 was preempted.")
+    strategies = [spec["job_spec"]["scheduling"].get("strategy") for spec in cloud.jobs.specs]
+    assert strategies == ["SPOT", "SPOT", None]
+    assert SPOT_JOB["job_spec"]["scheduling"]["strategy"] == "SPOT"
+
+
+def test_the_service_may_fail_a_job_only_so_often(cloud, make_run) -> None:
+    """After five jobs without machines the task fails, and a retry makes no sixth."""
+    run, task = make_run(), make_task()
+    for _ in range(reconcile.MAX_JOBS):
+        with pytest.raises(AirflowRescheduleException):
+            run.execute(task)
+        cloud.jobs.end(cloud.jobs.newest, "JOB_STATE_FAILED", 8, "Resources are insufficient in region.")
+    for try_number in (1, 2):
+        with pytest.raises(JobError, match="no machines"):
+            run.execute(task, try_number=try_number)
+    assert len(cloud.jobs.jobs) == reconcile.MAX_JOBS
+
+
+@pytest.mark.parametrize(
+    ("state", "code", "message", "failure"),
+    [
+        ("JOB_STATE_FAILED", 14, "The replica workerpool0-0 was preempted.", "preempted"),
+        ("JOB_STATE_FAILED", 8, "The following quota metrics exceed quota limits: x", "quota"),
+        ("JOB_STATE_FAILED", 8, "Resources are insufficient", "no machines"),
+        ("JOB_STATE_FAILED", 13, "Internal error", "internal error of the service"),
+        ("JOB_STATE_CANCELLED", 1, "CANCELED", "cancelled"),
+        ("JOB_STATE_CANCELLED", 1, "The job ran longer than its timeout of 5 s", "ran into its timeout"),
+        ("JOB_STATE_EXPIRED", 0, "", "ran into its timeout"),
+        ("JOB_STATE_FAILED", 3, "exited with a non-zero status of 2. Termination reason", "user error"),
+        ("JOB_STATE_FAILED", 3, "exited with a non-zero status of 137. Termination reason", "program error"),
+    ],
+)
+def test_bad_ends_are_told_apart(state, code, message, failure) -> None:
+    """Each kind of failure has its own consequence."""
+    from retraining.hooks.vertex_jobs import Job
+    from retraining.operators.job_failures import classify
+
+    job = Job(name="n", state=state, labels={}, created=None, error_code=code, error_message=message)
+    assert classify(job) == failure
+
+
+def test_log_lines_are_printed_exactly_once(cloud, make_run, caplog) -> None:
+    """Over three wakes, with a line that becomes visible after a younger one."""
+    run, task = make_run(), make_task()
+    caplog.set_level("INFO", logger="retraining")
+    cloud.logs.say("1", "zero", second=0)
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(task)
+    cloud.logs.say("1", "forty", second=40)
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(task)
+    cloud.logs.say("1", "late thirty", second=30)
+    cloud.logs.say("1", "fifty", second=50)
+    finish(cloud)
+    result = cloud.artifacts.objects.pop(RESULT_URI)
+    with pytest.raises(JobError, match="left no"):
+        run.execute(task)
+    cloud.artifacts.objects[RESULT_URI] = result
+    printed = [record.getMessage() for record in caplog.records if record.getMessage().startswith("[workerpool0-0]")]
+    assert printed == [f"[workerpool0-0] {text}" for text in ("zero", "forty", "late thirty", "fifty")]
+
+
+def test_another_try_prints_from_the_beginning(cloud, make_run, caplog) -> None:
+    """Another try has another log file."""
+    run, task = make_run(), make_task()
+    caplog.set_level("INFO", logger="retraining")
+    cloud.logs.say("1", "zero", second=0)
+    for try_number in (1, 2):
+        with pytest.raises(AirflowRescheduleException):
+            run.execute(task, try_number=try_number)
+    assert sum(record.getMessage().endswith("zero") for record in caplog.records) == 2
+
+
+def test_on_kill_cancels_the_job(cloud, make_run) -> None:
+    """Marked as failed or cleared while awake."""
+    task = make_task()
+    task.on_kill()
+    with pytest.raises(AirflowRescheduleException):
+        make_run().execute(task)
+    task.on_kill()
+    assert cloud.jobs.cancelled == [cloud.jobs.newest]
+
+
+def test_leftover_jobs_of_the_run_are_cancelled_at_its_end(cloud, make_run) -> None:
+    """A task that was failed while asleep leaves its job running; other runs' jobs are not touched."""
+    run = make_run()
+    for other in (run, make_run(run_id="manual__2")):
+        with pytest.raises(AirflowRescheduleException):
+            other.execute(make_task())
+    first = next(iter(cloud.jobs.jobs))
+    assert run.execute(CancelJobsOperator(task_id="cancel_jobs")) == [first]
+    assert cloud.jobs.cancelled == [first]
+
+
+def test_a_raw_job_is_its_own_result(cloud, make_run) -> None:
+    """A templated CustomJob instead of an order."""
+    run, task = make_run(), VertexJobOperator(task_id="train", custom_job=SPOT_JOB)
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(task)
+    cloud.jobs.end(cloud.jobs.newest)
+    assert run.execute(task) == {"job": cloud.jobs.newest, "state": "JOB_STATE_SUCCEEDED"}
+
+
+def test_an_order_and_a_raw_job_exclude_each_other() -> None:
+    """One of the two."""
+    with pytest.raises(ValueError, match="order or custom_job"):
+        VertexJobOperator(task_id="train")
+
+
+def test_links_are_pushed_while_the_job_runs(cloud, make_run) -> None:
+    """A person can open job and logs before the task ends."""
+    run = make_run()
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(make_task())
+    assert run.xcoms["train", "link_job"].endswith("/training/1?project=local-project")
+    assert "job_id%3D%221%22" in run.xcoms["train", "link_job_logs"]
