@@ -19,9 +19,9 @@ def table(local_cloud) -> str:
     client = bigquery.Client(project=local_cloud.project)
     client.create_dataset("reading", exists_ok=True)
     client.query_and_wait(
-        "CREATE OR REPLACE TABLE reading.numbers AS SELECT n, CONCAT('row ', CAST(n AS STRING)) AS words,"
+        "CREATE OR REPLACE TABLE reading.numbers AS SELECT n, CONCAT('row ', CAST(n AS STRING)) AS words,"  # noqa: S608
         " IF(MOD(n, 3) = 0, NULL, n / 2) AS half, DATE_ADD(DATE '2013-01-01', INTERVAL MOD(n, 5) DAY) AS span"
-        f" FROM UNNEST(GENERATE_ARRAY(0, {ROWS - 1})) AS n"  # noqa: S608 - a constant
+        f" FROM UNNEST(GENERATE_ARRAY(0, {ROWS - 1})) AS n"
     )
     return f"projects/{local_cloud.project}/datasets/reading/tables/numbers"
 
