@@ -1,0 +1,84 @@
+"""All DAGs, parsed as the DAG processor parses them: from the folder of DAG files, with an Airflow of this session's own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+# Before the first import of Airflow: nothing of this machine's Airflow is read or written.
+os.environ["AIRFLOW_HOME"] = tempfile.mkdtemp(prefix="airflow-home-")
+os.environ["AIRFLOW__CORE__LOAD_EXAMPLES"] = "False"
+
+ROOT = Path(__file__).resolve().parents[2]
+INCLUDED = ("models", "sql", "templates", "prices", "contracts")
+
+
+@pytest.fixture(scope="session")
+def dags() -> dict[str, Any]:
+    """Every DAG of the repository by id."""
+    return parse(ROOT / "dags")
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> Iterator[Path]:
+    """A copy of dags/ and plugins/ as Composer gets it; change include/models and parse it with `parse_bundle`."""
+    ignore = shutil.ignore_patterns("__pycache__", "localcloud", "demo", "compose")
+    shutil.copytree(ROOT / "dags", tmp_path / "dags", ignore=ignore)
+    shutil.copytree(ROOT / "plugins", tmp_path / "plugins", ignore=ignore)
+    for name in INCLUDED:
+        shutil.copytree(ROOT / "include" / name, tmp_path / "dags" / "include" / name)
+    return tmp_path
+
+
+@pytest.fixture
+def change_spec(bundle: Path) -> Callable[..., Path]:
+    """Writes a spec like flight_delays with changes, by dotted path."""
+
+    def change(name: str, **changes: Any) -> Path:
+        models = bundle / "dags" / "include" / "models"
+        spec = yaml.safe_load((models / "flight_delays.yaml").read_text())
+        spec["name"] = name
+        for path, value in changes.items():
+            *sections, last = path.split("__")
+            section = spec
+            for part in sections:
+                section = section[part]
+            section[last] = value
+        (models / f"{name}.yaml").write_text(yaml.safe_dump(spec, sort_keys=False))
+        return models / f"{name}.yaml"
+
+    return change
+
+
+def parse(dags_path: Path) -> dict[str, Any]:
+    """DAGs of a folder by id; fails when a file does not import."""
+    from airflow.dag_processing.dagbag import DagBag
+
+    bag = DagBag(dag_folder=str(dags_path), known_pools={"default_pool"})
+    assert not bag.import_errors
+    return dict(bag.dags)
+
+
+@pytest.fixture(scope="session")
+def run_python() -> Callable[[Path, str], str]:
+    """Runs code in a fresh Python with a bundle's folders on its path; gives its output."""
+    return _run_python
+
+
+def _run_python(bundle: Path, code: str) -> str:
+    """Output of a fresh Python with the bundle's folders on its path."""
+    environ = {**os.environ, "PYTHONPATH": f"{bundle / 'plugins'}:{bundle / 'dags'}"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environ, text=True, capture_output=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout

@@ -1,0 +1,148 @@
+"""What holds for every DAG of the repository."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk import Asset
+
+ROOT = Path(__file__).resolve().parents[2]
+MODELS = sorted(path.stem for path in (ROOT / "include" / "models").glob("*.yaml"))
+HEAVY = ("google.cloud.", "google.api_core", "grpc", "tensorflow", "pandas", "numpy", "airflow.providers.google", "airflow.models")
+
+
+def test_every_model_has_its_two_dags(dags) -> None:
+    """retrain__ and monitor__ per spec, and nothing else."""
+    assert sorted(dags) == sorted(f"{kind}__{model}" for kind in ("retrain", "monitor") for model in MODELS)
+
+
+def test_every_dag_says_whose_and_what_it_is(dags) -> None:
+    """Owner, tags, a description, a run-book without unfilled places; no catch-up, no start date."""
+    for dag_id, dag in dags.items():
+        kind, model = dag_id.split("__", 1)
+        assert {kind, model} <= set(dag.tags)
+        assert dag.description
+        assert dag.doc_md.startswith(f"# {dag_id}")
+        assert "{" not in dag.doc_md
+        assert dag.catchup is False
+        assert dag.start_date is None  # with one, unpausing would start the newest past tick at once
+        assert dag.max_active_runs == 1
+        assert all(task.owner not in ("", "airflow") for task in dag.tasks)
+
+
+def test_every_task_retries_with_a_growing_delay(dags) -> None:
+    """Transient failures are retried, not at once."""
+    for dag in dags.values():
+        for task in dag.tasks:
+            assert task.retries >= 2
+            assert task.retry_delay.total_seconds() >= 30
+            assert task.retry_exponential_backoff
+
+
+def test_runbook_names_every_task(dags) -> None:
+    """The table of the run-book has a row per task."""
+    for dag in dags.values():
+        for task_id in dag.task_ids:
+            assert f"| {task_id} |" in dag.doc_md
+
+
+def test_the_tasks_stand_in_one_line_with_two_teardowns(dags) -> None:
+    """The order of the run, and what runs after it whatever happened."""
+    dag = dags["retrain__flight_delays"]
+    line = ["plan"]
+    while following := dag.get_task(line[-1]).downstream_task_ids - {"report", "cancel_jobs"}:
+        assert len(following) == 1
+        line += following
+    assert line == ["plan", "snapshot", "check_data", "export", "train", "evaluate", "decide", "register", "deploy"]
+    for task_id in ("report", "cancel_jobs"):
+        assert dag.get_task(task_id).is_teardown
+        assert dag.get_task(task_id).on_failure_fail_dagrun
+
+
+def test_waiting_tasks_hold_no_slot(dags) -> None:
+    """Sensors are in reschedule mode."""
+    waiting = [task for dag in dags.values() for task in dag.tasks if hasattr(task, "poke")]
+    assert {task.task_id for task in waiting} == {"export", "train", "evaluate", "deploy"}
+    assert all(task.mode == "reschedule" for task in waiting)
+
+
+def test_the_monitor_can_start_the_retraining(dags) -> None:
+    """The alias of the monitor's outlet and the asset of the schedule have the same name."""
+    outlets = dags["monitor__flight_delays"].get_task("decide").outlets
+    assets = [asset for _, asset in dags["retrain__flight_delays"].timetable.asset_condition.iter_assets()]
+    assert [outlet.name for outlet in outlets] == [asset.name for asset in assets]
+    assert not any(isinstance(outlet, Asset) for outlet in outlets)  # it would fire with every success
+
+
+@pytest.mark.parametrize(
+    ("name", "good", "bad"),
+    [
+        ("as_of", ["2013-11-20T03:00:00Z", None], ["yesterday", 5]),
+        ("window_days", [30], [7, 0, 4000, 1.5, "30"]),
+        ("epochs", [1], [0, -1, "many"]),
+        ("learning_rate", [0.1, 1], ["fast", None]),
+        ("force", [True], ["yes"]),
+        ("deploy", [False], [0]),
+    ],
+)
+def test_the_form_refuses_what_cannot_be(dags, name: str, good: list[Any], bad: list[Any]) -> None:
+    """Types and limits of the Params."""
+    from airflow.sdk.exceptions import ParamValidationError
+
+    param = dags["retrain__flight_delays"].params.get_param(name)
+    for value in good:
+        assert param.resolve(value) == value
+    for value in bad:
+        with pytest.raises(ParamValidationError):
+            param.resolve(value)
+
+
+def test_every_param_has_a_section_and_a_description(dags) -> None:
+    """The form explains itself."""
+    for dag in dags.values():
+        for name in dag.params:
+            schema = dag.params.get_param(name).schema
+            assert schema.get("section"), name
+            assert dag.params.get_param(name).description, name
+
+
+def test_parsing_imports_nothing_heavy_and_asks_nobody(bundle, run_python) -> None:
+    """No Google client, no TensorFlow, no metadata database; no socket is opened."""
+    code = f"""
+import json, socket, sys
+import airflow.sdk
+before = set(sys.modules)
+def refuse(*args): raise AssertionError("a connection while parsing")
+socket.socket.connect = refuse
+import retrain, monitor
+new = set(sys.modules) - before
+print(json.dumps(sorted(name for name in new if name.startswith({HEAVY!r}))))
+"""
+    assert json.loads(run_python(bundle, code).splitlines()[-1]) == []
+
+
+def test_nothing_reads_the_clock() -> None:
+    """Time comes from the run: no now(), today() or time.time() in DAGs, operators and core."""
+    pattern = r"\b(now|utcnow|today)\(|time\.time\("
+    folders = ("dags", "plugins/retraining/operators", "plugins/retraining/core")
+    found = subprocess.run(
+        ["grep", "-rnE", pattern, "--include=*.py", *folders], cwd=ROOT, text=True, capture_output=True, check=False
+    )
+    assert found.stdout == ""
+
+
+def test_dags_serialise_and_come_back(dags) -> None:
+    """What the scheduler stores is what the file says; links are in it."""
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    for dag in dags.values():
+        data = DagSerialization.to_dict(dag)
+        again = DagSerialization.from_dict(json.loads(json.dumps(data)))
+        assert again.task_dict.keys() == dag.task_dict.keys()
+        assert again.timetable.periodic
+    links = DagSerialization.from_dict(DagSerialization.to_dict(dags["retrain__flight_delays"]))
+    assert {"Vertex AI job", "Job logs"} == set(links.get_task("train").extra_links)
