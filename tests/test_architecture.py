@@ -1,0 +1,344 @@
+"""The house as drawn: who may import whom, what stays out of which room, and how big a room may be.
+
+Comes in: the source of this checkout, read as syntax trees; nothing is imported. Goes out: a list of what does not fit.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+MAX_FILE_LINES = 400
+MAX_FUNCTION_LINES = 40  # of statements: the docstring and the signature are not counted
+BANNED_STEMS = {"utils", "util", "helpers", "helper", "common", "base", "misc"}
+
+# Room: what it may import of this repository. A room is the longest prefix that fits.
+MAY_IMPORT = {
+    "dags": {"retraining.core", "retraining.operators"},
+    "retraining.operators": {"retraining.core", "retraining.hooks", "retraining.operators"},
+    "retraining.hooks": {"retraining.core", "retraining.hooks"},
+    "retraining.core": {"retraining.core"},
+    "retraining": set(),
+    "trainer": {"trainer"},
+    "localcloud": {"localcloud"},
+    "demo": {"demo", "localcloud"},
+}
+SOURCE_ROOTS = {
+    "dags": REPOSITORY / "dags",
+    "retraining": REPOSITORY / "plugins" / "retraining",
+    "trainer": REPOSITORY / "trainer",
+    "localcloud": REPOSITORY / "include" / "localcloud",
+    "demo": REPOSITORY / "include" / "demo",
+}
+# The core decides with the standard library and these.
+CORE_THIRD_PARTY = {"pydantic", "pydantic_core", "yaml", "jinja2"}
+TENSORFLOW = {"tensorflow", "tf_keras", "keras", "tensorflow_io"}
+# Serves a SavedModel as the serving container would: it runs in the trainer's environment, as a process of its own.
+SERVING_PROCESS = "include/localcloud/vertex/serving_process.py"
+HEAVY = {"google", "tensorflow", "tf_keras", "pandas", "pyarrow", "airflow.providers.google", "vertexai"}
+CLOCK_CALLS = {"now", "utcnow", "today", "time", "time_ns", "localtime", "gmtime"}
+CLOCK_OWNERS = {"datetime", "date", "time", "pendulum", "timezone"}
+CLOCK_MODULES = {"time", "pendulum", "airflow.utils.timezone", "airflow.sdk.timezone"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Import:
+    """One imported module: its dotted name, its line, whether it runs at import time, and whether only for types."""
+
+    target: str
+    line: int
+    at_module_level: bool
+    for_types: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A Python file of the product: its dotted module name and its syntax tree."""
+
+    module: str
+    path: Path
+    tree: ast.Module
+
+    @property
+    def where(self) -> str:
+        """Path from the repository's root."""
+        return self.path.relative_to(REPOSITORY).as_posix()
+
+    @property
+    def room(self) -> str:
+        """Key of `MAY_IMPORT` it belongs to."""
+        return room_of(self.module) or ""
+
+    @functools.cached_property
+    def imports(self) -> tuple[Import, ...]:
+        """All its imports, relative ones resolved."""
+        return tuple(_imports(self))
+
+
+def room_of(module: str) -> str | None:
+    """Return the room of a module; None when it is not of this repository."""
+    rooms = [room for room in MAY_IMPORT if module == room or module.startswith(f"{room}.")]
+    return max(rooms, key=len, default=None)
+
+
+def _read(path: Path, root_name: str, root: Path) -> Source:
+    parts = [root_name, *path.relative_to(root).with_suffix("").parts]
+    module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+    return Source(module=module, path=path, tree=ast.parse(path.read_text(encoding="utf-8"), str(path)))
+
+
+def read_product() -> list[Source]:
+    """Return every Python file of the product (not of the tests)."""
+    return [
+        _read(path, name, root)
+        for name, root in SOURCE_ROOTS.items()
+        for path in sorted(root.rglob("*.py"))
+        if "__pycache__" not in path.parts
+    ]
+
+
+def _imports(source: Source) -> Iterator[Import]:
+    def walk(node: ast.AST, at_module_level: bool, for_types: bool) -> Iterator[Import]:
+        for child in ast.iter_child_nodes(node):
+            inside = at_module_level and not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            typing_only = for_types or (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test))
+            if isinstance(child, ast.Import | ast.ImportFrom):
+                for target in _targets(source, child):
+                    yield Import(target=target, line=child.lineno, at_module_level=inside, for_types=typing_only)
+            yield from walk(child, inside, typing_only)
+
+    yield from walk(source.tree, True, False)
+
+
+def _targets(source: Source, node: ast.Import | ast.ImportFrom) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    package = node.module or ""
+    if node.level:
+        own = source.module.split(".")
+        depth = node.level - (1 if source.path.name == "__init__.py" else 0)
+        package = ".".join([*own[: len(own) - depth], *([node.module] if node.module else [])])
+    return [f"{package}.{alias.name}" for alias in node.names]
+
+
+PRODUCT = read_product()
+MODULES = {source.module for source in PRODUCT}
+
+
+def in_rooms(*rooms: str) -> list[Source]:
+    """Return the product's files of some rooms."""
+    return [source for source in PRODUCT if source.room in rooms]
+
+
+def begins_with(target: str, names: set[str]) -> bool:
+    """Say whether a dotted name is one of, or below one of, some packages."""
+    return any(target == name or target.startswith(f"{name}.") for name in names)
+
+
+def one_per_line(findings: list[str]) -> str:
+    """Return a message for an assertion."""
+    return "\n".join(["", *findings])
+
+
+def test_every_room_is_found() -> None:
+    """Each room has files, so that no rule below holds because it looked at nothing."""
+    assert {source.room for source in PRODUCT} == set(MAY_IMPORT)
+
+
+def test_imports_go_down_only() -> None:
+    """DAGs → operators → hooks → core; trainer and local cloud know nobody, the demonstration only the local cloud."""
+    findings = [
+        f"{source.where}:{found.line} imports {found.target}; expected: {', '.join(sorted(MAY_IMPORT[source.room]))}"
+        for source in PRODUCT
+        for found in source.imports
+        if (room := room_of(found.target)) and room not in MAY_IMPORT[source.room]
+    ]
+    assert not findings, one_per_line(findings)
+
+
+def test_core_needs_no_airflow_and_no_google() -> None:
+    """The core imports the standard library, pydantic, YAML and Jinja, nowhere anything else."""
+    findings = [
+        f"{source.where}:{found.line} imports {found.target}"
+        for source in in_rooms("retraining.core")
+        for found in source.imports
+        if (top := found.target.split(".")[0]) not in sys.stdlib_module_names
+        and top not in CORE_THIRD_PARTY
+        and room_of(found.target) is None
+    ]
+    assert not findings, one_per_line(findings)
+
+
+def _clock_calls(tree: ast.Module) -> Iterator[ast.Call]:
+    from_clock = {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module in CLOCK_MODULES
+        for alias in node.names
+        if alias.name in CLOCK_CALLS
+    }
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        function = node.func
+        if isinstance(function, ast.Name) and function.id in from_clock:
+            yield node
+        if isinstance(function, ast.Attribute) and function.attr in CLOCK_CALLS:
+            owner = ast.unparse(function.value).split(".")[-1]
+            if owner in CLOCK_OWNERS:
+                yield node
+
+
+def test_no_clock_in_core_and_dags() -> None:
+    """Time comes from the run: neither a decision nor a DAG file asks what time it is."""
+    findings = [
+        f"{source.where}:{call.lineno} calls {ast.unparse(call)}"
+        for source in in_rooms("retraining.core", "dags")
+        for call in _clock_calls(source.tree)
+    ]
+    assert not findings, one_per_line(findings)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import datetime\ndatetime.datetime.now()",
+        "from datetime import datetime, UTC\ndatetime.now(UTC)",
+        "from datetime import datetime\ndatetime.utcnow()",
+        "from datetime import date\ndate.today()",
+        "import time\ntime.time()",
+        "from time import time\ntime()",
+        "from airflow.sdk import timezone\ntimezone.utcnow()",
+    ],
+)
+def test_each_way_to_ask_the_clock_is_seen(code: str) -> None:
+    """The rule above finds every usual spelling."""
+    assert list(_clock_calls(ast.parse(code)))
+
+
+def test_monotonic_time_is_no_clock() -> None:
+    """Durations may be measured."""
+    assert not list(_clock_calls(ast.parse("import time\ntime.monotonic()")))
+
+
+def test_tensorflow_stays_in_the_trainer() -> None:
+    """Nothing else imports it, at any level, but the process that serves a SavedModel on a laptop."""
+    findings = [
+        f"{source.where}:{found.line} imports {found.target}"
+        for source in PRODUCT
+        for found in source.imports
+        if source.room != "trainer" and source.where != SERVING_PROCESS and begins_with(found.target, TENSORFLOW)
+    ]
+    assert not findings, one_per_line(findings)
+
+
+def test_exporting_needs_no_tensorflow() -> None:
+    """The export job's modules are numpy and Arrow; TensorFlow's start would cost more than a night's export."""
+    findings = [
+        f"{source.where}:{found.line} imports {found.target}"
+        for source in PRODUCT
+        for found in source.imports
+        if begins_with(source.module, {"trainer.export"}) and begins_with(found.target, TENSORFLOW)
+    ]
+    assert not findings, one_per_line(findings)
+
+
+def test_parsing_a_dag_imports_nothing_heavy() -> None:
+    """Google's clients, TensorFlow and pandas cost seconds: DAGs, operators and hooks import them inside functions."""
+    findings = [
+        f"{source.where}:{found.line} imports {found.target} at module level"
+        for source in in_rooms("dags", "retraining.core", "retraining.hooks", "retraining.operators")
+        for found in source.imports
+        if found.at_module_level and not found.for_types and begins_with(found.target, HEAVY)
+    ]
+    assert not findings, one_per_line(findings)
+
+
+def _resolve(target: str) -> str | None:
+    """Return the module of this repository that an import reaches."""
+    while target:
+        if target in MODULES:
+            return target
+        target = target.rpartition(".")[0]
+    return None
+
+
+def _circle(graph: dict[str, set[str]]) -> list[str]:
+    """Return one circle of a graph, or nothing."""
+    done: set[str] = set()
+
+    def visit(module: str, path: list[str]) -> list[str]:
+        if module in path:
+            return [*path[path.index(module) :], module]
+        if module in done:
+            return []
+        for target in sorted(graph.get(module, ())):
+            if found := visit(target, [*path, module]):
+                return found
+        done.add(module)
+        return []
+
+    return next((found for module in sorted(graph) if (found := visit(module, []))), [])
+
+
+def test_no_import_circles() -> None:
+    """Also imports inside functions count (those for types alone do not): hiding a circle does not remove it."""
+    graph: dict[str, set[str]] = {}
+    for source in PRODUCT:
+        targets = {_resolve(found.target) for found in source.imports if not found.for_types}
+        graph[source.module] = {target for target in targets if target and target != source.module}
+    assert not (found := _circle(graph)), " → ".join(found)
+
+
+def test_a_circle_would_be_found() -> None:
+    """The search finds a circle of three, and none in a tree."""
+    assert _circle({"a": {"b"}, "b": {"c"}, "c": {"a"}}) == ["a", "b", "c", "a"]
+    assert not _circle({"a": {"b", "c"}, "b": {"c"}, "c": set()})
+
+
+def _python_files() -> list[Path]:
+    folders = ("dags", "plugins", "trainer", "include", "tests")
+    found = (path for folder in folders for path in (REPOSITORY / folder).rglob("*.py"))
+    return sorted(path for path in found if "__pycache__" not in path.parts)
+
+
+def test_files_have_a_readable_size() -> None:
+    """A file of more than 400 lines is two rooms."""
+    sizes = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in _python_files()}
+    findings = [
+        f"{path.relative_to(REPOSITORY)} has {size} lines, at most {MAX_FILE_LINES}"
+        for path, size in sizes.items()
+        if size > MAX_FILE_LINES
+    ]
+    assert not findings, one_per_line(findings)
+
+
+def _statement_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    body = function.body[1:] if ast.get_docstring(function) is not None else function.body
+    return body[-1].end_lineno - body[0].lineno + 1 if body else 0  # type: ignore[operator]  # parsed code has lines
+
+
+def test_functions_have_a_readable_size() -> None:
+    """A function of more than 40 lines of statements is two steps."""
+    findings = [
+        f"{source.where}:{node.lineno} {node.name} has {lines} lines, at most {MAX_FUNCTION_LINES}"
+        for source in PRODUCT
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        if (lines := _statement_lines(node)) > MAX_FUNCTION_LINES
+    ]
+    assert not findings, one_per_line(findings)
+
+
+def test_files_have_names_that_say_something() -> None:
+    """Nobody guesses what is in `utils.py`."""
+    findings = [str(path.relative_to(REPOSITORY)) for path in _python_files() if path.stem.lower() in BANNED_STEMS]
+    assert not findings, one_per_line(findings)
