@@ -29,7 +29,7 @@ from trainer.documents import (
     SpanFile,
     SpanWork,
 )
-from trainer.errors import DataError
+from trainer.errors import DataError, StorageError
 from trainer.export.encode import Encoder
 from trainer.export.order import by_hash
 from trainer.export.reader import RowReader, Unit, rows_of
@@ -128,17 +128,15 @@ class SpanExport:
 
     def _export_shard(self, shard: _Shard, rows: pa.Table) -> None:
         self._require_rows(shard, rows.num_rows)
-        batches = rows.to_batches()
-        batch = (
-            batches[0]
-            if batches
-            else pa.RecordBatch.from_arrays(
-                [field.type and pa.array([], field.type) for field in rows.schema], schema=rows.schema
-            )
-        )
+        batch = _one_batch(rows)
         encoder = self._encoder(rows.schema)
         with self._storage.scratch(shard.uri) as file:
-            digest = write_shard(encoder.encode(batch, by_hash(batch, encoder)), file, self._request.compression)
+            try:
+                digest = write_shard(encoder.encode(batch, by_hash(batch, encoder)), file, self._request.compression)
+            except OSError as error:
+                raise StorageError(
+                    shard.uri, f"{error.strerror}", "room on the disk", "Make room and start again"
+                ) from error
             if not self._storage.publish(shard.uri, file):
                 self._require_same(shard.uri, digest)
         sidecar = {"rows": rows.num_rows, **asdict(digest)}
@@ -316,6 +314,15 @@ def _groups(shards: Sequence[_Shard]) -> Iterator[list[_Shard]]:
         rows += shard.rows
     if group:
         yield group
+
+
+def _one_batch(rows: pa.Table) -> pa.RecordBatch:
+    batches = rows.to_batches()
+    if len(batches) > 1:  # Arrow keeps a column of more than 2 GB of text in several pieces
+        raise DataError(
+            "shard", f"{rows.nbytes / 1e9:.1f} GB in memory", "less than 2 GB per column", "Lower data.rows_per_shard"
+        )
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=rows.schema)
 
 
 def _sidecar_uri(uri: str) -> str:

@@ -7,7 +7,9 @@ time and no name), with its size, CRC32C and SHA-256.
 from __future__ import annotations
 
 import base64
+import concurrent.futures
 import hashlib
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import IO, Any, Literal, Protocol
@@ -22,6 +24,7 @@ from trainer.export.wire import Ints
 _MASK_DELTA = np.uint32(0xA282EAD8)
 _GZIP_LEVEL = 1  # isal's level 1 compresses TFRecords like zlib's 6 at the speed of writing
 _GZIP_WINDOW = 31  # 15 bits of window, 16: a gzip header
+_WAITING_BUFFERS = 2  # made and not yet written: what bounds the memory
 _SLICE_BYTES = 1500  # above this a view beats a copy of the record
 
 
@@ -94,7 +97,7 @@ class _Plain:
 
 
 def write_shard(buffers: Iterable[Any], file: IO[bytes], compression: Literal["GZIP", "NONE"]) -> FileDigest:
-    """Write records to a file and digest what is written.
+    """Write records to a file and digest what is written, beside the making of the next records.
 
     Args:
         buffers: Whole records, as `Encoder.encode` gives them.
@@ -102,11 +105,21 @@ def write_shard(buffers: Iterable[Any], file: IO[bytes], compression: Literal["G
         compression: GZIP through isal, or NONE.
     """
     digest = _Digest()
-    compressor: _Compressor = (
-        isal_zlib.compressobj(_GZIP_LEVEL, isal_zlib.DEFLATED, _GZIP_WINDOW) if compression == "GZIP" else _Plain()
-    )
-    for buffer in buffers:
+    compressor: _Compressor = _Plain()
+    if compression == "GZIP":
+        compressor = isal_zlib.compressobj(_GZIP_LEVEL, isal_zlib.DEFLATED, _GZIP_WINDOW)
+
+    def write(buffer: BytesLike) -> None:
         digest.write(file, compressor.compress(memoryview(buffer)))
+
+    with concurrent.futures.ThreadPoolExecutor(max_workers=1) as pool:
+        waiting: deque[concurrent.futures.Future[None]] = deque()
+        for buffer in buffers:
+            if len(waiting) == _WAITING_BUFFERS:
+                waiting.popleft().result()
+            waiting.append(pool.submit(write, buffer))
+        for written in waiting:
+            written.result()
     digest.write(file, compressor.flush())
     return digest.result()
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
+import errno
+import gzip
 import json
 import pickle
 import signal
@@ -11,11 +14,14 @@ import sys
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
-from trainer.errors import DataError, RequestError
+from trainer.errors import DataError, RequestError, StorageError
 from trainer.export.tfrecord import digest_bytes
 from trainer.replica import Replica
+
+FIRST_DAY = datetime.date(2024, 1, 1)
 
 
 def test_the_manifest_names_every_file_with_its_digests(run) -> None:
@@ -130,6 +136,31 @@ def test_span_json_holds_the_sidecars(run) -> None:
     for file in json.loads(span_path.read_bytes())["files"]:
         sidecar = json.loads((span_path.parent / f"{file['file_name']}.json").read_bytes())
         assert sidecar == {name: file[name] for name in ("rows", "bytes", "crc32c", "sha256")}
+
+
+def test_a_full_disk_is_named_and_leaves_nothing_visible(run, monkeypatch) -> None:
+    def full(*_arguments) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("trainer.export.spans.write_shard", full)
+    with pytest.raises(StorageError, match="No space left on device"):
+        run.export()
+    assert run.files() == {}
+
+
+def test_a_part_without_rows_becomes_an_empty_shard(run, memory_reader) -> None:
+    run.shards = 1
+    zeros = pa.array([0] * run.rows.num_rows)
+    run.rows = run.rows.set_column(run.rows.schema.get_field_index("shard"), "shard", zeros)
+    spans = run.export_json()["spans"]
+    gone = spans[0]["parts"][1]
+    gone["rows"] = 0
+    first = pa.scalar(FIRST_DAY)
+    kept = pc.invert(pc.and_(pc.equal(run.rows["span"], first), pc.equal(run.rows["part"], "validation")))
+    run.export(spans=spans, reader=memory_reader(run.rows.filter(kept)))
+    (empty,) = [file for file in run.manifest().splits["validation"].files if file.span == "2024-01-01"]
+    assert empty.rows == 0
+    assert gzip.decompress(Path(empty.uri).read_bytes()) == b""
 
 
 def test_progress_says_rows_and_rate(run) -> None:

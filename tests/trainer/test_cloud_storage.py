@@ -1,0 +1,152 @@
+"""Cloud Storage through Google's own client, against a small server that speaks its JSON API."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from collections.abc import Iterator
+from email.parser import BytesParser
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import google_crc32c
+import pytest
+
+from trainer.errors import RequestError
+from trainer.storage import Storage
+
+
+class FakeCloudStorage(BaseHTTPRequestHandler):
+    """One bucket called `bucket`. `faults` answers are 503 before the next good one."""
+
+    objects: dict[str, bytes] = {}
+    faults = 0
+    lose_answers = 0
+
+    def _answer(self, code: int, body: object = b"") -> None:
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        self.send_response(code)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def _error(self, code: int, message: str) -> None:
+        self._answer(code, {"error": {"code": code, "message": message}})
+
+    def _handle(self) -> None:
+        length = int(self.headers.get("Content-Length") or 0)
+        body = self.rfile.read(length)
+        if FakeCloudStorage.faults:
+            FakeCloudStorage.faults -= 1
+            return self._error(503, "try again")
+        url = urlsplit(self.path)
+        query = {name: values[0] for name, values in parse_qs(url.query).items()}
+        bucket, _, name = url.path.partition("/b/")[2].partition("/o")
+        if bucket != "bucket":
+            return self._error(404, "The specified bucket does not exist.")
+        return self._on_object(unquote(name.lstrip("/")), query, body)
+
+    def _on_object(self, name: str, query: dict[str, str], body: bytes) -> None:
+        objects = FakeCloudStorage.objects
+        if self.command == "POST":
+            return self._upload(query, body)
+        if not name:
+            found = [self._metadata(key) for key in sorted(objects) if key.startswith(query.get("prefix", ""))]
+            return self._answer(200, {"items": found})
+        if name not in objects:
+            return self._error(404, f"No such object: bucket/{name}")
+        if self.command == "DELETE":
+            del objects[name]
+            return self._answer(204)
+        return self._answer(200, objects[name] if query.get("alt") == "media" else self._metadata(name))
+
+    def _upload(self, query: dict[str, str], body: bytes) -> None:
+        parsed = BytesParser().parsebytes(f"Content-Type: {self.headers['Content-Type']}\r\n\r\n".encode() + body)
+        metadata, content = parsed.get_payload()
+        name = json.loads(metadata.get_payload())["name"]
+        if query.get("ifGenerationMatch") == "0" and name in FakeCloudStorage.objects:
+            return self._error(412, "At least one of the pre-conditions you specified did not hold.")
+        FakeCloudStorage.objects[name] = content.get_payload(decode=True)
+        if FakeCloudStorage.lose_answers:
+            FakeCloudStorage.lose_answers -= 1
+            return self._error(503, "the object is there, the answer got lost")
+        return self._answer(200, self._metadata(name))
+
+    def _metadata(self, name: str) -> dict[str, str]:
+        content = FakeCloudStorage.objects[name]
+        crc = base64.b64encode(google_crc32c.value(content).to_bytes(4, "big")).decode()
+        return {"name": name, "bucket": "bucket", "size": str(len(content)), "generation": "1", "crc32c": crc}
+
+    do_GET = do_POST = do_DELETE = _handle
+
+    def log_message(self, *_arguments: object) -> None:
+        """Keep quiet."""
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[FakeCloudStorage]]:
+    """The running server; clients find it by environment."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), FakeCloudStorage)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{server.server_port}")
+    monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "project")
+    FakeCloudStorage.objects, FakeCloudStorage.faults, FakeCloudStorage.lose_answers = {}, 0, 0
+    yield FakeCloudStorage
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def storage(fake: type[FakeCloudStorage]) -> Storage:
+    return Storage()
+
+
+def test_an_object_is_written_once(storage: Storage, fake) -> None:
+    assert storage.write_once("gs://bucket/a/x.json", b"first")
+    assert not storage.write_once("gs://bucket/a/x.json", b"second")
+    assert storage.read("gs://bucket/a/x.json") == b"first"
+    assert storage.size("gs://bucket/a/x.json") == 5
+
+
+def test_what_is_missing_reads_as_none(storage: Storage, tmp_path: Path) -> None:
+    assert storage.read("gs://bucket/none") is None
+    assert not storage.exists("gs://bucket/none")
+    assert not storage.download("gs://bucket/none", tmp_path / "x")
+    storage.delete("gs://bucket/none")
+
+
+def test_folders_go_up_come_down_and_are_listed(storage: Storage, tmp_path: Path) -> None:
+    (tmp_path / "up/inner").mkdir(parents=True)
+    (tmp_path / "up/a").write_bytes(b"1")
+    (tmp_path / "up/inner/b").write_bytes(b"22")
+    storage.upload_folder(tmp_path / "up", "gs://bucket/model/")
+    assert [(item.uri, item.bytes) for item in storage.list("gs://bucket/model/")] == [
+        ("gs://bucket/model/a", 1),
+        ("gs://bucket/model/inner/b", 2),
+    ]
+    assert storage.download_folder("gs://bucket/model", tmp_path / "down") == 2
+    assert (tmp_path / "down/inner/b").read_bytes() == b"22"
+
+
+def test_answers_that_pass_are_waited_out(storage: Storage, fake) -> None:
+    storage.write_once("gs://bucket/x", b"1")
+    fake.faults = 2
+    assert storage.read("gs://bucket/x") == b"1"
+    fake.faults = 1
+    assert storage.write_once("gs://bucket/y", b"2")
+
+
+def test_an_upload_whose_answer_got_lost_finds_its_own_object(storage: Storage, fake) -> None:
+    fake.lose_answers = 1
+    assert not storage.write_once("gs://bucket/x", b"1")
+    assert storage.read("gs://bucket/x") == b"1"
+
+
+@pytest.mark.parametrize("call", ["read", "write_once"])
+def test_a_missing_bucket_is_the_requests_fault(storage: Storage, call: str) -> None:
+    arguments = ["gs://other/x"] + ([b"1"] if call == "write_once" else [])
+    with pytest.raises(RequestError, match="gs://other/x: the bucket does not exist"):
+        getattr(storage, call)(*arguments)
