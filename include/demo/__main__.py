@@ -33,6 +33,7 @@ def main() -> int:
     """Run the demonstration; return the process's exit code."""
     options = _parse()
     signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGINT, _interrupt)  # also where a shell started this in the background, with it ignored
     build_path = options.home.absolute()
     try:
         build_path.mkdir(parents=True, exist_ok=True)
