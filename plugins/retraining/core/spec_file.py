@@ -15,6 +15,9 @@ from retraining.core.errors import SpecError
 
 Location = tuple[str | int, ...]
 
+# libyaml's loader where PyYAML has it: 15 times faster, and every DAG file reads every spec at each parse.
+_SAFE_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
 
 class SpecText:
     """A parsed YAML file that still knows on which line each key stands."""
@@ -38,11 +41,11 @@ def read_spec_text(text: str, where: str) -> SpecText:
         SpecError: It is not YAML, has a key twice, or is not a mapping.
     """
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        node = yaml.compose(text, Loader=_SAFE_LOADER)
         lines: dict[Location, int] = {}
         if node is not None:
             _walk(node, (), lines, where)
-        values = yaml.safe_load(text)
+        values = yaml.load(text, Loader=_SAFE_LOADER)  # noqa: S506 - safe, in C or in Python
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f"{where}, line {mark.line + 1}" if mark else where
