@@ -1,4 +1,4 @@
-"""`monitor__<model>`: drift of the requests against the champion's training data; over the limit it orders a retraining."""
+"""`monitor__<model>`: drift of the requests from the champion's training data; over the limit, a retraining."""
 
 from __future__ import annotations
 

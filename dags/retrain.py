@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
-from airflow.sdk import DAG, Asset, chain, get_parsing_context
+from airflow.sdk import DAG, Asset, BaseOperator, chain, get_parsing_context
 
 from retraining.core import names
 from retraining.core.errors import SpecError
@@ -71,9 +71,9 @@ def retrain_dag(spec: ModelSpec) -> DAG:
     return dag
 
 
-def approve_task(spec: ModelSpec):  # noqa: ANN201 - the operator's module is imported only where it is wanted
+def approve_task(spec: ModelSpec) -> BaseOperator:
     """The task that asks a person."""
-    from retraining.operators.approval import RequestApprovalOperator
+    from retraining.operators.approval import RequestApprovalOperator  # its provider is imported only where wanted
 
     return RequestApprovalOperator(
         task_id="approve",

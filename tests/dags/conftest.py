@@ -1,4 +1,4 @@
-"""All DAGs, parsed as the DAG processor parses them: from the folder of DAG files, with an Airflow of this session's own."""
+"""All DAGs, parsed as the DAG processor parses them, with an Airflow home of this session's own."""
 
 from __future__ import annotations
 

@@ -12,7 +12,16 @@ from airflow.sdk import Asset
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = sorted(path.stem for path in (ROOT / "include" / "models").glob("*.yaml"))
-HEAVY = ("google.cloud.", "google.api_core", "grpc", "tensorflow", "pandas", "numpy", "airflow.providers.google", "airflow.models")
+HEAVY = (
+    "google.cloud.",
+    "google.api_core",
+    "grpc",
+    "tensorflow",
+    "pandas",
+    "numpy",
+    "airflow.providers.google",
+    "airflow.models",
+)
 
 
 def test_every_model_has_its_two_dags(dags) -> None:
@@ -73,7 +82,7 @@ def test_waiting_tasks_hold_no_slot(dags) -> None:
 def test_the_monitor_can_start_the_retraining(dags) -> None:
     """The alias of the monitor's outlet and the asset of the schedule have the same name."""
     outlets = dags["monitor__flight_delays"].get_task("decide").outlets
-    assets = [asset for _, asset in dags["retrain__flight_delays"].timetable.asset_condition.iter_assets()]
+    assets = dags["retrain__flight_delays"].timetable.asset_condition.objects
     assert [outlet.name for outlet in outlets] == [asset.name for asset in assets]
     assert not any(isinstance(outlet, Asset) for outlet in outlets)  # it would fire with every success
 

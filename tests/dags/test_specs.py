@@ -100,7 +100,9 @@ def test_unpausing_starts_no_run_of_the_past(dags) -> None:
         scheduled = DagSerialization.from_dict(DagSerialization.to_dict(dag))
         info = scheduled.next_dagrun_info(last_automated_run_info=None)
         assert info.run_after > datetime.now(UTC) - timedelta(seconds=5)
-        days = scheduled.iter_dagrun_infos_between(datetime(2013, 11, 17, tzinfo=UTC), datetime(2013, 11, 18, 23, tzinfo=UTC))
+        days = scheduled.iter_dagrun_infos_between(
+            datetime(2013, 11, 17, tzinfo=UTC), datetime(2013, 11, 18, 23, tzinfo=UTC)
+        )
         assert [day.logical_date.day for day in days][-1] == 18
 
 

@@ -42,10 +42,12 @@ class FakeArtifacts:
 
     def write_once(self, uri: str, data: bytes, content_type: str = "application/json") -> bytes:
         """As the hook."""
+        del content_type
         return self.objects.setdefault(uri, data)
 
     def overwrite(self, uri: str, data: bytes, content_type: str) -> None:
         """As the hook."""
+        del content_type
         self.objects[uri] = data
 
     def list_uris(self, folder_uri: str, *, start: str = "", end: str = "", suffix: str = "") -> list[str]:
@@ -63,7 +65,7 @@ class FakeJobs:
         self.cancelled: list[str] = []
         self.before_create: Callable[[], None] = lambda: None
         self.after_create: Callable[[], None] = lambda: None
-        self.on_get: Callable[[str], None] = lambda name: None
+        self.on_get: Callable[[str], None] = lambda _: None
 
     def find(self, labels: Mapping[str, str]) -> list[Job]:
         """As the hook."""

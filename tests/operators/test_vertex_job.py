@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleException
+from fake_cloud import FakeCloud
 from google.api_core.exceptions import ServiceUnavailable
 
-from fake_cloud import FakeCloud
-from retraining.core.documents import Document, KINDS
+from retraining.core.documents import KINDS, Document
 from retraining.core.errors import JobError
 from retraining.core.orders import Order
 from retraining.operators import jobs, reconcile
@@ -21,7 +21,11 @@ from retraining.operators.jobs import CancelJobsOperator, VertexJobOperator
 EXAMPLES = Path(__file__).resolve().parents[2] / "include" / "contracts" / "examples" / "valid"
 RESULT = (EXAMPLES / "report__first_attempt.json").read_bytes()
 RESULT_URI = "gs://bucket/flight_delays/runs/x/report.json"
-SPOT_JOB = {"display_name": "d", "job_spec": {"scheduling": {"strategy": "SPOT", "timeout": "60s"}}, "labels": {"a": "b"}}
+SPOT_JOB = {
+    "display_name": "d",
+    "job_spec": {"scheduling": {"strategy": "SPOT", "timeout": "60s"}},
+    "labels": {"a": "b"},
+}
 
 
 @pytest.fixture
@@ -29,7 +33,7 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> FakeCloud:
     """The cloud that the operators meet; waiting takes no time."""
     fake = FakeCloud()
     monkeypatch.setattr(jobs, "Cloud", lambda: fake)
-    monkeypatch.setattr(reconcile.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(reconcile.time, "sleep", lambda _: None)
     return fake
 
 
@@ -48,7 +52,7 @@ def make_task(**kwargs: Any) -> VertexJobOperator:
         result_kind="report",
         custom_job=SPOT_JOB,
     )
-    return VertexJobOperator(task_id="train", order=lambda cloud, record: order, run_uri="gs://x", retries=2, **kwargs)
+    return VertexJobOperator(task_id="train", order=lambda *_: order, run_uri="gs://x", retries=2, **kwargs)
 
 
 def finish(cloud: FakeCloud) -> None:

@@ -1,1 +1,1 @@
-"""The talking floor: one module per Google service. Nothing is decided here, and no Google library is imported early."""
+"""The talking floor: one module per Google service. Nothing is decided here; Google is imported when it is asked."""

@@ -1,6 +1,7 @@
 """Documents on Cloud Storage: written once, read by everybody.
 
-In: `gs://` addresses and bytes. Out: bytes. An object is never overwritten but by `overwrite`, which is for what can be derived again.
+In: `gs://` addresses and bytes. Out: bytes. An object is never overwritten but by `overwrite`, which is for what can
+be derived again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Who calls Google Cloud, and how patiently.
 
-In: settings and an Airflow connection. Out: credentials, the Vertex AI host, retries for transient errors, and one clear
-message for those that no retry mends.
+In: settings and an Airflow connection. Out: credentials, the Vertex AI host, retries for transient errors, and one
+clear message for those that no retry mends.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def connect(settings: Settings) -> Session:
     Raises:
         SettingsError: The connection is missing, or its credentials cannot be used.
     """
-    from airflow.exceptions import AirflowException
     from airflow.providers.google.common.hooks.base_google import GoogleBaseHook
+    from airflow.sdk.exceptions import AirflowException
     from google.auth.exceptions import GoogleAuthError
 
     where = f"Airflow connection {settings.gcp_conn_id!r}"

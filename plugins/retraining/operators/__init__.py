@@ -1,1 +1,1 @@
-"""The acting floor: thin Airflow operators. Each reads the run's record, asks a hook, asks `core`, and writes a document."""
+"""The acting floor: thin Airflow operators. Each reads the record, asks a hook, asks `core`, writes a document."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from airflow.providers.standard.operators.hitl import HITLOperator
+from airflow.sdk import Context
 
 from retraining.core.documents import Decision, Plan
 from retraining.hooks.cloud import Cloud
@@ -36,14 +37,14 @@ class RequestApprovalOperator(HITLOperator):
         self.run_uri = run_uri
 
     @fail_for_good
-    def execute(self, context: Mapping[str, Any]) -> Any:  # noqa: ANN401 - HITLOperator parks or defers the task
+    def execute(self, context: Context) -> Any:  # noqa: ANN401 - HITLOperator parks or defers the task
         """Ask, and wait without a worker slot."""
         record = Record(Cloud().artifacts, self.run_uri)
         if words := reason_against(record.read(Plan), record.read(Decision), None):
             return {"approved": False, "words": words}
         return super().execute(context)
 
-    def execute_complete(self, context: Mapping[str, Any], event: dict[str, Any]) -> dict[str, Any]:
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
         """Take the answer."""
         answer = super().execute_complete(context, event)
         approved = answer["chosen_options"] == [APPROVE]

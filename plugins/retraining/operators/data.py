@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
 from typing import Any
 
-from airflow.sdk import BaseOperator
+from airflow.sdk import BaseOperator, Context
 
 from retraining.core import checks, model_spec, names, plan, snapshot, statistics, windows
 from retraining.core.cost import load_prices
@@ -39,7 +38,7 @@ class PlanRunOperator(BaseOperator):
         self.model = model
 
     @fail_for_good
-    def execute(self, context: Mapping[str, Any]) -> dict[str, Any]:
+    def execute(self, context: Context) -> dict[str, Any]:
         """Read the spec and the run, ask `core`, store the plan (or take the one of an equal run)."""
         cloud, include = Cloud(), include_path()
         spec = model_spec.load_spec(include / "models" / f"{self.model}.yaml")
@@ -88,7 +87,7 @@ class SnapshotOperator(BaseOperator):
         self.run_uri = run_uri
 
     @fail_for_good
-    def execute(self, context: Mapping[str, Any]) -> dict[str, Any]:
+    def execute(self, context: Context) -> dict[str, Any]:
         """Ask BigQuery and the span store, unless an earlier try did; say what is done with each span."""
         cloud = Cloud()
         record = Record(cloud.artifacts, self.run_uri)
@@ -107,7 +106,7 @@ class SnapshotOperator(BaseOperator):
         }
 
     @staticmethod
-    def _take(cloud: Cloud, planned: Plan, context: Mapping[str, Any]) -> Snapshot:
+    def _take(cloud: Cloud, planned: Plan, context: Context) -> Snapshot:
         query, attempt = planned.query.path, job_attempt(context)
         cloud.warehouse.dry_run(snapshot.render_examples_check_sql(planned), query)
         made = cloud.warehouse.run(
@@ -121,7 +120,7 @@ class SnapshotOperator(BaseOperator):
         stored = stored_spans(cloud, names.spans_uri(planned.bucket, planned.model, hashed), planned)
         return snapshot.build_snapshot(planned, schema, counted.rows, stored, made.bytes_processed)
 
-    def _take_again(self, cloud: Cloud, planned: Plan, recorded: Snapshot, context: Mapping[str, Any]) -> None:
+    def _take_again(self, cloud: Cloud, planned: Plan, recorded: Snapshot, context: Context) -> None:
         """The run table expired before its export: the same query must give the same data once more."""
         self.log.warning("%s has expired: it is made again", recorded.table)
         again = self._take(cloud, planned, context)
@@ -149,7 +148,7 @@ class CheckDataOperator(BaseOperator):
         self.run_uri = run_uri
 
     @fail_for_good
-    def execute(self, context: Mapping[str, Any]) -> dict[str, Any]:
+    def execute(self, context: Context) -> dict[str, Any]:
         """One query, two documents, a verdict."""
         cloud = Cloud()
         record = Record(cloud.artifacts, self.run_uri)
@@ -187,14 +186,14 @@ def stored_spans(cloud: Cloud, spans_uri: str, planned: Plan) -> dict[str, set[s
     return dict(stored)
 
 
-def job_attempt(context: Mapping[str, Any]) -> str:
+def job_attempt(context: Context) -> str:
     """What tells a wanted repetition of a query (another run, a cleared task) from a retry."""
     ti = context["ti"]
     return f"{ti.dag_id}|{ti.run_id}|{ti.max_tries}"
 
 
 def run_type(dag_run: Any) -> str:  # noqa: ANN401 - Airflow's DagRun has another class per version
-    """`manual`, `scheduled`, `backfill`, `asset_triggered`, …"""
+    """The run's type as text: `manual`, `scheduled`, `backfill`, `asset_triggered`."""
     return str(getattr(dag_run.run_type, "value", dag_run.run_type))
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from airflow.sdk import BaseSensorOperator, PokeReturnValue
+from airflow.sdk import BaseSensorOperator, Context, PokeReturnValue
 
 from retraining.core import names
 from retraining.core.documents import Decision, Deployment, Plan, Registration, Report
@@ -50,12 +49,12 @@ class DeployModelOperator(BaseSensorOperator):
         self.run_uri = run_uri
 
     @fail_for_good
-    def execute(self, context: Mapping[str, Any]) -> Any:  # noqa: ANN401 - what poke gives
+    def execute(self, context: Context) -> Any:  # noqa: ANN401 - what poke gives
         """One wake."""
         self.poke_interval = Cloud().settings.wake_interval_s
         return super().execute(context)
 
-    def poke(self, context: Mapping[str, Any]) -> PokeReturnValue | bool:
+    def poke(self, context: Context) -> PokeReturnValue | bool:
         """Take the recorded deployment, or write down why there is none, or go on with it."""
         cloud = Cloud()
         record = Record(cloud.artifacts, self.run_uri)
@@ -79,7 +78,7 @@ class DeployModelOperator(BaseSensorOperator):
         self.log.info(done.words)
         return PokeReturnValue(True, {"deployed": done.deployed, "words": done.words})
 
-    def _denied(self, context: Mapping[str, Any]) -> str | None:
+    def _denied(self, context: Context) -> str | None:
         if self.approval_task_id is None:
             return None
         answer = context["ti"].xcom_pull(task_ids=self.approval_task_id) or {}

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from airflow.sdk import BaseOperator
+from airflow.sdk import BaseOperator, Context
 
 from retraining.core import gates
 from retraining.core.documents import Decision, EvaluateRequest, Evaluation, Plan
@@ -31,7 +30,7 @@ class DecideOperator(BaseOperator):
         self.run_uri = run_uri
 
     @fail_for_good
-    def execute(self, context: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG002 - Airflow's signature
+    def execute(self, context: Context) -> dict[str, Any]:  # noqa: ARG002 - Airflow's signature
         """Three documents in, one out."""
         record = Record(Cloud().artifacts, self.run_uri)
         plan, request, evaluation = record.read(Plan), record.read(EvaluateRequest), record.read(Evaluation)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from airflow.sdk import BaseOperator
+from airflow.sdk import BaseOperator, Context
 from airflow.sdk.exceptions import AirflowFailException
 
 
@@ -22,6 +21,6 @@ class RefuseSpecOperator(BaseOperator):
         super().__init__(**kwargs)
         self.message = message
 
-    def execute(self, context: Mapping[str, Any]) -> None:  # noqa: ARG002 - Airflow's signature
+    def execute(self, context: Context) -> None:  # noqa: ARG002 - Airflow's signature
         """Fail for good."""
         raise AirflowFailException(self.message)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+
+from airflow.sdk import Context
 
 from retraining.core import names
 
@@ -33,7 +33,7 @@ class JobIdentity:
         return {names.KEY_LABEL: self.key, names.OWNER_LABEL: self.owner, names.DAG_RUN_LABEL: self.dag_run}
 
 
-def job_identity(context: Mapping[str, Any], job: object) -> JobIdentity:
+def job_identity(context: Context, job: object) -> JobIdentity:
     """Identity of a job that this task instance wants.
 
     Args:
@@ -42,11 +42,19 @@ def job_identity(context: Mapping[str, Any], job: object) -> JobIdentity:
         job: The job's whole specification.
     """
     ti = context["ti"]
-    place = {"dag_id": ti.dag_id, "run_id": ti.run_id, "task_id": ti.task_id, "map_index": ti.map_index}
+    map_index = -1 if ti.map_index is None else ti.map_index
+    owner = names.job_owner(dag_id=ti.dag_id, run_id=ti.run_id, task_id=ti.task_id, map_index=map_index)
     before = ti.max_tries - (context["task"].retries or 0)
     return JobIdentity(
-        key=names.job_key(**place, max_tries=ti.max_tries, job=job),
-        owner=names.job_owner(**place),
+        key=names.job_key(
+            dag_id=ti.dag_id,
+            run_id=ti.run_id,
+            task_id=ti.task_id,
+            map_index=map_index,
+            max_tries=ti.max_tries,
+            job=job,
+        ),
+        owner=owner,
         dag_run=names.dag_run_label(ti.dag_id, ti.run_id),
         tries=max(1, ti.try_number - before),
         try_number=ti.try_number,

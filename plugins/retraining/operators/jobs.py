@@ -6,10 +6,10 @@ failed poll, leaves the job running when the task is cleared, and shows none of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from airflow.sdk import BaseOperator, BaseSensorOperator, PokeReturnValue
+from airflow.sdk import BaseOperator, BaseSensorOperator, Context, PokeReturnValue
 
 from retraining.core import gates, names, orders
 from retraining.core.documents import EvaluateRequest, Plan, Snapshot
@@ -85,13 +85,13 @@ class VertexJobOperator(BaseSensorOperator):
         self._cloud: Cloud | None = None
 
     @fail_for_good
-    def execute(self, context: Mapping[str, Any]) -> Any:  # noqa: ANN401 - what poke gives
+    def execute(self, context: Context) -> Any:  # noqa: ANN401 - what poke gives
         """One wake."""
         self._cloud = Cloud()
         self.poke_interval = self._cloud.settings.wake_interval_s
         return super().execute(context)
 
-    def poke(self, context: Mapping[str, Any]) -> PokeReturnValue | bool:
+    def poke(self, context: Context) -> PokeReturnValue | bool:
         """Find, create, look: see `reconcile`."""
         cloud = self._cloud = self._cloud or Cloud()
         order = self._job_order(cloud)
@@ -132,7 +132,7 @@ class CancelJobsOperator(BaseOperator):
     """
 
     @fail_for_good
-    def execute(self, context: Mapping[str, Any]) -> list[str]:
+    def execute(self, context: Context) -> list[str]:
         """Find by label, cancel."""
         ti, jobs = context["ti"], Cloud().jobs
         label = names.dag_run_label(ti.dag_id, ti.run_id)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from airflow.sdk import Asset, AssetAlias, BaseOperator
+from airflow.sdk import Asset, AssetAlias, BaseOperator, Context
+from pydantic import JsonValue
 
 from retraining.core import drift, model_spec, names, policy, windows
 from retraining.core.documents import Drift, DriftChampion, Ledger, Statistics
@@ -36,7 +36,7 @@ class MeasureDriftOperator(BaseOperator):
         self.model = model
 
     @fail_for_good
-    def execute(self, context: Mapping[str, Any]) -> dict[str, Any]:
+    def execute(self, context: Context) -> dict[str, Any]:
         """Resolve the time, ask BigQuery, write `drift.json`."""
         cloud, dag_run, params = Cloud(), context["dag_run"], context["params"]
         spec = load_spec(self.model).with_overrides({"monitoring.window_hours": params["window_hours"]})
@@ -103,7 +103,7 @@ class DecideRetrainingOperator(BaseOperator):
         self.monitor_uri = monitor_uri
 
     @fail_for_good
-    def execute(self, context: Mapping[str, Any]) -> dict[str, Any]:
+    def execute(self, context: Context) -> dict[str, Any]:
         """Earlier rows and the drift in, one row out; the event when the row says so."""
         cloud = Cloud()
         record = Record(cloud.artifacts, self.monitor_uri)
@@ -111,13 +111,17 @@ class DecideRetrainingOperator(BaseOperator):
         self.log.info(row.words)
         ledger_uri = record.uri(Ledger)
         if row.decision == "retrain" and row.retrain_as_of is not None:
-            extra = {"as_of": format_time(row.retrain_as_of), "reason": row.words, "ledger_uri": ledger_uri}
+            extra: dict[str, JsonValue] = {
+                "as_of": format_time(row.retrain_as_of),
+                "reason": row.words,
+                "ledger_uri": ledger_uri,
+            }
             asset = Asset(name=names.asset_name(self.model), uri=names.asset_uri(self.model))
             # Again for a cleared task: the retraining finds its own run key and makes nothing twice.
             context["outlet_events"][AssetAlias(names.asset_name(self.model))].add(asset, extra=extra)
         return {"decision": row.decision, "because": row.because, "words": row.words, "ledger_uri": ledger_uri}
 
-    def _decide(self, cloud: Cloud, record: Record, context: Mapping[str, Any]) -> Ledger:
+    def _decide(self, cloud: Cloud, record: Record, context: Context) -> Ledger:
         spec = load_spec(self.model)
         measured = context["ti"].xcom_pull(task_ids="measure")
         as_of = windows.parse_time(measured["as_of"], "XCom of measure")

@@ -13,6 +13,8 @@ from retraining.core.model_spec import ModelSpec
 _RUN, _DATA, _TRAINING = "This run", "Data", "Training"
 MAX_WINDOW_DAYS = 3650
 MAX_EPOCHS = 10000
+# Airflow checks the format date-time only where a further package is installed.
+TIME_PATTERN = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?$"
 
 
 def retrain_params(spec: ModelSpec) -> dict[str, Param]:
@@ -105,7 +107,9 @@ def overrides(spec: ModelSpec, params: Mapping[str, Any]) -> dict[str, Any]:
 
 def time_param(description: str) -> Param:
     """A time that may be left empty."""
-    return Param(None, type=["null", "string"], format="date-time", section=_RUN, description=description)
+    return Param(
+        None, type=["null", "string"], format="date-time", pattern=TIME_PATTERN, section=_RUN, description=description
+    )
 
 
 def _hyperparameter_param(spec: ModelSpec, name: str, value: object) -> Param:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from airflow.sdk import BaseOperator
+from airflow.sdk import BaseOperator, Context
 
 from retraining.core import names
 from retraining.core.documents import Decision, Plan, Registration, Report
@@ -36,7 +35,7 @@ class RegisterModelOperator(BaseOperator):
         self.run_uri = run_uri
 
     @fail_for_good
-    def execute(self, context: Mapping[str, Any]) -> dict[str, Any]:
+    def execute(self, context: Context) -> dict[str, Any]:
         """Upload (once), give aliases, write it down."""
         cloud = Cloud()
         record = Record(cloud.artifacts, self.run_uri)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
-from airflow.sdk import BaseOperator
+from airflow.sdk import BaseOperator, Context
 
 from retraining.core import names
 from retraining.hooks.cloud import Cloud
@@ -33,7 +32,7 @@ class ReportOperator(BaseOperator):
         self.run_uri = run_uri
 
     @fail_for_good
-    def execute(self, context: Mapping[str, Any]) -> str:
+    def execute(self, context: Context) -> str:
         """Read all documents, render, store."""
         from retraining.core import report  # its template engine is not needed to parse a DAG
 

@@ -11,8 +11,8 @@ from typing import Any
 try:
     from airflow.sdk import AssetOrTimeSchedule, CronTriggerTimetable
 except ImportError:  # Airflow 3.1
-    from airflow.timetables.assets import AssetOrTimeSchedule  # type: ignore[no-redef]
-    from airflow.timetables.trigger import CronTriggerTimetable  # type: ignore[no-redef]
+    from airflow.timetables.assets import AssetOrTimeSchedule  # type: ignore[assignment]  # the same by another name
+    from airflow.timetables.trigger import CronTriggerTimetable  # type: ignore[assignment]  # the same by another name
 
 from airflow.sdk import Asset
 
