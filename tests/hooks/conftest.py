@@ -1,0 +1,33 @@
+"""The hooks against the local cloud, through Google's own clients."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import uuid
+
+import pytest
+
+# Before the first import of Airflow: nothing of this machine's Airflow is read or written.
+os.environ["AIRFLOW_HOME"] = tempfile.mkdtemp(prefix="airflow-home-")
+os.environ["AIRFLOW__CORE__LOAD_EXAMPLES"] = "False"
+
+
+@pytest.fixture(scope="session")
+def cloud(local_cloud):
+    """All hooks, with the credentials of the local cloud's Airflow connection."""
+    from retraining.hooks.cloud import Cloud
+
+    return Cloud()
+
+
+@pytest.fixture
+def folder(local_cloud) -> str:
+    """A folder of this test's own."""
+    return f"gs://{local_cloud.bucket}/tests/{uuid.uuid4().hex}"
+
+
+@pytest.fixture
+def unique() -> str:
+    """A name of this test's own."""
+    return f"t{uuid.uuid4().hex[:12]}"

@@ -1,0 +1,47 @@
+"""Documents on storage: written once, listed by name."""
+
+from __future__ import annotations
+
+import pytest
+
+from retraining.core.errors import SettingsError
+
+
+def test_write_once_keeps_the_first_bytes(cloud, folder) -> None:
+    """The second writer gets what the first one stored."""
+    assert cloud.artifacts.write_once(f"{folder}/a.json", b"first") == b"first"
+    assert cloud.artifacts.write_once(f"{folder}/a.json", b"second") == b"first"
+    assert cloud.artifacts.read(f"{folder}/a.json") == b"first"
+
+
+def test_overwrite_replaces(cloud, folder) -> None:
+    """For what is derived."""
+    for text in (b"1", b"2"):
+        cloud.artifacts.overwrite(f"{folder}/page.html", text, "text/html")
+    assert cloud.artifacts.read(f"{folder}/page.html") == b"2"
+
+
+def test_what_is_missing_is_none(cloud, folder) -> None:
+    """An object that is not there is an answer, not an error."""
+    assert cloud.artifacts.read(f"{folder}/none.json") is None
+    assert not cloud.artifacts.exists(f"{folder}/none.json")
+
+
+def test_a_missing_bucket_is_named_with_the_setting(cloud) -> None:
+    """One message with the way out, for reading and for writing."""
+    for ask in (
+        lambda: cloud.artifacts.read("gs://no-such-bucket-here/x"),
+        lambda: cloud.artifacts.write_once("gs://no-such-bucket-here/x", b""),
+    ):
+        with pytest.raises(SettingsError, match=r"gs://no-such-bucket-here: no such bucket.*RETRAINING_BUCKET"):
+            ask()
+
+
+def test_listing_is_bounded_and_sorted(cloud, folder) -> None:
+    """`start` is in, `end` is out, `suffix` filters; other folders are left out."""
+    for path in ("2013-01-03/f/span.json", "2013-01-01/f/span.json", "2013-01-02/f/x.gz", "2013-01-02/f/span.json"):
+        cloud.artifacts.write_once(f"{folder}/{path}", b"{}")
+    cloud.artifacts.write_once(f"{folder}x/2013-01-01/f/span.json", b"{}")
+    found = cloud.artifacts.list_uris(folder, start="2013-01-01", end="2013-01-03", suffix="/span.json")
+    assert found == [f"{folder}/2013-01-01/f/span.json", f"{folder}/2013-01-02/f/span.json"]
+    assert cloud.artifacts.read_many([*found, f"{folder}/gone"]) == [b"{}", b"{}"]

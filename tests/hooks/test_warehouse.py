@@ -1,0 +1,52 @@
+"""Statements on BigQuery: typed parameters, one job per id, errors in BigQuery's words."""
+
+from __future__ import annotations
+
+import pytest
+
+from retraining.core.errors import DataError
+from retraining.core.queries import Parameter, Query
+
+
+def test_parameters_keep_their_types(cloud, unique) -> None:
+    """Scalars and arrays arrive as what they are."""
+    query = Query(
+        sql="SELECT @day AS day, @moment AS moment, @number + 1 AS number, @text AS text, ARRAY_LENGTH(@edges) AS edges",
+        parameters=(
+            Parameter(name="day", type="DATE", value="2013-11-20"),
+            Parameter(name="moment", type="TIMESTAMP", value="2013-11-20T03:00:00Z"),
+            Parameter(name="number", type="INT64", value=41),
+            Parameter(name="text", type="STRING", value="'; DROP TABLE x"),
+            Parameter(name="edges", type="FLOAT64", value=(1.5, 2.5)),
+        ),
+    )
+    (row,) = cloud.warehouse.run(query, unique, "test").rows
+    assert (row["day"].isoformat(), row["moment"].isoformat()) == ("2013-11-20", "2013-11-20T03:00:00+00:00")
+    assert (row["number"], row["text"], row["edges"]) == (42, "'; DROP TABLE x", 2)
+
+
+def test_the_same_id_is_the_same_job(cloud, unique) -> None:
+    """A retry joins its job instead of running it again."""
+    table = f"{cloud.settings.project}.{cloud.settings.dataset}.{unique}"
+    cloud.warehouse.run(Query(sql=f"CREATE TABLE `{table}` AS SELECT 0 AS n"), f"{unique}a", "test")
+    insert = Query(sql=f"INSERT INTO `{table}` VALUES (1)")
+    for _ in range(2):
+        cloud.warehouse.run(insert, f"{unique}b", "test")
+    counted = cloud.warehouse.run(Query(sql=f"SELECT COUNT(*) AS n FROM `{table}`"), f"{unique}c", "test")
+    assert counted.rows == [{"n": 2}]
+    assert cloud.warehouse.table_schema(table) == [{"name": "n", "type": "INTEGER", "mode": "NULLABLE"}]
+
+
+def test_a_wrong_statement_says_what_bigquery_says(cloud, unique) -> None:
+    """Dry or not: one DataError, with the place and the message."""
+    query = Query(sql="SELECT nothing FROM nowhere.at_all")
+    with pytest.raises(DataError, match=r"examples\.sql: BigQuery refuses.*(nowhere|at_all)"):
+        cloud.warehouse.dry_run(query, "examples.sql")
+    for _ in range(2):  # the second time the failed job is met
+        with pytest.raises(DataError, match=r"examples\.sql: BigQuery refuses"):
+            cloud.warehouse.run(query, unique, "examples.sql")
+
+
+def test_a_missing_table_has_no_schema(cloud, unique) -> None:
+    """None is an answer."""
+    assert cloud.warehouse.table_schema(f"{cloud.settings.project}.{cloud.settings.dataset}.{unique}") is None
