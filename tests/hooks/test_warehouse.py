@@ -11,7 +11,7 @@ from retraining.core.queries import Parameter, Query
 def test_parameters_keep_their_types(cloud, unique) -> None:
     """Scalars and arrays arrive as what they are."""
     query = Query(
-        sql="SELECT @day AS day, @moment AS moment, @number + 1 AS number, @text AS text, ARRAY_LENGTH(@edges) AS edges",
+        sql="SELECT @day AS day, @moment AS moment, @number + 1 AS number, @text AS text, ARRAY_LENGTH(@edges) AS n",
         parameters=(
             Parameter(name="day", type="DATE", value="2013-11-20"),
             Parameter(name="moment", type="TIMESTAMP", value="2013-11-20T03:00:00Z"),
@@ -22,17 +22,18 @@ def test_parameters_keep_their_types(cloud, unique) -> None:
     )
     (row,) = cloud.warehouse.run(query, unique, "test").rows
     assert (row["day"].isoformat(), row["moment"].isoformat()) == ("2013-11-20", "2013-11-20T03:00:00+00:00")
-    assert (row["number"], row["text"], row["edges"]) == (42, "'; DROP TABLE x", 2)
+    assert (row["number"], row["text"], row["n"]) == (42, "'; DROP TABLE x", 2)
 
 
 def test_the_same_id_is_the_same_job(cloud, unique) -> None:
     """A retry joins its job instead of running it again."""
     table = f"{cloud.settings.project}.{cloud.settings.dataset}.{unique}"
     cloud.warehouse.run(Query(sql=f"CREATE TABLE `{table}` AS SELECT 0 AS n"), f"{unique}a", "test")
-    insert = Query(sql=f"INSERT INTO `{table}` VALUES (1)")
+    insert = Query(sql=f"INSERT INTO `{table}` VALUES (1)")  # noqa: S608 - a name made here
     for _ in range(2):
         cloud.warehouse.run(insert, f"{unique}b", "test")
-    counted = cloud.warehouse.run(Query(sql=f"SELECT COUNT(*) AS n FROM `{table}`"), f"{unique}c", "test")
+    count = Query(sql=f"SELECT COUNT(*) AS n FROM `{table}`")  # noqa: S608 - a name made here
+    counted = cloud.warehouse.run(count, f"{unique}c", "test")
     assert counted.rows == [{"n": 2}]
     assert cloud.warehouse.table_schema(table) == [{"name": "n", "type": "INTEGER", "mode": "NULLABLE"}]
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from retraining.core.settings import Settings
 from retraining.core.errors import ConflictError
+from retraining.core.settings import Settings
 from retraining.hooks.endpoints import Answer, Endpoint, Operation, deployed_model_id
 from retraining.hooks.logs import Cursor, Line
 from retraining.hooks.registry import Upload, Version

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleException
-
 from fake_cloud import FakeCloud
+
 from retraining.core.documents import KINDS, Deployment, Document
 from retraining.core.errors import ConflictError, JobError
 from retraining.hooks.endpoints import Endpoint, deployed_model_id

@@ -292,7 +292,7 @@ def test_a_raw_job_is_its_own_result(cloud, make_run) -> None:
     with pytest.raises(AirflowRescheduleException):
         run.execute(task)
     cloud.jobs.end(cloud.jobs.newest)
-    assert run.execute(task) == {"job": cloud.jobs.newest, "state": "JOB_STATE_SUCCEEDED"}
+    assert run.execute(task) == {"job": cloud.jobs.newest, "state": "JOB_STATE_SUCCEEDED", "seconds": None}
 
 
 def test_an_order_and_a_raw_job_exclude_each_other() -> None:

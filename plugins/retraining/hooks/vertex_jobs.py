@@ -37,13 +37,20 @@ class Job:
     state: str
     labels: dict[str, str]
     created: datetime | None
-    error_code: int
-    error_message: str
+    started: datetime | None = None
+    ended: datetime | None = None
+    error_code: int = 0
+    error_message: str = ""
 
     @property
     def job_id(self) -> str:
         """Last part of the name."""
         return self.name.rsplit("/", 1)[-1]
+
+    @property
+    def seconds(self) -> float | None:
+        """How long its machines worked; None before it ended."""
+        return (self.ended - self.started).total_seconds() if self.started and self.ended else None
 
     @property
     def active(self) -> bool:
@@ -111,6 +118,8 @@ def _job(job: Any) -> Job:  # noqa: ANN401 - aiplatform_v1.CustomJob has no type
         state=job.state.name,
         labels=dict(job.labels),
         created=job.create_time,
+        started=job.start_time,
+        ended=job.end_time,
         error_code=int(job.error.code) if job.error else 0,
         error_message=str(job.error.message) if job.error else "",
     )

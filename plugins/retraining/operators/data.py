@@ -13,7 +13,7 @@ from retraining.core.documents import Checks, Manifest, Plan, Snapshot, Statisti
 from retraining.core.errors import DataError
 from retraining.core.settings import include_path
 from retraining.hooks.cloud import Cloud
-from retraining.operators.edge import fail_for_good
+from retraining.operators.edge import fail_for_good, timed
 from retraining.operators.links import RunDocumentsLink, folder_address, push_link
 from retraining.operators.params import overrides
 from retraining.operators.record import RUN_URI, Record
@@ -37,6 +37,7 @@ class PlanRunOperator(BaseOperator):
         super().__init__(**kwargs)
         self.model = model
 
+    @timed
     @fail_for_good
     def execute(self, context: Context) -> dict[str, Any]:
         """Read the spec and the run, ask `core`, store the plan (or take the one of an equal run)."""
@@ -86,6 +87,7 @@ class SnapshotOperator(BaseOperator):
         super().__init__(**kwargs)
         self.run_uri = run_uri
 
+    @timed
     @fail_for_good
     def execute(self, context: Context) -> dict[str, Any]:
         """Ask BigQuery and the span store, unless an earlier try did; say what is done with each span."""
@@ -147,6 +149,7 @@ class CheckDataOperator(BaseOperator):
         super().__init__(**kwargs)
         self.run_uri = run_uri
 
+    @timed
     @fail_for_good
     def execute(self, context: Context) -> dict[str, Any]:
         """One query, two documents, a verdict."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from retraining.core.errors import ConflictError, JobError, RetrainingError
@@ -13,6 +15,22 @@ from retraining.hooks.session import explain
 
 RETRYABLE = (JobError, ConflictError)
 _Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+SECONDS_KEY = "seconds"
+
+
+def timed(method: _Method) -> _Method:
+    """Decorate `execute`: leave its duration in XCom, for the report."""
+
+    @functools.wraps(method)
+    def measured(self: Any, context: Context) -> Any:  # noqa: ANN401 - passes through what the method takes and gives
+        started = time.monotonic()
+        result = method(self, context)
+        context["ti"].xcom_push(key=SECONDS_KEY, value=round(time.monotonic() - started, 3))
+        return result
+
+    return measured  # type: ignore[return-value]  # functools.wraps keeps the signature
 
 
 def fail_for_good(method: _Method) -> _Method:

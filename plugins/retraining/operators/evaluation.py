@@ -9,7 +9,7 @@ from airflow.sdk import BaseOperator, Context
 from retraining.core import gates
 from retraining.core.documents import Decision, EvaluateRequest, Evaluation, Plan
 from retraining.hooks.cloud import Cloud
-from retraining.operators.edge import fail_for_good
+from retraining.operators.edge import fail_for_good, timed
 from retraining.operators.record import RUN_URI, Record
 
 
@@ -29,6 +29,7 @@ class DecideOperator(BaseOperator):
         super().__init__(**kwargs)
         self.run_uri = run_uri
 
+    @timed
     @fail_for_good
     def execute(self, context: Context) -> dict[str, Any]:  # noqa: ARG002 - Airflow's signature
         """Three documents in, one out."""

@@ -60,7 +60,8 @@ class VertexJobOperator(BaseSensorOperator):
         run_uri: Folder of the run's record.
 
     Returns:
-        `{uri, sha256, job}` of the result; `job` is None when it was stored already. Of a `custom_job` `{job, state}`.
+        `{uri, sha256, job, seconds}` of the result; the last two are None when it was stored already. Of a `custom_job`
+        `{job, state, seconds}`.
     """
 
     template_fields = ("run_uri", "custom_job")

@@ -116,10 +116,6 @@ class DecideRetrainingOperator(BaseOperator):
                 "reason": row.words,
                 "ledger_uri": ledger_uri,
             }
-                "as_of": format_time(row.retrain_as_of),
-                "reason": row.words,
-                "ledger_uri": ledger_uri,
-            }
             asset = Asset(name=names.asset_name(self.model), uri=names.asset_uri(self.model))
             # Again for a cleared task: the retraining finds its own run key and makes nothing twice.
             context["outlet_events"][AssetAlias(names.asset_name(self.model))].add(asset, extra=extra)

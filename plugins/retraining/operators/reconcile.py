@@ -168,12 +168,17 @@ class Reconciler:
         """The result for XCom, when it is stored and obeys its contract; of an order without one, the job itself."""
         order = self._order
         if not order.result_uri:
-            return None if job is None else {"job": job.name, "state": job.state}
+            return None if job is None else {"job": job.name, "state": job.state, "seconds": job.seconds}
         data = self._cloud.artifacts.read(order.result_uri)
         if data is None:
             return None
         document = KINDS[order.result_kind].parse(data, order.result_uri)
-        return {"uri": order.result_uri, "sha256": document.digest(), "job": job.name if job else None}
+        return {
+            "uri": order.result_uri,
+            "sha256": document.digest(),
+            "job": job.name if job else None,
+            "seconds": job.seconds if job else None,
+        }
 
     def _recall(self, job: Job) -> bool:
         """Set the cursor to where the last wake of this try stopped reading; False when it read another job or none."""

@@ -10,7 +10,7 @@ from retraining.core import names
 from retraining.core.documents import Decision, Plan, Registration, Report
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.registry import Registry, Upload, Version
-from retraining.operators.edge import fail_for_good
+from retraining.operators.edge import fail_for_good, timed
 from retraining.operators.links import ModelVersionLink, push_link, version_address
 from retraining.operators.record import RUN_URI, Record
 
@@ -34,6 +34,7 @@ class RegisterModelOperator(BaseOperator):
         super().__init__(**kwargs)
         self.run_uri = run_uri
 
+    @timed
     @fail_for_good
     def execute(self, context: Context) -> dict[str, Any]:
         """Upload (once), give aliases, write it down."""

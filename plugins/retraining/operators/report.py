@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from airflow.sdk import BaseOperator, Context
 
 from retraining.core import names
+from retraining.core.cluster import machines
+from retraining.core.cost import JOB_TASKS, Prices, job_cost, load_prices, query_cost
+from retraining.core.documents import Deployment, EvaluateRequest, Plan, Snapshot, TaskTiming, Timings
+from retraining.core.settings import include_path
+from retraining.hooks.artifacts import Artifacts
 from retraining.hooks.cloud import Cloud
-from retraining.operators.edge import fail_for_good
+from retraining.operators.edge import SECONDS_KEY, fail_for_good
 from retraining.operators.links import ReportLink, object_address, push_link
-from retraining.operators.record import RUN_URI
+from retraining.operators.record import RUN_URI, Record
+
+TASKS = ("plan", "snapshot", "check_data", "export", "train", "evaluate", "decide", "register", "deploy")
 
 
 class ReportOperator(BaseOperator):
@@ -33,18 +41,76 @@ class ReportOperator(BaseOperator):
 
     @fail_for_good
     def execute(self, context: Context) -> str:
-        """Read all documents, render, store."""
-        from retraining.core import report  # its template engine is not needed to parse a DAG
+        """Note what the tasks took, read all documents, render, store."""
+        from retraining.core.report import render  # its template engine is not needed to parse a DAG
 
-        artifacts = Cloud().artifacts
-        uris = [
-            uri for uri in artifacts.list_uris(self.run_uri, suffix=".json") if "/" not in uri[len(self.run_uri) + 1 :]
-        ]
-        documents = {
-            uri.rsplit("/", 1)[-1].removesuffix(".json"): json.loads(data)
-            for uri, data in zip(uris, artifacts.read_many(uris), strict=True)
-        }
+        artifacts, ti = Cloud().artifacts, context["ti"]
+        record = Record(artifacts, self.run_uri)
+        took = timings(record, lambda task, key: ti.xcom_pull(task_ids=task, key=key))
+        if record.find(Deployment) is not None:  # of a run that went to its end: those numbers stand
+            took = record.write_once(took)
+        documents = {"timings": took.to_json(), **read_all(artifacts, record)}
         page_uri = names.report_page_uri(self.run_uri)
-        artifacts.overwrite(page_uri, report.render(documents).encode(), "text/html; charset=utf-8")
-        push_link(context["ti"], ReportLink, object_address(page_uri))
+        artifacts.overwrite(page_uri, render(documents).encode(), "text/html; charset=utf-8")
+        push_link(ti, ReportLink, object_address(page_uri))
+        self.log.info(page_uri)
         return page_uri
+
+
+def read_all(artifacts: Artifacts, record: Record) -> dict[str, dict[str, Any]]:
+    """The documents as they are stored, by kind, and `champion_plan`: the plan of the champion of the duel."""
+    folder = record.folder_uri
+    uris = [uri for uri in artifacts.list_uris(folder, suffix=".json") if "/" not in uri[len(folder) + 1 :]]
+    documents: dict[str, dict[str, Any]] = {
+        uri.rsplit("/", 1)[-1].removesuffix(".json"): json.loads(data)
+        for uri, data in zip(uris, artifacts.read_many(uris), strict=True)
+    }
+    plan, request = record.read(Plan), record.find(EvaluateRequest)
+    if request is not None and request.champion is not None:
+        champion = Record(artifacts, names.run_uri(plan.bucket, plan.model, request.champion.run_key))
+        if data := artifacts.read(champion.uri(Plan)):
+            documents["champion_plan"] = json.loads(data)
+    return documents
+
+
+def timings(record: Record, pull: Callable[[str, str], Any]) -> Timings:
+    """What the tasks took, from their XComs, with list prices.
+
+    Args:
+        record: The run's.
+        pull: Gives the XCom of a task by key; None where there is none.
+    """
+    plan, snapshot = record.read(Plan), record.find(Snapshot)
+    prices = load_prices(include_path())
+    tasks = []
+    for task in TASKS:
+        if task in JOB_TASKS:
+            timing = _job_timing(plan, task, pull(task, "return_value"), prices)
+        else:
+            usd = query_cost(snapshot.bytes_processed, prices, plan.region) if snapshot and prices else None
+            timing = TaskTiming(
+                task=task,
+                seconds=pull(task, SECONDS_KEY),
+                reused=False,
+                machine=None,
+                estimated_usd=usd if task == "snapshot" else None,
+            )
+        tasks.append(timing)
+    return Timings(
+        model=plan.model,
+        run_key=plan.run_key,
+        prices_date=prices.effective if prices else None,
+        tasks=tuple(tasks),
+    )
+
+
+def _job_timing(plan: Plan, task: Any, result: dict[str, Any] | None, prices: Prices | None) -> TaskTiming:  # noqa: ANN401 - one of JOB_TASKS
+    seconds = result["seconds"] if result else None
+    usd = job_cost(plan.spec, task, seconds, prices, plan.region) if seconds is not None and prices else None
+    return TaskTiming(
+        task=task,
+        seconds=seconds,
+        reused=result is not None and result["job"] is None,
+        machine=machines(plan.spec, task).pools[0].machine,
+        estimated_usd=usd,
+    )
