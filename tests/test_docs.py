@@ -1,0 +1,362 @@
+"""The docs say what is there, and all of it: Make targets, settings, keys of a model's YAML, flags, files, links.
+
+Comes in: the Markdown files of this checkout, and the code they are about. Goes out: a list of what does not fit.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import json
+import re
+import subprocess
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from retraining.core import documents
+from retraining.core.model_spec import ModelSpec
+from retraining.core.settings import SETTINGS
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+COMPOSER = REPOSITORY / "docs" / "composer.md"
+MODEL_SPEC = REPOSITORY / "docs" / "model-spec.md"
+CONTRIBUTING = REPOSITORY / "CONTRIBUTING.md"
+
+
+def markdown_paths() -> list[Path]:
+    """Return every page that people read."""
+    return sorted(
+        [*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md"), *(REPOSITORY / "dags").rglob("*.md")]
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Page:
+    """A Markdown page: its text, and the pieces of it that are code (spans, and lines of fenced blocks)."""
+
+    path: Path
+    text: str
+
+    @property
+    def code(self) -> list[str]:
+        """Code spans, then lines of fenced blocks."""
+        blocks = re.findall(r"^```\w*\n(.*?)^```", self.text, re.MULTILINE | re.DOTALL)
+        prose = re.sub(r"^```.*?^```", "", self.text, flags=re.MULTILINE | re.DOTALL)
+        return [*re.findall(r"`([^`\n]+)`", prose), *(line for block in blocks for line in block.splitlines())]
+
+    @property
+    def where(self) -> str:
+        """Path from the repository's root."""
+        return self.path.relative_to(REPOSITORY).as_posix()
+
+
+PAGES = [Page(path=path, text=path.read_text(encoding="utf-8")) for path in markdown_paths()]
+ALL_CODE = [(page, code) for page in PAGES for code in page.code]
+
+
+def page(path: Path) -> Page:
+    """Return one page."""
+    return next(found for found in PAGES if found.path == path)
+
+
+def table_rows(of: Page) -> Iterator[list[str]]:
+    """Return the cells of each table row of a page, without head and rule."""
+    for line in of.text.splitlines():
+        if line.startswith("|") and not re.fullmatch(r"[|\s:-]+", line):
+            yield [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
+
+
+def found_in_code(pattern: str) -> dict[str, str]:
+    """Return what a pattern's group finds in code on any page, with the page."""
+    return {match: page.where for page, code in ALL_CODE for match in re.findall(pattern, code)}
+
+
+def make_targets() -> set[str]:
+    """Return the targets that `make help` lists."""
+    makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
+    phony = {name for line in re.findall(r"^\.PHONY: (.*)$", makefile, re.MULTILINE) for name in line.split()}
+    rules = {name for line in re.findall(r"^([a-z][a-z-]*):(?!=)", makefile, re.MULTILINE) for name in line.split()}
+    assert phony == rules, "a target without .PHONY, or the other way round"
+    return phony
+
+
+class TestMake:
+    """Targets and variables of the Makefile."""
+
+    def test_every_named_target_exists(self) -> None:
+        """What the docs tell people to type works."""
+        named = found_in_code(r"(?<![\w-])make ([a-z][a-z-]*)")
+        assert not {name: where for name, where in named.items() if name not in make_targets()}
+
+    def test_every_target_is_in_the_table(self) -> None:
+        """The table of targets in CONTRIBUTING.md is whole."""
+        listed = {row[0].strip("`").removeprefix("make ") for row in table_rows(page(CONTRIBUTING)) if "make" in row[0]}
+        assert listed == make_targets()
+
+    def test_every_target_has_its_line_in_help(self) -> None:
+        """`make help` leaves none out."""
+        makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
+        explained = set(re.findall(r"^([a-z][a-z-]*):.*## ", makefile, re.MULTILINE))
+        assert explained == make_targets()
+
+    def test_variables_exist_and_are_named(self) -> None:
+        """`KEEP=0` and its like: what the docs name exists, what exists is named."""
+        makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
+        variables = set(re.findall(r"^([A-Z_]+) \?=", makefile, re.MULTILINE))
+        on_make_lines = {
+            name for _, code in ALL_CODE if code.startswith("make ") for name in re.findall(r"\b([A-Z_]+)=", code)
+        }
+        assert on_make_lines <= variables
+        assert not {name for name in variables if not any(f"{name}=" in code for _, code in ALL_CODE)}
+
+
+class TestSettings:
+    """Environment variables."""
+
+    def test_every_named_setting_exists(self) -> None:
+        """No page invents one."""
+        known = {setting.variable for setting in SETTINGS.values()}
+        named = found_in_code(r"(RETRAINING_[A-Z_]*[A-Z])")
+        assert not {name: where for name, where in named.items() if name not in known}
+
+    def test_table_has_each_setting_with_its_default(self) -> None:
+        """The table for Composer is whole and right."""
+        rows = {row[0].strip("`"): row[1].strip("`") for row in table_rows(page(COMPOSER)) if "`RETRAINING_" in row[0]}
+        words = {None: "required", "": "empty"}
+        assert rows == {each.variable: words.get(each.default, each.default) for each in SETTINGS.values()}
+
+
+def spec_keys(model: type[BaseModel] = ModelSpec, prefix: str = "") -> dict[str, str]:
+    """Return every dotted key of a model's YAML with its default as the page writes it."""
+    keys: dict[str, str] = {}
+    for name, field in model.model_fields.items():
+        keys[f"{prefix}{name}"] = _default(field)
+        is_list = typing.get_origin(field.annotation) is tuple
+        for section in _sections(field.annotation):
+            keys |= spec_keys(section, f"{prefix}{name}{'[]' if is_list else ''}.")
+    return keys
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    value = field.get_default(call_default_factory=True)
+    if isinstance(value, BaseModel):
+        return "section"
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _sections(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [section for part in typing.get_args(annotation) for section in _sections(part)]
+
+
+def documented_keys() -> dict[str, str]:
+    """Return the keys in the tables of docs/model-spec.md with their defaults."""
+    rows = [row for row in table_rows(page(MODEL_SPEC)) if re.fullmatch(r"`[a-z_.\[\]]+`", row[0])]
+    return {row[0].strip("`"): row[1].strip("`") for row in rows}
+
+
+class TestModelSpec:
+    """Keys of a model's YAML file."""
+
+    def test_page_has_each_key_with_its_default(self) -> None:
+        """No key is missing, none is invented, and the defaults are the code's."""
+        assert documented_keys() == spec_keys()
+
+    def test_named_keys_exist(self) -> None:
+        """A dotted key that another page names is one."""
+        known = {key.replace("[]", "") for key in spec_keys()}
+        top = "|".join(ModelSpec.model_fields)
+        named = found_in_code(rf"^((?:{top})(?:\.[a-z_]+)+)$")
+        assert not {
+            name: where for name, where in named.items() if name not in known and not name.endswith((".json", ".html"))
+        }
+
+
+def _flags(path: Path) -> set[str]:
+    """Return the options that a file's argument parsers have."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return {
+        argument.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "add_argument"
+        for argument in node.args
+        if isinstance(argument, ast.Constant) and str(argument.value).startswith("--")
+    }
+
+
+COMMANDS = {
+    "localcloud": (REPOSITORY / "include" / "localcloud" / "cli.py", REPOSITORY / "docs" / "localcloud.md"),
+    "trainer.task": (REPOSITORY / "trainer" / "task.py", REPOSITORY / "docs" / "documents.md"),
+}
+
+
+class TestCommandLine:
+    """Flags of the two commands that people type."""
+
+    @pytest.mark.parametrize("module", COMMANDS)
+    def test_named_flags_exist(self, module: str) -> None:
+        """A flag on a line with the command is one of its flags."""
+        named = {
+            flag: page.where
+            for page, code in ALL_CODE
+            if re.search(rf"-m {re.escape(module)}(?![\w.])", code)
+            for flag in re.findall(r"(?<![\w-])(--[a-z][a-z_-]*)", code)
+        }
+        assert not {flag: where for flag, where in named.items() if flag not in _flags(COMMANDS[module][0])}
+
+    @pytest.mark.parametrize("module", COMMANDS)
+    def test_flags_are_documented(self, module: str) -> None:
+        """The command's page has a row or a line for each of its flags, and no row for another."""
+        path, of = COMMANDS[module]
+        assert _flags(path) <= set(re.findall(r"(?<![\w-])(--[a-z][a-z_-]*)", "\n".join(page(of).code)))
+        rows = {row[0].strip("`") for row in table_rows(page(of)) if re.fullmatch(r"`--[a-z][a-z-]*`", row[0])}
+        assert rows <= _flags(path)
+
+    def test_named_modules_exist(self) -> None:
+        """`python -m x.y` leads to a file."""
+        roots = [REPOSITORY, REPOSITORY / "include", REPOSITORY / "plugins"]
+        named = found_in_code(r"python -m ([a-z_.]+[a-z_])")
+        assert named
+        missing = {
+            name: where
+            for name, where in named.items()
+            if not any(
+                (root / name.replace(".", "/")).with_suffix(".py").exists()
+                or (root / name.replace(".", "/") / "__main__.py").exists()
+                for root in roots
+            )
+        }
+        assert not missing
+
+
+class TestDocuments:
+    """The run's record."""
+
+    def test_each_kind_is_in_the_tables(self) -> None:
+        """docs/documents.md has a row for each kind that lies in a run's or a monitor's folder."""
+        rows = {row[0].strip("`") for row in table_rows(page(REPOSITORY / "docs" / "documents.md"))}
+        kinds = {f"{kind}.json" for kind in documents.KINDS} - {"span.json"}  # in the span store, described in prose
+        assert kinds <= rows
+
+    def test_no_other_kind_is_named(self) -> None:
+        """A `<kind>.json` in a table's first column is a document with a contract."""
+        rows = {row[0].strip("`") for row in table_rows(page(REPOSITORY / "docs" / "documents.md"))}
+        assert {row.removesuffix(".json") for row in rows if row.endswith(".json")} <= set(documents.KINDS)
+
+
+def _slug(heading: str) -> str:
+    """Return the anchor that a heading gets."""
+    words = re.sub(r"[^\w\- ]", "", heading.replace("`", "").lower())
+    return words.strip().replace(" ", "-")
+
+
+class TestLinksAndPaths:
+    """Where the docs point to."""
+
+    @pytest.mark.parametrize("of", PAGES, ids=lambda of: of.where)
+    def test_relative_links_resolve(self, of: Page) -> None:
+        """Also their anchors."""
+        broken = []
+        for target in re.findall(r"\]\(([^)\s]+)\)", of.text):
+            if re.match(r"[a-z]+:", target):
+                continue
+            file, _, anchor = target.partition("#")
+            path = (of.path.parent / file).resolve() if file else of.path
+            headings = re.findall(r"^#+ (.*)$", path.read_text(), re.MULTILINE) if path.suffix == ".md" else []
+            if not path.exists() or (anchor and anchor not in map(_slug, headings)):
+                broken.append(target)
+        assert not broken
+
+    def test_named_files_exist(self) -> None:
+        """A path in code that begins with one of the top-level folders is there."""
+        named = found_in_code(r"^((?:dags|plugins|trainer|include|tests|docs)/[\w./*-]+)$")
+        assert named
+        # `trainer/checkpoints` and its like stand for folders in the bucket; none of those begins with a folder's name.
+        assert not {name: where for name, where in named.items() if not any(REPOSITORY.glob(name.rstrip("/")))}
+
+    def test_every_page_is_reached_from_the_readme(self) -> None:
+        """Nobody must guess that a page exists."""
+        reached, todo = set(), [REPOSITORY / "README.md"]
+        while todo:
+            path = todo.pop()
+            if path in reached or path.suffix != ".md" or not path.exists():
+                continue
+            reached.add(path)
+            for target in re.findall(r"\]\(([^)\s#]+)", path.read_text(encoding="utf-8")):
+                found = (path.parent / target).resolve()
+                todo.append(found / "README.md" if found.is_dir() else found)
+        assert {found.path for found in PAGES if "runbooks" not in found.path.parts} == reached
+
+    def test_every_decision_says_what_violates_it(self) -> None:
+        """A record that nothing can violate decides nothing."""
+        records = sorted((REPOSITORY / "docs" / "decisions").glob("[0-9]*.md"))
+        assert records
+        assert not [path.name for path in records if "A change violates this decision when it " not in path.read_text()]
+
+
+# Put together from pieces, so that this file does not have what it looks for.
+REGISTRY_HOSTS = [
+    ".".join(pieces)
+    for pieces in (
+        ("pypi", "org"),
+        ("pypi", "python", "org"),
+        ("files", "pythonhosted", "org"),
+        ("registry", "npmjs", "org"),
+        ("registry", "yarnpkg", "com"),
+        ("conda", "anaconda", "org"),
+        ("crates", "io"),
+        ("proxy", "golang", "org"),
+        ("rubygems", "org"),
+        ("repo", "maven", "apache", "org"),
+        ("deb", "debian", "org"),
+    )
+]
+# A made-up home in a test and the folder of Composer's image are no paths of a machine.
+HARMLESS_HOMES = ("/home/me", "/home/airflow")
+
+
+def tracked_files() -> list[Path]:
+    """Return the files that git tracks, or would after `git add`."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=REPOSITORY,
+        capture_output=True,
+        check=False,
+    )
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    return [path for name in listed.stdout.decode().split("\0") if name and (path := REPOSITORY / name).is_file()]
+
+
+class TestTrackedFiles:
+    """What must not be in any file."""
+
+    def test_no_package_registry(self) -> None:
+        """Where packages come from is the business of whoever installs them."""
+        findings = [
+            f"{path.relative_to(REPOSITORY)}: {host}"
+            for path in tracked_files()
+            for host in REGISTRY_HOSTS
+            if host.encode() in path.read_bytes()
+        ]
+        assert not findings
+
+    def test_no_path_of_a_machine(self) -> None:
+        """A checkout works wherever it lies."""
+        homes = "|".join(("home", "Users", "root", "wo" + "rk"))
+        pattern = re.compile(rf"(?<![\w.~$}}>*-])(?:{re.escape(str(REPOSITORY))}|/(?:{homes})/[\w.-]+)")
+        findings = []
+        for path in tracked_files():
+            text = path.read_bytes().decode("utf-8", errors="replace")
+            found = {match for match in pattern.findall(text) if not match.startswith(HARMLESS_HOMES)}
+            findings += [f"{path.relative_to(REPOSITORY)}: {match}" for match in sorted(found)]
+        assert not findings
