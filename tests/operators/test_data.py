@@ -1,0 +1,234 @@
+"""Plan, snapshot, checks, decision, report: each document once, errors that say what to do."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException
+from fake_cloud import FakeCloud
+
+from retraining.core import names
+from retraining.core.documents import Plan, Snapshot
+from retraining.core.model_spec import load_spec
+from retraining.core.settings import include_path
+from retraining.operators import data
+from retraining.operators.data import CheckDataOperator, PlanRunOperator, SnapshotOperator
+from retraining.operators.params import overrides, retrain_params
+from retraining.operators.report import timings
+
+SPEC = load_spec(include_path() / "models" / "flight_delays.yaml")
+FORM = {name: param.value for name, param in retrain_params(SPEC).items()}
+
+
+@pytest.fixture
+def cloud(monkeypatch: pytest.MonkeyPatch) -> FakeCloud:
+    """The cloud that the operators meet, with a source of three days."""
+    fake = FakeCloud()
+    monkeypatch.setattr(data, "Cloud", lambda: fake)
+    return fake
+
+
+def plan(run: Any) -> dict[str, Any]:
+    """Run the plan task."""
+    return run.execute(PlanRunOperator(task_id="plan", model="flight_delays"))
+
+
+def stored_plan(cloud: FakeCloud, result: dict[str, Any]) -> Plan:
+    """The plan that a run stored."""
+    return Plan.parse(cloud.artifacts.objects[result["plan_uri"]])
+
+
+def fill(cloud: FakeCloud, planned: Plan) -> None:
+    """Give the warehouse a run table of three days."""
+    columns = [*SPEC.feature_names, SPEC.label.name, SPEC.data.key, SPEC.data.event_time, "span", "part"]
+    kinds = {feature.name: "STRING" if feature.kind == "categorical" else "FLOAT" for feature in SPEC.features}
+    cloud.warehouse.schemas[names.run_table(planned)] = [
+        {"name": name, "type": kinds.get(name, "STRING"), "mode": "NULLABLE"} for name in columns
+    ]
+    cloud.warehouse.rows["fingerprint"] = [
+        {"span": day, "part": "train", "row_count": 5, "bit_xor": "1", "hash_sum": "2", "shards": 1}
+        for day in ("2013-11-16", "2013-11-17", "2013-11-18")
+    ]
+
+
+def test_an_untouched_form_changes_nothing() -> None:
+    """Defaults are the spec's own values."""
+    assert overrides(SPEC, FORM) == {}
+
+
+def test_what_the_form_changed_is_in_the_plan(cloud, make_run) -> None:
+    """Window, epochs and a hyperparameter; another key than the untouched run's."""
+    changed = FORM | {"window_days": 30, "epochs": 1, "dropout": 0.5}
+    plain = plan(make_run(params=FORM))
+    result = plan(make_run(params=changed))
+    planned = stored_plan(cloud, result)
+    assert planned.overrides == {"data.window_days": 30, "training.epochs": 1, "training.hyperparameters.dropout": 0.5}
+    assert planned.spec.training.hyperparameters["dropout"] == 0.5
+    assert result["run_key"] != plain["run_key"]
+
+
+def test_equal_runs_share_a_plan_and_force_makes_another(cloud, make_run) -> None:
+    """The first writer's plan stands."""
+    first = plan(make_run(params=FORM, run_id="manual__1"))
+    second = plan(make_run(params=FORM, run_id="manual__2"))
+    forced = plan(make_run(params=FORM | {"force": True}, run_id="manual__3"))
+    assert first == second
+    assert stored_plan(cloud, second).dag_run_id == "manual__1"
+    assert forced["run_key"] != first["run_key"]
+
+
+@pytest.mark.parametrize(
+    ("run", "kind", "mode", "as_of", "reason"),
+    [
+        ({"run_type": "scheduled"}, "scheduled", "live", "2013-11-20T03:00:00Z", "schedule"),
+        ({"run_type": "manual"}, "manual", "live", "2013-11-20T03:00:00Z", "ada"),
+        ({"run_type": "backfill"}, "backfill", "backfill", "2013-11-20T03:00:00Z", "backfill"),
+        (
+            {
+                "run_type": "asset_triggered",
+                "logical_date": None,
+                "events": [
+                    SimpleNamespace(timestamp=2, extra={"as_of": "2013-11-23T03:00:00Z", "reason": "carrier drifted"}),
+                    SimpleNamespace(timestamp=1, extra={"as_of": "2012-01-01T00:00:00Z", "reason": "old"}),
+                ],
+            },
+            "asset",
+            "live",
+            "2013-11-23T03:00:00Z",
+            "carrier drifted",
+        ),
+        (
+            {"run_type": "manual", "params": FORM | {"as_of": "2013-10-01T00:00:00Z"}},
+            "manual",
+            "live",
+            "2013-10-01T00:00:00Z",
+            "ada",
+        ),
+        ({"run_type": "manual", "logical_date": None}, "manual", "live", "2026-01-01T00:00:00Z", "ada"),
+    ],
+    ids=["scheduled", "manual", "backfill", "asset", "param", "no logical date"],
+)
+def test_the_plan_knows_when_and_why(cloud, make_run, run, kind, mode, as_of, reason) -> None:
+    """Time: Param, then event, then logical date, then run_after."""
+    result = plan(make_run(**({"params": FORM} | run)))
+    planned = stored_plan(cloud, result)
+    assert (planned.trigger.kind, planned.mode, result["as_of"]) == (kind, mode, as_of)
+    assert reason in planned.trigger.reason
+
+
+def test_an_impossible_param_fails_for_good(cloud, make_run) -> None:
+    """One message, before anything is stored."""
+    with pytest.raises(AirflowFailException, match="Param as_of"):
+        plan(make_run(params=FORM | {"as_of": "soon"}))
+    assert cloud.artifacts.objects == {}
+
+
+def test_stored_spans_are_reused_and_the_rest_exported(cloud, make_run) -> None:
+    """By fingerprint: one day is stored whole, one was changed, one is new."""
+    run = make_run(params=FORM)
+    planned = stored_plan(cloud, plan(run))
+    fill(cloud, planned)
+    first = SnapshotOperator(task_id="snapshot")
+    assert run.execute(first)["exported_spans"] == 3
+    uri = f"{planned.run_uri}/snapshot.json"
+    taken = Snapshot.parse(cloud.artifacts.objects.pop(uri))
+    spans = {str(span.span): span.fingerprint for span in taken.spans}
+    cloud.artifacts.objects[f"{taken.spans_uri}/2013-11-16/{spans['2013-11-16']}/span.json"] = b"{}"
+    cloud.artifacts.objects[f"{taken.spans_uri}/2013-11-17/{'0' * 32}/span.json"] = b"{}"
+    cloud.artifacts.objects[f"{taken.spans_uri}/2013-11-18/{spans['2013-11-18']}/half.tfrecord.gz"] = b""
+    assert run.execute(SnapshotOperator(task_id="snapshot"))["exported_spans"] == 2
+    again = Snapshot.parse(cloud.artifacts.objects[uri])
+    assert [span.action for span in again.spans] == ["reuse", "export", "export"]
+    assert again.spans[1].because.startswith("changed")
+
+
+def test_a_recorded_snapshot_asks_nothing(cloud, make_run) -> None:
+    """A retry after success of the queries goes on from the document."""
+    run = make_run(params=FORM)
+    planned = stored_plan(cloud, plan(run))
+    fill(cloud, planned)
+    run.execute(SnapshotOperator(task_id="snapshot"))
+    asked = list(cloud.warehouse.asked)
+    run.execute(SnapshotOperator(task_id="snapshot"))
+    assert cloud.warehouse.asked == asked
+    assert asked[0] == "dry flight_delays/examples.sql"
+
+
+def test_an_expired_table_must_come_back_the_same(cloud, make_run) -> None:
+    """Else the recorded fingerprints would lie about the export."""
+    run = make_run(params=FORM)
+    planned = stored_plan(cloud, plan(run))
+    fill(cloud, planned)
+    run.execute(SnapshotOperator(task_id="snapshot"))
+    schema = cloud.warehouse.schemas.pop(names.run_table(planned))
+
+    def recreate(query: Any, where: str) -> None:
+        cloud.warehouse.schemas[names.run_table(planned)] = schema
+
+    cloud.warehouse.dry_run = recreate
+    run.execute(SnapshotOperator(task_id="snapshot"))
+    del cloud.warehouse.schemas[names.run_table(planned)]
+    cloud.warehouse.rows["fingerprint"][0]["row_count"] = 6
+    with pytest.raises(AirflowFailException, match=r"Force|force"):
+        run.execute(SnapshotOperator(task_id="snapshot"))
+
+
+def test_a_cleared_task_asks_bigquery_anew(cloud, make_run) -> None:
+    """Another generation, other job ids; a retry keeps them."""
+    run = make_run(params=FORM)
+    planned = stored_plan(cloud, plan(run))
+    fill(cloud, planned)
+    ids = []
+    for kwargs in ({"try_number": 1}, {"try_number": 2}, {"try_number": 3, "max_tries": 5}):
+        cloud.warehouse.asked.clear()
+        cloud.artifacts.objects.pop(f"{planned.run_uri}/snapshot.json", None)
+        run.execute(SnapshotOperator(task_id="snapshot"), **kwargs)
+        ids.append(cloud.warehouse.asked[1:])
+    assert ids[0] == ids[1]
+    assert set(ids[0]).isdisjoint(ids[2])
+
+
+def test_an_empty_window_fails_for_good(cloud, make_run) -> None:
+    """Before anything is exported."""
+    run = make_run(params=FORM)
+    planned = stored_plan(cloud, plan(run))
+    fill(cloud, planned)
+    cloud.warehouse.rows["fingerprint"] = []
+    with pytest.raises(AirflowFailException, match="no example between"):
+        run.execute(SnapshotOperator(task_id="snapshot"))
+
+
+def test_data_that_does_not_pass_ends_the_run_with_all_findings(cloud, make_run) -> None:
+    """The documents are stored, and the message says how to go on."""
+    run = make_run(params=FORM)
+    planned = stored_plan(cloud, plan(run))
+    fill(cloud, planned)
+    run.execute(SnapshotOperator(task_id="snapshot"))
+    keys = {"section": "keys", "split": "", "feature": "", "distinct_count": 0, "nulls": 0}
+    cloud.warehouse.rows["statistics"] = [keys]
+    with pytest.raises(AirflowFailException, match=r"no example between.*Param force"):
+        run.execute(CheckDataOperator(task_id="check_data"))
+    assert json.loads(cloud.artifacts.objects[f"{planned.run_uri}/checks.json"])["passed"] is False
+
+
+def test_timings_come_from_what_the_tasks_left(cloud, make_run) -> None:
+    """A job's own seconds and price; a reused result costs nothing; what is not known is null."""
+    from retraining.operators.record import Record
+
+    run = make_run(params=FORM, logical_date=datetime(2013, 11, 20, 3, tzinfo=UTC))
+    result = plan(run)
+    left = {
+        ("plan", "seconds"): run.xcoms["plan", "seconds"],
+        ("export", "return_value"): {"job": None, "seconds": None},
+        ("train", "return_value"): {"job": "j", "seconds": 3600.0},
+    }
+    took = timings(Record(cloud.artifacts, result["run_uri"]), lambda task, key: left.get((task, key)))
+    by_task = {item.task: item for item in took.tasks}
+    assert by_task["plan"].seconds >= 0
+    assert by_task["export"].reused
+    assert by_task["train"].estimated_usd > 0.1
+    assert by_task["deploy"].seconds is None
