@@ -23,41 +23,7 @@ def retrain_params(spec: ModelSpec) -> dict[str, Param]:
     Raises:
         SpecError: A hyperparameter has the name of another Param.
     """
-    params = {
-        "as_of": time_param("Only what was known at this time (UTC) is used. Empty: the run's own time."),
-        "force": Param(
-            False,
-            type="boolean",
-            title="Force",
-            section=_RUN,
-            description="Start a new attempt although a run with the same inputs is recorded.",
-        ),
-        "deploy": Param(
-            True,
-            type="boolean",
-            title="Deploy",
-            section=_RUN,
-            description="Let a promoted model take the traffic. Off: it is registered only. A backfill never deploys.",
-        ),
-        "window_days": Param(
-            spec.data.window_days,
-            type="integer",
-            minimum=spec.data.test_days + 1,
-            maximum=MAX_WINDOW_DAYS,
-            title="Window days",
-            section=_DATA,
-            description=f"Days of examples; the newest {spec.data.test_days} are the test split.",
-        ),
-        "epochs": Param(
-            spec.training.epochs,
-            type="integer",
-            minimum=1,
-            maximum=MAX_EPOCHS,
-            title="Epochs",
-            section=_TRAINING,
-            description="Passes over the training split at most; early stopping may end it before.",
-        ),
-    }
+    params = {**_run_params(), **_spec_params(spec)}
     for name, value in spec.training.hyperparameters.items():
         if name in params:
             raise SpecError(
@@ -110,6 +76,51 @@ def time_param(description: str) -> Param:
     return Param(
         None, type=["null", "string"], format="date-time", pattern=TIME_PATTERN, section=_RUN, description=description
     )
+
+
+def _run_params() -> dict[str, Param]:
+    """What concerns this run alone."""
+    return {
+        "as_of": time_param("Only what was known at this time (UTC) is used. Empty: the run's own time."),
+        "force": Param(
+            False,
+            type="boolean",
+            title="Force",
+            section=_RUN,
+            description="Start a new attempt although a run with the same inputs is recorded.",
+        ),
+        "deploy": Param(
+            True,
+            type="boolean",
+            title="Deploy",
+            section=_RUN,
+            description="Let a promoted model take the traffic. Off: it is registered only. A backfill never deploys.",
+        ),
+    }
+
+
+def _spec_params(spec: ModelSpec) -> dict[str, Param]:
+    """Values of the spec that a run may change."""
+    return {
+        "window_days": Param(
+            spec.data.window_days,
+            type="integer",
+            minimum=spec.data.test_days + 1,
+            maximum=MAX_WINDOW_DAYS,
+            title="Window days",
+            section=_DATA,
+            description=f"Days of examples; the newest {spec.data.test_days} are the test split.",
+        ),
+        "epochs": Param(
+            spec.training.epochs,
+            type="integer",
+            minimum=1,
+            maximum=MAX_EPOCHS,
+            title="Epochs",
+            section=_TRAINING,
+            description="Passes over the training split at most; early stopping may end it before.",
+        ),
+    }
 
 
 def _hyperparameter_param(spec: ModelSpec, name: str, value: object) -> Param:
