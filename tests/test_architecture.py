@@ -262,6 +262,28 @@ def test_parsing_a_dag_imports_nothing_heavy() -> None:
     assert not findings, one_per_line(findings)
 
 
+def test_only_hooks_talk_to_google() -> None:
+    """Operators and DAGs ask hooks, at any level; so a fake of the hooks is a fake of the cloud."""
+    findings = [
+        f"{source.where}:{found.line} imports {found.target}"
+        for source in in_rooms("dags", "retraining.operators")
+        for found in source.imports
+        if begins_with(found.target, {"google", "airflow.providers.google"})
+    ]
+    assert not findings, one_per_line(findings)
+
+
+def test_only_hooks_read_the_environment() -> None:
+    """Where things are is read once, and handed to `settings.load`."""
+    findings = [
+        f"{source.where}:{node.lineno} reads {ast.unparse(node)}"
+        for source in in_rooms("dags", "retraining.core", "retraining.operators")
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Attribute) and ast.unparse(node) in ("os.environ", "os.getenv")
+    ]
+    assert not findings, one_per_line(findings)
+
+
 def _resolve(target: str) -> str | None:
     """Return the module of this repository that an import reaches."""
     while target:
