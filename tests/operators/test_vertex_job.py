@@ -308,3 +308,11 @@ def test_links_are_pushed_while_the_job_runs(cloud, make_run) -> None:
         run.execute(make_task())
     assert run.xcoms["train", "link_job"].endswith("/training/1?project=local-project")
     assert "job_id%3D%221%22" in run.xcoms["train", "link_job_logs"]
+
+
+def test_a_link_that_was_not_pushed_is_empty(cloud, make_run) -> None:
+    """Airflow asks every link at the end of a wake; a reused result has no job to link to."""
+    cloud.artifacts.objects[RESULT_URI] = RESULT
+    task = make_task()
+    make_run().execute(task)
+    assert [link.get_link(task, ti_key=None) for link in task.operator_extra_links] == ["", ""]

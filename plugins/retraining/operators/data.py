@@ -64,7 +64,7 @@ class PlanRunOperator(BaseOperator):
         stored = record.write_once(made)
         for line in plan.explain(stored):
             self.log.info(line)
-        push_link(context["ti"], RunDocumentsLink, folder_address(stored.run_uri, stored.project))
+        push_link(self, context, RunDocumentsLink, folder_address(stored.run_uri, stored.project))
         chosen = stored.to_json()
         return {key: chosen[key] for key in ("model", "run_key", "run_uri", "as_of", "mode")} | {
             "plan_uri": record.uri(Plan)

@@ -74,7 +74,7 @@ class DeployModelOperator(BaseSensorOperator):
                     return False
                 done = record.write_once(made)
         if done.endpoint_name:
-            push_link(context["ti"], EndpointLink, endpoint_address(done.endpoint_name))
+            push_link(self, context, EndpointLink, endpoint_address(done.endpoint_name))
         self.log.info(done.words)
         return PokeReturnValue(True, {"deployed": done.deployed, "words": done.words})
 

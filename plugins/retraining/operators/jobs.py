@@ -96,12 +96,12 @@ class VertexJobOperator(BaseSensorOperator):
         """Find, create, look: see `reconcile`."""
         cloud = self._cloud = self._cloud or Cloud()
         order = self._job_order(cloud)
-        ti, settings = context["ti"], cloud.settings
+        settings = cloud.settings
 
         def on_job(job: Job) -> None:
             self._job = job
-            push_link(ti, JobLink, job_address(settings.project, settings.region, job.job_id))
-            push_link(ti, JobLogsLink, job_logs_address(settings.project, job.job_id))
+            push_link(self, context, JobLink, job_address(settings.project, settings.region, job.job_id))
+            push_link(self, context, JobLogsLink, job_logs_address(settings.project, job.job_id))
 
         result = Reconciler(cloud, order, job_identity(context, order.custom_job), on_job).run()
         return False if result is None else PokeReturnValue(True, result)

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from airflow.sdk import BaseOperatorLink
-
-if TYPE_CHECKING:
-    from airflow.sdk import BaseOperator
-    from airflow.sdk.types import RuntimeTaskInstanceProtocol
+from airflow.sdk import BaseOperator, BaseOperatorLink, Context
 
 CONSOLE = "https://console.cloud.google.com"
 
@@ -25,11 +20,11 @@ class ConsoleLink(BaseOperatorLink):
         """Where the address is kept."""
         return self.key
 
-    def get_link(self, operator: BaseOperator, *, ti_key: Any) -> str:  # noqa: ANN401, ARG002 - Airflow's signature
-        """The address that the task pushed; empty before it did."""
-        from airflow.sdk.execution_time.xcom import XCom
-
-        return XCom.get_value(ti_key=ti_key, key=self.key) or ""
+    def get_link(self, operator: BaseOperator, *, ti_key: object) -> str:
+        """The address that the task pushed; empty when it did not. Airflow asks once, at the end of each wake."""
+        del ti_key
+        pushed: dict[str, str] = getattr(operator, "pushed_links", {})
+        return pushed.get(self.key, "")
 
 
 class JobLink(ConsoleLink):
@@ -74,9 +69,10 @@ class ReportLink(ConsoleLink):
     key = "link_report"
 
 
-def push_link(ti: RuntimeTaskInstanceProtocol, link: type[ConsoleLink], address: str) -> None:
+def push_link(operator: BaseOperator, context: Context, link: type[ConsoleLink], address: str) -> None:
     """Show a link beside the task from now on."""
-    ti.xcom_push(key=link.key, value=address)
+    operator.pushed_links = {**getattr(operator, "pushed_links", {}), link.key: address}  # for get_link
+    context["ti"].xcom_push(key=link.key, value=address)
 
 
 def job_address(project: str, region: str, job_id: str) -> str:

@@ -55,7 +55,7 @@ class RegisterModelOperator(BaseOperator):
                     aliases=tuple(sorted(version.aliases)),
                 )
             )
-        push_link(context["ti"], ModelVersionLink, version_address(found.version_name))
+        push_link(self, context, ModelVersionLink, version_address(found.version_name))
         self.log.info("%s with aliases %s", found.version_name, ", ".join(found.aliases) or "none")
         return {"version_name": found.version_name, "aliases": list(found.aliases)}
 

@@ -52,7 +52,7 @@ class ReportOperator(BaseOperator):
         documents = {"timings": took.to_json(), **read_all(artifacts, record)}
         page_uri = names.report_page_uri(self.run_uri)
         artifacts.overwrite(page_uri, render(documents).encode(), "text/html; charset=utf-8")
-        push_link(ti, ReportLink, object_address(page_uri))
+        push_link(self, context, ReportLink, object_address(page_uri))
         self.log.info(page_uri)
         return page_uri
 
