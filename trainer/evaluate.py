@@ -27,13 +27,13 @@ from trainer.documents import (
     SliceMetrics,
 )
 from trainer.errors import DataError, RequestError
+from trainer.examples import label_type
 from trainer.input.pipeline import read_batches
 from trainer.input.tfrecord import Shards, require_rows
 from trainer.metrics import Floats, bootstrap_difference, measure, measure_baseline
 from trainer.models.features import as_number, as_text, parse_feature
 from trainer.savedmodel import StoredModel
 from trainer.storage import Storage
-from trainer.train import label_type
 
 _TEXT_TYPES = ("STRING", "INTEGER", "BOOLEAN")
 

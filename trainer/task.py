@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import argparse
 import concurrent.futures
+import contextlib
 import dataclasses
 import os
 import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -110,8 +111,7 @@ def _train(options: argparse.Namespace, hyperparameters: Mapping[str, str]) -> N
 
     manifest = read(Manifest, request.manifest_uri, storage)
     statistics = read(Statistics, request.statistics_uri, storage)
-    with tempfile.TemporaryDirectory(prefix="trainer-") as folder:
-        fetched = _fetch_meanwhile(manifest, ("train", "validation"), storage, Path(folder))
+    with _fetch_meanwhile(manifest, ("train", "validation"), storage) as fetched:
         _quiet_tensorflow()
         from trainer.train import train
 
@@ -130,8 +130,7 @@ def _evaluate(options: argparse.Namespace, _hyperparameters: Mapping[str, str]) 
         print(f"evaluate: {request.evaluation_uri} is there already")
         return
     manifest = read(Manifest, request.manifest_uri, storage)
-    with tempfile.TemporaryDirectory(prefix="trainer-") as folder:
-        fetched = _fetch_meanwhile(manifest, (request.split,), storage, Path(folder))
+    with _fetch_meanwhile(manifest, (request.split,), storage) as fetched:
         _quiet_tensorflow()
         from trainer.evaluate import evaluate
 
@@ -160,19 +159,20 @@ def _overridden(request: TrainRequest, job_dir: str | None, hyperparameters: Map
     return dataclasses.replace(request, training=dataclasses.replace(request.training, hyperparameters=merged))
 
 
+@contextlib.contextmanager
 def _fetch_meanwhile(
-    manifest: Manifest, splits: Sequence[str], storage: Storage, folder_path: Path
-) -> Callable[[], Mapping[str, Shards]]:
-    """Start fetching the splits' shards in the background; the result waits for them."""
+    manifest: Manifest, splits: Sequence[str], storage: Storage
+) -> Iterator[Callable[[], Mapping[str, Shards]]]:
+    """Fetch the splits' shards in the background; the function that it gives waits for them."""
     from trainer.input.tfrecord import fetch
 
-    pool = concurrent.futures.ThreadPoolExecutor(max_workers=1)
-    waiting = {
-        name: pool.submit(fetch, manifest.splits[name], manifest.compression, storage, folder_path / name)
-        for name in splits
-    }
-    pool.shutdown(wait=False)
-    return lambda: {name: future.result() for name, future in waiting.items()}
+    with tempfile.TemporaryDirectory(prefix="trainer-") as folder:
+        with concurrent.futures.ThreadPoolExecutor(max_workers=1) as pool:  # ends before the folder goes
+            waiting = {
+                name: pool.submit(fetch, manifest.splits[name], manifest.compression, storage, Path(folder) / name)
+                for name in splits
+            }
+            yield lambda: {name: future.result() for name, future in waiting.items()}
 
 
 def _quiet_tensorflow() -> None:

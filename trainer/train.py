@@ -25,12 +25,12 @@ import trainer
 from trainer.callbacks import EpochEnd, EpochLine, TensorBoard, Validation, should_stop
 from trainer.checkpoints import Checkpoints, TrainingState
 from trainer.contract import serialise
-from trainer.documents import Framework, Golden, Manifest, Report, Seconds, TrainRequest
-from trainer.errors import DataError
-from trainer.input.pipeline import blocks, epochs, read_batches
-from trainer.input.tfrecord import Shards, require_rows
+from trainer.documents import Framework, Golden, Manifest, Report, Seconds, Signature, TrainRequest
+from trainer.examples import Examples, read_examples
+from trainer.input.pipeline import epochs
+from trainer.input.tfrecord import Shards
 from trainer.models.dense import DenseHyperparameters
-from trainer.models.features import FeatureColumns, Preprocessing, parse_feature
+from trainer.models.features import FeatureColumns, Preprocessing
 from trainer.models.registry import find_architecture, read_hyperparameters
 from trainer.replica import Replica
 from trainer.savedmodel import StoredModel, digest_folder, save_model
@@ -40,25 +40,6 @@ from trainer.strategy import Strategy, choose_strategy
 
 _GOLDEN_ROWS = 5
 _STEPS_PER_CALL = 32
-
-
-@dataclass(frozen=True, kw_only=True)
-class Examples:
-    """Both splits as model inputs: blocks of (encoded features, labels).
-
-    Attributes:
-        train: Blocks.
-        validation: Blocks.
-        train_rows: Examples.
-        validation_rows: Examples.
-        raw_validation: The validation split as a prediction request would hold it, in batches.
-    """
-
-    train: tf.data.Dataset
-    validation: tf.data.Dataset
-    train_rows: int
-    validation_rows: int
-    raw_validation: tf.data.Dataset
 
 
 class Clock:
@@ -109,13 +90,12 @@ def train(
     clock = Clock(started)
     architecture = find_architecture(request.training.model)
     hyperparameters = read_hyperparameters(architecture, request.training.hyperparameters)
-    tf_keras.utils.set_random_seed(request.seed)
-    tf.config.experimental.enable_op_determinism()
+    _make_repeatable(request.seed)
     columns = FeatureColumns(request.features, manifest.schema)
     strategy = choose_strategy(replica)
     clock.lap("startup")
     preprocessing = Preprocessing(request.features, statistics)
-    examples = _read(request, manifest, fetched(), columns, preprocessing)
+    examples = read_examples(request, manifest, fetched(), columns, preprocessing)
     clock.lap("read")
     say(f"train: {examples.train_rows} examples, {examples.validation_rows} to validate, strategy {strategy.name}")
     with strategy.scope.scope():
@@ -123,13 +103,7 @@ def train(
         _compile(model, hyperparameters.learning_rate)
     state, resumed = _fit(request, model, examples, strategy, storage, say)
     trained_s = clock.lap("train")
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model"
-        save_model(path, request.features, preprocessing, model)
-        stored = StoredModel(path, request.model_uri)
-        golden = _golden(stored, examples.raw_validation)
-        digest = digest_folder(path)
-        storage.upload_folder(path, request.model_uri)
+    stored = _store(request, preprocessing, model, examples, storage)
     clock.lap("save")
     epochs_here = state.epochs_run - (resumed or 0)
     report = Report(
@@ -138,13 +112,8 @@ def train(
         framework=_framework(),
         strategy=strategy.name,
         hyperparameters=_plain(hyperparameters),
-        history={name: tuple(values) for name, values in state.history.items()},
-        best_epoch=state.best_epoch,
-        epochs_run=state.epochs_run,
         resumed_from_epoch=resumed,
-        metrics={
-            name: values[state.best_epoch - 1] for name, values in state.history.items() if name.startswith("val_")
-        },
+        **_course(state),
         train_rows=examples.train_rows,
         validation_rows=examples.validation_rows,
         steps=state.epochs_run * _steps(request, examples, strategy),
@@ -152,86 +121,16 @@ def train(
         seconds=clock.seconds(),
         parameters=sum(int(np.prod(variable.shape)) for variable in model.trainable_variables),
         model_uri=request.model_uri,
-        model_digest=digest,
-        signature=stored.signature,
-        golden=golden,
+        **vars(stored),
     )
     storage.write_once(request.report_uri, serialise(report))
     return report
 
 
-def _read(
-    request: TrainRequest,
-    manifest: Manifest,
-    shards: Mapping[str, Shards],
-    columns: FeatureColumns,
-    preprocessing: Preprocessing,
-) -> Examples:
-    """Parse and encode both splits, and check that the examples are as many as the manifest says."""
-    label = label_type(request.label.name, manifest)
-    parse_spec = {**columns.parse_spec(), request.label.name: parse_feature(label)}
-
-    def encode(parsed: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
-        return preprocessing(columns.raw(parsed)), tf.cast(parsed[request.label.name], tf.float32)
-
-    parsed = {
-        name: read_batches(shards[name], parse_spec, request.seed if name == "train" else None) for name in shards
-    }
-    encoded = {name: blocks(parsed[name], encode, shards[name].rows) for name in shards}
-    for name, split in shards.items():
-        if name == "train" and not split.rows:
-            raise DataError("manifest", "split train has no examples", "at least one", "Widen the window")
-        found = _count(encoded[name], request.label.name, name)
-        require_rows(split, found, manifest.splits[name].files)
-    return Examples(
-        train=encoded["train"],
-        validation=encoded["validation"],
-        train_rows=shards["train"].rows,
-        validation_rows=shards["validation"].rows,
-        raw_validation=parsed["validation"].map(columns.raw),
-    )
-
-
-def label_type(name: str, manifest: Manifest) -> str:
-    """Give the label column's type.
-
-    Raises:
-        DataError: There is no such column, or it is not a whole number or boolean.
-    """
-    type_ = next((column.type for column in manifest.schema if column.name == name), None)
-    if type_ not in ("INTEGER", "BOOLEAN", "FLOAT"):
-        raise DataError(
-            f"label {name!r}",
-            f"column of type {type_}" if type_ else "no such column",
-            "INTEGER, BOOLEAN or FLOAT, 0 or 1",
-        )
-    return type_
-
-
-def _count(source: tf.data.Dataset, label: str, split: str) -> int:
-    """Read a split once (which fills its cache), check the labels, and give the number of examples.
-
-    Raises:
-        DataError: A record is corrupt, or a label is neither 0 nor 1.
-    """
-    rows = 0
-    try:
-        for _, labels in source:
-            values = labels.numpy()
-            rows += len(values)
-            wrong = ~np.isin(values, (0, 1))
-            if wrong.any():
-                raise DataError(
-                    f"split {split}, label {label!r}",
-                    f"{int(wrong.sum())} examples are missing it or have another value",
-                    "0 or 1",
-                    "Filter them in the query",
-                )
-    except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as error:
-        raise DataError(
-            f"split {split}", f"an example cannot be read: {error.message}", "the columns in the manifest"
-        ) from error
-    return rows
+def _make_repeatable(seed: int) -> None:
+    """Seed Python, NumPy and TensorFlow and refuse kernels that are not deterministic (measured: costs nothing here)."""
+    tf_keras.utils.set_random_seed(seed)
+    tf.config.experimental.enable_op_determinism()
 
 
 def _compile(model: tf_keras.Model, learning_rate: float) -> None:
@@ -295,6 +194,46 @@ def _digest(request: TrainRequest) -> str:
 
 def _steps(request: TrainRequest, examples: Examples, strategy: Strategy) -> int:
     return -(-examples.train_rows // (request.training.batch_size * strategy.replicas))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Stored:
+    """The report's fields about the stored model: how to prove it, and what it answers."""
+
+    model_digest: str
+    signature: Signature
+    golden: tuple[Golden, ...]
+
+
+def _store(
+    request: TrainRequest,
+    preprocessing: Preprocessing,
+    model: tf_keras.Model,
+    examples: Examples,
+    storage: Storage,
+) -> _Stored:
+    """Write the model, load it back, and ask it."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+        save_model(path, request.features, preprocessing, model)
+        stored = StoredModel(path, request.model_uri)
+        storage.upload_folder(path, request.model_uri)
+        return _Stored(
+            model_digest=digest_folder(path),
+            signature=stored.signature,
+            golden=_golden(stored, examples.raw_validation),
+        )
+
+
+def _course(state: TrainingState) -> dict[str, Any]:
+    """Give the report's fields about the epochs."""
+    best = state.best_epoch - 1
+    return {
+        "history": {name: tuple(values) for name, values in state.history.items()},
+        "best_epoch": state.best_epoch,
+        "epochs_run": state.epochs_run,
+        "metrics": {name: values[best] for name, values in state.history.items() if name.startswith("val_")},
+    }
 
 
 def _golden(stored: StoredModel, raw: tf.data.Dataset) -> tuple[Golden, ...]:

@@ -11,27 +11,23 @@ import concurrent.futures
 import json
 import os
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
 
 import pyarrow as pa
 
 from trainer.contract import parse, serialise
 from trainer.documents import (
     ExportRequest,
-    Manifest,
-    ManifestFile,
-    ManifestSpan,
-    ManifestSplit,
     Span,
     SpanFile,
     SpanWork,
 )
 from trainer.errors import DataError, StorageError
 from trainer.export.encode import Encoder
+from trainer.export.manifest import build_manifest
 from trainer.export.order import by_hash
+from trainer.export.progress import Progress
 from trainer.export.reader import RowReader, Unit, rows_of
 from trainer.export.tfrecord import FileDigest, digest_bytes, write_shard
 from trainer.export.types import require_mapped
@@ -87,7 +83,7 @@ class SpanExport:
         say: Callable[[str], None] = print,
     ) -> None:
         self._request, self._storage, self._reader, self._replica = request, storage, reader, replica
-        self._progress = _Progress(say)
+        self._progress = Progress(say)
         self._local = threading.local()
 
     def run(self) -> ExportSummary:
@@ -102,7 +98,7 @@ class SpanExport:
         mine = [shard for index, shard in enumerate(shards) if index % self._replica.count == self._replica.index]
         stored = self._stored_uris()
         todo = [shard for shard in mine if _sidecar_uri(shard.uri) not in stored]
-        self._progress.begin(todo, len(mine) - len(todo), self._replica)
+        self._progress.begin(sum(shard.rows for shard in todo), len(todo), len(mine) - len(todo), self._replica)
         self._in_groups(todo)
         spans = self._complete_spans()
         written = spans is not None and self._write_manifest(spans)
@@ -264,44 +260,6 @@ class SpanExport:
         return True
 
 
-def build_manifest(request: ExportRequest, spans: Sequence[Span], seconds: float) -> Manifest:
-    """Sort the spans' files into splits: all parts of a span from `test_start` on are test, else each its part."""
-    files: dict[str, list[ManifestFile]] = {"train": [], "validation": [], "test": []}
-    for span, work in zip(spans, request.spans, strict=True):
-        for file in span.files:
-            split = "test" if work.span >= request.test_start else file.part
-            folder = join(request.spans_uri, work.span, work.fingerprint)
-            proof: dict[str, Any] = {
-                "rows": file.rows,
-                "bytes": file.bytes,
-                "crc32c": file.crc32c,
-                "sha256": file.sha256,
-            }
-            files[split].append(ManifestFile(uri=join(folder, file.file_name), span=work.span, part=file.part, **proof))
-    new = [span for span, work in zip(spans, request.spans, strict=True) if work.action == "export"]
-    return Manifest(
-        model=request.model,
-        run_key=request.run_key,
-        schema_hash=request.schema_hash,
-        compression=request.compression,
-        schema=request.schema,
-        splits={
-            name: ManifestSplit(rows=sum(file.rows for file in chosen), files=tuple(chosen))
-            for name, chosen in files.items()
-        },
-        spans=tuple(_manifest_span(work) for work in request.spans),
-        exported_rows=sum(file.rows for span in new for file in span.files),
-        exported_bytes=sum(file.bytes for span in new for file in span.files),
-        seconds=round(seconds, 3),
-    )
-
-
-def _manifest_span(work: SpanWork) -> ManifestSpan:
-    rows = sum(part.rows for part in work.parts)
-    action: Literal["export", "reuse"] = work.action
-    return ManifestSpan(span=work.span, fingerprint=work.fingerprint, rows=rows, action=action, because=work.because)
-
-
 def _groups(shards: Sequence[_Shard]) -> Iterator[list[_Shard]]:
     """Put small shards together, so that a session's start is paid once for many."""
     group: list[_Shard] = []
@@ -331,33 +289,3 @@ def _sidecar_uri(uri: str) -> str:
 
 def _json(value: object) -> bytes:
     return (json.dumps(value, indent=2, sort_keys=True) + "\n").encode()
-
-
-class _Progress:
-    """Counts what all threads wrote and says so, at most every two seconds."""
-
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self.say = say
-        self.rows, self.bytes = 0, 0
-        self._expected, self._start, self._said = 0, time.monotonic(), time.monotonic()
-        self._lock = threading.Lock()
-
-    def begin(self, todo: Sequence[_Shard], finished: int, replica: Replica) -> None:
-        self._expected = sum(shard.rows for shard in todo)
-        place = f"replica {replica.index + 1} of {replica.count}"
-        self.say(f"export: {place}: {len(todo)} shards to write, {finished} there already, about {self._expected} rows")
-
-    def add(self, rows: int, size: int) -> None:
-        with self._lock:
-            self.rows, self.bytes = self.rows + rows, self.bytes + size
-            now = time.monotonic()
-            if now - self._said < 2 and self.rows < self._expected:
-                return
-            self._said = now
-            rate = self.rows / max(self.seconds(), 1e-9)
-            left = max(self._expected - self.rows, 0) / max(rate, 1e-9)
-            done = f"{self.rows}/{self._expected} rows, {self.bytes / 1e6:.1f} MB"
-            self.say(f"export: {done}, {rate:.0f} rows/s, {left:.0f} s left")
-
-    def seconds(self) -> float:
-        return time.monotonic() - self._start

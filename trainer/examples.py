@@ -1,0 +1,123 @@
+"""A training's examples: both splits parsed, encoded, counted and kept in memory.
+
+Comes in: proven shards, the features and their preprocessing. Goes out: `Examples`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from trainer.documents import Manifest, TrainRequest
+from trainer.errors import DataError
+from trainer.input.pipeline import blocks, read_batches
+from trainer.input.tfrecord import Shards, require_rows
+from trainer.models.features import FeatureColumns, Preprocessing, parse_feature
+
+
+@dataclass(frozen=True, kw_only=True)
+class Examples:
+    """Both splits as model inputs: blocks of (encoded features, labels).
+
+    Attributes:
+        train: Blocks.
+        validation: Blocks.
+        train_rows: Examples.
+        validation_rows: Examples.
+        raw_validation: The validation split as a prediction request would hold it, in batches.
+    """
+
+    train: tf.data.Dataset
+    validation: tf.data.Dataset
+    train_rows: int
+    validation_rows: int
+    raw_validation: tf.data.Dataset
+
+
+def read_examples(
+    request: TrainRequest,
+    manifest: Manifest,
+    shards: Mapping[str, Shards],
+    columns: FeatureColumns,
+    preprocessing: Preprocessing,
+) -> Examples:
+    """Parse and encode both splits, and check that the examples are as many as the manifest says.
+
+    Args:
+        request: Whose label and seed.
+        manifest: Of the run.
+        shards: Of the splits train and validation.
+        columns: Of the features.
+        preprocessing: Encodes them.
+
+    Raises:
+        DataError: No examples, not as many as the manifest says, a corrupt one, or a label that is neither 0 nor 1.
+    """
+    label = label_type(request.label.name, manifest)
+    parse_spec = {**columns.parse_spec(), request.label.name: parse_feature(label)}
+
+    def encode(parsed: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
+        return preprocessing(columns.raw(parsed)), tf.cast(parsed[request.label.name], tf.float32)
+
+    parsed = {
+        name: read_batches(shards[name], parse_spec, request.seed if name == "train" else None) for name in shards
+    }
+    encoded = {name: blocks(parsed[name], encode, shards[name].rows) for name in shards}
+    for name, split in shards.items():
+        if name == "train" and not split.rows:
+            raise DataError("manifest", "split train has no examples", "at least one", "Widen the window")
+        found = _count(encoded[name], request.label.name, name)
+        require_rows(split, found, manifest.splits[name].files)
+    return Examples(
+        train=encoded["train"],
+        validation=encoded["validation"],
+        train_rows=shards["train"].rows,
+        validation_rows=shards["validation"].rows,
+        raw_validation=parsed["validation"].map(columns.raw),
+    )
+
+
+def label_type(name: str, manifest: Manifest) -> str:
+    """Give the label column's type.
+
+    Raises:
+        DataError: There is no such column, or it is not a whole number or boolean.
+    """
+    type_ = next((column.type for column in manifest.schema if column.name == name), None)
+    if type_ not in ("INTEGER", "BOOLEAN", "FLOAT"):
+        raise DataError(
+            f"label {name!r}",
+            f"column of type {type_}" if type_ else "no such column",
+            "INTEGER, BOOLEAN or FLOAT, 0 or 1",
+        )
+    return type_
+
+
+def _count(source: tf.data.Dataset, label: str, split: str) -> int:
+    """Read a split once (which fills its cache), check the labels, and give the number of examples.
+
+    Raises:
+        DataError: A record is corrupt, or a label is neither 0 nor 1.
+    """
+    rows = 0
+    try:
+        for _, labels in source:
+            values = labels.numpy()
+            rows += len(values)
+            wrong = ~np.isin(values, (0, 1))
+            if wrong.any():
+                raise DataError(
+                    f"split {split}, label {label!r}",
+                    f"{int(wrong.sum())} examples are missing it or have another value",
+                    "0 or 1",
+                    "Filter them in the query",
+                )
+    except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as error:
+        raise DataError(
+            f"split {split}", f"an example cannot be read: {error.message}", "the columns in the manifest"
+        ) from error
+    return rows
