@@ -166,13 +166,14 @@ def _fetch_meanwhile(
     """Fetch the splits' shards in the background; the function that it gives waits for them."""
     from trainer.input.tfrecord import fetch
 
-    with tempfile.TemporaryDirectory(prefix="trainer-") as folder:
-        with concurrent.futures.ThreadPoolExecutor(max_workers=1) as pool:  # ends before the folder goes
-            waiting = {
-                name: pool.submit(fetch, manifest.splits[name], manifest.compression, storage, Path(folder) / name)
-                for name in splits
-            }
-            yield lambda: {name: future.result() for name, future in waiting.items()}
+    with contextlib.ExitStack() as stack:
+        folder_path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="trainer-")))
+        pool = stack.enter_context(concurrent.futures.ThreadPoolExecutor(max_workers=1))  # ends before the folder goes
+        waiting = {
+            name: pool.submit(fetch, manifest.splits[name], manifest.compression, storage, folder_path / name)
+            for name in splits
+        }
+        yield lambda: {name: future.result() for name, future in waiting.items()}
 
 
 def _quiet_tensorflow() -> None:

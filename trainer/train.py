@@ -128,7 +128,7 @@ def train(
 
 
 def _make_repeatable(seed: int) -> None:
-    """Seed Python, NumPy and TensorFlow and refuse kernels that are not deterministic (measured: costs nothing here)."""
+    """Seed Python, NumPy and TensorFlow, and allow deterministic kernels only (measured on flights: costs nothing)."""
     tf_keras.utils.set_random_seed(seed)
     tf.config.experimental.enable_op_determinism()
 
