@@ -19,7 +19,7 @@ BUNDLED = ("models", "sql", "contracts", "templates", "prices")
 
 @pytest.fixture(scope="session")
 def laptop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaptopSystem]:
-    """A running local cloud and Airflow on the bundle's folders, with two weeks of flights per run."""
+    """A running local cloud and Airflow on the bundle's folders, with four weeks of flights per run."""
     base = tmp_path_factory.mktemp("e2e")
     dags_path = _bundle(base / "bundle")
     _shrink(dags_path / "include" / "models" / "flight_delays.yaml")
@@ -51,9 +51,9 @@ def _bundle(path: Path) -> Path:
 
 def _shrink(spec_path: Path) -> None:
     spec = yaml.safe_load(spec_path.read_text())
-    spec["data"] |= {"window_days": 14, "test_days": 4}
+    spec["data"] |= {"window_days": 28, "test_days": 5}
     spec["data"]["checks"]["min_rows"] = 1000
-    spec["training"]["epochs"] = 2
+    spec["training"]["epochs"] = 15
     spec["evaluation"]["min_value"] = 0.5
     spec["evaluation"]["promote"] = {"min_gain": -1.0, "confidence": 0.95, "max_slice_loss": 1.0, "min_examples": 100}
     spec["schedule"] = "0 3 * * *"

@@ -89,7 +89,7 @@ class TestNights:
         night = nights[FIRST] = run(laptop, FIRST)
         manifest, report = night.documents["manifest"], night.documents["report"]
         assert {span["action"] for span in manifest["spans"]} == {"export"}
-        assert len(manifest["spans"]) == 14
+        assert len(manifest["spans"]) == 28
         assert night.documents["decision"]["verdict"] == "promote"
         run_key = night.documents["plan"]["run_key"]
         assert "champion" in version_of(run_key).version_aliases
@@ -126,7 +126,7 @@ class TestNights:
         documents = read_documents(os.environ["RETRAINING_PROJECT"], api.xcom(DAG_ID, run_id, "plan")["run_uri"])
         actions = [span["action"] for span in documents["manifest"]["spans"]]
         assert actions.count("export") == 1
-        assert actions.count("reuse") == 13
+        assert actions.count("reuse") == 27
         assert documents["evaluation"]["champion"] is not None
         aliases = {v.labels["retraining-run"]: set(v.version_aliases) for v in versions()}
         assert "champion" in aliases[run_key]

@@ -1,0 +1,96 @@
+"""What is different: days of the window tonight, and the run against the one that made the champion."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any, Literal
+
+from retraining.core import documents
+from retraining.core.report.run import Run
+
+State = Literal["new", "changed", "reused", "empty"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Day:
+    """One day of the window: what was done with its span; `tested`: it belongs to the test split."""
+
+    day: date
+    state: State
+    rows: int
+    tested: bool
+    because: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """One thing that is not as in the champion's run."""
+
+    what: str
+    before: str
+    now: str
+
+
+def days(run: Run) -> list[Day]:
+    """Every day of the window in order; days without an example too."""
+    snapshot = run.snapshot
+    spans = {span.span: span for span in snapshot.spans} if snapshot else {}
+    window = run.plan.window
+    found = []
+    for offset in range((window.end - window.start).days):
+        day = window.start + timedelta(days=offset)
+        span = spans.get(day)
+        found.append(
+            Day(
+                day=day,
+                state=_state(span),
+                rows=sum(part.rows for part in span.parts) if span else 0,
+                tested=day >= window.test_start,
+                because=span.because if span else "no example on this day",
+            )
+        )
+    return found
+
+
+def since_champion(run: Run) -> list[Change] | None:
+    """What differs from the champion's run besides its time; None when that run's plan is not at hand."""
+    before, now = run.champion_plan, run.plan
+    if before is None:
+        return None
+    changes = []
+    if before.query.sha256 != now.query.sha256:
+        changes.append(Change(what=f"query {now.query.path}", before=before.query.sha256, now=now.query.sha256))
+    for what, old, new in (
+        ("trainer image", before.trainer_image, now.trainer_image),
+        ("serving image", before.serving_image, now.serving_image),
+    ):
+        if old != new:
+            changes.append(Change(what=what, before=old, now=new))
+    old_spec, new_spec = (dict(leaves(plan.spec.model_dump(mode="json"))) for plan in (before, now))
+    for key in sorted(old_spec.keys() | new_spec.keys()):
+        if old_spec.get(key) != new_spec.get(key):
+            changes.append(Change(what=key, before=old_spec.get(key, "not set"), now=new_spec.get(key, "not set")))
+    return changes
+
+
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:  # noqa: ANN401 - any JSON value
+    """Paths like `training.epochs` with their values as JSON. A list of named objects goes by name, others whole."""
+    if isinstance(value, dict) and value:
+        for key, item in value.items():
+            yield from leaves(item, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list) and value and all(isinstance(item, dict) and "name" in item for item in value):
+        for item in value:
+            yield from leaves({k: v for k, v in item.items() if k != "name"}, f"{path}.{item['name']}")
+    else:
+        yield path, json.dumps(value, ensure_ascii=False)
+
+
+def _state(span: documents.SnapshotSpan | None) -> State:
+    if span is None:
+        return "empty"
+    if span.action == "reuse":
+        return "reused"
+    return "changed" if span.because.startswith("changed") else "new"

@@ -1,0 +1,199 @@
+"""How good the challenger is: metrics beside the champion's, the gain's interval, slices, curves of its training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from retraining.core.documents import Baseline, Evaluation, Metrics, Report, Slice
+from retraining.core.gates import value_of
+from retraining.core.report import charts
+from retraining.core.report.run import Run
+from retraining.core.spec_sections import HIGHER_IS_BETTER, Metric
+
+METRICS: tuple[Metric, ...] = ("auc", "log_loss", "accuracy", "brier")
+METRIC_WORDS: dict[Metric, str] = {
+    "auc": "area under the ROC curve",
+    "log_loss": "mean negative log likelihood",
+    "accuracy": "share of right answers at 0.5",
+    "brier": "mean squared error of the probability",
+}
+SLICES_SHOWN = 12
+INTERVAL_WIDTH = 640.0
+TRACK_WIDTH = 130.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricRow:
+    """One metric of the two models and of always predicting the base rate. `gain` > 0: the challenger is better."""
+
+    metric: Metric
+    words: str
+    decides: bool
+    higher_is_better: bool
+    challenger: float | None
+    champion: float | None
+    baseline: float
+    gain: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interval:
+    """The gain over the champion with its interval, oriented so that right is better; x in SVG units."""
+
+    mean: float
+    low: float
+    high: float
+    confidence: float
+    samples: int
+    x_mean: float
+    x_low: float
+    x_high: float
+    x_bound: float
+    bound: float
+    x_ticks: tuple[charts.Tick, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SliceRow:
+    """One slice. `counts`: large enough to be judged. x: places on the row's small track."""
+
+    column: str
+    value: str
+    rows: int
+    counts: bool
+    challenger: float | None
+    champion: float | None
+    gain: float | None
+    x_challenger: float | None
+    x_champion: float | None
+
+
+def metric_rows(run: Run, evaluation: Evaluation) -> list[MetricRow]:
+    """Rows of the metrics table, the metric that decides first."""
+    decides = run.plan.spec.evaluation.metric
+    theirs = evaluation.champion.metrics if evaluation.champion else None
+    rows = []
+    for metric in sorted(METRICS, key=lambda name: name != decides):
+        ours = value_of(evaluation.challenger.metrics, metric)
+        other = value_of(theirs, metric) if theirs else None
+        rows.append(
+            MetricRow(
+                metric=metric,
+                words=METRIC_WORDS[metric],
+                decides=metric == decides,
+                higher_is_better=metric in HIGHER_IS_BETTER,
+                challenger=ours,
+                champion=other,
+                baseline=base_rate_value(metric, evaluation.baseline, evaluation.label_rate),
+                gain=_gain(metric, ours, other),
+            )
+        )
+    return rows
+
+
+def base_rate_value(metric: Metric, baseline: Baseline, label_rate: float) -> float:
+    """A metric of always predicting the base rate: it ranks nothing (AUC 0.5), and errs by the label's variance."""
+    derived: dict[Metric, float] = {
+        "auc": 0.5,
+        "brier": label_rate * (1 - label_rate),
+        "log_loss": baseline.log_loss,
+        "accuracy": baseline.accuracy,
+    }
+    return derived[metric]
+
+
+def interval(run: Run, evaluation: Evaluation) -> Interval | None:
+    """The gain's interval and its place on the axis; None without a champion."""
+    difference = evaluation.difference
+    if difference is None:
+        return None
+    mean, low, high = difference.mean, difference.low, difference.high
+    if difference.metric not in HIGHER_IS_BETTER:
+        mean, low, high = -mean, -high, -low
+    bound = run.plan.spec.evaluation.promote.min_gain
+    start, end = charts.padded([low, high, mean, 0.0, bound], margin=0.12)
+    x = charts.Scale(low=start, high=end, start=16, end=INTERVAL_WIDTH - 16)
+    values = charts.ticks(start, end, about=6)
+    return Interval(
+        mean=mean,
+        low=low,
+        high=high,
+        confidence=difference.confidence,
+        samples=difference.samples,
+        x_mean=x(mean),
+        x_low=x(low),
+        x_high=x(high),
+        x_bound=x(bound),
+        bound=bound,
+        x_ticks=tuple(charts.Tick(at=x(value), text=charts.number_text(value, values)) for value in values),
+    )
+
+
+def slice_rows(run: Run, evaluation: Evaluation) -> list[SliceRow]:
+    """Slices, worst first: by the gain over the champion where there is one, else by the challenger's own metric.
+
+    Slices too small to be judged come last.
+    """
+    metric = run.plan.spec.evaluation.metric
+    least = run.plan.spec.evaluation.promote.min_slice_examples
+    theirs = {_identity(s): s.metrics for s in (evaluation.champion.slices if evaluation.champion else ())}
+    pairs = [(s, theirs.get(_identity(s))) for s in evaluation.challenger.slices]
+    known = [v for s, other in pairs for v in _values(metric, s.metrics, other) if v is not None]
+    x = None
+    if known:
+        low, high = charts.padded(known)
+        x = charts.Scale(low=low, high=high, start=6, end=TRACK_WIDTH - 6)
+    rows = [_slice_row(metric, least, s, other, x) for s, other in pairs]
+    sign = 1 if metric in HIGHER_IS_BETTER else -1
+
+    def badness(row: SliceRow) -> tuple[bool, bool, float, str, str]:
+        rank = row.gain if evaluation.champion else _signed(row.challenger, sign)
+        return (not row.counts, rank is None, rank or 0.0, row.column, row.value)
+
+    return sorted(rows, key=badness)
+
+
+def training_charts(report: Report) -> list[charts.LineChart]:
+    """One chart per quantity that was followed on both splits or on one, the loss first."""
+    bases = sorted({name.removeprefix("val_") for name in report.history}, key=lambda name: (name != "loss", name))
+    drawn = []
+    for base in bases:
+        names = {"training": base, "validation": f"val_{base}"}
+        series = {label: report.history[name] for label, name in names.items() if report.history.get(name)}
+        if series:
+            drawn.append(charts.line_chart(base.replace("_", " "), series, report.best_epoch))
+    return drawn
+
+
+def _slice_row(metric: Metric, least: int, ours: Slice, other: Metrics | None, x: charts.Scale | None) -> SliceRow:
+    mine, champions = _values(metric, ours.metrics, other)
+    return SliceRow(
+        column=ours.column,
+        value="(none)" if ours.value in (None, "") else str(ours.value),
+        rows=ours.rows,
+        counts=ours.rows >= least,
+        challenger=mine,
+        champion=champions,
+        gain=_gain(metric, mine, champions),
+        x_challenger=x(mine) if x and mine is not None else None,
+        x_champion=x(champions) if x and champions is not None else None,
+    )
+
+
+def _values(metric: Metric, ours: Metrics, other: Metrics | None) -> Sequence[float | None]:
+    return value_of(ours, metric), value_of(other, metric) if other else None
+
+
+def _gain(metric: Metric, ours: float | None, theirs: float | None) -> float | None:
+    if ours is None or theirs is None:
+        return None
+    return ours - theirs if metric in HIGHER_IS_BETTER else theirs - ours
+
+
+def _signed(value: float | None, sign: int) -> float | None:
+    return None if value is None else sign * value
+
+
+def _identity(item: Slice) -> tuple[str, str]:
+    return item.column, str(item.value)

@@ -1,0 +1,119 @@
+"""The documents of one run as the page reads them: parsed, with digests, and with a reason where one is missing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from retraining.core import documents, names
+from retraining.core.errors import ContractError
+
+# In the order in which a run writes them, with the task that does.
+TASK_OF_KIND = {
+    "plan": "plan",
+    "snapshot": "snapshot",
+    "statistics": "check_data",
+    "checks": "check_data",
+    "manifest": "export",
+    "train_request": "train",
+    "report": "train",
+    "evaluate_request": "evaluate",
+    "evaluation": "evaluate",
+    "decision": "decide",
+    "registration": "register",
+    "deployment": "deploy",
+    "timings": "report",
+}
+CHAMPION_PLAN = "champion_plan"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stored:
+    """A document's place in the run's record: its task, address and SHA-256 (None: it is not there)."""
+
+    kind: str
+    task: str
+    uri: str
+    sha256: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What a run left behind. Only the plan is always there."""
+
+    plan: documents.Plan
+    snapshot: documents.Snapshot | None
+    statistics: documents.Statistics | None
+    checks: documents.Checks | None
+    manifest: documents.Manifest | None
+    train_request: documents.TrainRequest | None
+    report: documents.Report | None
+    evaluate_request: documents.EvaluateRequest | None
+    evaluation: documents.Evaluation | None
+    decision: documents.Decision | None
+    registration: documents.Registration | None
+    deployment: documents.Deployment | None
+    timings: documents.Timings | None
+    champion_plan: documents.Plan | None
+    record: tuple[Stored, ...]
+
+    def has(self, kind: str) -> bool:
+        """Tell whether the run wrote the document of a kind."""
+        return getattr(self, kind) is not None
+
+    def why_missing(self, kind: str) -> str:
+        """Say in one sentence why there is no document of a kind, as far as the others tell."""
+        task = TASK_OF_KIND[kind]
+        order = list(TASK_OF_KIND)
+        if self.checks and not self.checks.passed and order.index(kind) > order.index("checks"):
+            return "This did not happen: the data did not pass its checks."
+        if kind == "deployment":
+            if self.plan.mode == "backfill":
+                return "Nothing was deployed: this run is a backfill, which only records its version."
+            if self.decision and self.decision.verdict != "promote":
+                return "Nothing was deployed: the challenger was not promoted."
+            if not self.plan.deploy:
+                return "Nothing was deployed: the run was started with deploy switched off."
+        if kind == "timings":
+            return "The run left no record of its tasks' times."
+        stopped = next(TASK_OF_KIND[k] for k in order if not self.has(k))
+        if stopped != task:
+            return f"This did not happen: the run came no further than the task {stopped}."
+        return f"The task {task} left no result; its log in Airflow says why (run {self.plan.dag_run_id})."
+
+
+def read_run(raw: Mapping[str, Mapping[str, Any]]) -> Run:
+    """Parse a run's documents.
+
+    Args:
+        raw: Stored JSON by kind; beside them, under `champion_plan`, the plan of the run that made the champion.
+
+    Raises:
+        ContractError: There is no plan, a kind is not part of a run, or a document does not obey its contract.
+    """
+    if "plan" not in raw:
+        raise ContractError("report", f"documents {', '.join(sorted(raw)) or 'none'}", "a plan among them")
+    if unknown := sorted(set(raw) - set(TASK_OF_KIND) - {CHAMPION_PLAN}):
+        raise ContractError("report", f"documents {', '.join(unknown)}", f"some of {', '.join(TASK_OF_KIND)}")
+    parsed: dict[str, Any] = dict.fromkeys((*TASK_OF_KIND, CHAMPION_PLAN))
+    for name, values in raw.items():
+        kind = "plan" if name == CHAMPION_PLAN else name
+        parsed[name] = documents.KINDS[kind].parse(json.dumps(values), f"{name}.json")
+    run_uri = parsed["plan"].run_uri
+    record = tuple(
+        Stored(
+            kind=kind,
+            task=task,
+            uri=names.document_uri(run_uri, kind),
+            sha256=documents.digest(_stored_bytes(raw[kind])) if kind in raw else None,
+        )
+        for kind, task in TASK_OF_KIND.items()
+    )
+    return Run(**parsed, record=record)
+
+
+def _stored_bytes(values: Mapping[str, Any]) -> bytes:
+    """The bytes on storage, which both sides write in this one form; a model's own numbers could be spelt anew."""
+    return (json.dumps(values, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n").encode()
