@@ -32,6 +32,12 @@ class LocalCloudCommands:
 
     started: list[subprocess.Popen[str]] = dataclasses.field(default_factory=list)
 
+    python: Path = LOCALCLOUD_PYTHON
+
+    def environ(self) -> dict[str, str]:
+        """Give the environment for `python -m localcloud` itself."""
+        return localcloud_environ()
+
     def run(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run a command to its end."""
         return run_localcloud(*arguments, check=check)

@@ -28,9 +28,22 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         code: int = options.command(options)
     except LocalCloudError as error:
-        print(f"localcloud: {error}", file=sys.stderr, flush=True)
-        return 2
+        return _refuse(error)
+    except OSError as error:  # a full disk, a directory that may not be written
+        return _refuse(
+            LocalCloudError(
+                str(error.filename or options.state.path),
+                found=(error.strerror or str(error)).lower(),
+                expected=f"to read and write files under {options.state.path}",
+                way_out="Make room or rights there, or name another directory with --state",
+            )
+        )
     return code
+
+
+def _refuse(error: LocalCloudError) -> int:
+    print(f"localcloud: {error}", file=sys.stderr, flush=True)
+    return 2
 
 
 def _parser() -> argparse.ArgumentParser:

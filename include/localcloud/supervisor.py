@@ -193,11 +193,11 @@ class _Wakeup:
         """Wait.
 
         Raises:
-            _Stopped: SIGTERM or SIGINT came.
+            _Stopped: SIGTERM, SIGINT or SIGHUP came.
         """
         if self._selector.select(timeout_s):
             received = os.read(self._descriptor, 64)
-            if signal.SIGTERM in received or signal.SIGINT in received:
+            if {signal.SIGTERM, signal.SIGINT, signal.SIGHUP} & set(received):
                 raise _Stopped
 
 
@@ -207,7 +207,7 @@ def _signals() -> Iterator[_Wakeup]:
     read_end, write_end = os.pipe()
     os.set_blocking(write_end, False)
     previous_fd = signal.set_wakeup_fd(write_end)
-    numbers = (signal.SIGTERM, signal.SIGINT)
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     previous = {number: signal.signal(number, lambda *_: None) for number in numbers}
     try:
         yield _Wakeup(read_end)

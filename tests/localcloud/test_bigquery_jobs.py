@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import threading
+import time
 import uuid
 
 import pytest
@@ -187,7 +188,7 @@ def test_load_creates_a_missing_table(client, disposition):
 
 
 def test_tables_tell_rows_bytes_and_expiration(client):
-    """As they are now, also for a table that a query made; an expired table is dropped by itself."""
+    """As they are now, also for a table that a query made."""
     expires = dt.datetime(2099, 1, 1, tzinfo=dt.UTC)
     parameters = [bigquery.ScalarQueryParameter("until", "TIMESTAMP", expires)]
     sql = "CREATE OR REPLACE TABLE jobs.until OPTIONS(expiration_timestamp = @until) AS SELECT * FROM jobs.people"
@@ -195,6 +196,18 @@ def test_tables_tell_rows_bytes_and_expiration(client):
     table = client.get_table("jobs.until")
     assert (table.num_rows, table.expires) == (3, expires)
     assert table.num_bytes == 16 + 3 * 2 + len("AdaGraceÉmilie".encode()) + 3 * 8
+
+
+def test_expired_tables_are_dropped(client):
+    """By themselves, soon after their time."""
+    option = "OPTIONS(expiration_timestamp = TIMESTAMP_ADD(CURRENT_TIMESTAMP(), INTERVAL 1 SECOND))"
+    run(client, f"CREATE OR REPLACE TABLE jobs.brief {option} AS SELECT 1 AS n").result()
+    assert client.get_table("jobs.brief").expires is not None
+    deadline = time.monotonic() + 20
+    while any(table.table_id == "brief" for table in client.list_tables("jobs")) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    with pytest.raises(exceptions.NotFound):
+        client.get_table("jobs.brief")
 
 
 def test_conflicts_and_missing_resources(client):

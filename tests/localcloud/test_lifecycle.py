@@ -179,6 +179,26 @@ def test_commands_without_a_cloud(localcloud_commands, tmp_path, command):
     assert "Start it" in refused.stderr
 
 
+def test_directory_that_cannot_be_made(localcloud_commands, tmp_path):
+    """Is named, with what the system says."""
+    (tmp_path / "file").write_text("")
+    refused = localcloud_commands.run("up", "--state", str(tmp_path / "file" / "state"), check=False)
+    assert refused.returncode == 2
+    assert refused.stderr.startswith(f"localcloud: {tmp_path / 'file' / 'state'}: not a directory. Expected")
+
+
+def test_full_disk(localcloud_commands, tmp_path):
+    """Is told before anything is started; no half-written file is left in the way."""
+    script = f"ulimit -f 0; exec {localcloud_commands.python} -m localcloud up --state {tmp_path / 'state'}"
+    refused = subprocess.run(
+        ["sh", "-c", script], env=localcloud_commands.environ(), text=True, capture_output=True, check=False, timeout=60
+    )
+    assert refused.returncode == 2
+    assert "file too large" in refused.stderr
+    assert "Make room" in refused.stderr
+    localcloud_commands.start_ready(tmp_path / "state")
+
+
 def test_spawned_child_dies_with_its_parent(tmp_path):
     """Also when the parent is killed before it can do anything."""
     script = (

@@ -16,11 +16,11 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from localcloud.bigquery import Untyped, bytes_read, dialect, jobs
+from localcloud.bigquery import Untyped, bytes_read, dialect, farm, jobs
 from localcloud.bigquery.expirations import Expirations
 
 _log = logging.getLogger("bigquery")
-_SWEEP_S = 30
+_SWEEP_S = 2
 
 
 def apply(
@@ -47,6 +47,7 @@ def apply(
     server.build_grpc_server = read_server
     bound_memory(memory_limit, directory)
     separate_threads()
+    fingerprint_columns()
     keep_no_history()
     accept_any_media_type()
     translate_rightly(executor)
@@ -75,7 +76,6 @@ def bound_memory(limit: str, directory: Path) -> None:
         self.connection.execute(dialect.TOP_COUNT_MACRO)
 
     DuckDBEngine._apply_session_pragmas = apply_pragmas
-    # The pragmas run before `connection` counts as started; the property only checks that it exists.
 
 
 def separate_threads() -> None:
@@ -96,6 +96,24 @@ def separate_threads() -> None:
         return cursor.execute(sql, parameters) if parameters is not None else cursor.execute(sql)
 
     DuckDBEngine.execute = execute
+
+
+def fingerprint_columns() -> None:
+    """Take FARM_FINGERPRINT from `farm`: bqemulator's is Python per row, and wrong for more than 64 bytes."""
+    from bqemulator.storage.engine import DuckDBEngine
+
+    original = DuckDBEngine._register_builtin_udfs
+    name = "bqemu_farm_fingerprint"
+
+    def register(self: Untyped) -> None:
+        original(self)
+        connection = self.connection
+        connection.remove_function(name)
+        connection.create_function(
+            name, farm.farm_fingerprint, ["VARCHAR"], "BIGINT", type="arrow", null_handling="special"
+        )
+
+    DuckDBEngine._register_builtin_udfs = register
 
 
 def keep_no_history() -> None:
