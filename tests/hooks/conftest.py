@@ -15,9 +15,12 @@ os.environ["AIRFLOW__CORE__LOAD_EXAMPLES"] = "False"
 
 @pytest.fixture(scope="session")
 def cloud(local_cloud):
-    """All hooks, with the credentials of the local cloud's Airflow connection."""
+    """All hooks, with the credentials of the local cloud's Airflow connection; the dataset of the settings is there."""
+    from google.cloud import bigquery
+
     from retraining.hooks.cloud import Cloud
 
+    bigquery.Client(project=local_cloud.project).create_dataset(local_cloud.dataset, exists_ok=True)
     return Cloud()
 
 

@@ -67,7 +67,7 @@ class Warehouse:
         try:
             job = call(lambda: self._client.query(query.sql, job_config=config, retry=None, job_retry=None))
         except (BadRequest, NotFound) as error:
-            raise _sql_error(where, str(error.message or error)) from error
+            raise _sql_error(where, _words(error)) from error
         return Answer(bytes_processed=int(job.total_bytes_processed or 0), schema=_schema(job.schema or ()))
 
     def run(self, query: Query, job_id: str, where: str) -> Answer:
@@ -137,7 +137,7 @@ class Warehouse:
         except Conflict:
             return call(lambda: self._client.get_job(job_id, retry=None)), True
         except (BadRequest, NotFound) as error:
-            raise _sql_error(where, str(error.message or error)) from error
+            raise _sql_error(where, _words(error)) from error
         return job, False
 
     @staticmethod
@@ -155,6 +155,12 @@ def _without_text(query: Query) -> dict[str, Any]:
 
 def _schema(columns: Any) -> list[dict[str, str]]:  # noqa: ANN401 - bigquery.SchemaField has no types
     return [{"name": item.name, "type": item.field_type, "mode": item.mode} for item in columns]
+
+
+def _words(error: Any) -> str:  # noqa: ANN401 - google.api_core's ClientError has no types
+    """BigQuery's own message, without the client's wrapping."""
+    details = [item.get("message") for item in error.errors or () if isinstance(item, dict)]
+    return str(next(filter(None, details), None) or error.message or error)
 
 
 def _sql_error(where: str, message: str) -> DataError:
