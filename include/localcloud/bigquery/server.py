@@ -26,8 +26,6 @@ def main(arguments: list[str] | None = None) -> int:
     state = State(parser.parse_args(arguments).state)
     settings = state.read_settings()
     directory = state.directory("bigquery")
-    uploads = directory / "uploads"
-    uploads.mkdir(exist_ok=True)
 
     import duckdb_extensions
     from bqemulator import config
@@ -44,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
         data_dir=directory,
         default_project_id=settings.project,
         gcs_local_root=state.directory("storage"),
-        upload_staging_dir=uploads,
+        upload_staging_dir=state.directory("bigquery/uploads"),
         enable_format_extensions=False,  # Avro files; loading it would download it
         query_cache_ttl_seconds=0,
         log_level=config.LogLevel.WARNING,

@@ -1,0 +1,144 @@
+"""The sessions of the Storage Read API: rows written once to an Arrow file, cut into streams, and read from any row on.
+
+In: the rows of a query. Out: sessions by name, batches of rows by position. Expired sessions go with their files.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import grpc
+import pyarrow as pa
+from google.cloud.bigquery_storage_v1 import types
+
+SESSION_LIFETIME = dt.timedelta(hours=6)  # https://cloud.google.com/bigquery/docs/reference/storage#create_a_session
+MAX_STREAMS = 100
+BYTES_PER_STREAM = 1_000_000  # the service gives small tables one stream
+MESSAGE_BYTES = 8 * 1024 * 1024
+_COMPRESSIONS = {1: "lz4", 2: "zstd"}
+
+
+class RefusalError(Exception):
+    """An answer other than OK: a gRPC status code and a message."""
+
+    def __init__(self, code: grpc.StatusCode, message: str) -> None:
+        self.code = code
+        self.message = message
+        super().__init__(message)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Stream:
+    """A range of a session's rows, [begin, end)."""
+
+    begin: int
+    end: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Session:
+    """A snapshot of the selected rows in an Arrow file, cut into streams."""
+
+    name: str
+    path: Path
+    schema: pa.Schema
+    rows: int
+    bytes: int
+    is_avro: bool
+    compression: str | None
+    expires: dt.datetime
+    streams: dict[str, Stream]
+
+
+class Sessions:
+    """The sessions that are alive; expired ones are removed with their files."""
+
+    def __init__(self, directory: Path, now: Callable[[], dt.datetime]) -> None:
+        self._directory = directory
+        self._now = now
+        self._sessions: dict[str, Session] = {}
+        self._lock = threading.Lock()
+        directory.mkdir(parents=True, exist_ok=True)
+        for left_over in directory.iterdir():  # of the process before
+            left_over.unlink()
+
+    def create(self, project: str, reader: pa.RecordBatchReader, request: types.CreateReadSessionRequest) -> Session:
+        """Write a query's rows to a file and cut them into streams."""
+        self._remove_expired()
+        path = self._directory / f"{uuid.uuid4().hex}.arrow"
+        rows = size = 0
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, reader.schema) as writer:
+            for batch in reader:
+                writer.write_batch(batch)
+                rows += batch.num_rows
+                size += batch.nbytes
+        options = request.read_session.read_options
+        name = f"projects/{project}/locations/us/sessions/{path.stem}"
+        count = _stream_count(request, rows, size)
+        session = Session(
+            name=name,
+            path=path,
+            schema=reader.schema,
+            rows=rows,
+            bytes=size,
+            is_avro=request.read_session.data_format == types.DataFormat.AVRO,
+            compression=_COMPRESSIONS.get(int(options.arrow_serialization_options.buffer_compression)),
+            expires=self._now() + SESSION_LIFETIME,
+            streams={
+                f"{name}/streams/{index}": Stream(begin=rows * index // count, end=rows * (index + 1) // count)
+                for index in range(count)
+            },
+        )
+        with self._lock:
+            self._sessions[name] = session
+        return session
+
+    def find(self, stream_name: str) -> tuple[Session, Stream]:
+        """Give a stream and its session.
+
+        Raises:
+            RefusalError: there is none of this name, or it has expired.
+        """
+        self._remove_expired()
+        session = self._sessions.get(stream_name.split("/streams/")[0])
+        if session is None or stream_name not in session.streams:
+            raise RefusalError(
+                grpc.StatusCode.NOT_FOUND, f"Not found: stream {stream_name} (or its session has expired)"
+            )
+        return session, session.streams[stream_name]
+
+    def _remove_expired(self) -> None:
+        now = self._now()
+        with self._lock:
+            for session in [each for each in self._sessions.values() if each.expires <= now]:
+                del self._sessions[session.name]
+                session.path.unlink(missing_ok=True)
+
+
+def read_batches(path: Path, begin: int, end: int) -> Iterator[pa.RecordBatch]:
+    """Give the rows [begin, end) of an Arrow file, in messages of at most about MESSAGE_BYTES."""
+    with pa.memory_map(str(path)) as file:
+        reader = pa.ipc.open_file(file)
+        position = 0
+        for index in range(reader.num_record_batches):
+            if position >= end:
+                return
+            batch = reader.get_batch(index)
+            first = max(begin - position, 0)
+            last = min(end - position, batch.num_rows)
+            position += batch.num_rows
+            rows = max(1, int(batch.num_rows * MESSAGE_BYTES / max(batch.nbytes, 1)))
+            for start in range(first, last, rows):
+                yield batch.slice(start, min(rows, last - start))
+
+
+def _stream_count(request: types.CreateReadSessionRequest, rows: int, size: int) -> int:
+    wanted = request.preferred_min_stream_count or request.max_stream_count or 1
+    if request.max_stream_count:
+        wanted = request.max_stream_count
+    return min(wanted, MAX_STREAMS, 1 + size // BYTES_PER_STREAM, rows)
