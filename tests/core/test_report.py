@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from retraining.core.documents import KINDS, parse_any
+from retraining.core.documents import KINDS
 from retraining.core.errors import ContractError
 from retraining.core.report import render
 
@@ -48,7 +48,7 @@ def test_the_page_says_what_the_documents_say(documents):
     page = render(documents)
     assert documents["decision"]["words"].replace("'", "&#39;") in page
     assert f"{documents['evaluation']['champion']['metrics']['auc']:.4f}" in page
-    assert parse_any(json.dumps(documents["evaluation"])).digest()[:16] in page
+    assert KINDS["evaluation"].parse(json.dumps(documents["evaluation"])).digest()[:16] in page
     for gate in documents["decision"]["gates"]:
         assert gate["words"].replace("'", "&#39;") in page
 

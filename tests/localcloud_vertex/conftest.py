@@ -73,6 +73,9 @@ class Api:
         )
 
 
+RESOURCES = {"machine_spec": {"machine_type": "n1-standard-2"}, "min_replica_count": 1, "max_replica_count": 1}
+
+
 def make_pool(code: str, *, replica_count: int = 1, **container: Any) -> dict[str, Any]:
     """A worker pool whose replicas run a line of Python."""
     command = {"image_uri": TRAINER_IMAGE, "command": ["python", "-c", textwrap.dedent(code)], **container}
@@ -269,3 +272,23 @@ def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def deploy(
+    api, endpoint: str, model: str, traffic_split: dict[str, int] | None = None, **fields: Any
+) -> v1.DeployedModel:
+    deployed = {"model": model, "dedicated_resources": RESOURCES, **fields}
+    operation = api.endpoints.deploy_model(
+        endpoint=endpoint, deployed_model=deployed, traffic_split=traffic_split or {}
+    )
+    return operation.result(timeout=120).deployed_model
+
+
+@pytest.fixture
+def empty_endpoint(api) -> Iterator[str]:
+    """Name of an endpoint without anything deployed."""
+    made = api.endpoints.create_endpoint(parent=api.parent, endpoint={"display_name": "empty"}).result(timeout=10)
+    yield made.name
+    for deployed in api.endpoints.get_endpoint(name=made.name).deployed_models:
+        api.endpoints.undeploy_model(endpoint=made.name, deployed_model_id=deployed.id).result(timeout=30)
+    api.endpoints.delete_endpoint(name=made.name).result(timeout=10)

@@ -26,7 +26,7 @@ from retraining.core.documents.data import (
     Statistics,
     ValueCount,
 )
-from retraining.core.documents.document import Document, Value, canonical_json, digest, parse_any
+from retraining.core.documents.document import Document, Value, canonical_json, digest
 from retraining.core.documents.judgement import (
     Baseline,
     Challenger,
@@ -131,5 +131,4 @@ __all__ = [
     "Window",
     "canonical_json",
     "digest",
-    "parse_any",
 ]

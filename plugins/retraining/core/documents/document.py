@@ -135,20 +135,6 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def parse_any(data: bytes | str, where: str = "") -> Document:
-    """Read a document of any kind.
-
-    Raises:
-        ContractError: It is not JSON, its kind is not known, or it is not what its contract says.
-    """
-    from retraining.core.documents import KINDS  # the list of kinds needs this module first
-
-    kind = _load(data, where or "document").get("kind")
-    if kind not in KINDS:
-        raise ContractError(where or "document", f"kind is {kind!r}", f"one of {', '.join(KINDS)}")
-    return KINDS[kind].parse(data, where)
-
-
 def _load(data: bytes | str, where: str) -> dict[str, Any]:
     try:
         raw = json.loads(data)
