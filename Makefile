@@ -115,6 +115,11 @@ bundle: ## Build build/bundle/{dags,plugins}: what Composer's bucket gets
 sdist: $(VENV)/trainer/.ready ## Build dist/trainer-*.tar.gz for Vertex AI's pre-built containers
 	@$(TRAINER_PY) -m trainer.package --out dist
 
+.PHONY: compose-env
+compose-env: ## Write .env with fresh secrets for docker-compose.yaml, unless there is one
+	@test ! -e .env || { echo "make: .env is there already; remove it to make new secrets (and the volume of Postgres with it)" >&2; exit 2; }
+	@umask 077 && $(PYTHON) include/compose/make_env.py > .env && echo "compose-env: .env written; now: docker compose up"
+
 .PHONY: clean
 clean: ## Remove the environments and everything built (the system's Python was never touched)
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -162,7 +162,6 @@ class Airflow:
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USERNAME}:admin",
             "AIRFLOW__DATABASE__LOAD_DEFAULT_CONNECTIONS": "False",
             "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.3",
-            "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
             "PATH": f"{AIRFLOW_PROGRAM.parent}:{self.environment.get('PATH', '')}",
             "PYTHONUNBUFFERED": "1",
         }
