@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import fcntl
+import json
 import os
 import shutil
 import signal
@@ -69,11 +70,11 @@ def _tell(options: argparse.Namespace, build_path: Path) -> int:
             timeout_s=RUN_TIMEOUT_S,
             verbose=options.verbose,
         )
-        _print_night(night)
+        _print_night(night, system.state_path / "storage")
         _say(f"total      {time.monotonic() - started:.1f} s, at most {memory.stop() / 1e9:.1f} GB")
-        _say(f"Airflow    {system.airflow.url}   user admin, password {system.airflow.password}")
+        ends = "ends now (KEEP=0)" if options.end else "everything stays up until Ctrl-C"
+        _say(f"Airflow    {system.airflow.url}   user admin, password {system.airflow.password}; {ends}")
         if not options.end:
-            _say("Everything stays up. Ctrl-C ends it.")
             _stay(system)
         return 0 if night.state == "success" else 1
     finally:
@@ -82,7 +83,7 @@ def _tell(options: argparse.Namespace, build_path: Path) -> int:
         system.stop()
 
 
-def _print_night(night: Night) -> None:
+def _print_night(night: Night, storage_path: Path) -> None:
     _say("")
     if night.state != "success":
         _say(f"The run {night.state}. What the failed tasks said last:")
@@ -95,11 +96,13 @@ def _print_night(night: Night) -> None:
     if deployment.get("endpoint_name"):
         instance = report["golden"][0]["instance"]
         answer = predict(deployment["endpoint_name"], [instance])
-        _say(f"online     {instance}")
-        _say(f"           -> {answer['predictions'][0]:.4f} late, by version {answer.get('modelVersionId', '?')}")
+        _say(f"online     {json.dumps(instance)}")
+        _say(
+            f"           -> late with probability {answer['predictions'][0]:.4f}, says version {answer['modelVersionId']}"
+        )
     for line in time_lines(night.times, night.seconds):
         _say(line)
-    _say(f"report     {night.run_uri}/report.html")
+    _say(f"report     {storage_path}/{night.run_uri.removeprefix('gs://')}/report.html")
 
 
 def _stay(system: LaptopSystem) -> None:

@@ -38,7 +38,7 @@ def model_lines(documents: Mapping[str, Document]) -> list[str]:
         other = f"{champion['metrics'][name]:.4f}" if champion else "-"
         lines.append(f"           {name:<12}  {value:10.4f}   {other:>8}")
     lines.append(f"           log_loss of always predicting the base rate: {evaluation['baseline']['log_loss']:.4f}")
-    lines.append(f"decision   {decision['verdict']}: {decision['words']}")
+    lines.append(f"decision   {decision['words']}")
     registration, deployment = documents.get("registration"), documents.get("deployment")
     if registration:
         lines.append(f"version    {registration['version_name']}")
