@@ -97,9 +97,8 @@ def _print_night(night: Night, storage_path: Path) -> None:
         instance = report["golden"][0]["instance"]
         answer = predict(deployment["endpoint_name"], [instance])
         _say(f"online     {json.dumps(instance)}")
-        _say(
-            f"           -> late with probability {answer['predictions'][0]:.4f}, says version {answer['modelVersionId']}"
-        )
+        probability, version = answer["predictions"][0], answer["modelVersionId"]
+        _say(f"           -> late with probability {probability:.4f}, says version {version}")
     for line in time_lines(night.times, night.seconds):
         _say(line)
     _say(f"report     {storage_path}/{night.run_uri.removeprefix('gs://')}/report.html")
