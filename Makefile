@@ -82,8 +82,7 @@ test: setup ## Run the whole test suite
 
 .PHONY: test-long
 test-long: setup ## Run the tests that take minutes
-	@$(AIRFLOW_PY) -m pytest -m long --ignore tests/trainer
-	@$(TRAINER_PY) -m pytest -m long tests/trainer
+	@$(AIRFLOW_PY) -m pytest -m long -s --ignore tests/trainer
 
 .PHONY: lint
 lint: $(VENV)/airflow/.ready ## ruff over everything
