@@ -21,6 +21,9 @@ from pathlib import Path
 
 import pytest
 
+# A shell starts what it runs in the background with SIGINT ignored, and children inherit that; tests send it to them.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 REPOSITORY_PATH = Path(__file__).resolve().parents[1]
 LOCALCLOUD_PYTHON = REPOSITORY_PATH / ".venv" / "localcloud" / "bin" / "python"
 READY_TIMEOUT_S = 120

@@ -43,8 +43,9 @@ def connect(settings: Settings) -> Session:
         SettingsError: The connection is missing, or its credentials cannot be used.
     """
     from airflow.providers.google.common.hooks.base_google import GoogleBaseHook
-    from airflow.sdk.exceptions import AirflowException
     from google.auth.exceptions import GoogleAuthError
+
+    from retraining.hooks.airflow_exceptions import AirflowException
 
     where = f"Airflow connection {settings.gcp_conn_id!r}"
     try:

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from airflow.sdk import Context
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from retraining.core.errors import ConflictError, JobError, RetrainingError
+from retraining.hooks.airflow_exceptions import AirflowException, AirflowFailException
 from retraining.hooks.session import explain
 
 RETRYABLE = (JobError, ConflictError)

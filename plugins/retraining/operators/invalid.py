@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from airflow.sdk import BaseOperator, Context
-from airflow.sdk.exceptions import AirflowFailException
+
+from retraining.hooks.airflow_exceptions import AirflowFailException
 
 
 class RefuseSpecOperator(BaseOperator):

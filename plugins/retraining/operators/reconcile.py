@@ -13,11 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from airflow.sdk.exceptions import AirflowFailException
-
 from retraining.core import names
 from retraining.core.documents import KINDS, Document
 from retraining.core.errors import JobError
+from retraining.hooks.airflow_exceptions import AirflowFailException
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.logs import Cursor
 from retraining.hooks.session import is_transient
