@@ -15,7 +15,7 @@ from pathlib import Path
 from demo.airflow import Airflow
 from localcloud.environment import REPOSITORY_PATH, client_environment, merged_environment
 from localcloud.errors import LocalCloudError
-from localcloud.processes import adopt_orphans, kill_descendants, require_free_port, spawn, stop, tail
+from localcloud.processes import adopt_orphans, is_port_free, kill_descendants, spawn, stop, tail
 
 CLOUD_STOP_GRACE_S = 15.0
 LOCALCLOUD_PYTHON = REPOSITORY_PATH / ".venv" / "localcloud" / "bin" / "python"
@@ -57,7 +57,7 @@ class LaptopSystem:
             LocalCloudError: A port is in use, or a server ended; its last log lines are in the message.
         """
         adopt_orphans()
-        require_free_port(self.port, "127.0.0.1", option="PORT")
+        self._require_port()
         started = time.monotonic()
         self._start_cloud()
         # The database needs no cloud; making it takes as long as the cloud takes to start.
@@ -92,6 +92,16 @@ class LaptopSystem:
         if self._cloud is not None:
             stop(self._cloud, grace_s=CLOUD_STOP_GRACE_S)
         kill_descendants(os.getpid())
+
+    def _require_port(self) -> None:
+        if not is_port_free(self.port):
+            raise LocalCloudError(
+                "Airflow's UI",
+                found=f"port {self.port} on 127.0.0.1 is in use",
+                expected="a free port",
+                way_out=f"Name another: make demo PORT={self.port + 1}, or end what listens there"
+                f" (`ss -ltnp 'sport = :{self.port}'` names it).",
+            )
 
     def _new_airflow(self, environment: dict[str, str]) -> Airflow:
         return Airflow(

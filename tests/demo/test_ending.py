@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -16,9 +17,9 @@ from demo.system import LOCALCLOUD_PYTHON
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def start_demo(home: Path) -> subprocess.Popen[str]:
+def start_demo(home: Path, port: int | None = None) -> subprocess.Popen[str]:
     """Start `python -m demo` in a session of its own, as a shell does for `make`."""
-    command = [str(LOCALCLOUD_PYTHON), "-m", "demo", "--home", str(home), "--port", str(free_port())]
+    command = [str(LOCALCLOUD_PYTHON), "-m", "demo", "--home", str(home), "--port", str(port or free_port())]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "include")}
     environment.pop("LOCALCLOUD_STATE", None)
     return subprocess.Popen(
@@ -76,3 +77,15 @@ def test_second_demo_says_so(tmp_path: Path) -> None:
     finally:
         first.send_signal(signal.SIGINT)
         first.communicate(timeout=60)
+
+
+def test_port_in_use_is_said_before_anything_is_started(tmp_path: Path) -> None:
+    """The message names the port and the way out; no server was started."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        output, _ = start_demo(tmp_path, port).communicate(timeout=30)
+    assert f"port {port} on 127.0.0.1 is in use" in output
+    assert f"make demo PORT={port + 1}" in output
+    assert not (tmp_path / "localcloud").exists()
