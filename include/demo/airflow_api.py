@@ -7,6 +7,7 @@ server's own words when it refuses.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -121,10 +122,10 @@ class AirflowApi:
         return json.loads(value) if isinstance(value, str) and value[:1] in '{["' else value
 
     def log_lines(self, dag_id: str, run_id: str, task_id: str, try_number: int) -> list[str]:
-        """Return the messages of one try's task log, as far as it is written."""
+        """Return the messages of one try's task log, as far as it is written, without Airflow's folded groups."""
         path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/logs/{try_number}"
         content = self.call("GET", path, headers={"Accept": "application/json"})["content"]
-        return [text for line in content for text in _texts(line)]
+        return _unfolded(text for line in content for text in _texts(line))
 
     def backfill(self, dag_id: str, from_date: str, to_date: str, conf: dict[str, Any] | None = None) -> int:
         """Return the id of a new backfill over the DAG's schedule, both ends included."""
@@ -145,3 +146,14 @@ def _texts(line: Any) -> list[str]:  # noqa: ANN401  # a JSON object, or text in
         return [str(line)]
     errors = [f"{error['exc_type']}: {error['exc_value']}" for error in line.get("error_detail") or ()]
     return [str(line["event"]), *errors]
+
+
+def _unfolded(lines: Iterable[str]) -> list[str]:
+    """Leave out what Airflow's own pages fold: from `::group::` to `::endgroup::`."""
+    kept, folded = [], False
+    for line in lines:
+        folded = folded or line.startswith("::group::")
+        if not folded:
+            kept.append(line)
+        folded = folded and not line.startswith("::endgroup::")
+    return kept
