@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from retraining.core.documents import KINDS
+from retraining.core.documents import KINDS, digest
 from retraining.core.errors import ContractError
 from retraining.core.report import render
 
@@ -29,6 +29,7 @@ WHOLE_RUN = {
     "deployment": "champion",
     "timings": "run",
 }
+REJECTED = {"evaluation": "duel", "decision": "reject", "deployment": "nothing_changed"}
 ATTACK = "<script>alert('x')</script>"
 
 
@@ -94,6 +95,103 @@ def test_every_text_is_escaped(documents):
             spread += 1
             assert ATTACK not in render({**documents, kind: changed}), f"{kind}: {path}"
     assert spread > 40
+
+
+def test_digests_are_those_of_the_stored_bytes(documents):
+    """Also of the trainer's documents, whose numbers a model would spell anew."""
+    page = render(documents)
+    for kind, what in WHOLE_RUN.items():
+        assert digest(stored_bytes(EXAMPLES / f"{kind}__{what}.json")) in page
+
+
+def test_the_page_tells_whether_a_document_is_the_one_decided_on(documents):
+    """A document that was changed after the decision is pointed at."""
+    documents["decision"]["inputs"] = {
+        kind: digest(stored_bytes(EXAMPLES / f"{kind}__{WHOLE_RUN[kind]}.json"))
+        for kind in ("plan", "evaluation", "evaluate_request")
+    }
+    assert "not what was decided on" not in render(documents)
+    documents["evaluation"]["rows"] += 1
+    assert render(documents).count("not what was decided on") == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({}, "Promoted"),
+        ({"deployment": None}, "Promoted, not deployed"),
+        ({"decision": "reject", "deployment": "nothing_changed"}, "Rejected"),
+        ({"decision": "record", "deployment": None}, "Recorded"),
+        ({"checks": "blocked", "decision": None}, "Stopped by the data checks"),
+        ({"decision": None}, "Stopped at decide"),
+        ({"report": None, "evaluation": None, "decision": None}, "Stopped at train"),
+    ],
+    ids=lambda value: value.replace(" ", "-") if isinstance(value, str) else "",
+)
+def test_the_headline_is_the_outcome(documents, change, words):
+    """One line says how the run ended."""
+    assert f'<h1 class="verdict">{words}</h1>' in render(replaced(documents, change))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"deployment": None}, "The task deploy left no result"),
+        ({"deployment": None, "decision": "reject"}, "Nothing was deployed: the challenger was not promoted."),
+        ({"deployment": None, "plan": "backfill_with_overrides"}, "Nothing was deployed: this run is a backfill"),
+        ({"report": None, "evaluation": None, "decision": None}, "the run came no further than the task train."),
+        ({"checks": "blocked", "manifest": None}, "No split was exported. This did not happen: the data did not pass"),
+        ({"timings": None}, "The run left no record of its tasks&#39; times."),
+        ({"evaluate_request": "first_model"}, "There was no older champion to compare with: "),
+        ({"evaluate_request": None}, "The run did not come to the duel"),
+    ],
+)
+def test_what_did_not_happen_has_its_reason(documents, change, words):
+    """As far as the other documents tell it."""
+    assert words in render(replaced(documents, change))
+
+
+def test_a_stopped_run_says_what_blocked_it(documents):
+    """The first lines of the page are the findings' own words."""
+    page = render(replaced(documents, {"checks": "blocked", "decision": None}))
+    assert '<p class="words">89 examples are too few' in page
+
+
+def test_what_changed_since_the_champion(documents):
+    """Its plan at hand: every key of the spec that differs, the query, the images. Without it: said so."""
+    assert "could not be read" in render(documents)
+    before = json.loads(json.dumps(documents["plan"]))
+    assert "Only the time differs" in render({**documents, "champion_plan": before})
+    before["spec"]["training"]["epochs"] = 77
+    before["spec"]["features"][0]["embedding_dim"] = 99
+    before["trainer_image"] = "example.com/trainer:old"
+    page = render({**documents, "champion_plan": before})
+    for what in ("training.epochs", "features.carrier.embedding_dim", "trainer image", "example.com/trainer:old"):
+        assert f"<code>{what}</code>" in page
+    assert page.count('<td class="name">') == 3
+
+
+def test_going_back_names_the_previous_version(documents):
+    """The commands have the run's own names; a run that changed nothing has none."""
+    page = render(documents)
+    deployment = documents["deployment"]
+    assert f"post {deployment['previous_version_name']}:mergeVersionAliases" in page
+    assert f"post {deployment['endpoint_name']}:deployModel" in page
+    assert "mergeVersionAliases" not in render(replaced(documents, REJECTED))
+
+
+def replaced(documents: dict[str, dict[str, Any]], change: dict[str, str | None]) -> dict[str, dict[str, Any]]:
+    """Return the documents with some of them taken away (None) or exchanged for another example."""
+    others = {
+        kind: json.loads((EXAMPLES / f"{kind}__{what}.json").read_text()) for kind, what in change.items() if what
+    }
+    return {kind: values for kind, values in {**documents, **others}.items() if change.get(kind, "") is not None}
+
+
+def stored_bytes(path: Path) -> bytes:
+    """Return what lies on storage of an example: the one form in which both sides write."""
+    text = json.dumps(json.loads(path.read_text()), indent=2, sort_keys=True, ensure_ascii=False)
+    return (text + "\n").encode()
 
 
 def _texts(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any, Literal
@@ -53,6 +53,11 @@ def days(run: Run) -> list[Day]:
             )
         )
     return found
+
+
+def noteworthy(found: Sequence[Day]) -> list[Day]:
+    """Days that a person should look at: those that changed after they were exported, and those without an example."""
+    return [day for day in found if day.state in ("changed", "empty")]
 
 
 def since_champion(run: Run) -> list[Change] | None:

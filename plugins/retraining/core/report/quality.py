@@ -19,7 +19,8 @@ METRIC_WORDS: dict[Metric, str] = {
     "brier": "mean squared error of the probability",
 }
 SLICES_SHOWN = 12
-INTERVAL_WIDTH = 640.0
+INTERVAL_WIDTH = 480.0
+BOUND_IN_SIGHT = 4.0  # times the interval's farthest end from 0
 TRACK_WIDTH = 130.0
 
 
@@ -39,7 +40,10 @@ class MetricRow:
 
 @dataclass(frozen=True, kw_only=True)
 class Interval:
-    """The gain over the champion with its interval, oriented so that right is better; x in SVG units."""
+    """The gain over the champion with its interval, oriented so that right is better; x in SVG units.
+
+    `x_bound` is None when the bound lies so far away that the interval would shrink to a point beside it.
+    """
 
     mean: float
     low: float
@@ -49,7 +53,7 @@ class Interval:
     x_mean: float
     x_low: float
     x_high: float
-    x_bound: float
+    x_bound: float | None
     bound: float
     x_ticks: tuple[charts.Tick, ...]
 
@@ -112,9 +116,11 @@ def interval(run: Run, evaluation: Evaluation) -> Interval | None:
     if difference.metric not in HIGHER_IS_BETTER:
         mean, low, high = -mean, -high, -low
     bound = run.plan.spec.evaluation.promote.min_gain
-    start, end = charts.padded([low, high, mean, 0.0, bound], margin=0.12)
+    near = [low, high, mean, 0.0]
+    shows_bound = abs(bound) <= BOUND_IN_SIGHT * max(abs(value) for value in near)
+    start, end = charts.padded([*near, bound] if shows_bound else near, margin=0.12)
     x = charts.Scale(low=start, high=end, start=16, end=INTERVAL_WIDTH - 16)
-    values = charts.ticks(start, end, about=6)
+    values = charts.ticks(start, end, about=4)
     return Interval(
         mean=mean,
         low=low,
@@ -124,7 +130,7 @@ def interval(run: Run, evaluation: Evaluation) -> Interval | None:
         x_mean=x(mean),
         x_low=x(low),
         x_high=x(high),
-        x_bound=x(bound),
+        x_bound=x(bound) if shows_bound else None,
         bound=bound,
         x_ticks=tuple(charts.Tick(at=x(value), text=charts.number_text(value, values)) for value in values),
     )

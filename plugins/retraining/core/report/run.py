@@ -31,12 +31,16 @@ CHAMPION_PLAN = "champion_plan"
 
 @dataclass(frozen=True, kw_only=True)
 class Stored:
-    """A document's place in the run's record: its task, address and SHA-256 (None: it is not there)."""
+    """A document's place in the run's record: its task, address and SHA-256 (None: it is not there).
+
+    `decided_on` tells whether the decision was taken from just these bytes; None when it was not an input of it.
+    """
 
     kind: str
     task: str
     uri: str
     sha256: str | None
+    decided_on: bool | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +69,8 @@ class Run:
 
     def why_missing(self, kind: str) -> str:
         """Say in one sentence why there is no document of a kind, as far as the others tell."""
+        if kind == "timings":
+            return "The run left no record of its tasks' times."
         task = TASK_OF_KIND[kind]
         order = list(TASK_OF_KIND)
         if self.checks and not self.checks.passed and order.index(kind) > order.index("checks"):
@@ -76,8 +82,6 @@ class Run:
                 return "Nothing was deployed: the challenger was not promoted."
             if not self.plan.deploy:
                 return "Nothing was deployed: the run was started with deploy switched off."
-        if kind == "timings":
-            return "The run left no record of its tasks' times."
         stopped = next(TASK_OF_KIND[k] for k in order if not self.has(k))
         if stopped != task:
             return f"This did not happen: the run came no further than the task {stopped}."
@@ -101,17 +105,21 @@ def read_run(raw: Mapping[str, Mapping[str, Any]]) -> Run:
     for name, values in raw.items():
         kind = "plan" if name == CHAMPION_PLAN else name
         parsed[name] = documents.KINDS[kind].parse(json.dumps(values), f"{name}.json")
-    run_uri = parsed["plan"].run_uri
-    record = tuple(
-        Stored(
-            kind=kind,
-            task=task,
-            uri=names.document_uri(run_uri, kind),
-            sha256=documents.digest(_stored_bytes(raw[kind])) if kind in raw else None,
-        )
-        for kind, task in TASK_OF_KIND.items()
+    return Run(**parsed, record=tuple(_stored(kind, raw, parsed["plan"], parsed["decision"]) for kind in TASK_OF_KIND))
+
+
+def _stored(
+    kind: str, raw: Mapping[str, Mapping[str, Any]], plan: documents.Plan, decision: documents.Decision | None
+) -> Stored:
+    sha256 = documents.digest(_stored_bytes(raw[kind])) if kind in raw else None
+    inputs = {str(name): value for name, value in decision.inputs.items()} if decision else {}
+    return Stored(
+        kind=kind,
+        task=TASK_OF_KIND[kind],
+        uri=names.document_uri(plan.run_uri, kind),
+        sha256=sha256,
+        decided_on=inputs[kind] == sha256 if kind in inputs and sha256 else None,
     )
-    return Run(**parsed, record=record)
 
 
 def _stored_bytes(values: Mapping[str, Any]) -> bytes:

@@ -1,0 +1,53 @@
+"""What the features look like in the training split: one line per feature for the page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from retraining.core.documents import CategoricalStatistics, NumericStatistics, Statistics
+from retraining.core.report.run import Run
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureRow:
+    """One feature. `missing` is a share in [0, 1], None without a row; `typical` says in words what values it has."""
+
+    name: str
+    kind: str
+    missing: float | None
+    typical: str
+
+
+def feature_rows(run: Run, statistics: Statistics) -> list[FeatureRow]:
+    """Rows of the features table, in the order of the spec."""
+    train = statistics.splits["train"]
+    rows = []
+    for feature in run.plan.spec.features:
+        found = train.features.get(feature.name)
+        if found is not None:
+            rows.append(
+                FeatureRow(
+                    name=feature.name,
+                    kind=found.kind,
+                    missing=found.nulls / train.rows if train.rows else None,
+                    typical=_numeric(found)
+                    if isinstance(found, NumericStatistics)
+                    else _categorical(found, train.rows),
+                )
+            )
+    return rows
+
+
+def _numeric(found: NumericStatistics) -> str:
+    if found.mean is None or found.min is None or found.max is None:
+        return "no value"
+    spread = f" ± {found.stddev:.4g}" if found.stddev is not None else ""
+    return f"{found.mean:.4g}{spread}, from {found.min:.4g} to {found.max:.4g}"
+
+
+def _categorical(found: CategoricalStatistics, rows: int) -> str:
+    if not found.top or not rows:
+        return "no value"
+    values = "value" if found.distinct == 1 else "values"
+    top = ", ".join(f"{item.value} {item.count / rows:.0%}" for item in found.top[:3])
+    return f"{found.distinct:,} {values}: {top}{', …' if found.distinct > 3 else ''}"
