@@ -69,13 +69,19 @@ def test_paths_exist_and_volumes_are_named():
             assert (ROOT / build["context"] / build["dockerfile"]).is_file()
 
 
-def test_dockerfiles_copy_what_is_there():
-    """Every COPY source of the image exists in the build context, which is the checkout."""
-    lines = (COMPOSE / "localcloud.Dockerfile").read_text().splitlines()
+@pytest.mark.parametrize("dockerfile", ["include/compose/localcloud.Dockerfile", "trainer/Dockerfile"])
+def test_dockerfiles_copy_what_is_in_the_context(dockerfile):
+    """Every COPY source exists in the checkout, and .dockerignore lets it through; of the rest it lets nothing."""
+    ignore = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if not line.startswith("#")]
+    assert ignore[0] == "*"
+    allowed = [line.removeprefix("!") for line in ignore if line.startswith("!")]
+    assert ".env" not in allowed
+    lines = (ROOT / dockerfile).read_text().splitlines()
     sources = [word for line in lines if line.startswith("COPY ") for word in line.split()[1:-1]]
     assert sources
     for source in sources:
-        assert (ROOT / source).exists(), source
+        assert list(ROOT.glob(source)), source
+        assert any(source == folder or source.startswith(f"{folder}/") for folder in allowed), source
 
 
 def test_airflow_commands_exist():
