@@ -10,6 +10,7 @@ import dataclasses
 import hashlib
 import json
 import platform
+import random
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -127,9 +128,20 @@ def train(
     return report
 
 
+class _WholeNumbers(random.Random):
+    """Gives what Python 3.11 gave for whole numbers written as floats."""
+
+    def randint(self, a: float, b: float) -> int:
+        return super().randint(int(a), int(b))
+
+
 def _make_repeatable(seed: int) -> None:
-    """Seed Python, NumPy and TensorFlow, and allow deterministic kernels only (measured on flights: costs nothing)."""
+    """Seed Python, NumPy and TensorFlow, and allow deterministic kernels only (measured on flights: costs nothing).
+
+    Keras 2.16 asks its seeder for `randint(1, 1e9)`, and Python 3.12 refuses the float.
+    """
     tf_keras.utils.set_random_seed(seed)
+    tf_keras.src.backend._SEED_GENERATOR.generator = _WholeNumbers(seed)
     tf.config.experimental.enable_op_determinism()
 
 
