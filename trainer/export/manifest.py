@@ -30,6 +30,11 @@ def build_manifest(request: ExportRequest, spans: Sequence[Span], seconds: float
         schema_hash=request.schema_hash,
         compression=request.compression,
         schema=request.schema,
+        table=request.table,
+        format=request.format,
+        layout=request.layout,
+        images=request.images,
+        quarantined=request.quarantined,
         splits={
             name: ManifestSplit(rows=sum(file.rows for file in chosen), files=tuple(chosen))
             for name, chosen in files.items()

@@ -29,6 +29,7 @@ Cron = Annotated[str, AfterValidator(check_cron)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Positive = Annotated[int, Field(ge=1)]
 MachineType = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]*(-[a-z0-9]+)+$")]
+SqlPath = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_./-]*\.sql$")]
 Scalar = bool | int | float | str
 Hyperparameter = Scalar | tuple[Scalar, ...]
 
@@ -42,12 +43,30 @@ class Section(BaseModel):
 
 
 class DataChecks(Section):
-    """What the examples must satisfy before anything is paid for. Counts are rows, the rest shares in [0, 1]."""
+    """What the examples must satisfy before anything is paid for. Counts are rows, the rest shares in [0, 1].
+
+    `ranges` are closed intervals of numeric features. `max_volume_change` is the share by which a run may have more or
+    fewer rows than the median of the last `volume_runs` runs; `severity` overrides a check's own, by its name.
+    """
 
     min_rows: Positive = 1000
     max_null_fraction: dict[ColumnName, Fraction] = Field(default_factory=dict)
     label_rate: tuple[Fraction, Fraction] = (0.001, 0.999)
+    ranges: dict[ColumnName, tuple[float, float]] = Field(default_factory=dict)
+    max_age_hours: Annotated[float, Field(gt=0)] | None = None
+    max_volume_change: Annotated[float, Field(gt=0)] | None = 0.5
+    volume_runs: Annotated[int, Field(ge=1, le=100)] = 5
     on_new_category: Literal["warn", "block", "ignore"] = "warn"
+    on_vanished_category: Literal["warn", "block", "ignore"] = "warn"
+    severity: dict[str, Literal["warn", "block", "quarantine"]] = Field(default_factory=dict)
+
+    @field_validator("ranges")
+    @classmethod
+    def _rising(cls, value: dict[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
+        for name, (low, high) in value.items():
+            if not low <= high:
+                raise ValueError(f"the range of {name} must be [low, high], got {[low, high]}")
+        return value
 
     @field_validator("label_rate")
     @classmethod
@@ -57,10 +76,30 @@ class DataChecks(Section):
         return value
 
 
-class Data(Section):
-    """Where examples come from. `query` is a path below include/sql; windows are whole UTC days."""
+class Layout(Section):
+    """How examples lie in TFRecords.
 
-    query: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_./-]*\.sql$")]
+    `numeric: vector` packs all numeric features into one list `_numeric`, in the order of the spec, NaN for NULL.
+    With `rows_per_record` above 1 one Example holds so many rows.
+    """
+
+    numeric: Literal["columns", "vector"] = "columns"
+    rows_per_record: Annotated[int, Field(ge=1, le=65536)] = 1
+
+
+class ExportMachines(Section):
+    """Machines of the export job: `replicas` equal ones share its shards."""
+
+    replicas: Annotated[int, Field(ge=1, le=100)] = 1
+    machine: MachineType = "n1-standard-4"
+    spot: bool = False
+
+
+class Data(Section):
+    """Where examples come from. `query` and `golden_query` are paths below include/sql; windows are whole UTC days."""
+
+    query: SqlPath
+    golden_query: SqlPath | None = None
     key: ColumnName
     event_time: ColumnName
     label_lag_days: Annotated[int, Field(ge=0, le=365)] = 1
@@ -68,14 +107,18 @@ class Data(Section):
     test_days: Annotated[int, Field(ge=1, le=365)] = 7
     validation_percent: Annotated[int, Field(ge=1, le=50)] = 10
     rows_per_shard: Annotated[int, Field(ge=1000)] = 100_000
+    shard_mb: Annotated[int, Field(ge=1, le=1024)] = 64
     compression: Literal["GZIP", "NONE"] = "GZIP"
+    layout: Layout = Field(default_factory=Layout)
+    schema_version: Positive = 1
+    export: ExportMachines = Field(default_factory=ExportMachines)
     keep_table_days: Annotated[int, Field(ge=1, le=90)] = 7
     checks: DataChecks = Field(default_factory=DataChecks)
 
-    @field_validator("query")
+    @field_validator("query", "golden_query")
     @classmethod
-    def _stays_inside(cls, value: str) -> str:
-        if ".." in value.split("/"):
+    def _stays_inside(cls, value: str | None) -> str | None:
+        if value and ".." in value.split("/"):
             raise ValueError("the path must stay below include/sql: remove '..'")
         return value
 
@@ -106,14 +149,36 @@ class CategoricalFeature(Section):
     embedding_dim: Annotated[int, Field(ge=1, le=1024)] | None = None
 
 
-Feature = Annotated[NumericFeature | CategoricalFeature, Field(discriminator="kind")]
+class ImageFeature(Section):
+    """A PNG or JPEG in a BYTES column, resized once at export; 1 channel is grey, 3 are RGB."""
+
+    name: ColumnName
+    kind: Literal["image"]
+    height: Annotated[int, Field(ge=1, le=4096)]
+    width: Annotated[int, Field(ge=1, le=4096)]
+    channels: Literal[1, 3] = 3
+    encoding: Literal["raw", "png", "jpeg"] = "raw"
 
 
-class Label(Section):
+Feature = Annotated[NumericFeature | CategoricalFeature | ImageFeature, Field(discriminator="kind")]
+
+
+class BinaryLabel(Section):
     """What is predicted: 0 or 1."""
 
     name: ColumnName
     kind: Literal["binary"]
+
+
+class MulticlassLabel(Section):
+    """What is predicted: one of `classes` whole numbers from 0."""
+
+    name: ColumnName
+    kind: Literal["multiclass"]
+    classes: Annotated[int, Field(ge=2, le=100_000)]
+
+
+Label = Annotated[BinaryLabel | MulticlassLabel, Field(discriminator="kind")]
 
 
 class Accelerator(Section):
@@ -166,6 +231,7 @@ class Training(Section):
     batch_size: Annotated[int, Field(ge=1, le=1_000_000)] = 512
     hyperparameters: dict[ColumnName, Hyperparameter] = Field(default_factory=dict)
     early_stopping_patience: Annotated[int, Field(ge=0, le=1000)] = 2
+    input: Literal["tfrecord", "csv", "bigquery"] = "tfrecord"
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 1
     cluster: Cluster = Field(default_factory=Cluster)
 

@@ -25,13 +25,16 @@ from retraining.core.documents.planning import Window
 
 PartName = Literal["train", "validation"]
 SplitName = Literal["train", "validation", "test"]
+FilePart = Literal["train", "validation", "golden"]
 Compression = Literal["GZIP", "NONE"]
+ShardFormat = Literal["tfrecord", "csv"]
 
 
+_S = TypeVar("_S", bound=str)
 _T = TypeVar("_T")
 
 
-def _all_three(splits: dict[SplitName, _T]) -> dict[SplitName, _T]:
+def _all_three(splits: dict[_S, _T]) -> dict[_S, _T]:
     missing = {"train", "validation", "test"} - set(splits)
     if missing:
         raise ValueError(f"splits lack {', '.join(sorted(missing))}")
@@ -177,8 +180,39 @@ class Checks(Document):
     findings: tuple[Finding, ...]
 
 
+class ShardLayout(Value):
+    """How examples lie in TFRecords: features packed into one list (none: each on its own), rows per Example."""
+
+    numeric: tuple[Text, ...] = ()
+    rows_per_record: Annotated[int, Field(ge=1)] = 1
+
+
+class ImageColumn(Value):
+    """A BYTES column of PNG or JPEG that is stored resized: raw is uint8, row-major, height x width x channels."""
+
+    name: Text
+    height: Annotated[int, Field(ge=1)]
+    width: Annotated[int, Field(ge=1)]
+    channels: Literal[1, 3]
+    encoding: Literal["raw", "png", "jpeg"]
+
+
+class GoldenWork(Value):
+    """The frozen set: its own table, and whether the span store has it already."""
+
+    table: Text
+    fingerprint: Fingerprint
+    rows: Count
+    shards: Annotated[int, Field(ge=1)]
+    action: Literal["export", "reuse"]
+    because: Text
+
+
 class ExportRequest(Document):
-    """What the exporter is asked: the spans of a run table, and where their files go."""
+    """What the exporter is asked: the spans of a run table, and where their files go.
+
+    `only: test` exports the spans from `test_start` on; the others are read from the table itself.
+    """
 
     kind: Literal["export_request"] = "export_request"
     model: ModelId
@@ -189,14 +223,20 @@ class ExportRequest(Document):
     compression: Compression
     spans_uri: Uri
     spans: tuple[SnapshotSpan, ...]
+    quarantined: tuple[Day, ...] = ()
     test_start: Day
     manifest_uri: Uri
+    format: ShardFormat = "tfrecord"
+    layout: ShardLayout = Field(default_factory=ShardLayout)
+    images: tuple[ImageColumn, ...] = ()
+    only: Literal["all", "test"] = "all"
+    golden: GoldenWork | None = None
 
 
 class File(Value):
     """One shard in the span store. `crc32c` is base64, as Cloud Storage writes it."""
 
-    part: PartName
+    part: FilePart
     shard: Count
     file_name: Text
     rows: Count
@@ -206,10 +246,10 @@ class File(Value):
 
 
 class Span(Document):
-    """`span.json` beside a span's files: they are all there."""
+    """`span.json` beside a span's files: they are all there. The frozen set is the span `golden`."""
 
     kind: Literal["span"] = "span"
-    span: Day
+    span: Day | Literal["golden"]
     fingerprint: Fingerprint
     schema_hash: SchemaHash
     files: Annotated[tuple[File, ...], Field(min_length=1)]
@@ -219,8 +259,8 @@ class ManifestFile(Value):
     """One shard of a split."""
 
     uri: Uri
-    span: Day
-    part: PartName
+    span: Day | Literal["golden"]
+    part: FilePart
     rows: Count
     bytes: Count
     crc32c: Crc32c
@@ -253,7 +293,12 @@ class Manifest(Document):
     schema_hash: SchemaHash
     compression: Compression
     columns: tuple[Column, ...] = Field(alias="schema")
-    splits: AllSplits[ManifestSplit]
+    table: Text
+    format: ShardFormat = "tfrecord"
+    layout: ShardLayout = Field(default_factory=ShardLayout)
+    images: tuple[ImageColumn, ...] = ()
+    splits: Annotated[dict[SplitName | Literal["golden"], ManifestSplit], AfterValidator(_all_three)]
+    quarantined: tuple[Day, ...] = ()
     spans: tuple[ManifestSpan, ...]
     exported_rows: Count
     exported_bytes: Count

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from retraining.core.documents.data import ManifestFile
 from retraining.core.documents.document import (
     Count,
     Document,
@@ -47,7 +48,11 @@ class Bootstrap(Value):
 
 
 class EvaluateRequest(Document):
-    """What the judge is asked: two models, the same shards."""
+    """What the judge is asked: two models, the same shards.
+
+    `golden` adds the frozen set. `prove_unseen` are the champion's training shards that the fingerprints of this run
+    do not prove free of its test examples: the judge looks for their keys.
+    """
 
     kind: Literal["evaluate_request"] = "evaluate_request"
     model: ModelId
@@ -60,6 +65,8 @@ class EvaluateRequest(Document):
     challenger: Challenger
     champion: Champion | None
     champion_skipped: str | None
+    golden: bool = False
+    prove_unseen: tuple[ManifestFile, ...] = ()
     slices: tuple[str, ...]
     min_slice_examples: Annotated[int, Field(ge=1)]
     metric: Metric
@@ -118,6 +125,15 @@ class Difference(Value):
     samples: Count
 
 
+class GoldenScores(Value):
+    """Quality on the frozen set, the same examples every night."""
+
+    rows: Annotated[int, Field(ge=1)]
+    shards: tuple[Shard, ...]
+    challenger: Metrics
+    champion: Metrics | None
+
+
 class Evaluation(Document):
     """How challenger and champion did on the same rows."""
 
@@ -132,6 +148,7 @@ class Evaluation(Document):
     champion: Scores | None
     baseline: Baseline
     difference: Difference | None
+    golden: GoldenScores | None = None
 
 
 GateName = Literal["floor", "gain", "slices", "examples", "newer_champion", "mode"]

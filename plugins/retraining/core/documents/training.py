@@ -20,6 +20,7 @@ class TrainingOrder(Value):
     batch_size: Annotated[int, Field(ge=1)]
     hyperparameters: dict[str, Hyperparameter]
     early_stopping_patience: Count
+    input: Literal["tfrecord", "csv", "bigquery"] = "tfrecord"
 
 
 class TrainRequest(Document):

@@ -1,0 +1,145 @@
+"""The duel's documents: its request and what the judged models scored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from trainer.documents.data import ManifestFile
+from trainer.documents.training import Feature, Label
+
+
+@dataclass(frozen=True, kw_only=True)
+class Challenger:
+    """The model of this run."""
+
+    model_uri: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Champion:
+    """The model in production."""
+
+    model_uri: str
+    version_name: str
+    version_id: str
+    run_key: str
+    as_of: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bootstrap:
+    """How the interval of the difference is drawn."""
+
+    samples: int
+    seed: int
+    confidence: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateRequest:
+    """Which models are judged, on which examples, by what."""
+
+    kind: ClassVar[str] = "evaluate_request"
+    model: str
+    run_key: str
+    manifest_uri: str
+    split: Literal["test"]
+    features: tuple[Feature, ...]
+    label: Label
+    key: str
+    challenger: Challenger
+    champion: Champion | None
+    champion_skipped: str | None
+    slices: tuple[str, ...]
+    min_slice_examples: int
+    metric: Literal["auc", "log_loss", "accuracy", "brier"]
+    bootstrap: Bootstrap
+    evaluation_uri: str
+    golden: bool = False
+    prove_unseen: tuple[ManifestFile, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metrics:
+    """Of one model on one set of examples; `auc` is None where only one class is present."""
+
+    auc: float | None
+    log_loss: float
+    accuracy: float
+    brier: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class SliceMetrics:
+    """Metrics of the examples with one value of one column."""
+
+    column: str
+    value: str
+    rows: int
+    metrics: Metrics
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """What one model scored."""
+
+    metrics: Metrics
+    slices: tuple[SliceMetrics, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Baseline:
+    """Of predicting the label rate for every example."""
+
+    log_loss: float
+    accuracy: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """Challenger minus champion, with a two-sided interval."""
+
+    metric: str
+    mean: float
+    low: float
+    high: float
+    confidence: float
+    samples: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgedShard:
+    """A shard that the models were judged on."""
+
+    uri: str
+    sha256: str
+    rows: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoldenScores:
+    """Quality on the frozen set, the same examples every night."""
+
+    rows: int
+    shards: tuple[JudgedShard, ...]
+    challenger: Metrics
+    champion: Metrics | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """What the judged models scored on the same examples."""
+
+    kind: ClassVar[str] = "evaluation"
+    model: str
+    run_key: str
+    split: str
+    rows: int
+    label_rate: float
+    shards: tuple[JudgedShard, ...]
+    challenger: Judged
+    champion: Judged | None
+    baseline: Baseline
+    difference: Difference | None
+    golden: GoldenScores | None = None

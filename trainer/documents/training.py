@@ -1,0 +1,134 @@
+"""The training's documents: its request and its report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+HyperparameterValue = float | int | str | bool | tuple[int, ...] | list[int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Feature:
+    """A column that the model reads.
+
+    `normalize` and `missing` are of numeric ones, `embedding_dim` and `max_vocabulary` of categorical ones, the rest
+    of images.
+    """
+
+    name: str
+    kind: Literal["numeric", "categorical", "image"]
+    normalize: bool = True
+    missing: Literal["mean", "zero"] = "mean"
+    embedding_dim: int | None = None
+    max_vocabulary: int = 1000
+    height: int = 0
+    width: int = 0
+    channels: int = 0
+    encoding: Literal["raw", "png", "jpeg"] = "raw"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Label:
+    """The column that the model learns to predict."""
+
+    name: str
+    kind: Literal["binary", "multiclass"]
+    classes: int = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """Architecture, length and hyperparameters of a training; `batch_size` is per replica."""
+
+    model: str
+    epochs: int
+    batch_size: int
+    hyperparameters: Mapping[str, HyperparameterValue]
+    early_stopping_patience: int
+    input: Literal["tfrecord", "csv", "bigquery"] = "tfrecord"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainRequest:
+    """What the training job trains, on what, and where it writes."""
+
+    kind: ClassVar[str] = "train_request"
+    model: str
+    run_key: str
+    manifest_uri: str
+    statistics_uri: str
+    features: tuple[Feature, ...]
+    label: Label
+    key: str
+    training: Training
+    seed: int
+    model_uri: str
+    report_uri: str
+    checkpoint_uri: str
+    tensorboard_uri: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Framework:
+    """Versions that a training ran with."""
+
+    python: str
+    tensorflow: str
+    tf_keras: str
+    trainer: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seconds:
+    """Where a training's wall time went."""
+
+    startup: float
+    read: float
+    train: float
+    save: float
+    total: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Signature:
+    """dtype by name of the stored model's `serving_default`; every shape is [batch]."""
+
+    inputs: Mapping[str, str]
+    outputs: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Golden:
+    """An example and what the stored model answers to it."""
+
+    instance: Mapping[str, float | str]
+    prediction: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What a training job did."""
+
+    kind: ClassVar[str] = "report"
+    model: str
+    run_key: str
+    framework: Framework
+    strategy: str
+    hyperparameters: Mapping[str, HyperparameterValue]
+    history: Mapping[str, tuple[float, ...]]
+    best_epoch: int
+    epochs_run: int
+    resumed_from_epoch: int | None
+    metrics: Mapping[str, float | None]
+    train_rows: int
+    validation_rows: int
+    steps: int
+    examples_per_second: float
+    seconds: Seconds
+    parameters: int
+    model_uri: str
+    model_digest: str
+    signature: Signature
+    golden: tuple[Golden, ...]
