@@ -20,8 +20,9 @@ import pyarrow as pa
 from google.cloud.bigquery_storage_v1 import types
 
 from localcloud.bigquery import Untyped
+from localcloud.bigquery.read_v1beta1 import OlderReadService
 from localcloud.bigquery.restriction import RestrictionError, select_statement
-from localcloud.bigquery.sessions import RefusalError, Session, Sessions, Stream, read_batches
+from localcloud.bigquery.sessions import RefusalError, Session, Sessions, Stream, read_batches, refusing
 
 ROWS_PER_BATCH = 65_536
 _SERVICE = "/google.cloud.bigquery.storage.v1.BigQueryRead/"
@@ -40,10 +41,10 @@ class ReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no 
         method = handler_call_details.method.removeprefix(_SERVICE)
         if method == "CreateReadSession":
             kind = types.CreateReadSessionRequest
-            return grpc.unary_unary_rpc_method_handler(_refusing(self.create_session), kind.deserialize, _serialize)
+            return grpc.unary_unary_rpc_method_handler(refusing(self.create_session), kind.deserialize, _serialize)
         if method == "SplitReadStream":
             kind = types.SplitReadStreamRequest
-            return grpc.unary_unary_rpc_method_handler(_refusing(self.split_stream), kind.deserialize, _serialize)
+            return grpc.unary_unary_rpc_method_handler(refusing(self.split_stream), kind.deserialize, _serialize)
         if method == "ReadRows":
             kind = types.ReadRowsRequest
             return grpc.unary_stream_rpc_method_handler(self._read_rows, kind.deserialize, _serialize)
@@ -138,7 +139,8 @@ def build_server(context: Untyped) -> tuple[_Server, int]:
             ("grpc.max_receive_message_length", 16 * 1024 * 1024),
         ],
     )
-    server.add_generic_rpc_handlers((ReadService(context, sessions),))
+    service = ReadService(context, sessions)
+    server.add_generic_rpc_handlers((service, OlderReadService(service, sessions)))
     port = server.add_insecure_port(f"{settings.grpc_host}:{settings.grpc_port}")
     return _Server(server), port
 
@@ -229,17 +231,6 @@ def _split_table_name(name: str) -> tuple[str, str, str]:
         )
         raise RefusalError(grpc.StatusCode.INVALID_ARGUMENT, message)
     return parts[1], parts[3], parts[5]
-
-
-def _refusing(method: Callable[[Untyped], Untyped]) -> Callable[[Untyped, grpc.ServicerContext], Untyped]:
-    def call(request: object, context: grpc.ServicerContext) -> object:
-        try:
-            return method(request)
-        except RefusalError as error:
-            context.abort(error.code, error.message)
-            raise  # not reached: abort raises
-
-    return call
 
 
 def _serialize(answer: Untyped) -> bytes:

@@ -16,6 +16,8 @@ import grpc
 import pyarrow as pa
 from google.cloud.bigquery_storage_v1 import types
 
+from localcloud.bigquery import Untyped
+
 SESSION_LIFETIME = dt.timedelta(hours=6)  # https://cloud.google.com/bigquery/docs/reference/storage#create_a_session
 MAX_STREAMS = 100
 BYTES_PER_STREAM = 1_000_000  # the service gives small tables one stream
@@ -112,12 +114,37 @@ class Sessions:
             )
         return session, session.streams[stream_name]
 
+    def get(self, name: str) -> Session:
+        """Give a session.
+
+        Raises:
+            RefusalError: there is none of this name, or it has expired.
+        """
+        self._remove_expired()
+        session = self._sessions.get(name)
+        if session is None:
+            raise RefusalError(grpc.StatusCode.NOT_FOUND, f"Not found: session {name} (or it has expired)")
+        return session
+
     def _remove_expired(self) -> None:
         now = self._now()
         with self._lock:
             for session in [each for each in self._sessions.values() if each.expires <= now]:
                 del self._sessions[session.name]
                 session.path.unlink(missing_ok=True)
+
+
+def refusing(method: Callable[[Untyped], Untyped]) -> Callable[[Untyped, grpc.ServicerContext], Untyped]:
+    """Give a gRPC method that answers a refusal with its code and message."""
+
+    def call(request: object, context: grpc.ServicerContext) -> object:
+        try:
+            return method(request)
+        except RefusalError as error:
+            context.abort(error.code, error.message)
+            raise  # not reached: abort raises
+
+    return call
 
 
 def read_batches(path: Path, begin: int, end: int) -> Iterator[pa.RecordBatch]:
