@@ -117,8 +117,14 @@ class Run:
             "compression": self.compression,
             "spans_uri": self.uri("spans"),
             "spans": spans,
+            "quarantined": [],
             "test_start": spans[-2]["span"],
             "manifest_uri": self.uri("manifest.json"),
+            "format": "tfrecord",
+            "layout": {"numeric": [], "rows_per_record": 1},
+            "images": [],
+            "only": "all",
+            "golden": None,
             **changes,
         }
 
@@ -173,6 +179,7 @@ class Run:
             "batch_size": 64,
             "hyperparameters": {"learning_rate": 0.01, "dropout": 0.1, "hidden_units": [16, 8]},
             "early_stopping_patience": 0,
+            "input": "tfrecord",
         }
         return {
             "schema_version": 1,
@@ -213,6 +220,8 @@ class Run:
             "challenger": {"model_uri": challenger},
             "champion": None if champion is None else {"model_uri": champion, **version},
             "champion_skipped": None if champion else "there is none",
+            "golden": False,
+            "prove_unseen": [],
             "slices": ["carrier", "express"],
             "min_slice_examples": 80,
             "metric": "auc",
