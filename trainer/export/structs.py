@@ -1,7 +1,7 @@
 """STRUCT columns, flattened: each leaf becomes a column of its own, named by its path with dots.
 
 Comes in: record batches as BigQuery sends them. Goes out: the same rows with scalar and REPEATED columns only. A NULL
-STRUCT gives NULL leaves; a REPEATED STRUCT gives a REPEATED leaf per field, each as long as the array. Nothing is copied.
+STRUCT gives NULL leaves; a REPEATED STRUCT gives a REPEATED leaf per field, as long as the array. Nothing is copied.
 """
 
 from __future__ import annotations
