@@ -1,7 +1,7 @@
 """The evaluation job: challenger and champion score the same examples; nothing is decided here.
 
-Comes in: an evaluate request, shards and stored models. Goes out: `evaluation.json` with metrics, slices, the interval
-of the difference, and the digests of the shards that both were judged on.
+Comes in: an evaluate request, a source of examples and stored models. Goes out: `evaluation.json` with metrics, slices,
+the interval of the difference, and the digests of the shards that both were judged on.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from trainer.documents import (
     Judged,
     JudgedShard,
     Manifest,
+    ManifestSplit,
     SliceMetrics,
 )
 from trainer.errors import DataError, RequestError
 from trainer.examples import label_type
-from trainer.input.pipeline import read_batches
-from trainer.input.tfrecord import Shards, require_rows
+from trainer.input.source import Source, Split
 from trainer.metrics import Floats, bootstrap_difference, measure, measure_baseline
 from trainer.models.features import as_number, as_text, parse_feature
 from trainer.savedmodel import StoredModel
@@ -56,7 +56,7 @@ class Scored:
 def evaluate(
     request: EvaluateRequest,
     manifest: Manifest,
-    fetched: Callable[[], Mapping[str, Shards]],
+    source: Source,
     storage: Storage,
     say: Callable[[str], None] = print,
 ) -> Evaluation:
@@ -65,23 +65,19 @@ def evaluate(
     Args:
         request: What to judge.
         manifest: Of the run.
-        fetched: Gives the shards of the split.
+        source: Opens the split.
         storage: Where models are and the evaluation goes.
         say: Takes one line of progress at a time.
 
     Raises:
         RequestError: No examples, an unknown column, or a model that cannot read these examples.
     """
-    split = manifest.splits[request.split]
-    if not split.rows:
-        raise DataError(
-            request.manifest_uri, f"split {request.split} has no examples", "at least one", "Widen the window"
-        )
+    split = source.open_split(request.split)
     uris = {"challenger": request.challenger.model_uri}
     if request.champion is not None:
         uris["champion"] = request.champion.model_uri
     models = {name: load_model(uri, storage) for name, uri in uris.items()}
-    scored = _score(request, manifest, fetched()[request.split], models)
+    scored = _score(request, manifest, split, models)
     judged = {name: _judge(request, scored, scores) for name, scores in scored.scores.items()}
     for name, found in judged.items():
         metrics = ", ".join(f"{key} {value:.4f}" for key, value in vars(found.metrics).items() if value is not None)
@@ -92,7 +88,7 @@ def evaluate(
         split=request.split,
         rows=len(scored.labels),
         label_rate=float(scored.labels.mean()),
-        shards=tuple(JudgedShard(uri=file.uri, sha256=file.sha256, rows=file.rows) for file in split.files),
+        shards=_judged_shards(manifest.splits[request.split]),
         challenger=judged["challenger"],
         champion=judged.get("champion"),
         baseline=measure_baseline(scored.labels),
@@ -112,6 +108,10 @@ def evaluate(
     return evaluation
 
 
+def _judged_shards(split: ManifestSplit) -> tuple[JudgedShard, ...]:
+    return tuple(JudgedShard(uri=file.uri, sha256=file.sha256, rows=file.rows) for file in split.files)
+
+
 def load_model(uri: str, storage: Storage) -> StoredModel:
     """Fetch and load a stored model.
 
@@ -125,7 +125,7 @@ def load_model(uri: str, storage: Storage) -> StoredModel:
         return StoredModel(path, uri)
 
 
-def _score(request: EvaluateRequest, manifest: Manifest, shards: Shards, models: Mapping[str, StoredModel]) -> Scored:
+def _score(request: EvaluateRequest, manifest: Manifest, split: Split, models: Mapping[str, StoredModel]) -> Scored:
     """Read the split once; every model scores each batch."""
     types = {column.name: column.type for column in manifest.schema if column.mode != "REPEATED"}
     inputs = _inputs(models, manifest.schema)
@@ -137,24 +137,20 @@ def _score(request: EvaluateRequest, manifest: Manifest, shards: Shards, models:
     labels: list[Any] = []
     scores: dict[str, list[Any]] = {name: [] for name in models}
     slices: dict[str, list[Any]] = {name: [] for name in request.slices}
-    try:
-        for parsed in read_batches(shards, parse_spec):
+    with split.reading(parse_spec):
+        for parsed in split.batches(parse_spec):
             raw = {name: _raw(parsed[name], types[name], dtype) for name, dtype in inputs.items()}
             labels.append(parsed[label].numpy().astype(np.float64))
             for name, model in models.items():
                 scores[name].append(model.predict(raw))
             for name, values in slices.items():
                 values.append(as_text(parsed[name], types[name]).numpy())
-    except tf.errors.OpError as error:
-        raise DataError(
-            f"split {request.split}", f"an example cannot be read: {error.message}", "the columns in the manifest"
-        ) from error
     scored = Scored(
         labels=np.concatenate(labels),
         scores={name: np.concatenate(values) for name, values in scores.items()},
         slices={name: np.concatenate(values) for name, values in slices.items()},
     )
-    require_rows(shards, len(scored.labels), manifest.splits[request.split].files)
+    split.require_rows(len(scored.labels))
     _require_finite(scored, label)
     return scored
 

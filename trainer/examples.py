@@ -1,6 +1,6 @@
 """A training's examples: both splits parsed, encoded, counted and kept in memory.
 
-Comes in: proven shards, the features and their preprocessing. Goes out: `Examples`.
+Comes in: a source of examples, the features and their preprocessing. Goes out: `Examples`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import tensorflow as tf
 
 from trainer.documents import Manifest, TrainRequest
 from trainer.errors import DataError
-from trainer.input.pipeline import blocks, read_batches
-from trainer.input.tfrecord import Shards, require_rows
+from trainer.input.pipeline import blocks
+from trainer.input.source import ParseSpec, Source, Split
 from trainer.models.features import FeatureColumns, Preprocessing, parse_feature
 
 
@@ -41,7 +41,7 @@ class Examples:
 def read_examples(
     request: TrainRequest,
     manifest: Manifest,
-    shards: Mapping[str, Shards],
+    source: Source,
     columns: FeatureColumns,
     preprocessing: Preprocessing,
 ) -> Examples:
@@ -50,7 +50,7 @@ def read_examples(
     Args:
         request: Whose label and seed.
         manifest: Of the run.
-        shards: Of the splits train and validation.
+        source: Opens the splits train and validation.
         columns: Of the features.
         preprocessing: Encodes them.
 
@@ -63,20 +63,18 @@ def read_examples(
     def encode(parsed: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
         return preprocessing(columns.raw(parsed)), tf.cast(parsed[request.label.name], tf.float32)
 
+    splits = {"train": source.open_split("train"), "validation": source.open_split("validation", may_be_empty=True)}
     parsed = {
-        name: read_batches(shards[name], parse_spec, request.seed if name == "train" else None) for name in shards
+        name: split.batches(parse_spec, request.seed if name == "train" else None) for name, split in splits.items()
     }
-    encoded = {name: blocks(parsed[name], encode, shards[name].rows) for name in shards}
-    for name, split in shards.items():
-        if name == "train" and not split.rows:
-            raise DataError("manifest", "split train has no examples", "at least one", "Widen the window")
-        found = _count(encoded[name], request.label.name, name)
-        require_rows(split, found, manifest.splits[name].files)
+    encoded = {name: blocks(parsed[name], encode, splits[name].rows) for name in splits}
+    for name, split in splits.items():
+        _count(encoded[name], split, parse_spec, request.label.name, name)
     return Examples(
         train=encoded["train"],
         validation=encoded["validation"],
-        train_rows=shards["train"].rows,
-        validation_rows=shards["validation"].rows,
+        train_rows=splits["train"].rows,
+        validation_rows=splits["validation"].rows,
         raw_validation=parsed["validation"].map(columns.raw),
     )
 
@@ -97,27 +95,23 @@ def label_type(name: str, manifest: Manifest) -> str:
     return type_
 
 
-def _count(source: tf.data.Dataset, label: str, split: str) -> int:
-    """Read a split once (which fills its cache), check the labels, and give the number of examples.
+def _count(blocks_of: tf.data.Dataset, split: Split, spec: ParseSpec, label: str, name: str) -> None:
+    """Read a split once (which fills its cache), check the labels and the number of examples.
 
     Raises:
-        DataError: A record is corrupt, or a label is neither 0 nor 1.
+        DataError: A record is corrupt, a label is neither 0 nor 1, or examples are missing.
     """
     rows = 0
-    try:
-        for _, labels in source:
+    with split.reading(spec):
+        for _, labels in blocks_of:
             values = labels.numpy()
             rows += len(values)
             wrong = ~np.isin(values, (0, 1))
             if wrong.any():
                 raise DataError(
-                    f"split {split}, label {label!r}",
+                    f"split {name}, label {label!r}",
                     f"{int(wrong.sum())} examples are missing it or have another value",
                     "0 or 1",
                     "Filter them in the query",
                 )
-    except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as error:
-        raise DataError(
-            f"split {split}", f"an example cannot be read: {error.message}", "the columns in the manifest"
-        ) from error
-    return rows
+    split.require_rows(rows)

@@ -11,26 +11,20 @@ standard error says what happened. TensorFlow is imported late, while shards are
 from __future__ import annotations
 
 import argparse
-import concurrent.futures
-import contextlib
 import dataclasses
 import os
 import sys
-import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from trainer.contract import read
 from trainer.documents import EvaluateRequest, ExportRequest, Manifest, TrainRequest
 from trainer.errors import RequestError, TrainerError
+from trainer.input import open_source
 from trainer.replica import find_replica
 from trainer.storage import Storage, join
-
-if TYPE_CHECKING:
-    from trainer.input.tfrecord import Shards
 
 STARTED = time.monotonic()
 
@@ -111,12 +105,13 @@ def _train(options: argparse.Namespace, hyperparameters: Mapping[str, str]) -> N
 
     manifest = read(Manifest, request.manifest_uri, storage)
     statistics = read(Statistics, request.statistics_uri, storage)
-    with _fetch_meanwhile(manifest, ("train", "validation"), storage) as fetched:
+    splits = {name: manifest.splits[name] for name in ("train", "validation")}
+    with open_source(manifest, splits, storage) as source:
         _quiet_tensorflow()
         from trainer.train import train
 
         report = train(
-            request, manifest, statistics, fetched, storage, replica=find_replica(os.environ), started=STARTED, say=_say
+            request, manifest, statistics, source, storage, replica=find_replica(os.environ), started=STARTED, say=_say
         )
     numbers = ", ".join(f"{name} {value:.4f}" for name, value in report.metrics.items() if value is not None)
     print(f"train: best epoch {report.best_epoch} of {report.epochs_run}: {numbers}")
@@ -130,11 +125,11 @@ def _evaluate(options: argparse.Namespace, _hyperparameters: Mapping[str, str]) 
         print(f"evaluate: {request.evaluation_uri} is there already")
         return
     manifest = read(Manifest, request.manifest_uri, storage)
-    with _fetch_meanwhile(manifest, (request.split,), storage) as fetched:
+    with open_source(manifest, {request.split: manifest.splits[request.split]}, storage) as source:
         _quiet_tensorflow()
         from trainer.evaluate import evaluate
 
-        evaluate(request, manifest, fetched, storage, _say)
+        evaluate(request, manifest, source, storage, _say)
     print(f"evaluate: wrote {request.evaluation_uri} in {time.monotonic() - STARTED:.1f} s")
 
 
@@ -157,23 +152,6 @@ def _overridden(request: TrainRequest, job_dir: str | None, hyperparameters: Map
         )
     merged = {**request.training.hyperparameters, **hyperparameters}
     return dataclasses.replace(request, training=dataclasses.replace(request.training, hyperparameters=merged))
-
-
-@contextlib.contextmanager
-def _fetch_meanwhile(
-    manifest: Manifest, splits: Sequence[str], storage: Storage
-) -> Iterator[Callable[[], Mapping[str, Shards]]]:
-    """Fetch the splits' shards in the background; the function that it gives waits for them."""
-    from trainer.input.tfrecord import fetch
-
-    with contextlib.ExitStack() as stack:
-        folder_path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="trainer-")))
-        pool = stack.enter_context(concurrent.futures.ThreadPoolExecutor(max_workers=1))  # ends before the folder goes
-        waiting = {
-            name: pool.submit(fetch, manifest.splits[name], manifest.compression, storage, folder_path / name)
-            for name in splits
-        }
-        yield lambda: {name: future.result() for name, future in waiting.items()}
 
 
 def _quiet_tensorflow() -> None:

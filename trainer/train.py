@@ -1,7 +1,7 @@
 """The training job, top to bottom: examples, model, epochs, stored model, report.
 
-Comes in: a train request and its shards. Goes out: a SavedModel, checkpoints, TensorBoard logs, and `report.json`,
-which is written last: a training whose report is there is finished and does not run again.
+Comes in: a train request and a source of examples. Goes out: a SavedModel, checkpoints, TensorBoard logs, and
+`report.json`, which is written last: a training whose report is there is finished and does not run again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import platform
 import random
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from trainer.contract import serialise
 from trainer.documents import Framework, Golden, Manifest, Report, Seconds, Signature, TrainRequest
 from trainer.examples import Examples, read_examples
 from trainer.input.pipeline import epochs
-from trainer.input.tfrecord import Shards
+from trainer.input.source import Source
 from trainer.models.dense import DenseHyperparameters
 from trainer.models.features import FeatureColumns, Preprocessing
 from trainer.models.registry import find_architecture, read_hyperparameters
@@ -66,7 +66,7 @@ def train(
     request: TrainRequest,
     manifest: Manifest,
     statistics: Statistics,
-    fetched: Callable[[], Mapping[str, Shards]],
+    source: Source,
     storage: Storage,
     *,
     replica: Replica,
@@ -79,7 +79,7 @@ def train(
         request: What to train.
         manifest: Of the run.
         statistics: Of the run.
-        fetched: Gives the shards of the splits train and validation.
+        source: Opens the splits train and validation.
         storage: Where to write.
         replica: This process's place in the job.
         started: `time.monotonic()` at the process's start.
@@ -96,7 +96,7 @@ def train(
     strategy = choose_strategy(replica)
     clock.lap("startup")
     preprocessing = Preprocessing(request.features, statistics)
-    examples = read_examples(request, manifest, fetched(), columns, preprocessing)
+    examples = read_examples(request, manifest, source, columns, preprocessing)
     clock.lap("read")
     say(f"train: {examples.train_rows} examples, {examples.validation_rows} to validate, strategy {strategy.name}")
     with strategy.scope.scope():

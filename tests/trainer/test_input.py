@@ -11,8 +11,10 @@ import pytest
 import tensorflow as tf
 
 from trainer.errors import DataError
-from trainer.input.pipeline import blocks, epochs, read_batches
-from trainer.input.tfrecord import Shards, fetch, require_rows
+from trainer.input.files import Shards, fetch
+from trainer.input.pipeline import blocks, epochs
+from trainer.input.source import Share
+from trainer.input.tfrecord import RecordSplit
 from trainer.storage import Storage
 
 SPEC = {
@@ -33,21 +35,22 @@ def split(exported, tmp_path: Path):
     return dataclasses.replace(found, files=tuple(files))
 
 
-def fetched(split, tmp_path: Path) -> Shards:
-    return fetch(split, "GZIP", Storage(), tmp_path / "copies")
+def fetched(split, tmp_path: Path, share: Share | None = None) -> Shards:
+    return fetch(split, "GZIP", Storage(), tmp_path / "copies", share or Share())
 
 
 def ids(dataset: tf.data.Dataset) -> list[bytes]:
     return [value for batch in dataset for value in batch["parcel_id"].numpy()]
 
 
-def test_every_example_is_read_once(split, exported, tmp_path: Path) -> None:
-    shards = fetched(split, tmp_path)
-    found = ids(read_batches(shards, SPEC))
-    assert len(found) == len(set(found)) == shards.rows
-    assert found == ids(read_batches(shards, SPEC))
-    assert found != ids(read_batches(shards, SPEC, seed=3))
-    assert sorted(found) == sorted(ids(read_batches(shards, SPEC, seed=3)))
+def test_every_example_is_read_once(split, tmp_path: Path) -> None:
+    opened = RecordSplit("train", fetched(split, tmp_path))
+    found = ids(opened.batches(SPEC))
+    assert len(found) == len(set(found)) == opened.rows == split.rows
+    assert found == ids(opened.batches(SPEC))
+    assert found != ids(opened.batches(SPEC, 3))
+    assert ids(opened.batches(SPEC, 3)) == ids(opened.batches(SPEC, 3))
+    assert sorted(found) == sorted(ids(opened.batches(SPEC, 3)))
 
 
 @pytest.mark.parametrize(
@@ -72,9 +75,9 @@ def flipped(content: bytes) -> bytes:
 
 
 def test_fewer_examples_than_the_manifest_says_is_an_error(split, tmp_path: Path) -> None:
-    shards = fetched(split, tmp_path)
-    with pytest.raises(DataError, match=f"{shards.rows - 1} examples"):
-        require_rows(shards, shards.rows - 1, split.files)
+    opened = RecordSplit("train", fetched(split, tmp_path))
+    with pytest.raises(DataError, match=f"{opened.rows - 1} examples"):
+        opened.require_rows(opened.rows - 1)
 
 
 def test_files_without_rows_are_not_opened(split, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from trainer.contract import parse
 from trainer.documents import Report
 from trainer.errors import DataError, RequestError
 from trainer.evaluate import evaluate, load_model
-from trainer.input.tfrecord import fetch
+from trainer.input import open_source
 from trainer.replica import Replica
 from trainer.savedmodel import digest_folder
 from trainer.statistics import Statistics
@@ -26,20 +26,18 @@ def start(run, request, said: list[str] | None = None, storage=None, replica: Re
     """Train in this process."""
     manifest = run.manifest()
     statistics = parse(Statistics, (run.path / "statistics.json").read_bytes(), "statistics")
-    shards = {
-        name: fetch(manifest.splits[name], "GZIP", run.storage, run.path / "copies") for name in ("train", "validation")
-    }
     say = (said if said is not None else []).append
-    return train(
-        request,
-        manifest,
-        statistics,
-        lambda: shards,
-        storage or run.storage,
-        replica=replica or Replica(),
-        started=0.0,
-        say=say,
-    )
+    with open_source(manifest, manifest.splits, run.storage) as source:
+        return train(
+            request,
+            manifest,
+            statistics,
+            source,
+            storage or run.storage,
+            replica=replica or Replica(),
+            started=0.0,
+            say=say,
+        )
 
 
 @pytest.fixture(scope="module")
@@ -196,10 +194,10 @@ def stored_loss(run, request) -> float:
     """Log loss of the stored model on the validation split, through the evaluation's own code."""
     manifest = run.manifest()
     as_test = dataclasses.replace(manifest, splits={**manifest.splits, "test": manifest.splits["validation"]})
-    shards = {"test": fetch(as_test.splits["test"], "GZIP", run.storage, run.path / "copies")}
     uri = f"{request.report_uri}.evaluation"
     wanted = dataclasses.replace(run.evaluate_request(request.model_uri, None), evaluation_uri=uri)
-    return evaluate(wanted, as_test, lambda: shards, run.storage, print).challenger.metrics.log_loss
+    with open_source(as_test, as_test.splits, run.storage) as source:
+        return evaluate(wanted, as_test, source, run.storage, print).challenger.metrics.log_loss
 
 
 def test_dense_trains_from_numbers_alone(exported, tmp_path: Path) -> None:
@@ -258,8 +256,8 @@ def judge(exported, tmp_path: Path):
             challenger, champion, **{"evaluation_uri": str(tmp_path / "evaluation.json"), **changes}
         )
         manifest = exported.manifest()
-        shards = {"test": fetch(manifest.splits["test"], "GZIP", exported.storage, tmp_path / "copies")}
-        return evaluate(request, manifest, lambda: shards, exported.storage, print)
+        with open_source(manifest, manifest.splits, exported.storage) as source:
+            return evaluate(request, manifest, source, exported.storage, print)
 
     return evaluate_models
 

@@ -1,1 +1,68 @@
-"""TFRecord shards → `tf.data`: fetched and proven against the manifest, parsed in whole batches, shuffled by seed."""
+"""Examples as `tf.data`: `open_source` gives the splits of a manifest, whichever reader they need.
+
+Comes in: a manifest. Goes out: a `Source`, whose files are fetched and proven in the background while TensorFlow is
+imported. Which reader a split needs stands in the manifest alone: files are TFRecords or CSV by its `format`, and a
+split with examples but without files is read from the run table.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from trainer.documents import Manifest, ManifestSplit
+from trainer.errors import DataError
+from trainer.input.files import Shards, fetch
+from trainer.input.source import Share, Source, Split
+from trainer.storage import Storage
+
+
+@contextlib.contextmanager
+def open_source(
+    manifest: Manifest, splits: Mapping[str, ManifestSplit], storage: Storage, share: Share | None = None
+) -> Iterator[Source]:
+    """Begin to fetch some splits; what is copied is removed when the block ends.
+
+    Args:
+        manifest: Says how the files are written.
+        splits: What to read, by the name under which to open it; most often of the manifest.
+        storage: Where files are.
+        share: Which part of every split to read; default all of it.
+    """
+    with contextlib.ExitStack() as stack:
+        folder_path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="trainer-")))
+        pool = stack.enter_context(concurrent.futures.ThreadPoolExecutor(max_workers=1))  # ends before the folder goes
+        waiting = {
+            name: pool.submit(fetch, split, manifest.compression, storage, folder_path / name, share or Share())
+            for name, split in splits.items()
+        }
+        yield _ManifestSource(manifest, splits, waiting)
+
+
+class _ManifestSource:
+    """Opens splits with the reader that the manifest asks for."""
+
+    def __init__(
+        self,
+        manifest: Manifest,
+        splits: Mapping[str, ManifestSplit],
+        waiting: Mapping[str, concurrent.futures.Future[Shards]],
+    ) -> None:
+        self._manifest, self._splits, self._waiting = manifest, splits, waiting
+
+    def open_split(self, name: str, *, may_be_empty: bool = False) -> Split:
+        """Wait for the split's files and choose the reader."""
+        split = self._splits[name]
+        if not split.rows and not may_be_empty:
+            raise DataError(
+                f"manifest of run {self._manifest.run_key}",
+                f"split {name} has no examples",
+                "at least one",
+                "Widen data.window_days, or look at the query and the checks' findings",
+            )
+        from trainer.input.tfrecord import RecordSplit
+
+        return RecordSplit(name, self._waiting[name].result())

@@ -9,52 +9,35 @@ alone: an epoch's order is the same in a resumed training. Autotune is off: it s
 from __future__ import annotations
 
 import os
-import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
 
-from trainer.input.tfrecord import Shards
+from trainer.input.source import Order
 
 Tensors = Any  # a nest of tensors that share their first axis
 
-_READ_ROWS = 1024
-_READ_BUFFER_BYTES = 8 << 20
-_PARALLEL_FILES = 2
+READ_ROWS = 1024
+READ_BUFFER_BYTES = 8 << 20
+PARALLEL_FILES = 2
 _BLOCK_ROWS = 65536
 _CACHE_LIMIT_ROWS = 20_000_000
 _SHUFFLED_BLOCKS = 8
 
 
-def read_batches(shards: Shards, parse_spec: Mapping[str, Any], seed: int | None = None) -> tf.data.Dataset:
-    """Read files as batches of parsed features, each example once.
-
-    Args:
-        shards: Files.
-        parse_spec: As `tf.io.parse_example` takes it.
-        seed: Shuffles the files' order; default as they stand.
-
-    Returns:
-        A dataset of dictionaries by feature name. [≤ 1024] each
-    """
-    paths = list(shards.paths)
-    if seed is not None:
-        random.Random(seed).shuffle(paths)  # noqa: S311 - an order, not a secret
-
-    def batches_of(path: tf.Tensor) -> tf.data.Dataset:
-        return tf.data.TFRecordDataset(path, shards.compression, _READ_BUFFER_BYTES).batch(_READ_ROWS)
-
-    records = tf.data.Dataset.from_tensor_slices(tf.constant(paths, tf.string)).interleave(
-        batches_of, cycle_length=_PARALLEL_FILES, num_parallel_calls=_PARALLEL_FILES, deterministic=True
-    )
-    parsed = records.map(lambda batch: tf.io.parse_example(batch, parse_spec), num_parallel_calls=_PARALLEL_FILES)
-    return parsed.prefetch(4).with_options(options())
+def in_order(paths: Sequence[str], order: Order) -> tf.data.Dataset:
+    """Give the paths, one at a time, in an order that a number (or a scalar tensor) decides; None: as they stand."""
+    names = tf.constant(list(paths), tf.string)
+    if order is not None:
+        seed = tf.stack([tf.cast(order, tf.int64), tf.constant(len(paths), tf.int64)])
+        names = tf.random.experimental.stateless_shuffle(names, seed=seed)
+    return tf.data.Dataset.from_tensor_slices(names)
 
 
 def blocks(parsed: tf.data.Dataset, transform: Callable[[Any], Tensors], rows: int) -> tf.data.Dataset:
     """Regroup parsed batches into large blocks of model inputs, kept in memory if they fit."""
-    grouped = parsed.map(transform, num_parallel_calls=_PARALLEL_FILES, deterministic=True).rebatch(_BLOCK_ROWS)
+    grouped = parsed.map(transform, num_parallel_calls=PARALLEL_FILES, deterministic=True).rebatch(_BLOCK_ROWS)
     return (grouped.cache() if rows <= _CACHE_LIMIT_ROWS else grouped).with_options(options())
 
 
