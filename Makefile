@@ -95,7 +95,7 @@ typecheck: $(VENV)/airflow/.ready ## mypy, strict
 .PHONY: check-models
 check-models: $(VENV)/airflow/.ready ## Validate every include/models/*.yaml; writes build/model.schema.json for editors
 	@mkdir -p build
-	@PYTHONPATH=plugins $(AIRFLOW_PY) -m retraining.core.check_models --json-schema build/model.schema.json
+	@PYTHONPATH=plugins $(AIRFLOW_PY) -m retraining.core.check_models --json-schema build/model.schema.json $(if $(RETRAINING_REGION),--region $(RETRAINING_REGION))
 
 .PHONY: bench-parse
 bench-parse: $(VENV)/airflow/.ready ## Seconds to parse the DAG files with 100 generated model specs
@@ -107,7 +107,7 @@ bench-parse: $(VENV)/airflow/.ready ## Seconds to parse the DAG files with 100 g
 bundle: ## Build build/bundle/{dags,plugins}: what Composer's bucket gets
 	@rm -rf build/bundle && mkdir -p build/bundle/dags/include
 	@git ls-files -z dags plugins | tar --create --null --files-from - | tar --extract --directory build/bundle
-	@git ls-files -z include/models include/sql include/contracts include/templates include/prices | tar --create --null --files-from - | tar --extract --directory build/bundle/dags
+	@git ls-files -z include/models include/sql include/contracts include/templates include/prices include/regions | tar --create --null --files-from - | tar --extract --directory build/bundle/dags
 	@echo "bundle: build/bundle/dags and build/bundle/plugins"
 
 .PHONY: sdist

@@ -8,8 +8,10 @@ import pytest
 from small_model import make_spec
 
 from retraining.core import cost, settings
-from retraining.core.cluster import TIERS, machines
-from retraining.core.errors import SettingsError
+from retraining.core.cluster import machines
+from retraining.core.errors import PlanError, SettingsError, SpecError
+from retraining.core.hardware import load_hardware, require_machines
+from retraining.core.spec_cluster import TIERS
 
 
 @pytest.fixture
@@ -25,8 +27,9 @@ def with_cluster(**cluster):
 
 def test_a_tier_is_machines_by_name():
     assert [(pool.machine, pool.count) for pool in machines(with_cluster(tier="STANDARD_1"), "train").pools] == [
-        ("n1-highcpu-8", 1),
-        ("n1-highcpu-8", 4),
+        ("n1-standard-8", 1),
+        ("n1-standard-8", 4),
+        ("n1-standard-4", 3),
     ]
     gpu = machines(with_cluster(tier="BASIC_GPU"), "train").pools[0].accelerator
     assert gpu is not None
@@ -108,3 +111,98 @@ def test_the_newest_price_list_counts_and_a_broken_one_is_named(tmp_path):
     (folder / "2027-01-01.json").write_text("{}", encoding="utf-8")
     with pytest.raises(SettingsError, match=r"2027-01-01\.json"):
         cost.load_prices(tmp_path)
+
+
+CPU, SERVERS = {"machine": "n1-standard-8"}, {"machine": "n1-standard-4", "count": 1}
+T4 = {"type": "NVIDIA_TESLA_T4"}
+
+
+def test_roles_keep_their_places_when_one_between_is_empty():
+    """Vertex AI tells roles by the pool's place: an evaluator without parameter servers is the fourth all the same."""
+    found = machines(
+        with_cluster(tier="CUSTOM", chief=CPU, workers={**CPU, "count": 2}, evaluator=CPU, disk_type="pd-standard"),
+        "train",
+    )
+    assert [pool.count for pool in found.pools] == [1, 2, 0, 1]
+    assert found.pools[3].disk_type == "pd-standard"
+
+
+@pytest.mark.parametrize(
+    ("cluster", "strategy", "words"),
+    [
+        pytest.param({"tier": "CUSTOM"}, "auto", "needs a chief", id="no-chief"),
+        pytest.param({"tier": "BASIC", "evaluator": CPU}, "auto", "fixes the machines", id="tier-and-role"),
+        pytest.param(
+            {"tier": "CUSTOM", "chief": CPU, "parameter_servers": SERVERS}, "auto", "add workers", id="servers-alone"
+        ),
+        pytest.param(
+            {"tier": "CUSTOM", "chief": CPU, "workers": {**CPU, "count": 1}, "parameter_servers": SERVERS},
+            "mirrored",
+            "strategy mirrored uses one machine",
+            id="servers-with-mirrored",
+        ),
+        pytest.param({"tier": "STANDARD_1"}, "multi_worker", "remove parameter_servers", id="lockstep-with-servers"),
+        pytest.param({"tier": "BASIC"}, "multi_worker", "needs workers", id="lockstep-alone"),
+        pytest.param({"tier": "BASIC"}, "tpu", "name a TPU", id="tpu-without-tpu"),
+        pytest.param({"tier": "BASIC_TPU"}, "mirrored", "use strategy tpu or auto", id="mirrored-on-tpu"),
+        pytest.param(
+            {"tier": "CUSTOM", "chief": {"machine": "cloud-tpu", "accelerator": T4}},
+            "auto",
+            "needs a TPU as its accelerator",
+            id="gpu-on-tpu",
+        ),
+        pytest.param(
+            {"tier": "CUSTOM", "chief": {"machine": "ct5lp-hightpu-4t", "accelerator": T4, "tpu_topology": "2x2"}},
+            "auto",
+            "has its TPU built in",
+            id="gpu-in-tpu-machine",
+        ),
+        pytest.param(
+            {"tier": "CUSTOM", "chief": {"machine": "ct5lp-hightpu-4t"}}, "auto", "tpu_topology", id="no-topology"
+        ),
+        pytest.param(
+            {"tier": "CUSTOM", "chief": CPU, "workers": {**CPU, "accelerator": T4, "count": 1}},
+            "auto",
+            "give both the same accelerator",
+            id="unequal-workers",
+        ),
+    ],
+)
+def test_what_does_not_go_together_is_refused_with_the_way_out(cluster, strategy, words):
+    with pytest.raises(ValueError, match=words):
+        make_spec(training={"model": "dense", "cluster": cluster, "strategy": strategy})
+
+
+@pytest.mark.parametrize(
+    ("chief", "region", "words"),
+    [
+        pytest.param({"machine": "n1-highcpu-8"}, None, "n1-highcpu-8", id="machine"),
+        pytest.param({"machine": "e2-standard-8", "accelerator": T4}, None, "machine like n1", id="pair"),
+        pytest.param({"machine": "n1-standard-8", "accelerator": T4}, "us-west3", "us-central1", id="region"),
+        pytest.param(
+            {"machine": "n1-standard-8", "accelerator": {"type": "NVIDIA_TESLA_T5"}}, None, "NVIDIA_TESLA_T4", id="type"
+        ),
+    ],
+)
+def test_machines_that_do_not_exist_are_refused_before_the_run(chief, region, words):
+    hardware = load_hardware(settings.include_path())
+    with pytest.raises(SpecError, match=words):
+        require_machines(with_cluster(tier="CUSTOM", chief=chief), hardware, region)
+
+
+def test_every_tier_exists_in_the_local_cloud_s_region():
+    hardware = load_hardware(settings.include_path())
+    for tier in TIERS:
+        require_machines(with_cluster(tier=tier), hardware, "us-central1")
+
+
+def test_a_run_over_its_budget_is_refused_and_the_message_has_the_sum(prices):
+    spec = make_spec(budget_usd=1.0, training={"model": "dense", "cluster": {"tier": "PREMIUM_1"}})
+    with pytest.raises(PlanError, match=r"up to \d+\.\d\d USD .*over_budget"):
+        cost.require_budget(spec, cost.estimate(spec, prices, "us-central1"))
+    cost.require_budget(make_spec(budget_usd=1000.0), cost.estimate(make_spec(), prices, "us-central1"))
+
+
+def test_a_budget_without_a_known_price_is_refused():
+    with pytest.raises(PlanError, match="no list price"):
+        cost.require_budget(make_spec(budget_usd=10.0), None)

@@ -21,6 +21,7 @@ SETTINGS = Settings(
     bucket="bucket",
     dataset="retraining",
     trainer_image="us-central1-docker.pkg.dev/local-project/retraining/trainer:1",
+    trainer_package=None,
     serving_image="us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest",
     gcp_conn_id="google_cloud_default",
     service_account=None,

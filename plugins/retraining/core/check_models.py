@@ -9,18 +9,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from retraining.core.errors import RetrainingError
+from retraining.core.hardware import load_hardware, require_machines
 from retraining.core.model_spec import ModelSpec, find_specs, load_query, load_spec
 from retraining.core.settings import include_path
 
 
-def check(path: Path, include: Path) -> str:
-    """One line about a model.
+def check(path: Path, include: Path, region: str | None = None) -> str:
+    """One line about a model. With a region its accelerators must be there.
 
     Raises:
         SpecError: Its YAML or SQL file is wrong.
     """
     spec = load_spec(path)
     load_query(spec, include)
+    require_machines(spec, load_hardware(include_path()), region)
     schedule = spec.schedule or "no schedule"
     return f"{spec.name}: ok ({len(spec.features)} features, {spec.training.model}, {schedule})"
 
@@ -34,6 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="check_models", description=__doc__)
     parser.add_argument("--json-schema", type=Path, help="write the JSON Schema of a model's YAML file here")
     parser.add_argument("--include", type=Path, help="folder with models and sql (default: the one beside dags)")
+    parser.add_argument("--region", help="also check that the accelerators exist there")
     options = parser.parse_args(arguments)
     failed = False
     try:
@@ -47,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     for path in paths:
         try:
-            print(check(path, include))
+            print(check(path, include, options.region))
         except RetrainingError as error:
             failed = True
             print(error, file=sys.stderr)

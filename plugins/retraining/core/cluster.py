@@ -6,31 +6,28 @@ from dataclasses import dataclass
 from typing import Literal
 
 from retraining.core.model_spec import ModelSpec
-from retraining.core.spec_sections import Accelerator, Replica, Workers
+from retraining.core.spec_cluster import Accelerator, Cluster, Replica, Replicas, resolve_tier
 
 JobTask = Literal["export", "train", "evaluate"]
 
-EXPORT_MACHINE = "n1-standard-4"
 EVALUATE_MACHINE = "n1-standard-4"
 SIDE_JOB_TIMEOUT_HOURS = 2.0
-
-# Sizes in the spirit of the scale tiers of the training service's manual; machine names as Vertex AI has them today.
-TIERS: dict[str, tuple[Replica, Workers | None]] = {
-    "BASIC": (Replica(machine="n1-standard-4"), None),
-    "STANDARD_1": (Replica(machine="n1-highcpu-8"), Workers(machine="n1-highcpu-8", count=4)),
-    "PREMIUM_1": (Replica(machine="n1-highcpu-16"), Workers(machine="n1-highcpu-16", count=19)),
-    "BASIC_GPU": (Replica(machine="n1-standard-8", accelerator=Accelerator(type="NVIDIA_TESLA_T4")), None),
-}
+SIDE_JOB_DISK_GB = 100
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pool:
-    """Equal machines of a job. The first pool is the chief, with one replica."""
+    """Equal machines of a job: pool 0 is the chief, 1 the workers, 2 the parameter servers, 3 the evaluator.
+
+    A pool of no machines only keeps the places of the pools after it.
+    """
 
     machine: str
     count: int
-    accelerator: Accelerator | None
-    disk_gb: int
+    accelerator: Accelerator | None = None
+    tpu_topology: str | None = None
+    disk_gb: int = SIDE_JOB_DISK_GB
+    disk_type: str = "pd-ssd"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,25 +40,35 @@ class Machines:
 
 
 def machines(spec: ModelSpec, task: JobTask) -> Machines:
-    """Machines of one of the run's jobs. Export and evaluation have one small machine of their own."""
-    if task != "train":
-        machine = EXPORT_MACHINE if task == "export" else EVALUATE_MACHINE
-        pool = Pool(machine=machine, count=1, accelerator=None, disk_gb=100)
-        return Machines(pools=(pool,), spot=False, timeout_s=int(SIDE_JOB_TIMEOUT_HOURS * 3600))
-    cluster = spec.training.cluster
-    if cluster.tier == "CUSTOM":
-        assert cluster.chief is not None  # noqa: S101 - Cluster refuses CUSTOM without a chief
-        chief, workers = cluster.chief, cluster.workers
-    else:
-        chief, workers = TIERS[cluster.tier]
-    pools = [Pool(machine=chief.machine, count=1, accelerator=chief.accelerator, disk_gb=cluster.disk_gb)]
-    if workers and workers.count:
-        pools.append(
-            Pool(
-                machine=workers.machine,
-                count=workers.count,
-                accelerator=workers.accelerator,
-                disk_gb=cluster.disk_gb,
-            )
-        )
+    """Machines of one of the run's jobs. The export has as many as the spec says, the evaluation one."""
+    if task == "train":
+        return training_machines(spec.training.cluster)
+    export = spec.data.export
+    pools = [Pool(machine=EVALUATE_MACHINE if task == "evaluate" else export.machine, count=1)]
+    if task == "export" and export.replicas > 1:
+        pools.append(Pool(machine=export.machine, count=export.replicas - 1))
+    timeout_s = int(SIDE_JOB_TIMEOUT_HOURS * 3600)
+    return Machines(pools=tuple(pools), spot=task == "export" and export.spot, timeout_s=timeout_s)
+
+
+def training_machines(cluster: Cluster) -> Machines:
+    """Machines of a cluster, by role; empty pools at the end are left out."""
+    resolved = resolve_tier(cluster)
+    roles = (resolved.chief, resolved.workers, resolved.parameter_servers, resolved.evaluator)
+    pools = [_pool(role, cluster) for role in roles]
+    while not pools[-1].count:
+        pools.pop()
     return Machines(pools=tuple(pools), spot=cluster.spot, timeout_s=int(cluster.timeout_hours * 3600))
+
+
+def _pool(role: Replica | None, cluster: Cluster) -> Pool:
+    if role is None:
+        return Pool(machine="", count=0)
+    return Pool(
+        machine=role.machine,
+        count=role.count if isinstance(role, Replicas) else 1,
+        accelerator=role.accelerator,
+        tpu_topology=role.tpu_topology,
+        disk_gb=cluster.disk_gb,
+        disk_type=cluster.disk_type,
+    )

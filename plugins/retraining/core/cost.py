@@ -9,7 +9,7 @@ from typing import Literal
 from retraining.core.cluster import JobTask, Machines, Pool, machines
 from retraining.core.documents.document import Document, Text, Value
 from retraining.core.documents.planning import Estimate
-from retraining.core.errors import ContractError, SettingsError
+from retraining.core.errors import ContractError, PlanError, SettingsError
 from retraining.core.model_spec import ModelSpec
 
 JOB_TASKS: tuple[JobTask, ...] = ("export", "train", "evaluate")
@@ -72,6 +72,32 @@ def estimate(spec: ModelSpec, prices: Prices, region: str) -> Estimate | None:
     return Estimate(per_hour=per_hour, at_most=round(at_most, 2), prices_date=prices.effective)
 
 
+def require_budget(spec: ModelSpec, estimated: Estimate | None) -> None:
+    """Refuse a run that may cost more than its spec allows.
+
+    Raises:
+        PlanError: Its jobs cost more when each runs until its timeout, or nobody knows what they cost.
+    """
+    if spec.budget_usd is None:
+        return
+    where, way_out = f"{spec.name}, budget_usd", "trigger the run with the Param over_budget"
+    if estimated is None:
+        raise PlanError(
+            where,
+            "no list price for its machines in this region",
+            "a file in include/prices that has them",
+            f"Add one, or {way_out}",
+        )
+    if estimated.at_most > spec.budget_usd:
+        rates = ", ".join(f"{task} {rate:.2f} USD an hour" for task, rate in estimated.per_hour.items())
+        raise PlanError(
+            where,
+            f"up to {estimated.at_most:.2f} USD until the jobs' timeouts ({rates})",
+            f"at most {spec.budget_usd:.2f} USD",
+            f"Shorten training.cluster.timeout_hours, take smaller machines, or {way_out}",
+        )
+
+
 def job_cost(spec: ModelSpec, task: JobTask, seconds: float, prices: Prices, region: str) -> float | None:
     """What a job that ran so long costs at list prices, in US dollars; None where a price is not known."""
     rate = _hourly(prices, machines(spec, task)) if region in prices.regions else None
@@ -86,16 +112,14 @@ def query_cost(bytes_processed: int, prices: Prices, region: str) -> float | Non
 
 
 def _hourly(prices: Prices, wanted: Machines) -> float | None:
-    rates = [_pool_hourly(prices, pool, wanted.spot) for pool in wanted.pools]
+    rates = [_pool_hourly(prices, pool, wanted.spot) for pool in wanted.pools if pool.count]
     return None if any(rate is None for rate in rates) else sum(rate for rate in rates if rate is not None)
 
 
 def _pool_hourly(prices: Prices, pool: Pool, spot: bool) -> float | None:
-    family, size, vcpus = _split_machine(pool.machine)
-    price = prices.machines.get(family)
-    if price is None or size not in price.memory_gb_per_vcpu or vcpus is None:
+    rate = _machine_hourly(prices, pool.machine)
+    if rate is None:
         return None
-    rate = vcpus * (price.vcpu_hour + price.memory_gb_hour * price.memory_gb_per_vcpu[size])
     if pool.accelerator:
         if pool.accelerator.type not in prices.accelerators:
             return None
@@ -103,6 +127,16 @@ def _pool_hourly(prices: Prices, pool: Pool, spot: bool) -> float | None:
     if spot:
         rate *= prices.spot_factor
     return pool.count * (rate + pool.disk_gb * prices.disk_gb_month / 730)
+
+
+def _machine_hourly(prices: Prices, machine: str) -> float | None:
+    if machine == "cloud-tpu":
+        return 0.0  # its host is in the TPU's price
+    family, size, vcpus = _split_machine(machine)
+    price = prices.machines.get(family)
+    if price is None or size not in price.memory_gb_per_vcpu or vcpus is None:
+        return None
+    return vcpus * (price.vcpu_hour + price.memory_gb_hour * price.memory_gb_per_vcpu[size])
 
 
 def _split_machine(machine: str) -> tuple[str, str, int | None]:

@@ -14,13 +14,15 @@ from pydantic import Field, StringConstraints, ValidationError, model_validator
 
 from retraining.core import spec_sections as sections
 from retraining.core.errors import PlanError, SpecError
+from retraining.core.spec_cluster import Section, resolve_tier, strategy_problem
 from retraining.core.spec_file import SpecText, explain, read_spec_file, suggest
 
 
-class ModelSpec(sections.Section):
+class ModelSpec(Section):
     """What to train, from what, how to judge, deploy and watch it.
 
-    `schedule` is a cron expression in UTC; null: only by hand or by the monitor.
+    `schedule` is a cron expression in UTC; null: only by hand or by the monitor. `budget_usd` is what a run's jobs may
+    cost at list prices when each runs until its timeout.
     """
 
     name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,40}$")]
@@ -28,6 +30,7 @@ class ModelSpec(sections.Section):
     owner: Annotated[str, StringConstraints(min_length=1)] = "retraining"
     tags: tuple[Annotated[str, StringConstraints(min_length=1, max_length=100)], ...] = ()
     schedule: sections.Cron | None = None
+    budget_usd: Annotated[float, Field(gt=0)] | None = None
     data: sections.Data
     features: Annotated[tuple[sections.Feature, ...], Field(min_length=1, max_length=sections.MAX_FEATURES)]
     label: sections.Label
@@ -69,6 +72,18 @@ class ModelSpec(sections.Section):
             names = list(self.training.hyperparameters)
             if parameter.name not in names:
                 raise ValueError(_unknown("tuning.parameters", parameter.name, names))
+        return self
+
+    @model_validator(mode="after")
+    def _strategy_fits_cluster(self) -> Self:
+        cluster = resolve_tier(self.training.cluster)
+        workers, servers = cluster.workers, cluster.parameter_servers
+        assert cluster.chief is not None  # noqa: S101 - a tier and CUSTOM alike have one
+        problem = strategy_problem(
+            self.training.strategy, cluster.chief, workers.count if workers else 0, servers.count if servers else 0
+        )
+        if problem:
+            raise ValueError(f"training.{problem}")
         return self
 
     @property

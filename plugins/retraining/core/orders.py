@@ -12,6 +12,7 @@ from retraining.core.documents.document import Document, format_time
 from retraining.core.documents.judgement import Bootstrap, Challenger, Champion, EvaluateRequest
 from retraining.core.documents.planning import Plan
 from retraining.core.documents.training import TrainingOrder, TrainRequest
+from retraining.core.errors import PlanError
 
 BOOTSTRAP_SAMPLES = 500
 COMMAND = ("python", "-m", "trainer.task")
@@ -137,8 +138,8 @@ def custom_job(
         wanted: Machines, spot, timeout.
         service_account: Whom the job runs as.
     """
-    container = {"image_uri": plan.trainer_image, "command": list(COMMAND), "args": [task, f"--request={request_uri}"]}
-    pools = [_pool(pool, container) for pool in wanted.pools]
+    program = _program(plan, task, [task, f"--request={request_uri}"], wanted)
+    pools = [_pool(pool, program) if pool.count else {} for pool in wanted.pools]
     scheduling: dict[str, Any] = {"timeout": f"{wanted.timeout_s}s"}
     if wanted.spot:
         scheduling["strategy"] = "SPOT"
@@ -156,15 +157,43 @@ def custom_job(
     }
 
 
-def _pool(pool: Pool, container: dict[str, Any]) -> dict[str, Any]:
+def _program(plan: Plan, task: JobTask, args: list[str], wanted: Machines) -> dict[str, Any]:
+    """What a replica runs: a container, or the trainer's source distribution in a pre-built one.
+
+    Pre-built containers: https://cloud.google.com/vertex-ai/docs/training/pre-built-containers
+    """
+    runtime = plan.spec.training.runtime
+    if task != "train" or runtime.framework is None:
+        image = (runtime.image if task == "train" else None) or plan.trainer_image
+        return {"container_spec": {"image_uri": image, "command": list(COMMAND), "args": args}}
+    if plan.trainer_package is None:
+        raise PlanError(
+            f"{plan.model}, training.runtime.framework",
+            "no address of the trainer's source distribution",
+            "RETRAINING_TRAINER_PACKAGE=gs://…/trainer-….tar.gz",
+            "Run make sdist, copy the file to the bucket and set it; or remove the key to use the image",
+        )
+    processor = "gpu" if any(pool.accelerator for pool in wanted.pools) else "cpu"
+    place = plan.region.partition("-")[0]
+    place = place if place in ("us", "europe", "asia") else "us"
+    image = (
+        f"{place}-docker.pkg.dev/vertex-ai/training/tf-{processor}.{runtime.framework.replace('.', '-')}.py310:latest"
+    )
+    package = {"executor_image_uri": image, "package_uris": [plan.trainer_package], "python_module": COMMAND[-1]}
+    return {"python_package_spec": {**package, "args": args}}
+
+
+def _pool(pool: Pool, program: dict[str, Any]) -> dict[str, Any]:
     machine: dict[str, Any] = {"machine_type": pool.machine}
     if pool.accelerator:
         machine |= {"accelerator_type": pool.accelerator.type, "accelerator_count": pool.accelerator.count}
+    if pool.tpu_topology:
+        machine["tpu_topology"] = pool.tpu_topology
     return {
         "machine_spec": machine,
         "replica_count": pool.count,
-        "disk_spec": {"boot_disk_type": "pd-ssd", "boot_disk_size_gb": pool.disk_gb},
-        "container_spec": container,
+        "disk_spec": {"boot_disk_type": pool.disk_type, "boot_disk_size_gb": pool.disk_gb},
+        **program,
     }
 
 

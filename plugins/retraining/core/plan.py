@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from retraining.core import names, windows
-from retraining.core.cost import Prices, estimate
+from retraining.core.cost import Prices, estimate, require_budget
 from retraining.core.documents.document import canonical_json, digest
 from retraining.core.documents.planning import Mode, Plan, Query, Trigger
 from retraining.core.model_spec import ModelSpec
@@ -27,6 +27,7 @@ def build_plan(
     dag_id: str,
     dag_run_id: str,
     prices: Prices | None = None,
+    over_budget: bool = False,
 ) -> Plan:
     """The plan of a run.
 
@@ -43,16 +44,22 @@ def build_plan(
         dag_id: Of the run.
         dag_run_id: Of the run.
         prices: List prices for the estimate; without them, or for another region, it is None.
+        over_budget: True lets the run cost more than the spec's budget.
 
     Raises:
-        PlanError: The overrides do not fit the spec.
+        PlanError: The overrides do not fit the spec, or the run may cost more than its budget.
     """
     changed = spec.with_overrides(overrides)
     deploy = deploy and mode == "live"
     attempt = dag_run_id if force else None
     spec_json = changed.model_dump(mode="json")
     query = Query(path=changed.data.query, sql=sql, sha256=digest(sql.encode()))
-    decides = {"spec": spec_json, "sql": query.sha256, "trainer_image": settings.trainer_image}
+    decides: dict[str, Any] = {"spec": spec_json, "sql": query.sha256, "trainer_image": settings.trainer_image}
+    if changed.training.runtime.framework:
+        decides["trainer_package"] = settings.trainer_package
+    estimated = estimate(changed, prices, settings.region) if prices else None
+    if not over_budget:
+        require_budget(changed, estimated)
     key = names.run_key(as_of.value, {**decides, "mode": mode, "deploy": deploy, "attempt": attempt})
     return Plan(
         model=changed.name,
@@ -75,9 +82,10 @@ def build_plan(
         overrides=dict(overrides),
         spec_sha256=digest(canonical_json(spec_json)),
         trainer_image=settings.trainer_image,
+        trainer_package=settings.trainer_package,
         serving_image=settings.serving_image,
         attempt=attempt,
-        estimate_usd=estimate(changed, prices, settings.region) if prices else None,
+        estimate_usd=estimated,
     )
 
 
@@ -92,5 +100,7 @@ def explain(plan: Plan) -> list[str]:
     ]
     lines += [f"override {path} = {value!r}" for path, value in sorted(plan.overrides.items())]
     if plan.estimate_usd:
-        lines.append(f"at most {plan.estimate_usd.at_most:.2f} USD at list prices of {plan.estimate_usd.prices_date}")
+        budget = f", budget {plan.spec.budget_usd:.2f}" if plan.spec.budget_usd else ""
+        at_most = f"{plan.estimate_usd.at_most:.2f} USD at list prices of {plan.estimate_usd.prices_date}"
+        lines.append(f"at most {at_most}{budget}")
     return lines

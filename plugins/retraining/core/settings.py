@@ -55,6 +55,13 @@ SETTINGS: dict[str, Setting] = {
         pattern=r"[^\s/]+/\S+[:@]\S+",
         example="us-central1-docker.pkg.dev/my-project/retraining/trainer:0.1.0",
     ),
+    "trainer_package": Setting(
+        variable="RETRAINING_TRAINER_PACKAGE",
+        description="Source distribution of the trainer (make sdist) for pre-built containers; empty: none",
+        pattern=r"(gs://[a-z0-9][a-z0-9._-]*/\S+\.tar\.gz)?",
+        example="gs://my-retraining/packages/trainer-0.1.0.tar.gz",
+        default="",
+    ),
     "serving_image": Setting(
         variable="RETRAINING_SERVING_IMAGE",
         description="Container image that serves the SavedModel",
@@ -102,6 +109,7 @@ class Settings:
     bucket: str
     dataset: str
     trainer_image: str
+    trainer_package: str | None
     serving_image: str
     gcp_conn_id: str
     service_account: str | None
@@ -132,6 +140,7 @@ def load(environ: Mapping[str, str]) -> Settings:
         bucket=values["bucket"],
         dataset=values["dataset"],
         trainer_image=values["trainer_image"],
+        trainer_package=values["trainer_package"] or None,
         serving_image=values["serving_image"],
         gcp_conn_id=values["gcp_conn_id"],
         service_account=values["service_account"] or None,

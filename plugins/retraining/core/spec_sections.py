@@ -8,9 +8,10 @@ from __future__ import annotations
 import keyword
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
 
 from retraining.core.cron import check_cron
+from retraining.core.spec_cluster import Cluster, MachineType, Runtime, Section, Strategy
 
 Metric = Literal["auc", "accuracy", "log_loss", "brier"]
 HIGHER_IS_BETTER: frozenset[str] = frozenset({"auc", "accuracy"})
@@ -28,18 +29,9 @@ ColumnName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0
 Cron = Annotated[str, AfterValidator(check_cron)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Positive = Annotated[int, Field(ge=1)]
-MachineType = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]*(-[a-z0-9]+)+$")]
 SqlPath = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_./-]*\.sql$")]
 Scalar = bool | int | float | str
 Hyperparameter = Scalar | tuple[Scalar, ...]
-
-
-class Section(BaseModel):
-    """A part of the spec: frozen, unknown keys refused."""
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", protected_namespaces=(), json_schema_serialization_defaults_required=True
-    )
 
 
 class DataChecks(Section):
@@ -181,50 +173,8 @@ class MulticlassLabel(Section):
 Label = Annotated[BinaryLabel | MulticlassLabel, Field(discriminator="kind")]
 
 
-class Accelerator(Section):
-    """Accelerators of one machine, by Vertex AI's name, for example NVIDIA_TESLA_T4."""
-
-    type: Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]+$")]
-    count: Literal[1, 2, 4, 8] = 1
-
-
-class Replica(Section):
-    """The chief's machine."""
-
-    machine: MachineType
-    accelerator: Accelerator | None = None
-
-
-class Workers(Replica):
-    """Further replicas, all on the same machine type."""
-
-    count: Annotated[int, Field(ge=0, le=100)]
-
-
-class Cluster(Section):
-    """Machines of the training job: a tier by name, or CUSTOM with a chief and workers."""
-
-    tier: Literal["BASIC", "STANDARD_1", "PREMIUM_1", "BASIC_GPU", "CUSTOM"] = "BASIC"
-    chief: Replica | None = None
-    workers: Workers | None = None
-    spot: bool = False
-    disk_gb: Annotated[int, Field(ge=100, le=64000)] = 100
-    timeout_hours: Annotated[float, Field(gt=0, le=168)] = 6
-
-    @model_validator(mode="after")
-    def _coherent(self) -> Self:
-        if self.tier == "CUSTOM" and self.chief is None:
-            raise ValueError("tier CUSTOM needs a chief, for example chief: {machine: n1-standard-8}")
-        if self.tier != "CUSTOM" and (self.chief or self.workers):
-            raise ValueError(f"tier {self.tier} fixes the machines: remove chief and workers, or use tier CUSTOM")
-        chief, workers = self.chief, self.workers
-        if chief and workers and workers.count and chief.accelerator != workers.accelerator:
-            raise ValueError("chief and workers train in lockstep: give both the same accelerator, or none")
-        return self
-
-
 class Training(Section):
-    """What is trained and how. `batch_size` is per replica."""
+    """What is trained and how. `batch_size` is per replica; `strategy` distributes it (auto: by the cluster)."""
 
     model: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
     epochs: Annotated[int, Field(ge=1, le=10000)] = 5
@@ -233,7 +183,9 @@ class Training(Section):
     early_stopping_patience: Annotated[int, Field(ge=0, le=1000)] = 2
     input: Literal["tfrecord", "csv", "bigquery"] = "tfrecord"
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 1
+    strategy: Strategy = "auto"
     cluster: Cluster = Field(default_factory=Cluster)
+    runtime: Runtime = Field(default_factory=Runtime)
 
 
 class TuningParameter(Section):

@@ -11,6 +11,7 @@ from retraining.core import checks, model_spec, names, plan, snapshot, statistic
 from retraining.core.cost import load_prices
 from retraining.core.documents import Checks, Manifest, Plan, Snapshot, Statistics, Trigger
 from retraining.core.errors import DataError
+from retraining.core.hardware import load_hardware, require_machines
 from retraining.core.settings import include_path
 from retraining.hooks.cloud import Cloud
 from retraining.operators.edge import fail_for_good, timed
@@ -59,7 +60,9 @@ class PlanRunOperator(BaseOperator):
             dag_id=dag_run.dag_id,
             dag_run_id=dag_run.run_id,
             prices=load_prices(include),
+            over_budget=params["over_budget"],
         )
+        require_machines(made.spec, load_hardware(include), made.region)
         record = Record(cloud.artifacts, made.run_uri)
         stored = record.write_once(made)
         for line in plan.explain(stored):

@@ -89,6 +89,13 @@ def _run_params() -> dict[str, Param]:
             section=_RUN,
             description="Start a new attempt although a run with the same inputs is recorded.",
         ),
+        "over_budget": Param(
+            False,
+            type="boolean",
+            title="Over budget",
+            section=_RUN,
+            description="Start although the jobs may cost more than the model's budget_usd.",
+        ),
         "deploy": Param(
             True,
             type="boolean",

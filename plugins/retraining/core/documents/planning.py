@@ -76,6 +76,7 @@ class Plan(Document):
     overrides: dict[str, JsonValue]
     spec_sha256: Sha256
     trainer_image: Text
+    trainer_package: Uri | None
     serving_image: Text
     attempt: str | None
     estimate_usd: Estimate | None

@@ -1,0 +1,179 @@
+"""The machines of a training job as a model's YAML names them: a tier, or machines by role; and what goes together.
+
+Roles are those of TensorFlow's cluster: the chief trains and speaks for the job, workers train beside it, parameter
+servers hold the variables of asynchronous training, the evaluator scores checkpoints.
+https://cloud.google.com/vertex-ai/docs/training/distributed-training
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+Strategy = Literal["auto", "one_device", "mirrored", "multi_worker", "parameter_server", "tpu"]
+MachineType = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]*(-[a-z0-9]+)+$")]
+
+
+class Section(BaseModel):
+    """A part of the spec: frozen, unknown keys refused."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", protected_namespaces=(), json_schema_serialization_defaults_required=True
+    )
+
+
+class Accelerator(Section):
+    """Accelerators of one machine, by Vertex AI's name: NVIDIA_TESLA_T4, TPU_V3. A TPU's count is its cores."""
+
+    type: Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]+$")]
+    count: Literal[1, 2, 4, 8, 16, 32, 64, 128, 256, 512] = 1
+
+    @property
+    def is_tpu(self) -> bool:
+        """Whether it is a TPU."""
+        return self.type.startswith("TPU_")
+
+
+class Replica(Section):
+    """One machine. `tpu_topology` is of the TPU machine types ct5lp and ct6e, for example 2x2."""
+
+    machine: MachineType
+    accelerator: Accelerator | None = None
+    tpu_topology: Annotated[str, StringConstraints(pattern=r"^\d+x\d+(x\d+)?$")] | None = None
+
+    @property
+    def is_tpu(self) -> bool:
+        """Whether the machine holds a TPU."""
+        return self.machine == "cloud-tpu" or self.machine.startswith(("ct5lp-", "ct6e-"))
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        typed = self.accelerator is not None and self.accelerator.is_tpu
+        if self.machine == "cloud-tpu" and not typed:
+            raise ValueError(
+                "machine cloud-tpu needs a TPU as its accelerator, for example {type: TPU_V3, count: 8}; "
+                "for GPUs name another machine"
+            )
+        if typed and self.machine != "cloud-tpu":
+            raise ValueError(f"a {self.accelerator and self.accelerator.type} goes with machine cloud-tpu")
+        if self.is_tpu and self.machine != "cloud-tpu" and self.accelerator is not None:
+            raise ValueError(f"machine {self.machine} has its TPU built in: remove accelerator, set tpu_topology")
+        if (self.tpu_topology is not None) != (self.is_tpu and self.machine != "cloud-tpu"):
+            raise ValueError("tpu_topology (2x2, …) belongs to the machines ct5lp-… and ct6e-…, which need it")
+        return self
+
+
+class Replicas(Replica):
+    """Several equal machines."""
+
+    count: Annotated[int, Field(ge=0, le=100)]
+
+
+class Cluster(Section):
+    """Machines of the training job: a tier by name, or CUSTOM with machines by role."""
+
+    tier: Literal["BASIC", "STANDARD_1", "PREMIUM_1", "BASIC_GPU", "BASIC_TPU", "CUSTOM"] = "BASIC"
+    chief: Replica | None = None
+    workers: Replicas | None = None
+    parameter_servers: Replicas | None = None
+    evaluator: Replica | None = None
+    spot: bool = False
+    disk_gb: Annotated[int, Field(ge=100, le=64000)] = 100
+    disk_type: Literal["pd-ssd", "pd-standard"] = "pd-ssd"
+    timeout_hours: Annotated[float, Field(gt=0, le=168)] = 6
+
+    @model_validator(mode="after")
+    def _coherent(self) -> Self:
+        named = self.chief or self.workers or self.parameter_servers or self.evaluator
+        if self.tier == "CUSTOM" and self.chief is None:
+            raise ValueError("tier CUSTOM needs a chief, for example chief: {machine: n1-standard-8}")
+        if self.tier != "CUSTOM" and named:
+            raise ValueError(f"tier {self.tier} fixes the machines: remove those of the roles, or use tier CUSTOM")
+        workers = self.workers.count if self.workers else 0
+        servers = self.parameter_servers.count if self.parameter_servers else 0
+        if self.chief and self.workers and workers and self.chief.accelerator != self.workers.accelerator:
+            raise ValueError("chief and workers share the work: give both the same accelerator, or none")
+        if servers and not workers:
+            raise ValueError(
+                "parameter_servers hold variables for workers, and there are none: add workers, or remove them"
+            )
+        if self.parameter_servers and self.parameter_servers.accelerator:
+            raise ValueError("parameter_servers only hold variables: remove their accelerator")
+        if self.chief and self.chief.is_tpu and (workers or servers or self.evaluator):
+            raise ValueError(
+                "a TPU's job has one machine: remove workers, parameter_servers and evaluator; a larger slice is more "
+                "cores (accelerator.count, tpu_topology)"
+            )
+        if any(role and role.is_tpu for role in (self.workers, self.parameter_servers, self.evaluator)):
+            raise ValueError("a TPU is the chief's: name it there")
+        return self
+
+
+class Runtime(Section):
+    """What the training job runs in: this project's image, an own one, or a pre-built container by TensorFlow version.
+
+    With `framework` the trainer goes into Vertex AI's pre-built container as a source distribution, whose address is
+    the setting RETRAINING_TRAINER_PACKAGE; `image` is a custom container that obeys the contracts.
+    """
+
+    framework: Annotated[str, StringConstraints(pattern=r"^2\.\d{1,2}$")] | None = None
+    image: Annotated[str, StringConstraints(pattern=r"^[^\s/]+/\S+[:@]\S+$")] | None = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if self.framework and self.image:
+            raise ValueError("framework means a pre-built container and image an own one: name one of them")
+        return self
+
+
+def strategy_problem(strategy: Strategy, chief: Replica, workers: int, servers: int) -> str | None:
+    """Say why a distribution strategy does not go with a cluster, with the way out; None when it does."""
+    several = f"the cluster has {workers} workers and {servers} parameter servers"
+    if chief.is_tpu and strategy not in ("auto", "tpu"):
+        return f"strategy {strategy} on a TPU: use strategy tpu or auto, or a machine without TPU"
+    if strategy == "tpu" and not chief.is_tpu:
+        return f"strategy tpu on machine {chief.machine}: name a TPU, or use strategy auto"
+    if strategy in ("one_device", "mirrored") and (workers or servers):
+        return f"strategy {strategy} uses one machine and {several}: remove them, or use strategy auto"
+    if strategy == "multi_worker" and servers:
+        return f"strategy multi_worker trains in lockstep and {several}: remove parameter_servers"
+    if strategy == "multi_worker" and not workers:
+        return "strategy multi_worker needs workers beside the chief: add them, or use strategy auto"
+    if strategy == "parameter_server" and not (workers and servers):
+        return f"strategy parameter_server needs workers and parameter_servers; {several}"
+    return None
+
+
+# The scale tiers of the training service's manual: many workers with a few parameter servers, or very many of both.
+# Machines as Vertex AI has them today (n1-highcpu-8 is not among them).
+TIERS: dict[str, Cluster] = {
+    "BASIC": Cluster(tier="CUSTOM", chief=Replica(machine="n1-standard-4")),
+    "STANDARD_1": Cluster(
+        tier="CUSTOM",
+        chief=Replica(machine="n1-standard-8"),
+        workers=Replicas(machine="n1-standard-8", count=4),
+        parameter_servers=Replicas(machine="n1-standard-4", count=3),
+    ),
+    "PREMIUM_1": Cluster(
+        tier="CUSTOM",
+        chief=Replica(machine="n1-highcpu-16"),
+        workers=Replicas(machine="n1-highcpu-16", count=19),
+        parameter_servers=Replicas(machine="n1-highmem-8", count=11),
+    ),
+    "BASIC_GPU": Cluster(
+        tier="CUSTOM", chief=Replica(machine="n1-standard-8", accelerator=Accelerator(type="NVIDIA_TESLA_T4"))
+    ),
+    "BASIC_TPU": Cluster(
+        tier="CUSTOM", chief=Replica(machine="cloud-tpu", accelerator=Accelerator(type="TPU_V3", count=8))
+    ),
+}
+
+
+def resolve_tier(cluster: Cluster) -> Cluster:
+    """The cluster with its machines: a tier's own ones under the settings that were given beside it."""
+    if cluster.tier == "CUSTOM":
+        return cluster
+    tier = TIERS[cluster.tier]
+    roles = {name: getattr(tier, name) for name in ("chief", "workers", "parameter_servers", "evaluator")}
+    return cluster.model_copy(update={**roles, "tier": "CUSTOM"})
