@@ -16,10 +16,12 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+import requests
 
 # A shell starts what it runs in the background with SIGINT ignored, and children inherit that; tests send it to them.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -158,3 +160,27 @@ def local_cloud() -> Iterator[LocalCloud]:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.communicate()
+
+
+AddFault = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def add_fault(local_cloud: LocalCloud) -> Iterator[AddFault]:
+    """Put faults in force for one test: `add_fault("storage.objects.insert gs://*/spans/*", "error", count=2)`.
+
+    Keys of the action (code, message, seconds, after, …) are given by name; what is left is taken back at the end.
+    """
+    url = f"https://{local_cloud.region}-aiplatform.googleapis.com/faults"
+
+    def add(
+        target: str, kind: str, *, count: int = 1, skip: int = 0, filter: str = "", **action: Any
+    ) -> dict[str, Any]:
+        body = {"target": target, "count": count, "skip": skip, "filter": filter, "action": {"kind": kind, **action}}
+        answer = requests.post(url, json=body, timeout=60)
+        assert answer.status_code == 200, answer.text
+        fault: dict[str, Any] = answer.json()
+        return fault
+
+    yield add
+    requests.delete(url, timeout=60)

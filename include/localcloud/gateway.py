@@ -22,12 +22,14 @@ import uvloop
 
 from localcloud import credentials, http1
 from localcloud.certificates import Authority
+from localcloud.faults import FaultShelf
 from localcloud.http1 import Head, MalformedMessageError, Request, Response
 from localcloud.identity import Identity
 from localcloud.logservice import LogService
 from localcloud.logstore import LogStore
 from localcloud.routes import Address, Handler, Route, Routes
 from localcloud.state import State
+from localcloud.storage_faults import StorageFaults
 from localcloud.storage_guard import StorageGuard
 
 _log = logging.getLogger("gateway")
@@ -257,7 +259,8 @@ async def run(state: State) -> None:
     logs = LogService(store)
     identity = Identity(credentials.load_or_create(state), project=settings.project)
     guard = StorageGuard(Address("storage", settings.ports["storage"]), state.directory("uploads"))
-    gateway = Gateway(Authority(state), Routes(settings, identity=identity.answer, logs=logs.answer, guard=guard))
+    storage = StorageFaults(guard, FaultShelf(state.faults_path)).choose
+    gateway = Gateway(Authority(state), Routes(settings, identity=identity.answer, logs=logs.answer, storage=storage))
     grpc_server = logs.start_grpc(settings.ports["logging_grpc"])
     server = await asyncio.start_server(
         gateway.serve, settings.gateway_host, settings.ports["gateway"], limit=http1.HEAD_LIMIT_BYTES, backlog=512

@@ -175,12 +175,12 @@ def _literal(name: str, value: str) -> object:
 
 
 def parse_timestamp_ns(text: str) -> int:
-    """Give nanoseconds since 1970 UTC of an RFC 3339 time (up to nine decimals) or a date.
+    """Give nanoseconds since 1970 UTC of an RFC 3339 time (up to nine decimals, `+0000` is taken too) or a date.
 
     Raises:
         FilterError: it is neither.
     """
-    match = re.fullmatch(r"(\d{4}-\d\d-\d\d(?:[Tt ]\d\d:\d\d:\d\d)?)(?:\.(\d{1,9}))?(Z|z|[+-]\d\d:\d\d)?", text)
+    match = re.fullmatch(r"(\d{4}-\d\d-\d\d(?:[Tt ]\d\d:\d\d:\d\d)?)(?:\.(\d{1,9}))?(Z|z|[+-]\d\d:?\d\d)?", text)
     if match is None:
         raise FilterError(f"Unparseable time {text!r}. Expected for example 2026-01-31T12:00:00.5Z")
     try:

@@ -10,13 +10,9 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from localcloud.http1 import HEAD_LIMIT_BYTES, Head, Request, Response
 from localcloud.state import Settings
-
-if TYPE_CHECKING:
-    from localcloud.storage_guard import StorageGuard
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -48,14 +44,15 @@ class Route:
 class Routes:
     """The table of hosts."""
 
-    def __init__(self, settings: Settings, *, identity: Handler, logs: Handler, guard: StorageGuard) -> None:
+    def __init__(
+        self, settings: Settings, *, identity: Handler, logs: Handler, storage: Callable[[Head], Target]
+    ) -> None:
         ports = settings.ports
         self._vertex_rest = Address("vertex", ports["vertex_rest"])
         self._vertex_grpc = Address("vertex", ports["vertex_grpc"])
         bigquery = Address("bigquery", ports["bigquery_rest"])
         bigquery_grpc = Address("bigquery", ports["bigquery_grpc"])
         logs_grpc = Address("logging", ports["logging_grpc"])
-        storage = guard.choose
 
         def by_path(head: Head) -> Target | None:
             if re.match(r"/(upload/|resumable/upload/)?bigquery/", head.target):

@@ -6,7 +6,7 @@ In: a state directory. Out: paths inside it, the remembered ports, and the lock 
     lock             held (flock) by the running `up`; its pid is written inside
     authority.pem    certificate of the gateway's own authority (the same for life: clients cache it)
     credentials.json made-up service-account key
-    bigquery/ storage/ vertex/ logs.sqlite gcloud/ server-logs/
+    bigquery/ storage/ vertex/ logs.sqlite faults.sqlite gcloud/ server-logs/
 """
 
 from __future__ import annotations
@@ -85,6 +85,11 @@ class State:
     def logs_path(self) -> Path:
         """The SQLite file of Cloud Logging."""
         return self.path / "logs.sqlite"
+
+    @property
+    def faults_path(self) -> Path:
+        """The SQLite file of the faults in force, which every server reads."""
+        return self.path / "faults.sqlite"
 
     def directory(self, name: str) -> Path:
         """Give the directory of one service (bigquery, storage, vertex, gcloud, server-logs), made if missing."""

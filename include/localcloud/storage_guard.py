@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
-from localcloud import http1
+from localcloud import http1, upstream
 from localcloud.http1 import Head, Request, Response
 from localcloud.routes import Address, Handler
 
@@ -127,7 +127,9 @@ class StorageGuard:
             yield after
 
         fields = [("Content-Type", f"multipart/related; boundary={_BOUNDARY}"), ("Content-Length", str(length))]
-        return await self._call("POST", f"/upload/storage/v1/b/{session.bucket}/o?{query}", fields, pieces())
+        return await upstream.call(
+            self._server, "POST", f"/upload/storage/v1/b/{session.bucket}/o?{query}", fields, pieces()
+        )
 
     def _forget(self, session_id: str) -> None:
         session = self._sessions.pop(session_id)
@@ -158,11 +160,11 @@ class StorageGuard:
             async def pieces() -> AsyncIterator[bytes]:
                 yield body
 
-            return await self._call(request.method, f"{split.path}?{query}", fields, pieces())
+            return await upstream.call(self._server, request.method, f"{split.path}?{query}", fields, pieces())
 
     async def _check(self, bucket: str, quoted_object: str, query: dict[str, str]) -> Response | None:
         """Give the 412 answer when the stored object does not meet the query's preconditions, else None."""
-        stored = await self._call("GET", f"/storage/v1/b/{bucket}/o/{quoted_object}", [], None)
+        stored = await upstream.call(self._server, "GET", f"/storage/v1/b/{bucket}/o/{quoted_object}", [], None)
         resource = json.loads(stored.body) if stored.status == 200 else {}
         found = {
             "Generation": int(resource.get("generation", 0)),
@@ -174,22 +176,3 @@ class StorageGuard:
                 message = "At least one of the pre-conditions you specified did not hold."
                 return Response.of_error(412, message, "FAILED_PRECONDITION")
         return None
-
-    async def _call(
-        self, method: str, target: str, fields: list[tuple[str, str]], body: AsyncIterator[bytes] | None
-    ) -> Response:
-        reader, writer = await self._server.connect()
-        try:
-            head = [("Host", "storage.googleapis.com"), ("X-Forwarded-Proto", "https"), *fields]
-            writer.write(Head(first_line=f"{method} {target} HTTP/1.1", fields=head).encode())
-            if body is not None:
-                async for piece in body:
-                    writer.write(piece)
-                    await writer.drain()
-            answer = await http1.read_head(reader)
-            if answer is None:
-                raise ConnectionResetError("the storage server closed the connection without an answer")
-            document = b"".join([piece async for piece in http1.read_response_body(reader, answer, method, raw=False)])
-            return Response(status=answer.status, body=document, content_type=answer.get("content-type", "text/plain"))
-        finally:
-            writer.close()

@@ -154,6 +154,33 @@ def test_parameters_are_bound(client):
     assert dict(row) == {"s": "it's", "i": 7, "f": 0.5, "b": True, "t": at, "d": at.date(), "n": None, "a": 2}
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "-- every row since @a: see @a\nSELECT @a AS x, '@a' AS y",
+        "SELECT @a AS x, /* not @a,\nnot @a */ '@a' AS y # @a",
+        "CREATE OR REPLACE TABLE jobs.commented AS -- @a\nSELECT @A AS x, '@a' AS y",
+    ],
+    ids=["line", "block", "create"],
+)
+def test_parameters_in_comments_and_strings_are_none(client, sql):
+    """A statement may name its parameters in a comment and in a string; their names do not mind case."""
+    parameters = [bigquery.ScalarQueryParameter("a", "INT64", 7)]
+    assert run(client, sql, query_parameters=parameters, dry_run=True).total_bytes_processed == 0
+    rows = run(client, sql, query_parameters=parameters).result()
+    if sql.startswith("CREATE"):
+        rows = client.query_and_wait("SELECT * FROM jobs.commented")
+    assert [tuple(row) for row in rows] == [(7, "@a")]
+
+
+def test_failed_query_and_wait_raises(client):
+    """jobs.query answers with the error, too."""
+    with pytest.raises(exceptions.BadRequest, match="nope"):
+        client.query_and_wait("SELECT nope FROM jobs.people")
+    with pytest.raises(exceptions.NotFound, match="nobody"):
+        client.query_and_wait("SELECT * FROM jobs.nobody")
+
+
 def test_streamed_rows(client):
     """insertAll: rows are there at once; unknown fields are refused row by row and nothing is written."""
     schema = [

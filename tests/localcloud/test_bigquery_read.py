@@ -127,8 +127,9 @@ def test_bad_row_restriction_is_refused(reader, table, restriction):
 
 def test_unknown_fields_tables_and_streams_are_refused(reader, table):
     """Each with its own status."""
-    with pytest.raises(exceptions.InvalidArgument, match="nope"):
-        open_session(reader, table, selected_fields=["nope"])
+    for field in ("nope", "n.nope", "words.", ""):
+        with pytest.raises(exceptions.InvalidArgument, match="do not exist"):
+            open_session(reader, table, selected_fields=[field])
     with pytest.raises(exceptions.NotFound, match="Table"):
         open_session(reader, table + "_missing")
     with pytest.raises(exceptions.NotFound, match="stream"):

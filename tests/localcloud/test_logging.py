@@ -74,6 +74,8 @@ def test_entries_of_a_job_in_order_over_pages(client, local_cloud, job):
         ("severity>=ERROR", 2),
         ("AND severity = INFO", 48),
         ('AND timestamp>="2013-11-20T03:00:20Z"', 10),
+        ('AND timestamp>="2013-11-20T03:00:20+0000"', 10),
+        ('AND timestamp>="2013-11-20T04:00:20.000+0100"', 10),
         ('timestamp>"2013-11-20T03:00:20Z" timestamp<="2013-11-20T03:00:22.000000001Z"', 5),
         ('AND logName="projects/local-project/logs/workerpool1-0"', 25),
         ('AND log_id("workerpool0-0")', 25),

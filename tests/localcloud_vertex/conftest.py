@@ -140,26 +140,6 @@ def rest(local_cloud) -> Callable[..., requests.Response]:
     return call
 
 
-@pytest.fixture
-def add_fault(rest) -> Iterator[Callable[..., dict[str, Any]]]:
-    """Put faults in force for one test."""
-
-    def add(
-        target: str, kind: str, *, count: int = 1, skip: int = 0, filter: str = "", **action: Any
-    ) -> dict[str, Any]:
-        answer = rest(
-            "POST",
-            "/faults",
-            {"target": target, "count": count, "skip": skip, "filter": filter, "action": {"kind": kind, **action}},
-        )
-        assert answer.status_code == 200, answer.text
-        fault: dict[str, Any] = answer.json()
-        return fault
-
-    yield add
-    rest("DELETE", "/faults")
-
-
 @pytest.fixture(scope="session")
 def bucket(local_cloud) -> storage.Bucket:
     """The local cloud's bucket."""

@@ -6,11 +6,14 @@ one function over the syntax tree, with what goes wrong without it. Multi-statem
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Callable
 
 import sqlglot  # type: ignore[import-not-found]  # only in the local cloud environment
 from sqlglot import exp
+
+from localcloud.bigquery.column_types import BIGNUMERIC
 
 # A macro of DuckDB's, made at start by `mends`: exact counts, because DuckDB's approx_top_k gives values only.
 TOP_COUNT_MACRO = """
@@ -40,12 +43,17 @@ def rewrite(statement: str) -> str:
 
 
 def widen_numerics(translated: str) -> str:
-    """Mend NUMERIC in DuckDB's SQL: it becomes DECIMAL(18, 3) there, too narrow for the sum of fingerprints."""
-    return re.sub(
-        r"""'(?:[^']|'')*'|"[^"]*"|\bDECIMAL(?:\(18, 3\)|\b(?!\s*\())""",
-        lambda match: "DECIMAL(38, 9)" if match.group().startswith("DECIMAL") else match.group(),
-        translated,
-    )
+    """Mend NUMERIC and BIGNUMERIC in DuckDB's SQL.
+
+    They become DECIMAL(18, 3), too narrow for the sum of fingerprints, and DECIMAL(38, 5), too coarse.
+    """
+
+    def widen(match: re.Match[str]) -> str:
+        if not match.group().startswith("DECIMAL"):
+            return match.group()
+        return BIGNUMERIC if match.group().endswith("5)") else "DECIMAL(38, 9)"
+
+    return re.sub(r"""'(?:[^']|'')*'|"[^"]*"|\bDECIMAL(?:\((?:18, 3|38, 5)\)|\b(?!\s*\())""", widen, translated)
 
 
 def _index_arrays_by_expression(tree: exp.Expression) -> bool:
@@ -121,10 +129,26 @@ def _select_structs(tree: exp.Expression) -> bool:
     return bool(found)
 
 
+def _spell_bytes(tree: exp.Expression) -> bool:
+    r"""Mend `b'\x00\xff'`: DuckDB knows no such escapes."""
+    found = list(tree.find_all(exp.ByteString))
+    for node in found:
+        value, _ = codecs.escape_decode(node.name.encode())
+        node.replace(exp.Anonymous(this="FROM_HEX", expressions=[exp.Literal.string(value.hex())]))
+    return bool(found)
+
+
+def _cast_big_decimals(tree: exp.Expression) -> bool:
+    """Mend `BIGNUMERIC '1.5'`: it would get as many digits as it is written with. As a cast it gets the type's own."""
+    return any(node.to.is_type("bigdecimal") and isinstance(node.this, exp.Literal) for node in tree.find_all(exp.Cast))
+
+
 _REWRITES: tuple[Callable[[exp.Expression], bool], ...] = (
     _index_arrays_by_expression,
     _keep_offset_names,
     _count_top_values,
     _name_struct_fields,
     _select_structs,
+    _spell_bytes,
+    _cast_big_decimals,
 )

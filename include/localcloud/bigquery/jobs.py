@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
+import re
 from collections.abc import Awaitable, Callable
+from http import HTTPStatus
 
 import sqlglot  # type: ignore[import-not-found]  # only in the local cloud environment
 from sqlglot import exp
@@ -18,6 +21,14 @@ from localcloud.bigquery.expirations import Expirations
 _Call = Callable[..., Awaitable[Untyped]]
 _MINIMUM_BILLED_BYTES = 10 * 1024 * 1024
 _RESULT_BYTES = 256 * 1024 * 1024
+# https://cloud.google.com/bigquery/docs/error-messages#errortable
+_STATUS_OF_REASON = {
+    **dict.fromkeys(("accessDenied", "quotaExceeded", "rateLimitExceeded", "responseTooLarge"), HTTPStatus.FORBIDDEN),
+    **dict.fromkeys(("backendError", "internalError"), HTTPStatus.SERVICE_UNAVAILABLE),
+    "notFound": HTTPStatus.NOT_FOUND,
+    "duplicate": HTTPStatus.CONFLICT,
+    "notImplemented": HTTPStatus.NOT_IMPLEMENTED,
+}
 
 
 def refuse_repeated_ids(routes: Untyped) -> None:
@@ -170,6 +181,39 @@ def _created_table(statement: str, project: str) -> tuple[str, str | None] | Non
         if option.name.lower() == "expiration_timestamp":
             return f"{table.catalog or project}.{table.db}.{table.name}", option.args["value"].sql(dialect="bigquery")
     return f"{table.catalog or project}.{table.db}.{table.name}", None
+
+
+class FailedQueries:
+    """Answers a failed `jobs.query` with its error (ASGI); bqemulator says 200 and puts the error into the document.
+
+    Google's client takes that for a query without rows: `query_and_wait` would hide every error.
+    """
+
+    def __init__(self, app: Untyped) -> None:
+        self._app = app
+
+    async def __call__(self, scope: dict[str, Untyped], receive: Untyped, send: Untyped) -> None:
+        """Serve a request."""
+        if scope.get("method") != "POST" or not re.fullmatch(r"/bigquery/v2/projects/[^/]+/queries", scope["path"]):
+            await self._app(scope, receive, send)
+            return
+        messages: list[dict[str, Untyped]] = []
+
+        async def keep(message: dict[str, Untyped]) -> None:
+            messages.append(message)
+
+        await self._app(scope, receive, keep)
+        body = b"".join(message.get("body", b"") for message in messages)
+        errors = json.loads(body).get("errors") if messages[0]["status"] == HTTPStatus.OK else None
+        if not errors:
+            for message in messages:
+                await send(message)
+            return
+        from starlette.responses import JSONResponse
+
+        status = _STATUS_OF_REASON.get(errors[0]["reason"], HTTPStatus.BAD_REQUEST)
+        error = {"code": status, "message": errors[0]["message"], "errors": errors}
+        await JSONResponse({"error": error}, status_code=status)(scope, receive, send)
 
 
 class BoundedResults(dict[str, Untyped]):

@@ -16,8 +16,9 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from localcloud.bigquery import Untyped, bytes_read, dialect, farm, jobs
+from localcloud.bigquery import Untyped, bytes_read, dialect, farm, faults, jobs, loads, parameters
 from localcloud.bigquery.expirations import Expirations
+from localcloud.faults import FaultShelf
 
 _log = logging.getLogger("bigquery")
 _SWEEP_S = 2
@@ -29,7 +30,8 @@ def apply(
     directory: Path,
     memory_limit: str,
     expirations: Expirations,
-    read_server: Callable[[Untyped], Untyped],
+    shelf: FaultShelf,
+    read_server: Callable[[FaultShelf, Untyped], Untyped],
 ) -> None:
     """Apply every mend.
 
@@ -38,26 +40,33 @@ def apply(
         directory: where DuckDB may spill to disk.
         memory_limit: DuckDB's memory limit, for example `1500MB`.
         expirations: when tables expire.
-        read_server: makes the gRPC server, from the emulator's context.
+        shelf: the faults in force.
+        read_server: makes the gRPC server, from the faults and the emulator's context.
     """
     from bqemulator import server
     from bqemulator.api.routes import jobs as job_routes
     from bqemulator.jobs import executor
 
-    server.build_grpc_server = read_server
+    server.build_grpc_server = functools.partial(read_server, shelf)
     bound_memory(memory_limit, directory)
     separate_threads()
     fingerprint_columns()
     keep_no_history()
     accept_any_media_type()
     translate_rightly(executor)
+    bind_only_uses()
+    loads.describe_results(executor)
+    loads.keep_big_decimals()
+    loads.describe_created_tables()
+    loads.read_files_by_name(executor)
     for module in (executor, job_routes):
         module.JOB_RESULTS = results
     jobs.refuse_repeated_ids(job_routes)
     jobs.count_bytes(job_routes)
     jobs.expire_tables(job_routes, expirations)
     jobs.check_in_dry_runs(job_routes)
-    open_app(server, project, expirations)
+    faults.fail_queries(job_routes, shelf)
+    open_app(server, project, expirations, shelf)
 
 
 results = jobs.BoundedResults()
@@ -152,14 +161,23 @@ def translate_rightly(executor: Untyped) -> None:
     executor.rewrite_and_translate_statement = translate
 
 
-def open_app(server: Untyped, project: str, expirations: Expirations) -> None:
+def bind_only_uses() -> None:
+    """Bind named parameters where they are used, not where a comment or a string names them (see `parameters`)."""
+    from bqemulator.sql import parameters as emulated
+
+    emulated._bind_named = lambda sql, values: parameters.bind_named(sql, values, emulated)
+
+
+def open_app(server: Untyped, project: str, expirations: Expirations, shelf: FaultShelf) -> None:
     """Mend the REST application as a whole once it is made: see the functions it calls."""
     original = server.create_app
 
     def create_app(context: Untyped) -> Untyped:
         app = original(context)
         app.add_exception_handler(Exception, answer_faults)
+        app.add_middleware(jobs.FailedQueries)
         app.add_middleware(OneProject, project=project)
+        app.add_middleware(faults.FaultDoor, shelf=shelf)
         show_live_sizes(context, expirations)
         check_inserted_rows(app, context)
         asyncio.get_running_loop().create_task(sweep(context, project, expirations), name="expirations")
@@ -202,13 +220,15 @@ class OneProject:
 
 
 def show_live_sizes(context: Untyped, expirations: Expirations) -> None:
-    """Show a table's rows, bytes and expiration as they are; bqemulator counts only some kinds of writes."""
+    """Show a table's rows, bytes, types and expiration as they are; bqemulator counts only some kinds of writes."""
     from bqemulator.api.routes import tables
 
     original = tables._table_to_rest
 
     def to_rest(table: Untyped) -> dict[str, Untyped]:
         resource: dict[str, Untyped] = original(table)
+        if resource.get("schema", {}).get("fields"):
+            resource["schema"]["fields"] = loads.legacy_names(resource["schema"]["fields"])
         where = table.project_id, table.dataset_id, table.table_id
         if table.table_type == "TABLE":
             counted = context.engine.execute(f'SELECT count(*) FROM "{where[0]}__{where[1]}"."{where[2]}"')  # noqa: S608

@@ -20,9 +20,12 @@ import pyarrow as pa
 from google.cloud.bigquery_storage_v1 import types
 
 from localcloud.bigquery import Untyped
+from localcloud.bigquery.column_types import as_sent, column_types
+from localcloud.bigquery.faults import ReadFaults
 from localcloud.bigquery.read_v1beta1 import OlderReadService
 from localcloud.bigquery.restriction import RestrictionError, select_statement
 from localcloud.bigquery.sessions import RefusalError, Session, Sessions, Stream, read_batches, refusing
+from localcloud.faults import FaultShelf
 
 ROWS_PER_BATCH = 65_536
 _SERVICE = "/google.cloud.bigquery.storage.v1.BigQueryRead/"
@@ -31,10 +34,11 @@ _SERVICE = "/google.cloud.bigquery.storage.v1.BigQueryRead/"
 class ReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no types
     """Dispatches the three methods."""
 
-    def __init__(self, context: Untyped, sessions: Sessions) -> None:
+    def __init__(self, context: Untyped, sessions: Sessions, faults: ReadFaults) -> None:
         self._catalog = context.catalog
         self._engine = context.engine
         self._sessions = sessions
+        self._faults = faults
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
         """Give the handler of a method (grpc's interface)."""
@@ -52,8 +56,11 @@ class ReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no 
 
     def create_session(self, request: types.CreateReadSessionRequest) -> types.ReadSession:
         """Select the rows, write them down, and say how they can be read."""
+        from bqemulator.storage.sql_identifiers import quoted_table_ref
+
         wanted = request.read_session
         project, dataset, table = _split_table_name(wanted.table)
+        self._faults.meet("CreateReadSession", f"{project}.{dataset}.{table}")
         if types.ReadSession.pb(wanted).table_modifiers.HasField("snapshot_time"):
             raise RefusalError(grpc.StatusCode.UNIMPLEMENTED, "snapshot_time is not offered by the local cloud")
         if wanted.read_options.sample_percentage:
@@ -64,16 +71,15 @@ class ReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no 
         connection = self._engine.connection.cursor()  # its own: others run queries at the same time
         try:
             connection.execute("SET TimeZone = 'UTC'")
-            columns = _columns(connection, project, dataset, table)
-            statement = select_statement(
+            statement, columns = select_statement(
                 project=project,
                 dataset=dataset,
                 table=table,
-                columns=columns,
+                columns=column_types(connection, quoted_table_ref(project, dataset, table)),
                 selected=list(wanted.read_options.selected_fields),
                 restriction=wanted.read_options.row_restriction,
             )
-            reader = connection.execute(statement).to_arrow_reader(ROWS_PER_BATCH)
+            reader = as_sent(connection.execute(statement).to_arrow_reader(ROWS_PER_BATCH), columns)
             session = self._sessions.create(request.parent.removeprefix("projects/"), reader, request)
         except RestrictionError as error:
             raise RefusalError(grpc.StatusCode.INVALID_ARGUMENT, str(error)) from None
@@ -107,15 +113,21 @@ class ReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no 
             context.abort(error.code, error.message)
 
     def read_rows(self, request: types.ReadRowsRequest) -> Iterator[types.ReadRowsResponse]:
-        """Give a stream's rows from `offset` on (an offset at its end gives none)."""
+        """Give a stream's rows from `offset` on (an offset at its end gives none).
+
+        Raises:
+            RefusalError: there is no such stream or row, or a fault breaks the stream.
+        """
         session, stream = self._sessions.find(request.read_stream)
         length = stream.end - stream.begin
         if not 0 <= request.offset <= length:
             message = f"Offset {request.offset} is outside of the stream, which has {length} rows"
             raise RefusalError(grpc.StatusCode.OUT_OF_RANGE, message)
         position = begin = stream.begin + request.offset
+        broken = self._faults.meet_stream(session.table)
+        end = min(stream.end, begin + broken[0]) if broken else stream.end
         encode = _encoder(session)
-        for batch in read_batches(session.path, begin, stream.end):
+        for batch in read_batches(session.path, begin, end):
             before = (position - stream.begin) / length
             position += batch.num_rows
             progress = types.StreamStats.Progress(
@@ -125,10 +137,12 @@ class ReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no 
             response.row_count = batch.num_rows
             response.stats = types.StreamStats(progress=progress)
             yield response
+        if broken:
+            raise broken[1]
 
 
-def build_server(context: Untyped) -> tuple[_Server, int]:
-    """Make the gRPC server that stands in for bqemulator's own (`build_grpc_server`)."""
+def build_server(shelf: FaultShelf, context: Untyped) -> tuple[_Server, int]:
+    """Make the gRPC server that stands in for bqemulator's own (`build_grpc_server`, with the shelf of faults)."""
     settings = context.settings
     sessions = Sessions(Path(settings.data_dir) / "sessions", lambda: dt.datetime.now(dt.UTC))
     server = grpc.server(
@@ -139,7 +153,7 @@ def build_server(context: Untyped) -> tuple[_Server, int]:
             ("grpc.max_receive_message_length", 16 * 1024 * 1024),
         ],
     )
-    service = ReadService(context, sessions)
+    service = ReadService(context, sessions, ReadFaults(shelf))
     server.add_generic_rpc_handlers((service, OlderReadService(service, sessions)))
     port = server.add_insecure_port(f"{settings.grpc_host}:{settings.grpc_port}")
     return _Server(server), port
@@ -156,13 +170,6 @@ class _Server:
 
     async def stop(self, grace: float | None) -> None:  # noqa: ARG002 - open channels do not hold up a stop
         self._server.stop(grace=0.2)
-
-
-def _columns(connection: Untyped, project: str, dataset: str, table: str) -> list[str]:
-    from bqemulator.storage.sql_identifiers import quoted_table_ref
-
-    cursor = connection.execute(f"SELECT * FROM {quoted_table_ref(project, dataset, table)} LIMIT 0")  # noqa: S608
-    return [name for name, *_ in cursor.description]
 
 
 def _describe(session: Session, wanted: types.ReadSession) -> types.ReadSession:

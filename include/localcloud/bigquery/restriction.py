@@ -1,7 +1,8 @@
 """The SELECT behind a read session: chosen columns and a row restriction, refused when they are not what they claim.
 
-In: a table, its columns, selected fields and a restriction in GoogleSQL. Out: one statement for DuckDB. bqemulator
-drops a restriction that it cannot translate and returns every row; here it is an error, as in the service.
+In: a table, its columns, selected fields and a restriction in GoogleSQL. Out: one statement for DuckDB, and the columns
+it gives. bqemulator drops a restriction that it cannot translate and returns every row, and knows no nested fields;
+here the one is an error and the other works, as in the service.
 """
 
 from __future__ import annotations
@@ -9,38 +10,56 @@ from __future__ import annotations
 import sqlglot  # type: ignore[import-not-found]  # only in the local cloud environment
 from sqlglot import exp
 
+from localcloud.bigquery.column_types import ColumnType, quoted, read_expression
+
 
 class RestrictionError(ValueError):
     """The session's options are invalid (answered as INVALID_ARGUMENT)."""
 
 
 def select_statement(
-    *, project: str, dataset: str, table: str, columns: list[str], selected: list[str], restriction: str
-) -> str:
-    """Give the DuckDB statement that reads a session's rows.
+    *, project: str, dataset: str, table: str, columns: list[ColumnType], selected: list[str], restriction: str
+) -> tuple[str, list[ColumnType]]:
+    """Give the DuckDB statement that reads a session's rows, and the columns of its result.
 
     Args:
         project: project id.
         dataset: dataset id.
         table: table id.
         columns: the table's columns in order.
-        selected: wanted columns, all when empty; they come in the table's order, whatever the order here.
+        selected: wanted columns, all when empty, also nested fields (`a.b`); they come in the table's order, whatever
+            the order here.
         restriction: condition on a row, for example `span = "2013-11-01" AND part = 'train'`; "" for none.
 
     Raises:
-        RestrictionError: an unknown column, or a restriction that is not one condition on a row.
+        RestrictionError: an unknown column or field, or a restriction that is not one condition on a row.
     """
-    known = {column.lower() for column in columns}
-    missing = [name for name in selected if name.lower() not in known]
+    chosen = _choose(columns, selected)
+    statement = f"SELECT * FROM `{project}`.`{dataset}`.`{table}`"  # noqa: S608 - names from the catalog
+    if restriction.strip():
+        _check(restriction, {column.name.lower() for column in columns})
+        statement += f" WHERE {restriction}"
+    values = [f"{read_expression(column, quoted(column.name))} AS {quoted(column.name)}" for column in chosen]
+    return f"SELECT {', '.join(values)} FROM ({_translate(statement, project)}) AS rows", chosen  # noqa: S608
+
+
+def _choose(columns: list[ColumnType], selected: list[str]) -> list[ColumnType]:
+    paths = {tuple(name.lower().split(".")) for name in selected}
+    known = {column.name.lower(): column for column in columns}
+    missing = [
+        name
+        for name in selected
+        for first, *rest in [name.lower().split(".")]
+        if first not in known or not known[first].find(tuple(rest))
+    ]
     if missing:
         raise RestrictionError(f"request failed: selected fields {', '.join(missing)} do not exist in the table schema")
-    wanted = {name.lower() for name in selected} or known
-    names = ", ".join(f"`{column}`" for column in columns if column.lower() in wanted)
-    statement = f"SELECT {names} FROM `{project}`.`{dataset}`.`{table}`"  # noqa: S608 - names from the catalog
-    if restriction.strip():
-        _check(restriction, known)
-        statement += f" WHERE {restriction}"
-    return _translate(statement, project)
+    wanted = {path[0] for path in paths} or set(known)
+    return [
+        column.prune({path[1:] for path in paths if path[0] == column.name.lower()} or {()})
+        for column in columns
+        if column.name.lower() in wanted
+    ]
 
 
 def _check(restriction: str, known: set[str]) -> None:

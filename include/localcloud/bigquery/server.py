@@ -13,6 +13,7 @@ import sys
 import time
 from pathlib import Path
 
+from localcloud.faults import FaultShelf
 from localcloud.state import State
 
 # A working set that leaves room for TensorFlow and Airflow on a laptop; DuckDB spills to disk above it.
@@ -53,6 +54,7 @@ def main(arguments: list[str] | None = None) -> int:
         directory=directory,
         memory_limit=MEMORY_LIMIT,
         expirations=Expirations(directory / "expirations.json", lambda: time.time_ns() // 1_000_000),
+        shelf=FaultShelf(state.faults_path),
         read_server=read.build_server,
     )
     server = EmulatorServer(emulator_settings)

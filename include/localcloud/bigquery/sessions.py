@@ -47,6 +47,7 @@ class Session:
     """A snapshot of the selected rows in an Arrow file, cut into streams."""
 
     name: str
+    table: str  # project.dataset.table
     path: Path
     schema: pa.Schema
     rows: int
@@ -84,6 +85,7 @@ class Sessions:
         count = _stream_count(request, rows, size)
         session = Session(
             name=name,
+            table=".".join(request.read_session.table.split("/")[1::2]),
             path=path,
             schema=reader.schema,
             rows=rows,

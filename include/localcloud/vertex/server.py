@@ -20,6 +20,7 @@ import grpc
 
 from localcloud.environment import client_environment
 from localcloud.errors import LocalCloudError
+from localcloud.faults import FaultShelf
 from localcloud.state import State
 from localcloud.vertex import deployments, endpoints, evaluations, jobs, operations, predictions, registry
 from localcloud.vertex.buckets import Buckets
@@ -73,12 +74,13 @@ class VertexServer:
         folder = state.directory("vertex")
         self._lock = _own(folder)
         self._store = Store(folder / "vertex.sqlite")
+        self._fault_shelf = FaultShelf(state.faults_path)
         self._guardian = Guardian()
         self._shipper = LogShipper(state.logs_path)
         clients = Clients(project, lambda: _environment(state))
         machinery = Machinery(
             store=self._store,
-            faults=Faults(self._store),
+            faults=Faults(self._fault_shelf),
             buckets=Buckets(clients),
             images=Images(folder / "images.json"),
             guardian=self._guardian,
@@ -123,6 +125,7 @@ class VertexServer:
         self._cloud.runner.resume()  # what was running is marked now, not at the next start
         self._shipper.close()
         self._store.close()
+        self._fault_shelf.close()
         self._lock.close()
 
 

@@ -1,0 +1,217 @@
+"""Faults as a resource: what goes wrong on purpose, when, and how often, in every server of the local cloud.
+
+A fault is a JSON document, made by `POST /faults` on Vertex AI's REST port, the one door for all services:
+
+    {"target": "storage.objects.insert gs://*/spans/*", "count": 3, "action": {"kind": "error", "code": "UNAVAILABLE"}}
+
+`target` is a shell pattern over an event, alone or followed by a space and what it concerns:
+  `<Service>.<Method>`            a call of Vertex AI (`JobService.*`)
+  `<Service>.<Method>/operation`  the long-running work behind it (`EndpointService.DeployModel/operation`)
+  `Job.Start`, `Replica.Run`      a custom job about to get its machines; a running replica of one
+  `storage.objects.insert gs://bucket/name`    a call of Cloud Storage, by the method's id in its discovery document
+  `bigquery.tables.get project.dataset.table`  a call of BigQuery's REST API, likewise
+  `Query.Run SELECT …`                         a query that was accepted and is about to run (its text on one line)
+  `BigQueryRead.ReadRows project.dataset.table`   a call of the Storage Read API, also in its v1beta1 form
+`filter` (optional) is a list filter over the job of `Job.Start` and `Replica.Run`: `display_name:"*__train__*"`.
+`skip` events pass unharmed first; `count` are hit (default 1; 0: until it is deleted).
+`action.kind`:
+  `error`          answer `code` (default UNAVAILABLE) with `message`; a job, an operation and a query end with it
+  `lost_response`  do the work, then answer `code`: the caller does not learn that it worked
+  `delay`          wait `seconds` first
+  `break`          (ReadRows) send `after` rows, then end the stream with `code`
+  `preempt`        (Replica.Run) after `seconds`, SIGTERM to `replica` (default workerpool0-0), SIGKILL `grace_seconds`
+                   later
+`action.reason` is BigQuery's word for the error (`rateLimitExceeded`); by default it follows from the code.
+
+Comes in: documents, and events of any server process. Goes out: the action of the first fault that an event meets. The
+shelf is one SQLite file in the state directory, so that faults survive a restart and every process sees them at once.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+ActionKind = Literal["error", "lost_response", "delay", "break", "preempt"]
+Fault = dict[str, Any]
+"""A checked fault: target, filter, skip, count, action."""
+Action = dict[str, Any]
+"""What to do: kind, code, message, reason, seconds, after, grace_seconds, replica."""
+
+# https://cloud.google.com/apis/design/errors#handling_errors
+CODES = (
+    *("CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS"),
+    *("PERMISSION_DENIED", "UNAUTHENTICATED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE"),
+    *("UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS"),
+)
+_KEYS = {"target", "filter", "skip", "count", "action"}
+_DEFAULTS: Action = {
+    "code": "UNAVAILABLE",
+    "message": "",
+    "reason": "",
+    "seconds": 0.0,
+    "after": 0,
+    "grace_seconds": 0.0,
+    "replica": "workerpool0-0",
+}
+_WAIT_FOR_OTHERS_S = 10.0
+_SCHEMA = "CREATE TABLE IF NOT EXISTS faults (id INTEGER PRIMARY KEY AUTOINCREMENT, body TEXT NOT NULL)"
+
+
+class FaultError(ValueError):
+    """The document is not a fault; `field` is the key at fault, "" for the whole."""
+
+    def __init__(self, message: str, field: str = "") -> None:
+        super().__init__(message)
+        self.field = field
+
+
+class FaultShelf:
+    """The faults in force, for all threads of one process and all processes of a local cloud.
+
+    Args:
+        path: The SQLite file (`State.faults_path`).
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._lock = threading.Lock()
+        self._connection = sqlite3.connect(path, timeout=_WAIT_FOR_OTHERS_S, check_same_thread=False)
+        self._connection.isolation_level = None  # transactions are begun by hand: taking is read and write in one
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._connection.execute("PRAGMA synchronous = OFF")
+        self._connection.execute(_SCHEMA)
+        self._seen_version = -1
+        self._seen_any = False
+
+    def add(self, fault: Fault) -> int:
+        """Put a checked fault in force; gives its number."""
+        with self._change() as connection:
+            return int(connection.execute("INSERT INTO faults (body) VALUES (?)", (json.dumps(fault),)).lastrowid or 0)
+
+    def list_all(self) -> list[tuple[int, Fault]]:
+        """Give the faults in force with their numbers, oldest first; used up ones are gone."""
+        with self._lock:
+            return self._read()
+
+    def delete(self, number: int | None = None) -> int:
+        """Take one fault back, or all of them; gives how many went."""
+        with self._change() as connection:
+            if number is None:
+                return connection.execute("DELETE FROM faults").rowcount
+            return connection.execute("DELETE FROM faults WHERE id = ?", (number,)).rowcount
+
+    def is_empty(self) -> bool:
+        """Tell whether nothing is in force: costs microseconds while no process changes anything."""
+        with self._lock:
+            (version,) = self._connection.execute("PRAGMA data_version").fetchone()
+            if version != self._seen_version:
+                self._seen_version = version
+                self._seen_any = bool(self._connection.execute("SELECT 1 FROM faults LIMIT 1").fetchone())
+            return not self._seen_any
+
+    def take(
+        self,
+        event: str,
+        about: str = "",
+        *,
+        kinds: tuple[str, ...] = ("error", "lost_response", "delay"),
+        passes: Callable[[str], bool] = lambda expression: not expression,
+    ) -> Action | None:
+        """Give the action of the first fault that hits this event, or None; counts it.
+
+        Args:
+            event: What is about to happen, for example `storage.objects.insert`.
+            about: What it concerns, for example `gs://bucket/name`.
+            kinds: Action kinds that the caller can carry out.
+            passes: Whether the event is within a fault's filter; by default filters are for jobs only.
+        """
+        if self.is_empty():
+            return None
+        with self._change() as connection:
+            for number, fault in self._read():
+                if fault["action"]["kind"] in kinds and _matches(fault, event, about) and passes(fault["filter"]):
+                    if fault["skip"] > 0:
+                        _write(connection, number, {**fault, "skip": fault["skip"] - 1})
+                        continue
+                    _use_up(connection, number, fault)
+                    action: Action = fault["action"]
+                    return action
+        return None
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def _read(self) -> list[tuple[int, Fault]]:
+        rows = self._connection.execute("SELECT id, body FROM faults ORDER BY id").fetchall()
+        return [(number, json.loads(body)) for number, body in rows]
+
+    @contextmanager
+    def _change(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+            self._seen_version = -1  # data_version does not tell of one's own changes
+
+
+def check(body: object) -> Fault:
+    """Give a fault with its defaults filled in.
+
+    Raises:
+        FaultError: The document is not a fault.
+    """
+    example = '{"target": "JobService.GetCustomJob", "count": 1, "action": {"kind": "error"}}'
+    if (
+        not isinstance(body, dict)
+        or not isinstance(body.get("target"), str)
+        or not isinstance(body.get("action"), dict)
+    ):
+        raise FaultError(f"A fault is {example}.")
+    known = {*_DEFAULTS, "kind"}
+    strangers = sorted((set(body) - _KEYS) | (set(body["action"]) - known))
+    if strangers:
+        raise FaultError(
+            f"faults: unknown key {strangers[0]!r}. Expected {sorted(_KEYS)}, in action {sorted(known)}.", strangers[0]
+        )
+    action = {**_DEFAULTS, **body["action"]}
+    if action.get("kind") not in get_args(ActionKind) or action["code"] not in CODES:
+        raise FaultError(
+            f"faults: action {body['action']!r}. Expected kind one of {', '.join(get_args(ActionKind))},"
+            f" and code a name of google.rpc.Code.",
+            "action",
+        )
+    action["message"] = action["message"] or f"Injected fault ({action['kind']})."
+    return {
+        "target": body["target"],
+        "filter": str(body.get("filter", "")),
+        "skip": int(body.get("skip", 0)),
+        "count": int(body.get("count", 1)),
+        "action": action,
+    }
+
+
+def _matches(fault: Fault, event: str, about: str) -> bool:
+    target = fault["target"]
+    return fnmatch.fnmatchcase(event, target) or (bool(about) and fnmatch.fnmatchcase(f"{event} {about}", target))
+
+
+def _use_up(connection: sqlite3.Connection, number: int, fault: Fault) -> None:
+    if fault["count"] == 1:
+        connection.execute("DELETE FROM faults WHERE id = ?", (number,))
+    elif fault["count"] > 1:
+        _write(connection, number, {**fault, "count": fault["count"] - 1})
+
+
+def _write(connection: sqlite3.Connection, number: int, fault: Fault) -> None:
+    connection.execute("UPDATE faults SET body = ? WHERE id = ?", (json.dumps(fault), number))
