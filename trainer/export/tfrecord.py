@@ -10,7 +10,7 @@ import base64
 import concurrent.futures
 import hashlib
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import IO, Any, Literal, Protocol
 
@@ -24,6 +24,7 @@ from trainer.export.wire import Ints
 _MASK_DELTA = np.uint32(0xA282EAD8)
 _GZIP_LEVEL = 1  # isal's level 1 compresses TFRecords like zlib's 6 at the speed of writing
 _GZIP_WINDOW = 31  # 15 bits of window, 16: a gzip header
+_GZIP_BLOCK_BYTES = 1 << 20  # what isal is given at once: its output depends on that
 _WAITING_BUFFERS = 2  # made and not yet written: what bounds the memory
 _SLICE_BYTES = 1500  # above this a view beats a copy of the record
 
@@ -112,6 +113,8 @@ def write_shard(buffers: Iterable[Any], file: IO[bytes], compression: Literal["G
     def write(buffer: BytesLike) -> None:
         digest.write(file, compressor.compress(memoryview(buffer)))
 
+    if compression == "GZIP":
+        buffers = equal_blocks(buffers, _GZIP_BLOCK_BYTES)
     with concurrent.futures.ThreadPoolExecutor(max_workers=1) as pool:
         waiting: deque[concurrent.futures.Future[None]] = deque()
         for buffer in buffers:
@@ -122,6 +125,30 @@ def write_shard(buffers: Iterable[Any], file: IO[bytes], compression: Literal["G
             written.result()
     digest.write(file, compressor.flush())
     return digest.result()
+
+
+def equal_blocks(buffers: Iterable[BytesLike], size: int) -> Iterator[BytesLike]:
+    """Cut the concatenation of all buffers anew, into blocks of exactly `size` bytes and a shorter last one.
+
+    Whole blocks inside a buffer are views of it.
+    """
+    rest = bytearray()
+    for buffer in buffers:
+        view = memoryview(buffer).cast("B")
+        start = 0
+        if rest:
+            start = min(size - len(rest), len(view))
+            rest += view[:start]
+            if len(rest) < size:
+                continue
+            yield rest
+            rest = bytearray()
+        whole = start + (len(view) - start) // size * size
+        for begin in range(start, whole, size):
+            yield view[begin : begin + size]
+        rest += view[whole:]
+    if rest:
+        yield rest
 
 
 def digest_bytes(content: bytes) -> FileDigest:
