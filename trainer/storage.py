@@ -8,6 +8,8 @@ gets its name by a hard link (so that a killed process leaves nothing behind).
 from __future__ import annotations
 
 import concurrent.futures
+import os
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +17,7 @@ from typing import IO, TypeVar
 
 from trainer.backends import Backend, StoredObject
 from trainer.backends.disk import Disk
-from trainer.errors import RequestError
+from trainer.errors import RequestError, StorageError
 
 _PARALLEL = 16
 
@@ -46,14 +48,22 @@ class Storage:
         """Give an object's bytes; None where there is none."""
         return self._backend(uri).size(uri)
 
+    def sha256(self, uri: str) -> str | None:
+        """Give the SHA-256 of an object's content, in hex; None where there is no such object.
+
+        The content is read in pieces: its size does not matter.
+        """
+        return self._backend(uri).sha256(uri)
+
     def write_once(self, uri: str, content: bytes) -> bool:
         """Write an object that must not change any more.
 
         Returns:
             False if there was an object already; it is left as it is.
         """
-        with self._backend(uri).scratch(uri) as file:
-            file.write(content)
+        with self.scratch(uri) as file:
+            with room_for(uri):
+                file.write(content)
             return self.publish(uri, file)
 
     def replace(self, uri: str, content: bytes) -> None:
@@ -62,13 +72,17 @@ class Storage:
 
     @contextmanager
     def scratch(self, uri: str) -> Iterator[IO[bytes]]:
-        """Open an unnamed file; `publish` gives it its address, leaving the block without that drops it."""
+        """Open an unnamed file; `publish` gives it its address, leaving the block without that drops it.
+
+        Write to it inside `room_for`.
+        """
         with self._backend(uri).scratch(uri) as file:
             yield file
 
     def publish(self, uri: str, file: IO[bytes]) -> bool:
         """Make a scratch file's content appear under the address, whole; False if there is an object already."""
-        file.flush()
+        with room_for(uri):
+            file.flush()
         return self._backend(uri).publish(uri, file)
 
     def list(self, prefix: str) -> list[StoredObject]:
@@ -119,6 +133,25 @@ class Storage:
         if uri.startswith("/"):
             return self._disk
         raise RequestError("address", f"{uri!r}", "gs://bucket/name or an absolute path")
+
+
+@contextmanager
+def room_for(uri: str) -> Iterator[None]:
+    """Name what the disk says while an object's scratch file is written.
+
+    Raises:
+        StorageError: It is full, or broken.
+    """
+    try:
+        yield
+    except OSError as error:
+        folder = tempfile.gettempdir() if uri.startswith("gs://") else os.path.dirname(uri)  # noqa: PTH120 - an address
+        raise StorageError(
+            uri,
+            f"{error.strerror or error} while its scratch file was written in {folder}",
+            "room for it there",
+            "Make room and start again: what is finished is kept",
+        ) from error
 
 
 def join(uri: str, *parts: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from trainer.errors import RequestError, StorageError
-from trainer.storage import Storage, in_parallel, join
+from trainer.storage import Storage, in_parallel, join, room_for
 
 
 @pytest.fixture
@@ -60,6 +62,41 @@ def test_a_killed_writer_leaves_nothing(tmp_path: Path) -> None:
     ended = subprocess.run([sys.executable, "-c", code, str(tmp_path / "x")], check=False)
     assert ended.returncode == -9
     assert not list(tmp_path.iterdir())
+
+
+def test_a_digest_is_of_the_content_and_none_without_it(storage: Storage, tmp_path: Path) -> None:
+    content = b"0123456789" * 1_000_000
+    storage.write_once(str(tmp_path / "x"), content)
+    assert storage.sha256(str(tmp_path / "x")) == hashlib.sha256(content).hexdigest()
+    assert storage.sha256(str(tmp_path / "y")) is None
+
+
+FILL = """
+import resource, signal, sys
+from trainer.storage import Storage
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+Storage().write_once(sys.argv[1], bytes(2 << 20))
+"""
+
+
+def test_a_file_that_finds_no_room_is_named_and_not_there(tmp_path: Path) -> None:
+    """The kernel itself refuses: here because of a limit, on a full disk in the same way."""
+    ended = subprocess.run(
+        [sys.executable, "-c", FILL, str(tmp_path / "shard")], check=False, capture_output=True, text=True
+    )
+    assert f"StorageError: {tmp_path}/shard: File too large while its scratch file was written in {tmp_path}. " in (
+        ended.stderr
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_says_what_to_do() -> None:
+    with (
+        pytest.raises(StorageError, match=r"No space left on device.*in /data\. Expected room.*Make room"),
+        room_for("/data/x"),
+    ):
+        raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_a_prefix_lists_only_what_starts_with_it(storage: Storage, tmp_path: Path) -> None:

@@ -24,6 +24,9 @@ class Backend(Protocol):
     def size(self, uri: str) -> int | None:
         """Give the bytes of the object; None where there is none."""
 
+    def sha256(self, uri: str) -> str | None:
+        """Give the content's SHA-256 in hex, in bounded memory; None where there is no such object."""
+
     def publish(self, uri: str, file: IO[bytes]) -> bool:
         """Make the file's content appear under the address; False if there is an object already."""
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import tempfile
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from trainer.errors import RequestError, StorageError
 
 _CONNECTIONS = 32
 _RETRY = DEFAULT_RETRY.with_timeout(120.0)
+_PIECE_BYTES = 8 << 20  # of a large upload: what the client keeps in memory; by default it takes 100 MB
 
 
 class CloudStorage:
@@ -53,6 +55,17 @@ class CloudStorage:
             blob = self._client.bucket(bucket_name).get_blob(name, retry=_RETRY)
             return None if blob is None else int(blob.size)
 
+    def sha256(self, uri: str) -> str | None:
+        """Give the content's SHA-256 in hex; None where there is no such object."""
+        with self.scratch(uri) as file, _translated(uri):
+            try:
+                self._blob(uri).download_to_file(file, retry=_RETRY)
+            except google.api_core.exceptions.NotFound as error:
+                self._require_bucket(uri, error)
+                return None
+            file.seek(0)
+            return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]  # it is a BufferedRandom
+
     def publish(self, uri: str, file: IO[bytes]) -> bool:
         """Upload the file if the name is free; False if it is taken.
 
@@ -60,8 +73,10 @@ class CloudStorage:
         """
         size = file.seek(0, os.SEEK_END)  # known, a small file goes up in one request instead of two
         with _translated(uri):
+            blob = self._blob(uri)
+            blob.chunk_size = _PIECE_BYTES
             try:
-                self._blob(uri).upload_from_file(
+                blob.upload_from_file(
                     file, rewind=True, size=size, if_generation_match=0, checksum="crc32c", retry=_RETRY
                 )
             except google.api_core.exceptions.PreconditionFailed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import tempfile
 from pathlib import Path
@@ -28,6 +29,16 @@ class Disk:
         """Give the bytes of the file; None where there is none."""
         path = Path(uri)
         return path.stat().st_size if path.is_file() else None
+
+    def sha256(self, uri: str) -> str | None:
+        """Give the content's SHA-256 in hex; None where there is no such file."""
+        try:
+            with Path(uri).open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise _disk_error(uri, error) from error
 
     def publish(self, uri: str, file: IO[bytes]) -> bool:
         """Give the unnamed file its name; False if the name is taken."""
