@@ -139,6 +139,7 @@ class ReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no 
             yield response
         if broken:
             raise broken[1]
+        session.ended.add(request.read_stream)
 
 
 def build_server(shelf: FaultShelf, context: Untyped) -> tuple[_Server, int]:

@@ -22,6 +22,7 @@ SESSION_LIFETIME = dt.timedelta(hours=6)  # https://cloud.google.com/bigquery/do
 MAX_STREAMS = 100
 BYTES_PER_STREAM = 1_000_000  # the service gives small tables one stream
 MESSAGE_BYTES = 8 * 1024 * 1024
+LIMIT_BYTES = 4 * 1024**3
 _COMPRESSIONS = {1: "lz4", 2: "zstd"}
 
 
@@ -56,14 +57,20 @@ class Session:
     compression: str | None
     expires: dt.datetime
     streams: dict[str, Stream]
+    ended: set[str] = dataclasses.field(default_factory=set)  # streams that were read to their ends
 
 
 class Sessions:
-    """The sessions that are alive; expired ones are removed with their files."""
+    """The sessions that are alive; expired ones are removed with their files.
 
-    def __init__(self, directory: Path, now: Callable[[], dt.datetime]) -> None:
+    So are those that were read to their ends, oldest first, when all together take more than `limit_bytes`: the service
+    keeps each for six hours, a laptop's disk cannot.
+    """
+
+    def __init__(self, directory: Path, now: Callable[[], dt.datetime], limit_bytes: int = LIMIT_BYTES) -> None:
         self._directory = directory
         self._now = now
+        self._limit_bytes = limit_bytes
         self._sessions: dict[str, Session] = {}
         self._lock = threading.Lock()
         directory.mkdir(parents=True, exist_ok=True)
@@ -73,6 +80,7 @@ class Sessions:
     def create(self, project: str, reader: pa.RecordBatchReader, request: types.CreateReadSessionRequest) -> Session:
         """Write a query's rows to a file and cut them into streams."""
         self._remove_expired()
+        self._make_room()
         path = self._directory / f"{uuid.uuid4().hex}.arrow"
         rows = size = 0
         with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, reader.schema) as writer:
@@ -132,8 +140,19 @@ class Sessions:
         now = self._now()
         with self._lock:
             for session in [each for each in self._sessions.values() if each.expires <= now]:
-                del self._sessions[session.name]
-                session.path.unlink(missing_ok=True)
+                self._remove(session)
+
+    def _make_room(self) -> None:
+        with self._lock:
+            held = sum(session.bytes for session in self._sessions.values())
+            for session in list(self._sessions.values()):  # in the order they were made
+                if held > self._limit_bytes and session.ended >= set(session.streams):
+                    held -= session.bytes
+                    self._remove(session)
+
+    def _remove(self, session: Session) -> None:
+        del self._sessions[session.name]
+        session.path.unlink(missing_ok=True)  # who reads it now keeps what they have mapped
 
 
 def refusing(method: Callable[[Untyped], Untyped]) -> Callable[[Untyped, grpc.ServicerContext], Untyped]:
