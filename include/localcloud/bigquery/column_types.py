@@ -9,7 +9,7 @@ table's schema, Arrow fields, and the SQL that turns stored values into them (an
 | INTEGER | BIGINT, and every other whole number | int64 |
 | FLOAT | DOUBLE, FLOAT | double |
 | NUMERIC | DECIMAL(38, 9) | decimal128(38, 9) |
-| BIGNUMERIC | DECIMAL(38, 19): 19 digits on each side of the point, not 38 | decimal256(76, 38) |
+| BIGNUMERIC | DECIMAL(38, 10): 28 digits before the point, 10 behind it | decimal256(76, 38) |
 | STRING | VARCHAR | string |
 | BYTES | BLOB | binary |
 | DATE | DATE | date32 |
@@ -36,7 +36,7 @@ import pyarrow as pa
 
 from localcloud.bigquery import Untyped
 
-BIGNUMERIC = "DECIMAL(38, 19)"
+BIGNUMERIC = "DECIMAL(38, 10)"  # DuckDB ends at 38 digits; these leave room for the sum of 64-bit fingerprints
 _NUMERIC_SCALE = 9
 _SCALARS: dict[str, tuple[str, pa.DataType]] = {
     **dict.fromkeys(
