@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,7 +12,7 @@ from retraining.core.settings import Settings
 from retraining.hooks.endpoints import Answer, Endpoint, Operation, deployed_model_id
 from retraining.hooks.logs import Cursor, Line
 from retraining.hooks.registry import Upload, Version
-from retraining.hooks.vertex_jobs import Job
+from retraining.hooks.vertex_jobs import Job, JobType
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SETTINGS = Settings(
@@ -71,16 +71,21 @@ class FakeJobs:
         self.after_create: Callable[[], None] = lambda: None
         self.on_get: Callable[[str], None] = lambda _: None
 
-    def find(self, labels: Mapping[str, str]) -> list[Job]:
+    def find(self, labels: Mapping[str, str], types: Collection[JobType] = (JobType.CUSTOM,)) -> list[Job]:
         """As the hook."""
-        return [job for job in self.jobs.values() if labels.items() <= job.labels.items()]
+        return [
+            job
+            for job in self.jobs.values()
+            if labels.items() <= job.labels.items() and JobType.of_name(job.name) in types
+        ]
 
     def create(self, custom_job: dict[str, Any]) -> Job:
         """As the hook."""
         self.before_create()
         number = len(self.jobs) + 1
+        kind = "hyperparameterTuningJobs" if JobType.of(custom_job) is JobType.TUNING else "customJobs"
         job = Job(
-            name=f"projects/p/locations/r/customJobs/{number}",
+            name=f"projects/p/locations/r/{kind}/{number}",
             state="JOB_STATE_RUNNING",
             labels=dict(custom_job["labels"]),
             created=START + timedelta(seconds=number),

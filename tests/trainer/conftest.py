@@ -193,6 +193,8 @@ class Run:
             "key": "parcel_id",
             "training": {**training, **changes.pop("training", {})},
             "seed": 7,
+            "trial": False,
+            "priors": [],
             "model_uri": self.uri(f"{out}/model"),
             "report_uri": self.uri(f"{out}/report.json"),
             "checkpoint_uri": self.uri(f"{out}/checkpoints"),

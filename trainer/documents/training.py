@@ -68,6 +68,8 @@ class TrainRequest:
     report_uri: str
     checkpoint_uri: str
     tensorboard_uri: str
+    trial: bool = False
+    priors: tuple[Mapping[str, HyperparameterValue], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,6 +16,7 @@ from retraining.core import spec_sections as sections
 from retraining.core.errors import PlanError, SpecError
 from retraining.core.spec_cluster import Section, resolve_tier, strategy_problem
 from retraining.core.spec_file import SpecText, explain, read_spec_file, suggest
+from retraining.core.spec_tuning import Tuning
 
 
 class ModelSpec(Section):
@@ -35,7 +36,7 @@ class ModelSpec(Section):
     features: Annotated[tuple[sections.Feature, ...], Field(min_length=1, max_length=sections.MAX_FEATURES)]
     label: sections.Label
     training: sections.Training
-    tuning: sections.Tuning | None = None
+    tuning: Tuning | None = None
     evaluation: sections.Evaluation
     deployment: sections.Deployment = Field(default_factory=sections.Deployment)
     monitoring: sections.Monitoring = Field(default_factory=sections.Monitoring)

@@ -45,9 +45,24 @@ def run_key_as_of(key: str) -> datetime:
     return datetime.strptime(key.split("-")[0], _AS_OF_FORMAT).replace(tzinfo=UTC)
 
 
+def runs_uri(bucket: str, model: str) -> str:
+    """Folder of all runs of a model, in order of their time by name."""
+    return f"gs://{bucket}/{model}/runs"
+
+
 def run_uri(bucket: str, model: str, key: str) -> str:
     """Folder of a run's documents, without a slash at the end."""
-    return f"gs://{bucket}/{model}/runs/{key}"
+    return f"{runs_uri(bucket, model)}/{key}"
+
+
+def studies_uri(bucket: str, model: str) -> str:
+    """Folder of a model's studies: the memory of its searches for hyperparameters."""
+    return f"gs://{bucket}/{model}/studies"
+
+
+def study_uri(bucket: str, model: str, key: str) -> str:
+    """A run's study, again outside its folder: later runs look here."""
+    return f"{studies_uri(bucket, model)}/{key}.json"
 
 
 def document_uri(folder_uri: str, kind: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,9 @@ from retraining.core.documents.document import Document, format_time
 from retraining.core.documents.judgement import Bootstrap, Challenger, Champion, EvaluateRequest
 from retraining.core.documents.planning import Plan
 from retraining.core.documents.training import TrainingOrder, TrainRequest
+from retraining.core.documents.tuning import Tuning
 from retraining.core.errors import PlanError
+from retraining.core.spec_sections import Hyperparameter
 
 BOOTSTRAP_SAMPLES = 500
 COMMAND = ("python", "-m", "trainer.task")
@@ -57,12 +60,32 @@ def export_order(plan: Plan, snapshot: Snapshot, service_account: str | None = N
     return _order(plan, "export", request, manifest_uri, "manifest", service_account)
 
 
-def train_order(plan: Plan, service_account: str | None = None) -> Order:
-    """The job that trains the challenger."""
+def train_order(plan: Plan, tuning: Tuning | None = None, service_account: str | None = None) -> Order:
+    """The job that trains the challenger, with the hyperparameters that the run settled on (None: the spec's own)."""
+    hyperparameters = tuning.hyperparameters if tuning else None
+    request = train_request(plan, names.training_uri(plan.run_uri), hyperparameters=hyperparameters)
+    return _order(plan, "train", request, request.report_uri, "report", service_account)
+
+
+def train_request(
+    plan: Plan,
+    base_uri: str,
+    *,
+    hyperparameters: Mapping[str, Hyperparameter] | None = None,
+    trial: bool = False,
+    priors: Sequence[Mapping[str, Hyperparameter]] = (),
+) -> TrainRequest:
+    """What the trainer is asked.
+
+    Args:
+        plan: The run.
+        base_uri: Where model, checkpoints and logs go.
+        hyperparameters: Instead of the spec's.
+        trial: It is a trial of a study: scored, not stored; flags of the command line go over the hyperparameters.
+        priors: Sets of hyperparameters of which the flag `--prior` chooses one.
+    """
     training = plan.spec.training
-    base_uri = names.training_uri(plan.run_uri)
-    report_uri = names.document_uri(plan.run_uri, "report")
-    request = TrainRequest(
+    return TrainRequest(
         model=plan.model,
         run_key=plan.run_key,
         manifest_uri=names.document_uri(plan.run_uri, "manifest"),
@@ -74,16 +97,18 @@ def train_order(plan: Plan, service_account: str | None = None) -> Order:
             model=training.model,
             epochs=training.epochs,
             batch_size=training.batch_size,
-            hyperparameters=dict(training.hyperparameters),
+            hyperparameters=dict(training.hyperparameters if hyperparameters is None else hyperparameters),
             early_stopping_patience=training.early_stopping_patience,
+            input=training.input,
         ),
         seed=training.seed,
-        model_uri=names.artifact_uri(plan.run_uri),
-        report_uri=report_uri,
+        trial=trial,
+        priors=tuple(dict(prior) for prior in priors),
+        model_uri=f"{base_uri}/model",
+        report_uri=f"{base_uri}/report.json" if trial else names.document_uri(plan.run_uri, "report"),
         checkpoint_uri=f"{base_uri}/checkpoints",
         tensorboard_uri=f"{base_uri}/logs",
     )
-    return _order(plan, "train", request, report_uri, "report", service_account)
 
 
 def evaluate_order(plan: Plan, champion: Champion | None, service_account: str | None = None) -> Order:

@@ -188,40 +188,6 @@ class Training(Section):
     runtime: Runtime = Field(default_factory=Runtime)
 
 
-class TuningParameter(Section):
-    """One searched hyperparameter: bounds for double and integer, values for categorical and discrete."""
-
-    name: ColumnName
-    kind: Literal["double", "integer", "categorical", "discrete"]
-    min: float | None = None
-    max: float | None = None
-    scale: Literal["linear", "log", "reverse_log"] = "linear"
-    values: tuple[float | str, ...] = ()
-
-    @model_validator(mode="after")
-    def _coherent(self) -> Self:
-        bounded = self.kind in ("double", "integer")
-        if bounded and (self.min is None or self.max is None or not self.min < self.max or self.values):
-            raise ValueError(f"a parameter of kind {self.kind} needs min below max, and no values")
-        if not bounded and (not self.values or self.min is not None or self.max is not None):
-            raise ValueError(f"a parameter of kind {self.kind} needs values, and no min or max")
-        if self.scale == "log" and self.min is not None and self.min <= 0:
-            raise ValueError("scale log needs min above 0")
-        return self
-
-
-class Tuning(Section):
-    """When hyperparameters are searched, with how many trials, over what."""
-
-    every_days: Positive = 7
-    max_trials: Positive = 12
-    parallel_trials: Positive = 3
-    metric: Annotated[str, StringConstraints(pattern=r"^val_[a-z_]+$")] = "val_auc"
-    goal: Literal["maximize", "minimize"] = "maximize"
-    early_stopping: Literal["none", "median", "decay"] = "median"
-    parameters: Annotated[tuple[TuningParameter, ...], Field(min_length=1)]
-
-
 class Promote(Section):
     """When a challenger replaces the champion.
 

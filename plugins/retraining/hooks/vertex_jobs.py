@@ -1,4 +1,4 @@
-"""Custom jobs of Vertex AI: find, create, look, cancel.
+"""Custom and tuning jobs of Vertex AI: find, create, look, cancel.
 
 In: job specs and labels. Out: `Job` values. The service has no request id for a create, so whoever creates looks by
 label first (and again after a response that got lost).
@@ -6,9 +6,11 @@ label first (and again after a response that got lost).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
@@ -29,9 +31,31 @@ ACTIVE_STATES = frozenset(
 )
 
 
+class JobType(StrEnum):
+    """The two resources that run a job; a tuning job runs one custom job per trial."""
+
+    CUSTOM = "custom_job"
+    TUNING = "hyperparameter_tuning_job"
+
+    @classmethod
+    def of(cls, job: Mapping[str, Any]) -> JobType:
+        """The type of a job in proto-JSON."""
+        return cls.TUNING if "study_spec" in job else cls.CUSTOM
+
+    @property
+    def message(self) -> str:
+        """Name of its message."""
+        return "HyperparameterTuningJob" if self is JobType.TUNING else "CustomJob"
+
+    @classmethod
+    def of_name(cls, name: str) -> JobType:
+        """The type of a job by its resource name."""
+        return cls.TUNING if "/hyperparameterTuningJobs/" in name else cls.CUSTOM
+
+
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A custom job as the service sees it. `error_code` is a google.rpc.Code, 0 for none."""
+    """A job as the service sees it. `error_code` is a google.rpc.Code, 0 for none."""
 
     name: str
     state: str
@@ -69,38 +93,58 @@ class VertexJobs:
         self._session = session
         self._parent = location_name(session.project, session.region)
 
-    def find(self, labels: Mapping[str, str]) -> list[Job]:
-        """All jobs with these labels, oldest first."""
+    def find(self, labels: Mapping[str, str], types: Collection[JobType] = (JobType.CUSTOM,)) -> list[Job]:
+        """All jobs of some types with these labels, oldest first."""
         condition = " AND ".join(f'labels.{name}="{value}"' for name, value in sorted(labels.items()))
         request = {"parent": self._parent, "filter": condition}
-        found = call(lambda: list(self._client.list_custom_jobs(request=request, timeout=CALL_TIMEOUT_S)))
-        return sorted((_job(job) for job in found), key=lambda job: (job.created is None, job.created, job.name))
+        found: list[Job] = []
+        for type_ in types:
+            list_jobs = getattr(self._client, f"list_{type_}s")
+            found += map(_job, call(functools.partial(_list_all, list_jobs, request)))
+        return sorted(found, key=lambda job: (job.created is None, job.created, job.name))
 
-    def create(self, custom_job: Mapping[str, Any]) -> Job:
+    def create(self, job: Mapping[str, Any]) -> Job:
         """Create a job. Not repeated here: after an error the job may be there, so look before creating again.
 
         Args:
-            custom_job: `aiplatform_v1.CustomJob` in proto-JSON with snake_case names.
+            job: `aiplatform_v1.CustomJob` or `HyperparameterTuningJob` in proto-JSON with snake_case names.
         """
         from google.cloud import aiplatform_v1
         from google.protobuf import json_format
 
-        message = aiplatform_v1.CustomJob()
-        json_format.ParseDict(dict(custom_job), aiplatform_v1.CustomJob.pb(message))
-        return _job(
-            self._client.create_custom_job(parent=self._parent, custom_job=message, retry=None, timeout=CALL_TIMEOUT_S)
-        )
+        type_ = JobType.of(job)
+        class_ = getattr(aiplatform_v1, type_.message)
+        message = class_()
+        json_format.ParseDict(dict(job), class_.pb(message))
+        create = getattr(self._client, f"create_{type_}")
+        return _job(create(parent=self._parent, retry=None, timeout=CALL_TIMEOUT_S, **{type_.value: message}))
 
     def get(self, name: str) -> Job:
         """A job as it stands."""
-        return _job(call(lambda: self._client.get_custom_job(name=name, retry=None, timeout=CALL_TIMEOUT_S)))
+        get = getattr(self._client, f"get_{JobType.of_name(name)}")
+        return _job(call(lambda: get(name=name, retry=None, timeout=CALL_TIMEOUT_S)))
+
+    def trials(self, name: str) -> list[dict[str, Any]]:
+        """Trials of a tuning job in proto-JSON with snake_case names, by number; `seconds` is how long each ran."""
+        from google.cloud import aiplatform_v1
+        from google.protobuf import json_format
+
+        job = call(lambda: self._client.get_hyperparameter_tuning_job(name=name, retry=None, timeout=CALL_TIMEOUT_S))
+        found = []
+        for trial in job.trials:
+            message = json_format.MessageToDict(aiplatform_v1.Trial.pb(trial), preserving_proto_field_name=True)
+            if trial.start_time and trial.end_time:
+                message["seconds"] = (trial.end_time - trial.start_time).total_seconds()
+            found.append(message)
+        return sorted(found, key=lambda message: int(message["id"]))
 
     def cancel(self, name: str) -> None:
         """Ask a job to end. One that has ended, or is gone, stays as it is."""
         from google.api_core.exceptions import FailedPrecondition, NotFound
 
         try:
-            call(lambda: self._client.cancel_custom_job(name=name, retry=None, timeout=CALL_TIMEOUT_S))
+            cancel = getattr(self._client, f"cancel_{JobType.of_name(name)}")
+            call(lambda: cancel(name=name, retry=None, timeout=CALL_TIMEOUT_S))
         except (FailedPrecondition, NotFound):
             return
 
@@ -112,7 +156,11 @@ class VertexJobs:
         return aiplatform_v1.JobServiceClient(credentials=session.credentials, client_options=session.client_options)
 
 
-def _job(job: Any) -> Job:  # noqa: ANN401 - aiplatform_v1.CustomJob has no types
+def _list_all(list_jobs: Callable[..., Any], request: Mapping[str, Any]) -> list[Any]:
+    return list(list_jobs(request=request, timeout=CALL_TIMEOUT_S))
+
+
+def _job(job: Any) -> Job:  # noqa: ANN401 - the client's messages have no types
     return Job(
         name=job.name,
         state=job.state.name,

@@ -59,7 +59,7 @@ def classify(job: Job) -> Failure:
 def on_rung(custom_job: Mapping[str, Any], failures: Sequence[Failure]) -> dict[str, Any]:
     """The job to create after these failures: spot machines twice, then machines on demand."""
     job: dict[str, Any] = copy.deepcopy(dict(custom_job))
-    scheduling = job.get("job_spec", {}).get("scheduling", {})
+    scheduling = (job.get("job_spec") or job.get("trial_job_spec") or {}).get("scheduling", {})
     lost = sum(failure in (Failure.PREEMPTED, Failure.STOCKOUT) for failure in failures)
     if scheduling.get("strategy") == "SPOT" and lost >= JOBS_ON_SPOT:
         del scheduling["strategy"]

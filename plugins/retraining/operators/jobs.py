@@ -12,10 +12,10 @@ from typing import Any
 from airflow.sdk import BaseOperator, BaseSensorOperator, Context, PokeReturnValue
 
 from retraining.core import gates, names, orders
-from retraining.core.documents import EvaluateRequest, Plan, Snapshot
+from retraining.core.documents import EvaluateRequest, Plan, Snapshot, Tuning
 from retraining.core.orders import Order
 from retraining.hooks.cloud import Cloud
-from retraining.hooks.vertex_jobs import Job
+from retraining.hooks.vertex_jobs import Job, JobType
 from retraining.operators.edge import fail_for_good
 from retraining.operators.job_identity import job_identity
 from retraining.operators.links import JobLink, JobLogsLink, job_address, job_logs_address, push_link
@@ -31,8 +31,8 @@ def order_export(cloud: Cloud, record: Record) -> Order:
 
 
 def order_training(cloud: Cloud, record: Record) -> Order:
-    """The training of the challenger."""
-    return orders.train_order(record.read(Plan), cloud.settings.service_account)
+    """The training of the challenger, with the hyperparameters that `tune` settled on."""
+    return orders.train_order(record.read(Plan), record.find(Tuning), cloud.settings.service_account)
 
 
 def order_evaluation(cloud: Cloud, record: Record) -> Order:
@@ -137,7 +137,7 @@ class CancelJobsOperator(BaseOperator):
         """Find by label, cancel."""
         ti, jobs = context["ti"], Cloud().jobs
         label = names.dag_run_label(ti.dag_id, ti.run_id)
-        left = [job.name for job in jobs.find({names.DAG_RUN_LABEL: label}) if job.active]
+        left = [job.name for job in jobs.find({names.DAG_RUN_LABEL: label}, tuple(JobType)) if job.active]
         for name in left:
             self.log.warning("%s is cancelled: nobody waits for it", name)
             jobs.cancel(name)

@@ -80,6 +80,11 @@ def job_address(project: str, region: str, job_id: str) -> str:
     return f"{CONSOLE}/vertex-ai/locations/{region}/training/{job_id}?project={project}"
 
 
+def tuning_job_address(project: str, region: str, job_id: str) -> str:
+    """A tuning job with its trials in the console."""
+    return f"{CONSOLE}/vertex-ai/locations/{region}/training/hyperparameterTuningJobs/{job_id}?project={project}"
+
+
 def job_logs_address(project: str, job_id: str) -> str:
     """A custom job's lines in the Logs Explorer."""
     query = quote(f'resource.type="ml_job" resource.labels.job_id="{job_id}"', safe="")

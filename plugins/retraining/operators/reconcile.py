@@ -20,7 +20,7 @@ from retraining.hooks.airflow_exceptions import AirflowFailException
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.logs import Cursor
 from retraining.hooks.session import is_transient
-from retraining.hooks.vertex_jobs import Job
+from retraining.hooks.vertex_jobs import Job, JobType
 from retraining.operators.job_failures import FOR_GOOD, NEED_TIME, OF_THE_SERVICE, Failure, classify, on_rung
 from retraining.operators.job_identity import JobIdentity
 from retraining.operators.wake import WakeMemory
@@ -61,6 +61,7 @@ class Reconciler:
         self._identity = identity
         self._on_job = on_job
         self._memory = WakeMemory(cloud.artifacts, cloud.settings.bucket, identity.key, identity.try_number)
+        self._types = (JobType.of(order.custom_job),)
         self._cursor = Cursor()
         self._tail: deque[str] = deque(maxlen=SHOWN_LINES)
 
@@ -91,7 +92,7 @@ class Reconciler:
     def _find_or_create(self) -> Job:
         """This generation's job that counts, after ending what older generations left running."""
         mine = []
-        for job in self._cloud.jobs.find({names.OWNER_LABEL: self._identity.owner}):
+        for job in self._cloud.jobs.find({names.OWNER_LABEL: self._identity.owner}, self._types):
             if job.labels.get(names.KEY_LABEL) == self._identity.key:
                 mine.append(job)
             elif job.active:
@@ -124,7 +125,7 @@ class Reconciler:
                     raise
                 LOGGER.warning("no answer to the create (%s): looking whether the job is there", error)
                 time.sleep(CREATE_WAIT_S)
-                found = self._cloud.jobs.find({names.KEY_LABEL: self._identity.key})
+                found = self._cloud.jobs.find({names.KEY_LABEL: self._identity.key}, self._types)
                 if new := [job for job in found if job.name not in known]:
                     return new[-1]
             else:

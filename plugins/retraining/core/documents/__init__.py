@@ -46,6 +46,7 @@ from retraining.core.documents.planning import Estimate, Plan, Query, Trigger, W
 from retraining.core.documents.rollout import Deployment, Registration, SmokeTest
 from retraining.core.documents.timings import TaskTiming, Timings
 from retraining.core.documents.training import Framework, Golden, Report, Signature, TrainingOrder, TrainRequest
+from retraining.core.documents.tuning import Recalled, Trial, Tuning, TuningRequest
 from retraining.core.documents.watch import Drift, DriftChampion, FeatureDrift, Ledger
 
 KINDS: dict[str, type[Document]] = {
@@ -58,6 +59,8 @@ KINDS: dict[str, type[Document]] = {
         ExportRequest,
         Span,
         Manifest,
+        TuningRequest,
+        Tuning,
         TrainRequest,
         Report,
         EvaluateRequest,
@@ -109,6 +112,7 @@ __all__ = [
     "Part",
     "Plan",
     "Query",
+    "Recalled",
     "Registration",
     "Report",
     "Scores",
@@ -125,7 +129,10 @@ __all__ = [
     "Timings",
     "TrainRequest",
     "TrainingOrder",
+    "Trial",
     "Trigger",
+    "Tuning",
+    "TuningRequest",
     "Value",
     "ValueCount",
     "Window",

@@ -24,7 +24,11 @@ class TrainingOrder(Value):
 
 
 class TrainRequest(Document):
-    """What the trainer is asked, and where its outputs go."""
+    """What the trainer is asked, and where its outputs go.
+
+    A `trial` of a study is scored and not stored, in a folder by its number below these; `--prior` chooses one of the
+    `priors` as its hyperparameters.
+    """
 
     kind: Literal["train_request"] = "train_request"
     model: ModelId
@@ -36,6 +40,8 @@ class TrainRequest(Document):
     key: Text
     training: TrainingOrder
     seed: int
+    trial: bool = False
+    priors: tuple[dict[str, Hyperparameter], ...] = ()
     model_uri: Uri
     report_uri: Uri
     checkpoint_uri: Uri

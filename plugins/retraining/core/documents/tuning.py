@@ -1,0 +1,88 @@
+"""Documents of the search for hyperparameters: whether tonight, from where, and what the trials gave."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from retraining.core.documents.document import Count, Document, ModelId, Number, RunKey, Text, UtcTime, Value
+from retraining.core.spec_sections import Hyperparameter
+from retraining.core.spec_tuning import TuningParameter
+
+Because = Literal["no_tuning", "wanted", "unwanted", "first", "age", "quality", "recent"]
+Source = Literal["spec", "champion", "study"]
+Phase = Literal["recall", "search"]
+Hyperparameters = dict[str, Hyperparameter]
+
+
+class Recalled(Value):
+    """A good trial of an earlier study, to be tried again: its study's run, its number there, and its score then."""
+
+    run_key: RunKey
+    trial_id: Text
+    hyperparameters: Hyperparameters
+    value: Number
+
+
+class LastStudy(Value):
+    """The newest study before this run."""
+
+    run_key: RunKey
+    as_of: UtcTime
+
+
+class TuningRequest(Document):
+    """Whether hyperparameters are searched in this run and why, and what is used when they are not."""
+
+    kind: Literal["tuning_request"] = "tuning_request"
+    model: ModelId
+    run_key: RunKey
+    search: bool
+    because: Because
+    words: Text
+    hyperparameters: Hyperparameters
+    source: Literal["spec", "champion"]
+    last_study: LastStudy | None
+    earlier_studies: Count
+    recalled: tuple[Recalled, ...]
+
+
+class Measured(Value):
+    """The metric at one step of a trial."""
+
+    step: Count
+    value: Number
+
+
+class Trial(Value):
+    """One trial: what it tried and what it scored; null when it is infeasible or failed."""
+
+    trial_id: Text
+    phase: Phase
+    state: Literal["SUCCEEDED", "INFEASIBLE", "STOPPED"]
+    hyperparameters: Hyperparameters
+    value: Number | None
+    curve: tuple[Measured, ...]
+    seconds: Annotated[Number, Field(ge=0)] | None
+    words: str
+
+
+class Tuning(Document):
+    """The hyperparameters this run trains with and where they come from; with the trials of its study, if any."""
+
+    kind: Literal["tuning"] = "tuning"
+    model: ModelId
+    run_key: RunKey
+    as_of: UtcTime
+    metric: Text | None
+    goal: Literal["maximize", "minimize"] | None
+    hyperparameters: Hyperparameters
+    source: Source
+    words: Text
+    space: tuple[TuningParameter, ...]
+    searched: tuple[TuningParameter, ...]
+    trials: tuple[Trial, ...]
+    best: str | None
+    jobs: tuple[Text, ...]
+    seconds: Annotated[Number, Field(ge=0)]

@@ -1,0 +1,103 @@
+"""The section `tuning` of a model's YAML: when hyperparameters are searched, over what, and with how many trials."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, StringConstraints, model_validator
+
+from retraining.core.spec_cluster import Section
+
+HyperparameterName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
+Positive = Annotated[int, Field(ge=1)]
+
+
+class Condition(Section):
+    """A parameter exists only in trials in which another one, categorical or discrete, has one of the values."""
+
+    parameter: HyperparameterName
+    values: Annotated[tuple[float | str, ...], Field(min_length=1)]
+
+
+class TuningParameter(Section):
+    """One searched hyperparameter: bounds for double and integer, values for categorical and discrete."""
+
+    name: HyperparameterName
+    kind: Literal["double", "integer", "categorical", "discrete"]
+    min: float | None = None
+    max: float | None = None
+    scale: Literal["linear", "log", "reverse_log"] = "linear"
+    values: tuple[float | str, ...] = ()
+    when: Condition | None = None
+
+    @model_validator(mode="after")
+    def _coherent(self) -> Self:
+        bounded = self.kind in ("double", "integer")
+        if bounded and (self.min is None or self.max is None or not self.min < self.max or self.values):
+            raise ValueError(f"a parameter of kind {self.kind} needs min below max, and no values")
+        if not bounded and (not self.values or self.min is not None or self.max is not None):
+            raise ValueError(f"a parameter of kind {self.kind} needs values, and no min or max")
+        if self.scale != "linear" and self.kind == "categorical":
+            raise ValueError("a categorical parameter has no scale: its values have no order")
+        if self.scale != "linear" and min(self.numbers, default=1.0) <= 0:
+            raise ValueError(f"scale {self.scale} needs min above 0, and so every value")
+        if self.kind == "integer" and (self.min != int(self.min or 0) or self.max != int(self.max or 0)):
+            raise ValueError(f"an integer's bounds are whole numbers, got {self.min} and {self.max}")
+        if self.kind == "discrete" and list(self.values) != sorted(set(self.numbers)):
+            raise ValueError(f"discrete values are rising numbers, each once, got {list(self.values)}")
+        if self.kind == "categorical" and not all(isinstance(value, str) for value in self.values):
+            raise ValueError(f"categorical values are text (write numbers in quotes), got {list(self.values)}")
+        return self
+
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        """Bounds, or values that are numbers."""
+        if self.kind in ("double", "integer"):
+            return (self.min or 0.0, self.max or 0.0)
+        return tuple(value for value in self.values if not isinstance(value, str))
+
+
+class Tuning(Section):
+    """When hyperparameters are searched, with how many trials, over what.
+
+    `recall` of the trials repeat the best ones of earlier studies. `spot`: trials on spot machines, whatever the final
+    training uses.
+    """
+
+    every_days: Positive = 7
+    max_trials: Positive = 12
+    parallel_trials: Positive = 3
+    recall: Annotated[int, Field(ge=0, le=20)] = 3
+    max_failed_trials: Positive = 3
+    metric: Annotated[str, StringConstraints(pattern=r"^val_[a-z_]+$")] = "val_auc"
+    goal: Literal["maximize", "minimize"] = "maximize"
+    algorithm: Literal["bayesian", "grid", "random"] = "bayesian"
+    early_stopping: Literal["none", "median", "decay"] = "median"
+    spot: bool = True
+    parameters: Annotated[tuple[TuningParameter, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _coherent(self) -> Self:
+        known = {parameter.name: parameter for parameter in self.parameters}
+        if len(known) != len(self.parameters):
+            raise ValueError("a parameter stands twice")
+        for parameter in self.parameters:
+            if parameter.when is None:
+                continue
+            parent = known.get(parameter.when.parameter)
+            if parent is None or parent is parameter or parent.kind not in ("categorical", "discrete"):
+                raise ValueError(
+                    f"{parameter.name}.when names {parameter.when.parameter!r}; expected another parameter of kind "
+                    "categorical or discrete"
+                )
+            if parent.when is not None:
+                raise ValueError(f"{parameter.name} depends on {parent.name}, which depends on another: one level only")
+            if missing := [value for value in parameter.when.values if value not in parent.values]:
+                raise ValueError(f"{parameter.name}.when has {missing}, which {parent.name} never is")
+        if self.parallel_trials > self.max_trials:
+            raise ValueError(f"parallel_trials {self.parallel_trials} is more than max_trials {self.max_trials}")
+        if self.recall >= self.max_trials:
+            raise ValueError(f"recall {self.recall} leaves no trial of max_trials {self.max_trials} to search with")
+        if self.algorithm == "grid" and any(p.kind == "double" for p in self.parameters):
+            raise ValueError("a grid needs values: give the double parameters as discrete ones")
+        return self

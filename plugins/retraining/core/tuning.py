@@ -1,0 +1,294 @@
+"""When hyperparameters are searched, what tonight's search starts from, and which values the run trains with.
+
+Memory: the best trials of earlier studies are tried again first ("recalled"), because last week's score was measured on
+last week's data; the search then goes on around the best of them. With no study tonight the champion's values are used.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Literal
+
+from retraining.core.documents.planning import Plan
+from retraining.core.documents.tuning import (
+    Because,
+    Hyperparameters,
+    LastStudy,
+    Recalled,
+    Trial,
+    Tuning,
+    TuningRequest,
+)
+from retraining.core.spec_tuning import Tuning as TuningSpec
+from retraining.core.spec_tuning import TuningParameter
+
+Wish = Literal["auto", "yes", "no"]
+REMEMBERED_STUDIES = 10
+FOCUS = 0.5  # share of a parameter's range that is searched around the best recalled trial
+EXPLORE_EVERY = 4  # every so many studies the whole space is searched again, so that no night is stuck where it was
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChampionRecord:
+    """What is known of the champion.
+
+    Attributes:
+        run_key: The run that made it.
+        hyperparameters: That it was trained with.
+        then: Its metric in the duel that made it champion; None when it is not known.
+        now: Its metric in the newest duel; None when it is not known.
+    """
+
+    run_key: str
+    hyperparameters: Mapping[str, Any]
+    then: float | None = None
+    now: float | None = None
+
+
+def decide(
+    plan: Plan, wish: Wish, studies: Iterable[Tuning], champion: ChampionRecord | None, *, higher_is_better: bool
+) -> TuningRequest:
+    """Whether this run searches, and from where.
+
+    Args:
+        plan: The run.
+        wish: The Param `tune`.
+        studies: Earlier runs' documents; those of runs that are not older than this one are left out.
+        champion: The version that serves; None when there is none.
+        higher_is_better: Of the evaluation's metric, which `champion.then` and `champion.now` are in.
+    """
+    spec = plan.spec.tuning
+    known = sorted((study for study in studies if study.as_of < plan.as_of and study.trials), key=lambda s: s.as_of)
+    last = known[-1] if known else None
+    search, because, words = _whether(plan, wish, last, champion, higher_is_better)
+    hyperparameters: Hyperparameters = dict(plan.spec.training.hyperparameters)
+    source: Literal["spec", "champion"] = "spec"
+    if spec is not None and champion is not None:
+        asked = _asked_for(plan)
+        names = [p.name for p in spec.parameters if p.name in champion.hyperparameters and p.name not in asked]
+        hyperparameters |= {name: champion.hyperparameters[name] for name in names}
+        source = "champion" if names else "spec"
+    return TuningRequest(
+        model=plan.model,
+        run_key=plan.run_key,
+        search=search,
+        because=because,
+        words=words,
+        hyperparameters=hyperparameters,
+        source=source,
+        last_study=LastStudy(run_key=last.run_key, as_of=last.as_of) if last else None,
+        earlier_studies=len(known),
+        recalled=recall(spec, known) if search and spec else (),
+    )
+
+
+def _asked_for(plan: Plan) -> set[str]:
+    """Hyperparameters that a person set for this run."""
+    given = plan.overrides.get("training.hyperparameters", {})
+    prefix = "training.hyperparameters."
+    return {path.removeprefix(prefix) for path in plan.overrides if path.startswith(prefix)} | set(
+        given if isinstance(given, Mapping) else ()
+    )
+
+
+def _whether(
+    plan: Plan, wish: Wish, last: Tuning | None, champion: ChampionRecord | None, higher_is_better: bool
+) -> tuple[bool, Because, str]:
+    spec = plan.spec.tuning
+    if spec is None:
+        return False, "no_tuning", "the model's file has no section tuning: its own hyperparameters are used"
+    if wish != "auto":
+        yes = wish == "yes"
+        return yes, "wanted" if yes else "unwanted", f"the Param tune says {wish}"
+    if last is None:
+        return True, "first", "no study before this run: the hyperparameters are searched"
+    if (drop := _lost(champion, higher_is_better)) and drop > plan.spec.monitoring.performance.max_drop:
+        words = f"the champion lost {drop:.4f} of its metric since it was promoted: the hyperparameters are searched"
+        return True, "quality", words
+    age = plan.as_of - last.as_of
+    # Half a day of grace: a nightly run that starts a little earlier than seven nights ago is still the seventh.
+    if age >= timedelta(days=spec.every_days) - timedelta(hours=12):
+        return True, "age", f"the last study is {age.days} days old, of at most {spec.every_days}"
+    return (
+        False,
+        "recent",
+        f"the last study ({last.run_key}) is {age.days} days old: no search before {spec.every_days}",
+    )
+
+
+def _lost(champion: ChampionRecord | None, higher_is_better: bool) -> float | None:
+    if champion is None or champion.then is None or champion.now is None:
+        return None
+    return champion.then - champion.now if higher_is_better else champion.now - champion.then
+
+
+def recall(spec: TuningSpec, studies: Sequence[Tuning]) -> tuple[Recalled, ...]:
+    """The trials to repeat: of the newest studies by turns, each study's best first; the same values only once.
+
+    Args:
+        spec: How many, over which parameters; trials that no longer fit the space are left out.
+        studies: Oldest first.
+    """
+    ranked = [_ranked(study, spec) for study in reversed(studies[-REMEMBERED_STUDIES:])]
+    chosen: list[Recalled] = []
+    for place in range(max(map(len, ranked), default=0)):
+        for study in ranked:
+            if place < len(study) and len(chosen) < spec.recall:
+                trial = study[place]
+                if not any(_alike(trial.hyperparameters, other.hyperparameters, spec) for other in chosen):
+                    chosen.append(trial)
+    return tuple(chosen)
+
+
+def _ranked(study: Tuning, spec: TuningSpec) -> list[Recalled]:
+    if study.metric != spec.metric or study.goal != spec.goal:
+        return []
+    scored = [(trial.value, trial) for trial in study.trials if trial.value is not None]
+    scored.sort(key=lambda item: (-item[0] if spec.goal == "maximize" else item[0], item[1].trial_id))
+    return [
+        Recalled(
+            run_key=study.run_key,
+            trial_id=trial.trial_id,
+            hyperparameters={name: trial.hyperparameters[name] for name in sorted(trial.hyperparameters)},
+            value=value,
+        )
+        for value, trial in scored
+        if _fits(trial.hyperparameters, spec)
+    ]
+
+
+def _fits(values: Mapping[str, Any], spec: TuningSpec) -> bool:
+    known = {parameter.name: parameter for parameter in spec.parameters}
+    needed = {name for name, parameter in known.items() if parameter.when is None}
+    return needed <= set(values) <= set(known) and all(contains(known[name], value) for name, value in values.items())
+
+
+def contains(parameter: TuningParameter, value: object) -> bool:
+    """Whether a parameter can have a value."""
+    if parameter.kind in ("categorical", "discrete"):
+        return value in parameter.values
+    low, high = parameter.numbers
+    return isinstance(value, int | float) and low <= value <= high
+
+
+def _alike(one: Mapping[str, Any], other: Mapping[str, Any], spec: TuningSpec) -> bool:
+    """Within two hundredths of every range: repeating both would tell nothing."""
+    if set(one) != set(other):
+        return False
+    for parameter in spec.parameters:
+        if parameter.name not in one:
+            continue
+        if parameter.kind in ("categorical", "discrete"):
+            if one[parameter.name] != other[parameter.name]:
+                return False
+        elif abs(_unit(parameter, one[parameter.name]) - _unit(parameter, other[parameter.name])) > 0.02:
+            return False
+    return True
+
+
+def focus(spec: TuningSpec, recalled: Iterable[Trial], earlier_studies: int) -> tuple[TuningParameter, ...]:
+    """The space of tonight's search: around the best recalled trial, or the whole.
+
+    Args:
+        spec: The whole space.
+        recalled: Tonight's repeated trials.
+        earlier_studies: How many there were; every fourth study searches the whole space.
+    """
+    best = best_trial(recalled, spec.goal)
+    if best is None or (earlier_studies + 1) % EXPLORE_EVERY == 0:
+        return spec.parameters
+    return tuple(
+        _around(parameter, best.hyperparameters[parameter.name])
+        if parameter.kind in ("double", "integer") and parameter.name in best.hyperparameters
+        else parameter
+        for parameter in spec.parameters
+    )
+
+
+def _around(parameter: TuningParameter, value: Any) -> TuningParameter:  # noqa: ANN401 - a hyperparameter
+    low, high = parameter.numbers
+    at = _unit(parameter, value)
+    start = min(max(at - FOCUS / 2, 0.0), 1 - FOCUS)
+    new_low, new_high = _from_unit(parameter, start), _from_unit(parameter, start + FOCUS)
+    if parameter.kind == "integer":
+        new_low, new_high = max(low, math.floor(new_low)), min(high, math.ceil(new_high))
+    new_low, new_high = max(low, min(new_low, float(value))), min(high, max(new_high, float(value)))
+    return parameter if new_low >= new_high else parameter.model_copy(update={"min": new_low, "max": new_high})
+
+
+def _unit(parameter: TuningParameter, value: float) -> float:
+    """Where a value lies in its range, 0 to 1, on the parameter's scale."""
+    low, high = parameter.numbers
+    value = min(max(float(value), low), high)
+    if parameter.scale == "log":
+        return math.log(value / low) / math.log(high / low)
+    if parameter.scale == "reverse_log":
+        return 1 - math.log((high + low - value) / low) / math.log(high / low)
+    return (value - low) / (high - low)
+
+
+def _from_unit(parameter: TuningParameter, at: float) -> float:
+    low, high = parameter.numbers
+    if parameter.scale == "log":
+        return float(low * (high / low) ** at)
+    if parameter.scale == "reverse_log":
+        return float(high + low - low * (high / low) ** (1 - at))
+    return low + (high - low) * at
+
+
+def best_trial(trials: Iterable[Trial], goal: Literal["maximize", "minimize"]) -> Trial | None:
+    """The trial with the best score; the earlier one of equals; None when none has a score."""
+    scored = [trial for trial in trials if trial.value is not None]
+    if not scored:
+        return None
+    sign = -1 if goal == "maximize" else 1
+    return min(scored, key=lambda trial: sign * (trial.value or 0.0))
+
+
+def conclude(
+    plan: Plan,
+    request: TuningRequest,
+    trials: Sequence[Trial],
+    *,
+    searched: Sequence[TuningParameter] = (),
+    jobs: Sequence[str] = (),
+) -> Tuning:
+    """What the run trains with.
+
+    Args:
+        plan: The run.
+        request: What was decided.
+        trials: Of both phases, in order; none when nothing was searched.
+        searched: The space of the second phase.
+        jobs: Names of the tuning jobs.
+    """
+    spec = plan.spec.tuning
+    best = best_trial(trials, spec.goal) if spec else None
+    hyperparameters, words = request.hyperparameters, request.words
+    source: Literal["spec", "champion", "study"] = request.source
+    if best is not None and spec is not None:
+        hyperparameters, source = {**hyperparameters, **best.hyperparameters}, "study"
+        words = f"trial {best.trial_id} of {len(trials)} ({best.phase}) is the best: {spec.metric} {best.value:.4f}"
+    elif trials:
+        words = f"none of {len(trials)} trials has a score: the values of the {source} are used"
+    elif source == "champion":
+        words = f"{words}; the champion's values are used"
+    return Tuning(
+        model=plan.model,
+        run_key=plan.run_key,
+        as_of=plan.as_of,
+        metric=spec.metric if spec else None,
+        goal=spec.goal if spec else None,
+        hyperparameters=hyperparameters,
+        source=source,
+        words=words,
+        space=spec.parameters if spec else (),
+        searched=tuple(searched),
+        trials=tuple(trials),
+        best=best.trial_id if best else None,
+        jobs=tuple(jobs),
+        seconds=round(sum(trial.seconds or 0.0 for trial in trials), 3),
+    )

@@ -1,0 +1,178 @@
+"""The two tuning jobs of a study: one that repeats earlier trials, one that searches. And their trials, read back.
+
+A `HyperparameterTuningJob` cannot be told where to start, so the repetition is a job of its own: its only parameter
+says which of the request's `priors` a trial uses, and a grid over it runs each once.
+https://cloud.google.com/vertex-ai/docs/reference/rest/v1/projects.locations.hyperparameterTuningJobs
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from retraining.core import names
+from retraining.core.cluster import machines
+from retraining.core.documents.planning import Plan
+from retraining.core.documents.training import TrainRequest
+from retraining.core.documents.tuning import Measured, Phase, Recalled, Trial, TuningRequest
+from retraining.core.orders import Order, custom_job, train_request
+from retraining.core.spec_tuning import Tuning as TuningSpec
+from retraining.core.spec_tuning import TuningParameter
+
+PRIOR = "prior"
+_SCALES = {"linear": "UNIT_LINEAR_SCALE", "log": "UNIT_LOG_SCALE", "reverse_log": "UNIT_REVERSE_LOG_SCALE"}
+_ALGORITHMS = {"grid": "GRID_SEARCH", "random": "RANDOM_SEARCH"}
+_SCORED = ("SUCCEEDED", "STOPPED")
+
+
+def recall_order(plan: Plan, request: TuningRequest, service_account: str | None = None) -> Order:
+    """The job that repeats the recalled trials, each once."""
+    spec = _spec(plan)
+    prior = TuningParameter(name=PRIOR, kind="discrete", values=tuple(map(float, range(len(request.recalled)))))
+    study = {**study_spec(spec, [prior]), "algorithm": "GRID_SEARCH"}
+    return _order(plan, "recall", study, len(request.recalled), request, service_account)
+
+
+def search_order(
+    plan: Plan, request: TuningRequest, space: Sequence[TuningParameter], service_account: str | None = None
+) -> Order:
+    """The job that searches a space with the trials that the repetition left."""
+    spec = _spec(plan)
+    return _order(
+        plan, "search", study_spec(spec, space), spec.max_trials - len(request.recalled), request, service_account
+    )
+
+
+def study_spec(spec: TuningSpec, space: Sequence[TuningParameter]) -> dict[str, Any]:
+    """`StudySpec` in proto-JSON with snake_case names."""
+    study: dict[str, Any] = {
+        "metrics": [{"metric_id": spec.metric, "goal": spec.goal.upper()}],
+        "parameters": [
+            _parameter(parameter, [child for child in space if child.when and child.when.parameter == parameter.name])
+            for parameter in space
+            if parameter.when is None
+        ],
+        "measurement_selection_type": "BEST_MEASUREMENT",
+    }
+    if spec.algorithm in _ALGORITHMS:
+        study["algorithm"] = _ALGORITHMS[spec.algorithm]
+    if spec.early_stopping == "median":
+        study["median_automated_stopping_spec"] = {"use_elapsed_duration": False}
+    elif spec.early_stopping == "decay":
+        study["decay_curve_stopping_spec"] = {"use_elapsed_duration": False}
+    return study
+
+
+def _parameter(parameter: TuningParameter, children: Sequence[TuningParameter]) -> dict[str, Any]:
+    given: dict[str, Any] = {"parameter_id": parameter.name}
+    low, high = parameter.min, parameter.max
+    if parameter.kind == "double":
+        given["double_value_spec"] = {"min_value": low, "max_value": high}
+    elif parameter.kind == "integer":
+        given["integer_value_spec"] = {"min_value": str(int(low or 0)), "max_value": str(int(high or 0))}
+    elif parameter.kind == "discrete":
+        given["discrete_value_spec"] = {"values": list(parameter.values)}
+    else:
+        given["categorical_value_spec"] = {"values": list(parameter.values)}
+    if parameter.kind != "categorical":
+        given["scale_type"] = _SCALES[parameter.scale]
+    if children:
+        kind = "parent_categorical_values" if parameter.kind == "categorical" else "parent_discrete_values"
+        given["conditional_parameter_specs"] = [
+            {kind: {"values": list(child.when.values)}, "parameter_spec": _parameter(child, [])}
+            for child in children
+            if child.when
+        ]
+    return given
+
+
+def _order(
+    plan: Plan,
+    phase: Phase,
+    study: dict[str, Any],
+    trials: int,
+    request: TuningRequest,
+    service_account: str | None,
+) -> Order:
+    spec = _spec(plan)
+    base_uri = f"{plan.run_uri}/tuning/{phase}"
+    trial_request = trial_request_of(plan, phase, request.recalled)
+    wanted = machines(plan.spec, "train")
+    job = custom_job(plan, "train", f"{base_uri}/train_request.json", base_uri, wanted, service_account)
+    trial_job = job["job_spec"]
+    trial_job["scheduling"].pop("strategy", None)
+    if spec.spot:
+        trial_job["scheduling"]["strategy"] = "SPOT"
+    return Order(
+        kind="train",
+        request=trial_request,
+        request_uri=f"{base_uri}/train_request.json",
+        result_uri="",
+        result_kind="",
+        custom_job={
+            "display_name": names.job_display_name(plan.model, phase, plan.run_key),
+            "study_spec": study,
+            "max_trial_count": trials,
+            "parallel_trial_count": min(spec.parallel_trials, trials),
+            "max_failed_trial_count": min(spec.max_failed_trials, trials),
+            "trial_job_spec": trial_job,
+            "labels": names.job_labels(plan, phase),
+        },
+    )
+
+
+def trial_request_of(plan: Plan, phase: Phase, recalled: Sequence[Recalled]) -> TrainRequest:
+    """What every trial of a phase is asked; its own hyperparameters come as flags, its folder from its number."""
+    priors = tuple(dict(trial.hyperparameters) for trial in recalled) if phase == "recall" else ()
+    return train_request(plan, f"{plan.run_uri}/tuning/{phase}", trial=True, priors=priors)
+
+
+def read_trials(
+    plan: Plan, phase: Phase, request: TuningRequest, reported: Sequence[Mapping[str, Any]]
+) -> tuple[Trial, ...]:
+    """Trials of a finished tuning job.
+
+    Args:
+        plan: The run.
+        phase: Which job it was.
+        request: What was decided; the repetition's flags are looked up in it.
+        reported: `Trial` messages in proto-JSON with snake_case names.
+    """
+    return tuple(_trial(plan, phase, request, trial) for trial in reported)
+
+
+def _trial(plan: Plan, phase: Phase, request: TuningRequest, reported: Mapping[str, Any]) -> Trial:
+    values = {str(item["parameter_id"]): item["value"] for item in reported.get("parameters", ())}
+    if phase == "recall" and PRIOR in values:
+        values = dict(request.recalled[int(float(values[PRIOR]))].hyperparameters)
+    state = str(reported.get("state", ""))
+    measured = [
+        Measured(step=int(item.get("step_count", 0)), value=float(metric["value"]))
+        for item in reported.get("measurements", ())
+        for metric in item.get("metrics", ())
+    ]
+    final = [metric["value"] for metric in reported.get("final_measurement", {}).get("metrics", ())]
+    return Trial(
+        trial_id=f"{phase}-{reported['id']}",
+        phase=phase,
+        state=state if state in (*_SCORED, "INFEASIBLE") else "STOPPED",  # type: ignore[arg-type]  # the three literals
+        hyperparameters={name: _as_given(_spec(plan), name, value) for name, value in values.items()},
+        value=float(final[0]) if final and state in _SCORED else None,
+        curve=tuple(measured),
+        seconds=reported.get("seconds"),
+        words=str(reported.get("infeasible_reason", "")),
+    )
+
+
+def _as_given(spec: TuningSpec, name: str, value: Any) -> Any:  # noqa: ANN401 - a hyperparameter
+    """Whole numbers came as floats."""
+    parameter = next((parameter for parameter in spec.parameters if parameter.name == name), None)
+    whole = parameter is not None and (
+        parameter.kind == "integer" or (parameter.kind == "discrete" and all(v == int(v) for v in parameter.numbers))
+    )
+    return int(value) if whole and isinstance(value, float) else value
+
+
+def _spec(plan: Plan) -> TuningSpec:
+    assert plan.spec.tuning is not None  # noqa: S101 - a search is decided only where there is one
+    return plan.spec.tuning

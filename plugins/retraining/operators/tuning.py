@@ -1,0 +1,153 @@
+"""The search for hyperparameters: decided once; then a job repeats the best of earlier studies, and another searches.
+
+A night without a search ends here at once: the run trains with the champion's values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from airflow.sdk import Context, PokeReturnValue
+
+from retraining.core import names, tuning, tuning_orders
+from retraining.core.documents import EvaluateRequest, Evaluation, Plan, Report, Trial, Tuning, TuningRequest
+from retraining.core.orders import Order
+from retraining.core.spec_sections import HIGHER_IS_BETTER
+from retraining.hooks.cloud import Cloud
+from retraining.hooks.vertex_jobs import Job, JobType
+from retraining.operators.job_identity import job_identity
+from retraining.operators.jobs import VertexJobOperator
+from retraining.operators.links import JobLink, push_link, tuning_job_address
+from retraining.operators.reconcile import JobOrder, Reconciler
+from retraining.operators.record import RUN_URI, Record
+
+
+class TuneOperator(VertexJobOperator):
+    """Settle on the run's hyperparameters, by a study if it is time for one.
+
+    Args:
+        run_uri: Folder of the run's record.
+
+    Returns:
+        `{searched, trials, hyperparameters, words}`.
+    """
+
+    def __init__(self, *, run_uri: str = RUN_URI, **kwargs: Any) -> None:  # noqa: ANN401 - BaseSensorOperator's
+        super().__init__(order=_no_order, run_uri=run_uri, **kwargs)
+
+    def poke(self, context: Context) -> PokeReturnValue | bool:
+        """Decide once; have the jobs done; conclude once."""
+        cloud = self._cloud = self._cloud or Cloud()
+        record = Record(cloud.artifacts, self.run_uri)
+        plan, settled = record.read(Plan), record.find(Tuning)
+        if settled is None:
+            request = self._request(cloud, record, plan, context["params"].get("tune", "auto"))
+            settled = self._settle(cloud, record, plan, request, context)
+        if settled is None:
+            return False
+        if settled.trials:
+            uri = names.study_uri(plan.bucket, plan.model, plan.run_key)
+            cloud.artifacts.write_once(uri, settled.to_bytes())
+        self.log.info("%s: %s", settled.words, settled.hyperparameters)
+        result = {"searched": bool(settled.trials), "trials": len(settled.trials), "words": settled.words}
+        return PokeReturnValue(True, {**result, "hyperparameters": dict(settled.to_json()["hyperparameters"])})
+
+    def _request(self, cloud: Cloud, record: Record, plan: Plan, wish: Any) -> TuningRequest:  # noqa: ANN401 - a Param
+        request = record.find(TuningRequest)
+        if request is None:
+            higher = plan.spec.evaluation.metric in HIGHER_IS_BETTER
+            champion = find_champion(cloud, plan) if plan.spec.tuning else None
+            studies = find_studies(cloud, plan) if plan.spec.tuning else []
+            request = record.write_once(tuning.decide(plan, wish, studies, champion, higher_is_better=higher))
+            self.log.info("%s", request.words)
+        return request
+
+    def _settle(
+        self, cloud: Cloud, record: Record, plan: Plan, request: TuningRequest, context: Context
+    ) -> Tuning | None:
+        """The conclusion; None while a job works."""
+        if not request.search or plan.spec.tuning is None:
+            return record.write_once(tuning.conclude(plan, request, ()))
+        account, jobs, recalled = cloud.settings.service_account, list[str](), tuple[Trial, ...]()
+        if request.recalled:
+            order = tuning_orders.recall_order(plan, request, account)
+            job = self._done(cloud, order, context)
+            if job is None:
+                return None
+            jobs.append(job)
+            recalled = tuning_orders.read_trials(plan, "recall", request, cloud.jobs.trials(job))
+        space = tuning.focus(plan.spec.tuning, recalled, request.earlier_studies)
+        job = self._done(cloud, tuning_orders.search_order(plan, request, space, account), context)
+        if job is None:
+            return None
+        jobs.append(job)
+        found = tuning_orders.read_trials(plan, "search", request, cloud.jobs.trials(job))
+        self._say((*recalled, *found))
+        return record.write_once(tuning.conclude(plan, request, (*recalled, *found), searched=space, jobs=jobs))
+
+    def _done(self, cloud: Cloud, order: Order, context: Context) -> str | None:
+        """Name of the order's job when it succeeded; None while it works."""
+        identity = job_identity(context, order.custom_job)
+        for job in cloud.jobs.find({names.KEY_LABEL: identity.key}, (JobType.TUNING,)):
+            if job.state == "JOB_STATE_SUCCEEDED":
+                return job.name
+
+        def on_job(job: Job) -> None:
+            self._job = job
+            push_link(
+                self, context, JobLink, tuning_job_address(cloud.settings.project, cloud.settings.region, job.job_id)
+            )
+
+        wanted = JobOrder(custom_job=order.custom_job, request=order.request, request_uri=order.request_uri)
+        result = Reconciler(cloud, wanted, identity, on_job).run()
+        return None if result is None else str(result["job"])
+
+    def _say(self, trials: Sequence[Trial]) -> None:
+        for trial in trials:
+            score = "no score" if trial.value is None else f"{trial.value:.4f}"
+            self.log.info("trial %s: %s, %s %s", trial.trial_id, score, trial.hyperparameters, trial.words)
+
+
+def find_studies(cloud: Cloud, plan: Plan) -> list[Tuning]:
+    """Earlier runs' studies, newest last."""
+    uris = cloud.artifacts.list_uris(names.studies_uri(plan.bucket, plan.model), suffix=".json")
+    newest = uris[-4 * tuning.REMEMBERED_STUDIES :]  # those of later runs, in a backfill, are left out by `decide`
+    data = cloud.artifacts.read_many(newest)
+    return [Tuning.parse(content, uri) for uri, content in zip(newest, data, strict=True)]
+
+
+def find_champion(cloud: Cloud, plan: Plan) -> tuning.ChampionRecord | None:
+    """The champion's hyperparameters, and its metric when it was promoted and in the newest duel before this run."""
+    version = cloud.registry.find_by_alias(plan.model, names.CHAMPION)
+    if version is None or names.run_key_as_of(version.run_key) >= plan.as_of:
+        return None
+    made = Record(cloud.artifacts, names.run_uri(plan.bucket, plan.model, version.run_key))
+    report, promoted = made.find(Report), made.find(Evaluation)
+    if report is None:
+        return None
+    metric = plan.spec.evaluation.metric
+    return tuning.ChampionRecord(
+        run_key=version.run_key,
+        hyperparameters=report.hyperparameters,
+        then=getattr(promoted.challenger.metrics, metric) if promoted else None,
+        now=_newest_duel(cloud, plan, version.run_key, metric),
+    )
+
+
+def _newest_duel(cloud: Cloud, plan: Plan, champion: str, metric: str) -> float | None:
+    """The champion's metric in the newest duel that it was in, before this run."""
+    folder = names.runs_uri(plan.bucket, plan.model)
+    uris = cloud.artifacts.list_uris(folder, start=champion, end=plan.run_key, suffix="/evaluate_request.json")
+    for uri in reversed(uris):
+        duel = Record(cloud.artifacts, uri.rsplit("/", 1)[0])
+        request, found = duel.find(EvaluateRequest), duel.find(Evaluation)
+        known = request is not None and request.champion is not None and request.champion.run_key == champion
+        if known and found is not None and found.champion is not None:
+            value: float | None = getattr(found.champion.metrics, metric)
+            return value
+    return None
+
+
+def _no_order(_cloud: Cloud, _record: Record) -> Order:
+    raise AssertionError("the task makes its own orders")
