@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from trainer.documents import Manifest, TrainRequest
 from trainer.errors import DataError
-from trainer.input.pipeline import blocks
+from trainer.input.pipeline import Blocks, blocks
 from trainer.input.source import ParseSpec, Source, Split
 from trainer.models.features import FeatureColumns, Preprocessing, parse_feature
 
@@ -31,7 +31,7 @@ class Examples:
         raw_validation: The validation split as a prediction request would hold it, in batches.
     """
 
-    train: tf.data.Dataset
+    train: Blocks
     validation: tf.data.Dataset
     train_rows: int
     validation_rows: int
@@ -64,18 +64,16 @@ def read_examples(
         return preprocessing(columns.raw(parsed)), tf.cast(parsed[request.label.name], tf.float32)
 
     splits = {"train": source.open_split("train"), "validation": source.open_split("validation", may_be_empty=True)}
-    parsed = {
-        name: split.batches(parse_spec, request.seed if name == "train" else None) for name, split in splits.items()
-    }
-    encoded = {name: blocks(parsed[name], encode, splits[name].rows) for name in splits}
+    seeds = {"train": request.seed, "validation": None}
+    encoded = {name: blocks(split, parse_spec, encode, seeds[name]) for name, split in splits.items()}
     for name, split in splits.items():
         _count(encoded[name], split, parse_spec, request.label.name, name)
     return Examples(
         train=encoded["train"],
-        validation=encoded["validation"],
+        validation=encoded["validation"].plain,
         train_rows=splits["train"].rows,
         validation_rows=splits["validation"].rows,
-        raw_validation=parsed["validation"].map(columns.raw),
+        raw_validation=splits["validation"].batches(parse_spec).map(columns.raw),
     )
 
 
@@ -95,7 +93,7 @@ def label_type(name: str, manifest: Manifest) -> str:
     return type_
 
 
-def _count(blocks_of: tf.data.Dataset, split: Split, spec: ParseSpec, label: str, name: str) -> None:
+def _count(encoded: Blocks, split: Split, spec: ParseSpec, label: str, name: str) -> None:
     """Read a split once (which fills its cache), check the labels and the number of examples.
 
     Raises:
@@ -103,7 +101,7 @@ def _count(blocks_of: tf.data.Dataset, split: Split, spec: ParseSpec, label: str
     """
     rows = 0
     with split.reading(spec):
-        for _, labels in blocks_of:
+        for _, labels in encoded.plain:
             values = labels.numpy()
             rows += len(values)
             wrong = ~np.isin(values, (0, 1))

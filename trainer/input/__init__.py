@@ -12,12 +12,16 @@ import contextlib
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from trainer.documents import Manifest, ManifestSplit
 from trainer.errors import DataError
 from trainer.input.files import Shards, fetch
 from trainer.input.source import Share, Source, Split
 from trainer.storage import Storage
+
+if TYPE_CHECKING:
+    from trainer.input.splits import Format
 
 
 @contextlib.contextmanager
@@ -39,7 +43,7 @@ def open_source(
             name: pool.submit(fetch, split, manifest.compression, storage, folder_path / name, share or Share())
             for name, split in splits.items()
         }
-        yield _ManifestSource(manifest, splits, waiting)
+        yield _ManifestSource(manifest, splits, waiting, share)
 
 
 class _ManifestSource:
@@ -50,8 +54,9 @@ class _ManifestSource:
         manifest: Manifest,
         splits: Mapping[str, ManifestSplit],
         waiting: Mapping[str, concurrent.futures.Future[Shards]],
+        share: Share | None,
     ) -> None:
-        self._manifest, self._splits, self._waiting = manifest, splits, waiting
+        self._manifest, self._splits, self._waiting, self._share = manifest, splits, waiting, share
 
     def open_split(self, name: str, *, may_be_empty: bool = False) -> Split:
         """Wait for the split's files and choose the reader."""
@@ -63,6 +68,20 @@ class _ManifestSource:
                 "at least one",
                 "Widen data.window_days, or look at the query and the checks' findings",
             )
-        from trainer.input.tfrecord import RecordSplit
+        if split.rows and not split.files:
+            from trainer.input.bigquery import TableSplit
 
-        return RecordSplit(name, self._waiting[name].result())
+            return TableSplit(name, self._manifest, self._share)
+        from trainer.input.splits import FileSplit
+
+        return FileSplit(name, self._waiting[name].result(), self._format())
+
+    def _format(self) -> Format:
+        """Choose how files are read."""
+        if self._manifest.format == "csv":
+            from trainer.input.csv import CsvLines
+
+            return CsvLines(self._manifest.schema)
+        from trainer.input.tfrecord import Records
+
+        return Records(self._manifest.layout)

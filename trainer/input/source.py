@@ -17,6 +17,12 @@ ParseSpec: TypeAlias = Mapping[str, Any]
 Dataset: TypeAlias = Any
 """A `tf.data.Dataset`: TensorFlow publishes no types, and is not imported here."""
 
+Tensor: TypeAlias = Any
+"""A `tf.Tensor`."""
+
+Tensors: TypeAlias = Any
+"""A nest of tensors that share their first axis."""
+
 Order: TypeAlias = Any
 """A whole number, or a scalar tensor of int64, that decides the order of files; None: as they stand."""
 

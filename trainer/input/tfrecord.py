@@ -1,62 +1,157 @@
-"""TFRecord shards → batches of tensors.
+"""TFRecord files: how they are read, and what is said about one that cannot be.
 
-Comes in: proven files. Goes out: a `Split`. Each file is batched inside the interleave and whole batches are parsed:
-element-wise parallel reads are ten times slower for small records.
+A record is u64 length, u32 masked CRC32C of the length, data, u32 masked CRC32C of the data
+(https://www.tensorflow.org/tutorials/load_data/tfrecord#tfrecords_format_details). TensorFlow reads them fast and says
+little about a bad one; `find_fault` reads them slowly and names file, record and column.
 """
 
 from __future__ import annotations
 
-import contextlib
+import struct
 from collections.abc import Iterator
+from dataclasses import dataclass
 
+import google_crc32c
 import tensorflow as tf
+from google.protobuf.message import DecodeError
 
+from trainer.documents import Layout
 from trainer.errors import DataError
-from trainer.input.files import WAY_OUT, Shards
-from trainer.input.pipeline import PARALLEL_FILES, READ_BUFFER_BYTES, READ_ROWS, in_order, options
-from trainer.input.source import Order, ParseSpec
+from trainer.input.content import Content, CutOffError, opened
+from trainer.input.files import WAY_OUT, Shard
+from trainer.input.pipeline import READ_BUFFER_BYTES, READ_ROWS
+from trainer.input.records import ROWS, RecordParser
+from trainer.input.source import Dataset, ParseSpec, Share, Tensor
+
+_HEAD_BYTES = 12
+_CRC_BYTES = 4
+_KINDS = {tf.int64: "int64_list", tf.float32: "float_list", tf.string: "bytes_list"}
 
 
-class RecordSplit:
-    """A split in TFRecord files.
+class Records:
+    """Files of `tf.train.Example`s.
 
     Args:
-        name: Of the split.
-        shards: Its files.
+        layout: How the export wrote them.
     """
 
-    stable = True
+    def __init__(self, layout: Layout | None = None) -> None:
+        self._layout = layout or Layout()
 
-    def __init__(self, name: str, shards: Shards) -> None:
-        self.name, self.rows = name, sum(file.rows for file in shards.files)
-        self._shards = shards
+    def batches_of(self, path: Tensor, compression: str, within: Share | None) -> Dataset:
+        """Give a file's records."""
+        records = tf.data.TFRecordDataset(path, compression, READ_BUFFER_BYTES)
+        if within is not None:
+            records = records.shard(within.count, within.index)
+        return records.batch(max(1, READ_ROWS // self._layout.rows_per_record))
 
-    def batches(self, spec: ParseSpec, order: Order = None) -> tf.data.Dataset:
-        """Read every example once."""
+    def parser(self, spec: ParseSpec) -> RecordParser:
+        """Give what parses a batch."""
+        return RecordParser(spec, self._layout)
 
-        def batches_of(path: tf.Tensor) -> tf.data.Dataset:
-            return tf.data.TFRecordDataset(path, self._shards.compression, READ_BUFFER_BYTES).batch(READ_ROWS)
+    def rows_within(self, rows: int, within: Share | None) -> int:
+        """Count the rows of every count-th record; the last record of a file may hold fewer."""
+        if within is None:
+            return rows
+        per_record = self._layout.rows_per_record
+        records = -(-rows // per_record)
+        chosen = len(range(within.index, records, within.count))
+        has_last = records > 0 and (records - 1) % within.count == within.index
+        return chosen * per_record - (records * per_record - rows if has_last else 0)
 
-        records = in_order(self._shards.paths, order).interleave(
-            batches_of, cycle_length=PARALLEL_FILES, num_parallel_calls=PARALLEL_FILES, deterministic=True
-        )
-        parsed = records.map(lambda batch: tf.io.parse_example(batch, spec), num_parallel_calls=PARALLEL_FILES)
-        return parsed.prefetch(4).with_options(options())
-
-    @contextlib.contextmanager
-    def reading(self, spec: ParseSpec) -> Iterator[None]:  # noqa: ARG002 - for the other readers
-        """Name what cannot be read."""
+    def find_fault(self, shard: Shard, compression: str, spec: ParseSpec) -> DataError | None:
+        """Check framing, CRC32C and features of every record until one is wrong."""
+        features = self.parser(spec).stored
         try:
-            yield
-        except tf.errors.OpError as error:
-            raise DataError(
-                f"split {self.name}", f"an example cannot be read: {error.message}", "the columns in the manifest"
-            ) from error
+            for record in _records(shard, compression):
+                try:
+                    example = tf.train.Example.FromString(record.data)
+                except DecodeError:
+                    return DataError(record.where, "is not a tf.train.Example", "one, serialised", WAY_OUT)
+                fault = _feature_fault(record, example, features)
+                if fault is not None:
+                    return fault
+        except DataError as fault:
+            return fault
+        return None
 
-    def require_rows(self, found: int) -> None:
-        """Check how many examples were read."""
-        if found != self.rows:
-            where = f"split {self.name}, {len(self._shards.files)} shards"
-            if self._shards.files:
-                where += f" from {self._shards.files[0].uri}"
-            raise DataError(where, f"{found} examples", f"{self.rows}, as in the manifest", WAY_OUT)
+    def count_rows(self, shard: Shard, compression: str) -> int:
+        """Count records, or the real rows in them."""
+        if self._layout.rows_per_record == 1:
+            return sum(1 for _ in _records(shard, compression))
+        return sum(
+            tf.train.Example.FromString(record.data).features.feature[ROWS].int64_list.value[0]
+            for record in _records(shard, compression)
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Record:
+    where: str
+    data: bytes
+
+
+def _records(shard: Shard, compression: str) -> Iterator[_Record]:
+    """Give a file's records.
+
+    Raises:
+        DataError: The file is missing or cut off, or a CRC32C does not fit; names file, record and byte.
+    """
+    number = offset = 0
+    try:
+        with opened(shard, compression) as content:
+            while head := content.read(_HEAD_BYTES):
+                where = f"{shard.uri}, record {number} (counted from 0; at byte {offset} uncompressed)"
+                data = _data(content, head, where)
+                yield _Record(where=where, data=data)
+                number, offset = number + 1, offset + _HEAD_BYTES + len(data) + _CRC_BYTES
+    except CutOffError as error:
+        where = f"{shard.uri}, record {number} (counted from 0; at byte {offset} uncompressed)"
+        raise DataError(where, f"the file ends inside it: {error}", f"{shard.rows} examples", WAY_OUT) from error
+
+
+def _data(content: Content, head: bytes, where: str) -> bytes:
+    if len(head) < _HEAD_BYTES:
+        content.read(1)  # says so if the gzip stream is not whole
+        raise CutOffError(f"{len(head)} of {_HEAD_BYTES} bytes of its head")
+    (size,) = struct.unpack("<Q", head[:8])
+    _require_crc(head[:8], head[8:], where, "its length")
+    data = content.read(size)
+    crc = content.read(_CRC_BYTES)
+    if len(data) + len(crc) < size + _CRC_BYTES:
+        content.read(1)  # says so if the gzip stream is not whole
+        raise CutOffError(f"{len(data) + len(crc)} of {size + _CRC_BYTES} bytes")
+    _require_crc(data, crc, where, "its data")
+    return data
+
+
+def _require_crc(content: bytes, stored: bytes, where: str, what: str) -> None:
+    plain = google_crc32c.value(content)
+    found = (((plain >> 15) | (plain << 17)) + 0xA282EAD8) & 0xFFFFFFFF
+    (expected,) = struct.unpack("<I", stored)
+    if found != expected:
+        raise DataError(
+            where, f"{what} has the CRC32C {found:08x}", f"{expected:08x}, as stored: the record is corrupt", WAY_OUT
+        )
+
+
+def _feature_fault(record: _Record, example: tf.train.Example, features: ParseSpec) -> DataError | None:
+    for name, wanted in features.items():
+        kind = _KINDS[wanted.dtype]
+        stored = example.features.feature.get(name)
+        found = stored.WhichOneof("kind") if stored is not None else None
+        fixed = isinstance(wanted, tf.io.FixedLenFeature)
+        if found is None or stored is None:
+            if fixed and wanted.default_value is None:
+                return _column_fault(record, name, "is absent", kind)
+            continue
+        values = len(getattr(stored, found).value)
+        size = int(tf.TensorShape(wanted.shape).num_elements()) if fixed else None
+        expected = kind if size is None else f"{kind} of {size} value{'s' if size != 1 else ''}"
+        if found != kind or (size is not None and values != size):
+            return _column_fault(record, name, f"{found} of {values} value{'s' if values != 1 else ''}", expected)
+    return None
+
+
+def _column_fault(record: _Record, name: str, found: str, expected: str) -> DataError:
+    return DataError(f"{record.where}, column {name!r}", found, f"{expected}, as the manifest's schema has it", WAY_OUT)
