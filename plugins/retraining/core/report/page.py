@@ -19,7 +19,8 @@ from retraining.core.report.quality import (
     slice_rows,
     training_charts,
 )
-from retraining.core.report.run import CHAMPION_PLAN, TASK_OF_KIND, Run, read_run
+from retraining.core.report.run import CHAMPION_PLAN, TASK_OF_KIND, Run, expected_kinds, read_run
+from retraining.core.report.study import importances, study_chart
 from retraining.core.settings import include_path
 
 VERDICT_WORDS = {"promote": "Promoted", "reject": "Rejected", "record": "Recorded"}
@@ -58,6 +59,8 @@ def render(raw: Mapping[str, Mapping[str, Any]]) -> str:
             gain=interval(run, run.evaluation) if run.evaluation else None,
             slices=slices[:SLICES_SHOWN],
             more_slices=slices[SLICES_SHOWN:],
+            study=study_chart(run.tuning) if run.tuning else None,
+            importances=importances(run.tuning) if run.tuning else [],
             charts=training_charts(run.report) if run.report else [],
             chart=charts,
             interval_width=INTERVAL_WIDTH,
@@ -75,8 +78,7 @@ def headline(run: Run) -> str:
         return f"{verdict}, not deployed" if waits else verdict
     if run.checks and not run.checks.passed:
         return "Stopped by the data checks"
-    order = list(TASK_OF_KIND)
-    return f"Stopped at {next(TASK_OF_KIND[kind] for kind in order if not run.has(kind))}"
+    return f"Stopped at {next(TASK_OF_KIND[kind] for kind in expected_kinds(run.plan) if not run.has(kind))}"
 
 
 def outcome(run: Run) -> str:

@@ -17,6 +17,7 @@ TASK_OF_KIND = {
     "statistics": "check_data",
     "checks": "check_data",
     "manifest": "export",
+    "tuning": "tune",
     "train_request": "train",
     "report": "train",
     "evaluate_request": "evaluate",
@@ -52,6 +53,7 @@ class Run:
     statistics: documents.Statistics | None
     checks: documents.Checks | None
     manifest: documents.Manifest | None
+    tuning: documents.Tuning | None
     train_request: documents.TrainRequest | None
     report: documents.Report | None
     evaluate_request: documents.EvaluateRequest | None
@@ -72,7 +74,7 @@ class Run:
         if kind == "timings":
             return "The run left no record of its tasks' times."
         task = TASK_OF_KIND[kind]
-        order = list(TASK_OF_KIND)
+        order = expected_kinds(self.plan)
         if self.checks and not self.checks.passed and order.index(kind) > order.index("checks"):
             return "This did not happen: the data did not pass its checks."
         if kind == "deployment":
@@ -86,6 +88,11 @@ class Run:
         if stopped != task:
             return f"This did not happen: the run came no further than the task {stopped}."
         return f"The task {task} left no result; its log in Airflow says why (run {self.plan.dag_run_id})."
+
+
+def expected_kinds(plan: documents.Plan) -> list[str]:
+    """Kinds that a run of this plan writes when it comes to its end, in order."""
+    return [kind for kind in TASK_OF_KIND if kind != "tuning" or plan.spec.tuning is not None]
 
 
 def read_run(raw: Mapping[str, Mapping[str, Any]]) -> Run:
@@ -105,7 +112,8 @@ def read_run(raw: Mapping[str, Mapping[str, Any]]) -> Run:
     for name, values in raw.items():
         kind = "plan" if name == CHAMPION_PLAN else name
         parsed[name] = documents.KINDS[kind].parse(json.dumps(values), f"{name}.json")
-    return Run(**parsed, record=tuple(_stored(kind, raw, parsed["plan"], parsed["decision"]) for kind in TASK_OF_KIND))
+    kinds = [kind for kind in TASK_OF_KIND if kind in raw or kind in expected_kinds(parsed["plan"])]
+    return Run(**parsed, record=tuple(_stored(kind, raw, parsed["plan"], parsed["decision"]) for kind in kinds))
 
 
 def _stored(

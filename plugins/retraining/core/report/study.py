@@ -1,0 +1,130 @@
+"""The page's section on the search for hyperparameters: trials, the best so far, and which parameters mattered."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from retraining.core.documents import Trial, Tuning
+from retraining.core.report.charts import (
+    BOTTOM,
+    HEIGHT,
+    LEFT,
+    RIGHT,
+    TOP,
+    WIDTH,
+    Scale,
+    Tick,
+    number_text,
+    padded,
+    ticks,
+)
+
+BINS = 3  # of a numeric parameter, each with as many trials
+LEAST_TRIALS = 6  # fewer say nothing about a parameter
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dot:
+    """A trial with a score, in the chart's coordinates."""
+
+    x: float
+    y: float
+    phase: str
+    label: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyChart:
+    """Every trial's score in order, and the best so far as steps (an SVG `points` attribute)."""
+
+    dots: tuple[Dot, ...]
+    best: str
+    x_ticks: tuple[Tick, ...]
+    y_ticks: tuple[Tick, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Importance:
+    """A parameter's share of the scores' variance in [0, 1]; None where there are too few trials to say."""
+
+    name: str
+    share: float | None
+
+
+def study_chart(tuning: Tuning) -> StudyChart | None:
+    """Lay out the trials; None when none has a score."""
+    scored = [(place, trial) for place, trial in enumerate(tuning.trials, start=1) if trial.value is not None]
+    if not scored:
+        return None
+    low, high = padded(trial.value for _, trial in scored if trial.value is not None)
+    x = Scale(low=1, high=max(len(tuning.trials), 2), start=LEFT + 6, end=WIDTH - RIGHT - 6)
+    y = Scale(low=low, high=high, start=HEIGHT - BOTTOM, end=TOP)
+    y_values = ticks(low, high)
+    step = max(1, len(tuning.trials) // 8)
+    return StudyChart(
+        dots=tuple(
+            Dot(x=x(place), y=y(trial.value or 0.0), phase=trial.phase, label=f"{trial.trial_id}: {trial.value:.4f}")
+            for place, trial in scored
+        ),
+        best=" ".join(f"{a:g},{b:g}" for a, b in _steps(tuning, scored, x, y)),
+        x_ticks=tuple(Tick(at=x(place), text=str(place)) for place in range(1, len(tuning.trials) + 1, step)),
+        y_ticks=tuple(Tick(at=y(value), text=number_text(value, y_values)) for value in y_values),
+    )
+
+
+def _steps(tuning: Tuning, scored: Sequence[tuple[int, Trial]], x: Scale, y: Scale) -> list[tuple[float, float]]:
+    better = max if tuning.goal == "maximize" else min
+    points: list[tuple[float, float]] = []
+    best: float | None = None
+    for place, trial in scored:
+        value = trial.value or 0.0
+        now = value if best is None else better(best, value)
+        if best is not None and now != best:
+            points.append((x(place), y(best)))
+        points.append((x(place), y(now)))
+        best = now
+    if best is not None:
+        points.append((x(max(len(tuning.trials), 2)), y(best)))
+    return points
+
+
+def importances(tuning: Tuning) -> list[Importance]:
+    """Each searched parameter's main effect on the score, largest first.
+
+    Epsilon squared (Kelley 1935, PNAS 21): the share of the variance between groups of equal values, numbers in three
+    groups of equal size, corrected for the number of groups. Effects of parameters together are not in it.
+    """
+    scored = [(trial.hyperparameters, trial.value) for trial in tuning.trials if trial.value is not None]
+    found = []
+    for parameter in tuning.space:
+        pairs = [(values[parameter.name], score) for values, score in scored if parameter.name in values]
+        found.append(Importance(name=parameter.name, share=_epsilon_squared(pairs)))
+    return sorted(found, key=lambda item: (-(item.share if item.share is not None else -1.0), item.name))
+
+
+def _epsilon_squared(pairs: Sequence[tuple[Any, float]]) -> float | None:
+    groups = _groups(pairs)
+    count, kinds = len(pairs), len(groups)
+    if count < LEAST_TRIALS or kinds < 2 or count <= kinds:
+        return None
+    mean = sum(score for _, score in pairs) / count
+    total = sum((score - mean) ** 2 for _, score in pairs)
+    if total == 0:
+        return None
+    within = sum((score - sum(group) / len(group)) ** 2 for group in groups for score in group)
+    return max(0.0, 1 - within / total * (count - 1) / (count - kinds))
+
+
+def _groups(pairs: Sequence[tuple[Any, float]]) -> list[list[float]]:
+    by_value: dict[Any, list[float]] = defaultdict(list)
+    for value, score in pairs:
+        by_value[value if not isinstance(value, list) else tuple(value)].append(score)
+    numeric = all(isinstance(value, int | float) and not isinstance(value, bool) for value, _ in pairs)
+    if len(by_value) <= BINS or not numeric:
+        return list(by_value.values())
+    ordered = [score for _, score in sorted(pairs, key=lambda pair: pair[0])]
+    size = len(ordered) / BINS
+    return [ordered[round(index * size) : round((index + 1) * size)] for index in range(BINS)]
