@@ -97,6 +97,34 @@ class _Plain:
         return b""
 
 
+class ShardFile:
+    """A shard's file while it is written: compressed and digested on the way.
+
+    Args:
+        file: Open for writing, empty.
+        compression: GZIP through isal, or NONE.
+    """
+
+    def __init__(self, file: IO[bytes], compression: str) -> None:
+        self._file, self._digest = file, _Digest()
+        self._compressor: _Compressor = _Plain()
+        if compression == "GZIP":
+            self._compressor = isal_zlib.compressobj(_GZIP_LEVEL, isal_zlib.DEFLATED, _GZIP_WINDOW)
+        self._blocks = Blocks(_GZIP_BLOCK_BYTES if compression == "GZIP" else None)
+
+    def write(self, buffer: BytesLike) -> None:
+        """Append some bytes of the shard."""
+        for block in self._blocks.cut(buffer):
+            self._digest.write(self._file, self._compressor.compress(block))
+
+    def finish(self) -> FileDigest:
+        """Write what is left, and prove the file."""
+        for block in self._blocks.rest():
+            self._digest.write(self._file, self._compressor.compress(block))
+        self._digest.write(self._file, self._compressor.flush())
+        return self._digest.result()
+
+
 def write_shard(buffers: Iterable[Any], file: IO[bytes], compression: Literal["GZIP", "NONE"]) -> FileDigest:
     """Write records to a file and digest what is written, beside the making of the next records.
 
@@ -105,50 +133,52 @@ def write_shard(buffers: Iterable[Any], file: IO[bytes], compression: Literal["G
         file: Open for writing, empty.
         compression: GZIP through isal, or NONE.
     """
-    digest = _Digest()
-    compressor: _Compressor = _Plain()
-    if compression == "GZIP":
-        compressor = isal_zlib.compressobj(_GZIP_LEVEL, isal_zlib.DEFLATED, _GZIP_WINDOW)
-
-    def write(buffer: BytesLike) -> None:
-        digest.write(file, compressor.compress(memoryview(buffer)))
-
-    if compression == "GZIP":
-        buffers = equal_blocks(buffers, _GZIP_BLOCK_BYTES)
+    shard = ShardFile(file, compression)
     with concurrent.futures.ThreadPoolExecutor(max_workers=1) as pool:
         waiting: deque[concurrent.futures.Future[None]] = deque()
         for buffer in buffers:
             if len(waiting) == _WAITING_BUFFERS:
                 waiting.popleft().result()
-            waiting.append(pool.submit(write, buffer))
+            waiting.append(pool.submit(shard.write, buffer))
         for written in waiting:
             written.result()
-    digest.write(file, compressor.flush())
-    return digest.result()
+    return shard.finish()
 
 
-def equal_blocks(buffers: Iterable[BytesLike], size: int) -> Iterator[BytesLike]:
-    """Cut the concatenation of all buffers anew, into blocks of exactly `size` bytes and a shorter last one.
+class Blocks:
+    """Cuts the concatenation of buffers anew, into blocks of equal size and a shorter last one.
 
-    Whole blocks inside a buffer are views of it.
+    Args:
+        size: Of a block; None: buffers stay as they are.
     """
-    rest = bytearray()
-    for buffer in buffers:
+
+    def __init__(self, size: int | None) -> None:
+        self._size = size
+        self._rest = bytearray()
+
+    def cut(self, buffer: BytesLike) -> Iterator[BytesLike]:
+        """Give the blocks that are full now; those inside the buffer are views of it."""
         view = memoryview(buffer).cast("B")
+        if self._size is None:
+            yield view
+            return
         start = 0
-        if rest:
-            start = min(size - len(rest), len(view))
-            rest += view[:start]
-            if len(rest) < size:
-                continue
-            yield rest
-            rest = bytearray()
-        whole = start + (len(view) - start) // size * size
-        for begin in range(start, whole, size):
-            yield view[begin : begin + size]
-        rest += view[whole:]
-    if rest:
-        yield rest
+        if self._rest:
+            start = min(self._size - len(self._rest), len(view))
+            self._rest += view[:start]
+            if len(self._rest) < self._size:
+                return
+            yield self._rest
+            self._rest = bytearray()
+        whole = start + (len(view) - start) // self._size * self._size
+        for begin in range(start, whole, self._size):
+            yield view[begin : begin + self._size]
+        self._rest += view[whole:]
+
+    def rest(self) -> Iterator[BytesLike]:
+        """Give the last block, unless nothing is left."""
+        if self._rest:
+            yield self._rest
 
 
 def digest_bytes(content: bytes) -> FileDigest:

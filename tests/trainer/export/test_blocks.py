@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.export.tfrecord import equal_blocks, write_shard
+from trainer.export.tfrecord import Blocks, write_shard
 
 CONTENT = b"".join(b"%d,%d;" % (number, number * number % 977) for number in range(300_000))
 
@@ -37,7 +37,9 @@ def test_compressed_bytes_are_those_of_the_whole_content(size: int) -> None:
 
 @given(st.binary(max_size=200), st.lists(st.integers(0, 200), max_size=20), st.integers(1, 50))
 def test_blocks_are_the_content_in_equal_pieces(content: bytes, places: list[int], size: int) -> None:
-    blocks = [bytes(block) for block in equal_blocks(cut(content, places), size)]
+    cutter = Blocks(size)
+    blocks = [bytes(block) for buffer in cut(content, places) for block in cutter.cut(buffer)]
+    blocks += [bytes(block) for block in cutter.rest()]
     assert b"".join(blocks) == content
     assert all(len(block) == size for block in blocks[:-1])
     assert all(0 < len(block) <= size for block in blocks)
