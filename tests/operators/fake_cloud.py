@@ -66,6 +66,7 @@ class FakeJobs:
     def __init__(self) -> None:
         self.jobs: dict[str, Job] = {}
         self.specs: list[dict[str, Any]] = []
+        self.reported: dict[str, list[dict[str, Any]]] = {}
         self.cancelled: list[str] = []
         self.before_create: Callable[[], None] = lambda: None
         self.after_create: Callable[[], None] = lambda: None
@@ -101,6 +102,10 @@ class FakeJobs:
         """As the hook."""
         self.on_get(name)
         return self.jobs[name]
+
+    def trials(self, name: str) -> list[dict[str, Any]]:
+        """As the hook."""
+        return self.reported[name]
 
     def cancel(self, name: str) -> None:
         """As the hook."""

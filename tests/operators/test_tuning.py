@@ -1,0 +1,162 @@
+"""TuneOperator: a study's jobs exactly once, its memory, and nights without one."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowRescheduleException
+from fake_cloud import FakeCloud
+
+from retraining.core import names
+from retraining.core.documents import Plan, Tuning, TuningRequest
+from retraining.operators import jobs, reconcile
+from retraining.operators.record import Record
+from retraining.operators.tuning import TuneOperator
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "include" / "contracts" / "examples" / "valid"
+SECTION = {
+    "max_trials": 5,
+    "recall": 2,
+    "parameters": [{"name": "learning_rate", "kind": "double", "min": 1e-4, "max": 0.1, "scale": "log"}],
+}
+
+
+@pytest.fixture
+def cloud(monkeypatch: pytest.MonkeyPatch) -> FakeCloud:
+    """The cloud that the operator meets; waiting takes no time."""
+    fake = FakeCloud()
+    monkeypatch.setattr(jobs, "Cloud", lambda: fake)
+    monkeypatch.setattr(reconcile.time, "sleep", lambda _: None)
+    return fake
+
+
+def begin(cloud: FakeCloud, *, days: int = 0, section: dict[str, Any] | None = SECTION) -> Plan:
+    """Store the plan of a run so many days after the example's."""
+    example = Plan.parse((EXAMPLES / "plan__scheduled.json").read_bytes())
+    values = example.to_json()
+    as_of = example.as_of + timedelta(days=days)
+    key = names.run_key(as_of, days)
+    uri = names.run_uri(example.bucket, example.model, key)
+    values |= {"as_of": as_of.strftime("%Y-%m-%dT%H:%M:%SZ"), "run_key": key, "run_uri": uri}
+    values["spec"]["training"]["hyperparameters"] = {"learning_rate": 0.001}
+    values["spec"]["tuning"] = section
+    plan = Plan.parse(json.dumps(values))
+    Record(cloud.artifacts, uri).write_once(plan)
+    return plan
+
+
+def task_of(plan: Plan) -> TuneOperator:
+    """The run's task."""
+    return TuneOperator(task_id="tune", run_uri=plan.run_uri, retries=2)
+
+
+def wake(run: Any, plan: Plan) -> dict[str, Any] | None:
+    """One wake; None when the task will come again."""
+    try:
+        result: dict[str, Any] = run.execute(task_of(plan))
+    except AirflowRescheduleException:
+        return None
+    return result
+
+
+def succeed(cloud: FakeCloud, *scores: float | None, flag: str = "learning_rate", values: tuple[float, ...]) -> None:
+    """The newest job ends with these trials."""
+    cloud.jobs.end(cloud.jobs.newest)
+    cloud.jobs.reported[cloud.jobs.newest] = [
+        {
+            "id": str(number),
+            "state": "INFEASIBLE" if score is None else "SUCCEEDED",
+            "parameters": [{"parameter_id": flag, "value": value}],
+            "final_measurement": {} if score is None else {"metrics": [{"metric_id": "val_auc", "value": score}]},
+            "seconds": 5.0,
+        }
+        for number, (score, value) in enumerate(zip(scores, values, strict=True), start=1)
+    ]
+
+
+def test_the_first_study_is_one_job_and_its_best_trial_is_used(cloud, make_run) -> None:
+    """Wakes, a job, trials, a document, a memory."""
+    plan, run = begin(cloud), make_run(params={"tune": "auto"})
+    assert wake(run, plan) is None
+    assert wake(run, plan) is None
+    assert len(cloud.jobs.jobs) == 1
+    assert cloud.jobs.specs[0]["max_trial_count"] == 5
+    succeed(cloud, 0.6, None, 0.7, values=(0.01, 0.09, 0.003))
+    result = wake(run, plan)
+    assert result is not None
+    assert result["hyperparameters"] == {"learning_rate": 0.003}
+    settled = Record(cloud.artifacts, plan.run_uri).read(Tuning)
+    assert (settled.source, settled.best, settled.seconds) == ("study", "search-3", 15.0)
+    assert names.study_uri(plan.bucket, plan.model, plan.run_key) in cloud.artifacts.objects
+    assert wake(run, plan) == result
+    assert len(cloud.jobs.jobs) == 1
+
+
+def test_the_next_study_repeats_the_best_first_and_searches_around_them(cloud, make_run) -> None:
+    """Two jobs, one after the other, together as many trials as the file says; a third wake makes no third job."""
+    first = begin(cloud)
+    run = make_run()
+    wake(run, first)
+    succeed(cloud, 0.6, 0.65, 0.7, values=(0.01, 0.09, 0.003))
+    wake(run, first)
+    plan, run = begin(cloud, days=7), make_run(run_id="scheduled__2")
+    assert wake(run, plan) is None
+    recall = cloud.jobs.specs[-1]
+    assert recall["max_trial_count"] == 2
+    assert recall["study_spec"]["parameters"][0]["parameter_id"] == "prior"
+    succeed(cloud, 0.5, 0.66, flag="prior", values=(0.0, 1.0))
+    assert wake(run, plan) is None
+    assert wake(run, plan) is None
+    search = cloud.jobs.specs[-1]
+    assert search["max_trial_count"] == 3
+    bounds = search["study_spec"]["parameters"][0]["double_value_spec"]
+    assert bounds["min_value"] > 0.003  # around 0.09, the second of last week and the best of tonight
+    assert len(cloud.jobs.jobs) == 3
+    succeed(cloud, 0.61, 0.62, 0.63, values=(0.05, 0.06, 0.07))
+    assert wake(run, plan)
+    settled = Record(cloud.artifacts, plan.run_uri).read(Tuning)
+    assert settled.best == "recall-2"
+    assert settled.hyperparameters["learning_rate"] == 0.09
+    assert [trial.phase for trial in settled.trials] == ["recall"] * 2 + ["search"] * 3
+
+
+def test_a_study_that_comes_later_does_not_change_one_that_is_under_way(cloud, make_run) -> None:
+    """What was decided is stored: another run's study between two wakes makes no other job."""
+    plan, run = begin(cloud, days=7), make_run()
+    wake(run, plan)
+    other, beside = begin(cloud), make_run(run_id="backfill__1")
+    wake(beside, other)
+    succeed(cloud, 0.6, values=(0.01,))
+    wake(beside, other)
+    before = len(cloud.jobs.jobs)
+    wake(run, plan)
+    assert len(cloud.jobs.jobs) == before
+
+
+def test_a_crash_after_the_create_makes_no_second_job(cloud, make_run) -> None:
+    """A paid study is found again."""
+    plan, run = begin(cloud), make_run()
+    cloud.jobs.after_create = lambda: (_ for _ in ()).throw(KeyboardInterrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run.execute(task_of(plan))
+    cloud.jobs.after_create = lambda: None
+    assert wake(run, plan) is None
+    assert len(cloud.jobs.jobs) == 1
+
+
+def test_a_night_without_a_study_pays_for_nothing(cloud, make_run) -> None:
+    """The Param says no."""
+    plan = begin(cloud)
+    result = wake(make_run(params={"tune": "no"}), plan)
+    assert result == {
+        "searched": False,
+        "trials": 0,
+        "words": "the Param tune says no",
+        "hyperparameters": {"learning_rate": 0.001},
+    }
+    assert not cloud.jobs.jobs
+    assert Record(cloud.artifacts, plan.run_uri).read(TuningRequest).because == "unwanted"
