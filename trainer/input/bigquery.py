@@ -109,7 +109,7 @@ class TableSplit:
 
     def _read(self, part: _Rows, columns: Columns) -> Dataset:
         stored = columns.fields(without=part.missing)
-        rows = self._client.rows(part.restriction, stored, part.format, ragged=columns.has_arrays)
+        rows = self._client.rows(part.restriction, stored, part.format)
         return rows.map(
             lambda batch: columns.typed(batch, part.missing),
             num_parallel_calls=self._reading.parallel,
@@ -130,13 +130,11 @@ class TableSplit:
 
         Avro gives a default for NULL, and no boolean can stand for a missing one.
         """
-        incomplete = self._restriction
-        if not columns.has_arrays:
-            complete = columns.complete()
-            yield _Rows(restriction=f"{self._restriction} AND {complete}", format="ARROW")
-            incomplete = f"{self._restriction} AND NOT ({complete})"
-            if not self._client.count(incomplete, at_most=1):
-                return
+        complete = columns.complete()
+        yield _Rows(restriction=f"{self._restriction} AND {complete}", format="ARROW")
+        incomplete = f"{self._restriction} AND NOT ({complete})"
+        if not self._client.count(incomplete, at_most=1):
+            return
         parts = [_Rows(restriction=incomplete, format="AVRO")]
         for name in columns.booleans():
             parts = [cut for part in parts for cut in self._cut_by(name, part)]
@@ -176,7 +174,7 @@ class _Client:
         self._opener._client_resource = resources[0]
         self._stream_clients = tf.stack(resources[1:])
 
-    def rows(self, restriction: str, fields: Mapping[str, Field], format_: str, *, ragged: bool = False) -> Dataset:
+    def rows(self, restriction: str, fields: Mapping[str, Field], format_: str) -> Dataset:
         """Give rows in batches; each pass opens a session of its own, since sessions expire."""
 
         def one_pass(_: Tensor) -> Dataset:
@@ -185,8 +183,8 @@ class _Client:
 
             def batches_of(stream: Tensor, client: Tensor) -> Dataset:
                 session._client_resource = client
-                rows = session.read_rows(stream)
-                return rows.ragged_batch(READ_ROWS) if ragged else rows.batch(READ_ROWS)
+                # Nothing but a plain batch may stand here: asked again after its end, the client ends the process.
+                return session.read_rows(stream).batch(READ_ROWS)
 
             pairs = tf.data.Dataset.from_tensor_slices((streams, self._stream_clients[: tf.size(streams)]))
             return pairs.interleave(
@@ -200,7 +198,7 @@ class _Client:
 
     def count(self, restriction: str, at_most: int | None = None) -> int:
         """Count rows, or find out whether there are any."""
-        fields = {ROW_HASH: Field(dtype=tf.int64, default=0, repeated=False)}
+        fields = {ROW_HASH: Field(dtype=tf.int64, default=0)}
         found = 0
         for batch in self.rows(restriction, fields, "ARROW").with_options(self._reading.options()):
             found += len(batch[ROW_HASH])
@@ -214,20 +212,12 @@ class _Client:
         return bytes(session._schema.numpy())
 
     def _session(self, restriction: str, fields: Mapping[str, Field], format_: str) -> Any:  # noqa: ANN401 - no types
-        modes = self._library.BigQueryClient.FieldMode
         return self._opener.read_session(
             f"projects/{self._project}",
             self._project,
             self._table,
             self._dataset,
-            {
-                name: {
-                    "mode": modes.REPEATED if field.repeated else modes.NULLABLE,
-                    "output_type": field.dtype,
-                    "default_value": field.default,
-                }
-                for name, field in fields.items()
-            },
+            {name: {"output_type": field.dtype, "default_value": field.default} for name, field in fields.items()},
             row_restriction=restriction,
             requested_streams=self._streams,
             data_format=self._library.BigQueryClient.DataFormat[format_],

@@ -45,7 +45,6 @@ class Field:
 
     dtype: tf.DType
     default: Any
-    repeated: bool
 
 
 class Columns:
@@ -63,30 +62,24 @@ class Columns:
         self._spec = dict(spec)
         columns = {column.name: column for column in manifest.schema}
         self._kinds = {name: _kind(name, feature, columns) for name, feature in self._spec.items()}
-        self._repeated = {name for name in self._spec if name in columns and columns[name].mode == "REPEATED"}
 
     @property
     def names(self) -> list[str]:
         """Of the columns."""
         return list(self._spec)
 
-    @property
-    def has_arrays(self) -> bool:
-        """Whether a column is REPEATED."""
-        return bool(self._repeated)
-
     def booleans(self) -> list[str]:
         """Give the columns in which a default cannot stand for NULL."""
-        return [name for name, kind in self._kinds.items() if kind.dtype == tf.bool and name not in self._repeated]
+        return [name for name, kind in self._kinds.items() if kind.dtype == tf.bool]
 
     def complete(self) -> str:
         """Give the condition on a row that no wanted column is NULL."""
-        return " AND ".join(f"`{name}` IS NOT NULL" for name in self._spec if name not in self._repeated)
+        return " AND ".join(f"`{name}` IS NOT NULL" for name in self._spec)
 
     def fields(self, without: frozenset[str] = frozenset()) -> dict[str, Field]:
         """Give what to ask the client for."""
         return {
-            name: Field(dtype=kind.dtype, default=_default(self._spec[name]), repeated=name in self._repeated)
+            name: Field(dtype=kind.dtype, default=_default(self._spec[name]))
             for name, kind in self._kinds.items()
             if name not in without
         }
@@ -99,7 +92,8 @@ class Columns:
             if name in missing:
                 columns[name] = tf.fill([rows], tf.constant(_default(feature), feature.dtype))
             else:
-                columns[name] = _shaped(batch[name], feature)
+                values = batch[name]
+                columns[name] = values if values.dtype == feature.dtype else tf.cast(values, feature.dtype)
         return columns
 
     def require_types(self, schema: bytes, table: str) -> None:
@@ -111,8 +105,6 @@ class Columns:
         found = pa.ipc.read_schema(pa.py_buffer(schema))
         for name, kind in self._kinds.items():
             type_ = found.field(name).type
-            if pa.types.is_list(type_) and name in self._repeated:
-                type_ = type_.value_type
             if type_ != kind.arrow:
                 raise DataError(f"{table}, column {name!r}", f"Arrow type {type_}", f"{kind.arrow}", _NEW_RUN)
 
@@ -152,12 +144,14 @@ def _kind(name: str, feature: Any, columns: Mapping[str, Any]) -> _Type:  # noqa
         found = "is an image, which the export resizes"
     elif "." in name:
         found = "is a field of a STRUCT"
+    elif column and column.mode == "REPEATED":
+        found = "is REPEATED, which tensorflow-io's client does not survive"
     elif column and column.type in _TYPES:
         return _TYPES[column.type]
     raise RequestError(
         f"column {name!r}",
         found,
-        f"one of {', '.join(_TYPES)} where training reads the table itself",
+        f"a scalar of type {', '.join(_TYPES)}, where training reads the table itself",
         "CAST it in the query, or set training.input to tfrecord",
     )
 
@@ -165,13 +159,3 @@ def _kind(name: str, feature: Any, columns: Mapping[str, Any]) -> _Type:  # noqa
 def _default(feature: Any) -> Any:  # noqa: ANN401 - a number or text
     default = getattr(feature, "default_value", None)
     return MISSING[feature.dtype] if default is None else default
-
-
-def _shaped(values: Tensor, feature: Any) -> Tensor:  # noqa: ANN401 - one of TensorFlow's feature classes
-    if values.dtype != feature.dtype:
-        values = tf.cast(values, feature.dtype)
-    if not isinstance(values, tf.RaggedTensor) or isinstance(feature, tf.io.RaggedFeature):
-        return values
-    if isinstance(feature, tf.io.FixedLenFeature):
-        return tf.ensure_shape(values.to_tensor(), [None, *feature.shape])
-    return values.to_tensor(default_value=feature.default_value)

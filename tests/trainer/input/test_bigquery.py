@@ -1,0 +1,230 @@
+"""The run table through tensorflow-io's own client, and that every reader gives a training the same examples.
+
+The client is unmodified: the local cloud's environment variables lead it to the local cloud.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from trainer.contract import parse
+from trainer.documents import ExportRequest, Manifest
+from trainer.errors import DataError
+from trainer.export.reader import BigQueryReader
+from trainer.export.spans import SpanExport
+from trainer.input import open_source
+from trainer.input.pipeline import Reading, blocks, epochs
+from trainer.input.source import Share
+from trainer.replica import Replica
+from trainer.storage import Storage
+
+ROWS = 6000
+DAYS = 3
+LEAST = np.iinfo(np.int64).min
+LOCALCLOUD_PYTHON = Path(__file__).parents[3] / ".venv" / "localcloud" / "bin" / "python"
+NAN = float("nan")
+SPEC = {
+    "parcel_id": tf.io.FixedLenFeature([], tf.string, default_value=""),
+    "carrier": tf.io.FixedLenFeature([], tf.string, default_value=""),
+    "distance": tf.io.FixedLenFeature([], tf.int64, default_value=LEAST),
+    "weight": tf.io.FixedLenFeature([], tf.float32, default_value=NAN),
+    "express": tf.io.FixedLenFeature([], tf.int64, default_value=LEAST),
+    "insured": tf.io.FixedLenFeature([], tf.int64, default_value=LEAST),
+    "late": tf.io.FixedLenFeature([], tf.int64, default_value=LEAST),
+}
+SCHEMA = [
+    {"name": name, "type": type_, "mode": mode}
+    for name, type_, mode in (
+        ("parcel_id", "STRING", "NULLABLE"),
+        ("carrier", "STRING", "NULLABLE"),
+        ("distance", "INTEGER", "NULLABLE"),
+        ("weight", "FLOAT", "NULLABLE"),
+        ("express", "BOOLEAN", "NULLABLE"),
+        ("insured", "BOOLEAN", "NULLABLE"),
+        ("late", "INTEGER", "NULLABLE"),
+    )
+]
+TABLE_SQL = f"""
+CREATE OR REPLACE TABLE reading.parcels AS
+SELECT CONCAT('parcel-', CAST(n AS STRING)) AS parcel_id,
+  CASE MOD(n, 9) WHEN 0 THEN NULL WHEN 1 THEN '' WHEN 2 THEN 'say "Ünter", twice' ELSE FORMAT('C%d', n) END AS carrier,
+  IF(MOD(n, 7) = 0, NULL, IF(MOD(n, 2) = 0, -n, n * 1000000007)) AS distance,
+  IF(MOD(n, 11) = 0, NULL, IF(MOD(n, 13) = 0, CAST('nan' AS FLOAT64), n / 3)) AS weight,
+  IF(MOD(n, 3) = 0, NULL, MOD(n, 2) = 0) AS express,
+  IF(MOD(n, 17) = 0, NULL, MOD(n, 4) = 0) AS insured,
+  MOD(n, 2) AS late,
+  DATE_ADD(DATE '2024-01-01', INTERVAL DIV(n, {ROWS // DAYS}) DAY) AS span,
+  IF(MOD(n, 10) = 0, 'validation', 'train') AS part,
+  0 AS shard,
+  n * 7919 - 1000000 AS row_hash
+FROM UNNEST(GENERATE_ARRAY(0, {ROWS - 1})) AS n
+"""  # noqa: S608 - constants of this file
+RUN_SQL = """
+import sys
+from google.cloud import bigquery
+client = bigquery.Client(project=sys.argv[1])
+client.create_dataset("reading", exists_ok=True)
+client.query_and_wait(sys.argv[2])
+"""
+
+
+@pytest.fixture(scope="module")
+def table(local_cloud) -> str:
+    """A run table with NULLs in every kind of column."""
+    command = [str(LOCALCLOUD_PYTHON), "-c", RUN_SQL, local_cloud.project, TABLE_SQL]
+    subprocess.run(command, env=dict(local_cloud.env), check=True, timeout=120)
+    return f"{local_cloud.project}.reading.parcels"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where shards go."""
+    return tmp_path_factory.mktemp("exported")
+
+
+def export(table: str, folder: Path, **changes: object) -> Manifest:
+    """Export all days for real, and read the manifest."""
+    size = ROWS // DAYS
+    spans = [
+        {
+            "span": f"2024-01-0{day + 1}",
+            "fingerprint": f"{day:032x}",
+            "parts": [
+                {"part": "train", "rows": size * 9 // 10, "shards": 1},
+                {"part": "validation", "rows": size // 10, "shards": 1},
+            ],
+            "action": "export",
+            "because": "new span",
+        }
+        for day in range(DAYS)
+    ]
+    request = {
+        "schema_version": 1,
+        "kind": "export_request",
+        "model": "parcels",
+        "run_key": "20240110t030000z-0a1b2c3d4e5f",
+        "table": table,
+        "schema": SCHEMA,
+        "schema_hash": "0123456789abcdef",
+        "compression": "GZIP",
+        "spans_uri": str(folder / "spans"),
+        "spans": spans,
+        "quarantined": [],
+        "test_start": "2024-01-03",
+        "manifest_uri": str(folder / "manifest.json"),
+        "format": "tfrecord",
+        "layout": {"numeric": [], "rows_per_record": 1},
+        "images": [],
+        "only": "all",
+        "golden": None,
+        **changes,
+    }
+    storage = Storage()
+    wanted = parse(ExportRequest, json.dumps(request).encode(), "export_request")
+    reader = BigQueryReader(table, [column["name"] for column in SCHEMA])
+    SpanExport(wanted, storage, reader, Replica(), lambda _: None).run()
+    return parse(Manifest, (folder / "manifest.json").read_bytes(), "manifest")
+
+
+@pytest.fixture(scope="module")
+def tfrecords(table: str, folder: Path) -> Manifest:
+    """The table as TFRecords."""
+    return export(table, folder / "tfrecord")
+
+
+@pytest.fixture(scope="module")
+def direct(tfrecords: Manifest) -> Manifest:
+    """The same run with the test days exported only."""
+    splits = {
+        name: split if name == "test" else dataclasses.replace(split, files=())
+        for name, split in tfrecords.splits.items()
+    }
+    return dataclasses.replace(tfrecords, splits=splits)
+
+
+def columns_of(manifest: Manifest, name: str, share: Share | None = None) -> dict[str, np.ndarray]:
+    """Read a split, and put its rows into the order of the key."""
+    with open_source(manifest, manifest.splits, Storage(), share) as source:
+        split = source.open_split(name)
+        with split.reading(SPEC):
+            batches = [{key: values.numpy() for key, values in batch.items()} for batch in split.batches(SPEC)]
+        found = {key: np.concatenate([batch[key] for batch in batches]) for key in SPEC}
+        split.require_rows(len(found["late"]))
+    order = np.argsort(found["parcel_id"])
+    return {key: values[order] for key, values in found.items()}
+
+
+def assert_equal(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
+    for name in SPEC:
+        assert found[name].dtype == expected[name].dtype
+        np.testing.assert_array_equal(found[name], expected[name], err_msg=name)
+
+
+@pytest.mark.parametrize("split", ["train", "validation"])
+def test_the_table_gives_the_examples_of_the_files(tfrecords: Manifest, direct: Manifest, split: str) -> None:
+    found = columns_of(direct, split)
+    assert_equal(found, columns_of(tfrecords, split))
+    for name, missing in (("carrier", b""), ("distance", LEAST), ("express", LEAST), ("insured", LEAST)):
+        assert (found[name] == missing).any()
+        assert (found[name] != missing).any()
+
+
+def test_shares_of_replicas_are_disjoint_and_whole(tfrecords: Manifest, direct: Manifest) -> None:
+    parts = [columns_of(direct, "validation", Share(index=index, count=3)) for index in range(3)]
+    together = {name: np.concatenate([part[name] for part in parts]) for name in SPEC}
+    order = np.argsort(together["parcel_id"])
+    assert_equal({name: values[order] for name, values in together.items()}, columns_of(tfrecords, "validation"))
+    assert min(len(part["late"]) for part in parts) > 0
+
+
+def test_an_epoch_has_the_same_order_each_time(direct: Manifest) -> None:
+    """Though the streams of a session have none."""
+
+    def order() -> list[bytes]:
+        with open_source(direct, direct.splits, Storage()) as source:
+            made = blocks(source.open_split("train"), SPEC, lambda columns: columns["parcel_id"], seed=1)
+            batches = epochs(made, first=1, last=2, batch_size=100, seed=5)
+            return [value for batch in batches for value in batch.numpy()]
+
+    first = order()
+    assert len(set(first)) == 2 * ROWS // DAYS * 9 // 10
+    assert first == order()
+
+
+def test_a_larger_split_is_read_again_in_every_epoch(direct: Manifest, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = Reading(cache_bytes=0)
+    with open_source(direct, direct.splits, Storage()) as source:
+        made = blocks(source.open_split("validation"), SPEC, lambda columns: columns["parcel_id"], 1, small)
+        assert made.of_epoch is not None
+        batches = epochs(made, first=0, last=2, batch_size=100, seed=5, reading=small)
+        found = [value for batch in batches for value in batch.numpy()]
+    size = 2 * ROWS // DAYS // 10
+    assert sorted(found[:size]) == sorted(found[size:])
+    assert len(set(found)) == size
+
+
+def test_an_expired_run_table_is_named(direct: Manifest) -> None:
+    gone = dataclasses.replace(direct, table=f"{direct.table}_gone")
+    with pytest.raises(DataError, match=r"parcels_gone, split train: the run table is not there: .*keep_table_days"):
+        columns_of(gone, "train")
+
+
+def test_a_table_that_changed_is_an_error(direct: Manifest) -> None:
+    wrong = dataclasses.replace(direct.splits["train"], rows=direct.splits["train"].rows + 1)
+    with pytest.raises(DataError, match=r"parcels, split train: 3600 examples\. Expected 3601, as in the manifest"):
+        columns_of(dataclasses.replace(direct, splits={**direct.splits, "train": wrong}), "train")
+
+
+def test_a_column_of_another_type_is_named(direct: Manifest) -> None:
+    schema = tuple(
+        dataclasses.replace(column, type="INTEGER") if column.name == "carrier" else column for column in direct.schema
+    )
+    with pytest.raises(DataError, match=r"parcels, column 'carrier': Arrow type string\. Expected int64"):
+        columns_of(dataclasses.replace(direct, schema=schema), "train")
