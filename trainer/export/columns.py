@@ -2,7 +2,7 @@
 
 A column gives one or two pieces per row (prefix and payload); `encode.py` joins the pieces of all columns. Columns of
 plain float32 without NULL give a `FloatCells` instead, so that neighbours can be written as one block. NULL is no bytes
-at all: the feature is absent. Buffers are read directly, since Arrow's own conversions to NumPy import pandas (0.5 s).
+at all: the feature is absent.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trainer.errors import DataError
+from trainer.export.arrays import as_binary, elements, feature_kind, floats, integers, is_array, validity
 from trainer.export.types import FeatureKind
 from trainer.export.wire import (
     MAX_VARINT_BYTES,
@@ -68,10 +69,18 @@ def column_encoder(name: str, type_: pa.DataType) -> ColumnEncoder:
     Raises:
         DataError: The Arrow type has no mapping.
     """
-    key = name.encode()
-    if pa.types.is_list(type_):
-        return ListColumn(key, _kind(name, type_.value_type))
-    match _kind(name, type_):
+    key, array = name.encode(), is_array(type_)
+    kind = feature_kind(type_.value_type if array else type_)
+    if kind is None:
+        raise DataError(
+            f"column {name}",
+            f"Arrow type {type_} has no mapping",
+            "a scalar or an array of scalars",
+            "Cast it in the query",
+        )
+    if array:
+        return ListColumn(key, kind)
+    match kind:
         case FeatureKind.INT64:
             return IntColumn(key)
         case FeatureKind.FLOAT:
@@ -170,19 +179,16 @@ class ListColumn:
             DataError: A NULL inside an array (BigQuery does not store one).
         """
         valid = validity(array)
-        offsets = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array) + 1].astype(
-            np.int64
-        )
-        child = array.values.slice(offsets[0], offsets[-1] - offsets[0])
+        child, offsets = elements(array)
         if child.null_count:
             raise DataError(
                 f"column {self._key.decode()}",
                 "NULL inside an array",
-                "arrays without NULL",
-                "Filter them in the query",
+                "arrays without NULL, and of STRUCTs without NULL fields",
+                "Filter or replace them in the query",
             )
         starts, data = self._payload(child)
-        payload_offsets = starts[offsets - offsets[0]]
+        payload_offsets = starts[offsets]
         lengths = np.diff(payload_offsets)
         payload = binary_array(payload_offsets, data, valid)
         return [
@@ -214,81 +220,3 @@ def float_block(columns: list[FloatCells]) -> npt.NDArray[np.uint8]:
         np.ndarray((rows,), "<f4", block, offset=at, strides=(len(template),))[:] = column.values
         at += 4
     return block.view(np.uint8).reshape(rows, len(template))
-
-
-def validity(array: pa.Array) -> Bools | None:
-    """Give which rows are not null; None where all are."""
-    if not array.null_count:
-        return None
-    bits = np.frombuffer(array.buffers()[0], np.uint8)
-    return np.unpackbits(bits, count=array.offset + len(array), bitorder="little")[array.offset :].astype(bool)
-
-
-def integers(array: pa.Array) -> Ints:
-    """Give integers, booleans, dates (days) and times (microseconds) as int64. Null rows hold anything."""
-    type_ = array.type
-    if pa.types.is_boolean(type_):
-        bits = np.frombuffer(array.buffers()[1], np.uint8)
-        return np.unpackbits(bits, count=array.offset + len(array), bitorder="little")[array.offset :].astype(np.int64)
-    if pa.types.is_date64(type_) or pa.types.is_time32(type_) or getattr(type_, "unit", "us") != "us":
-        array = array.cast(
-            pa.date32()
-            if pa.types.is_date(type_)
-            else pa.time64("us")
-            if pa.types.is_time(type_)
-            else pa.timestamp("us")
-        )
-        type_ = array.type
-    signed = "u" if pa.types.is_unsigned_integer(type_) else "i"
-    return _values(array, np.dtype(f"<{signed}{type_.bit_width // 8}")).astype(np.int64, copy=False)
-
-
-def floats(array: pa.Array) -> npt.NDArray[np.float32]:
-    """Give floats and decimals as float32, rounded to nearest; beyond its range: infinity. Null rows hold anything."""
-    if pa.types.is_decimal(array.type):
-        array = array.cast(pa.float64())
-    with np.errstate(over="ignore", invalid="ignore"):
-        return _values(array, np.dtype(f"<f{array.type.bit_width // 8}")).astype(np.float32, copy=False)
-
-
-def as_binary(array: pa.Array) -> Cells:
-    """See a string or bytes array as bytes, without a copy."""
-    if pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type):
-        array = array.cast(pa.binary())
-    view = pa.Array.from_buffers(pa.binary(), len(array), array.buffers(), array.null_count, array.offset)
-    valid = validity(array)
-    buffer = array.buffers()[1]
-    offsets = (
-        np.frombuffer(buffer, np.int32)[array.offset : array.offset + len(array) + 1]
-        if buffer and len(array)
-        else np.zeros(1, np.int32)
-    )
-    lengths = np.diff(offsets).astype(np.int64)
-    return Cells(array=view, lengths=lengths if valid is None else lengths * valid)
-
-
-def _values(array: pa.Array, dtype: np.dtype[np.generic]) -> npt.NDArray[np.generic]:
-    buffer = array.buffers()[1]
-    if buffer is None or not len(array):
-        return np.empty(0, dtype)
-    return np.frombuffer(buffer, dtype, count=array.offset + len(array))[array.offset :]
-
-
-def _kind(name: str, type_: pa.DataType) -> FeatureKind:
-    types = pa.types
-    if (
-        types.is_integer(type_)
-        or types.is_boolean(type_)
-        or (types.is_temporal(type_) and not types.is_duration(type_) and not types.is_interval(type_))
-    ):
-        return FeatureKind.INT64
-    if types.is_floating(type_) or types.is_decimal(type_):
-        return FeatureKind.FLOAT
-    if types.is_string(type_) or types.is_binary(type_) or types.is_large_string(type_) or types.is_large_binary(type_):
-        return FeatureKind.BYTES
-    raise DataError(
-        f"column {name}",
-        f"Arrow type {type_} has no mapping",
-        "a scalar or an array of scalars",
-        "Cast it in the query",
-    )

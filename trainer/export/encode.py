@@ -10,21 +10,24 @@ u32 masked CRC32C of the data. One Arrow kernel joins header, all columns' piece
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trainer.documents import ImageColumn, Layout
+from trainer.export.arrays import integers, variable_bytes
 from trainer.export.columns import EMPTY, FloatCells, Piece, column_encoder, float_block
+from trainer.export.images import resize_columns
+from trainer.export.layout import Arrangement
 from trainer.export.tfrecord import data_crcs, header_crcs
-from trainer.export.types import RUN_COLUMNS
 from trainer.export.wire import Cells, Ints, binary_array, compact, varint_lengths, varint_words
 
 _CHUNK_BYTES = 4 << 20  # less costs calls, more leaves the cache
-_FIRST_ROWS = 1024
 _MAX_CHUNK_ROWS = 65536
+_FIXED_BYTES = 12  # of a scalar's entry, beside its key: a first guess
 _CRC_ROOM = pa.scalar(bytes(4), pa.binary())
 _FRAME_BYTES = 12  # u64 length, u32 CRC
 
@@ -33,42 +36,73 @@ class Encoder:
     """Encodes batches of one schema. Keeps tables per column, so one encoder should see many batches.
 
     Args:
-        schema: Of the batches; the run table's own columns are left out.
+        schema: Of the batches, STRUCTs flattened; the run table's own columns are left out.
+        layout: How rows lie in Examples; default: an Example per row, a feature per column.
+        images: Columns of images, which are resized.
 
     Raises:
         DataError: A column's Arrow type has no mapping.
+        RequestError: The layout does not fit the schema.
     """
 
-    def __init__(self, schema: pa.Schema) -> None:
-        names = sorted((name for name in schema.names if name not in RUN_COLUMNS), key=str.encode)
+    def __init__(self, schema: pa.Schema, layout: Layout | None = None, images: Sequence[ImageColumn] = ()) -> None:
+        layout = layout or Layout()
+        self._images, self._rows_per_record = images, layout.rows_per_record
+        self._arrangement = Arrangement(schema, layout, images)
+        arranged = self._arrangement.schema
         self._columns = [
-            (schema.get_field_index(name), column_encoder(name, schema.field(name).type)) for name in names
+            (arranged.get_field_index(name), column_encoder(name, arranged.field(name).type))
+            for name in sorted(arranged.names, key=str.encode)
         ]
-        self._chunk_rows = _FIRST_ROWS
+        self._fixed_bytes = sum(len(name.encode()) + _FIXED_BYTES for name in schema.names)
+        self._fixed_bytes += sum(image.height * image.width * image.channels for image in images)
+        self._scale = 1.0  # bytes written for each byte guessed
 
     def encode(self, batch: pa.RecordBatch, order: pa.Array | None = None) -> Iterator[npt.NDArray[np.uint8]]:
-        """Give the records of all rows.
+        """Give the records of all rows. With several rows per record the last record is padded.
 
         Args:
             batch: Rows.
             order: Indices of the rows in the order in which to write them; default as they stand. [n_rows]
+
+        Raises:
+            DataError: A NULL inside an array, or an image that cannot be read.
         """
-        start, rows = 0, batch.num_rows if order is None else len(order)
-        while start < rows:
-            count = min(self._chunk_rows, rows - start)
+        ends = np.cumsum(self._guess_bytes(batch, order))
+        start = 0
+        while start < len(ends):
+            count = self._chunk_rows(ends, start)
             chunk = batch.slice(start, count) if order is None else batch.take(order.slice(start, count))
             records = self._encode_chunk(chunk)
-            written = records.nbytes
-            self._chunk_rows = int(np.clip(_CHUNK_BYTES * count // max(written, 1), 16, _MAX_CHUNK_ROWS))
+            guessed = int(ends[start + count - 1] - (ends[start - 1] if start else 0))
+            self._scale = float(np.clip(records.nbytes / guessed, 0.25, 16))
             start += count
             yield records
 
+    def _guess_bytes(self, batch: pa.RecordBatch, order: pa.Array | None) -> Ints:
+        """Guess how many bytes each row becomes, in the order of writing. [n_rows]."""
+        sizes = np.full(batch.num_rows, self._fixed_bytes, np.int64)
+        for column in batch.columns:
+            variable = variable_bytes(column)
+            if variable is not None:
+                sizes += variable
+        return sizes if order is None else sizes[integers(order)]
+
+    def _chunk_rows(self, ends: Ints, start: int) -> int:
+        """Give how many rows make up a chunk: whole records, but for the last."""
+        done = int(ends[start - 1]) if start else 0
+        fitting = int(np.searchsorted(ends, done + _CHUNK_BYTES / self._scale, side="right")) - start
+        whole = min(fitting, _MAX_CHUNK_ROWS) // self._rows_per_record * self._rows_per_record
+        return min(max(whole, self._rows_per_record), len(ends) - start)
+
     def _encode_chunk(self, batch: pa.RecordBatch) -> npt.NDArray[np.uint8]:
+        records = -(-batch.num_rows // self._rows_per_record)
+        batch = self._arrangement.arrange(resize_columns(batch, self._images))
         pieces = [piece for index, encoder in self._columns for piece in encoder.encode(batch.column(index))]
         if pieces and all(isinstance(piece, FloatCells) for piece in pieces):
             return _fixed_records([piece for piece in pieces if isinstance(piece, FloatCells)])
         cells = _merge_floats(pieces)
-        sizes = sum((cell.lengths for cell in cells), np.zeros(batch.num_rows, np.int64))
+        sizes = sum((cell.lengths for cell in cells), np.zeros(records, np.int64))
         header = _headers(sizes)
         joined = pc.binary_join_element_wise(
             header.array, *(cell.array for cell in cells), _CRC_ROOM, EMPTY, null_handling="skip"

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from trainer.errors import DataError
-from trainer.export.columns import integers
+from trainer.export.arrays import integers
 from trainer.export.encode import Encoder
 
 
