@@ -11,7 +11,7 @@ import concurrent.futures
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TypeVar
 
@@ -76,8 +76,14 @@ class Storage:
 
         Write to it inside `room_for`.
         """
-        with self._backend(uri).scratch(uri) as file:
+        file = self._backend(uri).scratch(uri)
+        try:
             yield file
+        except BaseException:
+            with suppress(OSError):  # closing tries once more to write what the disk did not take
+                file.close()
+            raise
+        file.close()
 
     def publish(self, uri: str, file: IO[bytes]) -> bool:
         """Make a scratch file's content appear under the address, whole; False if there is an object already."""

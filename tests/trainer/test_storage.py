@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from trainer.backends.disk import Disk
 from trainer.errors import RequestError, StorageError
 from trainer.storage import Storage, in_parallel, join, room_for
 
@@ -135,3 +136,9 @@ def test_parallel_results_stand_in_order_and_errors_come_out() -> None:
     assert in_parallel(lambda number: number * 2, range(50)) == [number * 2 for number in range(50)]
     with pytest.raises(ZeroDivisionError):
         in_parallel(lambda number: 1 // number, range(3))
+
+
+def test_a_full_disk_is_named_although_closing_fails_again(storage: Storage, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(Disk, "scratch", lambda _self, _uri: Path("/dev/full").open("w+b"))  # noqa: SIM115 - storage closes it
+    with pytest.raises(StorageError, match="No space left on device while its scratch file"):
+        storage.write_once(str(tmp_path / "x"), b"1")

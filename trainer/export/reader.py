@@ -114,10 +114,15 @@ class BigQueryReader:
             ) from error
         except exceptions.Forbidden as error:
             raise RequestError(
-                where, error.message, "a service account with bigquery.readsessions.create and bigquery.tables.getData"
+                where,
+                error.message,
+                "an account with bigquery.readsessions.create and bigquery.tables.getData",
+                "Grant them to the account that the job runs as",
             ) from error
         except (exceptions.GoogleAPICallError, GoogleAuthError) as error:
-            raise StorageError(where, f"BigQuery did not answer: {error}", way_out="Start again") from error
+            raise StorageError(
+                where, f"BigQuery did not answer: {error}", "a read session", "Start again: finished shards are kept"
+            ) from error
 
     def _read_stream(self, name: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Give a stream's batches; after an error go on at the first row that did not arrive."""
@@ -136,8 +141,9 @@ class BigQueryReader:
                 if failures >= _ATTEMPTS or not isinstance(error, _TRANSIENT):
                     raise StorageError(
                         f"read stream {name}",
-                        f"broke at row {offset}: {error}",
-                        way_out="Start again: finished shards are kept",
+                        f"broke at row {offset}: {error.message}",
+                        "all its rows",
+                        "Start again: finished shards are kept",
                     ) from error
                 self._sleep(_FIRST_DELAY_S * 2 ** (failures - 1))
 

@@ -11,7 +11,7 @@ import concurrent.futures
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import pyarrow as pa
@@ -95,8 +95,10 @@ class SpanExport:
         """
         require_mapped(self._request.schema, f"{self._request.kind} of run {self._request.run_key}, schema")
         shards = [shard for span in self._request.spans if span.action == "export" for shard in self._shards(span)]
+        # Largest first: by span, a small part follows a large one, and one replica would get all of either.
+        shards.sort(key=lambda shard: (-shard.rows, shard.uri))
         mine = [shard for index, shard in enumerate(shards) if index % self._replica.count == self._replica.index]
-        stored = self._stored_uris()
+        stored = self._stored_bytes()
         todo = [shard for shard in mine if _sidecar_uri(shard.uri) not in stored]
         self._progress.begin(sum(shard.rows for shard in todo), len(todo), len(mine) - len(todo), self._replica)
         self._in_groups(todo)
@@ -188,24 +190,25 @@ class SpanExport:
     def _folder(self, span: SpanWork) -> str:
         return join(self._request.spans_uri, span.span, span.fingerprint)
 
-    def _stored_uris(self) -> set[str]:
-        folders = [self._folder(span) + "/" for span in self._request.spans if span.action == "export"]
-        return {item.uri for found in in_parallel(self._storage.list, folders) for item in found}
+    def _stored_bytes(self) -> dict[str, int]:
+        """Give the size of every object in the spans' folders, by address."""
+        folders = [self._folder(span) + "/" for span in self._request.spans]
+        return {item.uri: item.bytes for found in in_parallel(self._storage.list, folders) for item in found}
 
     def _complete_spans(self) -> list[Span] | None:
         """Write the `span.json` of every span whose shards are all there; None while any span lacks one."""
-        stored = self._stored_uris()
+        stored = self._stored_bytes()
         spans = in_parallel(lambda span: self._complete_span(span, stored), self._request.spans)
         missing = sum(span is None for span in spans)
         if missing:
             self._progress.say(f"export: {missing} spans wait for other replicas")
         return None if missing else [span for span in spans if span is not None]
 
-    def _complete_span(self, work: SpanWork, stored: set[str]) -> Span | None:
+    def _complete_span(self, work: SpanWork, stored: Mapping[str, int]) -> Span | None:
         uri = join(self._folder(work), "span.json")
         shards = list(self._shards(work))
         if work.action == "reuse" or uri in stored:
-            return self._stored_span(work, uri)
+            return self._stored_span(work, uri, stored)
         if not all(_sidecar_uri(shard.uri) in stored for shard in shards):
             return None
         files = tuple(self._span_file(shard) for shard in shards)
@@ -217,7 +220,7 @@ class SpanExport:
         self._storage.write_once(uri, serialise(span))
         return span
 
-    def _stored_span(self, work: SpanWork, uri: str) -> Span:
+    def _stored_span(self, work: SpanWork, uri: str, stored: Mapping[str, int]) -> Span:
         content = self._storage.read(uri)
         if content is None:
             raise DataError(
@@ -235,6 +238,16 @@ class SpanExport:
                     f"{found} rows in part {part.part}",
                     f"{part.rows}",
                     "Delete the span's folder and start a new run",
+                )
+        for file in span.files:
+            file_uri = join(self._folder(work), file.file_name)
+            if stored.get(file_uri) != file.bytes:
+                found_bytes = stored.get(file_uri)
+                raise DataError(
+                    file_uri,
+                    "is missing" if found_bytes is None else f"has {found_bytes} bytes",
+                    f"the {file.bytes} bytes that {uri} lists",
+                    "Delete the span's folder and clear the run's snapshot task: the span is exported again",
                 )
         return span
 

@@ -8,6 +8,7 @@ import errno
 import gzip
 import json
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -89,6 +90,33 @@ def test_a_reused_span_that_is_gone_is_named(run) -> None:
     spans[0].update(action="reuse")
     with pytest.raises(DataError, match=r"2024-01-01.*span\.json: is missing"):
         run.export(spans=spans)
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [(Path.unlink, "is missing"), (lambda path: path.write_bytes(path.read_bytes()[:-1]), r"has \d+ bytes")],
+    ids=["missing", "cut off"],
+)
+def test_a_reused_span_whose_file_is_not_what_it_lists_is_named(run, damage, words: str) -> None:
+    run.export()
+    (run.path / "manifest.json").unlink()
+    spans = run.export_json()["spans"]
+    for span in spans:
+        span.update(action="reuse")
+    damage(next(run.path.glob("spans/2024-01-01/*/train-00000-*.gz")))
+    with pytest.raises(DataError, match=rf"2024-01-01.*train-00000-of-00002.*: {words}"):
+        run.export(spans=spans)
+    assert not (run.path / "manifest.json").exists()
+
+
+def test_replicas_have_equal_shares_although_parts_are_unequal(run) -> None:
+    """Train and validation alternate in the request: one replica must not get all that is large."""
+    run.shards = 1
+    run.rows = run.rows.set_column(run.rows.schema.get_field_index("shard"), "shard", pa.array([0] * run.rows.num_rows))
+    said = [run.export(replica=Replica(index=index, count=2))[0] for index in range(2)]
+    rows = [int(re.search(r"about (\d+) rows", line)[1]) for line in said]
+    assert sum(rows) == run.rows.num_rows
+    assert max(rows) < 1.2 * min(rows)
 
 
 def test_rows_that_changed_since_the_snapshot_are_refused(run) -> None:
