@@ -14,20 +14,22 @@ import tf_keras
 
 from trainer.checkpoints import Checkpoints, TrainingState
 from trainer.errors import DataError
-from trainer.metrics import Floats, Ranking, auc, log_losses
+from trainer.labels import Labels
+from trainer.metrics import Floats
 from trainer.storage import Storage
 
 
 class Validation(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
-    """Adds exact `val_loss` and `val_auc` to each epoch's numbers. Must come first.
+    """Adds the exact metrics of the validation split to each epoch's numbers, `val_loss` among them. Must come first.
 
     Args:
         inputs: Blocks of model inputs and labels of the validation split.
+        labels: Kind of label.
     """
 
-    def __init__(self, inputs: tf.data.Dataset) -> None:
+    def __init__(self, inputs: tf.data.Dataset, labels: Labels) -> None:
         super().__init__()
-        self._inputs = inputs
+        self._inputs, self._labels = inputs, labels
         self._logits: Any = None
 
     def on_train_begin(self, logs: dict[str, float] | None = None) -> None:  # noqa: ARG002 - Keras's signature
@@ -40,19 +42,15 @@ class Validation(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras ha
         """Score the validation split."""
         labels, scores = self.score()
         if len(labels):
-            logs["val_loss"] = float(log_losses(labels, scores).mean())
-            area = auc(labels, Ranking.of(scores), np.ones(len(labels)))
-            if area is not None:
-                logs["val_auc"] = area
+            logs.update(self._labels.epoch_metrics(labels, scores))
 
     def score(self) -> tuple[Floats, Floats]:
-        """Give labels and the model's probabilities. [n], [n]."""
-        labels, scores = [np.zeros(0)], [np.zeros(0)]
-        for inputs, label in self._inputs:
-            logits = self._logits(inputs)
-            scores.append(tf.sigmoid(logits)[:, 0].numpy().astype(np.float64))
-            labels.append(label.numpy().astype(np.float64))
-        return np.concatenate(labels), np.concatenate(scores)
+        """Give labels and the model's probabilities. [n], [n] or [n, classes]."""
+        labels, scores = [], []
+        for inputs, targets in self._inputs:
+            scores.append(self._labels.scores(self._logits(inputs)).numpy().astype(np.float64))
+            labels.append(targets.numpy().astype(np.float64))
+        return (np.concatenate(labels), np.concatenate(scores)) if labels else (np.zeros(0), np.zeros(0))
 
 
 class EpochEnd(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types

@@ -1,56 +1,39 @@
 """The evaluation job: challenger and champion score the same examples; nothing is decided here.
 
 Comes in: an evaluate request, a source of examples and stored models. Goes out: `evaluation.json` with metrics, slices,
-the interval of the difference, and the digests of the shards that both were judged on.
+the interval of the difference, and the digests of the shards that both were judged on. A champion that cannot read
+tonight's examples, because a column is gone or the label has other classes, is left out and the evaluation says why.
 """
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Mapping
 
 import numpy as np
-import numpy.typing as npt
-import tensorflow as tf
 
 from trainer.contract import serialise
 from trainer.documents import (
-    Column,
     EvaluateRequest,
     Evaluation,
+    GoldenScores,
     Judged,
     JudgedShard,
     Manifest,
     ManifestSplit,
+    Metrics,
     SliceMetrics,
 )
-from trainer.errors import DataError, RequestError
-from trainer.examples import label_type
-from trainer.input.source import Source, Split
-from trainer.metrics import Floats, bootstrap_difference, measure, measure_baseline
-from trainer.models.features import as_number, as_text, parse_feature
+from trainer.errors import DataError
+from trainer.input.source import Source
+from trainer.labels import labels_of
+from trainer.metrics import Floats, bootstrap_difference, confusion, count_labels, measure, measure_baseline
 from trainer.savedmodel import StoredModel
+from trainer.scoring import Columns, Scored, load_model, score
 from trainer.storage import Storage
+from trainer.unseen import require_unseen
 
-_TEXT_TYPES = ("STRING", "INTEGER", "BOOLEAN")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Scored:
-    """All examples of the split.
-
-    Attributes:
-        labels: [n]
-        scores: By model, `challenger` first. [n] each
-        slices: Text values by column. [n] each
-    """
-
-    labels: Floats
-    scores: Mapping[str, Floats]
-    slices: Mapping[str, npt.NDArray[np.object_]]
+CHALLENGER, CHAMPION = "challenger", "champion"
+_MOST_CLASSES_SHOWN = 100
 
 
 def evaluate(
@@ -65,138 +48,107 @@ def evaluate(
     Args:
         request: What to judge.
         manifest: Of the run.
-        source: Opens the split.
+        source: Opens the split, and the split golden where the request wants it.
         storage: Where models are and the evaluation goes.
         say: Takes one line of progress at a time.
 
     Raises:
-        RequestError: No examples, an unknown column, or a model that cannot read these examples.
+        RequestError: No examples, an unknown column, a challenger that cannot read these examples, or a champion that
+            was trained on some of them.
     """
+    columns = Columns(manifest, request.label)
+    columns.require_slices(request.slices)
     split = source.open_split(request.split)
-    uris = {"challenger": request.challenger.model_uri}
-    if request.champion is not None:
-        uris["champion"] = request.champion.model_uri
-    models = {name: load_model(uri, storage) for name, uri in uris.items()}
-    scored = _score(request, manifest, split, models)
+    models, skipped = _judged_models(request, columns, storage)
+    if skipped:
+        say(f"evaluate: no duel: {skipped}")
+    if CHAMPION in models and request.prove_unseen:
+        require_unseen(request, manifest.splits[request.split], storage, say)
+    scored = score(split, columns, request.label, models, request.slices)
     judged = {name: _judge(request, scored, scores) for name, scores in scored.scores.items()}
     for name, found in judged.items():
-        metrics = ", ".join(f"{key} {value:.4f}" for key, value in vars(found.metrics).items() if value is not None)
-        say(f"evaluate: {name} on {len(scored.labels)} examples: {metrics}")
+        say(f"evaluate: {name} on {len(scored.labels)} examples: {_numbers(found.metrics)}")
+    golden = _golden(request, manifest, source, columns, models, say) if request.golden else None
+    classes = labels_of(request.label).classes
     evaluation = Evaluation(
         model=request.model,
         run_key=request.run_key,
         split=request.split,
         rows=len(scored.labels),
-        label_rate=float(scored.labels.mean()),
+        label_rate=float(scored.labels.mean()) if classes is None else None,
+        label_counts=None if classes is None else tuple(count_labels(scored.labels, classes).tolist()),
         shards=_judged_shards(manifest.splits[request.split]),
-        challenger=judged["challenger"],
-        champion=judged.get("champion"),
-        baseline=measure_baseline(scored.labels),
+        challenger=judged[CHALLENGER],
+        champion=judged.get(CHAMPION),
+        champion_skipped=skipped,
+        baseline=measure_baseline(scored.labels, classes),
         difference=None
-        if "champion" not in judged
+        if CHAMPION not in judged
         else bootstrap_difference(
             scored.labels,
-            scored.scores["challenger"],
-            scored.scores["champion"],
+            scored.scores[CHALLENGER],
+            scored.scores[CHAMPION],
             metric=request.metric,
             samples=request.bootstrap.samples,
             seed=request.bootstrap.seed,
             confidence=request.bootstrap.confidence,
         ),
+        golden=golden,
     )
     storage.write_once(request.evaluation_uri, serialise(evaluation))
     return evaluation
 
 
-def _judged_shards(split: ManifestSplit) -> tuple[JudgedShard, ...]:
-    return tuple(JudgedShard(uri=file.uri, sha256=file.sha256, rows=file.rows) for file in split.files)
+def _judged_models(
+    request: EvaluateRequest, columns: Columns, storage: Storage
+) -> tuple[dict[str, StoredModel], str | None]:
+    """Load the models that can be scored, the challenger first; and say why the champion is not among them."""
+    challenger = load_model(request.challenger.model_uri, storage)
+    if misfit := columns.misfit(challenger):
+        raise DataError(f"{CHALLENGER} model", *misfit, "Clear the run's train task")
+    models = {CHALLENGER: challenger}
+    if request.champion is None:
+        return models, None
+    champion = load_model(request.champion.model_uri, storage)
+    if misfit := columns.misfit(champion):
+        return models, f"champion version {request.champion.version_id} {misfit[0]}"
+    return {**models, CHAMPION: champion}, None
 
 
-def load_model(uri: str, storage: Storage) -> StoredModel:
-    """Fetch and load a stored model.
+def _golden(
+    request: EvaluateRequest,
+    manifest: Manifest,
+    source: Source,
+    columns: Columns,
+    models: Mapping[str, StoredModel],
+    say: Callable[[str], None],
+) -> GoldenScores:
+    """Score the frozen set.
 
     Raises:
-        DataError: There is none, or it cannot be loaded.
+        DataError: The run has none.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder)
-        if not storage.download_folder(uri, path):
-            raise DataError(uri, "there is no model", "a SavedModel folder", "Clear the run's train task")
-        return StoredModel(path, uri)
-
-
-def _score(request: EvaluateRequest, manifest: Manifest, split: Split, models: Mapping[str, StoredModel]) -> Scored:
-    """Read the split once; every model scores each batch."""
-    types = {column.name: column.type for column in manifest.schema if column.mode != "REPEATED"}
-    inputs = _inputs(models, manifest.schema)
-    label = request.label.name
-    label_type(label, manifest)
-    _require_slices(request.slices, types)
-    names = {*inputs, label, *request.slices}
-    parse_spec = {name: parse_feature(types[name]) for name in sorted(names)}
-    labels: list[Any] = []
-    scores: dict[str, list[Any]] = {name: [] for name in models}
-    slices: dict[str, list[Any]] = {name: [] for name in request.slices}
-    with split.reading(parse_spec):
-        for parsed in split.batches(parse_spec):
-            raw = {name: _raw(parsed[name], types[name], dtype) for name, dtype in inputs.items()}
-            labels.append(parsed[label].numpy().astype(np.float64))
-            for name, model in models.items():
-                scores[name].append(model.predict(raw))
-            for name, values in slices.items():
-                values.append(as_text(parsed[name], types[name]).numpy())
-    scored = Scored(
-        labels=np.concatenate(labels),
-        scores={name: np.concatenate(values) for name, values in scores.items()},
-        slices={name: np.concatenate(values) for name, values in slices.items()},
-    )
-    split.require_rows(len(scored.labels))
-    _require_finite(scored, label)
-    return scored
-
-
-def _inputs(models: Mapping[str, StoredModel], schema: Sequence[Column]) -> dict[str, str]:
-    """Give every input that any model reads, with its dtype."""
-    names = {column.name for column in schema}
-    inputs: dict[str, str] = {}
-    for model_name, model in models.items():
-        for name, dtype in model.signature.inputs.items():
-            if name not in names:
-                raise DataError(
-                    f"{model_name} model",
-                    f"reads {name!r}, which these examples do not have",
-                    f"columns {', '.join(sorted(names))}",
-                    "Keep the column in the query while that model is the champion",
-                )
-            inputs[name] = dtype
-    return inputs
-
-
-def _raw(values: tf.Tensor, type_: str, dtype: str) -> tf.Tensor:
-    return as_text(values, type_) if dtype == "string" else as_number(values)
-
-
-def _require_slices(columns: Sequence[str], types: Mapping[str, str]) -> None:
-    for column in columns:
-        if types.get(column) not in _TEXT_TYPES:
-            found = f"column of type {types[column]}" if column in types else "there is no such column"
-            raise RequestError(f"slice {column!r}", found, f"a column of type {', '.join(_TEXT_TYPES)}")
-
-
-def _require_finite(scored: Scored, label: str) -> None:
-    wrong = int((~np.isin(scored.labels, (0, 1))).sum())
-    if wrong:
+    if "golden" not in manifest.splits:
         raise DataError(
-            f"label {label!r}",
-            f"{wrong} examples are missing it or have another value",
-            "0 or 1",
-            "Filter them in the query",
+            f"manifest of run {manifest.run_key}",
+            "no split golden",
+            "one, as the request wants it",
+            "Clear the run's export task, or remove data.golden_query",
         )
-    for name, scores in scored.scores.items():
-        if not np.isfinite(scores).all():
-            raise DataError(
-                f"{name} model", f"{int((~np.isfinite(scores)).sum())} scores are not finite", "probabilities"
-            )
+    scored = score(source.open_split("golden"), columns, request.label, models)
+    found = {name: measure(scored.labels, scores) for name, scores in scored.scores.items()}
+    for name, metrics in found.items():
+        say(f"evaluate: {name} on {len(scored.labels)} golden examples: {_numbers(metrics)}")
+    return GoldenScores(
+        rows=len(scored.labels),
+        shards=_judged_shards(manifest.splits["golden"]),
+        challenger=found[CHALLENGER],
+        champion=found.get(CHAMPION),
+    )
+
+
+def _judged_shards(split: ManifestSplit) -> tuple[JudgedShard, ...]:
+    return tuple(JudgedShard(uri=file.uri, sha256=file.sha256, rows=file.rows) for file in split.files)
 
 
 def _judge(request: EvaluateRequest, scored: Scored, scores: Floats) -> Judged:
@@ -210,4 +162,16 @@ def _judge(request: EvaluateRequest, scored: Scored, scores: Floats) -> Judged:
                 metrics = measure(scored.labels[chosen], scores[chosen])
                 value = distinct[index].decode(errors="replace")
                 slices.append(SliceMetrics(column=column, value=value, rows=int(counts[index]), metrics=metrics))
-    return Judged(metrics=measure(scored.labels, scores), slices=tuple(slices))
+    return Judged(
+        metrics=measure(scored.labels, scores), slices=tuple(slices), confusion=_confusion(scored.labels, scores)
+    )
+
+
+def _confusion(labels: Floats, scores: Floats) -> tuple[tuple[int, ...], ...] | None:
+    if scores.ndim == 1 or scores.shape[1] > _MOST_CLASSES_SHOWN:
+        return None
+    return tuple(tuple(row) for row in confusion(labels, scores).tolist())
+
+
+def _numbers(metrics: Metrics) -> str:
+    return ", ".join(f"{key} {value:.4f}" for key, value in vars(metrics).items() if value is not None)

@@ -9,13 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
-from trainer.documents import Manifest, TrainRequest
-from trainer.errors import DataError
+from trainer.documents import Label, Manifest, TrainRequest
 from trainer.input.pipeline import Blocks, blocks
 from trainer.input.source import ParseSpec, Source, Split
+from trainer.labels import label_type, labels_of, require_labels
 from trainer.models.features import FeatureColumns, Preprocessing, parse_feature
 
 
@@ -28,7 +27,8 @@ class Examples:
         validation: Blocks.
         train_rows: Examples.
         validation_rows: Examples.
-        raw_validation: The validation split as a prediction request would hold it, in batches.
+        raw_validation: The validation split as a prediction request would hold it, but for images, which are pixels;
+            in batches.
     """
 
     train: Blocks
@@ -55,19 +55,19 @@ def read_examples(
         preprocessing: Encodes them.
 
     Raises:
-        DataError: No examples, not as many as the manifest says, a corrupt one, or a label that is neither 0 nor 1.
+        DataError: No examples, not as many as the manifest says, a corrupt one, or a label that is no class.
     """
-    label = label_type(request.label.name, manifest)
-    parse_spec = {**columns.parse_spec(), request.label.name: parse_feature(label)}
+    label, kind = request.label, labels_of(request.label)
+    parse_spec = {**columns.parse_spec(), label.name: parse_feature(label_type(label, manifest))}
 
     def encode(parsed: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
-        return preprocessing(columns.raw(parsed)), tf.cast(parsed[request.label.name], tf.float32)
+        return preprocessing(columns.raw(parsed)), kind.targets(parsed[label.name])
 
     splits = {"train": source.open_split("train"), "validation": source.open_split("validation", may_be_empty=True)}
     seeds = {"train": request.seed, "validation": None}
     encoded = {name: blocks(split, parse_spec, encode, seeds[name]) for name, split in splits.items()}
     for name, split in splits.items():
-        _count(encoded[name], split, parse_spec, request.label.name, name)
+        _count(encoded[name], split, parse_spec, label, name)
     return Examples(
         train=encoded["train"],
         validation=encoded["validation"].plain,
@@ -77,39 +77,16 @@ def read_examples(
     )
 
 
-def label_type(name: str, manifest: Manifest) -> str:
-    """Give the label column's type.
-
-    Raises:
-        DataError: There is no such column, or it is not a whole number or boolean.
-    """
-    type_ = next((column.type for column in manifest.schema if column.name == name), None)
-    if type_ not in ("INTEGER", "BOOLEAN", "FLOAT"):
-        raise DataError(
-            f"label {name!r}",
-            f"column of type {type_}" if type_ else "no such column",
-            "INTEGER, BOOLEAN or FLOAT, 0 or 1",
-        )
-    return type_
-
-
-def _count(encoded: Blocks, split: Split, spec: ParseSpec, label: str, name: str) -> None:
+def _count(encoded: Blocks, split: Split, spec: ParseSpec, label: Label, name: str) -> None:
     """Read a split once (which fills its cache), check the labels and the number of examples.
 
     Raises:
-        DataError: A record is corrupt, a label is neither 0 nor 1, or examples are missing.
+        DataError: A record is corrupt, a label is no class, or examples are missing.
     """
     rows = 0
     with split.reading(spec):
-        for _, labels in encoded.plain:
-            values = labels.numpy()
+        for _, targets in encoded.plain:
+            values = targets.numpy()
             rows += len(values)
-            wrong = ~np.isin(values, (0, 1))
-            if wrong.any():
-                raise DataError(
-                    f"split {name}, label {label!r}",
-                    f"{int(wrong.sum())} examples are missing it or have another value",
-                    "0 or 1",
-                    "Filter them in the query",
-                )
+            require_labels(label, values, f"split {name}, ")
     split.require_rows(rows)

@@ -1,8 +1,9 @@
 """The stored model: raw features in, score out.
 
-Signature `serving_default`: one input per feature of shape [batch] (float32, or string), output `score` [batch]
-float32, a probability. Preprocessing is part of the graph, so training and serving cannot differ. The same file reads
-stored models back, its own or an earlier champion's.
+Signature `serving_default`: one input per feature of shape [batch] (float32, or string; an image is the string of a PNG
+or JPEG), output `score` [batch] float32, a probability, or with several classes `scores` [batch, classes].
+Preprocessing is part of the graph, so training and serving cannot differ. The same file reads stored models back, its
+own or an earlier champion's.
 """
 
 from __future__ import annotations
@@ -18,15 +19,21 @@ import tf_keras
 
 from trainer.documents import Feature, Signature
 from trainer.errors import DataError
+from trainer.labels import Labels
 from trainer.metrics import Floats
 from trainer.models.features import Preprocessing
 
 SIGNATURE = "serving_default"
-OUTPUT = "score"
+SCORE = "score"
+SCORES = "scores"
 
 
 def save_model(
-    folder_path: Path, features: Sequence[Feature], preprocessing: Preprocessing, model: tf_keras.Model
+    folder_path: Path,
+    features: Sequence[Feature],
+    preprocessing: Preprocessing,
+    model: tf_keras.Model,
+    labels: Labels,
 ) -> None:
     """Write a SavedModel with the serving signature.
 
@@ -38,11 +45,13 @@ def save_model(
         features: What the model reads.
         preprocessing: Of the training.
         model: Gives logits.
+        labels: Turns them into probabilities.
     """
+    output = SCORE if labels.classes is None else SCORES
 
     def score(**raw: tf.Tensor) -> dict[str, tf.Tensor]:
-        logits = model(preprocessing(raw), training=False)  # [B, 1]
-        return {OUTPUT: tf.sigmoid(logits)[:, 0]}
+        logits = model(preprocessing(raw), training=False)  # [B, outputs]
+        return {output: labels.scores(logits)}
 
     specs = {
         feature.name: tf.TensorSpec([None], tf.float32 if feature.kind == "numeric" else tf.string, name=feature.name)
@@ -74,8 +83,18 @@ class StoredModel:
             raise DataError(
                 where, f"no SavedModel with signature {SIGNATURE!r} ({error})", "a model written by this trainer"
             ) from error
-        if OUTPUT not in self._score.structured_outputs:
-            raise DataError(where, f"outputs {sorted(self._score.structured_outputs)}", f"an output {OUTPUT!r}")
+        outputs = self._score.structured_outputs
+        self._output = next((name for name in (SCORE, SCORES) if name in outputs), "")
+        if not self._output:
+            raise DataError(where, f"outputs {sorted(outputs)}", f"an output {SCORE!r} or {SCORES!r}")
+
+    @property
+    def classes(self) -> int | None:
+        """How many classes it tells apart; None: two, by one score."""
+        if self._output == SCORE:
+            return None
+        shape = self._score.structured_outputs[self._output].shape
+        return int(shape[1]) if shape.rank == 2 and shape[1] else 0
 
     @property
     def signature(self) -> Signature:
@@ -88,7 +107,7 @@ class StoredModel:
         )
 
     def predict(self, raw: Mapping[str, Any]) -> Floats:
-        """Score raw features; those that the model does not read are ignored. [B] each → [B].
+        """Score raw features; those that the model does not read are ignored. [B] each → [B] or [B, classes].
 
         Raises:
             DataError: A feature that it reads is missing or has another type.
@@ -103,7 +122,7 @@ class StoredModel:
                     "the same features as the examples",
                 )
             wanted[name] = raw[name]
-        return np.asarray(self._score(**wanted)[OUTPUT].numpy(), np.float64)
+        return np.asarray(self._score(**wanted)[self._output].numpy(), np.float64)
 
 
 def digest_folder(folder_path: Path) -> str:

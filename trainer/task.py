@@ -90,7 +90,7 @@ def _export(options: argparse.Namespace, _hyperparameters: Mapping[str, str]) ->
     if storage.exists(request.manifest_uri):
         print(f"export: {request.manifest_uri} is there already")
         return
-    reader = BigQueryReader(request.table, [column.name for column in request.schema])
+    reader = BigQueryReader([column.name for column in request.schema])
     summary = SpanExport(request, storage, reader, find_replica(os.environ), _say).run()
     print(f"export: wrote {summary.rows} rows, {summary.bytes / 1e6:.1f} MB in {time.monotonic() - STARTED:.1f} s")
 
@@ -125,7 +125,9 @@ def _evaluate(options: argparse.Namespace, _hyperparameters: Mapping[str, str]) 
         print(f"evaluate: {request.evaluation_uri} is there already")
         return
     manifest = read(Manifest, request.manifest_uri, storage)
-    with open_source(manifest, {request.split: manifest.splits[request.split]}, storage) as source:
+    wanted = {request.split, *(["golden"] if request.golden else [])}
+    splits = {name: split for name, split in manifest.splits.items() if name in wanted}
+    with open_source(manifest, splits, storage) as source:
         _quiet_tensorflow()
         from trainer.evaluate import evaluate
 

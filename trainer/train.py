@@ -28,8 +28,10 @@ from trainer.checkpoints import Checkpoints, TrainingState
 from trainer.contract import serialise
 from trainer.documents import Framework, Golden, Manifest, Report, Seconds, Signature, TrainRequest
 from trainer.examples import Examples, read_examples
+from trainer.golden import golden_requests
 from trainer.input.pipeline import epochs
 from trainer.input.source import Source
+from trainer.labels import Labels, labels_of
 from trainer.models.dense import DenseHyperparameters
 from trainer.models.features import FeatureColumns, Preprocessing
 from trainer.models.registry import find_architecture, read_hyperparameters
@@ -39,7 +41,6 @@ from trainer.statistics import Statistics
 from trainer.storage import Storage
 from trainer.strategy import Strategy, choose_strategy
 
-_GOLDEN_ROWS = 5
 _STEPS_PER_CALL = 32
 
 
@@ -91,17 +92,19 @@ def train(
     clock = Clock(started)
     architecture = find_architecture(request.training.model)
     hyperparameters = read_hyperparameters(architecture, request.training.hyperparameters)
+    labels = labels_of(request.label)
     _make_repeatable(request.seed)
-    columns = FeatureColumns(request.features, manifest.schema)
+    columns = FeatureColumns(request.features, manifest.schema, manifest.images)
     strategy = choose_strategy(replica)
     clock.lap("startup")
     preprocessing = Preprocessing(request.features, statistics)
+    architecture.require_inputs(request.training.model, preprocessing.shape)
     examples = read_examples(request, manifest, source, columns, preprocessing)
     clock.lap("read")
     say(f"train: {examples.train_rows} examples, {examples.validation_rows} to validate, strategy {strategy.name}")
     with strategy.scope.scope():
-        model = architecture.build(preprocessing.shape, hyperparameters)
-        _compile(model, hyperparameters.learning_rate)
+        model = architecture.build(preprocessing.shape, labels.outputs, hyperparameters)
+        _compile(model, labels, hyperparameters.learning_rate)
     state, resumed = _fit(request, model, examples, strategy, storage, say)
     trained_s = clock.lap("train")
     stored = _store(request, preprocessing, model, examples, storage)
@@ -145,7 +148,7 @@ def _make_repeatable(seed: int) -> None:
     tf.config.experimental.enable_op_determinism()
 
 
-def _compile(model: tf_keras.Model, learning_rate: float) -> None:
+def _compile(model: tf_keras.Model, labels: Labels, learning_rate: float) -> None:
     """Set optimizer and loss.
 
     AutoGraph is switched off inside a step: rewriting Keras's own source cost ten seconds before the first step, and
@@ -153,7 +156,7 @@ def _compile(model: tf_keras.Model, learning_rate: float) -> None:
     """
     model.compile(
         optimizer=tf_keras.optimizers.Adam(learning_rate),
-        loss=tf_keras.losses.BinaryCrossentropy(from_logits=True),
+        loss=labels.loss(),
         steps_per_execution=_STEPS_PER_CALL,
     )
     model.train_step = tf.autograph.experimental.do_not_convert(model.train_step)
@@ -181,7 +184,7 @@ def _fit(
             examples.train, first=state.epochs_run, last=training.epochs, batch_size=batch_size, seed=request.seed
         )
         callbacks = [
-            Validation(examples.validation),
+            Validation(_validation(request, examples), labels_of(request.label)),
             EpochLine(training.epochs, examples.train_rows, say),
             TensorBoard(request.tensorboard_uri, storage, f"from-epoch-{state.epochs_run + 1:05d}"),
             EpochEnd(state, checkpoints, training.early_stopping_patience),
@@ -202,6 +205,12 @@ def _fit(
 def _digest(request: TrainRequest) -> str:
     content = json.dumps(dataclasses.asdict(request), sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()
+
+
+def _validation(request: TrainRequest, examples: Examples) -> tf.data.Dataset:
+    """Give the validation split as it is scored: of images no more at a time than in training."""
+    images = any(feature.kind == "image" for feature in request.features)
+    return examples.validation.rebatch(request.training.batch_size) if images else examples.validation
 
 
 def _steps(request: TrainRequest, examples: Examples, strategy: Strategy) -> int:
@@ -227,13 +236,13 @@ def _store(
     """Write the model, load it back, and ask it."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model"
-        save_model(path, request.features, preprocessing, model)
+        save_model(path, request.features, preprocessing, model, labels_of(request.label))
         stored = StoredModel(path, request.model_uri)
         storage.upload_folder(path, request.model_uri)
         return _Stored(
             model_digest=digest_folder(path),
             signature=stored.signature,
-            golden=_golden(stored, examples.raw_validation),
+            golden=golden_requests(stored, examples.raw_validation),
         )
 
 
@@ -246,31 +255,6 @@ def _course(state: TrainingState) -> dict[str, Any]:
         "epochs_run": state.epochs_run,
         "metrics": {name: values[best] for name, values in state.history.items() if name.startswith("val_")},
     }
-
-
-def _golden(stored: StoredModel, raw: tf.data.Dataset) -> tuple[Golden, ...]:
-    """Give the first examples without a missing value, and what the stored model answers."""
-    for batch in raw:
-        arrays = {name: tensor.numpy() for name, tensor in batch.items()}
-        complete = np.all([_present(array) for array in arrays.values()], axis=0)
-        chosen = np.flatnonzero(complete)[:_GOLDEN_ROWS]
-        if len(chosen):
-            scores = stored.predict({name: tf.gather(tensor, chosen) for name, tensor in batch.items()})
-            instances = [{name: _json_value(array[row]) for name, array in arrays.items()} for row in chosen]
-            return tuple(
-                Golden(instance=instance, prediction=float(score))
-                for instance, score in zip(instances, scores, strict=True)
-            )
-    return ()
-
-
-def _present(array: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    present: np.ndarray[Any, np.dtype[np.bool_]] = np.isfinite(array) if array.dtype == np.float32 else array != b""
-    return present
-
-
-def _json_value(value: np.float32 | bytes) -> float | str:
-    return value.decode() if isinstance(value, bytes) else float(value)
 
 
 def _plain(hyperparameters: DenseHyperparameters) -> dict[str, Any]:

@@ -147,5 +147,5 @@ def test_a_bad_hyperparameter_is_named_with_what_was_expected(values: dict, word
 
 
 def test_an_unknown_architecture_is_refused() -> None:
-    with pytest.raises(RequestError, match=r"unknown architecture 'cnn'\. Expected one of: dense, wide_deep"):
-        find_architecture("cnn")
+    with pytest.raises(RequestError, match=r"unknown architecture 'rnn'\. Expected one of: cnn, dense, wide_deep"):
+        find_architecture("rnn")

@@ -220,7 +220,7 @@ def test_wide_deep_trains_from_categories_alone_with_crosses_and_decay(exported,
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        pytest.param({"training": {"model": "cnn"}}, "unknown architecture", id="architecture"),
+        pytest.param({"training": {"model": "rnn"}}, "unknown architecture", id="architecture"),
         pytest.param({"training": {"hyperparameters": {"depth": 3}}}, "unknown name 'depth'", id="hyperparameter"),
         pytest.param({"features": [{"name": "colour", "kind": "numeric"}]}, "no such column", id="feature"),
         pytest.param(

@@ -62,7 +62,10 @@ class EvaluateRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class Metrics:
-    """Of one model on one set of examples; `auc` is None where only one class is present."""
+    """Of one model on one set of examples; `auc` is None where only one class is present.
+
+    With several classes `auc` is the mean over classes of one against the rest, and `brier` the sum over classes.
+    """
 
     auc: float | None
     log_loss: float
@@ -82,15 +85,16 @@ class SliceMetrics:
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """What one model scored."""
+    """What one model scored. `confusion` counts examples by class (rows) and answer, where there are several."""
 
     metrics: Metrics
     slices: tuple[SliceMetrics, ...]
+    confusion: tuple[tuple[int, ...], ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Baseline:
-    """Of predicting the label rate for every example."""
+    """Of predicting the label rate, or the classes' shares, for every example."""
 
     log_loss: float
     accuracy: float
@@ -129,17 +133,23 @@ class GoldenScores:
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """What the judged models scored on the same examples."""
+    """What the judged models scored on the same examples.
+
+    `label_rate` is of two classes; with several, `label_counts` has the examples of each. `champion_skipped` says why
+    the request's champion could not be scored on these examples.
+    """
 
     kind: ClassVar[str] = "evaluation"
     model: str
     run_key: str
     split: str
     rows: int
-    label_rate: float
+    label_rate: float | None
     shards: tuple[JudgedShard, ...]
     challenger: Judged
     champion: Judged | None
     baseline: Baseline
     difference: Difference | None
     golden: GoldenScores | None = None
+    label_counts: tuple[int, ...] | None = None
+    champion_skipped: str | None = None

@@ -95,7 +95,7 @@ class Seconds:
 
 @dataclass(frozen=True, kw_only=True)
 class Signature:
-    """dtype by name of the stored model's `serving_default`; every shape is [batch]."""
+    """dtype by name of the stored model's `serving_default`; every shape is [batch], `scores` is [batch, classes]."""
 
     inputs: Mapping[str, str]
     outputs: Mapping[str, str]
@@ -103,10 +103,10 @@ class Signature:
 
 @dataclass(frozen=True, kw_only=True)
 class Golden:
-    """An example and what the stored model answers to it."""
+    """An example, as a request's JSON has it (bytes as `{"b64": …}`), and what the stored model answers to it."""
 
-    instance: Mapping[str, float | str]
-    prediction: float
+    instance: Mapping[str, float | str | Mapping[str, str]]
+    prediction: float | list[float]
 
 
 @dataclass(frozen=True, kw_only=True)

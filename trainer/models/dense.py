@@ -5,6 +5,7 @@ Also the deep half of `wide_deep`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,24 +35,36 @@ class DenseHyperparameters:
     l2: float = 0.0
 
 
-def build(shape: InputShape, hyperparameters: DenseHyperparameters) -> tf_keras.Model:
-    """Build the model. numeric [B, n], categorical [B, m] → logit [B, 1]."""
+def build(shape: InputShape, outputs: int, hyperparameters: DenseHyperparameters) -> tf_keras.Model:
+    """Build the model. numeric [B, n], categorical [B, m] → logits [B, outputs]."""
     inputs = model_inputs(shape)
-    logit = tf_keras.layers.Dense(1, name="logit")(deep(inputs, shape, hyperparameters))
+    logit = tf_keras.layers.Dense(outputs, name="logit")(deep(inputs, shape, hyperparameters))
     return tf_keras.Model(inputs, logit, name="dense")
 
 
 def model_inputs(shape: InputShape) -> dict[str, Any]:
-    """Give the inputs that every tabular architecture has."""
+    """Give the inputs that every architecture has."""
     return {
         "numeric": tf_keras.Input([shape.numbers], dtype=tf.float32, name="numeric"),
         "categorical": tf_keras.Input([len(shape.categories)], dtype=tf.int32, name="categorical"),
     }
 
 
-def deep(inputs: dict[str, Any], shape: InputShape, hyperparameters: DenseHyperparameters) -> tf.Tensor:
-    """Build all but the last layer. → [B, hidden_units[-1]]."""
-    columns = [inputs["numeric"]] if shape.numbers else []
+def deep(
+    inputs: dict[str, Any], shape: InputShape, hyperparameters: DenseHyperparameters, more: Sequence[tf.Tensor] = ()
+) -> tf.Tensor:
+    """Build all but the last layer.
+
+    Args:
+        inputs: Of the model.
+        shape: Of its inputs.
+        hyperparameters: Of its layers.
+        more: What else goes in beside numbers and embeddings. [B, n] each
+
+    Returns:
+        [B, hidden_units[-1]]
+    """
+    columns = [*more, *([inputs["numeric"]] if shape.numbers else [])]
     for index, category in enumerate(shape.categories):
         embedding = tf_keras.layers.Embedding(category.ids, category.embedding_dim, name=f"embed_{category.name}")
         columns.append(embedding(inputs["categorical"][:, index]))  # [B, embedding_dim]

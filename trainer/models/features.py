@@ -1,7 +1,8 @@
 """From raw columns to what a model reads. The same function feeds training and stands inside the stored model.
 
 Comes in: one tensor per feature, as a prediction request has it: float32 with NaN, or a string with "" for a missing
-value. Goes out: `Encoded`, all numbers in one matrix and all category ids in another.
+value; an image is the string of a PNG or JPEG, or in training its pixels. Goes out: `Encoded`, all numbers in one
+matrix, all category ids in another, and the pixels of each image.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from trainer.documents import Column, Feature
+from trainer.documents import Column, Feature, ImageColumn
 from trainer.errors import RequestError
+from trainer.input.images import ImageFeature
+from trainer.models.images import Image
 from trainer.statistics import Statistics
 
 MISSING_ID = 0
@@ -24,9 +27,12 @@ _INT64_MISSING = np.iinfo(np.int64).min
 _INTEGERS = ("INTEGER", "BOOLEAN")
 _NUMBERS = ("INTEGER", "BOOLEAN", "FLOAT", "NUMERIC", "BIGNUMERIC")
 _CATEGORIES = ("STRING", "INTEGER", "BOOLEAN")
+_IMAGES = ("BYTES",)
+_ALLOWED = {"numeric": _NUMBERS, "categorical": _CATEGORIES, "image": _IMAGES}
 
 Encoded = dict[str, Any]
-"""`numeric`: float32 [B, n_numbers]; `categorical`: int32 [B, n_categories]."""
+"""`numeric`: float32 [B, n_numbers]; `categorical`: int32 [B, n_categories]; `image_<name>` of each image: uint8
+[B, height, width, channels]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,10 +57,12 @@ class InputShape:
     Attributes:
         numbers: Width of the numeric matrix.
         categories: One per column of the categorical matrix.
+        images: One per feature of that kind.
     """
 
     numbers: int
     categories: tuple[Category, ...]
+    images: tuple[Image, ...] = ()
 
 
 class FeatureColumns:
@@ -63,33 +71,46 @@ class FeatureColumns:
     Args:
         features: As requested.
         schema: Of the exported table.
+        images: How its images are stored.
 
     Raises:
         RequestError: A feature is not in the table, or its type does not fit its kind.
     """
 
-    def __init__(self, features: Sequence[Feature], schema: Sequence[Column]) -> None:
+    def __init__(
+        self, features: Sequence[Feature], schema: Sequence[Column], images: Sequence[ImageColumn] = ()
+    ) -> None:
         self._features = tuple(features)
         self._types = {column.name: column.type for column in schema if column.mode != "REPEATED"}
+        self._images = {image.name: image for image in images}
         for feature in features:
             self._require(feature)
 
     def parse_spec(self) -> dict[str, Any]:
-        """Give the features as `tf.io.parse_example` takes them."""
-        return {feature.name: parse_feature(self._types[feature.name]) for feature in self._features}
-
-    def raw(self, parsed: Mapping[str, Any]) -> dict[str, Any]:
-        """Turn parsed columns into what a prediction request would hold. [B] each."""
+        """Give the features as a split takes them."""
         return {
-            feature.name: as_number(parsed[feature.name])
-            if feature.kind == "numeric"
-            else as_text(parsed[feature.name], self._types[feature.name])
+            feature.name: ImageFeature.of(self._images[feature.name])
+            if feature.kind == "image"
+            else parse_feature(self._types[feature.name])
             for feature in self._features
         }
 
+    def raw(self, parsed: Mapping[str, Any]) -> dict[str, Any]:
+        """Turn parsed columns into what a prediction request would hold, but for images. [B] each."""
+        return {feature.name: self._raw(feature, parsed[feature.name]) for feature in self._features}
+
+    def _raw(self, feature: Feature, values: tf.Tensor) -> tf.Tensor:
+        if feature.kind == "image":
+            return values
+        return as_number(values) if feature.kind == "numeric" else as_text(values, self._types[feature.name])
+
     def _require(self, feature: Feature) -> None:
         type_ = self._types.get(feature.name)
-        allowed = _NUMBERS if feature.kind == "numeric" else _CATEGORIES
+        allowed = _ALLOWED[feature.kind]
+        if type_ in allowed and feature.kind == "image" and feature.name not in self._images:
+            raise RequestError(
+                f"feature {feature.name!r}", "the export stored no image of it", "one, as in the manifest's images"
+            )
         if type_ not in allowed:
             raise RequestError(
                 f"feature {feature.name!r}",
@@ -141,6 +162,7 @@ class Preprocessing(tf.Module):  # type: ignore[misc]  # TensorFlow has no types
         super().__init__(name="preprocessing")
         self._numbers = [_Number.of(feature, statistics) for feature in features if feature.kind == "numeric"]
         self._categories: list[tuple[Category, Any]] = []
+        self._images = tuple(Image.of(feature) for feature in features if feature.kind == "image")
         for feature in features:
             if feature.kind == "categorical":
                 values = [item.value for item in statistics.of(feature).top if item.value != ""]
@@ -152,16 +174,19 @@ class Preprocessing(tf.Module):  # type: ignore[misc]  # TensorFlow has no types
         """What an architecture must know."""
         indicated = sum(number.indicated for number in self._numbers)
         return InputShape(
-            numbers=len(self._numbers) + indicated, categories=tuple(category for category, _ in self._categories)
+            numbers=len(self._numbers) + indicated,
+            categories=tuple(category for category, _ in self._categories),
+            images=self._images,
         )
 
     def __call__(self, raw: Mapping[str, Any]) -> Encoded:
-        """Encode raw columns. [B] each → [B, n_numbers], [B, n_categories]."""
+        """Encode raw columns. [B] each → [B, n_numbers], [B, n_categories], pixels."""
         batch = tf.shape(next(iter(raw.values())))[0]
         numeric = self._numeric(raw) if self._numbers else tf.zeros([batch, 0])
         ids = [table.lookup(raw[category.name]) for category, table in self._categories]
         categorical = tf.stack(ids, axis=1) if ids else tf.zeros([batch, 0], tf.int32)
-        return {"numeric": numeric, "categorical": categorical}
+        pixels = {image.key: image.pixels(raw[image.name]) for image in self._images}
+        return {"numeric": numeric, "categorical": categorical, **pixels}
 
     def _numeric(self, raw: Mapping[str, tf.Tensor]) -> tf.Tensor:
         values = tf.stack([raw[number.name] for number in self._numbers], axis=1)  # [B, n]

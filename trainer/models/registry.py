@@ -14,7 +14,7 @@ import tf_keras
 
 from trainer.documents import HyperparameterValue
 from trainer.errors import RequestError
-from trainer.models import dense, wide_deep
+from trainer.models import cnn, dense, wide_deep
 from trainer.models.dense import DenseHyperparameters as Hyperparameters
 from trainer.models.features import InputShape
 
@@ -24,15 +24,35 @@ class Architecture:
     """How to build a model.
 
     Attributes:
-        build: From input shape and hyperparameters to a Keras model that gives logits.
+        build: From input shape, number of logits and hyperparameters to a Keras model.
         hyperparameters: Dataclass whose fields are the names, types and defaults.
+        images: Whether it reads images; if so, it needs one.
     """
 
-    build: Callable[[InputShape, Any], tf_keras.Model]
+    build: Callable[[InputShape, int, Any], tf_keras.Model]
     hyperparameters: type[Hyperparameters]
+    images: bool = False
+
+    def require_inputs(self, name: str, shape: InputShape) -> None:
+        """Check that it can read the features.
+
+        Raises:
+            RequestError: It does not read images and there are some, or the other way round.
+        """
+        if bool(shape.images) == self.images:
+            return
+        fitting = sorted(other for other, known in ARCHITECTURES.items() if known.images != self.images)
+        found = f"it does not read images, and {shape.images[0].name!r} is one" if shape.images else "there is no image"
+        raise RequestError(
+            "training.model",
+            f"architecture {name!r}: {found}",
+            f"features {'without' if shape.images else 'with'} images",
+            f"Set training.model to {' or '.join(fitting)}, or change the features",
+        )
 
 
 ARCHITECTURES = {
+    "cnn": Architecture(build=cnn.build, hyperparameters=cnn.CnnHyperparameters, images=True),
     "dense": Architecture(build=dense.build, hyperparameters=dense.DenseHyperparameters),
     "wide_deep": Architecture(build=wide_deep.build, hyperparameters=wide_deep.WideDeepHyperparameters),
 }
@@ -98,6 +118,8 @@ _RANGES: dict[str, tuple[Callable[[Any], bool], str]] = {
         lambda value: all(1 <= units <= 65536 for units in value) and value,
         "one or more whole numbers of at least 1",
     ),
+    "filters": (lambda value: all(1 <= filters <= 4096 for filters in value), "whole numbers from 1 to 4096"),
+    "kernel_size": (lambda value: 1 <= value <= 31, "a whole number from 1 to 31"),
     "dropout": (lambda value: 0 <= value < 1, "a number in [0, 1)"),
     "l2": (lambda value: 0 <= value < float("inf"), "a number of at least 0"),
     "cross_buckets": (lambda value: 0 <= value <= 1 << 24, "a whole number from 0 to 16777216"),

@@ -26,24 +26,26 @@ class WideDeepHyperparameters(DenseHyperparameters):
     cross_buckets: int = 0
 
 
-def build(shape: InputShape, hyperparameters: WideDeepHyperparameters) -> tf_keras.Model:
-    """Build the model. numeric [B, n], categorical [B, m] → logit [B, 1]."""
+def build(shape: InputShape, outputs: int, hyperparameters: WideDeepHyperparameters) -> tf_keras.Model:
+    """Build the model. numeric [B, n], categorical [B, m] → logits [B, outputs]."""
     inputs = model_inputs(shape)
-    parts = [tf_keras.layers.Dense(1, name="deep_logit")(deep(inputs, shape, hyperparameters))]
-    parts += _wide(inputs, shape, hyperparameters)
+    parts = [tf_keras.layers.Dense(outputs, name="deep_logit")(deep(inputs, shape, hyperparameters))]
+    parts += _wide(inputs, shape, outputs, hyperparameters)
     logit = tf_keras.layers.Add(name="logit")(parts) if len(parts) > 1 else parts[0]
     return tf_keras.Model(inputs, logit, name="wide_deep")
 
 
-def _wide(inputs: dict[str, Any], shape: InputShape, hyperparameters: WideDeepHyperparameters) -> list[Any]:
-    """Give the wide half's terms: one weight per number, per category and per cross. [B, 1] each."""
+def _wide(
+    inputs: dict[str, Any], shape: InputShape, outputs: int, hyperparameters: WideDeepHyperparameters
+) -> list[Any]:
+    """Give the wide half's terms: a weight per output and number, category and cross. [B, outputs] each."""
     terms = []
     if shape.numbers:
-        terms.append(tf_keras.layers.Dense(1, use_bias=False, name="wide_numeric")(inputs["numeric"]))
+        terms.append(tf_keras.layers.Dense(outputs, use_bias=False, name="wide_numeric")(inputs["numeric"]))
     columns = {category.name: inputs["categorical"][:, index] for index, category in enumerate(shape.categories)}
     for category in shape.categories:
         weights = tf_keras.layers.Embedding(
-            category.ids, 1, embeddings_initializer="zeros", name=f"wide_{category.name}"
+            category.ids, outputs, embeddings_initializer="zeros", name=f"wide_{category.name}"
         )
         terms.append(weights(columns[category.name]))
     if hyperparameters.cross_buckets:
@@ -51,7 +53,7 @@ def _wide(inputs: dict[str, Any], shape: InputShape, hyperparameters: WideDeepHy
             crossed = (columns[left.name] * right.ids + columns[right.name]) % hyperparameters.cross_buckets
             weights = tf_keras.layers.Embedding(
                 hyperparameters.cross_buckets,
-                1,
+                outputs,
                 embeddings_initializer="zeros",
                 name=f"cross_{left.name}_{right.name}",
             )

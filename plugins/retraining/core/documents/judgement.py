@@ -83,12 +83,16 @@ class Shard(Value):
 
 
 class Metrics(Value):
-    """Quality over some rows. `auc` and `accuracy`: higher is better; `log_loss` and `brier`: lower is better."""
+    """Quality over some rows. `auc` and `accuracy`: higher is better; `log_loss` and `brier`: lower is better.
+
+    With several classes `auc` is the mean over classes of one against the rest, and `brier` the sum over classes: up
+    to 2.
+    """
 
     auc: Annotated[Number, Field(ge=0, le=1)] | None
     log_loss: Number
     accuracy: Annotated[Number, Field(ge=0, le=1)]
-    brier: Annotated[Number, Field(ge=0, le=1)]
+    brier: Annotated[Number, Field(ge=0, le=2)]
 
 
 class Slice(Value):
@@ -101,14 +105,18 @@ class Slice(Value):
 
 
 class Scores(Value):
-    """Quality of one model, whole and per slice."""
+    """Quality of one model, whole and per slice.
+
+    `confusion` counts the rows by their class (first index) and the model's answer, for up to 100 classes.
+    """
 
     metrics: Metrics
     slices: tuple[Slice, ...]
+    confusion: tuple[tuple[Count, ...], ...] | None = None
 
 
 class Baseline(Value):
-    """Quality of always predicting the base rate."""
+    """Quality of always predicting the base rate, or the classes' shares."""
 
     log_loss: Number
     accuracy: Number
@@ -135,17 +143,23 @@ class GoldenScores(Value):
 
 
 class Evaluation(Document):
-    """How challenger and champion did on the same rows."""
+    """How challenger and champion did on the same rows.
+
+    `label_rate` is of two classes; with several, `label_counts` has the rows of each. `champion_skipped` says why the
+    request's champion could not be scored on these rows.
+    """
 
     kind: Literal["evaluation"] = "evaluation"
     model: ModelId
     run_key: RunKey
     split: Literal["test"]
     rows: Annotated[int, Field(ge=1)]
-    label_rate: Number
+    label_rate: Number | None
+    label_counts: tuple[Count, ...] | None = None
     shards: tuple[Shard, ...]
     challenger: Scores
     champion: Scores | None
+    champion_skipped: str | None = None
     baseline: Baseline
     difference: Difference | None
     golden: GoldenScores | None = None

@@ -64,11 +64,17 @@ class Signature(Value):
     outputs: dict[str, str]
 
 
-class Golden(Value):
-    """An instance and what the saved model says of it: the endpoint must say the same."""
+class EncodedBytes(Value):
+    """Bytes in JSON, as TensorFlow Serving and Vertex AI take them: base64."""
 
-    instance: dict[str, InstanceValue]
-    prediction: Number
+    b64: str
+
+
+class Golden(Value):
+    """An instance and what the saved model says of it: the endpoint must say the same. With classes a score of each."""
+
+    instance: dict[str, EncodedBytes | InstanceValue]
+    prediction: Number | Annotated[tuple[Number, ...], Field(min_length=2)]
 
 
 class Report(Document):

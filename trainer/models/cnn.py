@@ -1,0 +1,67 @@
+"""`cnn`: convolutions over images, halved again and again; numbers and categories join before the last layers.
+
+As small as the image allows: LeCun et al., Gradient-Based Learning Applied to Document Recognition, 1998, with today's
+layers (3 x 3 filters and maximum pooling as in Simonyan, Zisserman 2014, https://arxiv.org/abs/1409.1556).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+import tf_keras
+
+from trainer.models.dense import DenseHyperparameters, deep, model_inputs
+from trainer.models.features import InputShape
+from trainer.models.images import Image
+
+_FIRST_FILTERS = 32
+_MOST_FILTERS = 256
+_LAST_SIDE = 3  # pixels at which halving ends
+
+
+@dataclass(frozen=True, kw_only=True)
+class CnnHyperparameters(DenseHyperparameters):
+    """Of `cnn`: those of `dense`, for the layers after the convolutions, and those of the convolutions.
+
+    Attributes:
+        filters: Of each block of one convolution and one halving. Default: by the image's size, from 32 on doubled
+            with each block up to 256, until the shorter side has 3 pixels at most.
+        kernel_size: Side of the filters, in pixels.
+    """
+
+    filters: tuple[int, ...] = ()
+    kernel_size: int = 3
+
+
+def build(shape: InputShape, outputs: int, hyperparameters: CnnHyperparameters) -> tf_keras.Model:
+    """Build the model. images [B, h, w, channels], numeric [B, n], categorical [B, m] → logits [B, outputs]."""
+    pixels = {image.key: tf_keras.Input(image.shape, dtype=tf.uint8, name=image.key) for image in shape.images}
+    inputs: dict[str, Any] = {**model_inputs(shape), **pixels}
+    seen = [_see(pixels[image.key], image, hyperparameters) for image in shape.images]
+    logits = tf_keras.layers.Dense(outputs, name="logit")(deep(inputs, shape, hyperparameters, seen))
+    return tf_keras.Model(inputs, logits, name="cnn")
+
+
+def _see(pixels: tf.Tensor, image: Image, hyperparameters: CnnHyperparameters) -> tf.Tensor:
+    """Build an image's convolutions. uint8 [B, height, width, channels] → [B, n]."""
+    x = tf_keras.layers.Rescaling(1 / 255, name=f"scale_{image.name}")(pixels)
+    for index, filters in enumerate(hyperparameters.filters or default_filters(image)):
+        x = tf_keras.layers.Conv2D(
+            filters,
+            hyperparameters.kernel_size,
+            padding="same",
+            activation=hyperparameters.activation,
+            name=f"conv_{image.name}_{index}",
+        )(x)
+        x = tf_keras.layers.MaxPool2D(2, padding="same", name=f"halve_{image.name}_{index}")(x)
+    return tf_keras.layers.Flatten(name=f"flatten_{image.name}")(x)
+
+
+def default_filters(image: Image) -> tuple[int, ...]:
+    """Give the filters of each block for an image of this size; at least one block."""
+    side, filters = min(image.height, image.width), [_FIRST_FILTERS]
+    while (side := -(-side // 2)) > _LAST_SIDE:
+        filters.append(min(2 * filters[-1], _MOST_FILTERS))
+    return tuple(filters)
