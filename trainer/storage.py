@@ -155,7 +155,7 @@ def room_for(uri: str) -> Iterator[None]:
         raise StorageError(
             uri,
             f"{error.strerror or error} while its scratch file was written in {folder}",
-            "room for it there",
+            "room for it on that disk",
             "Make room and start again: what is finished is kept",
         ) from error
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,8 @@ import pytest
 
 from trainer.contract import parse
 from trainer.documents import EvaluateRequest, ExportRequest, Manifest, TrainRequest
-from trainer.export.reader import Unit, rows_of
-from trainer.export.spans import SpanExport
+from trainer.export.spans import Patience, SpanExport
+from trainer.export.units import Unit
 from trainer.replica import Replica
 from trainer.storage import Storage
 
@@ -78,15 +78,28 @@ def make_rows(days: int = 6, rows_per_day: int = 200, seed: int = 0) -> pa.Table
 class MemoryReader:
     """Gives rows from memory, shuffled as a real read session may give them; counts its calls."""
 
-    def __init__(self, rows: pa.Table, seed: int = 0) -> None:
+    def __init__(self, rows: pa.Table, seed: int = 0, batch_rows: int = 1000) -> None:
         self.rows, self.calls = rows, 0
         self._random = np.random.default_rng(seed)
+        self._batch_rows = batch_rows
 
-    def read(self, units: Sequence[Unit]) -> pa.Table:
+    def open(self, _table: str, units: Sequence[Unit], _streams: int) -> list[Iterator[pa.RecordBatch]]:
         """Give the units' rows in another order each time."""
         self.calls += 1
         table = pa.concat_tables([rows_of(self.rows, unit) for unit in units])
-        return table.take(self._random.permutation(table.num_rows))
+        if units[0].span == "golden":
+            table = table.drop_columns(["span", "part"])
+        shuffled = table.take(self._random.permutation(table.num_rows)).combine_chunks()
+        return [iter(shuffled.to_batches(self._batch_rows))] if table.num_rows else []
+
+
+def rows_of(rows: pa.Table, unit: Unit) -> pa.Table:
+    """Give the rows of one unit."""
+    chosen = pc.equal(rows["shard"], pa.scalar(unit.shard))
+    if unit.span != "golden":
+        chosen = pc.and_(chosen, pc.equal(rows["part"], pa.scalar(unit.part)))
+        chosen = pc.and_(chosen, pc.equal(rows["span"], pa.scalar(datetime.date.fromisoformat(unit.span))))
+    return rows.filter(chosen)
 
 
 @dataclass
@@ -132,12 +145,30 @@ class Run:
         """Give it as a document."""
         return parse(ExportRequest, json.dumps(self.export_json(**changes)).encode(), "export_request")
 
-    def export(self, replica: Replica | None = None, reader: MemoryReader | None = None, **changes: Any) -> list[str]:
+    def export(
+        self,
+        replica: Replica | None = None,
+        reader: MemoryReader | None = None,
+        patience: Patience | None = None,
+        **changes: Any,
+    ) -> list[str]:
         """Export for real; gives what it said."""
         said: list[str] = []
         request = self.export_request(**changes)
-        SpanExport(request, self.storage, reader or MemoryReader(self.rows), replica or Replica(), said.append).run()
+        reader = reader or MemoryReader(self.rows)
+        SpanExport(request, self.storage, reader, replica or Replica(), said.append, patience).run()
         return said
+
+    def golden(self, shards: int = 2, action: str = "export") -> dict[str, Any]:
+        """Give the work of a frozen set: the same rows, in a table that has neither span nor part."""
+        return {
+            "table": "project.dataset.golden",
+            "fingerprint": "f" * 32,
+            "rows": self.rows.num_rows,
+            "shards": shards,
+            "action": action,
+            "because": "new frozen set",
+        }
 
     def manifest(self) -> Manifest:
         """Read the manifest."""

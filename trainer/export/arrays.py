@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from trainer.export.types import FeatureKind
-from trainer.export.wire import Bools, Cells, Ints
+from trainer.export.wire import Blobs, Bools, Ints
 
 Floats = npt.NDArray[np.float32]
 
@@ -67,14 +67,14 @@ def floats(array: pa.Array) -> Floats:
     return _to_float32(values)
 
 
-def as_binary(array: pa.Array) -> Cells:
+def as_binary(array: pa.Array) -> Blobs:
     """See a string or bytes array as bytes, without a copy."""
     if pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type):
         array = array.cast(pa.binary())
     view = pa.Array.from_buffers(pa.binary(), len(array), array.buffers(), array.null_count, array.offset)
     valid = validity(array)
     lengths = np.diff(offsets(array))
-    return Cells(array=view, lengths=lengths if valid is None else lengths * valid)
+    return Blobs(array=view, lengths=lengths if valid is None else lengths * valid)
 
 
 def offsets(array: pa.Array) -> Ints:

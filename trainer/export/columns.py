@@ -1,8 +1,8 @@
 """One encoder per column: an Arrow array comes in, the bytes of its map entries go out, a cell per row.
 
-A column gives one or two pieces per row (prefix and payload); `encode.py` joins the pieces of all columns. Columns of
-plain float32 without NULL give a `FloatCells` instead, so that neighbours can be written as one block. NULL is no bytes
-at all: the feature is absent.
+A column gives one or two pieces per row (prefix and payload); `records.py` puts the pieces of all columns together.
+Columns of plain float32 without NULL give a `FloatCells` instead, so that neighbours can be written as one block. NULL
+is no bytes at all: the feature is absent.
 """
 
 from __future__ import annotations
@@ -21,15 +21,17 @@ from trainer.export.arrays import as_binary, elements, feature_kind, floats, int
 from trainer.export.types import FeatureKind
 from trainer.export.wire import (
     MAX_VARINT_BYTES,
+    Blobs,
     Bools,
     Cells,
     Ints,
     PrefixTable,
+    Slots,
+    Table,
     binary_array,
+    compact,
     entry_prefix,
-    literals,
     offsets_of,
-    take,
     varint,
     varint_cells,
     varint_lengths,
@@ -53,7 +55,7 @@ class FloatCells:
     values: npt.NDArray[np.float32]
 
 
-Piece = Cells | FloatCells
+Piece = Cells | Blobs | FloatCells
 
 
 class ColumnEncoder(Protocol):
@@ -100,10 +102,9 @@ class FloatColumn:
         values, valid = floats(array), validity(array)
         if valid is None:
             return [FloatCells(prefix=self._prefix, values=values)]
-        block = float_block([FloatCells(prefix=self._prefix, values=values)])
-        width = block.shape[1]
-        array = binary_array(np.arange(len(block) + 1) * width, block, valid)
-        return [Cells(array=array, lengths=valid * np.int64(width))]
+        slots = float_block([FloatCells(prefix=self._prefix, values=values)])
+        width = slots.dtype.itemsize
+        return [Cells(slots=slots, lengths=valid * np.int64(width), least=width, valid=valid)]
 
 
 class IntColumn:
@@ -113,10 +114,10 @@ class IntColumn:
     """
 
     def __init__(self, key: bytes) -> None:
-        self._prefixes = [entry_prefix(key, FeatureKind.INT64, length) for length in range(1, MAX_VARINT_BYTES + 1)]
-        self._equal_prefixes = len(set(map(len, self._prefixes))) == 1
-        self._prefix_table = PrefixTable(partial(entry_prefix, key, FeatureKind.INT64))
-        self._table, self._base, self._rebuilds = literals([]), 0, 0
+        prefixes = [entry_prefix(key, FeatureKind.INT64, length) for length in range(1, MAX_VARINT_BYTES + 1)]
+        self._equal_prefixes = len(set(map(len, prefixes))) == 1
+        self._prefixes = Table(prefixes, room=MAX_VARINT_BYTES)
+        self._table, self._base, self._rebuilds = Table([]), 0, 0
 
     def encode(self, array: pa.Array) -> list[Piece]:
         """Give one piece; two where a longer varint also makes a longer prefix."""
@@ -124,29 +125,31 @@ class IntColumn:
         if valid is not None:
             values = np.where(valid, values, values[np.argmax(valid)] if valid.any() else 0)
         if self._cover(values):
-            return [take(self._table, values - self._base, valid)]
+            return [self._table.take(values - self._base, valid)]
         return self._encode(values, valid)
 
     def _encode(self, values: Ints, valid: Bools | None) -> list[Piece]:
         unsigned = values.view(np.uint64)
         if self._equal_prefixes:
             return [varint_cells(unsigned, self._prefixes, valid)]
-        return [self._prefix_table.take(varint_lengths(unsigned), valid), varint_cells(unsigned, valid=valid)]
+        lengths = varint_lengths(unsigned).astype(np.int64)
+        return [self._prefixes.take(lengths - 1, valid), varint_cells(unsigned, valid=valid)]
 
     def _cover(self, values: Ints) -> bool:
         """Make the table hold these values, if that is worth it."""
         if not self._equal_prefixes or not len(values):
             return False
         low, high = int(values.min()), int(values.max())
-        if self._base <= low and high < self._base + len(self._table.lengths):
+        if self._base <= low and high < self._base + len(self._table):
             return True
-        if len(self._table.lengths):
-            low, high = min(low, self._base), max(high, self._base + len(self._table.lengths) - 1)
+        if len(self._table):
+            low, high = min(low, self._base), max(high, self._base + len(self._table) - 1)
         span = high - low + 1
         if span > min(_LOOKUP_VALUES, 4 * len(values)) or self._rebuilds >= _LOOKUP_REBUILDS:
             return False
         size = min(1 << (span - 1).bit_length(), 2**63 - low)
-        (self._table,) = self._encode(np.arange(low, low + size, dtype=np.int64), None)  # type: ignore[assignment]
+        values = np.arange(low, low + size, dtype=np.int64)
+        self._table = Table.of_cells(varint_cells(values.view(np.uint64), self._prefixes))
         self._base = low
         self._rebuilds += 1
         return True
@@ -193,7 +196,7 @@ class ListColumn:
         payload = binary_array(payload_offsets, data, valid)
         return [
             self._prefixes.take(lengths, valid),
-            Cells(array=payload, lengths=lengths if valid is None else lengths * valid),
+            Blobs(array=payload, lengths=lengths if valid is None else lengths * valid),
         ]
 
     def _payload(self, child: pa.Array) -> tuple[Ints, pa.Buffer | npt.NDArray[np.float32]]:
@@ -201,22 +204,22 @@ class ListColumn:
         if self._kind is FeatureKind.FLOAT:
             return np.arange(len(child) + 1) * 4, floats(child)
         if self._kind is FeatureKind.INT64:
-            cells = varint_cells(integers(child).view(np.uint64))
-            return offsets_of(cells.lengths), cells.array.buffers()[2]
+            packed = compact(varint_cells(integers(child).view(np.uint64)))
+            return offsets_of(packed.lengths), packed.array.buffers()[2]
         values = as_binary(child)
-        heads = self._elements.take(values.lengths)
+        heads = compact(self._elements.take(values.lengths))
         joined = pc.binary_join_element_wise(heads.array, values.array, EMPTY)
         return offsets_of(heads.lengths + values.lengths), joined.buffers()[2] or pa.py_buffer(b"")
 
 
-def float_block(columns: list[FloatCells]) -> npt.NDArray[np.uint8]:
-    """Write neighbouring float columns as one block of fixed-width rows. → [n_rows, width]."""
+def float_block(columns: list[FloatCells]) -> Slots:
+    """Write neighbouring float columns as one slot per row. → [n_rows]."""
     template = b"".join(column.prefix + bytes(4) for column in columns)
     rows = len(columns[0].values)
-    block = np.full(rows, np.frombuffer(template, f"V{len(template)}")[0], f"V{len(template)}")
+    slots = np.full(rows, np.frombuffer(template, f"V{len(template)}")[0], f"V{len(template)}")
     at = 0
     for column in columns:
         at += len(column.prefix)
-        np.ndarray((rows,), "<f4", block, offset=at, strides=(len(template),))[:] = column.values
+        np.ndarray((rows,), "<f4", slots, offset=at, strides=(len(template),))[:] = column.values
         at += 4
-    return block.view(np.uint8).reshape(rows, len(template))
+    return slots

@@ -3,27 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from trainer.documents import ExportRequest, Manifest, ManifestFile, ManifestSpan, ManifestSplit, Span, SpanWork
+from trainer.documents import (
+    ExportRequest,
+    FilePart,
+    Manifest,
+    ManifestFile,
+    ManifestSpan,
+    ManifestSplit,
+    Span,
+    SpanFile,
+    SpanWork,
+)
+from trainer.export.units import GOLDEN, Work
 from trainer.storage import join
 
 
-def build_manifest(request: ExportRequest, spans: Sequence[Span], seconds: float) -> Manifest:
-    """Sort the spans' files into splits: all parts of a span from `test_start` on are test, else each its part."""
-    files: dict[str, list[ManifestFile]] = {"train": [], "validation": [], "test": []}
-    for span, work in zip(spans, request.spans, strict=True):
+def build_manifest(request: ExportRequest, works: Sequence[Work], spans: Sequence[Span], seconds: float) -> Manifest:
+    """Sort the spans' files into splits.
+
+    All parts of a span from `test_start` on are test, the frozen set is golden, any other part is itself. A span that
+    is not exported counts with its rows and without files.
+
+    Args:
+        request: What was exported.
+        works: Its spans in the store.
+        spans: What each of them holds, in the same order.
+        seconds: How long it took.
+    """
+    names = ("train", "validation", "test", *([GOLDEN] if request.golden else []))
+    files: dict[str, list[ManifestFile]] = {name: [] for name in names}
+    for work, span in zip(works, spans, strict=True):
         for file in span.files:
-            split = "test" if work.span >= request.test_start else file.part
-            folder = join(request.spans_uri, work.span, work.fingerprint)
-            proof: dict[str, Any] = {
-                "rows": file.rows,
-                "bytes": file.bytes,
-                "crc32c": file.crc32c,
-                "sha256": file.sha256,
-            }
-            files[split].append(ManifestFile(uri=join(folder, file.file_name), span=work.span, part=file.part, **proof))
-    new = [span for span, work in zip(spans, request.spans, strict=True) if work.action == "export"]
+            files[_split(request, work.span, file.part)].append(_manifest_file(work, file))
+    new = [span for work, span in zip(works, spans, strict=True) if work.action == "export"]
+    used = [span for span in request.spans if span.span not in request.quarantined]
     return Manifest(
         model=request.model,
         run_key=request.run_key,
@@ -35,14 +49,35 @@ def build_manifest(request: ExportRequest, spans: Sequence[Span], seconds: float
         layout=request.layout,
         images=request.images,
         quarantined=request.quarantined,
-        splits={
-            name: ManifestSplit(rows=sum(file.rows for file in chosen), files=tuple(chosen))
-            for name, chosen in files.items()
-        },
-        spans=tuple(_manifest_span(work) for work in request.spans),
+        splits={name: ManifestSplit(rows=_rows(request, used, name), files=tuple(files[name])) for name in names},
+        spans=tuple(_manifest_span(work) for work in used),
         exported_rows=sum(file.rows for span in new for file in span.files),
         exported_bytes=sum(file.bytes for span in new for file in span.files),
         seconds=round(seconds, 3),
+    )
+
+
+def _split(request: ExportRequest, span: str, part: FilePart) -> str:
+    if span == GOLDEN:
+        return GOLDEN
+    return "test" if span >= request.test_start else part
+
+
+def _rows(request: ExportRequest, spans: Sequence[SpanWork], split: str) -> int:
+    if split == GOLDEN:
+        return request.golden.rows if request.golden else 0
+    return sum(part.rows for span in spans for part in span.parts if _split(request, span.span, part.part) == split)
+
+
+def _manifest_file(work: Work, file: SpanFile) -> ManifestFile:
+    return ManifestFile(
+        uri=join(work.folder_uri, file.file_name),
+        span=work.span,
+        part=file.part,
+        rows=file.rows,
+        bytes=file.bytes,
+        crc32c=file.crc32c,
+        sha256=file.sha256,
     )
 
 

@@ -1,4 +1,4 @@
-"""The exporter's lines in the job's log: rows, megabytes, rows per second, seconds left."""
+"""The exporter's lines in the job's log: rows, megabytes, rows per second, seconds left; few of them."""
 
 from __future__ import annotations
 
@@ -8,39 +8,67 @@ from collections.abc import Callable
 
 from trainer.replica import Replica
 
+_FIRST_PAUSE_S = 10.0
+_PAUSE_GROWTH = 1.5
+_LONGEST_PAUSE_S = 120.0
+
 
 class Progress:
-    """Counts what all threads wrote and says so, at most every two seconds.
+    """Counts what all threads wrote and says so: after ten seconds, then ever more rarely.
 
     Args:
         say: Takes one line.
+        replica: Whose lines they are.
+        clock: Seconds since some moment.
     """
 
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self.say = say
-        self.rows, self.bytes = 0, 0
-        self._expected, self._start, self._said = 0, time.monotonic(), time.monotonic()
+    def __init__(
+        self, say: Callable[[str], None], replica: Replica, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._say, self._clock = say, clock
+        self._where = f"export: replica {replica.index + 1} of {replica.count}:"
+        self.rows, self.bytes, self.shards = 0, 0, 0
+        self._expected = 0
+        self._start = self._said = clock()
+        self._pause = _FIRST_PAUSE_S
         self._lock = threading.Lock()
 
-    def begin(self, rows: int, shards: int, finished: int, replica: Replica) -> None:
+    def say(self, words: str) -> None:
+        """Say something, with the replica before it."""
+        self._say(f"{self._where} {words}")
+
+    def begin(self, rows: int, shards: int, finished: int) -> None:
         """Say what is to be done."""
-        self._expected = rows
-        place = f"replica {replica.index + 1} of {replica.count}"
-        self.say(f"export: {place}: {shards} shards to write, {finished} there already, about {self._expected} rows")
+        with self._lock:
+            self._expected += rows
+        self.say(f"{shards} shards to write, {finished} there already, about {rows} rows")
 
     def add(self, rows: int, size: int) -> None:
-        """Count a shard."""
+        """Count a shard of so many bytes."""
         with self._lock:
-            self.rows, self.bytes = self.rows + rows, self.bytes + size
-            now = time.monotonic()
-            if now - self._said < 2 and self.rows < self._expected:
+            self.rows, self.bytes, self.shards = self.rows + rows, self.bytes + size, self.shards + 1
+            now = self._clock()
+            if now - self._said < self._pause:
                 return
-            self._said = now
-            rate = self.rows / max(self.seconds(), 1e-9)
-            left = max(self._expected - self.rows, 0) / max(rate, 1e-9)
-            done = f"{self.rows}/{self._expected} rows, {self.bytes / 1e6:.1f} MB"
-            self.say(f"export: {done}, {rate:.0f} rows/s, {left:.0f} s left")
+            self._said, self._pause = now, min(self._pause * _PAUSE_GROWTH, _LONGEST_PAUSE_S)
+            left = max(self._expected - self.rows, 0) / max(self._rate(), 1e-9)
+            self.say(f"{self.rows}/{self._expected} rows, {self._pace()}, {left:.0f} s left")
+
+    def end(self, memory_bytes: int | None) -> None:
+        """Say what was done.
+
+        Args:
+            memory_bytes: How much larger the process became at most; None where that cannot be told.
+        """
+        memory = "" if memory_bytes is None else f", memory +{memory_bytes / 1e6:.0f} MB"
+        self.say(f"wrote {self.rows} rows in {self.shards} shards, {self._pace()}, {self.seconds():.1f} s{memory}")
 
     def seconds(self) -> float:
         """Give the wall time since the start."""
-        return time.monotonic() - self._start
+        return self._clock() - self._start
+
+    def _pace(self) -> str:
+        return f"{self.bytes / 1e6:.1f} MB, {self._rate():.0f} rows/s"
+
+    def _rate(self) -> float:
+        return self.rows / max(self.seconds(), 1e-9)

@@ -1,35 +1,35 @@
 """Rows of the run table through the BigQuery Storage Read API, as Arrow record batches.
 
-Comes in: a table, columns, and the units (span, part, shard) wanted. Goes out: one table per unit. A stream that breaks
-is continued at the row where it broke. https://cloud.google.com/bigquery/docs/reference/storage
+Comes in: a table, columns, and the units (span, part, shard) wanted. Goes out: streams of record batches. A stream that
+breaks is continued at the row where it broke. https://cloud.google.com/bigquery/docs/reference/storage
 """
 
 from __future__ import annotations
 
-import datetime
-import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+import grpc
 import pyarrow as pa
-import pyarrow.compute as pc
 from google.api_core import exceptions
-from google.api_core.retry import Retry
+from google.api_core.gapic_v1 import routing_header
+from google.api_core.retry import Retry, if_exception_type
 from google.auth.exceptions import GoogleAuthError
 from google.cloud.bigquery_storage_v1 import types
 from google.cloud.bigquery_storage_v1.services.big_query_read import BigQueryReadClient
 
-from trainer.documents import Part
-from trainer.errors import DataError, RequestError, StorageError
+from trainer.errors import RequestError, StorageError, TrainerError
+from trainer.export.restriction import row_restriction
+from trainer.export.structs import flatten
 from trainer.export.types import RUN_COLUMNS
+from trainer.export.units import GOLDEN, Unit
 
 _ATTEMPTS = 6  # without a single new row between them
 _FIRST_DELAY_S = 0.5
 _STREAM_TIMEOUT_S = 3600.0
-_PARTS = ("train", "validation")
-_ONCE = Retry(predicate=lambda _error: False)  # the reader counts its attempts itself
+_ARROW_RECORD_BATCH, _SERIALIZED_RECORD_BATCH = 4, 1  # fields of ReadRowsResponse, and of ArrowRecordBatch in it
+_VARINT, _BYTES, _FIXED = 0, 2, {1: 8, 5: 4}  # wire types
 _TRANSIENT = (
     exceptions.Aborted,
     exceptions.Cancelled,
@@ -39,158 +39,171 @@ _TRANSIENT = (
     exceptions.TooManyRequests,
     exceptions.Unknown,
 )
-
-
-@dataclass(frozen=True, kw_only=True, order=True)
-class Unit:
-    """The least piece of export work: it becomes one shard file."""
-
-    span: str
-    part: Part
-    shard: int
+_PATIENTLY = Retry(predicate=if_exception_type(*_TRANSIENT), timeout=120.0)
+_AGAIN = "Start again: finished shards are kept"
 
 
 class RowReader(Protocol):
     """Where the exporter gets rows from."""
 
-    def read(self, units: Sequence[Unit]) -> pa.Table:
-        """Give all rows of these units in any order, the run table's own columns included."""
+    def open(self, table: str, units: Sequence[Unit], streams: int) -> Sequence[Iterator[pa.RecordBatch]]:
+        """Start reading the rows of some units.
+
+        Args:
+            table: project.dataset.table
+            units: Of this table.
+            streams: At most so many at once.
+
+        Returns:
+            Iterators over disjoint shares of all these rows, in any order, the run table's own columns included. They
+            may be read at the same time, each by one thread.
+        """
 
 
 class BigQueryReader:
-    """Reads a run table.
+    """Reads run tables.
 
     Args:
-        table: project.dataset.table
-        columns: Columns wanted beside the run table's own.
+        columns: Wanted beside the run table's own; a field of a STRUCT as `outer.inner`.
         client: Default: Google's client with credentials and hosts from the environment.
         sleep: Waits this many seconds between attempts.
     """
 
     def __init__(
         self,
-        table: str,
         columns: Sequence[str],
         client: BigQueryReadClient | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._project, self._dataset, self._table = table.split(".")
-        self._columns = [*columns, *RUN_COLUMNS]
+        self._columns = list(columns)
         self._client = client
         self._sleep = sleep
 
-    def read(self, units: Sequence[Unit]) -> pa.Table:
-        """Give all rows of these units in any order.
+    def open(self, table: str, units: Sequence[Unit], streams: int) -> Sequence[Iterator[pa.RecordBatch]]:
+        """Start reading the rows of some units.
 
         Raises:
             RequestError: The table or a column is missing, or access is refused.
-            StorageError: BigQuery did not answer, or a stream broke again and again.
+            StorageError: BigQuery did not answer; of the iterators: a stream broke again and again.
         """
-        session = self._create_session(row_restriction(units))
+        own = RUN_COLUMNS[2:] if units[0].span == GOLDEN else RUN_COLUMNS  # the frozen set has neither span nor part
+        session = self._create_session(table, own, row_restriction(units), streams)
+        if not session.streams:
+            return []
         schema = pa.ipc.read_schema(pa.py_buffer(session.arrow_schema.serialized_schema))
-        batches = [batch for stream in session.streams for batch in self._read_stream(stream.name, schema)]
-        return pa.Table.from_batches(batches, schema)
+        wanted = [*self._columns, *own]
+        return [self._read_stream(table, stream.name, schema, wanted) for stream in session.streams]
 
-    def _create_session(self, restriction: str) -> types.ReadSession:
-        where = f"{self._project}.{self._dataset}.{self._table}"
-        options = types.ReadSession.TableReadOptions(selected_fields=self._columns, row_restriction=restriction)
+    def _create_session(self, table: str, own: Sequence[str], restriction: str, streams: int) -> types.ReadSession:
+        project, dataset, name = table.split(".")
+        columns = [*dict.fromkeys(column.split(".")[0] for column in self._columns), *own]
         wanted = types.ReadSession(
-            table=f"projects/{self._project}/datasets/{self._dataset}/tables/{self._table}",
+            table=f"projects/{project}/datasets/{dataset}/tables/{name}",
             data_format=types.DataFormat.ARROW,
-            read_options=options,
+            read_options=types.ReadSession.TableReadOptions(selected_fields=columns, row_restriction=restriction),
         )
         try:
             if self._client is None:
                 self._client = BigQueryReadClient()
             return self._client.create_read_session(
-                parent=f"projects/{self._project}", read_session=wanted, max_stream_count=1
+                parent=f"projects/{project}", read_session=wanted, max_stream_count=streams, retry=_PATIENTLY
             )
-        except (exceptions.NotFound, exceptions.InvalidArgument) as error:
-            raise RequestError(
-                where,
-                error.message,
-                f"a table with the columns {', '.join(self._columns)}",
-                "It may have expired: start a new run",
-            ) from error
-        except exceptions.Forbidden as error:
-            raise RequestError(
-                where,
-                error.message,
-                "an account with bigquery.readsessions.create and bigquery.tables.getData",
-                "Grant them to the account that the job runs as",
-            ) from error
         except (exceptions.GoogleAPICallError, GoogleAuthError) as error:
-            raise StorageError(
-                where, f"BigQuery did not answer: {error}", "a read session", "Start again: finished shards are kept"
+            raise _refused(table, columns, error) or StorageError(
+                table, f"BigQuery did not answer: {error}", "a read session", _AGAIN
             ) from error
 
-    def _read_stream(self, name: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def _read_stream(self, table: str, name: str, schema: pa.Schema, columns: list[str]) -> Iterator[pa.RecordBatch]:
         """Give a stream's batches; after an error go on at the first row that did not arrive."""
         offset, failures = 0, 0
         while True:
+            messages = None
             try:
-                for message in self._messages(name, offset):
-                    batch = pa.ipc.read_record_batch(
-                        pa.py_buffer(message.arrow_record_batch.serialized_record_batch), schema
-                    )
-                    offset, failures = offset + batch.num_rows, 0
-                    yield batch
+                messages = self._messages(name, offset)
+                for message in messages:
+                    made = [_batch(message, schema, columns)]
+                    del message
+                    offset, failures = offset + made[0].num_rows, 0
+                    yield made.pop()  # nothing here keeps it while the next one is waited for
                 return
-            except exceptions.GoogleAPICallError as error:
+            except grpc.RpcError as broken:
+                error = exceptions.from_grpc_error(broken)
                 failures += 1
                 if failures >= _ATTEMPTS or not isinstance(error, _TRANSIENT):
-                    raise StorageError(
-                        f"read stream {name}",
+                    raise _refused(table, columns, error) or StorageError(
+                        f"{table}, read stream {name}",
                         f"broke at row {offset}: {error.message}",
                         "all its rows",
-                        "Start again: finished shards are kept",
+                        _AGAIN,
                     ) from error
                 self._sleep(_FIRST_DELAY_S * 2 ** (failures - 1))
+            finally:
+                if messages is not None:
+                    messages.cancel()  # nobody wants the rest
 
-    def _messages(self, name: str, offset: int) -> Iterator[Any]:
+    def _messages(self, name: str, offset: int) -> Any:  # noqa: ANN401 - grpc has no types
+        """Ask for a stream's messages as they are: the client's own classes would copy each twice."""
         if self._client is None:
             self._client = BigQueryReadClient()
-        messages: Iterator[Any] = self._client.read_rows(
-            read_stream=name, offset=offset, retry=_ONCE, timeout=_STREAM_TIMEOUT_S
+        call = self._client.transport.grpc_channel.unary_stream(
+            "/google.cloud.bigquery.storage.v1.BigQueryRead/ReadRows", types.ReadRowsRequest.serialize
         )
-        return messages
+        request = types.ReadRowsRequest(read_stream=name, offset=offset)
+        routing = routing_header.to_grpc_metadata([("read_stream", name)])
+        return call(request, timeout=_STREAM_TIMEOUT_S, metadata=[routing])
 
 
-def row_restriction(units: Sequence[Unit]) -> str:
-    """Give the filter for these units. Its literals are checked: ISO dates, known parts and whole numbers only.
-
-    Raises:
-        RequestError: A unit is something else.
-    """
-    return " OR ".join(_unit_restriction(unit) for unit in units)
+def _batch(message: bytes, schema: pa.Schema, columns: list[str]) -> pa.RecordBatch:
+    """Read the record batch where it stands in a ReadRowsResponse."""
+    content = _field(_field(memoryview(message), _ARROW_RECORD_BATCH), _SERIALIZED_RECORD_BATCH)
+    return flatten(pa.ipc.read_record_batch(pa.py_buffer(content), schema)).select(columns)
 
 
-def _unit_restriction(unit: Unit) -> str:
-    try:
-        day = datetime.date.fromisoformat(unit.span)
-    except ValueError:
-        raise RequestError("span", repr(unit.span), "a day like 2013-09-20") from None
-    if unit.part not in _PARTS or not re.fullmatch(r"\d+", str(unit.shard)):
-        raise RequestError("unit", f"{unit}", f"part {' or '.join(_PARTS)} and a shard number")
-    return f"(span = DATE '{day.isoformat()}' AND part = '{unit.part}' AND shard = {int(unit.shard)})"
+def _field(message: memoryview, number: int) -> memoryview:
+    """Find a message or bytes field (https://protobuf.dev/programming-guides/encoding)."""
+    at = 0
+    while at < len(message):
+        tag, at = _varint(message, at)
+        kind, size = tag & 7, 0
+        if kind == _VARINT:
+            _, at = _varint(message, at)
+        elif kind == _BYTES:
+            size, at = _varint(message, at)
+        else:
+            size = _FIXED[kind]
+        if tag == number << 3 | _BYTES:
+            return message[at : at + size]
+        at += size
+    raise StorageError("BigQuery's read stream", f"a message without field {number}", "Arrow record batches", _AGAIN)
 
 
-def rows_of(table: pa.Table, unit: Unit) -> pa.Table:
-    """Give the rows of one unit.
+def _varint(message: memoryview, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = message[at]
+        value, shift, at = value | (byte & 0x7F) << shift, shift + 7, at + 1
+        if byte < 0x80:
+            return value, at
 
-    Raises:
-        DataError: The run table's own columns are not what they should be.
-    """
-    try:
-        chosen = pc.and_(
-            pc.and_(
-                pc.equal(table["span"], pa.scalar(datetime.date.fromisoformat(unit.span))),
-                pc.equal(table["part"], pa.scalar(unit.part)),
-            ),
-            pc.equal(table["shard"], pa.scalar(unit.shard)),
+
+def _refused(table: str, columns: Sequence[str], error: Exception) -> TrainerError | None:
+    """Make the error of an answer that trying again does not change."""
+    if isinstance(error, exceptions.Forbidden | exceptions.Unauthorized):
+        return RequestError(
+            table,
+            error.message,
+            "an account with bigquery.readsessions.create and bigquery.tables.getData",
+            "Grant them to the account that the job runs as (roles/bigquery.readSessionUser and bigquery.dataViewer)",
         )
-        return table.filter(chosen)
-    except (pa.ArrowNotImplementedError, KeyError) as error:
-        raise DataError(
-            "run table", str(error), "columns span DATE, part STRING, shard INT64, row_hash INT64"
-        ) from error
+    if isinstance(error, exceptions.InvalidArgument):
+        return RequestError(
+            table,
+            error.message,
+            f"a run table with the columns {', '.join(columns)}",
+            "It is not the one that the request was made for: start a new run",
+        )
+    if isinstance(error, exceptions.NotFound) and "able" in error.message:  # a session that expired is read again
+        return RequestError(
+            table, error.message, "the table that the snapshot made", "It may have expired: start a new run"
+        )
+    return None

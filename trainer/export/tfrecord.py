@@ -26,7 +26,7 @@ _GZIP_LEVEL = 1  # isal's level 1 compresses TFRecords like zlib's 6 at the spee
 _GZIP_WINDOW = 31  # 15 bits of window, 16: a gzip header
 _GZIP_BLOCK_BYTES = 1 << 20  # what isal is given at once: its output depends on that
 _WAITING_BUFFERS = 2  # made and not yet written: what bounds the memory
-_SLICE_BYTES = 1500  # above this a view beats a copy of the record
+_SLICE_BYTES = 1500  # of a record: above this a view beats a copy
 
 
 def masked(crcs: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
@@ -56,12 +56,10 @@ def header_crcs(lengths: Ints) -> npt.NDArray[np.uint32]:
     return masked(crcs)
 
 
-def data_crcs(content: bytes, starts: Ints, ends: Ints) -> npt.NDArray[np.uint32]:
+def data_crcs(content: npt.NDArray[np.uint8], starts: Ints, ends: Ints) -> npt.NDArray[np.uint32]:
     """Give the masked CRC32C of each slice of the content. [n], [n] → [n]."""
     value = google_crc32c.value
-    source: Any = content
-    if len(content) > _SLICE_BYTES * len(starts):
-        source = np.frombuffer(content, np.uint8)
+    source: Any = content if len(content) > _SLICE_BYTES * len(starts) else content.tobytes()
     crcs = [value(source[start:end]) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
     return masked(np.array(crcs, np.uint32))
 

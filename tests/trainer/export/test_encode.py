@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 from trainer.errors import DataError
 from trainer.export.encode import Encoder
-from trainer.export.order import by_hash
 from trainer.export.types import RUN_COLUMNS
 
 INT64 = st.one_of(
@@ -168,22 +167,6 @@ def test_null_inside_an_array_is_refused_by_name(records_of) -> None:
 def test_a_type_without_mapping_is_refused_by_name(type_: pa.DataType) -> None:
     with pytest.raises(DataError, match="column odd: Arrow type "):
         Encoder(pa.schema([("odd", type_)]))
-
-
-def test_rows_stand_by_hash_and_equal_hashes_by_bytes() -> None:
-    batch = pa.record_batch({"x": [30, 10, 20, 11, 12], "row_hash": [5, 1, 5, 1, -9]})
-    encoder = Encoder(batch.schema)
-    assert batch.take(by_hash(batch, encoder))["x"].to_pylist() == [12, 10, 11, 20, 30]
-    turned = batch.take(pa.array([4, 3, 2, 1, 0]))
-    assert turned.take(by_hash(turned, encoder))["x"].to_pylist() == [12, 10, 11, 20, 30]
-
-
-@pytest.mark.parametrize("hashes", [None, [1, None], ["a", "b"]], ids=["missing", "null", "text"])
-def test_a_row_hash_that_is_none_is_refused(hashes: list[Any] | None) -> None:
-    columns: dict[str, Any] = {"x": [1, 2]} | ({} if hashes is None else {"row_hash": hashes})
-    batch = pa.record_batch(columns)
-    with pytest.raises(DataError, match="row_hash"):
-        by_hash(batch, Encoder(batch.schema))
 
 
 def test_the_exporter_imports_neither_tensorflow_nor_pandas() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
 from typing import Any
 
@@ -14,14 +14,16 @@ from google.cloud.bigquery_storage_v1 import types
 from google.cloud.bigquery_storage_v1.services.big_query_read import BigQueryReadClient
 from google.cloud.bigquery_storage_v1.services.big_query_read.transports import BigQueryReadGrpcTransport
 
-from trainer.errors import RequestError, StorageError
-from trainer.export.reader import BigQueryReader, Unit, row_restriction, rows_of
+from trainer.errors import RequestError, StorageError, TrainerError
+from trainer.export.reader import BigQueryReader
+from trainer.export.units import Unit
 
 SERVICE = "/google.cloud.bigquery.storage.v1.BigQueryRead/"
 DAY = datetime.date(2024, 1, 1)
 ROWS = pa.table(
     {
         "x": pa.array(range(1000)),
+        "place": pa.array([{"lat": number / 2, "name": f"n{number}"} for number in range(1000)]),
         "span": pa.array([DAY] * 1000),
         "part": pa.array(["train", "validation"] * 500),
         "shard": pa.array([0, 0, 1, 1] * 250),
@@ -32,13 +34,19 @@ UNITS = [Unit(span="2024-01-01", part="train", shard=0), Unit(span="2024-01-01",
 
 
 class FakeStorageRead(grpc.GenericRpcHandler):
-    """One table, 100 rows per message; breaks with each of `faults` in turn after 250 rows more."""
+    """One table, 100 rows per message; breaks with each of `faults` in turn after 250 rows more.
+
+    Its last stream has no rows, so that it can offer as many as are wanted.
+    """
 
     def __init__(self) -> None:
         self.faults: list[grpc.StatusCode] = []
-        self.session_fault: grpc.StatusCode | None = None
+        self.session_fault: tuple[grpc.StatusCode, str] | None = None
         self.sessions: list[types.ReadSession] = []
         self.offsets: list[int] = []
+        self.routes: list[str] = []
+        self.wanted_streams: list[int] = []
+        self.empty = False
 
     def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
         """Find the method."""
@@ -54,13 +62,18 @@ class FakeStorageRead(grpc.GenericRpcHandler):
 
     def _create(self, request: types.CreateReadSessionRequest, context: grpc.ServicerContext) -> types.ReadSession:
         if self.session_fault is not None:
-            context.abort(self.session_fault, "Not found: Table project.dataset.parcels")
+            context.abort(*self.session_fault)
         self.sessions.append(request.read_session)
+        self.wanted_streams.append(request.max_stream_count)
         schema = types.ArrowSchema(serialized_schema=ROWS.schema.serialize().to_pybytes())
-        return types.ReadSession(arrow_schema=schema, streams=[types.ReadStream(name="streams/1")])
+        streams = [types.ReadStream(name=f"streams/{number}") for number in range(request.max_stream_count)]
+        return types.ReadSession(arrow_schema=schema, streams=[] if self.empty else streams)
 
     def _read(self, request: types.ReadRowsRequest, context: grpc.ServicerContext) -> Iterator[types.ReadRowsResponse]:
         self.offsets.append(request.offset)
+        self.routes.append(dict(context.invocation_metadata())["x-goog-request-params"])
+        if request.read_stream != "streams/0":
+            return
         fault = self.faults.pop(0) if self.faults else None
         sent = 0
         for start in range(request.offset, ROWS.num_rows, 100):
@@ -69,7 +82,16 @@ class FakeStorageRead(grpc.GenericRpcHandler):
             (batch,) = ROWS.slice(start, 100).combine_chunks().to_batches()
             sent += batch.num_rows
             content = types.ArrowRecordBatch(serialized_record_batch=batch.serialize().to_pybytes())
-            yield types.ReadRowsResponse(arrow_record_batch=content, row_count=batch.num_rows)
+            progress = types.StreamStats.Progress(at_response_start=0.1, at_response_end=0.2)
+            first = {"arrow_schema": types.ArrowSchema(serialized_schema=b"s" * 300)} if start == request.offset else {}
+            yield types.ReadRowsResponse(
+                arrow_record_batch=content,
+                row_count=batch.num_rows,
+                stats=types.StreamStats(progress=progress),
+                throttle_state=types.ThrottleState(throttle_percent=3),
+                uncompressed_byte_size=12345,
+                **first,
+            )
         if fault is not None and sent < 250:
             context.abort(fault, "stream broke")
 
@@ -89,30 +111,66 @@ def server() -> Iterator[FakeStorageRead]:
 def make_reader(server: FakeStorageRead) -> Iterator[Callable[..., BigQueryReader]]:
     channel = grpc.insecure_channel(server.address)
 
-    def make(waited: list[float] | None = None) -> BigQueryReader:
+    def make(waited: list[float] | None = None, columns: Sequence[str] = ("x",)) -> BigQueryReader:
         client = BigQueryReadClient(transport=BigQueryReadGrpcTransport(channel=channel))
-        return BigQueryReader("project.dataset.parcels", ["x"], client, sleep=([] if waited is None else waited).append)
+        return BigQueryReader(columns, client, sleep=([] if waited is None else waited).append)
 
     yield make
     channel.close()
 
 
+TABLE = "project.dataset.parcels"
+
+
+def read_all(reader: BigQueryReader, units: Sequence[Unit] = UNITS) -> pa.Table:
+    """Read one stream to its end."""
+    (stream,) = reader.open(TABLE, units, 1)
+    return pa.Table.from_batches(stream)
+
+
 def test_only_the_wanted_columns_and_units_are_asked_for(server: Any, make_reader: Any) -> None:
-    table = make_reader().read(UNITS)
+    table = read_all(make_reader())
     assert table.num_rows == 1000
+    assert table.column_names == ["x", "span", "part", "shard", "row_hash"]
     session = server.sessions[0]
     assert session.table == "projects/project/datasets/dataset/tables/parcels"
     assert list(session.read_options.selected_fields) == ["x", "span", "part", "shard", "row_hash"]
     assert session.read_options.row_restriction == (
-        "(span = DATE '2024-01-01' AND part = 'train' AND shard = 0)"
-        " OR (span = DATE '2024-01-01' AND part = 'validation' AND shard = 1)"
+        "(span = DATE '2024-01-01' AND ((part = 'train' AND shard = 0) OR (part = 'validation' AND shard = 1)))"
     )
+    assert server.routes == ["read_stream=streams/0"]
+
+
+def test_fields_of_a_struct_come_as_columns(server: Any, make_reader: Any) -> None:
+    """The whole STRUCT is asked for; what of it is not wanted is left out."""
+    table = read_all(make_reader(columns=["place.name", "x", "place.lat"]))
+    assert list(server.sessions[0].read_options.selected_fields) == ["place", "x", "span", "part", "shard", "row_hash"]
+    assert table.column_names == ["place.name", "x", "place.lat", "span", "part", "shard", "row_hash"]
+    assert table["place.name"].to_pylist()[7] == "n7"
+
+
+def test_the_frozen_set_is_asked_for_its_shards_alone(server: Any, make_reader: Any) -> None:
+    table = read_all(make_reader(), [Unit(span="golden", part="golden", shard=0)])
+    assert table.column_names == ["x", "shard", "row_hash"]
+    assert list(server.sessions[0].read_options.selected_fields) == ["x", "shard", "row_hash"]
+    assert server.sessions[0].read_options.row_restriction == "shard = 0"
+
+
+def test_several_streams_give_all_rows_together(server: Any, make_reader: Any) -> None:
+    streams = make_reader().open(TABLE, UNITS, 3)
+    assert server.wanted_streams == [3]
+    assert sorted(batch.num_rows for stream in streams for batch in stream) == [100] * 10
+
+
+def test_without_rows_there_is_no_stream(server: Any, make_reader: Any) -> None:
+    server.empty = True
+    assert make_reader().open(TABLE, UNITS, 1) == []
 
 
 def test_a_broken_stream_goes_on_at_the_first_missing_row(server: Any, make_reader: Any) -> None:
     server.faults = [grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.INTERNAL]
     waited: list[float] = []
-    table = make_reader(waited).read(UNITS)
+    table = read_all(make_reader(waited))
     assert table["x"].to_pylist() == list(range(1000))
     assert server.offsets == [0, 300, 600]
     assert waited == [0.5, 0.5]
@@ -121,39 +179,54 @@ def test_a_broken_stream_goes_on_at_the_first_missing_row(server: Any, make_read
 def test_a_stream_that_only_breaks_is_given_up_with_the_row(server: Any, make_reader: Any) -> None:
     server.faults = [grpc.StatusCode.UNAVAILABLE] * 4 + [grpc.StatusCode.UNAVAILABLE] * 20
     waited: list[float] = []
-    with pytest.raises(StorageError, match="broke at row 1000"):
-        make_reader(waited).read(UNITS)
+    with pytest.raises(StorageError, match=r"parcels, read stream streams/0: broke at row 1000: stream broke"):
+        read_all(make_reader(waited))
     assert waited[-5:] == [0.5, 1, 2, 4, 8]
 
 
-def test_an_error_that_does_not_pass_is_not_tried_again(server: Any, make_reader: Any) -> None:
-    server.faults = [grpc.StatusCode.PERMISSION_DENIED]
-    with pytest.raises(StorageError, match="broke at row 300"):
-        make_reader().read(UNITS)
+@pytest.mark.parametrize(
+    ("code", "error", "words"),
+    [
+        (grpc.StatusCode.PERMISSION_DENIED, RequestError, "bigquery.tables.getData"),
+        (grpc.StatusCode.DATA_LOSS, StorageError, "broke at row 300: stream broke"),
+        (grpc.StatusCode.NOT_FOUND, StorageError, "broke at row 300: stream broke"),
+    ],
+    ids=["permission", "data-loss", "expired-session"],
+)
+def test_an_error_that_does_not_pass_is_not_tried_again(
+    server: Any, make_reader: Any, code: grpc.StatusCode, error: type[TrainerError], words: str
+) -> None:
+    server.faults = [code]
+    with pytest.raises(TrainerError, match=words) as raised:
+        read_all(make_reader())
+    assert type(raised.value) is error
     assert server.offsets == [0]
 
 
-@pytest.mark.parametrize("code", [grpc.StatusCode.NOT_FOUND, grpc.StatusCode.INVALID_ARGUMENT])
-def test_a_missing_table_cannot_be_mended_by_trying_again(server: Any, make_reader: Any, code: Any) -> None:
-    server.session_fault = code
-    with pytest.raises(RequestError, match=r"project\.dataset\.parcels: Not found"):
-        make_reader().read(UNITS)
-
-
-def test_rows_are_told_apart_by_unit() -> None:
-    assert rows_of(ROWS, UNITS[0])["x"].to_pylist() == list(range(0, 1000, 4))
-    assert rows_of(ROWS, UNITS[1])["x"].to_pylist() == list(range(3, 1000, 4))
-
-
 @pytest.mark.parametrize(
-    "unit",
+    ("fault", "words"),
     [
-        Unit(span="2024-01-01' OR '1'='1", part="train", shard=0),
-        Unit(span="2024-01-01", part="train' --", shard=0),  # type: ignore[arg-type]
-        Unit(span="2024-01-01", part="train", shard="0 OR TRUE"),  # type: ignore[arg-type]
+        ((grpc.StatusCode.NOT_FOUND, "Not found: Table p:d.parcels"), ["Not found: Table", "expired: start a new run"]),
+        ((grpc.StatusCode.INVALID_ARGUMENT, "selected fields x do not exist"), ["fields x", "columns x, span, part"]),
+        ((grpc.StatusCode.PERMISSION_DENIED, "Access Denied"), ["Access Denied", "readsessions.create", "Grant them"]),
     ],
-    ids=["span", "part", "shard"],
+    ids=["table", "column", "permission"],
 )
-def test_nothing_but_dates_parts_and_numbers_gets_into_the_filter(unit: Unit) -> None:
-    with pytest.raises(RequestError):
-        row_restriction([unit])
+def test_what_cannot_be_mended_by_trying_again_is_said_with_the_way_out(
+    server: Any, make_reader: Any, fault: tuple[grpc.StatusCode, str], words: list[str]
+) -> None:
+    server.session_fault = fault
+    with pytest.raises(RequestError) as raised:
+        make_reader().open(TABLE, UNITS, 1)
+    error = raised.value
+    assert error.where == TABLE
+    assert error.expected
+    assert error.way_out
+    assert all(word in str(error) for word in words)
+
+
+def test_a_reader_that_is_left_early_ends_the_call(server: Any, make_reader: Any) -> None:
+    (stream,) = make_reader().open(TABLE, UNITS, 1)
+    assert next(stream).num_rows == 100
+    stream.close()
+    assert next(stream, None) is None

@@ -128,7 +128,7 @@ def export(table: str, folder: Path, **changes: object) -> Manifest:
     }
     storage = Storage()
     wanted = parse(ExportRequest, json.dumps(request).encode(), "export_request")
-    reader = BigQueryReader(table, [column["name"] for column in SCHEMA])
+    reader = BigQueryReader([column["name"] for column in SCHEMA])
     SpanExport(wanted, storage, reader, Replica(), lambda _: None).run()
     return parse(Manifest, (folder / "manifest.json").read_bytes(), "manifest")
 

@@ -1,0 +1,49 @@
+"""How large the process becomes, and allocators that give back what is not used.
+
+Comes in: /proc of this process (Linux). Goes out: bytes. The exporter works on pieces of a few megabytes; an allocator
+that keeps them for later would make the process several times larger than what it holds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+from pathlib import Path
+
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # mallopt(3)
+_KEPT_BYTES = 4 << 20
+_ARENAS = 2
+
+
+def bound_allocators() -> None:
+    """Keep glibc's malloc, which NumPy and gRPC use, from holding on to freed memory.
+
+    By default an arena per thread keeps up to twice the largest piece that was ever freed, up to 64 MB each.
+    """
+    with contextlib.suppress(OSError, AttributeError):  # not glibc
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(_M_ARENA_MAX, _ARENAS)
+        mallopt(_M_MMAP_THRESHOLD, _KEPT_BYTES)
+        mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES)
+
+
+class PeakMemory:
+    """The process's growth from now on, resident bytes."""
+
+    def __init__(self) -> None:
+        with contextlib.suppress(OSError):
+            Path("/proc/self/clear_refs").write_text("5")  # forget the peak before: proc(5)
+        self._start = _status("VmRSS")
+
+    def grown(self) -> int | None:
+        """Give how much larger the process was at its largest; None where that cannot be told."""
+        peak = _status("VmHWM")
+        return None if peak is None or self._start is None else max(peak - self._start, 0)
+
+
+def _status(name: str) -> int | None:
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:"))
+    except (OSError, StopIteration):
+        return None

@@ -1,0 +1,168 @@
+"""Makes files of sorted rows and hands them to the span store, in bounded memory.
+
+Comes in: a shard and its rows in file order. Goes out: the shard in the store, its sidecar beside it, and a line of
+progress. The caller's thread gathers and encodes, a few megabytes at a time; a second one compresses and digests into
+an unnamed file on disk; others upload finished files. Each goes on with the next shard while the last is on its way.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import IO
+
+from trainer.export.formats import BytesLike, ShardFormat
+from trainer.export.order import SortedRows
+from trainer.export.progress import Progress
+from trainer.export.store import SpanStore, changed_rows
+from trainer.export.tfrecord import FileDigest, ShardFile
+from trainer.export.units import Shard
+from trainer.storage import Storage, room_for
+
+ENCODED_BYTES = 8 << 20  # made and not yet compressed
+UPLOADS = 4
+UPLOADED_BYTES = 16 << 20  # of files that are on their way: the client keeps up to 8 MB of each in memory
+_SMALL_FILE_BYTES = 2 << 20  # what a small one counts
+
+
+@dataclass(kw_only=True)
+class _Open:
+    """A shard whose file is being written."""
+
+    shard: Shard
+    rows: int
+    scratch: IO[bytes]
+    file: ShardFile
+    closing: contextlib.ExitStack
+
+
+class ShardWriter:
+    """Writes shards; use it as a context manager: it ends when all of them are stored.
+
+    Args:
+        shard_format: What the files are made of.
+        compression: GZIP or NONE.
+        store: Where they go.
+        storage: Gives scratch files.
+        progress: Is told what is finished.
+    """
+
+    def __init__(
+        self, shard_format: ShardFormat, compression: str, store: SpanStore, storage: Storage, progress: Progress
+    ) -> None:
+        self._format, self._compression = shard_format, compression
+        self._store, self._storage, self._progress = store, storage, progress
+        self._compressing = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="compress")
+        self._uploading = concurrent.futures.ThreadPoolExecutor(UPLOADS, thread_name_prefix="upload")
+        self._encoded, self._uploaded = _Room(ENCODED_BYTES), _Room(UPLOADED_BYTES)
+        self._error: BaseException | None = None
+
+    def __enter__(self) -> ShardWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_error: object) -> None:
+        failed = kind is not None
+        if failed:
+            self._fail(InterruptedError())
+        self._compressing.shutdown(wait=True, cancel_futures=failed)
+        self._uploading.shutdown(wait=True, cancel_futures=failed)
+        if not failed:
+            self._raise_error()
+
+    def write(self, shard: Shard, rows: SortedRows) -> None:
+        """Make the shard; it is stored some time later.
+
+        Raises:
+            DataError: The shard does not have the request's rows; or an earlier one is stored with other bytes.
+            StorageError: The disk is full, or storage did not take an earlier shard.
+        """
+        if shard.exact and len(rows) != shard.rows:
+            raise changed_rows(shard.table, shard.unit.span, shard.unit.part, len(rows), shard.rows)
+        closing = contextlib.ExitStack()
+        scratch = closing.enter_context(self._storage.scratch(shard.uri))
+        made = _Open(
+            shard=shard,
+            rows=len(rows),
+            scratch=scratch,
+            file=ShardFile(scratch, self._compression),
+            closing=closing,
+        )
+        self._append(made, self._format.head())
+        for piece in rows.pieces(self._format.multiple):
+            for buffer in self._format.encode(piece):
+                self._append(made, buffer)
+        self._compressing.submit(self._or_fail, self._finish, made)
+
+    def _append(self, made: _Open, buffer: BytesLike) -> None:
+        size = memoryview(buffer).nbytes
+        self._encoded.take(size)
+        self._raise_error()
+        self._compressing.submit(self._or_fail, self._compress, made, buffer, size)
+
+    def _compress(self, made: _Open, buffer: BytesLike, size: int) -> None:
+        try:
+            with room_for(made.shard.uri):
+                made.file.write(buffer)
+        finally:
+            self._encoded.give(size)
+
+    def _finish(self, made: _Open) -> None:
+        with room_for(made.shard.uri):
+            digest = made.file.finish()
+        size = max(digest.bytes, _SMALL_FILE_BYTES)
+        self._uploaded.take(size)
+        self._uploading.submit(self._or_fail, self._publish, made, digest, size)
+
+    def _publish(self, made: _Open, digest: FileDigest, size: int) -> None:
+        try:
+            with made.closing:
+                self._store.publish(made.shard, made.scratch, made.rows, digest)
+        finally:
+            self._uploaded.give(size)
+        self._progress.add(made.rows, digest.bytes)
+
+    def _or_fail(self, step: Callable[..., None], *arguments: object) -> None:
+        """Run a step of another thread; what it raises is raised in the caller's."""
+        if self._error is None:
+            try:
+                step(*arguments)
+            except BaseException as error:  # noqa: BLE001 - raised again by the next call
+                self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        self._error = self._error or error
+        self._encoded.open()
+        self._uploaded.open()
+
+    def _raise_error(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+
+class _Room:
+    """Bytes that may be under way at once; one that is too large goes alone."""
+
+    def __init__(self, size: int) -> None:
+        self._size, self._taken, self._is_open = size, 0, False
+        self._changed = threading.Condition()
+
+    def take(self, size: int) -> None:
+        """Wait until there is room for so many."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_open or not self._taken or self._taken + size <= self._size)
+            self._taken += size
+
+    def give(self, size: int) -> None:
+        """Give them back."""
+        with self._changed:
+            self._taken -= size
+            self._changed.notify_all()
+
+    def open(self) -> None:
+        """Let everybody in: nothing is done any more."""
+        with self._changed:
+            self._is_open = True
+            self._changed.notify_all()
