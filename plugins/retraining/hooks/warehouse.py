@@ -8,11 +8,12 @@ same id, and a task here asks several questions before it writes one document.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from retraining.core.errors import DataError, JobError
+from retraining.core.errors import DataError, JobError, RetrainingError, SettingsError
 from retraining.core.queries import Query
 from retraining.hooks.session import Session, call
 
@@ -26,6 +27,7 @@ TRANSIENT_REASONS = frozenset(
         "jobBackendError",
         "jobInternalError",
         "jobRateLimitExceeded",
+        "quotaExceeded",
         "rateLimitExceeded",
         "stopped",
         "tableUnavailable",
@@ -58,16 +60,17 @@ class Warehouse:
 
         Raises:
             DataError: The SQL is wrong; the message is BigQuery's.
+            SettingsError: The connection's account may not do that.
         """
-        from google.api_core.exceptions import BadRequest, NotFound
+        from google.api_core.exceptions import BadRequest, Forbidden, NotFound
         from google.cloud import bigquery
 
         config = bigquery.QueryJobConfig.from_api_repr({"query": _without_text(query), "dryRun": True})
         config.use_query_cache = False
         try:
             job = call(lambda: self._client.query(query.sql, job_config=config, retry=None, job_retry=None))
-        except (BadRequest, NotFound) as error:
-            raise _sql_error(where, _words(error)) from error
+        except (BadRequest, Forbidden, NotFound) as error:
+            raise _failure(where, _result(error)) from error
         return Answer(bytes_processed=int(job.total_bytes_processed or 0), schema=_schema(job.schema or ()))
 
     def run(self, query: Query, job_id: str, where: str) -> Answer:
@@ -82,7 +85,8 @@ class Warehouse:
 
         Raises:
             DataError: The SQL or a table it names is wrong; the message is BigQuery's.
-            JobError: BigQuery failed `MAX_JOBS_PER_ID` times.
+            SettingsError: The connection's account may not do that.
+            JobError: BigQuery failed, or a quota is used up; the next call runs another job, `MAX_JOBS_PER_ID` times.
         """
         for attempt in range(1, MAX_JOBS_PER_ID + 1):
             suffixed = job_id if attempt == 1 else f"{job_id}-{attempt}"
@@ -92,9 +96,8 @@ class Warehouse:
             except Exception as error:
                 if job.error_result is None:
                     raise  # the question failed, not the job: the task's retry joins it
-                self._require_own_fault(job, where, error)
-                if not joined:
-                    raise
+                if not joined or job.error_result.get("reason") not in TRANSIENT_REASONS:
+                    raise _failure(where, job.error_result) from error
                 LOGGER.warning("%s: job %s failed (%s); another one", where, suffixed, job.error_result["message"])
                 continue
             LOGGER.info(
@@ -125,7 +128,7 @@ class Warehouse:
         return bigquery.Client(project=session.project, credentials=session.credentials, location=session.region)
 
     def _start_or_join(self, query: Query, job_id: str, where: str) -> tuple[Any, bool]:
-        from google.api_core.exceptions import BadRequest, Conflict, NotFound
+        from google.api_core.exceptions import BadRequest, Conflict, Forbidden, NotFound
         from google.cloud import bigquery
 
         config = bigquery.QueryJobConfig.from_api_repr({"query": _without_text(query)})
@@ -136,15 +139,23 @@ class Warehouse:
             )
         except Conflict:
             return call(lambda: self._client.get_job(job_id, retry=None)), True
-        except (BadRequest, NotFound) as error:
-            raise _sql_error(where, _words(error)) from error
+        except (BadRequest, Forbidden, NotFound) as error:
+            raise _failure(where, _result(error)) from error
         return job, False
 
-    @staticmethod
-    def _require_own_fault(job: Any, where: str, error: Exception) -> None:  # noqa: ANN401 - bigquery.QueryJob
-        result = job.error_result
-        if result.get("reason") not in TRANSIENT_REASONS:
-            raise _sql_error(where, str(result.get("message"))) from error
+
+def _failure(where: str, result: Mapping[str, Any]) -> RetrainingError:
+    """What BigQuery's error means: somebody must mend the SQL or the rights, or the next try may pass."""
+    message, reason = str(result.get("message")), str(result.get("reason"))
+    if reason in TRANSIENT_REASONS:
+        way_out = "The task's next try runs another job"
+        if reason == "quotaExceeded":
+            way_out += ": wait until the quota is there again, or have it raised"
+        return JobError(where, f"BigQuery did not finish the statement ({reason}): {message}", "", way_out)
+    if reason == "accessDenied":
+        way_out = "Give the connection's account the role that the message names, or correct RETRAINING_PROJECT"
+        return SettingsError(where, f"BigQuery refuses the statement: {message}", "an account that may do it", way_out)
+    return DataError(where, f"BigQuery refuses the statement: {message}", "", "Correct the SQL or the table it names")
 
 
 def _without_text(query: Query) -> dict[str, Any]:
@@ -157,11 +168,7 @@ def _schema(columns: Any) -> list[dict[str, str]]:  # noqa: ANN401 - bigquery.Sc
     return [{"name": item.name, "type": item.field_type, "mode": item.mode} for item in columns]
 
 
-def _words(error: Any) -> str:  # noqa: ANN401 - google.api_core's ClientError has no types
-    """BigQuery's own message, without the client's wrapping."""
-    details = [item.get("message") for item in error.errors or () if isinstance(item, dict)]
-    return str(next(filter(None, details), None) or error.message or error)
-
-
-def _sql_error(where: str, message: str) -> DataError:
-    return DataError(where, f"BigQuery refuses the statement: {message}", "", "Correct the SQL or the table it names")
+def _result(error: Any) -> Mapping[str, Any]:  # noqa: ANN401 - google.api_core's ClientError has no types
+    """BigQuery's own reason and message, without the client's wrapping."""
+    details = next((item for item in error.errors or () if isinstance(item, dict) and item.get("message")), None)
+    return details or {"reason": "", "message": error.message or str(error)}
