@@ -174,9 +174,7 @@ def test_no_permission_is_not_called_wrong_sql(night, add_fault, documents, even
     """Trying again cannot help; the message says who must be given what."""
     planned = night.plan()
     add_fault(event, "error", count=0, code="PERMISSION_DENIED", message="Access Denied: bigquery.tables.getData")
-    with pytest.raises(
-        AirflowFailException, match=r"(?s)bigquery\.tables\.getData.*Give the connection's account"
-    ):
+    with pytest.raises(AirflowFailException, match=r"(?s)bigquery\.tables\.getData.*Give the connection's account"):
         night.snapshot()
     assert documents(planned["run_uri"]) == ["plan.json"]
 
