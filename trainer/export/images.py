@@ -25,6 +25,7 @@ _FORMATS = ("PNG", "JPEG")
 _MODES = {1: "L", 3: "RGB"}
 _JPEG_QUALITY = 95  # what is stored here is decoded again for training: losses add up
 _OVERSAMPLING = 2  # a JPEG is decoded at a half, a quarter or an eighth, but with so many pixels per pixel wanted
+_NAMING_COLUMNS = 3
 _CORRUPT = (OSError, ValueError, SyntaxError, TypeError, IndexError, EOFError, Image.DecompressionBombError)
 
 
@@ -103,7 +104,9 @@ def _refusal(batch: pa.RecordBatch, contents: Sequence[bytes | None], image: Ima
 
 
 def _row_name(batch: pa.RecordBatch, row: int) -> str:
-    """Name a row so that it is found in the run table."""
-    if "row_hash" not in batch.schema.names:
-        return f"row {row}"
-    return f"the run table's row WHERE row_hash = {batch.column('row_hash')[row].as_py()}"
+    """Name a row so that it is found in the run table: by its hash, or else by its first columns."""
+    if "row_hash" in batch.schema.names:
+        return f"row_hash = {batch.column('row_hash')[row].as_py()}"
+    fields = [field for field in batch.schema if pa.types.is_string(field.type) or pa.types.is_integer(field.type)]
+    values = {field.name: batch.column(field.name)[row].as_py() for field in fields[:_NAMING_COLUMNS]}
+    return "row where " + " and ".join(f"{name} = {value!r}" for name, value in values.items())

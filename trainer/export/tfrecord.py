@@ -19,13 +19,14 @@ import numpy as np
 import numpy.typing as npt
 from isal import isal_zlib
 
-from trainer.export.wire import Ints
+from trainer.export.wire import BytesLike, Ints
 
 _MASK_DELTA = np.uint32(0xA282EAD8)
 _GZIP_LEVEL = 1  # isal's level 1 compresses TFRecords like zlib's 6 at the speed of writing
 _GZIP_WINDOW = 31  # 15 bits of window, 16: a gzip header
 _GZIP_BLOCK_BYTES = 1 << 20  # what isal is given at once: its output depends on that
 _WAITING_BUFFERS = 2  # made and not yet written: what bounds the memory
+_COPIED_BYTES = 256 << 10  # at once: what the cache holds, and the allocator keeps
 _SLICE_BYTES = 1500  # of a record: above this a view beats a copy
 
 
@@ -58,10 +59,22 @@ def header_crcs(lengths: Ints) -> npt.NDArray[np.uint32]:
 
 def data_crcs(content: npt.NDArray[np.uint8], starts: Ints, ends: Ints) -> npt.NDArray[np.uint32]:
     """Give the masked CRC32C of each slice of the content. [n], [n] → [n]."""
+    if len(content) > _SLICE_BYTES * len(starts):
+        return masked(_crcs(content, starts, ends))
+    rows = max(_COPIED_BYTES * len(starts) // max(len(content), 1), 1)
+    crcs = np.empty(len(starts), np.uint32)
+    for first in range(0, len(starts), rows):
+        some = slice(first, first + rows)
+        begin = starts[first]
+        copied = content[begin : ends[some][-1]].tobytes()
+        crcs[some] = _crcs(copied, starts[some] - begin, ends[some] - begin)
+    return masked(crcs)
+
+
+def _crcs(content: BytesLike, starts: Ints, ends: Ints) -> npt.NDArray[np.uint32]:
     value = google_crc32c.value
-    source: Any = content if len(content) > _SLICE_BYTES * len(starts) else content.tobytes()
-    crcs = [value(source[start:end]) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
-    return masked(np.array(crcs, np.uint32))
+    crcs = [value(content[start:end]) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+    return np.array(crcs, np.uint32)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,9 +90,6 @@ class FileDigest:
     bytes: int
     crc32c: str
     sha256: str
-
-
-BytesLike = Any  # bytes, an Arrow buffer or a NumPy array: what `memoryview` takes
 
 
 class _Compressor(Protocol):

@@ -110,10 +110,13 @@ def test_images_fit_in_pre_batched_examples(examples_of) -> None:
 def test_a_corrupt_image_is_named_by_column_and_row(records_of) -> None:
     contents = [photo(8, 8)] * 30 + [photo(8, 8)[:-30]] + [b"GIF89a"]
     batch = pa.record_batch({"photo": contents, "row_hash": range(100, 132)})
-    with pytest.raises(DataError, match=r"photo, the run table's row WHERE row_hash = 130: \d+ bytes that cannot"):
+    with pytest.raises(DataError, match=r"photo, row_hash = 130: \d+ bytes that cannot be read.* PNG or JPEG file"):
         records_of(batch, images=[column(8, 8, 1)])
-    with pytest.raises(DataError, match="column photo, row 1: 6 bytes"):
-        records_of(pa.record_batch({"photo": [contents[0], b"GIF89a"]}), images=[column(8, 8, 1)])
+    with pytest.raises(DataError, match="column photo, row where photo_id = 'b' and label = 1: 6 bytes"):
+        records_of(
+            pa.record_batch({"photo_id": ["a", "b"], "photo": [contents[0], b"GIF89a"], "label": [0, 1]}),
+            images=[column(8, 8, 1)],
+        )
 
 
 @settings(max_examples=300, deadline=None)
