@@ -26,7 +26,8 @@ class MachinePrice(Value):
 class Prices(Document):
     """List prices of one day, in US dollars, for some regions.
 
-    `machines` maps a machine family (`n1`) to its prices; `accelerators` Vertex AI's name to a price per hour.
+    `machines` maps a machine family (`n1`) to its prices; `accelerators` Vertex AI's name to a price per hour. The
+    prices of tables and storage are for plans on paper (docs/scaling.md); free allowances are not taken off.
     """
 
     kind: Literal["prices"] = "prices"
@@ -38,6 +39,11 @@ class Prices(Document):
     accelerators: dict[str, float]
     disk_gb_month: float
     query_tib: float
+    table_gb_month: float
+    table_read_tb: float
+    storage_gb_month: float
+    storage_writes_1000: float
+    storage_reads_1000: float
     spot_factor: float
 
 
