@@ -68,14 +68,15 @@ class RecordParser:
     def _unrolled(self, parsed: Tensors) -> Tensors:
         """Give a row per row. [K, n · width] → [rows, width]."""
         counts = parsed.pop(ROWS)
+        whole = tf.debugging.Assert(
+            tf.reduce_all(counts[:-1] == self._per_record) & tf.reduce_all(counts <= self._per_record),
+            ["only the last record of a file may have fewer rows; they have", counts],
+        )
+        with tf.control_dependencies([whole] if whole is not None else []):
+            rows = tf.reduce_sum(counts)
         width = {NUMERIC: [len(self._packed)]}
-        flat = {name: tf.reshape(values, [-1, *width.get(name, [])]) for name, values in parsed.items()}
-
-        def real() -> Tensors:
-            kept = tf.reshape(tf.sequence_mask(counts, self._per_record), [-1])
-            return {name: tf.boolean_mask(values, kept) for name, values in flat.items()}
-
-        return tf.cond(tf.reduce_all(counts == self._per_record), lambda: dict(flat), real)
+        # The padding is at the end, and a slice that starts at the beginning copies nothing.
+        return {name: tf.reshape(values, [-1, *width.get(name, [])])[:rows] for name, values in parsed.items()}
 
     def _columns(self, parsed: Tensors) -> Tensors:
         """Give what was asked for. Numbers that were packed get back their own dtype."""

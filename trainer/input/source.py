@@ -59,7 +59,7 @@ class Split(Protocol):
             order: Decides the order of files.
 
         Returns:
-            A data set of dictionaries by column. [≤ 1024] each
+            A data set of dictionaries by column. [≤ 1024] each, or [≤ 8192] from records of several rows
         """
 
     def reading(self, spec: ParseSpec) -> AbstractContextManager[None]:

@@ -22,7 +22,7 @@ class Format(Protocol):
     """How examples lie in a file."""
 
     def batches_of(self, path: Tensor, compression: str, within: Share | None) -> Dataset:
-        """Give a file's records, about 1024 rows at a time."""
+        """Give a file's records, some thousand rows at a time."""
 
     def parser(self, spec: ParseSpec) -> Callable[[Tensor], Tensors]:
         """Give what turns such a batch into columns."""

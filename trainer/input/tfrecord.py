@@ -25,6 +25,7 @@ from trainer.input.source import Dataset, ParseSpec, Share, Tensor
 
 _HEAD_BYTES = 12
 _CRC_BYTES = 4
+_UNROLLED_ROWS = 8192  # of records that hold several: the batch costs more than its rows
 _KINDS = {tf.int64: "int64_list", tf.float32: "float_list", tf.string: "bytes_list"}
 
 
@@ -43,7 +44,8 @@ class Records:
         records = tf.data.TFRecordDataset(path, compression, READ_BUFFER_BYTES)
         if within is not None:
             records = records.shard(within.count, within.index)
-        return records.batch(max(1, READ_ROWS // self._layout.rows_per_record))
+        per_record = self._layout.rows_per_record
+        return records.batch(READ_ROWS if per_record == 1 else max(1, _UNROLLED_ROWS // per_record))
 
     def parser(self, spec: ParseSpec) -> RecordParser:
         """Give what parses a batch."""
