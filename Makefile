@@ -101,6 +101,14 @@ check-models: $(VENV)/airflow/.ready ## Validate every include/models/*.yaml; wr
 bench-parse: $(VENV)/airflow/.ready ## Seconds to parse the DAG files with 100 generated model specs
 	@$(AIRFLOW_PY) -m pytest -q -s tests/dags -k parse_time
 
+.PHONY: bench-rates scaling-tables simulate-export
+bench-rates: $(VENV)/localcloud/.ready $(VENV)/trainer/.ready ## Measure what docs/scaling.md counts with: build/bench/rates.json (5 min)
+	@PYTHONPATH=include $(LOCALCLOUD_PY) -m bench.scaling_rates
+scaling-tables: $(VENV)/airflow/.ready ## Make the tables of docs/scaling.md again from include/bench/scaling_rates.json and include/prices
+	@PYTHONPATH=include $(AIRFLOW_PY) -m bench.scaling write docs/scaling.md
+simulate-export: $(VENV)/airflow/.ready ## Play the export's assignment of units out: skewed days, lost and preempted replicas
+	@PYTHONPATH=include $(AIRFLOW_PY) -m bench.scaling simulate
+
 # --- ship -----------------------------------------------------------------------------------------------------------
 
 .PHONY: bundle

@@ -30,6 +30,7 @@ MAY_IMPORT = {
     "trainer": {"trainer"},
     "localcloud": {"localcloud"},
     "demo": {"demo", "localcloud"},
+    "bench": {"bench", "localcloud", "trainer"},
 }
 SOURCE_ROOTS = {
     "dags": REPOSITORY / "dags",
@@ -37,6 +38,7 @@ SOURCE_ROOTS = {
     "trainer": REPOSITORY / "trainer",
     "localcloud": REPOSITORY / "include" / "localcloud",
     "demo": REPOSITORY / "include" / "demo",
+    "bench": REPOSITORY / "include" / "bench",
 }
 # The core decides with the standard library and these.
 CORE_THIRD_PARTY = {"pydantic", "pydantic_core", "yaml", "jinja2"}
@@ -230,12 +232,14 @@ def test_monotonic_time_is_no_clock() -> None:
 
 
 def test_tensorflow_stays_in_the_trainer() -> None:
-    """Nothing else imports it, at any level, but the process that serves a SavedModel on a laptop."""
+    """Nothing else imports it, at any level, but benchmarks and the process that serves a SavedModel on a laptop."""
     findings = [
         f"{source.where}:{found.line} imports {found.target}"
         for source in PRODUCT
         for found in source.imports
-        if source.room != "trainer" and source.where != SERVING_PROCESS and begins_with(found.target, TENSORFLOW)
+        if source.room not in ("trainer", "bench")
+        and source.where != SERVING_PROCESS
+        and begins_with(found.target, TENSORFLOW)
     ]
     assert not findings, one_per_line(findings)
 
