@@ -19,8 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from bench.scaling_plan import (
+    READ_MB_S,
     ROWS_PER_SHARD,
     Size,
+    busy_cores,
     flights_size,
     hourly,
     load_prices,
@@ -34,7 +36,8 @@ from bench.scaling_plan import (
 from bench.scaling_simulation import Machine, Misfortune, Outcome, Workload, make_workload, simulate
 
 REPLICAS = (1, 2, 4, 8, 16, 32, 64)
-EXPORT_MACHINES = {"1 billion flights": "n1-standard-4", "10 million photos, jpeg": "n1-standard-16"}
+PHOTO_MACHINE = "n1-standard-16"
+EXPORT_MACHINES = {"1 billion flights": "n1-standard-4", "10 million photos, jpeg": PHOTO_MACHINE}
 INPUT_MACHINE = "n1-standard-16"
 ACCELERATOR = "NVIDIA_TESLA_T4"
 WORKERS = (1, 4)
@@ -99,6 +102,19 @@ def sizes_table() -> str:
         for size in _sizes()
     ]
     return markdown(("size", "run table", "shards, together", "rows a shard", "shards", "a shard"), lines)
+
+
+def replica_table() -> str:
+    """What one replica does: cores, rows a second of a measured core, rows a second in the cloud, the read limit."""
+    lines = []
+    for size in _sizes():
+        machine = EXPORT_MACHINES.get(size.name, PHOTO_MACHINE)
+        one, bound = replica(size, machine)
+        busy = busy_cores(size, machine)
+        limit = READ_MB_S * 1e6 / size.table_bytes
+        cells = [size.name, machine, f"{busy:.2g}", _round(size.rows_per_core_s), _round(limit), _round(one.rows_per_s)]
+        lines.append([*cells, bound])
+    return markdown(("size", "machine", "p", "r", "B / a", "w", "bound by"), lines)
 
 
 def export_table(name: str) -> str:
@@ -220,6 +236,7 @@ def _hours(hours: float) -> str:
 TABLES: dict[str, Callable[[], str]] = {
     "rates": rates_table,
     "sizes": sizes_table,
+    "replica": replica_table,
     "export-flights": lambda: export_table("1 billion flights"),
     "export-photos": lambda: export_table("10 million photos, jpeg"),
     "costs": costs_table,

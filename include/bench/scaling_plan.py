@@ -181,10 +181,14 @@ def photos_size(rates: dict[str, Any], encoding: str) -> Size:
     )
 
 
+def busy_cores(size: Size, machine: str) -> float:
+    """Give how many of a machine's vCPUs the exporter's one process keeps busy."""
+    return min(int(machine.split("-")[2]) * size.busy_cores, size.most_cores)
+
+
 def replica(size: Size, machine: str) -> tuple[Machine, str]:
     """Give what one replica does on a machine, and what bounds it."""
-    cores = min(int(machine.split("-")[2]) * size.busy_cores, size.most_cores)
-    by_cores = cores * CORE_FACTOR * size.rows_per_core_s
+    by_cores = busy_cores(size, machine) * CORE_FACTOR * size.rows_per_core_s
     by_read = READ_MB_S * 1e6 / size.table_bytes
     rows_per_s = min(by_cores, by_read)
     return Machine(rows_per_s=rows_per_s, unit_s=UNIT_S, start_s=START_S), "cores" if by_cores <= by_read else "read"
