@@ -1,14 +1,15 @@
 """CSV files: how they are read, and what is said about one that cannot be.
 
 A file has a header line with the manifest's columns in the schema's order, then one example per line (RFC 4180 quotes,
-no line break inside a field, UTF-8). NULL is an empty field; a boolean is `true` or `false` (or 1 or 0), a float NaN is
-`nan`; BYTES are base64. Whole batches of lines are decoded at once.
+no line break inside a field, UTF-8), as `trainer.export.csv` writes it: NULL is an empty field, a boolean 0 or 1, dates
+and times are whole numbers. Whole batches of lines are decoded at once; floats as doubles, which are then rounded to
+float32 as the TFRecord export rounds them.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -19,10 +20,8 @@ from trainer.input.content import Content, CutOffError, opened
 from trainer.input.files import WAY_OUT, Shard
 from trainer.input.images import ImageFeature
 from trainer.input.pipeline import READ_BUFFER_BYTES, READ_ROWS
-from trainer.input.records import MISSING
 from trainer.input.source import Dataset, ParseSpec, Share, Tensor, Tensors
 
-_TRUE, _FALSE = ("true", "1"), ("false", "0")
 _SHOWN_CHARACTERS = 60
 _LINE_BYTES = 1 << 16
 
@@ -115,77 +114,51 @@ class _LineParser:
 
     def __init__(self, spec: ParseSpec, schema: Sequence[Column]) -> None:
         self._spec = dict(spec)
-        self._types = {column.name: column.type for column in schema}
         places = {column.name: index for index, column in enumerate(schema)}
-        for column in schema:
-            if column.name in spec and column.mode == "REPEATED":
-                raise RequestError(
-                    f"column {column.name!r}", "is REPEATED", "a scalar in CSV", "Set training.input to tfrecord"
-                )
-        unknown = sorted(set(spec) - set(places))
-        if unknown:
-            raise RequestError(
-                f"column {unknown[0]!r}", "is not in the files", f"one of {', '.join(places)}", "Add it to the query"
-            )
+        for name, feature in spec.items():
+            column = schema[places[name]] if name in places else None
+            _require_form(name, feature, column, places)
         self._names = sorted(spec, key=places.__getitem__)
         self._places = [places[name] for name in self._names]
-        self._defaults = [self._default(name) for name in self._names]
+        self._defaults = [_default(spec[name]) for name in self._names]
 
     def __call__(self, lines: Tensor) -> Tensors:
         """Decode. [B] → [B] each."""
         decoded = tf.io.decode_csv(lines, self._defaults, select_cols=self._places)
         columns = dict(zip(self._names, decoded, strict=True))
-        return {name: self._column(name, columns[name]) for name in self._spec}
-
-    def _default(self, name: str) -> Tensor:
-        feature = self._spec[name]
-        if isinstance(feature, ImageFeature) or self._is_text(name):
-            return tf.constant([""])
-        if feature.default_value is None:
-            return tf.constant([], feature.dtype)  # an empty field is an error
-        return tf.constant([feature.default_value], feature.dtype)
-
-    def _is_text(self, name: str) -> bool:
-        return self._types[name] in ("BOOLEAN", "BYTES") or self._spec[name].dtype == tf.string
-
-    def _column(self, name: str, values: Tensor) -> Tensor:
-        feature = self._spec[name]
-        if isinstance(feature, ImageFeature):
-            return feature.decode(_from_base64(values))
-        if self._types[name] == "BYTES":
-            return _from_base64(values)
-        if self._types[name] == "BOOLEAN" and feature.dtype == tf.int64:
-            return _from_boolean(values, feature)
-        if feature.dtype == tf.string and feature.default_value:
-            return tf.where(values == "", feature.default_value, values)
-        return values
+        return {name: _typed(columns[name], feature) for name, feature in self._spec.items()}
 
 
-def _from_boolean(values: Tensor, feature: tf.io.FixedLenFeature) -> Tensor:
-    true, false, missing = (
-        tf.reduce_any([values == text for text in texts], axis=0) for texts in (_TRUE, _FALSE, ("",))
-    )
-    known = tf.debugging.Assert(tf.reduce_all(true | false | missing), ["a boolean is neither true nor false", values])
-    default = MISSING[tf.int64] if feature.default_value is None else feature.default_value
-    with tf.control_dependencies([known] if known is not None else []):
-        return tf.where(missing, tf.constant(default, tf.int64), tf.cast(true, tf.int64))
+def _require_form(name: str, feature: Any, column: Column | None, names: Iterable[str]) -> None:  # noqa: ANN401
+    way_out = "Set training.input to tfrecord"
+    if column is None:
+        raise RequestError(
+            f"column {name!r}", "is not in the files", f"one of {', '.join(names)}", "Add it to the query"
+        )
+    if column.mode == "REPEATED" or column.type == "BYTES" or isinstance(feature, ImageFeature):
+        found = "REPEATED" if column.mode == "REPEATED" else column.type
+        raise RequestError(f"column {name!r}", f"is {found}", "a scalar other than BYTES in CSV", way_out)
 
 
-def _from_base64(values: Tensor) -> Tensor:
-    """Decode the usual alphabet; TensorFlow knows the one for addresses."""
-    safe = tf.strings.regex_replace(tf.strings.regex_replace(values, r"\+", "-"), "/", "_")
-    return tf.io.decode_base64(tf.strings.regex_replace(safe, "=", ""))
+def _default(feature: tf.io.FixedLenFeature) -> Tensor:
+    """Give what an empty field becomes; no value where it is an error."""
+    dtype = _STORED.get(feature.dtype, feature.dtype)
+    return tf.constant([] if feature.default_value is None else [feature.default_value], dtype)
+
+
+def _typed(values: Tensor, feature: tf.io.FixedLenFeature) -> Tensor:
+    if feature.dtype == tf.string and feature.default_value:
+        return tf.where(values == "", feature.default_value, values)  # a quoted empty text is no empty field
+    return values if values.dtype == feature.dtype else tf.cast(values, feature.dtype)
 
 
 def _expected(column: Column, feature: Any, field: str) -> str:  # noqa: ANN401 - one of TensorFlow's feature classes
     """Tell what a field should have been; nothing where it is right or not read."""
-    dtype = getattr(feature, "dtype", None)
-    if feature is None or isinstance(feature, ImageFeature) or dtype == tf.string:
+    dtype = getattr(feature, "dtype", tf.string)
+    if dtype == tf.string:
         return ""
     if not field:
-        return "" if feature.default_value is not None or column.type == "BOOLEAN" else "a value"
-    if column.type == "BOOLEAN":
-        return "" if field in (*_TRUE, *_FALSE) else "true or false"
+        return "" if feature.default_value is not None else "a value"
     try:
         _NUMBERS[dtype](field)
     except ValueError:
@@ -193,6 +166,7 @@ def _expected(column: Column, feature: Any, field: str) -> str:  # noqa: ANN401 
     return ""
 
 
+_STORED = {tf.float32: tf.float64}
 _NUMBERS: Mapping[tf.DType, Callable[[str], object]] = {tf.int64: int, tf.float32: float}
 
 

@@ -140,6 +140,12 @@ def tfrecords(table: str, folder: Path) -> Manifest:
 
 
 @pytest.fixture(scope="module")
+def lines(table: str, folder: Path) -> Manifest:
+    """The table as CSV."""
+    return export(table, folder / "csv", format="csv")
+
+
+@pytest.fixture(scope="module")
 def direct(tfrecords: Manifest) -> Manifest:
     """The same run with the test days exported only."""
     splits = {
@@ -174,6 +180,26 @@ def test_the_table_gives_the_examples_of_the_files(tfrecords: Manifest, direct: 
     for name, missing in (("carrier", b""), ("distance", LEAST), ("express", LEAST), ("insured", LEAST)):
         assert (found[name] == missing).any()
         assert (found[name] != missing).any()
+
+
+@pytest.mark.parametrize("split", ["train", "validation", "test"])
+def test_csv_gives_the_examples_of_the_records(tfrecords: Manifest, lines: Manifest, split: str) -> None:
+    assert {file.uri.rsplit(".", 2)[1] for file in lines.splits[split].files} == {"csv"}
+    assert_equal(columns_of(lines, split), columns_of(tfrecords, split))
+
+
+LAYOUTS = {
+    "vector": {"numeric": ["weight"], "rows_per_record": 1},
+    "pre-batched": {"numeric": [], "rows_per_record": 64},
+    "both": {"numeric": ["weight"], "rows_per_record": 256},
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+def test_every_layout_gives_the_examples_of_the_plain_one(
+    table: str, tfrecords: Manifest, tmp_path: Path, layout: dict[str, object]
+) -> None:
+    assert_equal(columns_of(export(table, tmp_path, layout=layout), "train"), columns_of(tfrecords, "train"))
 
 
 def test_shares_of_replicas_are_disjoint_and_whole(tfrecords: Manifest, direct: Manifest) -> None:
