@@ -13,6 +13,7 @@ import numpy as np
 
 from trainer.contract import serialise
 from trainer.documents import (
+    Difference,
     EvaluateRequest,
     Evaluation,
     GoldenScores,
@@ -82,17 +83,7 @@ def evaluate(
         champion=judged.get(CHAMPION),
         champion_skipped=skipped,
         baseline=measure_baseline(scored.labels, classes),
-        difference=None
-        if CHAMPION not in judged
-        else bootstrap_difference(
-            scored.labels,
-            scored.scores[CHALLENGER],
-            scored.scores[CHAMPION],
-            metric=request.metric,
-            samples=request.bootstrap.samples,
-            seed=request.bootstrap.seed,
-            confidence=request.bootstrap.confidence,
-        ),
+        difference=_difference(request, scored) if CHAMPION in judged else None,
         golden=golden,
     )
     storage.write_once(request.evaluation_uri, serialise(evaluation))
@@ -164,6 +155,18 @@ def _judge(request: EvaluateRequest, scored: Scored, scores: Floats) -> Judged:
                 slices.append(SliceMetrics(column=column, value=value, rows=int(counts[index]), metrics=metrics))
     return Judged(
         metrics=measure(scored.labels, scores), slices=tuple(slices), confusion=_confusion(scored.labels, scores)
+    )
+
+
+def _difference(request: EvaluateRequest, scored: Scored) -> Difference | None:
+    return bootstrap_difference(
+        scored.labels,
+        scored.scores[CHALLENGER],
+        scored.scores[CHAMPION],
+        metric=request.metric,
+        samples=request.bootstrap.samples,
+        seed=request.bootstrap.seed,
+        confidence=request.bootstrap.confidence,
     )
 
 

@@ -23,6 +23,8 @@ GOLDEN_ROWS = 5
 GOLDEN_BYTES = 1_000_000
 """Of all images together, but for the first example's: an endpoint takes requests of 1.5 MB."""
 
+_ROWS_AT_ONCE = 256  # small files give small batches
+
 _Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 
@@ -33,7 +35,7 @@ def golden_requests(stored: StoredModel, raw: tf.data.Dataset) -> tuple[Golden, 
         stored: Model.
         raw: Batches of examples as a prediction request would hold them, but for images, which are pixels.
     """
-    for batch in raw:
+    for batch in raw.rebatch(_ROWS_AT_ONCE):
         complete = np.all([_present(tensor.numpy()) for tensor in batch.values()], axis=0)
         chosen = np.flatnonzero(complete)[:GOLDEN_ROWS]
         if len(chosen):

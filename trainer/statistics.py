@@ -23,9 +23,9 @@ class ValueCount:
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureStatistics:
-    """Of one feature in one split; which fields are set depends on `kind`."""
+    """Of one feature in one split; which fields are set depends on `kind`. Those of images are not read."""
 
-    kind: Literal["numeric", "categorical"]
+    kind: Literal["numeric", "categorical", "image"]
     nulls: int
     mean: float | None = None
     stddev: float | None = None

@@ -103,10 +103,17 @@ class TestQuality:
 
     def test_base_rate_ranks_nothing_and_errs_by_the_variance(self):
         """A constant prediction has AUC 0.5 and Brier p(1-p)."""
-        baseline = documents.Baseline(log_loss=0.5, accuracy=0.8)
-        assert base_rate_value("auc", baseline, 0.2) == 0.5
-        assert base_rate_value("brier", baseline, 0.2) == pytest.approx(0.16)
-        assert base_rate_value("log_loss", baseline, 0.2) == 0.5
+        judged = evaluation(baseline={"log_loss": 0.5, "accuracy": 0.8}, label_rate=0.2)
+        assert base_rate_value("auc", judged) == 0.5
+        assert base_rate_value("brier", judged) == pytest.approx(0.16)
+        assert base_rate_value("log_loss", judged) == 0.5
+
+    def test_base_rate_of_classes_errs_by_their_variances(self):
+        """Always predicting shares 0.4, 0.36, 0.24: the sum of p(1-p)."""
+        judged = documents.Evaluation.parse(json.dumps(example("evaluation__classes")))
+        wanted = sum(share * (1 - share) for share in (0.4, 0.36, 0.24))
+        assert base_rate_value("brier", judged) == pytest.approx(wanted)
+        assert "likeliest class" in {row.metric: row.words for row in metric_rows(run_of(), judged)}["accuracy"]
 
     def test_an_interval_is_turned_where_lower_is_better(self):
         """Right is better on the page, whatever the metric."""

@@ -38,6 +38,7 @@ SCHEMA = [
     {"name": "express", "type": "BOOLEAN", "mode": "NULLABLE"},
     {"name": "late", "type": "INTEGER", "mode": "NULLABLE"},
 ]
+LABEL_STATISTICS = {"mean": 0.5, "nulls": 0, "counts": None, "outside": None}
 FEATURES = [
     {"name": "carrier", "kind": "categorical", "embedding_dim": 4},
     {"name": "zone", "kind": "categorical", "embedding_dim": 2},
@@ -189,7 +190,7 @@ class Run:
             pc.and_(pc.less(self.rows["span"], pa.scalar(test_start)), pc.equal(self.rows["part"], "train"))
         )
         features = {feature["name"]: _statistics(train[feature["name"]], feature["kind"]) for feature in FEATURES}
-        split = {"rows": train.num_rows, "features": features, "label": {"mean": 0.5, "nulls": 0}}
+        split = {"rows": train.num_rows, "features": features, "label": LABEL_STATISTICS}
         document = {
             "schema_version": 1,
             "kind": "statistics",

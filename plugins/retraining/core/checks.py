@@ -10,6 +10,8 @@ from retraining.core.documents.data import (
     Checks,
     Column,
     Finding,
+    ImageStatistics,
+    LabelStatistics,
     NumericStatistics,
     Snapshot,
     SplitStatistics,
@@ -21,6 +23,9 @@ from retraining.core.spec_file import suggest
 
 NUMBER_TYPES = frozenset({"INTEGER", "FLOAT", "BOOLEAN", "NUMERIC", "BIGNUMERIC"})
 CATEGORY_TYPES = frozenset({"STRING", "INTEGER", "BOOLEAN", "DATE"})
+IMAGE_TYPES = frozenset({"BYTES"})
+FEATURE_TYPES = {"numeric": NUMBER_TYPES, "categorical": CATEGORY_TYPES, "image": IMAGE_TYPES}
+CLASS_TYPES = frozenset({"INTEGER"})
 LABEL_TYPES = frozenset({"INTEGER", "FLOAT", "BOOLEAN", "NUMERIC", "BIGNUMERIC"})
 EVENT_TIME_TYPES = frozenset({"TIMESTAMP", "DATETIME", "DATE"})
 SHOWN_CATEGORIES = 5
@@ -62,8 +67,8 @@ def missing_columns(spec: ModelSpec, columns: Sequence[Column]) -> list[Finding]
 
 
 def _types(spec: ModelSpec, columns: Sequence[Column]) -> Iterator[Finding]:
-    wanted = {feature.name: NUMBER_TYPES if feature.kind == "numeric" else CATEGORY_TYPES for feature in spec.features}
-    wanted[spec.label.name] = LABEL_TYPES
+    wanted = {feature.name: FEATURE_TYPES[feature.kind] for feature in spec.features}
+    wanted[spec.label.name] = LABEL_TYPES if spec.label.kind == "binary" else CLASS_TYPES
     wanted[spec.data.event_time] = EVENT_TIME_TYPES
     for column in columns:
         types = wanted.get(column.name)
@@ -115,12 +120,40 @@ def _label(spec: ModelSpec, statistics: Statistics) -> Iterator[Finding]:
         if split.label.nulls:
             words = f"{split.label.nulls} examples of {name} have no label: leave them out in the query"
             yield _block("label_nulls", spec.label.name, f"{split.label.nulls} nulls in {name}", "none", words)
+        if spec.label.kind == "multiclass":
+            yield from _classes(spec, name, split.label, high)
+            continue
         rate = split.label.mean
         if rate is not None and not low <= rate <= high:
             words = (
                 f"{rate:.3f} of the labels of {name} are positive, outside {low} to {high}: has its meaning changed?"
             )
             yield _block("label_rate", spec.label.name, f"{rate:.4f} in {name}", f"{low} to {high}", words)
+
+
+def _classes(spec: ModelSpec, split: str, label: LabelStatistics, most: float) -> Iterator[Finding]:
+    """Labels that are no class, classes nobody can learn, and one class that is nearly all."""
+    name, counts = spec.label.name, label.counts or ()
+    if label.outside:
+        found = f"{label.outside.rows} labels"
+        if label.outside.low is not None and label.outside.high is not None:
+            found += f" between {label.outside.low:g} and {label.outside.high:g}"
+        words = f"{label.outside.rows} labels of {split} are no class: mend them in the query, or set label.classes"
+        yield _block("label_range", name, f"{found} in {split}", f"whole numbers from 0 to {len(counts) - 1}", words)
+    total = sum(counts)
+    if not total:
+        return
+    share = max(counts) / total
+    if share > most:
+        words = f"{share:.3f} of the labels of {split} are {counts.index(max(counts))}: has their meaning changed?"
+        yield _block("label_rate", name, f"{share:.4f} in {split}", f"at most {most} of one class", words)
+    absent = [str(index) for index, count in enumerate(counts) if not count]
+    if split == "train" and absent:
+        shown = ", ".join(absent[:SHOWN_CATEGORIES]) + (", …" if len(absent) > SHOWN_CATEGORIES else "")
+        words = (
+            f"no training example is of class {shown}: the model cannot learn {'it' if len(absent) == 1 else 'them'}"
+        )
+        yield _warn("absent_class", name, f"{len(absent)} classes without an example", "examples of each class", words)
 
 
 def _features(spec: ModelSpec, statistics: Statistics) -> Iterator[Finding]:
@@ -148,6 +181,10 @@ def _constant(name: str, train: SplitStatistics) -> Iterator[Finding]:
         if found.min == found.max:
             words = f"{name} is {found.min:g} in every training example that has it: it tells the model nothing"
             yield _warn("constant", name, f"only {found.min:g}", "at least two values", words)
+    elif isinstance(found, ImageStatistics):
+        if found.min_bytes == 0:
+            words = f"{name} has files without a byte: use NULL for a missing image in the query"
+            yield _block("empty_image", name, "0 bytes", "PNG or JPEG files", words)
     elif found.distinct == 1:
         words = f"{name} is {found.top[0].value!r} in every training example that has it: it tells the model nothing"
         yield _warn("constant", name, f"only {found.top[0].value!r}", "at least two values", words)

@@ -15,7 +15,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from retraining.core.documents.data import CategoricalStatistics, NumericStatistics, SplitStatistics, Statistics
+from retraining.core.documents.data import (
+    CategoricalStatistics,
+    ImageStatistics,
+    NumericStatistics,
+    SplitStatistics,
+    Statistics,
+)
 from retraining.core.documents.document import format_time
 from retraining.core.documents.watch import Drift, DriftChampion, FeatureDrift
 from retraining.core.model_spec import ModelSpec
@@ -104,9 +110,9 @@ def measure(
 def _feature_drift(
     name: str, train: SplitStatistics, counts: Mapping[str | None, int], threshold: float
 ) -> FeatureDrift | None:
-    """The drift of one feature; None when the champion's training data does not know it."""
+    """The drift of one feature; None when the champion's training data does not know it, and of images."""
     baseline = train.features.get(name)
-    if baseline is None or not train.rows:
+    if baseline is None or isinstance(baseline, ImageStatistics) or not train.rows:
         return None
     if isinstance(baseline, CategoricalStatistics):
         value = l_infinity(category_shares(baseline, train.rows), _shares(counts))

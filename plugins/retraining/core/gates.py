@@ -85,10 +85,11 @@ def _same_run(plan: Plan, request: EvaluateRequest, evaluation: Evaluation) -> N
                 plan.run_key,
                 "Clear the run from plan on",
             )
-    if (request.champion is None) != (evaluation.champion is None):
+    wanted, found = request.champion is not None, evaluation.champion is not None
+    if wanted != found and not (wanted and evaluation.champion_skipped):
         raise ContractError(
             "evaluation.json",
-            "a champion" if evaluation.champion else "no champion",
+            "a champion" if found else "no champion",
             "the one of evaluate_request.json",
             "Clear the evaluate task",
         )
@@ -124,8 +125,9 @@ def _examples(plan: Plan, evaluation: Evaluation) -> Gate:
 def _floor(plan: Plan, evaluation: Evaluation) -> Gate:
     """The absolute bound; without a champion to hold it against, a model must also beat predicting the base rate.
 
-    With one it need not: on days unlike the training days both may lose to the base rate of the very days they are
-    judged on, and then keeping the worse of the two would be wrong.
+    So too where the champion cannot read tonight's examples: then this gate alone judges. With one it need not: on
+    days unlike the training days both may lose to the base rate of the very days they are judged on, and then keeping
+    the worse of the two would be wrong.
     """
     spec = plan.spec.evaluation
     higher = spec.metric in HIGHER_IS_BETTER
@@ -152,6 +154,10 @@ def _gain(plan: Plan, request: EvaluateRequest, evaluation: Evaluation) -> Gate:
     if request.champion is None or evaluation.champion is None:
         if request.champion_skipped:
             return _gate("gain", False, "no duel", expected, "there was no duel, so no gain is known")
+        if evaluation.champion_skipped:
+            # It would serve on and could never be judged again: whoever changed the columns wants a new champion.
+            words = f"{evaluation.champion_skipped}, so it cannot be judged any more and the floor alone decides"
+            return _gate("gain", True, "no duel", expected, words)
         return _gate("gain", True, "no champion", expected, "there is no champion to beat")
     difference = evaluation.difference
     ours, theirs = (value_of(scores.metrics, metric) for scores in (evaluation.challenger, evaluation.champion))
@@ -181,7 +187,8 @@ def _slices(plan: Plan, request: EvaluateRequest, evaluation: Evaluation) -> Gat
     metric, promote = plan.spec.evaluation.metric, plan.spec.evaluation.promote
     expected = f"no slice of {request.min_slice_examples} rows or more loses over {promote.max_slice_loss:g}"
     if evaluation.champion is None:
-        return _gate("slices", True, "no champion", expected, "there is no champion to compare slices with")
+        found = "no duel" if evaluation.champion_skipped else "no champion"
+        return _gate("slices", True, found, expected, "there is no champion to compare slices with")
     theirs = {(item.column, str(item.value)): item for item in evaluation.champion.slices}
     losses: list[tuple[float, str]] = []
     for ours in evaluation.challenger.slices:
@@ -207,8 +214,11 @@ def _slices(plan: Plan, request: EvaluateRequest, evaluation: Evaluation) -> Gat
 def _words(plan: Plan, verdict: Verdict, gates: tuple[Gate, ...]) -> str:
     said = {gate.gate: gate.words for gate in gates}
     if verdict == "promote":
+        found = {gate.gate: gate.found for gate in gates}
         if "no champion" in said["gain"]:
             return f"Promoted: the first champion of {plan.model}; {said['floor']}."
+        if found["gain"] == "no duel":
+            return f"Promoted: {said['floor']}; {said['gain']}."
         return f"Promoted: {said['gain']}; {said['slices']}."
     failed = [gate.words for gate in gates if not gate.passed and gate.gate != "mode"]
     if verdict == "record":

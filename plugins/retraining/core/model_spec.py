@@ -76,6 +76,22 @@ class ModelSpec(Section):
         return self
 
     @model_validator(mode="after")
+    def _images_are_no_values(self) -> Self:
+        images = [feature.name for feature in self.features if feature.kind == "image"]
+        for where, columns in (
+            ("evaluation.slices", self.evaluation.slices),
+            ("monitoring.drift.features", tuple(self.monitoring.drift.features)),
+        ):
+            for column in columns:
+                if column in images:
+                    raise ValueError(f"{where} names {column!r}, which is an image: it has no values to compare")
+        if images and self.training.input == "csv":
+            raise ValueError(
+                f"training.input csv cannot hold the image {images[0]!r}; expected tfrecord or bigquery. Remove the key"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _strategy_fits_cluster(self) -> Self:
         cluster = resolve_tier(self.training.cluster)
         workers, servers = cluster.workers, cluster.parameter_servers

@@ -9,9 +9,11 @@ from typing import Any
 
 from retraining.core.documents.data import (
     CategoricalStatistics,
+    ImageStatistics,
     KeyStatistics,
     LabelStatistics,
     NumericStatistics,
+    OutsideLabels,
     Snapshot,
     SplitStatistics,
     Statistics,
@@ -31,11 +33,12 @@ Row = Mapping[str, Any]
 def render_statistics_sql(plan: Plan, snapshot: Snapshot) -> Query:
     """One query over the run table, one row per fact.
 
-    Columns: `section` (`rows`, `keys`, `numeric`, `category`), `split`, `feature`, `row_count`, `nulls`, `low`, `high`,
-    `mean`, `deviation`, `quantiles` (21 in 5 % steps), `distinct_count`, `value`. Split is by span first: all parts of
-    the test days are the test split.
+    Columns: `section` (`rows`, `keys`, `numeric`, `category`, `image`: sizes in bytes, `label`: a row per class),
+    `split`, `feature`, `row_count`, `nulls`, `low`, `high`, `mean`, `deviation`, `quantiles` (21 in 5 % steps),
+    `distinct_count`, `value`. Split is by span first: all parts of the test days are the test split.
     """
     spec = plan.spec
+    classes = spec.label.classes if spec.label.kind == "multiclass" else None
     sql = render(
         "statistics.sql.j2",
         table=snapshot.table,
@@ -43,6 +46,8 @@ def render_statistics_sql(plan: Plan, snapshot: Snapshot) -> Query:
         label=spec.label.name,
         numeric=[feature.name for feature in spec.features if feature.kind == "numeric"],
         categorical=[feature.name for feature in spec.features if feature.kind == "categorical"],
+        images=[feature.name for feature in spec.features if feature.kind == "image"],
+        classes=classes,
         steps=QUANTILE_STEPS,
     )
     return Query(
@@ -50,6 +55,7 @@ def render_statistics_sql(plan: Plan, snapshot: Snapshot) -> Query:
         parameters=(
             Parameter(name="test_start", type="DATE", value=plan.window.test_start.isoformat()),
             Parameter(name="max_categories", type="INT64", value=MAX_CATEGORIES),
+            *([Parameter(name="classes", type="INT64", value=classes)] if classes else []),
         ),
     )
 
@@ -82,18 +88,36 @@ def _split(plan: Plan, split: str, sections: Mapping[str, Mapping[tuple[str, str
     totals = sections["rows"].get((split, ""))
     total = totals[0] if totals else None
     row_count = int(total["row_count"]) if total else 0
-    features: dict[str, NumericStatistics | CategoricalStatistics] = {}
+    features: dict[str, NumericStatistics | CategoricalStatistics | ImageStatistics] = {}
     for feature in plan.spec.features:
         if feature.kind == "numeric":
             features[feature.name] = _numeric(sections["numeric"].get((split, feature.name), []), row_count)
+        elif feature.kind == "image":
+            features[feature.name] = _image(sections["image"].get((split, feature.name), []), row_count)
         else:
             features[feature.name] = _categorical(sections["category"].get((split, feature.name), []))
     return SplitStatistics(
-        rows=row_count,
-        features=features,
-        label=LabelStatistics(
-            mean=_number(total["mean"]) if total else None, nulls=int(total["nulls"] or 0) if total else 0
-        ),
+        rows=row_count, features=features, label=_label(plan, total, sections["label"].get((split, ""), []))
+    )
+
+
+def _label(plan: Plan, total: Row | None, rows: list[Row]) -> LabelStatistics:
+    """Statistics of the label from its split's row of totals and its rows per class."""
+    nulls = int(total["nulls"] or 0) if total else 0
+    label = plan.spec.label
+    if label.kind == "binary":
+        return LabelStatistics(mean=_number(total["mean"]) if total else None, nulls=nulls)
+    counts = {int(row["value"]): int(row["row_count"]) for row in rows if row["value"] is not None}
+    outside = next((row for row in rows if row["value"] is None), None)
+    return LabelStatistics(
+        mean=None,
+        nulls=nulls,
+        counts=tuple(counts.get(index, 0) for index in range(label.classes)),
+        outside=OutsideLabels(
+            rows=int(outside["row_count"]), low=_number(outside["low"]), high=_number(outside["high"])
+        )
+        if outside
+        else None,
     )
 
 
@@ -108,6 +132,18 @@ def _numeric(rows: list[Row], row_count: int) -> NumericStatistics:
         mean=_number(row["mean"], str(row["feature"])) if row else None,
         stddev=_number(row["deviation"], str(row["feature"])) if row else None,
         quantiles=tuple(float(value) for value in quantiles if value is not None),
+    )
+
+
+def _image(rows: list[Row], row_count: int) -> ImageStatistics:
+    row = rows[0] if rows else None
+    sizes = None if row is None or row["low"] is None else row
+    return ImageStatistics(
+        kind="image",
+        nulls=int(row["nulls"]) if row else row_count,
+        min_bytes=int(sizes["low"]) if sizes else None,
+        max_bytes=int(sizes["high"]) if sizes else None,
+        mean_bytes=_number(sizes["mean"]) if sizes else None,
     )
 
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from retraining.core import names
+from retraining.core import answers, names
 from retraining.core.documents import Deployment, Plan, Registration, Report, SmokeTest
 from retraining.core.errors import ConflictError, ContractError, JobError
 from retraining.hooks.cloud import Cloud
@@ -146,14 +146,13 @@ class Rollout:
         golden = self._report.golden
         if not golden:
             raise ContractError("report.json", "no golden requests", "some", "Clear the train task")
-        kinds = {feature.name: feature.kind for feature in self._plan.spec.features}
-        instances = [
-            {name: _as_sent(value, kinds.get(name)) for name, value in item.instance.items()} for item in golden
-        ]
+        instances = answers.instances(golden, self._plan.spec.features)
         answer = self._cloud.endpoints.predict(endpoint, instances)
         if answer.deployed_model_id != self._id:
             raise JobError(endpoint.name, f"{answer.deployed_model_id} answered", self._id, "Clear the deploy task")
-        worst = max(abs(_score(said) - item.prediction) for said, item in zip(answer.predictions, golden, strict=True))
+        worst = max(
+            answers.distance(said, item.prediction) for said, item in zip(answer.predictions, golden, strict=True)
+        )
         LOGGER.info("smoke test: %d requests, largest difference %.2g", len(golden), worst)
         if not worst <= MAX_ABS_ERROR:
             raise ContractError(
@@ -208,23 +207,3 @@ class Rollout:
             self._notes["previous_version"] = name
         found: str | None = self._notes["previous_version"]
         return found
-
-
-def _as_sent(value: object, kind: str | None) -> object:
-    """A golden value as requests have it: a missing number is NaN, a missing category is empty."""
-    if value is not None:
-        return value
-    return "" if kind == "categorical" else float("nan")
-
-
-def _score(prediction: object) -> float:
-    """The score of one prediction: a number, or a mapping or list with one."""
-    if isinstance(prediction, int | float):
-        return float(prediction)
-    if isinstance(prediction, Mapping) and len(prediction) == 1:
-        return _score(next(iter(prediction.values())))
-    if isinstance(prediction, list | tuple) and len(prediction) == 1:
-        return _score(prediction[0])
-    raise ContractError(
-        "endpoint", f"the prediction {prediction!r}", "one number per instance", "Look at the signature"
-    )

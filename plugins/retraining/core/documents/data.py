@@ -119,14 +119,37 @@ class CategoricalStatistics(Value):
     top: Annotated[tuple[ValueCount, ...], Field(max_length=1000)]
 
 
-FeatureStatistics = Annotated[NumericStatistics | CategoricalStatistics, Field(discriminator="kind")]
+class ImageStatistics(Value):
+    """Of one feature of images in one split: the sizes of the files. Without a value they are null."""
+
+    kind: Literal["image"]
+    nulls: Count
+    min_bytes: Count | None
+    max_bytes: Count | None
+    mean_bytes: Number | None
+
+
+FeatureStatistics = Annotated[NumericStatistics | CategoricalStatistics | ImageStatistics, Field(discriminator="kind")]
+
+
+class OutsideLabels(Value):
+    """Labels that are no class: how many, the least and the greatest (null: they are no numbers)."""
+
+    rows: Annotated[int, Field(ge=1)]
+    low: Number | None
+    high: Number | None
 
 
 class LabelStatistics(Value):
-    """Mean of the label (null without a value) and its missing values."""
+    """Mean of a binary label (null without a value), and missing values.
+
+    With several classes `counts` has the rows of each, from class 0 on, and `outside` the labels that are none.
+    """
 
     mean: Number | None
     nulls: Count
+    counts: tuple[Count, ...] | None = None
+    outside: OutsideLabels | None = None
 
 
 class SplitStatistics(Value):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from retraining.core.documents import CategoricalStatistics, NumericStatistics, Statistics
+from retraining.core.documents import CategoricalStatistics, ImageStatistics, NumericStatistics, Statistics
 from retraining.core.report.run import Run
 
 
@@ -30,12 +30,22 @@ def feature_rows(run: Run, statistics: Statistics) -> list[FeatureRow]:
                     name=feature.name,
                     kind=found.kind,
                     missing=found.nulls / train.rows if train.rows else None,
-                    typical=_numeric(found)
-                    if isinstance(found, NumericStatistics)
-                    else _categorical(found, train.rows),
+                    typical=_typical(found, train.rows),
                 )
             )
     return rows
+
+
+def _typical(found: NumericStatistics | CategoricalStatistics | ImageStatistics, rows: int) -> str:
+    if isinstance(found, ImageStatistics):
+        return _image(found)
+    return _numeric(found) if isinstance(found, NumericStatistics) else _categorical(found, rows)
+
+
+def _image(found: ImageStatistics) -> str:
+    if found.mean_bytes is None:
+        return "no value"
+    return f"files of {found.mean_bytes:,.0f} bytes, from {found.min_bytes:,} to {found.max_bytes:,}"
 
 
 def _numeric(found: NumericStatistics) -> str:

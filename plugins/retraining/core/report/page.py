@@ -9,6 +9,7 @@ import jinja2
 
 from retraining.core.report import charts
 from retraining.core.report.changes import days, noteworthy, since_champion
+from retraining.core.report.classes import answers, class_rows
 from retraining.core.report.features import feature_rows
 from retraining.core.report.quality import (
     INTERVAL_WIDTH,
@@ -57,6 +58,8 @@ def render(raw: Mapping[str, Mapping[str, Any]]) -> str:
             changes=since_champion(run),
             metrics=metric_rows(run, run.evaluation) if run.evaluation else [],
             gain=interval(run, run.evaluation) if run.evaluation else None,
+            classes=class_rows(run.evaluation) if run.evaluation else [],
+            answers=answers(run.evaluation) if run.evaluation else [],
             slices=slices[:SLICES_SHOWN],
             more_slices=slices[SLICES_SHOWN:],
             study=study_chart(run.tuning) if run.tuning else None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from retraining.core.documents import Baseline, Evaluation, Metrics, Report, Slice
+from retraining.core.documents import Evaluation, Metrics, Report, Slice
 from retraining.core.gates import value_of
 from retraining.core.report import charts
 from retraining.core.report.run import Run
@@ -17,6 +17,12 @@ METRIC_WORDS: dict[Metric, str] = {
     "log_loss": "mean negative log likelihood",
     "accuracy": "share of right answers at 0.5",
     "brier": "mean squared error of the probability",
+}
+CLASSES_WORDS: dict[Metric, str] = {
+    "auc": "area under the ROC curve, each class against the rest, mean over classes",
+    "log_loss": "mean negative log likelihood of the right class",
+    "accuracy": "share of examples whose likeliest class is right",
+    "brier": "squared error of the probabilities, summed over classes",
 }
 SLICES_SHOWN = 12
 INTERVAL_WIDTH = 480.0
@@ -76,6 +82,7 @@ class SliceRow:
 def metric_rows(run: Run, evaluation: Evaluation) -> list[MetricRow]:
     """Rows of the metrics table, the metric that decides first."""
     decides = run.plan.spec.evaluation.metric
+    words = CLASSES_WORDS if evaluation.label_counts else METRIC_WORDS
     theirs = evaluation.champion.metrics if evaluation.champion else None
     rows = []
     for metric in sorted(METRICS, key=lambda name: name != decides):
@@ -84,27 +91,31 @@ def metric_rows(run: Run, evaluation: Evaluation) -> list[MetricRow]:
         rows.append(
             MetricRow(
                 metric=metric,
-                words=METRIC_WORDS[metric],
+                words=words[metric],
                 decides=metric == decides,
                 higher_is_better=metric in HIGHER_IS_BETTER,
                 challenger=ours,
                 champion=other,
-                baseline=base_rate_value(metric, evaluation.baseline, evaluation.label_rate),
+                baseline=base_rate_value(metric, evaluation),
                 gain=_gain(metric, ours, other),
             )
         )
     return rows
 
 
-def base_rate_value(metric: Metric, baseline: Baseline, label_rate: float) -> float:
-    """A metric of always predicting the base rate: it ranks nothing (AUC 0.5), and errs by the label's variance."""
-    derived: dict[Metric, float] = {
-        "auc": 0.5,
-        "brier": label_rate * (1 - label_rate),
-        "log_loss": baseline.log_loss,
-        "accuracy": baseline.accuracy,
-    }
-    return derived[metric]
+def base_rate_value(metric: Metric, evaluation: Evaluation) -> float:
+    """A metric of always predicting the base rate: it ranks nothing (AUC 0.5), and errs by the label's variance.
+
+    With several classes the shares of all are predicted: Σ (p - p²) of the shares p.
+    """
+    if metric == "auc":
+        return 0.5
+    if metric != "brier":
+        return evaluation.baseline.log_loss if metric == "log_loss" else evaluation.baseline.accuracy
+    if evaluation.label_counts:
+        return 1 - sum((count / evaluation.rows) ** 2 for count in evaluation.label_counts)
+    rate = evaluation.label_rate or 0.0
+    return rate * (1 - rate)
 
 
 def interval(run: Run, evaluation: Evaluation) -> Interval | None:

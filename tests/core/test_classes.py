@@ -1,0 +1,291 @@
+"""A model of images with several classes, through the core: spec, statistics, checks, gates, drift, page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+from small_model import AS_OF, make_plan, make_snapshot, make_spec
+
+from retraining.core import answers, checks, documents, drift, gates, orders, statistics
+from retraining.core.errors import ContractError
+from retraining.core.report import render
+from retraining.core.report.classes import answers as answers_table
+from retraining.core.report.classes import class_rows
+from retraining.core.settings import include_path
+
+EXAMPLES = include_path() / "contracts" / "examples" / "valid"
+IMAGE = {"name": "image", "kind": "image", "height": 8, "width": 8, "channels": 1}
+LABEL = {"name": "digit", "kind": "multiclass", "classes": 3}
+DATA = {"query": "digits/examples.sql", "key": "id", "event_time": "at", "window_days": 10, "test_days": 2}
+SCHEMA = [
+    {"name": "id", "type": "STRING", "mode": "NULLABLE"},
+    {"name": "at", "type": "TIMESTAMP", "mode": "NULLABLE"},
+    {"name": "image", "type": "BYTES", "mode": "NULLABLE"},
+    {"name": "digit", "type": "INTEGER", "mode": "NULLABLE"},
+]
+
+
+def make_digits(**changes: Any):
+    values = {
+        "name": "digits",
+        "data": {**DATA, "checks": {"min_rows": 10, "max_null_fraction": {"image": 0.1}}},
+        "features": [IMAGE],
+        "label": LABEL,
+        "training": {"model": "cnn"},
+        "evaluation": {"metric": "accuracy", "min_value": 0.9, "promote": {"min_examples": 10}},
+    }
+    return make_spec(**{**values, **changes})
+
+
+@pytest.fixture
+def plan():
+    """A run of the images' model."""
+    return make_plan(make_digits())
+
+
+def taken(plan):
+    return make_snapshot(plan, schema=SCHEMA)
+
+
+def rows(classes: dict[str | None, int], *, nulls: int = 0, sizes: tuple[int, int] | None = (80, 150)):
+    """Rows of the statistics query, the same for each split."""
+    empty = dict.fromkeys(
+        ["row_count", "nulls", "low", "high", "mean", "deviation", "quantiles", "distinct_count", "value"]
+    )
+    total = sum(classes.values())
+    found = [{"section": "keys", "split": "", "feature": "", **empty, "distinct_count": 3 * total, "nulls": 0}]
+    for split in ("train", "validation", "test"):
+        base = {"split": split, "feature": "", **empty}
+        low, high = sizes or (None, None)
+        found += [
+            {**base, "section": "rows", "row_count": total, "nulls": 0, "mean": 4.5},
+            {**base, "section": "image", "feature": "image", "row_count": total, "nulls": nulls, "low": low}
+            | {"high": high, "mean": low and 120.5},
+        ]
+        for value, count in classes.items():
+            outside = {} if value is not None else {"low": -1.0, "high": 17.0}
+            found.append({**base, "section": "label", "value": value, "row_count": count, **outside})
+    return found
+
+
+def judge(plan, *args: Any, **kwargs: Any):
+    snapshot = taken(plan)
+    found = statistics.build_statistics(plan, snapshot, rows(*args, **kwargs))
+    return found, checks.check_data(plan, snapshot, found)
+
+
+EVEN = {"0": 40, "1": 30, "2": 30}
+
+
+def test_statistics_count_classes_and_sizes(plan):
+    found, judged = judge(plan, EVEN)
+    train = found.splits["train"]
+    assert train.label == documents.LabelStatistics(mean=None, nulls=0, counts=(40, 30, 30))
+    assert train.features["image"] == documents.ImageStatistics(
+        kind="image", nulls=0, min_bytes=80, max_bytes=150, mean_bytes=120.5
+    )
+    assert judged.findings == ()
+
+
+def test_the_query_asks_for_them(plan):
+    query = statistics.render_statistics_sql(plan, taken(plan))
+    assert "BYTE_LENGTH(`image`)" in query.sql
+    assert {parameter.name: parameter.value for parameter in query.parameters}["classes"] == 3
+
+
+@pytest.mark.parametrize(
+    ("classes", "more", "check", "words"),
+    [
+        pytest.param({**EVEN, None: 2}, {}, "label_range", "2 labels of train are no class", id="outside"),
+        pytest.param({"0": 50, "1": 50}, {}, "absent_class", "no training example is of class 2", id="absent"),
+        pytest.param({"0": 2000, "1": 1, "2": 1}, {}, "label_rate", "0.999 of the labels of train are 0", id="one"),
+        pytest.param(EVEN, {"nulls": 20}, "max_null_fraction", "20.0% of image is missing", id="missing"),
+        pytest.param(EVEN, {"nulls": 100, "sizes": None}, "all_null", "image is missing in every", id="all-missing"),
+        pytest.param(EVEN, {"sizes": (0, 150)}, "empty_image", "files without a byte", id="empty"),
+    ],
+)
+def test_what_is_wrong_with_classes_and_images_is_found(plan, classes, more, check, words):
+    _, judged = judge(plan, classes, **more)
+    finding = next(finding for finding in judged.findings if finding.check == check)
+    assert words in finding.words
+    assert judged.passed == (check == "absent_class")
+
+
+def test_labels_that_are_no_class_are_named_with_their_range(plan):
+    _, judged = judge(plan, {**EVEN, None: 2})
+    assert judged.findings[0].found == "2 labels between -1 and 17 in train"
+    assert judged.findings[0].expected == "whole numbers from 0 to 2"
+
+
+@pytest.mark.parametrize(
+    ("column", "type_"), [("image", "STRING"), ("digit", "FLOAT"), ("digit", "BOOLEAN")], ids=lambda value: str(value)
+)
+def test_types_are_checked(plan, column, type_):
+    schema = [{**item, "type": type_} if item["name"] == column else item for item in SCHEMA]
+    snapshot = make_snapshot(plan, schema=schema)
+    judged = checks.check_data(plan, snapshot, statistics.build_statistics(plan, snapshot, rows(EVEN)))
+    assert [(finding.check, finding.feature) for finding in judged.findings] == [("types", column)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        pytest.param(
+            {"evaluation": {"metric": "accuracy", "min_value": 0.9, "slices": ["image"]}},
+            "evaluation.slices names 'image', which is an image",
+            id="slices",
+        ),
+        pytest.param(
+            {"monitoring": {"drift": {"features": {"image": 0.5}}}},
+            "monitoring.drift.features names 'image', which is an image",
+            id="drift",
+        ),
+        pytest.param(
+            {"training": {"model": "cnn", "input": "csv"}}, "training.input csv cannot hold the image", id="csv"
+        ),
+    ],
+)
+def test_what_images_cannot_do_is_refused_in_the_spec(changes, words):
+    with pytest.raises(ValidationError, match=words):
+        make_digits(**changes)
+
+
+# --- the duel --------------------------------------------------------------------------------------------------------
+
+CHAMPION = gates.champion_of(
+    version_name="projects/p/locations/r/models/digits@3",
+    version_id="3",
+    artifact_uri="gs://my-retraining/digits/runs/20131119t030000z-0123456789ab/training/model",
+    run_key="20131119t030000z-0123456789ab",
+)
+
+
+def example(name: str) -> dict[str, Any]:
+    return json.loads((EXAMPLES / f"{name}.json").read_text())
+
+
+def evaluation(plan, **changes: Any) -> documents.Evaluation:
+    values = {**example("evaluation__classes"), "model": plan.model, "run_key": plan.run_key, **changes}
+    return documents.Evaluation.parse(json.dumps(values))
+
+
+def decide(plan, judged):
+    request = orders.evaluate_order(plan, CHAMPION).request
+    assert isinstance(request, documents.EvaluateRequest)
+    return gates.decide(plan, request, judged, {"plan": "a" * 64, "evaluation": "b" * 64, "evaluate_request": "c" * 64})
+
+
+SKIPPED = "champion version 3 reads 'ink', which these examples do not have"
+
+
+def test_a_champion_that_cannot_be_scored_leaves_the_floor_to_decide(plan):
+    decision = decide(plan, evaluation(plan, champion=None, difference=None, champion_skipped=SKIPPED))
+    assert decision.verdict == "promote"
+    assert decision.words == (
+        "Promoted: accuracy 0.960 reaches the floor (at least 0.9) and beats predicting the base rate; "
+        f"{SKIPPED}, so it cannot be judged any more and the floor alone decides."
+    )
+    assert decision.champion is not None
+
+
+def test_then_a_challenger_below_the_floor_is_rejected(plan):
+    weak = {"confusion": None, "slices": [], "metrics": {"accuracy": 0.8, "auc": 0.9, "brier": 1.2, "log_loss": 0.3}}
+    judged = evaluation(plan, challenger=weak, champion=None, difference=None, champion_skipped=SKIPPED)
+    assert decide(plan, judged).words == "Rejected: accuracy 0.800 misses the floor (at least 0.9)."
+
+
+def test_without_words_a_missing_champion_is_an_error(plan):
+    with pytest.raises(ContractError, match="no champion"):
+        decide(plan, evaluation(plan, champion=None, difference=None))
+
+
+def test_classes_come_least_found_first(plan):
+    found = class_rows(evaluation(plan))
+    assert [row.label for row in found] == [2, 0, 1]
+    worst = found[0]
+    assert (worst.rows, worst.mixed_up, worst.mixed_up_rows) == (12, 0, 1)
+    assert worst.recall == pytest.approx(11 / 12)
+    assert worst.precision == 1
+    assert worst.gain == 0
+    assert [[cell.rows for cell in row] for row in answers_table(evaluation(plan))] == [
+        [19, 1, 0],
+        [0, 18, 0],
+        [1, 0, 11],
+    ]
+    assert class_rows(evaluation(plan, challenger={**example("evaluation__duel")["challenger"]})) == []
+
+
+def test_the_page_shows_classes_and_names_images(plan):
+    found, judged = judge(plan, EVEN)
+    golden = {
+        "rows": 7,
+        "shards": example("evaluation__classes")["shards"],
+        "challenger": {"accuracy": 0.875, "auc": 0.9, "brier": 0.2, "log_loss": 0.3},
+        "champion": None,
+    }
+    page = render(
+        {
+            "plan": plan.to_json(),
+            "snapshot": taken(plan).to_json(),
+            "statistics": found.to_json(),
+            "checks": judged.to_json(),
+            "manifest": example("manifest__three_spans"),
+            "evaluation": evaluation(plan, golden=golden).to_json(),
+        }
+    )
+    for words in ("3 of 3", "files of 120 bytes, from 80 to 150", "50 examples of 3 classes", "answered 2"):
+        assert words in page
+    assert "7 examples that are the same every night: accuracy 0.8750" in page
+    assert "the share of each class" in page
+    assert "positive" not in page
+
+
+def test_images_do_not_drift_by_value(plan):
+    found, _ = judge(plan, EVEN)
+    query = drift.render_requests_sql(plan.spec, "my-project.retraining.requests_digits", found, AS_OF)
+    assert "$.image" not in query.sql
+    measured = drift.measure(
+        plan.spec,
+        as_of=AS_OF,
+        endpoint_name="projects/p/locations/r/endpoints/digits",
+        log_table="p.d.requests_digits",
+        champion=documents.DriftChampion(version_id="3", run_key=CHAMPION.run_key),
+        baseline_uri="gs://b/digits/statistics.json",
+        statistics=found,
+        rows=[{"feature": "", "bucket": None, "instances": 300}],
+    )
+    assert (measured.rows, measured.features) == (300, ())
+
+
+# --- golden requests -------------------------------------------------------------------------------------------------
+
+
+def test_golden_requests_bring_bytes_in_base64(plan):
+    report = documents.Report.parse(Path(EXAMPLES / "report__images.json").read_bytes())
+    assert answers.instances(report.golden, plan.spec.features) == [{"image": {"b64": "iVBORw0KGgo="}}]
+
+
+@pytest.mark.parametrize(
+    ("said", "expected", "far"),
+    [
+        (0.5, 0.25, 0.25),
+        ([0.5], 0.25, 0.25),
+        ({"score": 0.5}, 0.25, 0.25),
+        ([0.5, 0.5], (0.25, 0.75), 0.25),
+        ({"scores": [0.5, 0.5]}, (0.5, 0.5), 0.0),
+    ],
+)
+def test_answers_are_compared_score_by_score(said, expected, far):
+    assert answers.distance(said, expected) == pytest.approx(far)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"), [("0.5", 0.5), ([0.5, 0.5], 0.5), (0.5, (0.5, 0.5)), ([0.5] * 3, (0.5, 0.5))]
+)
+def test_an_answer_of_another_form_is_named(said, expected):
+    with pytest.raises(ContractError, match="Look at the signature"):
+        answers.distance(said, expected)

@@ -1,0 +1,324 @@
+"""Several classes, and images: exported, trained on, stored and judged."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import datetime
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import tensorflow as tf
+from PIL import Image as Pillow
+
+from trainer.contract import parse
+from trainer.documents import Evaluation, Label, Report
+from trainer.errors import DataError, RequestError
+from trainer.evaluate import evaluate
+from trainer.input import open_source
+from trainer.labels import labels_of
+from trainer.replica import Replica
+from trainer.statistics import Statistics
+from trainer.train import train
+
+SIDE, CLASSES = 8, 3
+LABEL = {"name": "stripe", "kind": "multiclass", "classes": CLASSES}
+IMAGE = {"name": "image", "height": SIDE, "width": SIDE, "channels": 1, "encoding": "raw"}
+FEATURES = [{"kind": "image", **IMAGE}]
+SCHEMA = [
+    {"name": "image_id", "type": "STRING", "mode": "REQUIRED"},
+    {"name": "image", "type": "BYTES", "mode": "NULLABLE"},
+    {"name": "shade", "type": "FLOAT", "mode": "NULLABLE"},
+    {"name": "stripe", "type": "INTEGER", "mode": "NULLABLE"},
+    {"name": "lit", "type": "INTEGER", "mode": "NULLABLE"},
+]
+
+
+def png(pixels: np.ndarray) -> bytes:
+    buffer = io.BytesIO()
+    Pillow.fromarray(pixels).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def make_rows(days: int = 6, rows_per_day: int = 60) -> pa.Table:
+    """Images with one bright stripe, left, middle or right; the label says which."""
+    random = np.random.default_rng(1)
+    count = days * rows_per_day
+    stripe = random.integers(0, CLASSES, count)
+    pixels = random.integers(0, 120, (count, SIDE, SIDE), dtype=np.uint8)
+    for index, where in enumerate(stripe):
+        pixels[index, :, 1 + 2 * where] += 110
+    first = datetime.date(2024, 1, 1)
+    return pa.table(
+        {
+            "image_id": [f"image-{index}" for index in range(count)],
+            "image": pa.array([png(image) for image in pixels], pa.binary()),
+            "shade": pixels.mean(axis=(1, 2)).astype(np.float64),
+            "stripe": stripe.astype(np.int64),
+            "lit": (stripe > 0).astype(np.int64),
+            "span": [first + datetime.timedelta(days=index // rows_per_day) for index in range(count)],
+            "part": np.where(random.random(count) < 0.2, "validation", "train").tolist(),
+            "shard": (np.arange(count) % 2).astype(np.int64),
+            "row_hash": random.permutation(count).astype(np.int64) * 7919,
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def stripes(exported, tmp_path_factory: pytest.TempPathFactory):
+    """An exported run of images."""
+    run = type(exported)(path=tmp_path_factory.mktemp("stripes"), rows=make_rows())
+    run.export(schema=SCHEMA, images=[IMAGE], model="stripes")
+    statistics = {
+        "shade": {"kind": "numeric", "nulls": 0, "min": 0, "max": 255, "mean": 70, "stddev": 3, "quantiles": []},
+        "image": {"kind": "image", "nulls": 0, "min_bytes": 80, "max_bytes": 150, "mean_bytes": 120},
+    }
+    split = {"rows": 1, "features": statistics, "label": {"mean": None, "nulls": 0, "counts": [], "outside": None}}
+    document = {
+        **{"schema_version": 1, "kind": "statistics", "model": "stripes", "run_key": run.export_json()["run_key"]},
+        **{"table": "project.dataset.stripes", "keys": {"distinct": 1, "nulls": 0}},
+        "window": {"start": "2024-01-01", "end": "2024-01-07", "test_start": "2024-01-05"},
+        "splits": dict.fromkeys(("train", "validation", "test"), split),
+    }
+    (run.path / "statistics.json").write_text(json.dumps(document))
+    return run
+
+
+def start(run, out: Path, **changes) -> Report:
+    """Train in this process."""
+    training = {
+        "model": "cnn",
+        "epochs": 8,
+        "batch_size": 16,
+        "hyperparameters": {"learning_rate": 0.01, "filters": [8], "hidden_units": [16]},
+        **changes.pop("training", {}),
+    }
+    wanted = {"model": "stripes", "label": LABEL, "features": FEATURES, "key": "image_id", **changes}
+    uris = {name: str(out / name) for name in ("model_uri", "report_uri", "checkpoint_uri", "tensorboard_uri")}
+    request = run.train_request(training=training, **wanted, **uris)
+    manifest = run.manifest()
+    statistics = parse(Statistics, (run.path / "statistics.json").read_bytes(), "statistics")
+    with open_source(manifest, manifest.splits, run.storage) as source:
+        return train(request, manifest, statistics, source, run.storage, replica=Replica(), started=0.0, say=print)
+
+
+def judge(run, out: Path, challenger: str, champion: str | None = None, manifest=None, **changes) -> Evaluation:
+    """Evaluate in this process."""
+    request = run.evaluate_request(
+        challenger,
+        champion,
+        **{
+            **{"model": "stripes", "label": LABEL, "features": FEATURES, "key": "image_id", "slices": []},
+            **{"metric": "accuracy", "evaluation_uri": str(out / "evaluation.json")},
+            **changes,
+        },
+    )
+    manifest = manifest or run.manifest()
+    with open_source(manifest, manifest.splits, run.storage) as source:
+        return evaluate(request, manifest, source, run.storage, print)
+
+
+@pytest.fixture(scope="module")
+def trained(stripes, tmp_path_factory: pytest.TempPathFactory) -> Report:
+    return start(stripes, tmp_path_factory.mktemp("trained"))
+
+
+@pytest.fixture(scope="module")
+def weak(stripes, tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """A champion that learned next to nothing."""
+    hyperparameters = {"learning_rate": 1e-5, "filters": [2]}
+    return start(stripes, tmp_path_factory.mktemp("weak"), training={"epochs": 1, "hyperparameters": hyperparameters})
+
+
+def served(report: Report):
+    return tf.saved_model.load(report.model_uri).signatures["serving_default"]
+
+
+def test_it_learns_and_says_how_well(trained: Report) -> None:
+    assert set(trained.history) == {"loss", "val_loss", "val_accuracy", "val_auc"}
+    assert trained.metrics["val_accuracy"] > 0.9
+    assert trained.signature.inputs == {"image": "string"}
+    assert trained.signature.outputs == {"scores": "float32"}
+
+
+def test_the_stored_model_takes_the_original_file_and_says_what_training_saw(trained: Report, stripes) -> None:
+    """The golden answers come from pixels of the store; the same file as in the table gives the very same."""
+    originals = {Pillow.open(io.BytesIO(content)).tobytes(): content for content in stripes.rows["image"].to_pylist()}
+    model = served(trained)
+    assert len(trained.golden) == 5
+    for golden in trained.golden:
+        sent = base64.b64decode(golden.instance["image"]["b64"])
+        original = originals[Pillow.open(io.BytesIO(sent)).tobytes()]
+        answer = model(image=tf.constant([original]))["scores"].numpy()[0]
+        assert answer.tolist() == golden.prediction
+        assert sum(golden.prediction) == pytest.approx(1)
+
+
+def test_any_size_kind_and_a_missing_image_get_an_answer(trained: Report, stripes) -> None:
+    """An image of twice the size is seen nearly as the original."""
+    original = stripes.rows["image"][0].as_py()
+    twice = Pillow.open(io.BytesIO(original)).resize((SIDE * 2, SIDE * 2), Pillow.Resampling.NEAREST)
+    large, jpeg = io.BytesIO(), io.BytesIO()
+    twice.convert("RGB").save(large, "PNG")
+    twice.save(jpeg, "JPEG", quality=95)
+    answers = served(trained)(image=tf.constant([original, large.getvalue(), jpeg.getvalue(), b""]))["scores"].numpy()
+    assert answers.shape == (4, CLASSES)
+    np.testing.assert_allclose(answers[1], answers[0], atol=0.02)
+    np.testing.assert_allclose(answers[2], answers[0], atol=0.1)
+    assert answers[3].sum() == pytest.approx(1)
+
+
+def test_both_models_are_judged_class_by_class(trained: Report, weak: Report, stripes, tmp_path: Path) -> None:
+    found = judge(stripes, tmp_path, trained.model_uri, weak.model_uri)
+    assert found.rows == sum(found.label_counts) == 120
+    assert found.label_rate is None
+    assert [sum(row) for row in found.challenger.confusion] == list(found.label_counts)
+    right = sum(found.challenger.confusion[index][index] for index in range(CLASSES))
+    assert found.challenger.metrics.accuracy == pytest.approx(right / 120)
+    assert found.challenger.metrics.accuracy > 0.9 > found.champion.metrics.accuracy
+    assert found.challenger.metrics.auc > 0.95
+    assert found.challenger.metrics.log_loss < found.baseline.log_loss
+    assert found.baseline.accuracy == pytest.approx(max(found.label_counts) / 120)
+    assert found.difference.metric == "accuracy"
+    assert 0 < found.difference.low <= found.difference.mean
+    assert parse(Evaluation, (tmp_path / "evaluation.json").read_bytes(), "evaluation").rows == 120
+
+
+@pytest.mark.parametrize("metric", ["auc", "log_loss", "brier"])
+def test_every_metric_has_an_interval(metric: str, trained: Report, weak: Report, stripes, tmp_path: Path) -> None:
+    found = judge(stripes, tmp_path, trained.model_uri, weak.model_uri, metric=metric)
+    gain = found.difference.mean if metric == "auc" else -found.difference.mean
+    assert gain > 0
+
+
+def test_binary_images_and_numbers_beside_them(stripes, tmp_path: Path) -> None:
+    """The other label kind, and another feature kind beside the image."""
+    features = [*FEATURES, {"name": "shade", "kind": "numeric", "normalize": True, "missing": "mean"}]
+    label = {"name": "lit", "kind": "binary"}
+    report = start(stripes, tmp_path, features=features, label=label, training={"epochs": 2})
+    assert report.signature.outputs == {"score": "float32"}
+    assert isinstance(report.golden[0].prediction, float)
+    assert set(report.golden[0].instance) == {"image", "shade"}
+    found = judge(stripes, tmp_path, report.model_uri, features=features, label=label)
+    assert (found.label_counts, found.challenger.confusion) == (None, None)
+
+
+def test_classes_without_images(stripes, tmp_path: Path) -> None:
+    features = [{"name": "shade", "kind": "numeric", "normalize": True, "missing": "mean"}]
+    report = start(
+        stripes, tmp_path, features=features, training={"model": "wide_deep", "epochs": 1, "hyperparameters": {}}
+    )
+    assert len(report.golden[0].prediction) == CLASSES
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        pytest.param({"training": {"model": "dense", "hyperparameters": {}}}, "does not read images", id="dense"),
+        pytest.param({"label": {**LABEL, "classes": 2}}, "whole number from 0 to 1", id="out-of-range"),
+        pytest.param({"features": [{**FEATURES[0], "name": "shade"}]}, "column of type FLOAT", id="not-bytes"),
+        pytest.param({"label": {**LABEL, "name": "image"}}, "column of type BYTES", id="label-type"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused_by_name(stripes, tmp_path: Path, changes: dict, words: str) -> None:
+    with pytest.raises(RequestError, match=words):
+        start(stripes, tmp_path, **changes)
+
+
+def test_an_image_that_the_export_did_not_store_is_named(stripes, tmp_path: Path) -> None:
+    without = dataclasses.replace(stripes.manifest(), images=())
+    request = stripes.train_request(label=LABEL, features=FEATURES, training={"model": "cnn", "hyperparameters": {}})
+    statistics = parse(Statistics, (stripes.path / "statistics.json").read_bytes(), "statistics")
+    with (
+        open_source(without, without.splits, stripes.storage) as source,
+        pytest.raises(RequestError, match="feature 'image': the export stored no image"),
+    ):
+        train(request, without, statistics, source, stripes.storage, replica=Replica(), started=0.0)
+
+
+def test_labels_are_read_as_whole_numbers() -> None:
+    kind = labels_of(Label(name="x", kind="multiclass", classes=3))
+    targets = kind.targets(tf.constant([0.0, 2.0, 1.5, float("nan")])).numpy()
+    assert kind.wrong(targets).tolist() == [False, False, True, True]
+    assert kind.wrong(np.array([-1, 0, 2, 3, np.iinfo(np.int64).min])).tolist() == [True, False, False, True, True]
+
+
+# --- champions that cannot be scored, and those that have seen the test days ----------------------------------------
+
+
+def test_a_champion_of_other_classes_is_left_out_with_words(trained: Report, stripes, tmp_path: Path) -> None:
+    two = start(stripes, tmp_path / "two", label={"name": "lit", "kind": "binary"}, training={"epochs": 1})
+    found = judge(stripes, tmp_path, trained.model_uri, two.model_uri)
+    assert found.champion is None
+    assert found.difference is None
+    assert found.champion_skipped == "champion version 1 tells 2 classes apart"
+
+
+def test_a_champion_that_reads_a_vanished_column_is_left_out_with_words(stripes, trained, tmp_path: Path) -> None:
+    features = [*FEATURES, {"name": "shade", "kind": "numeric", "normalize": True, "missing": "mean"}]
+    old = start(stripes, tmp_path / "old", features=features, training={"epochs": 1})
+    manifest = stripes.manifest()
+    tonight = dataclasses.replace(manifest, schema=tuple(c for c in manifest.schema if c.name != "shade"))
+    found = judge(stripes, tmp_path, trained.model_uri, old.model_uri, tonight)
+    assert found.champion_skipped == "champion version 1 reads 'shade', which these examples do not have"
+    with pytest.raises(DataError, match="challenger model: reads 'shade'"):
+        judge(stripes, tmp_path, old.model_uri, None, tonight)
+
+
+def test_a_column_of_another_type_is_named(stripes, trained, tmp_path: Path) -> None:
+    manifest = stripes.manifest()
+    changed = tuple(
+        dataclasses.replace(column, type="STRING") if column.name == "shade" else column for column in manifest.schema
+    )
+    old = start(
+        stripes,
+        tmp_path / "old",
+        features=[{"name": "shade", "kind": "numeric", "normalize": True, "missing": "mean"}],
+        training={"model": "dense", "epochs": 1, "hyperparameters": {}},
+    )
+    tonight = dataclasses.replace(manifest, schema=changed)
+    found = judge(stripes, tmp_path, trained.model_uri, old.model_uri, tonight)
+    assert found.champion_skipped == "champion version 1 reads 'shade' as float32, which is STRING in these examples"
+
+
+def test_the_frozen_set_is_scored_too(stripes, trained: Report, weak: Report, tmp_path: Path) -> None:
+    manifest = stripes.manifest()
+    splits = {**manifest.splits, "golden": manifest.splits["validation"]}
+    with_golden = dataclasses.replace(manifest, splits=splits)
+    found = judge(stripes, tmp_path, trained.model_uri, weak.model_uri, with_golden, golden=True)
+    assert found.golden.rows == manifest.splits["validation"].rows
+    assert found.golden.challenger.accuracy > found.golden.champion.accuracy
+    assert {shard.sha256 for shard in found.golden.shards} == {f.sha256 for f in manifest.splits["validation"].files}
+    with pytest.raises(DataError, match="no split golden"):
+        judge(stripes, tmp_path, trained.model_uri, golden=True)
+
+
+def as_json(files) -> list[dict]:
+    return [dataclasses.asdict(file) for file in files]
+
+
+def test_a_champion_that_has_seen_a_test_example_is_found_by_its_keys(stripes, trained, weak, tmp_path: Path) -> None:
+    splits = stripes.manifest().splits
+    for name in ("train", "validation"):
+        proved = judge(stripes, tmp_path, trained.model_uri, weak.model_uri, prove_unseen=as_json(splits[name].files))
+        assert proved.champion is not None
+    seen = as_json([*splits["train"].files, splits["test"].files[0]])
+    rows = splits["test"].files[0].rows
+    with pytest.raises(DataError) as caught:
+        judge(stripes, tmp_path / "seen", trained.model_uri, weak.model_uri, prove_unseen=seen)
+    words = str(caught.value)
+    assert f"champion version 1 (run 20240110t030000z-0a1b2c3d4e5f): was trained on {rows} of tonight's" in words
+    assert "'image-" in words
+    assert splits["test"].files[0].uri in words
+    assert caught.value.exit_code == 2
+
+
+def test_a_training_file_that_is_gone_is_named_with_the_way_out(stripes, trained, weak, tmp_path: Path) -> None:
+    gone = as_json(stripes.manifest().splits["train"].files[:1])
+    gone[0]["uri"] += ".gone.gz"
+    with pytest.raises(DataError, match=r"cannot be read: .*\.gone\.gz: is missing.*alias champion"):
+        judge(stripes, tmp_path, trained.model_uri, weak.model_uri, prove_unseen=gone)
