@@ -64,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     env = add("env", _env, "Print the environment that points Google's clients here, for the shell's eval.")
     env.add_argument("--json", action="store_true", help="as a JSON object; an empty value means: unset")
     env.add_argument("--gateway-host", help="name under which the client reaches the gateway (in containers)")
-    add("seed", _seed, "Load the 2013 flights and weather into BigQuery (does nothing when they are there).")
+    add("seed", _seed, "Load the demo's flights, weather and digits into BigQuery (does nothing when they are there).")
     add("status", _status, "Print the servers, their addresses and logs; exit code 0 only when all is ready.")
     add("down", _down, "Stop the local cloud of this state directory and wait until it is gone.")
     return parser
