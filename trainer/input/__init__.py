@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainer.documents import Manifest, ManifestSplit
-from trainer.errors import DataError
+from trainer.errors import DataError, RequestError
 from trainer.input.files import Shards, fetch
 from trainer.input.source import Share, Source, Split
 from trainer.storage import Storage
@@ -44,6 +44,27 @@ def open_source(
             for name, split in splits.items()
         }
         yield _ManifestSource(manifest, splits, waiting, share)
+
+
+def require_input(wanted: str, manifest: Manifest) -> None:
+    """Check that the examples lie where a training was told that they do.
+
+    Args:
+        wanted: `training.input` of the request.
+        manifest: What there is.
+
+    Raises:
+        RequestError: They lie elsewhere.
+    """
+    train = manifest.splits["train"]
+    found = "bigquery" if train.rows and not train.files else manifest.format
+    if wanted != found:
+        raise RequestError(
+            f"train_request of run {manifest.run_key}, training.input",
+            f"is {wanted}, and the manifest has the training split as {found}",
+            found,
+            "Clear the run's snapshot task, so that both are made from the same plan",
+        )
 
 
 class _ManifestSource:

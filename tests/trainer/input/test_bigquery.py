@@ -24,6 +24,7 @@ from trainer.input.pipeline import Reading, blocks, epochs
 from trainer.input.source import Share
 from trainer.replica import Replica
 from trainer.storage import Storage
+from trainer.task import main
 
 ROWS = 6000
 DAYS = 3
@@ -73,13 +74,28 @@ client = bigquery.Client(project=sys.argv[1])
 client.create_dataset("reading", exists_ok=True)
 client.query_and_wait(sys.argv[2])
 """
+LOAD_ROWS = """
+import json, sys
+from google.cloud import bigquery
+client = bigquery.Client(project=sys.argv[1])
+client.create_dataset("reading", exists_ok=True)
+schema = [bigquery.SchemaField(name, type_) for name, type_ in json.loads(sys.argv[2]).items()]
+table = client.create_table(bigquery.Table(sys.argv[1] + ".reading.run", schema=schema))
+client.load_table_from_json(json.load(sys.stdin), table, job_config=bigquery.LoadJobConfig(schema=schema)).result()
+"""
+RUN_COLUMNS = {"span": "DATE", "part": "STRING", "shard": "INTEGER", "row_hash": "INTEGER"}
+
+
+def with_client(local_cloud, script: str, *arguments: str, content: str | None = None) -> None:
+    """Run a script in the environment that has BigQuery's client."""
+    command = [str(LOCALCLOUD_PYTHON), "-c", script, local_cloud.project, *arguments]
+    subprocess.run(command, env=dict(local_cloud.env), input=content, text=True, check=True, timeout=120)
 
 
 @pytest.fixture(scope="module")
 def table(local_cloud) -> str:
     """A run table with NULLs in every kind of column."""
-    command = [str(LOCALCLOUD_PYTHON), "-c", RUN_SQL, local_cloud.project, TABLE_SQL]
-    subprocess.run(command, env=dict(local_cloud.env), check=True, timeout=120)
+    with_client(local_cloud, RUN_SQL, TABLE_SQL)
     return f"{local_cloud.project}.reading.parcels"
 
 
@@ -254,3 +270,29 @@ def test_a_column_of_another_type_is_named(direct: Manifest) -> None:
     )
     with pytest.raises(DataError, match=r"parcels, column 'carrier': Arrow type string\. Expected int64"):
         columns_of(dataclasses.replace(direct, schema=schema), "train")
+
+
+def test_a_training_reads_the_table(local_cloud, exported, tmp_path: Path) -> None:
+    """`trainer.task train` on a run whose training days were never exported."""
+    types = {column.name: column.type for column in exported.manifest().schema} | RUN_COLUMNS
+    rows = [{**row, "span": row["span"].isoformat()} for row in exported.rows.to_pylist()]
+    with_client(local_cloud, LOAD_ROWS, json.dumps(types), content=json.dumps(rows))
+    manifest = json.loads((exported.path / "manifest.json").read_text())
+    manifest["table"] = f"{local_cloud.project}.reading.run"
+    for name in ("train", "validation"):
+        manifest["splits"][name]["files"] = []
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    request = exported.train_json(
+        str(tmp_path / "training"), training={"input": "bigquery"}, manifest_uri=str(tmp_path / "manifest.json")
+    )
+    path = tmp_path / "request.json"
+    path.write_text(json.dumps(request))
+    assert main(["train", "--request", str(path)]) == 0
+    report = json.loads((tmp_path / "training" / "report.json").read_text())
+    assert report["train_rows"] == manifest["splits"]["train"]["rows"]
+    assert report["metrics"]["val_auc"] > 0.8
+
+    request["training"]["input"] = "tfrecord"
+    request["report_uri"] = str(tmp_path / "other.json")
+    path.write_text(json.dumps(request))
+    assert main(["train", "--request", str(path)]) == 2
