@@ -10,6 +10,8 @@ V ?= 0
 PORT ?= 8080
 AS_OF ?=
 STATE ?= build/localcloud
+ROUNDS ?= 5
+SCALE ?= 1
 
 VENV := .venv
 UV := $(or $(shell command -v uv 2>/dev/null),$(VENV)/uv/bin/uv)
@@ -42,6 +44,7 @@ $(VENV)/uv/bin/uv: requirements-uv.txt | $(VENV)/python.ok
 $(VENV)/airflow/.ready: requirements.txt requirements-dev.txt
 $(VENV)/trainer/.ready: trainer/requirements.txt trainer/requirements-dev.txt
 $(VENV)/localcloud/.ready: include/localcloud/requirements.txt
+$(VENV)/bench-tfx/.ready: include/bench/requirements-tfx.txt
 
 $(VENV)/%/.ready: | $(VENV)/python.ok $(UV)
 	@echo "setup: environment $*"
@@ -56,6 +59,7 @@ lock: | $(UV) ## Resolve the *.in files again into hash-locked requirements
 	$(COMPILE) --upgrade --overrides trainer/overrides.txt trainer/requirements.in -o trainer/requirements.txt
 	$(COMPILE) --upgrade trainer/requirements-dev.in -o trainer/requirements-dev.txt
 	$(COMPILE) --upgrade include/localcloud/requirements.in -o include/localcloud/requirements.txt
+	$(COMPILE) --upgrade include/bench/requirements-tfx.in -o include/bench/requirements-tfx.txt
 	echo 'uv' | $(COMPILE) --upgrade - -o requirements-uv.txt
 
 # --- run it ---------------------------------------------------------------------------------------------------------
@@ -100,6 +104,14 @@ check-models: $(VENV)/airflow/.ready ## Validate every include/models/*.yaml; wr
 .PHONY: bench-parse
 bench-parse: $(VENV)/airflow/.ready ## Seconds to parse the DAG files with 100 generated model specs
 	@$(AIRFLOW_PY) -m pytest -q -s tests/dags -k parse_time
+
+.PHONY: bench-input
+bench-input: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready ## How fast a training reads its shards, against the tutorial: build/bench/input.json (10 min; ROUNDS=5)
+	@PYTHONPATH=include:. $(TRAINER_PY) -m bench.input --rounds $(ROUNDS)
+
+.PHONY: bench-export
+bench-export: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready $(VENV)/bench-tfx/.ready ## How fast the export is against TensorFlow's, TFX's and Beam's: build/bench/export.json (12 min; ROUNDS=5, SCALE=0.01)
+	@PYTHONPATH=include:. exec $(LOCALCLOUD_PY) -m bench.export --rounds $(ROUNDS) --scale $(SCALE)
 
 .PHONY: bench-rates scaling-tables simulate-export
 bench-rates: $(VENV)/localcloud/.ready $(VENV)/trainer/.ready ## Measure what docs/scaling.md counts with: build/bench/rates.json (5 min)
