@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import base64
 import concurrent.futures
+import functools
 import hashlib
+import os
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -25,6 +27,7 @@ _MASK_DELTA = np.uint32(0xA282EAD8)
 _GZIP_LEVEL = 1  # isal's level 1 compresses TFRecords like zlib's 6 at the speed of writing
 _GZIP_WINDOW = 31  # 15 bits of window, 16: a gzip header
 _GZIP_BLOCK_BYTES = 1 << 20  # what isal is given at once: its output depends on that
+_LARGE_BYTES = 256 << 10  # from here on another thread digests
 _WAITING_BUFFERS = 2  # made and not yet written: what bounds the memory
 _COPIED_BYTES = 256 << 10  # at once: what the cache holds, and the allocator keeps
 _SLICE_BYTES = 1500  # of a record: above this a view beats a copy
@@ -197,20 +200,38 @@ def digest_bytes(content: bytes) -> FileDigest:
 
 
 class _Digest:
+    """Digests what is written; what is large, while it is written."""
+
     def __init__(self) -> None:
         self._bytes, self._crc, self._sha = 0, 0, hashlib.sha256()
 
     def write(self, file: IO[bytes], data: BytesLike) -> None:
         size = memoryview(data).nbytes
-        if not size:
+        if size < _LARGE_BYTES:
+            self._update(data)
+            file.write(data)
             return
-        file.write(data)
-        self._bytes += size
-        self._crc = google_crc32c.extend(self._crc, data if isinstance(data, bytes) else np.frombuffer(data, np.uint8))
-        self._sha.update(data)
+        updated = _digesting().submit(self._update, data)
+        try:
+            file.write(data)
+        finally:
+            updated.result()
+
+    def _update(self, data: BytesLike) -> None:
+        if size := memoryview(data).nbytes:
+            self._bytes += size
+            view = data if isinstance(data, bytes) else np.frombuffer(data, np.uint8)
+            self._crc = google_crc32c.extend(self._crc, view)
+            self._sha.update(data)
 
     def result(self) -> FileDigest:
         return FileDigest(bytes=self._bytes, crc32c=_crc_text(self._crc), sha256=self._sha.hexdigest())
+
+
+@functools.cache
+def _digesting() -> concurrent.futures.ThreadPoolExecutor:
+    """Give the process's threads for digests: hashing and writing both run without the interpreter's lock."""
+    return concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="digest")
 
 
 def _crc_text(crc: int) -> str:

@@ -247,7 +247,7 @@ class PrefixTable:
     def take(self, payload_bytes: Ints, valid: Bools | None = None) -> Cells:
         """Give the prefix for each payload length; empty where not valid. [n] → n cells."""
         longest = int(payload_bytes.max(initial=0))
-        if longest >= _TABLE_LIMIT:
+        if longest >= max(len(self._table), min(len(payload_bytes), _TABLE_LIMIT)):  # a table would hardly be used
             distinct, indices = np.unique(payload_bytes, return_inverse=True)
             return Table([self._prefix(int(length)) for length in distinct]).take(indices.astype(np.int64), valid)
         if longest >= len(self._table):
