@@ -68,7 +68,9 @@ def retrain_dag(spec: ModelSpec) -> DAG:
         chain(plan, snapshot, check_data, export, *tune, train, evaluate, decide, register, *approve, deploy)
         # Teardowns run also after a failed task, and do not hide its failure from the run's state.
         report = ReportOperator(task_id="report").as_teardown(on_failure_fail_dagrun=True)
-        cancel_jobs = CancelJobsOperator(task_id="cancel_jobs").as_teardown(on_failure_fail_dagrun=True)
+        cancel_jobs = CancelJobsOperator(task_id="cancel_jobs", tuning=spec.tuning is not None).as_teardown(
+            on_failure_fail_dagrun=True
+        )
         deploy >> [report, cancel_jobs]
     return dag
 

@@ -128,16 +128,24 @@ class VertexJobOperator(BaseSensorOperator):
 class CancelJobsOperator(BaseOperator):
     """Cancel what this DAG run left running: jobs whose task was failed or cleared while it slept.
 
+    Args:
+        tuning: Whether the run may have left a tuning job too.
+
     Returns:
         Names of the cancelled jobs.
     """
+
+    def __init__(self, *, tuning: bool = False, **kwargs: Any) -> None:  # noqa: ANN401 - BaseOperator's
+        super().__init__(**kwargs)
+        self.tuning = tuning
 
     @fail_for_good
     def execute(self, context: Context) -> list[str]:
         """Find by label, cancel."""
         ti, jobs = context["ti"], Cloud().jobs
         label = names.dag_run_label(ti.dag_id, ti.run_id)
-        left = [job.name for job in jobs.find({names.DAG_RUN_LABEL: label}, tuple(JobType)) if job.active]
+        types = tuple(JobType) if self.tuning else (JobType.CUSTOM,)
+        left = [job.name for job in jobs.find({names.DAG_RUN_LABEL: label}, types) if job.active]
         for name in left:
             self.log.warning("%s is cancelled: nobody waits for it", name)
             jobs.cancel(name)
