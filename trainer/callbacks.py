@@ -1,22 +1,25 @@
-"""What happens after each epoch: validation, early stopping, checkpoint, TensorBoard, one line in the log."""
+"""What happens at each epoch's end: validation, early stopping, a lower learning rate, a checkpoint; and log lines."""
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 import tf_keras
 
-from trainer.checkpoints import Checkpoints, TrainingState
-from trainer.errors import DataError
+from trainer.batches import Steps
+from trainer.documents import Training
+from trainer.input.source import Tensors
 from trainer.labels import Labels
+from trainer.learning_rate import Rate
 from trainer.metrics import Floats
-from trainer.storage import Storage
+from trainer.stepping import Course, Logs, mean_loss
+from trainer.strategy import Strategy
+
+_LINE_S = 10.0
 
 
 class Validation(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
@@ -25,18 +28,17 @@ class Validation(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras ha
     Args:
         inputs: Blocks of model inputs and labels of the validation split.
         labels: Kind of label.
+        strategy: Whose processes each hold a part of the split; None: this one has all of it.
     """
 
-    def __init__(self, inputs: tf.data.Dataset, labels: Labels) -> None:
+    def __init__(self, inputs: tf.data.Dataset, labels: Labels, strategy: Strategy | None = None) -> None:
         super().__init__()
-        self._inputs, self._labels = inputs, labels
+        self._inputs, self._labels, self._strategy = inputs, labels, strategy
         self._logits: Any = None
 
     def on_train_begin(self, logs: dict[str, float] | None = None) -> None:  # noqa: ARG002 - Keras's signature
         """Compile the forward pass once."""
-        self._logits = tf.function(
-            lambda inputs: self.model(inputs, training=False), autograph=False, reduce_retracing=True
-        )
+        self._logits = tf.function(self._forward, autograph=False, reduce_retracing=True)
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:  # noqa: ARG002 - Keras's signature
         """Score the validation split."""
@@ -50,23 +52,36 @@ class Validation(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras ha
         for inputs, targets in self._inputs:
             scores.append(self._labels.scores(self._logits(inputs)).numpy().astype(np.float64))
             labels.append(targets.numpy().astype(np.float64))
-        return (np.concatenate(labels), np.concatenate(scores)) if labels else (np.zeros(0), np.zeros(0))
+        if not labels:
+            return np.zeros(0), np.zeros(0)
+        if self._strategy is None:
+            return np.concatenate(labels), np.concatenate(scores)
+        return tuple(self._strategy.gather(tf.constant(np.concatenate(mine))).numpy() for mine in (labels, scores))
+
+    def _forward(self, inputs: Tensors) -> tf.Tensor:
+        if self._strategy is None:
+            return self.model(inputs, training=False)
+        # In replica context nothing is read from other processes, which may score another number of blocks.
+        scope = self._strategy.scope
+        logits = scope.run(lambda block: self.model(block, training=False), args=(inputs,))
+        return scope.experimental_local_results(logits)[0]
 
 
 class EpochEnd(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
-    """Keeps the training's state, stops when it no longer gets better, and saves a checkpoint.
+    """Keeps the training's state, lowers the learning rate, stops when nothing gets better, and saves a checkpoint.
 
     The watched metric is `val_loss`, or `loss` without validation examples.
 
     Args:
-        state: Of the training; changed in place.
-        checkpoints: Where to save.
-        patience: Epochs without a better value after which to stop; 0: never.
+        course: Of the training.
+        training: Whose patience counts.
+        rate: Of the optimizer, where it may change.
     """
 
-    def __init__(self, state: TrainingState, checkpoints: Checkpoints, patience: int) -> None:
+    def __init__(self, course: Course, training: Training, rate: Rate | None) -> None:
         super().__init__()
-        self._state, self._checkpoints, self._patience = state, checkpoints, patience
+        self._course, self._rate = course, rate
+        self._patience, self._reduce = training.early_stopping_patience, training.callbacks.reduce_lr
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:
         """Update, save, perhaps stop.
@@ -75,80 +90,102 @@ class EpochEnd(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras has 
             DataError: The loss is not a number.
         """
         value = float(logs.get("val_loss", logs["loss"]))
+        state, steps = self._course.state, self._course.steps
         if not np.isfinite(value) or not np.isfinite(logs["loss"]):
-            raise DataError(
-                f"epoch {epoch + 1}",
-                f"loss is {logs['loss']}",
-                "a finite number",
-                "Lower learning_rate, or look for infinite values in the features",
-            )
-        state = self._state
-        state.epochs_run = epoch + 1
+            where = self._course.checkpoints.checkpoints
+            self._course.watch.require_numbers(where.describe_last(), (epoch + 1) * steps.per_epoch, epoch, value)
+        state.step, state.epochs_run, state.running = (epoch + 1) * steps.per_epoch, epoch + 1, []
         for name, number in logs.items():
             state.history.setdefault(name, []).append(float(number))
         if value < state.best_value:
-            state.best_value, state.best_epoch, state.waited = value, epoch + 1, 0
+            state.best_value, state.best_epoch, state.waited, state.rate_waited = value, epoch + 1, 0, 0
         else:
             state.waited += 1
-        self._checkpoints.save(state)
-        if should_stop(state, self._patience):
+            state.rate_waited += 1
+        self._lower_rate()
+        self._course.save()
+        if state.should_stop(self._patience):
             self.model.stop_training = True
 
+    def _lower_rate(self) -> None:
+        state = self._course.state
+        if self._rate and self._reduce and state.rate_waited >= self._reduce.patience:
+            state.rate_factor, state.rate_waited = state.rate_factor * self._reduce.factor, 0
+            self._rate.set_factor(state.rate_factor)
 
-def should_stop(state: TrainingState, patience: int) -> bool:
-    """Tell whether early stopping has ended the training."""
-    return patience > 0 and state.waited >= patience
 
+class Progress(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
+    """Says a line per epoch, and inside a long one a line every ten seconds.
 
-class EpochLine(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
-    """Says one line per epoch: `epoch 2/5 loss=0.4312 val_auc=0.7031 12345 examples/s`.
+        epoch 2/5 step 320/1405 loss=0.4312 12345 examples/s 0:42 left
+        epoch 2/5 loss=0.4312 val_auc=0.7031 12345 examples/s
+
+    The time left is that of all epochs, validation not counted.
 
     Args:
-        epochs: Of the whole training.
-        rows: Training examples per epoch.
+        steps: Of the training.
+        asynchronous: Whether steps are only scheduled when they are counted here.
         say: Takes the line.
+        clock: Gives seconds.
     """
 
-    def __init__(self, epochs: int, rows: int, say: Callable[[str], None]) -> None:
+    _supports_tf_logs = True
+
+    def __init__(
+        self, steps: Steps, asynchronous: bool, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic
+    ) -> None:
         super().__init__()
-        self._epochs, self._rows, self._say = epochs, rows, say
-        self._start = 0.0
+        self._steps, self._asynchronous, self._say, self._clock = steps, asynchronous, say, clock
+        self._start = self._said = clock()
+        self._epoch, self._first = 0, 0
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, float] | None = None) -> None:  # noqa: ARG002 - Keras's signature
         """Start the watch."""
-        self._start = time.monotonic()
+        self._epoch, self._first = epoch, -1
+        self._start = self._said = self._clock()
+
+    def on_train_batch_begin(self, batch: int, logs: Logs = None) -> None:  # noqa: ARG002 - Keras's signature
+        """Note where the epoch goes on."""
+        if self._first < 0:
+            self._first = batch
+
+    def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:
+        """Say a line if the last one is old."""
+        now, done = self._clock(), batch + 1
+        if now - self._said < _LINE_S or done == self._steps.per_epoch:
+            return
+        self._said = now
+        per_step = (now - self._start) / (done - self._first)
+        left = per_step * (self._steps.total - self._epoch * self._steps.per_epoch - done)
+        loss = float(mean_loss(self.model).result() if self._asynchronous else logs["loss"])
+        self._say(
+            f"epoch {self._epoch + 1}/{self._steps.epochs} step {done}/{self._steps.per_epoch} loss={loss:.4f} "
+            f"{self._steps.rows_per_step / per_step:.0f} examples/s {left // 60:.0f}:{left % 60:02.0f} left"
+        )
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:
-        """Say the line."""
+        """Say the epoch's line."""
         numbers = " ".join(f"{name}={value:.4f}" for name, value in sorted(logs.items()))
-        rate = self._rows / max(time.monotonic() - self._start, 1e-9)
-        self._say(f"epoch {epoch + 1}/{self._epochs} {numbers} {rate:.0f} examples/s")
+        rows = self._steps.rows * (1 - max(self._first, 0) / self._steps.per_epoch)
+        rate = rows / max(self._clock() - self._start, 1e-9)
+        self._say(f"epoch {epoch + 1}/{self._steps.epochs} {numbers} {rate:.0f} examples/s")
 
 
-class TensorBoard(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
-    """Writes each epoch's numbers as TensorBoard scalars and copies the event file to the log directory.
+class FirstCall(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
+    """Calls a function once, after the first steps.
 
     Args:
-        uri: Log directory of the job.
-        storage: Where that is.
-        attempt: Name of the run in TensorBoard: a resumed training gets a line of its own.
+        call: The function.
     """
 
-    def __init__(self, uri: str, storage: Storage, attempt: str) -> None:
+    _supports_tf_logs = True
+
+    def __init__(self, call: Callable[[], None]) -> None:
         super().__init__()
-        self._uri, self._storage = uri, storage
-        self._folder = tempfile.TemporaryDirectory()
-        self._writer = tf.summary.create_file_writer(str(Path(self._folder.name) / attempt))
+        self._call: Callable[[], None] | None = call
 
-    def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:
-        """Write and copy."""
-        with self._writer.as_default(step=epoch + 1):
-            for name, value in logs.items():
-                tf.summary.scalar(f"epoch_{name}", value)
-        self._writer.flush()
-        self._storage.upload_folder(Path(self._folder.name), self._uri)
-
-    def on_train_end(self, logs: dict[str, float] | None = None) -> None:  # noqa: ARG002 - Keras's signature
-        """Close the event file."""
-        self._writer.close()
-        self._folder.cleanup()
+    def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:  # noqa: ARG002 - Keras's signature
+        """Call it."""
+        if self._call:
+            self._call()
+            self._call = None

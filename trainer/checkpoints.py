@@ -1,17 +1,21 @@
-"""Checkpoints on storage: after every epoch all that a training needs to go on exactly where it was.
+"""Checkpoints on storage: all that a training needs to go on exactly where it was, after any step.
 
-A checkpoint is a folder `epoch-00003/` with TensorFlow's files and, written last, `state.json`; a folder without that
-is not one. The newest and the best are kept.
+A checkpoint is a folder `step-000000320/` with TensorFlow's files and, written last, `state.json`, which names them and
+their digests; a folder without that, or with other files than it names, is not one. The newest two and the best are
+kept.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import re
 import tempfile
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import tensorflow as tf
 import tf_keras
@@ -20,6 +24,7 @@ from trainer.errors import DataError
 from trainer.storage import Storage, join
 
 _STATE = "state.json"
+_KEPT = 2
 
 
 @dataclass(kw_only=True)
@@ -27,84 +32,207 @@ class TrainingState:
     """What callbacks know about a training, beside its weights.
 
     Attributes:
-        request_sha256: Of the request: a checkpoint of another one is not resumed.
+        request_sha256: Of the request: a checkpoint of another one is not resumed,
+        strategy: nor one with another strategy
+        replicas: or another number of replicas in lockstep.
+        steps_per_epoch: Of the training.
+        step: Finished steps.
         epochs_run: Finished epochs.
         history: One number per finished epoch, by name.
         best_epoch: Counted from 1; 0 before the first epoch.
         best_value: Of the watched metric, lower is better.
         waited: Epochs since the best one.
+        rate_factor: What the learning rate is multiplied by.
+        rate_waited: Epochs since the best one or since the learning rate was lowered.
+        running: The unfinished epoch's sums behind its mean loss.
     """
 
     request_sha256: str
+    strategy: str = "one_device"
+    replicas: int = 1
+    steps_per_epoch: int = 1
+    step: int = 0
     epochs_run: int = 0
     history: dict[str, list[float]] = field(default_factory=dict)
     best_epoch: int = 0
     best_value: float = float("inf")
     waited: int = 0
+    rate_factor: float = 1.0
+    rate_waited: int = 0
+    running: list[float] = field(default_factory=list)
+
+    def continues(self, start: TrainingState) -> bool:
+        """Tell whether this is a later state of a training that began with `start`."""
+        return (self.request_sha256, self.strategy, self.replicas) == (
+            start.request_sha256,
+            start.strategy,
+            start.replicas,
+        )
+
+    @property
+    def best_step(self) -> int:
+        """Step at the end of the best epoch."""
+        return self.best_epoch * self.steps_per_epoch
+
+    def should_stop(self, patience: int) -> bool:
+        """Tell whether early stopping has ended the training; patience 0: never."""
+        return patience > 0 and self.waited >= patience
+
+    def is_over(self, epochs: int, patience: int) -> bool:
+        """Tell whether there is nothing left to train."""
+        return self.epochs_run >= epochs or self.should_stop(patience)
 
 
 class Checkpoints:
-    """Saves and restores model and optimizer.
+    """Finds, saves and restores.
 
     Args:
         uri: Folder of the checkpoints.
         storage: Where that is.
-        model: Compiled Keras model.
+        say: Takes a line when a checkpoint is passed over.
     """
 
-    def __init__(self, uri: str, storage: Storage, model: tf_keras.Model) -> None:
-        self._uri, self._storage, self._model = uri, storage, model
-        self._checkpoint = tf.train.Checkpoint(model=model, optimizer=model.optimizer)
+    def __init__(self, uri: str, storage: Storage, say: Callable[[str], None] = print) -> None:
+        self._uri, self._storage, self._say = uri, storage, say
 
-    def save(self, state: TrainingState) -> None:
-        """Write the checkpoint of the epoch just finished; older ones go, but for the best."""
-        folder_uri = self._folder(state.epochs_run)
-        with tempfile.TemporaryDirectory() as folder:
-            self._checkpoint.write(str(Path(folder) / "weights"))
-            self._storage.upload_folder(Path(folder), folder_uri)
-        content = json.dumps(dataclasses.asdict(state), sort_keys=True).encode()
-        self._storage.replace(join(folder_uri, _STATE), content)
-        for epoch in self._epochs():
-            if epoch not in (state.epochs_run, state.best_epoch):
-                self._delete(epoch)
+    def attach(self, model: tf_keras.Model, *, writes: bool = True, io_device: str | None = None) -> Attached:
+        """Tie them to a compiled model.
 
-    def restore_newest(self, request_sha256: str) -> TrainingState:
-        """Restore the newest complete checkpoint of this request; a fresh state where there is none."""
-        for epoch in sorted(self._epochs(), reverse=True):
-            content = self._storage.read(join(self._folder(epoch), _STATE))
-            state = TrainingState(**json.loads(content)) if content else None
-            if state is not None and state.request_sha256 == request_sha256:
-                self.restore(epoch)
-                return state
-        return TrainingState(request_sha256=request_sha256)
+        Args:
+            model: Whose variables are saved and restored.
+            writes: Whether this process is the one that writes; the others take part and keep nothing.
+            io_device: Where TensorFlow reads and writes files.
+        """
+        return Attached(self, model, writes=writes, io_device=io_device)
 
-    def restore(self, epoch: int) -> None:
-        """Restore weights and optimizer as they were after an epoch (from 1).
+    def newest(self, start: TrainingState, folder_path: Path) -> TrainingState | None:
+        """Fetch the newest whole checkpoint of a training into an empty folder; None where there is none."""
+        for step in sorted(self.steps(), reverse=True):
+            state = self._state(step)
+            if state is None or not state.continues(start):
+                continue
+            try:
+                self.fetch(step, folder_path)
+            except DataError as error:
+                self._say(f"train: {error} The one before it is taken")
+                continue
+            return state
+        return None
+
+    def newest_state(self) -> TrainingState | None:
+        """Read the newest checkpoint's state, of whatever training; None where there is none."""
+        states = (self._state(step) for step in sorted(self.steps(), reverse=True))
+        return next((state for state in states if state is not None), None)
+
+    def fetch(self, step: int, folder_path: Path) -> None:
+        """Copy a checkpoint's files and prove them.
 
         Raises:
-            DataError: The checkpoint is gone or belongs to another model.
+            DataError: It is gone, or its files are not those that it was written with.
         """
-        with tempfile.TemporaryDirectory() as folder:
-            self._storage.download_folder(self._folder(epoch), Path(folder))
-            try:
-                self._checkpoint.read(str(Path(folder) / "weights")).assert_existing_objects_matched()
-            except (tf.errors.OpError, AssertionError, ValueError) as error:
-                raise DataError(
-                    self._folder(epoch),
-                    f"cannot be restored: {error}",
-                    "a checkpoint of this model",
-                    "Delete the folder and start again",
-                ) from error
+        document = self._document(step)
+        if document is None:
+            raise DataError(self.folder(step), "there is no checkpoint", "a folder with state.json", "Start again")
+        for name, digest in document["files"].items():
+            path = folder_path / name
+            self._storage.download(join(self.folder(step), name), path)
+            found = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "no file"
+            if found != digest:
+                raise DataError(join(self.folder(step), name), f"SHA-256 {found}", f"SHA-256 {digest}")
 
-    def _epochs(self) -> set[int]:
+    def store(self, step: int, folder_path: Path, state: Mapping[str, Any], keep: set[int]) -> None:
+        """Copy a local folder to storage, its `state.json` last, and drop older checkpoints."""
+        self._storage.delete(join(self.folder(step), _STATE))
+        self._storage.upload_folder(folder_path, self.folder(step))
+        files = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder_path.iterdir()}
+        content = json.dumps({"state": state, "files": files}, sort_keys=True).encode()
+        self._storage.replace(join(self.folder(step), _STATE), content)
+        found = sorted(self.steps())
+        for other in found:
+            if other not in {*found[-_KEPT:], *keep} and other != step:
+                self._delete(other)
+
+    def folder(self, step: int) -> str:
+        """Give a checkpoint's address."""
+        return join(self._uri, f"step-{step:09d}")
+
+    def describe_last(self) -> str:
+        """Say which checkpoint is the last good one."""
+        steps = [step for step in self.steps() if self._document(step) is not None]
+        return f"The last good checkpoint is {self.folder(max(steps))}" if steps else "There is no checkpoint before it"
+
+    def steps(self) -> set[int]:
+        """List the steps of which something is there, whole or not."""
         prefix = self._uri.rstrip("/") + "/"
-        found = (re.match(r"epoch-(\d{5})/", item.uri.removeprefix(prefix)) for item in self._storage.list(prefix))
+        found = (re.match(r"step-(\d{9})/", item.uri.removeprefix(prefix)) for item in self._storage.list(prefix))
         return {int(match.group(1)) for match in found if match}
 
-    def _delete(self, epoch: int) -> None:
-        self._storage.delete(join(self._folder(epoch), _STATE))
-        for item in self._storage.list(self._folder(epoch) + "/"):
+    def _state(self, step: int) -> TrainingState | None:
+        document = self._document(step)
+        return TrainingState(**document["state"]) if document else None
+
+    def _document(self, step: int) -> dict[str, Any] | None:
+        content = self._storage.read(join(self.folder(step), _STATE))
+        try:
+            document: dict[str, Any] | None = json.loads(content) if content else None
+        except ValueError:
+            return None
+        return document if document and {"state", "files"} <= document.keys() else None
+
+    def _delete(self, step: int) -> None:
+        self._storage.delete(join(self.folder(step), _STATE))
+        for item in self._storage.list(self.folder(step) + "/"):
             self._storage.delete(item.uri)
 
-    def _folder(self, epoch: int) -> str:
-        return join(self._uri, f"epoch-{epoch:05d}")
+
+class Attached:
+    """Checkpoints of one model and its optimizer.
+
+    Args:
+        checkpoints: Where they are.
+        model: Compiled, its optimizer's variables made.
+        writes: Whether what is saved is kept.
+        io_device: Where TensorFlow reads and writes files.
+    """
+
+    def __init__(self, checkpoints: Checkpoints, model: tf_keras.Model, *, writes: bool, io_device: str | None) -> None:
+        self.checkpoints = checkpoints
+        self._writes = writes
+        self._checkpoint = tf.train.Checkpoint(model=model, optimizer=model.optimizer)
+        self._options = tf.train.CheckpointOptions(experimental_io_device=io_device)
+
+    def save(self, state: TrainingState) -> None:
+        """Write the checkpoint of the step just finished."""
+        with tempfile.TemporaryDirectory() as folder:
+            self._checkpoint.write(str(Path(folder) / "weights"), self._options)
+            if self._writes:
+                self.checkpoints.store(state.step, Path(folder), dataclasses.asdict(state), {state.best_step})
+
+    def restore_newest(self, start: TrainingState) -> TrainingState | None:
+        """Restore the newest whole checkpoint of the training that began with `start`; None where there is none."""
+        with tempfile.TemporaryDirectory() as folder:
+            state = self.checkpoints.newest(start, Path(folder))
+            if state is not None:
+                self._read(Path(folder), state.step)
+            return state
+
+    def restore(self, step: int) -> None:
+        """Restore weights and optimizer as they were after a step.
+
+        Raises:
+            DataError: The checkpoint is gone, damaged, or of another model.
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            self.checkpoints.fetch(step, Path(folder))
+            self._read(Path(folder), step)
+
+    def _read(self, folder_path: Path, step: int) -> None:
+        try:
+            self._checkpoint.read(str(folder_path / "weights"), self._options).assert_existing_objects_matched()
+        except (tf.errors.OpError, AssertionError, ValueError) as error:
+            raise DataError(
+                self.checkpoints.folder(step),
+                f"cannot be restored: {error}",
+                "a checkpoint of this model",
+                "Delete the folder and start again",
+            ) from error

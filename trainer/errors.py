@@ -2,6 +2,8 @@
 
 TrainerError                 exit code 1: trying again may help
 ├── StorageError             storage or BigQuery did not answer, also after retries
+├── Preempted                exit code 143, as if SIGTERM had ended it: starting it again goes on where it was
+├── PeerLost                 another replica of the training went away: this one starts again and waits for it
 └── RequestError             exit code 2: trying again cannot help
     ├── ContractError        a document breaks its schema
     └── DataError            shards, statistics or a stored model are not what the documents say
@@ -30,6 +32,16 @@ class TrainerError(Exception):
 
 class StorageError(TrainerError):
     """Storage or BigQuery did not do what was asked, after retries."""
+
+
+class Preempted(TrainerError):
+    """The machine was taken away (SIGTERM) and the training's state is saved."""
+
+    exit_code = 143
+
+
+class PeerLost(TrainerError):
+    """Another replica went away in the middle of a step."""
 
 
 class RequestError(TrainerError):

@@ -5,7 +5,7 @@ Comes in: a source of examples, the features and their preprocessing. Goes out: 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,10 +25,11 @@ class Examples:
     Attributes:
         train: Blocks.
         validation: Blocks.
-        train_rows: Examples.
-        validation_rows: Examples.
+        train_rows: Examples that this process reads.
+        validation_rows: Examples that this process reads.
         raw_validation: The validation split as a prediction request would hold it, but for images, which are pixels;
             in batches.
+        rebuild_train: Makes `train` again, on another machine of the job.
     """
 
     train: Blocks
@@ -36,6 +37,7 @@ class Examples:
     train_rows: int
     validation_rows: int
     raw_validation: tf.data.Dataset
+    rebuild_train: Callable[[], Blocks]
 
 
 def read_examples(
@@ -74,6 +76,7 @@ def read_examples(
         train_rows=splits["train"].rows,
         validation_rows=splits["validation"].rows,
         raw_validation=splits["validation"].batches(parse_spec).map(columns.raw),
+        rebuild_train=lambda: blocks(splits["train"], parse_spec, encode, seeds["train"]),
     )
 
 

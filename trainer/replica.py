@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from trainer.errors import RequestError
 
 _WORKING_ROLES = ("chief", "master", "workerpool0", "worker", "workerpool1")
+_SERVING_ROLES = ("ps", "workerpool2")
+_WATCHING_ROLES = ("evaluator", "workerpool3")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,16 +25,28 @@ class Replica:
         index: From 0; the chief is 0.
         count: All working replicas, the chief included; parameter servers and evaluators are not among them.
         role: Its role as the service names it, `chief` when alone.
+        servers: Parameter servers of the job.
     """
 
     index: int = 0
     count: int = 1
     role: str = "chief"
+    servers: int = 0
 
     @property
     def is_chief(self) -> bool:
         """Whether this replica's state is the job's state."""
-        return self.index == 0
+        return self.index == 0 and not self.is_server and not self.is_evaluator
+
+    @property
+    def is_server(self) -> bool:
+        """Whether it holds variables for the others."""
+        return self.role in _SERVING_ROLES
+
+    @property
+    def is_evaluator(self) -> bool:
+        """Whether it watches the training from beside."""
+        return self.role in _WATCHING_ROLES
 
 
 def find_replica(environ: Mapping[str, str]) -> Replica:
@@ -55,16 +69,22 @@ def find_replica(environ: Mapping[str, str]) -> Replica:
     return Replica()
 
 
+def uses_servers(replica: Replica, wanted: str) -> bool:
+    """Tell whether the training is one with parameter servers, by the strategy that the request names."""
+    return wanted == "parameter_server" or (wanted == "auto" and replica.servers > 0)
+
+
 def _place(config: Mapping[str, Mapping[str, object]]) -> Replica:
     cluster, task = config["cluster"], config["task"]
     role, index = str(task["type"]), int(str(task["index"]))
     before = 0
     count = sum(_size(cluster.get(working)) for working in _WORKING_ROLES)
+    servers = sum(_size(cluster.get(serving)) for serving in _SERVING_ROLES)
     for working in _WORKING_ROLES:
         if working == role:
-            return Replica(index=before + index, count=count, role=role)
+            return Replica(index=before + index, count=count, role=role, servers=servers)
         before += _size(cluster.get(working))
-    return Replica(index=index, count=max(count, 1), role=role)
+    return Replica(index=index, count=max(count, 1), role=role, servers=servers)
 
 
 def _size(addresses: object) -> int:

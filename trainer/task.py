@@ -4,8 +4,9 @@
     train                     shards → SavedModel and report; also --job-dir URI and --<hyperparameter>=VALUE
     evaluate                  shards and models → evaluation
 
-Exit codes: 0 done; 2 the request or the data is wrong, trying again cannot help; 1 anything else. The last line of
-standard error says what happened. TensorFlow is imported late, while shards are already being fetched.
+Exit codes: 0 done; 2 the request or the data is wrong, trying again cannot help; 143 the machine was taken away
+(SIGTERM) and the training's state is saved; 1 anything else. The last line of standard error says what happened.
+TensorFlow is imported late, while shards are already being fetched.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ from pathlib import Path
 
 from trainer.contract import read
 from trainer.documents import EvaluateRequest, ExportRequest, Manifest, TrainRequest
-from trainer.errors import RequestError, TrainerError
+from trainer.errors import PeerLost, RequestError, TrainerError
 from trainer.input import open_source, require_input
-from trainer.replica import find_replica
+from trainer.interruption import end_with_the_job, start_again
+from trainer.replica import find_replica, uses_servers
+from trainer.sharing import training_share
 from trainer.storage import Storage, join
 
 STARTED = time.monotonic()
@@ -35,6 +38,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         command, options, hyperparameters = _parse(sys.argv[1:] if arguments is None else arguments)
         _COMMANDS[command](options, hyperparameters)
+    except PeerLost as error:
+        print(f"{type(error).__name__}: {error} Starting again.", file=sys.stderr, flush=True)
+        return start_again(os.environ, error)
     except TrainerError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
         return error.exit_code
@@ -101,19 +107,30 @@ def _train(options: argparse.Namespace, hyperparameters: Mapping[str, str]) -> N
     if storage.exists(request.report_uri):
         print(f"train: {request.report_uri} is there already")
         return
+    replica = find_replica(os.environ)
+    if not replica.is_chief:
+        end_with_the_job(storage, request.report_uri)
+    _quiet_tensorflow(also_errors=request.training.input == "bigquery")
+    if not replica.is_chief and uses_servers(replica, request.training.strategy):
+        from trainer.server import serve
+
+        serve(_say)
+        return
     from trainer.statistics import Statistics
 
     manifest = read(Manifest, request.manifest_uri, storage)
     statistics = read(Statistics, request.statistics_uri, storage)
     splits = {name: manifest.splits[name] for name in ("train", "validation")}
     require_input(request.training.input, manifest)
-    with open_source(manifest, splits, storage) as source:
-        _quiet_tensorflow(also_errors=request.training.input == "bigquery")
+    share = training_share(request.training, manifest.splits["train"].rows, replica)
+    with open_source(manifest, splits, storage, share) as source:
         from trainer.train import train
 
         report = train(
-            request, manifest, statistics, source, storage, replica=find_replica(os.environ), started=STARTED, say=_say
+            request, manifest, statistics, source, storage, replica=replica, share=share, started=STARTED, say=_say
         )
+    if report is None:
+        return
     numbers = ", ".join(f"{name} {value:.4f}" for name, value in report.metrics.items() if value is not None)
     print(f"train: best epoch {report.best_epoch} of {report.epochs_run}: {numbers}")
     print(f"train: {report.seconds.total:.1f} s; model {report.model_uri}")

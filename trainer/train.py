@@ -6,13 +6,9 @@ Comes in: a train request and a source of examples. Goes out: a SavedModel, chec
 
 from __future__ import annotations
 
-import dataclasses
-import hashlib
-import json
 import platform
 import random
 import tempfile
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,44 +19,27 @@ import tensorflow as tf
 import tf_keras
 
 import trainer
-from trainer.callbacks import EpochEnd, EpochLine, TensorBoard, Validation, should_stop
-from trainer.checkpoints import Checkpoints, TrainingState
+from trainer.batches import plan_steps
+from trainer.building import Recipe
+from trainer.checkpoints import TrainingState
+from trainer.clock import Clock
 from trainer.contract import serialise
-from trainer.documents import Framework, Golden, Manifest, Report, Seconds, Signature, TrainRequest
-from trainer.examples import Examples, read_examples
+from trainer.documents import Framework, Golden, Manifest, Report, Signature, Training, TrainRequest
+from trainer.examples import read_examples
+from trainer.fit import Fit, find_finished
 from trainer.golden import golden_requests
-from trainer.input.pipeline import epochs
-from trainer.input.source import Source
-from trainer.labels import Labels, labels_of
+from trainer.input.source import WHOLE, Share, Source
+from trainer.interruption import wait_for_report
+from trainer.labels import labels_of
+from trainer.learning_rate import plan_rate
+from trainer.loop import require_loop
 from trainer.models.dense import DenseHyperparameters
 from trainer.models.features import FeatureColumns, Preprocessing
-from trainer.models.registry import find_architecture, read_hyperparameters
 from trainer.replica import Replica
 from trainer.savedmodel import StoredModel, digest_folder, save_model
 from trainer.statistics import Statistics
 from trainer.storage import Storage
 from trainer.strategy import Strategy, choose_strategy
-
-_STEPS_PER_CALL = 32
-
-
-class Clock:
-    """Seconds by section, from the process's start."""
-
-    def __init__(self, start: float) -> None:
-        self._start, self._last = start, start
-        self._sections: dict[str, float] = {}
-
-    def lap(self, section: str) -> float:
-        """End a section; gives its seconds."""
-        now = time.monotonic()
-        self._sections[section] = round(now - self._last, 3)
-        self._last = now
-        return self._sections[section]
-
-    def seconds(self) -> Seconds:
-        """Give all sections."""
-        return Seconds(**self._sections, total=round(time.monotonic() - self._start, 3))
 
 
 def train(
@@ -72,9 +51,10 @@ def train(
     *,
     replica: Replica,
     started: float,
+    share: Share = WHOLE,
     say: Callable[[str], None] = print,
-) -> Report:
-    """Train, store the best model, and write the report.
+) -> Report | None:
+    """Train, store the best model, and write the report; the chief alone does the last two.
 
     Args:
         request: What to train.
@@ -84,51 +64,66 @@ def train(
         storage: Where to write.
         replica: This process's place in the job.
         started: `time.monotonic()` at the process's start.
+        share: The part of each split that the source gives.
         say: Takes one line of progress at a time.
 
+    Returns:
+        The report; None from replicas that are not the chief, when the chief has written it.
+
     Raises:
+        Preempted: SIGTERM came; the state is saved.
+        PeerLost: Another replica went away.
         RequestError: An unknown architecture, hyperparameter or feature, or examples that are not as the documents say.
     """
-    clock = Clock(started)
-    architecture = find_architecture(request.training.model)
-    hyperparameters = read_hyperparameters(architecture, request.training.hyperparameters)
-    labels = labels_of(request.label)
-    _make_repeatable(request.seed)
+    clock, training = Clock(started), request.training
+    recipe = Recipe.read(training, labels_of(request.label))
     columns = FeatureColumns(request.features, manifest.schema, manifest.images)
-    strategy = choose_strategy(replica)
+    _make_repeatable(request.seed)
+    finished = find_finished(request, storage)
+    if finished and not replica.is_chief:
+        wait_for_report(storage, request.report_uri)
+        return None
+    strategy = _join(training, replica, finished)
     clock.lap("startup")
-    preprocessing = Preprocessing(request.features, statistics)
-    architecture.require_inputs(request.training.model, preprocessing.shape)
+    with strategy.tables():
+        preprocessing = Preprocessing(request.features, statistics)
+    recipe.require_inputs(preprocessing.shape)
     examples = read_examples(request, manifest, source, columns, preprocessing)
     clock.lap("read")
-    say(f"train: {examples.train_rows} examples, {examples.validation_rows} to validate, strategy {strategy.name}")
+    steps = plan_steps(training, manifest.splits["train"], strategy, share)
     with strategy.scope.scope():
-        model = architecture.build(preprocessing.shape, labels.outputs, hyperparameters)
-        _compile(model, labels, hyperparameters.learning_rate)
-    state, resumed = _fit(request, model, examples, strategy, storage, say)
+        model = recipe.build(preprocessing.shape)
+        rate = recipe.compile(model, plan_rate(training, recipe.hyperparameters.learning_rate, steps, strategy))
+    clock.part("model")
+    fit = Fit(request, model, rate, examples, steps, strategy, share, storage, say, clock)
+    state, resumed = fit.run(finished)
     trained_s = clock.lap("train")
-    stored = _store(request, preprocessing, model, examples, storage)
+    stored = _store(fit, recipe, preprocessing, statistics)
+    if stored is None:
+        return None
     clock.lap("save")
-    epochs_here = state.epochs_run - (resumed or 0)
     report = Report(
         model=request.model,
         run_key=request.run_key,
         framework=_framework(),
-        strategy=strategy.name,
-        hyperparameters=_plain(hyperparameters),
-        resumed_from_epoch=resumed,
-        **_course(state),
-        train_rows=examples.train_rows,
-        validation_rows=examples.validation_rows,
-        steps=state.epochs_run * _steps(request, examples, strategy),
-        examples_per_second=round(examples.train_rows * epochs_here / max(trained_s, 1e-9), 1),
+        hyperparameters=_plain(recipe.hyperparameters),
+        **_course(fit, state, resumed, trained_s),
+        validation_rows=manifest.splits["validation"].rows,
         seconds=clock.seconds(),
-        parameters=sum(int(np.prod(variable.shape)) for variable in model.trainable_variables),
         model_uri=request.model_uri,
         **vars(stored),
     )
     storage.write_once(request.report_uri, serialise(report))
     return report
+
+
+def _join(training: Training, replica: Replica, finished: TrainingState | None) -> Strategy:
+    """Give the strategy; one device is enough where the training only has to be stored."""
+    if finished:
+        return choose_strategy(Replica(), "one_device")
+    strategy = choose_strategy(replica, training.strategy)
+    require_loop(training, strategy)
+    return strategy
 
 
 class _WholeNumbers(random.Random):
@@ -148,75 +143,6 @@ def _make_repeatable(seed: int) -> None:
     tf.config.experimental.enable_op_determinism()
 
 
-def _compile(model: tf_keras.Model, labels: Labels, learning_rate: float) -> None:
-    """Set optimizer and loss.
-
-    AutoGraph is switched off inside a step: rewriting Keras's own source cost ten seconds before the first step, and
-    the layers here have no Python control flow over tensors.
-    """
-    model.compile(
-        optimizer=tf_keras.optimizers.Adam(learning_rate),
-        loss=labels.loss(),
-        steps_per_execution=_STEPS_PER_CALL,
-    )
-    model.train_step = tf.autograph.experimental.do_not_convert(model.train_step)
-
-
-def _fit(
-    request: TrainRequest,
-    model: tf_keras.Model,
-    examples: Examples,
-    strategy: Strategy,
-    storage: Storage,
-    say: Callable[[str], None],
-) -> tuple[TrainingState, int | None]:
-    """Train from the newest checkpoint on; leaves the best epoch's weights in the model."""
-    training = request.training
-    checkpoints = Checkpoints(request.checkpoint_uri, storage, model)
-    model.optimizer.build(model.trainable_variables)
-    state = checkpoints.restore_newest(_digest(request))
-    resumed = state.epochs_run or None
-    if resumed:
-        say(f"train: goes on after epoch {resumed}")
-    if state.epochs_run < training.epochs and not should_stop(state, training.early_stopping_patience):
-        batch_size = training.batch_size * strategy.replicas
-        data = epochs(
-            examples.train, first=state.epochs_run, last=training.epochs, batch_size=batch_size, seed=request.seed
-        )
-        callbacks = [
-            Validation(_validation(request, examples), labels_of(request.label)),
-            EpochLine(training.epochs, examples.train_rows, say),
-            TensorBoard(request.tensorboard_uri, storage, f"from-epoch-{state.epochs_run + 1:05d}"),
-            EpochEnd(state, checkpoints, training.early_stopping_patience),
-        ]
-        model.fit(
-            data,
-            epochs=training.epochs,
-            initial_epoch=state.epochs_run,
-            steps_per_epoch=_steps(request, examples, strategy),
-            callbacks=callbacks,
-            verbose=0,
-        )
-    if state.best_epoch != state.epochs_run:
-        checkpoints.restore(state.best_epoch)
-    return state, resumed
-
-
-def _digest(request: TrainRequest) -> str:
-    content = json.dumps(dataclasses.asdict(request), sort_keys=True)
-    return hashlib.sha256(content.encode()).hexdigest()
-
-
-def _validation(request: TrainRequest, examples: Examples) -> tf.data.Dataset:
-    """Give the validation split as it is scored: of images no more at a time than in training."""
-    images = any(feature.kind == "image" for feature in request.features)
-    return examples.validation.rebatch(request.training.batch_size) if images else examples.validation
-
-
-def _steps(request: TrainRequest, examples: Examples, strategy: Strategy) -> int:
-    return -(-examples.train_rows // (request.training.batch_size * strategy.replicas))
-
-
 @dataclass(frozen=True, kw_only=True)
 class _Stored:
     """The report's fields about the stored model: how to prove it, and what it answers."""
@@ -226,30 +152,39 @@ class _Stored:
     golden: tuple[Golden, ...]
 
 
-def _store(
-    request: TrainRequest,
-    preprocessing: Preprocessing,
-    model: tf_keras.Model,
-    examples: Examples,
-    storage: Storage,
-) -> _Stored:
-    """Write the model, load it back, and ask it."""
+def _store(fit: Fit, recipe: Recipe, preprocessing: Preprocessing, statistics: Statistics) -> _Stored | None:
+    """Write the model, load it back, and ask it; replicas that are not the chief wait until the report is there."""
+    request, storage, model = fit.request, fit.storage, fit.model
+    if not fit.strategy.is_plain:
+        preprocessing = Preprocessing(request.features, statistics)
+        model = recipe.copy(model, preprocessing.shape)
+    if not fit.strategy.is_chief:
+        wait_for_report(storage, request.report_uri)
+        return None
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model"
-        save_model(path, request.features, preprocessing, model, labels_of(request.label))
+        save_model(path, request.features, preprocessing, model, recipe.labels)
         stored = StoredModel(path, request.model_uri)
         storage.upload_folder(path, request.model_uri)
         return _Stored(
             model_digest=digest_folder(path),
             signature=stored.signature,
-            golden=golden_requests(stored, examples.raw_validation),
+            golden=golden_requests(stored, fit.examples.raw_validation),
         )
 
 
-def _course(state: TrainingState) -> dict[str, Any]:
-    """Give the report's fields about the epochs."""
-    best = state.best_epoch - 1
+def _course(fit: Fit, state: TrainingState, resumed: TrainingState | None, seconds: float) -> dict[str, Any]:
+    """Give the report's fields about the way to the weights, of which `seconds` were spent here."""
+    best, steps_here = state.best_epoch - 1, state.step - (resumed.step if resumed else 0)
     return {
+        "strategy": state.strategy,
+        "replicas": state.replicas,
+        "train_rows": fit.steps.rows,
+        "steps": state.step,
+        "resumed_from_epoch": resumed.epochs_run if resumed else None,
+        "resumed_from_step": resumed.step if resumed else None,
+        "examples_per_second": round(steps_here / state.steps_per_epoch * fit.steps.rows / max(seconds, 1e-9), 1),
+        "parameters": sum(int(np.prod(variable.shape)) for variable in fit.model.trainable_variables),
         "history": {name: tuple(values) for name, values in state.history.items()},
         "best_epoch": state.best_epoch,
         "epochs_run": state.epochs_run,

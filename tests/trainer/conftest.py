@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,10 +21,12 @@ import pyarrow.compute as pc
 import pytest
 
 from trainer.contract import parse
-from trainer.documents import EvaluateRequest, ExportRequest, Manifest, TrainRequest
+from trainer.documents import EvaluateRequest, ExportRequest, Manifest, Report, TrainRequest
 from trainer.export.spans import Patience, SpanExport
 from trainer.export.units import Unit
+from trainer.input import open_source
 from trainer.replica import Replica
+from trainer.statistics import Statistics
 from trainer.storage import Storage
 
 RUN_KEY = "20240110t030000z-0a1b2c3d4e5f"
@@ -237,6 +240,40 @@ class Run:
     def train_request(self, out: str = "training", **changes: Any) -> TrainRequest:
         """Give it as a document."""
         return parse(TrainRequest, json.dumps(self.train_json(out, **changes)).encode(), "train_request")
+
+    def train_request_in(self, folder: Path, **changes: Any) -> TrainRequest:
+        """Give one whose outputs go into a folder of its own."""
+        uris = {"model_uri": "model", "report_uri": "report.json"}
+        uris |= {"checkpoint_uri": "checkpoints", "tensorboard_uri": "logs"}
+        return self.train_request(**{field: str(folder / name) for field, name in uris.items()}, **changes)
+
+    def train(
+        self,
+        request: TrainRequest,
+        said: list[str] | None = None,
+        *,
+        storage: Storage | None = None,
+        replica: Replica | None = None,
+    ) -> Report:
+        """Train in this process."""
+        from trainer.train import train
+
+        manifest = self.manifest()
+        statistics = parse(Statistics, (self.path / "statistics.json").read_bytes(), "statistics")
+        say = (said if said is not None else []).append
+        with open_source(manifest, manifest.splits, self.storage) as source:
+            report = train(
+                request,
+                manifest,
+                statistics,
+                source,
+                storage or self.storage,
+                replica=replica or Replica(),
+                started=time.monotonic(),
+                say=say,
+            )
+        assert report is not None
+        return report
 
     def evaluate_json(self, challenger: str, champion: str | None, **changes: Any) -> dict[str, Any]:
         """Give an evaluate request."""

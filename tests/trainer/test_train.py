@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from trainer.checkpoints import Checkpoints
 from trainer.contract import parse
 from trainer.documents import Report
 from trainer.errors import DataError, RequestError
@@ -72,9 +71,11 @@ def test_the_model_learns_and_the_report_says_what_happened(trained, exported) -
     assert parse(Report, Path(request.report_uri).read_bytes(), "report") == dataclasses.replace(
         report, hyperparameters=report.hyperparameters
     )
-    assert said[1].startswith("epoch 1/3 loss=")
-    assert "val_auc=" in said[1]
-    assert said[1].endswith("examples/s")
+    assert said[1].startswith("train: first steps ")
+    assert "(imports " in said[1]
+    assert said[2].startswith("epoch 1/3 loss=")
+    assert "val_auc=" in said[2]
+    assert said[2].endswith("examples/s")
 
 
 def test_the_stored_model_has_one_input_per_feature_and_answers_the_golden_requests(trained, exported) -> None:
@@ -130,43 +131,6 @@ def test_the_same_request_gives_the_same_weights(trained, exported, tmp_path: Pa
     assert other.history != report.history
 
 
-class Preempted(Exception):
-    """The machine is gone."""
-
-
-def test_an_interrupted_training_ends_with_the_weights_of_a_whole_one(
-    trained, exported, tmp_path: Path, monkeypatch
-) -> None:
-    whole_request, whole, _ = trained
-    request = relocated(whole_request, tmp_path)
-    original = Checkpoints.save
-
-    def save_then_die(self, state) -> None:
-        original(self, state)
-        if state.epochs_run == 2:
-            raise Preempted
-
-    monkeypatch.setattr(Checkpoints, "save", save_then_die)
-    with pytest.raises(Preempted):
-        start(exported, request)
-    monkeypatch.setattr(Checkpoints, "save", original)
-    assert not Path(request.report_uri).exists()
-    said: list[str] = []
-    resumed = start(exported, request, said)
-    assert "train: goes on after epoch 2" in said
-    assert resumed.resumed_from_epoch == 2
-    assert resumed.epochs_run == 3
-    assert resumed.history == whole.history
-    assert resumed.golden == whole.golden
-
-
-def test_a_checkpoint_without_its_state_does_not_count(trained, exported, tmp_path: Path) -> None:
-    request = relocated(trained[0], tmp_path)
-    (tmp_path / "checkpoints/epoch-00002").mkdir(parents=True)
-    (tmp_path / "checkpoints/epoch-00002/weights.index").write_bytes(b"half")
-    assert start(exported, request).resumed_from_epoch is None
-
-
 def test_early_stopping_restores_the_best_epoch(exported, tmp_path: Path) -> None:
     request = relocated(
         exported.train_request(
@@ -183,8 +147,8 @@ def test_early_stopping_restores_the_best_epoch(exported, tmp_path: Path) -> Non
     assert report.best_epoch == report.epochs_run - 1
     assert report.metrics["val_loss"] == min(report.history["val_loss"])
     assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == [
-        f"epoch-{report.best_epoch:05d}",
-        f"epoch-{report.epochs_run:05d}",
+        f"step-{report.steps // report.epochs_run * report.best_epoch:09d}",
+        f"step-{report.steps:09d}",
     ]
     # What is stored is the best epoch's model: it scores the validation split as well as that epoch did.
     assert stored_loss(exported, request) == pytest.approx(report.metrics["val_loss"], rel=1e-4)
@@ -234,17 +198,6 @@ def test_what_cannot_be_trained_is_refused_by_name(exported, tmp_path: Path, cha
     with pytest.raises(RequestError, match=words):
         start(exported, relocated(exported.train_request(**changes), tmp_path))
     assert not (tmp_path / "model").exists()
-
-
-def test_a_loss_that_is_not_a_number_stops_the_training(exported, tmp_path: Path) -> None:
-    request = exported.train_request(training={"hyperparameters": {"learning_rate": 1e38, "hidden_units": [8]}})
-    with pytest.raises(DataError, match="epoch 1: loss is nan"):
-        start(exported, relocated(request, tmp_path))
-
-
-def test_several_replicas_are_refused(exported, tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="2 replicas"):
-        start(exported, relocated(exported.train_request(), tmp_path), replica=Replica(index=0, count=2))
 
 
 @pytest.fixture

@@ -37,14 +37,18 @@ from trainer.documents.judgement import (
     SliceMetrics,
 )
 from trainer.documents.training import (
+    Callbacks,
+    CheckpointRhythm,
     Feature,
     Framework,
     Golden,
     HyperparameterValue,
     Label,
+    ReduceRate,
     Report,
     Seconds,
     Signature,
+    TensorBoardOptions,
     Training,
     TrainRequest,
 )
@@ -52,8 +56,10 @@ from trainer.documents.training import (
 __all__ = [
     "Baseline",
     "Bootstrap",
+    "Callbacks",
     "Challenger",
     "Champion",
+    "CheckpointRhythm",
     "Column",
     "Difference",
     "EvaluateRequest",
@@ -78,6 +84,7 @@ __all__ = [
     "Metrics",
     "Part",
     "PartWork",
+    "ReduceRate",
     "Report",
     "Seconds",
     "Signature",
@@ -86,6 +93,7 @@ __all__ = [
     "SpanFile",
     "SpanWork",
     "Split",
+    "TensorBoardOptions",
     "TrainRequest",
     "Training",
 ]

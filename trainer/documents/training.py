@@ -39,8 +39,43 @@ class Label:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CheckpointRhythm:
+    """How often a checkpoint is written inside an epoch, beside the one at each epoch's end."""
+
+    every_steps: int | None = None
+    every_seconds: float | None = 300.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReduceRate:
+    """Lower the learning rate when the watched metric stays: multiply by `factor` after `patience` such epochs."""
+
+    patience: int
+    factor: float = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorBoardOptions:
+    """What TensorBoard gets beside each epoch's numbers."""
+
+    histograms: bool = False
+    profile: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Callbacks:
+    """What happens beside the steps."""
+
+    reduce_lr: ReduceRate | None = None
+    tensorboard: TensorBoardOptions = TensorBoardOptions()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Training:
-    """Architecture, length and hyperparameters of a training; `batch_size` is per replica."""
+    """Architecture, length and hyperparameters of a training; `batch_size` is per replica.
+
+    `warmup_fraction` None: 0.05 where several replicas train in lockstep, else 0.
+    """
 
     model: str
     epochs: int
@@ -48,6 +83,16 @@ class Training:
     hyperparameters: Mapping[str, HyperparameterValue]
     early_stopping_patience: int
     input: Literal["tfrecord", "csv", "bigquery"] = "tfrecord"
+    strategy: Literal["auto", "one_device", "mirrored", "multi_worker", "parameter_server", "tpu"] = "auto"
+    loop: Literal["fit", "custom"] = "fit"
+    precision: Literal["float32", "mixed_float16", "mixed_bfloat16"] = "float32"
+    sharding: Literal["auto", "examples", "files"] = "auto"
+    scale_learning_rate: bool = True
+    warmup_fraction: float | None = None
+    clip_norm: float | None = None
+    accumulate_steps: int = 1
+    checkpoint: CheckpointRhythm = CheckpointRhythm()
+    callbacks: Callbacks = Callbacks()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,3 +179,5 @@ class Report:
     model_digest: str
     signature: Signature
     golden: tuple[Golden, ...]
+    replicas: int = 1
+    resumed_from_step: int | None = None

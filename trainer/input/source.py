@@ -40,6 +40,9 @@ class Share:
     count: int = 1
 
 
+WHOLE = Share()
+
+
 class Split(Protocol):
     """One split's examples.
 

@@ -110,13 +110,11 @@ def train_request(
         features=plan.spec.features,
         label=plan.spec.label,
         key=plan.spec.data.key,
-        training=TrainingOrder(
-            model=training.model,
-            epochs=training.epochs,
-            batch_size=training.batch_size,
-            hyperparameters=dict(training.hyperparameters if hyperparameters is None else hyperparameters),
-            early_stopping_patience=training.early_stopping_patience,
-            input=training.input,
+        training=TrainingOrder.model_validate(
+            {
+                **training.model_dump(include=set(TrainingOrder.model_fields)),
+                "hyperparameters": training.hyperparameters if hyperparameters is None else hyperparameters,
+            }
         ),
         seed=training.seed,
         trial=trial,

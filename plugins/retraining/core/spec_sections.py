@@ -11,7 +11,17 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
 
 from retraining.core.cron import check_cron
-from retraining.core.spec_cluster import Cluster, MachineType, Runtime, Section, Strategy
+from retraining.core.spec_cluster import Cluster, MachineType, Runtime, Section, Strategy, resolve_tier
+from retraining.core.spec_training import (
+    AccumulateSteps,
+    Callbacks,
+    Checkpoint,
+    ClipNorm,
+    Loop,
+    Precision,
+    Sharding,
+    WarmupFraction,
+)
 
 Metric = Literal["auc", "accuracy", "log_loss", "brier"]
 HIGHER_IS_BETTER: frozenset[str] = frozenset({"auc", "accuracy"})
@@ -184,8 +194,26 @@ class Training(Section):
     input: Literal["tfrecord", "csv", "bigquery"] = "tfrecord"
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 1
     strategy: Strategy = "auto"
+    loop: Loop = "fit"
+    precision: Precision = "float32"
+    sharding: Sharding = "auto"
+    scale_learning_rate: bool = True
+    warmup_fraction: WarmupFraction | None = None
+    clip_norm: ClipNorm | None = None
+    accumulate_steps: AccumulateSteps = 1
+    checkpoint: Checkpoint = Field(default_factory=Checkpoint)
+    callbacks: Callbacks = Field(default_factory=Callbacks)
     cluster: Cluster = Field(default_factory=Cluster)
     runtime: Runtime = Field(default_factory=Runtime)
+
+    @model_validator(mode="after")
+    def _loop_can(self) -> Self:
+        if self.loop == "fit" and self.accumulate_steps > 1:
+            raise ValueError(f"accumulate_steps {self.accumulate_steps} needs loop custom: fit takes whole batches")
+        servers = resolve_tier(self.cluster).parameter_servers
+        if self.loop == "custom" and servers and servers.count:
+            raise ValueError("loop custom trains in lockstep: remove parameter_servers, or use loop fit")
+        return self
 
 
 class Promote(Section):

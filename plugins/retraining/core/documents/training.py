@@ -7,7 +7,18 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from retraining.core.documents.document import Count, Document, ModelId, Number, RunKey, Sha256, Text, Uri, Value
+from retraining.core.spec_cluster import Strategy
 from retraining.core.spec_sections import Feature, Hyperparameter, Label
+from retraining.core.spec_training import (
+    AccumulateSteps,
+    Callbacks,
+    Checkpoint,
+    ClipNorm,
+    Loop,
+    Precision,
+    Sharding,
+    WarmupFraction,
+)
 
 InstanceValue = bool | int | float | str | None
 
@@ -21,6 +32,16 @@ class TrainingOrder(Value):
     hyperparameters: dict[str, Hyperparameter]
     early_stopping_patience: Count
     input: Literal["tfrecord", "csv", "bigquery"] = "tfrecord"
+    strategy: Strategy = "auto"
+    loop: Loop = "fit"
+    precision: Precision = "float32"
+    sharding: Sharding = "auto"
+    scale_learning_rate: bool = True
+    warmup_fraction: WarmupFraction | None = None
+    clip_norm: ClipNorm | None = None
+    accumulate_steps: AccumulateSteps = 1
+    checkpoint: Checkpoint = Field(default_factory=Checkpoint)
+    callbacks: Callbacks = Field(default_factory=Callbacks)
 
 
 class TrainRequest(Document):
@@ -90,6 +111,8 @@ class Report(Document):
     best_epoch: Annotated[int, Field(ge=1)]
     epochs_run: Count
     resumed_from_epoch: int | None
+    resumed_from_step: int | None = None
+    replicas: Annotated[int, Field(ge=1)] = 1
     metrics: dict[str, Number]
     train_rows: Count
     validation_rows: Count

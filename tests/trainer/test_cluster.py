@@ -1,0 +1,169 @@
+"""Several processes train one model: in lockstep, with parameter servers, and through the loss of each of them.
+
+Each replica is a process as the service starts it: the same command line, and TF_CONFIG.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from trainer.contract import parse
+from trainer.documents import Report
+
+REPOSITORY_PATH = Path(__file__).resolve().parents[2]
+TRAINING = {
+    "epochs": 2,
+    "batch_size": 64,
+    "scale_learning_rate": False,
+    "warmup_fraction": 0,
+    "hyperparameters": {"learning_rate": 0.01, "hidden_units": [8]},
+}
+LOCKSTEP = {**TRAINING, "batch_size": 32}
+
+
+class Cluster:
+    """The replicas of one job; those that exit as if their machine had gone are started again, as the service does."""
+
+    def __init__(self, request: str, roles: Mapping[str, int]) -> None:
+        self._request = request
+        self._cluster = {role: [_free_address() for _ in range(count)] for role, count in roles.items()}
+        self._processes: dict[str, subprocess.Popen[str]] = {}
+        self.lines: list[tuple[str, str]] = []
+        self.restarts = 0
+        for role, count in roles.items():
+            for index in range(count):
+                self.start(role, index)
+
+    def start(self, role: str, index: int) -> None:
+        """Start a replica."""
+        cluster = {name: hosts for name, hosts in self._cluster.items() if name != "evaluator"}
+        config = {"cluster": cluster, "task": {"type": role, "index": index}, "environment": "cloud"}
+        environ = {"TF_CONFIG": json.dumps(config), "TF_NUM_INTRAOP_THREADS": "1", "OMP_NUM_THREADS": "1"}
+        name = f"{role}-{index}"
+        process = subprocess.Popen(
+            [sys.executable, "-m", "trainer.task", "train", f"--request={self._request}"],
+            cwd=REPOSITORY_PATH,
+            env={**os.environ, **environ},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self._processes[name] = process
+        threading.Thread(target=self._listen, args=(name, process), daemon=True).start()
+
+    def wait_for(self, words: str, name: str = "chief-0", timeout_s: float = 90.0) -> None:
+        """Return when a replica has said something."""
+        end = time.monotonic() + timeout_s
+        while not any(who == name and words in line for who, line in self.lines):
+            assert time.monotonic() < end, self.tail()
+            self._start_lost_ones()
+            time.sleep(0.02)
+
+    def kill(self, name: str, number: signal.Signals) -> None:
+        """Send a signal to a replica."""
+        self._processes[name].send_signal(number)
+
+    def wait(self, timeout_s: float = 150.0) -> dict[str, int]:
+        """Wait until all have ended; gives exit codes."""
+        end = time.monotonic() + timeout_s
+        while any(process.poll() is None for process in self._processes.values()):
+            assert time.monotonic() < end, self.tail()
+            self._start_lost_ones()
+            time.sleep(0.05)
+        return {name: process.returncode for name, process in self._processes.items()}
+
+    def close(self) -> None:
+        """End what is left."""
+        for process in self._processes.values():
+            process.kill()
+            process.wait()
+
+    def tail(self) -> str:
+        """Give the last lines."""
+        return "\n".join(f"{name}: {line}" for name, line in self.lines[-60:])
+
+    def _start_lost_ones(self) -> None:
+        for name, process in list(self._processes.items()):
+            if process.poll() in (143, -signal.SIGTERM, -signal.SIGKILL):
+                self.restarts += 1
+                role, index = name.split("-")
+                self.start(role, int(index))
+
+    def _listen(self, name: str, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
+            self.lines.append((name, line.rstrip()))
+
+
+def _free_address() -> str:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"
+
+
+@pytest.fixture
+def run_cluster(exported, tmp_path: Path):
+    """Starts clusters of a training."""
+    clusters: list[Cluster] = []
+
+    def begin(training: dict[str, Any], **roles: int) -> tuple[Any, Cluster]:
+        request = exported.train_request_in(tmp_path / "cluster", training=training)
+        (tmp_path / "cluster").mkdir()
+        document = exported.train_json(
+            training=training,
+            **{
+                field: getattr(request, field)
+                for field in ("model_uri", "report_uri", "checkpoint_uri", "tensorboard_uri")
+            },
+        )
+        path = tmp_path / "request.json"
+        path.write_text(json.dumps(document))
+        clusters.append(Cluster(str(path), roles))
+        return request, clusters[-1]
+
+    yield begin
+    for cluster in clusters:
+        cluster.close()
+
+
+def report_of(request: Any) -> Report:
+    return parse(Report, Path(request.report_uri).read_bytes(), "report")
+
+
+def scores_of(model_uri: str) -> np.ndarray:
+    """What a stored model says of some examples."""
+    served = tf.saved_model.load(model_uri).signatures["serving_default"]
+    random = np.random.default_rng(3)
+    return served(
+        carrier=tf.constant(["AA", "DL", "UA", "", "Ünter"] * 20),
+        zone=tf.constant(["1", "2", "3", "4", ""] * 20),
+        distance=tf.constant(random.uniform(0, 3000, 100), tf.float32),
+        weight=tf.constant(random.normal(10, 4, 100), tf.float32),
+        express=tf.constant(random.integers(0, 2, 100), tf.float32),
+    )["score"].numpy()
+
+
+def test_two_workers_end_in_the_weights_of_one(exported, tmp_path: Path, run_cluster) -> None:
+    """The batches are the same; only the order of float32 sums differs: 1e-4 on every score, 1e-4 on every loss."""
+    alone = exported.train_request_in(tmp_path / "alone", training=TRAINING)
+    one = exported.train(alone)
+    request, cluster = run_cluster(LOCKSTEP, chief=1, worker=1)
+    assert cluster.wait() == {"chief-0": 0, "worker-0": 0}, cluster.tail()
+    two = report_of(request)
+    assert (two.strategy, two.replicas, two.steps) == ("multi_worker", 2, one.steps)
+    assert two.history["val_loss"] == pytest.approx(one.history["val_loss"], abs=1e-4)
+    assert scores_of(request.model_uri) == pytest.approx(scores_of(alone.model_uri), abs=1e-4)

@@ -1,0 +1,153 @@
+"""A training that is interrupted anywhere ends where an undisturbed one does."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from trainer.checkpoints import Checkpoints, TrainingState
+from trainer.errors import DataError, Preempted
+from trainer.storage import Storage
+
+TRAINING = {
+    "epochs": 3,
+    "early_stopping_patience": 2,
+    "checkpoint": {"every_steps": 4, "every_seconds": None},
+    "callbacks": {"reduce_lr": {"patience": 1, "factor": 0.5}},
+    "hyperparameters": {"learning_rate": 0.05, "dropout": 0.2, "hidden_units": [16]},
+}
+
+
+class DoomedStorage(Storage):
+    """Ends the process when a checkpoint's last file is written: by SIGTERM, or at once."""
+
+    def __init__(self, step: int, *, at_once: bool) -> None:
+        super().__init__()
+        self._last, self._at_once = f"step-{step:09d}/state.json", at_once
+
+    def replace(self, uri: str, content: bytes) -> None:
+        """Write, or end."""
+        if uri.endswith(self._last) and self._at_once:
+            raise KeyboardInterrupt
+        super().replace(uri, content)
+        if uri.endswith(self._last):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+@pytest.fixture(scope="module")
+def whole(exported, tmp_path_factory: pytest.TempPathFactory):
+    """The report of an undisturbed training."""
+    return exported.train(exported.train_request_in(tmp_path_factory.mktemp("whole"), training=TRAINING))
+
+
+def assert_same(report, whole) -> None:
+    assert report.history == whole.history
+    assert report.golden == whole.golden
+    assert (report.steps, report.epochs_run, report.best_epoch) == (whole.steps, whole.epochs_run, whole.best_epoch)
+
+
+def test_the_state_to_interrupt_is_a_rich_one(whole) -> None:
+    assert whole.steps == 3 * 11
+    assert whole.resumed_from_step is None
+
+
+@pytest.mark.parametrize("loop", ["fit", "custom"])
+def test_sigterm_inside_an_epoch_costs_nothing(exported, tmp_path: Path, whole, loop: str) -> None:
+    request = exported.train_request_in(tmp_path, training={**TRAINING, "loop": loop})
+    with pytest.raises(Preempted, match="SIGTERM after step 20") as preempted:
+        exported.train(request, storage=DoomedStorage(16, at_once=False))
+    assert preempted.value.exit_code == 143
+    assert not Path(request.report_uri).exists()
+    said: list[str] = []
+    report = exported.train(request, said)
+    assert "train: goes on after epoch 1, step 9 of the next one" in said
+    assert (report.resumed_from_epoch, report.resumed_from_step) == (1, 20)
+    assert_same(report, whole)
+
+
+def test_sigterm_at_an_epochs_end_costs_nothing(exported, tmp_path: Path, whole) -> None:
+    request = exported.train_request_in(tmp_path, training=TRAINING)
+    with pytest.raises(Preempted, match="SIGTERM after step 11"):
+        exported.train(request, storage=DoomedStorage(11, at_once=False))
+    report = exported.train(request)
+    assert report.resumed_from_step == 11
+    assert_same(report, whole)
+
+
+def test_a_sudden_end_costs_the_steps_since_the_last_whole_checkpoint(exported, tmp_path: Path, whole) -> None:
+    """The checkpoint at whose writing the process dies does not count."""
+    request = exported.train_request_in(tmp_path, training=TRAINING)
+    with pytest.raises(KeyboardInterrupt):
+        exported.train(request, storage=DoomedStorage(16, at_once=True))
+    assert (tmp_path / "checkpoints/step-000000016/weights.index").exists()
+    report = exported.train(request)
+    assert report.resumed_from_step == 12
+    assert_same(report, whole)
+
+
+def test_a_damaged_checkpoint_is_passed_over_and_named(exported, tmp_path: Path, whole) -> None:
+    request = exported.train_request_in(tmp_path, training=TRAINING)
+    with pytest.raises(Preempted):
+        exported.train(request, storage=DoomedStorage(16, at_once=False))
+    damaged = tmp_path / "checkpoints/step-000000020/weights.data-00000-of-00001"
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    said: list[str] = []
+    report = exported.train(request, said)
+    assert any(str(damaged) in line and "SHA-256" in line for line in said)
+    assert report.resumed_from_step == 16
+    assert_same(report, whole)
+
+
+def test_a_training_whose_steps_are_done_is_only_stored(exported, tmp_path: Path, whole) -> None:
+    """It needs no cluster any more: the other replicas may be gone."""
+    request = exported.train_request_in(tmp_path, training=TRAINING)
+    with pytest.raises(KeyboardInterrupt):
+        exported.train(request, storage=FailingModel())
+    report = exported.train(request)
+    assert report.resumed_from_step == whole.steps
+    assert_same(report, whole)
+
+
+class FailingModel(Storage):
+    """Ends the process when the model is stored."""
+
+    def upload_folder(self, folder_path: Path, uri: str) -> None:
+        """Upload, or end."""
+        if uri.endswith("/model"):
+            raise KeyboardInterrupt
+        super().upload_folder(folder_path, uri)
+
+
+def test_another_requests_checkpoint_is_not_resumed(exported, tmp_path: Path) -> None:
+    request = exported.train_request_in(tmp_path, training=TRAINING)
+    with pytest.raises(Preempted):
+        exported.train(request, storage=DoomedStorage(16, at_once=False))
+    other = exported.train_request_in(tmp_path, training={**TRAINING, "epochs": 1})
+    assert exported.train(other).resumed_from_step is None
+
+
+@pytest.mark.parametrize("loop", ["fit", "custom"])
+def test_a_loss_that_is_not_a_number_stops_the_training(exported, tmp_path: Path, loop: str) -> None:
+    """The message names the step, and the last good checkpoint."""
+    hyperparameters = {"learning_rate": 1e38, "hidden_units": [8]}
+    request = exported.train_request_in(tmp_path, training={"hyperparameters": hyperparameters, "loop": loop})
+    with pytest.raises(DataError, match=r"epoch 1, step \d+: loss is nan.*There is no checkpoint before it"):
+        exported.train(request)
+    assert Checkpoints(request.checkpoint_uri, Storage()).steps() == set()
+
+
+def test_of_old_checkpoints_two_and_the_best_are_kept(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(str(tmp_path / "all"), Storage())
+    folder = tmp_path / "one"
+    folder.mkdir()
+    (folder / "weights").write_bytes(b"1")
+    for step in (10, 20, 30, 40):
+        checkpoints.store(step, folder, vars(TrainingState(request_sha256="x", step=step)), {10})
+    assert checkpoints.steps() == {10, 30, 40}
+    assert checkpoints.newest_state().step == 40
+    content = json.loads((tmp_path / "all/step-000000040/state.json").read_bytes())
+    assert list(content["files"]) == ["weights"]

@@ -1,0 +1,88 @@
+"""What happens to a process from outside: its machine is taken away, or that of another replica.
+
+SIGTERM comes some seconds before a machine goes. While steps are taken it only raises a flag here: the training saves
+its state after the call that runs and ends with exit code 143, which the service treats as a lost machine. Where
+another replica goes away, TensorFlow's cluster cannot be mended from inside ("Restart your program to reset"): the
+process replaces itself by a fresh one, which waits for the others and goes on from the checkpoint.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import FrameType
+
+from trainer.errors import PeerLost, TrainerError
+from trainer.storage import Storage
+
+_ATTEMPTS = "TRAINER_STARTED_AGAIN"
+_MOST_ATTEMPTS = 20
+_POLL_S = 2.0
+
+
+class Interruption:
+    """A flag that SIGTERM raises."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Take SIGTERM as a wish inside the block; outside it ends the process, as always."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = signal.signal(signal.SIGTERM, self._ask)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGTERM, before)
+
+    def _ask(self, _number: int, _frame: FrameType | None) -> None:
+        self.asked = True
+
+
+def start_again(environ: Mapping[str, str], error: PeerLost) -> int:
+    """Replace this process by a fresh one with the same command line.
+
+    Returns:
+        An exit code, if it did that too often.
+    """
+    attempts = int(environ.get(_ATTEMPTS, "0")) + 1
+    if attempts <= _MOST_ATTEMPTS:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os.execve(  # noqa: S606 - this program itself
+            sys.executable, sys.orig_argv, {**environ, _ATTEMPTS: str(attempts)}
+        )
+    return error.exit_code
+
+
+def end_with_the_job(storage: Storage, report_uri: str) -> None:
+    """End this process, from a thread beside it, as soon as the job's report is there.
+
+    For replicas that are not the chief: they may be waiting inside TensorFlow for one that has finished.
+    """
+
+    def watch() -> None:
+        wait_for_report(storage, report_uri)
+        sys.stdout.flush()
+        os._exit(0)
+
+    threading.Thread(target=watch, name="end-with-the-job", daemon=True).start()
+
+
+def wait_for_report(storage: Storage, report_uri: str, sleep: Callable[[float], None] = time.sleep) -> None:
+    """Return when the report is there; storage that does not answer is asked again."""
+    while True:
+        try:
+            if storage.exists(report_uri):
+                return
+        except TrainerError as error:
+            print(f"train: {error}", file=sys.stderr, flush=True)
+        sleep(_POLL_S)

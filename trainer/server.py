@@ -1,0 +1,24 @@
+"""A worker or a parameter server of an asynchronous training: it does what the chief asks until the job ends.
+
+https://www.tensorflow.org/tutorials/distribute/parameter_server_training
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import tensorflow as tf
+
+
+def serve(say: Callable[[str], None]) -> None:
+    """Serve; never returns. The process ends with the job, or by a signal: it has nothing to save."""
+    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+    server = tf.distribute.Server(
+        resolver.cluster_spec(),
+        job_name=resolver.task_type,
+        task_index=resolver.task_id,
+        protocol=resolver.rpc_layer or "grpc",
+        start=True,
+    )
+    say(f"train: {resolver.task_type} {resolver.task_id} serves the chief")
+    server.join()
