@@ -16,7 +16,7 @@ from trainer.input.source import Tensors
 from trainer.labels import Labels
 from trainer.learning_rate import Rate
 from trainer.metrics import Floats
-from trainer.stepping import Course, Logs, mean_loss
+from trainer.stepping import CallListener, Course, Logs, mean_loss
 from trainer.strategy import Strategy
 
 _LINE_S = 10.0
@@ -114,7 +114,7 @@ class EpochEnd(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras has 
             self._rate.set_factor(state.rate_factor)
 
 
-class Progress(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
+class Progress(CallListener):
     """Says a line per epoch, and inside a long one a line every ten seconds.
 
         epoch 2/5 step 320/1405 loss=0.4312 12345 examples/s 0:42 left
@@ -128,8 +128,6 @@ class Progress(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras has 
         say: Takes the line.
         clock: Gives seconds.
     """
-
-    _supports_tf_logs = True
 
     def __init__(
         self, steps: Steps, asynchronous: bool, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic
@@ -171,14 +169,12 @@ class Progress(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras has 
         self._say(f"epoch {epoch + 1}/{self._steps.epochs} {numbers} {rate:.0f} examples/s")
 
 
-class FirstCall(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
+class FirstCall(CallListener):
     """Calls a function once, after the first steps.
 
     Args:
         call: The function.
     """
-
-    _supports_tf_logs = True
 
     def __init__(self, call: Callable[[], None]) -> None:
         super().__init__()

@@ -129,15 +129,21 @@ class Pace:
         return self._steps
 
 
-class StepEnd(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
+class CallListener(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
+    """A callback that is told of each call, and takes its numbers as they are: they may still be computed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._supports_tf_logs = True
+
+
+class StepEnd(CallListener):
     """Decides after each call. Must come last.
 
     Args:
         course: Of the training.
         clock: Gives seconds.
     """
-
-    _supports_tf_logs = True
 
     def __init__(self, course: Course, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()

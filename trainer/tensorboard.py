@@ -6,16 +6,15 @@ import tempfile
 from pathlib import Path
 
 import tensorflow as tf
-import tf_keras
 
 from trainer.documents import TensorBoardOptions
-from trainer.stepping import Logs
+from trainer.stepping import CallListener, Logs
 from trainer.storage import Storage
 
 _PROFILED_CALLS = (1, 3)  # from the end of the first call, which compiles, to the end of the third
 
 
-class TensorBoard(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
+class TensorBoard(CallListener):
     """Writes event files and copies them to the log directory at each epoch's end.
 
     Args:
@@ -24,8 +23,6 @@ class TensorBoard(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras h
         attempt: Name of the run in TensorBoard: a resumed training gets a line of its own.
         options: What to write beside scalars.
     """
-
-    _supports_tf_logs = True
 
     def __init__(self, uri: str, storage: Storage, attempt: str, options: TensorBoardOptions) -> None:
         super().__init__()
