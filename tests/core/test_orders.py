@@ -131,3 +131,18 @@ def test_the_export_names_the_spans_and_the_test_days(small_plan):
     assert len(request.spans) == 3
     assert request.test_start == small_plan.window.test_start
     assert '"schema": [' in request.to_bytes().decode()
+
+
+def test_the_export_writes_what_training_reads():
+    """Layout, format, and only the test days where training reads the run table itself."""
+    spec = make_spec()
+    data = {**spec.data.model_dump(mode="json"), "layout": {"numeric": "vector", "rows_per_record": 64}}
+    packed = make_plan(make_spec(data=data))
+    request = orders.export_order(packed, make_snapshot(packed)).request
+    assert (request.layout.numeric, request.layout.rows_per_record) == (("distance",), 64)
+    training = spec.training.model_dump(mode="json")
+    cases = {"tfrecord": ("tfrecord", "all"), "csv": ("csv", "all"), "bigquery": ("tfrecord", "test")}
+    for wanted, expected in cases.items():
+        plan = make_plan(make_spec(training={**training, "input": wanted}))
+        request = orders.export_order(plan, make_snapshot(plan)).request
+        assert (request.format, request.only) == expected

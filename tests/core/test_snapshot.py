@@ -70,13 +70,16 @@ def test_a_column_with_an_odd_name_is_refused():
         snapshot.own_columns([{"name": "a b", "type": "STRING"}])
 
 
-def test_the_schema_hash_follows_names_types_modes_and_order():
+def test_the_schema_hash_follows_names_types_modes_and_order_and_what_the_export_makes_of_them():
+    spec = make_spec()
     columns = snapshot.own_columns(SCHEMA)
-    hashed = snapshot.schema_hash(columns)
+    hashed = snapshot.schema_hash(columns, spec)
     assert len(hashed) == 16
-    assert hashed == snapshot.schema_hash(list(columns))
-    assert hashed != snapshot.schema_hash(columns[::-1])
-    assert hashed != snapshot.schema_hash(columns[:-1])
+    assert hashed == snapshot.schema_hash(list(columns), spec)
+    assert hashed != snapshot.schema_hash(columns[::-1], spec)
+    assert hashed != snapshot.schema_hash(columns[:-1], spec)
+    packed = make_spec(data={**spec.data.model_dump(mode="json"), "layout": {"numeric": "vector"}})
+    assert hashed != snapshot.schema_hash(columns, packed)
 
 
 def test_new_spans_are_exported_and_stored_ones_reused(small_plan):

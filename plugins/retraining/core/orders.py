@@ -8,14 +8,14 @@ from typing import Any
 
 from retraining.core import names
 from retraining.core.cluster import JobTask, Machines, Pool, machines
-from retraining.core.documents.data import ExportRequest, ImageColumn, Snapshot
+from retraining.core.documents.data import ExportRequest, Snapshot
 from retraining.core.documents.document import Document, format_time
 from retraining.core.documents.judgement import Bootstrap, Challenger, Champion, EvaluateRequest
 from retraining.core.documents.planning import Plan
 from retraining.core.documents.training import TrainingOrder, TrainRequest
 from retraining.core.documents.tuning import Tuning
 from retraining.core.errors import PlanError
-from retraining.core.model_spec import ModelSpec
+from retraining.core.shard_form import format_of, images_of, layout_of
 from retraining.core.spec_sections import Hyperparameter
 
 BOOTSTRAP_SAMPLES = 500
@@ -58,23 +58,11 @@ def export_order(plan: Plan, snapshot: Snapshot, service_account: str | None = N
         test_start=plan.window.test_start,
         manifest_uri=manifest_uri,
         images=images_of(plan.spec),
+        format=format_of(plan.spec),
+        layout=layout_of(plan.spec),
+        only="test" if plan.spec.training.input == "bigquery" else "all",
     )
     return _order(plan, "export", request, manifest_uri, "manifest", service_account)
-
-
-def images_of(spec: ModelSpec) -> tuple[ImageColumn, ...]:
-    """The columns that the export resizes."""
-    return tuple(
-        ImageColumn(
-            name=feature.name,
-            height=feature.height,
-            width=feature.width,
-            channels=feature.channels,
-            encoding=feature.encoding,
-        )
-        for feature in spec.features
-        if feature.kind == "image"
-    )
 
 
 def train_order(plan: Plan, tuning: Tuning | None = None, service_account: str | None = None) -> Order:

@@ -15,7 +15,9 @@ from retraining.core.documents.data import Column, Part, Snapshot, SnapshotSpan
 from retraining.core.documents.document import canonical_json, format_time
 from retraining.core.documents.planning import Plan
 from retraining.core.errors import DataError
+from retraining.core.model_spec import ModelSpec
 from retraining.core.queries import Parameter, Query, quote_column, quote_table, render, without_semicolon
+from retraining.core.shard_form import form_of
 from retraining.core.spec_sections import RESERVED_COLUMNS
 from retraining.core.windows import midnight
 
@@ -110,9 +112,9 @@ def own_columns(schema: Iterable[Column | Mapping[str, Any]]) -> tuple[Column, .
     return tuple(columns)
 
 
-def schema_hash(columns: Sequence[Column]) -> str:
-    """16 hex digits over names, types and modes, in the query's order."""
-    text = canonical_json([[column.name, column.type, column.mode] for column in columns])
+def schema_hash(columns: Sequence[Column], spec: ModelSpec) -> str:
+    """16 hex digits over names, types and modes, in the query's order, and over what the export makes of them."""
+    text = canonical_json([[[column.name, column.type, column.mode] for column in columns], form_of(spec)])
     return hashlib.sha256(text).hexdigest()[:16]
 
 
@@ -143,7 +145,7 @@ def build_snapshot(
     """
     columns = own_columns(schema)
     _require_columns(plan, columns)
-    hashed = schema_hash(columns)
+    hashed = schema_hash(columns, plan.spec)
     grouped = _by_day(fingerprint_rows)
     if not grouped:
         raise DataError(

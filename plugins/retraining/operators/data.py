@@ -121,7 +121,7 @@ class SnapshotOperator(BaseOperator):
         counted = cloud.warehouse.run(
             snapshot.render_fingerprint_sql(planned), names.query_job_id(planned, "fingerprint", attempt), "fingerprint"
         )
-        hashed = snapshot.schema_hash(snapshot.own_columns(schema))
+        hashed = snapshot.schema_hash(snapshot.own_columns(schema), planned.spec)
         stored = stored_spans(cloud, names.spans_uri(planned.bucket, planned.model, hashed), planned)
         return snapshot.build_snapshot(planned, schema, counted.rows, stored, made.bytes_processed)
 
