@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 from small_model import AS_OF, make_plan, make_snapshot, make_spec
 
-from retraining.core import answers, checks, documents, drift, gates, orders, statistics
+from retraining.core import answers, checks, documents, drift, gates, orders, policy, statistics
 from retraining.core.errors import ContractError
 from retraining.core.report import render
 from retraining.core.report.classes import answers as answers_table
@@ -145,7 +145,10 @@ def test_types_are_checked(plan, column, type_):
             id="drift",
         ),
         pytest.param(
-            {"training": {"model": "cnn", "input": "csv"}}, "training.input csv cannot hold the image", id="csv"
+            {"training": {"model": "cnn", "input": "csv"}}, "training.input csv cannot hold 'image'", id="csv"
+        ),
+        pytest.param(
+            {"training": {"model": "cnn", "input": "bigquery"}}, "training.input bigquery cannot hold", id="bigquery"
         ),
     ],
 )
@@ -248,7 +251,26 @@ def test_images_do_not_drift_by_value(plan):
     found, _ = judge(plan, EVEN)
     query = drift.render_requests_sql(plan.spec, "my-project.retraining.requests_digits", found, AS_OF)
     assert "$.image" not in query.sql
-    measured = drift.measure(
+    (found,) = measured(plan, {"0": 130, "1": 80, "2": 90}).features
+    assert (found.name, found.distance, found.drifted) == ("digit", "l_infinity", False)
+    assert found.value == pytest.approx(1 / 30)
+
+
+def test_answers_drift_when_one_class_takes_over(plan):
+    drifted = measured(plan, {"0": 10, "1": 280, None: 10})
+    (found,) = drifted.features
+    assert found.value == pytest.approx(280 / 300 - 0.3)
+    row = policy.decide_retraining(plan.spec, drifted, [], AS_OF)
+    assert row.words == "Retraining: digit 0.633 (over 0.3) drifted in 300 requests."
+    tolerant = make_digits(monitoring={"drift": {"features": {"digit": 1.0}}})
+    assert not measured(make_plan(tolerant), {"1": 300}).features[0].drifted
+
+
+def measured(plan, answered: dict[str | None, int]):
+    """Drift of 300 requests with these answers."""
+    found, _ = judge(plan, EVEN)
+    rows_ = [{"feature": "digit", "bucket": bucket, "instances": count} for bucket, count in answered.items()]
+    return drift.measure(
         plan.spec,
         as_of=AS_OF,
         endpoint_name="projects/p/locations/r/endpoints/digits",
@@ -256,9 +278,8 @@ def test_images_do_not_drift_by_value(plan):
         champion=documents.DriftChampion(version_id="3", run_key=CHAMPION.run_key),
         baseline_uri="gs://b/digits/statistics.json",
         statistics=found,
-        rows=[{"feature": "", "bucket": None, "instances": 300}],
+        rows=[{"feature": "", "bucket": None, "instances": 300}, *rows_],
     )
-    assert (measured.rows, measured.features) == (300, ())
 
 
 # --- golden requests -------------------------------------------------------------------------------------------------

@@ -134,11 +134,23 @@ def test_raw_predictions_pass_the_containers_own_bodies(api, endpoint, rest):
         pytest.param({"carrier": "UA", "distance": None}, "'distance' is not of expected type: float32", id="null"),
         pytest.param({"carrier": "UA", "distance": [1, 2]}, "have the shape", id="shape"),
         pytest.param("UA", "Expected an object with the keys", id="no object"),
+        pytest.param(
+            {"carrier": {"b64": "U"}, "distance": 1}, "Unable to base64 decode the value of 'carrier'", id="b64"
+        ),
+        pytest.param({"carrier": {"b64": 1}, "distance": 1}, "Unable to base64 decode", id="b64 of a number"),
+        pytest.param({"carrier": {"b64": "VUE=", "x": 1}, "distance": 1}, "expected type: string", id="more than b64"),
     ],
 )
 def test_instances_that_do_not_fit_are_refused(api, endpoint, row, words):
     with pytest.raises(exceptions.InvalidArgument, match=words):
         api.predictions.predict(endpoint=endpoint, instances=[value(row)])
+
+
+def test_bytes_come_in_base64(api, endpoint, rest):
+    """As TensorFlow Serving and Vertex AI take them, over both protocols."""
+    row = {"carrier": {"b64": "VUE="}, "distance": 1.5}
+    assert list(api.predictions.predict(endpoint=endpoint, instances=[value(row)]).predictions) == [3.0]
+    assert rest("POST", f"/v1/{endpoint}:predict", {"instances": [row]}).json()["predictions"] == [3]
 
 
 def test_requests_beyond_the_limit_are_refused(api, endpoint):

@@ -37,6 +37,7 @@ SCHEMA: Sequence[Mapping[str, str]] = (
 )
 _SHELF = "request log"
 _BATCH = 500
+_BATCH_CHARACTERS = 8_000_000  # BigQuery takes 10 MB in one insert, and images are long
 _GATHER_S = 0.2
 _RETRY_S = 2.0
 
@@ -120,7 +121,7 @@ class RequestLog:
 
     def _flush(self) -> int:
         with self._flushing:
-            waiting = self._store.list_documents(_SHELF, limit=_BATCH)
+            waiting = self._store.list_documents(_SHELF, limit=_BATCH, max_characters=_BATCH_CHARACTERS)
             for table in {key for _, key, _ in waiting}:
                 batch = [(number, row) for number, key, row in waiting if key == table]
                 self._insert(table, [row for _, row in batch])

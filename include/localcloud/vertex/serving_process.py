@@ -198,10 +198,19 @@ def _decode(values: Json, name: str) -> Json:
     if isinstance(values, list):
         return [_decode(value, name) for value in values]
     if isinstance(values, dict) and set(values) == {"b64"}:
-        return base64.b64decode(values["b64"])
+        return _from_base64(values["b64"], name)
     if isinstance(values, str):
         return values.encode()
     raise BadRequest(f"JSON Value: {json.dumps(values)} of {name!r} is not of expected type: string.")
+
+
+def _from_base64(text: Json, name: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (ValueError, TypeError) as error:
+        raise BadRequest(
+            f'Unable to base64 decode the value of {name!r}: {error}. Expected {{"b64": "…"}} with the usual alphabet.'
+        ) from None
 
 
 def _check_numbers(values: Json, kind: np.dtype[Any], name: str) -> None:

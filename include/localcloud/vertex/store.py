@@ -197,12 +197,18 @@ class Store:
             )
         return int(done.lastrowid or 0)
 
-    def list_documents(self, shelf: str, limit: int = -1) -> list[tuple[int, str, dict[str, Any]]]:
-        """(number, key, body) of a shelf, oldest first."""
+    def list_documents(
+        self, shelf: str, limit: int = -1, max_characters: int | None = None
+    ) -> list[tuple[int, str, dict[str, Any]]]:
+        """(number, key, body) of a shelf, oldest first; of long bodies fewer, but one at least."""
+        first = "SELECT id, key, body FROM documents WHERE shelf = ? ORDER BY id LIMIT ?"
+        values: tuple[str | int, ...] = (shelf, limit)
+        if max_characters is not None:
+            sums = f"SELECT *, SUM(LENGTH(body)) OVER (ORDER BY id) - LENGTH(body) AS before FROM ({first})"  # noqa: S608 - a constant
+            first = f"SELECT id, key, body FROM ({sums}) WHERE before < ? ORDER BY id"  # noqa: S608 - a constant
+            values = (*values, max_characters)
         with self._lock:
-            rows = self._connection.execute(
-                "SELECT id, key, body FROM documents WHERE shelf = ? ORDER BY id LIMIT ?", (shelf, limit)
-            ).fetchall()
+            rows = self._connection.execute(first, values).fetchall()
         return [(row[0], row[1], json.loads(row[2])) for row in rows]
 
     def replace_document(self, number: int, body: dict[str, Any]) -> None:

@@ -4,6 +4,9 @@ Categories: L-infinity, the largest change of any value's share, unseen and miss
 Jensen-Shannon divergence in base 2 over the training data's quantile bins, with a bin for missing values:
 `JSD(P, Q) = (KL(P || M) + KL(Q || M)) / 2`, `M = (P + Q) / 2` (Lin 1991, "Divergence measures based on the Shannon
 entropy"). Both lie in [0, 1]; they are the distances of Vertex AI Model Monitoring and TensorFlow Data Validation.
+
+Images have no values to count. With several classes the answers stand in for them: the shares of the likeliest classes
+against those of the training labels, L-infinity, under the label's name.
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ def render_requests_sql(spec: ModelSpec, log_table: str, statistics: Statistics,
 
     One row per feature and bucket: `feature, bucket, instances`. Feature `''` has the number of instances. The bucket
     of a number is its bin's index among the baseline's edges (0: below all of them), of a category its value; null is
-    a missing value.
+    a missing value. With several classes the label is there too, with the likeliest class of each answer.
     """
     numeric = []
     parameters = [
@@ -56,6 +59,7 @@ def render_requests_sql(spec: ModelSpec, log_table: str, statistics: Statistics,
         numeric=numeric,
         categorical=categorical,
         names=[*(item["name"] for item in numeric), *categorical],
+        answer=spec.label.name if spec.label.kind == "multiclass" else None,
     )
     return Query(sql=sql, parameters=tuple(parameters))
 
@@ -88,11 +92,15 @@ def measure(
         bucket = None if row["bucket"] is None else str(row["bucket"])
         counts[str(row["feature"])][bucket] = int(row["instances"])
     total = sum(counts.pop("", {}).values())
-    limits = spec.monitoring.drift
+    limits, train = spec.monitoring.drift, statistics.splits["train"]
     features = [
-        _feature_drift(name, statistics.splits["train"], counts[name], limits.features.get(name, limits.threshold))
+        _feature_drift(name, train, counts[name], limits.features.get(name, limits.threshold))
         for name in (spec.feature_names if total else [])
     ]
+    label = spec.label.name
+    if total and train.label.counts and sum(train.label.counts):
+        limit = limits.features.get(label, limits.threshold)
+        features.append(_drifted(label, "l_infinity", l_infinity(class_shares(train), _shares(counts[label])), limit))
     return Drift(
         model=spec.name,
         as_of=as_of,
@@ -162,6 +170,12 @@ def category_shares(baseline: CategoricalStatistics, rows: int) -> dict[str | No
     shares: dict[str | None, float] = {item.value: item.count / rows for item in baseline.top}
     shares[None] = baseline.nulls / rows
     return shares
+
+
+def class_shares(train: SplitStatistics) -> dict[str | None, float]:
+    """The training labels' share per class."""
+    counts = train.label.counts or ()
+    return {str(label): count / sum(counts) for label, count in enumerate(counts)}
 
 
 def _bins(counts: Mapping[str | None, int], edges: int) -> list[float]:

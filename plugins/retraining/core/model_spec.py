@@ -61,14 +61,15 @@ class ModelSpec(Section):
 
     @model_validator(mode="after")
     def _names_are_known(self) -> Self:
-        for where, columns in (
-            ("evaluation.slices", self.evaluation.slices),
-            ("monitoring.drift.features", tuple(self.monitoring.drift.features)),
-            ("data.checks.max_null_fraction", tuple(self.data.checks.max_null_fraction)),
+        answers = [self.label.name] if self.label.kind == "multiclass" else []
+        for where, columns, known in (
+            ("evaluation.slices", self.evaluation.slices, self.feature_names),
+            ("monitoring.drift.features", tuple(self.monitoring.drift.features), [*self.feature_names, *answers]),
+            ("data.checks.max_null_fraction", tuple(self.data.checks.max_null_fraction), self.feature_names),
         ):
             for column in columns:
-                if column not in self.feature_names:
-                    raise ValueError(_unknown(where, column, self.feature_names))
+                if column not in known:
+                    raise ValueError(_unknown(where, column, known))
         for parameter in self.tuning.parameters if self.tuning else ():
             names = list(self.training.hyperparameters)
             if parameter.name not in names:
@@ -85,9 +86,10 @@ class ModelSpec(Section):
             for column in columns:
                 if column in images:
                     raise ValueError(f"{where} names {column!r}, which is an image: it has no values to compare")
-        if images and self.training.input == "csv":
+        if images and self.training.input != "tfrecord":
             raise ValueError(
-                f"training.input csv cannot hold the image {images[0]!r}; expected tfrecord or bigquery. Remove the key"
+                f"training.input {self.training.input} cannot hold {images[0]!r}, an image that the export resizes; "
+                "expected tfrecord. Remove the key"
             )
         return self
 
