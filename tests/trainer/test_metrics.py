@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.metrics import Ranking, auc, bootstrap_difference, measure, measure_baseline
+from trainer.metrics import (
+    Ranking,
+    auc,
+    bootstrap_difference,
+    confusion,
+    count_labels,
+    macro_auc,
+    measure,
+    measure_baseline,
+)
 
 
 def array(*values: float) -> np.ndarray:
@@ -105,3 +114,63 @@ def test_without_both_classes_there_is_no_difference_of_auc() -> None:
         )
         is None
     )
+
+
+# --- several classes ------------------------------------------------------------------------------------------------
+
+LABELS = array(0, 1, 2, 1)
+SCORES = np.array([[0.7, 0.2, 0.1], [0.5, 0.3, 0.2], [0.1, 0.1, 0.8], [0.2, 0.6, 0.2]])
+
+
+def test_metrics_of_three_classes() -> None:
+    found = measure(LABELS, SCORES)
+    assert found.accuracy == 0.75
+    assert found.log_loss == pytest.approx(-(math.log(0.7) + math.log(0.3) + math.log(0.8) + math.log(0.6)) / 4)
+    wrong = [0.09 + 0.04 + 0.01, 0.25 + 0.49 + 0.04, 0.01 + 0.01 + 0.04, 0.04 + 0.16 + 0.04]
+    assert found.brier == pytest.approx(sum(wrong) / 4)
+    # Class 0: 3 of 3 pairs; 1: 4 of 4; 2: 3 of 3.
+    assert found.auc == 1.0
+
+
+def test_two_classes_side_by_side_are_the_binary_metrics() -> None:
+    """But for the Brier score, which counts both columns."""
+    random = np.random.default_rng(2)
+    labels, scores = (random.random(50) < 0.4).astype(np.float64), random.random(50)
+    binary, both = measure(labels, scores), measure(labels, np.stack([1 - scores, scores], axis=1))
+    assert both.auc == pytest.approx(binary.auc)
+    assert both.log_loss == pytest.approx(binary.log_loss)
+    assert both.accuracy == binary.accuracy
+    assert both.brier == pytest.approx(2 * binary.brier)
+    assert measure_baseline(labels, 2).log_loss == pytest.approx(measure_baseline(labels).log_loss)
+
+
+def test_a_class_that_nobody_has_is_left_out_of_auc() -> None:
+    assert measure(array(0, 1), np.array([[0.6, 0.3, 0.1], [0.4, 0.5, 0.1]])).auc == 1.0
+    assert measure(array(2, 2), np.array([[0.6, 0.3, 0.1], [0.4, 0.5, 0.1]])).auc is None
+    rankings = [Ranking.of(SCORES[:, index]) for index in range(3)]
+    assert macro_auc(LABELS, rankings, array(1, 0, 0, 0)) is None
+
+
+def test_the_baseline_predicts_the_shares() -> None:
+    found = measure_baseline(LABELS, 4)
+    assert found.accuracy == 0.5
+    assert found.log_loss == pytest.approx(-(math.log(0.25) / 2 + math.log(0.5) / 2))
+    assert count_labels(LABELS, 4).tolist() == [1, 2, 1, 0]
+
+
+def test_answers_are_counted_by_class() -> None:
+    assert confusion(LABELS, SCORES).tolist() == [[1, 0, 0], [1, 1, 0], [0, 0, 1]]
+
+
+@pytest.mark.parametrize("metric", ["auc", "log_loss", "accuracy", "brier"])
+def test_the_difference_of_classes_lies_inside_its_interval(metric: str) -> None:
+    random = np.random.default_rng(4)
+    labels = random.integers(0, 3, 600).astype(np.float64)
+    good = random.random((600, 3)) + 1.5 * np.eye(3)[labels.astype(int)]
+    noise = good + random.normal(0, 0.7, (600, 3)) ** 2
+    good, noise = (scores / scores.sum(axis=1, keepdims=True) for scores in (good, noise))
+    found = bootstrap_difference(labels, good, noise, metric=metric, samples=100, seed=1, confidence=0.9)
+    exact = getattr(measure(labels, good), metric) - getattr(measure(labels, noise), metric)
+    assert found.mean == pytest.approx(exact)
+    assert found.low < found.mean < found.high
+    assert (found.mean > 0) == (metric in ("auc", "accuracy"))
