@@ -14,7 +14,7 @@ from demo.airflow import free_port
 from demo.system import LaptopSystem
 
 ROOT = Path(__file__).resolve().parents[2]
-BUNDLED = ("models", "sql", "contracts", "templates", "prices")
+BUNDLED = ("models", "sql", "contracts", "templates", "prices", "regions")
 
 
 @pytest.fixture(scope="session")
