@@ -128,10 +128,12 @@ def write_tables(folder: Path, scale: float) -> dict[str, int]:
     for name, count in rows.items():
         done = _run("trainer", "bench.export_tables", name, str(count), str(folder / f"{name}.arrow"))
         say(f"{name}: {count:,} rows, {done.stdout.strip()} bytes of Arrow each")
-    for contender in CONTENDERS:
-        if contender.writer == "floor":
-            source, finished = folder / f"{contender.data}.arrow", folder / f"{contender.data}.tfrecord"
-            _run("trainer", "bench.export_ours", str(source), str(rows[contender.data]), str(finished))
+        _run(
+            "trainer",
+            "bench.export_ours",
+            *(str(folder / f"{name}{end}") for end in (".arrow", ".tfrecord")),
+            str(count),
+        )
     return rows
 
 

@@ -26,6 +26,10 @@ WRITERS = {
 }
 
 
+_FILLED_BYTES = 4 << 20
+_COMPRESSED = 4  # a first guess at how much smaller a GZIP file is; what is missing is allocated while writing
+
+
 class Writer(Protocol):
     """Writes its rows; what it needs in memory it has before."""
 
@@ -37,6 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Write once, and print what it took."""
     name, path, rows, compression, out = arguments or sys.argv[1:]
     writer = make(name, Path(path), int(rows))
+    fill(Path(out), getattr(writer, "room", 0) // (1 if compression == "none" else _COMPRESSED))
     memory, start = PeakMemory(), time.perf_counter()
     writer.write(Path(out), compression)
     seconds = time.perf_counter() - start
@@ -53,6 +58,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         file.unlink()
     print(json.dumps(taken))
     return 0
+
+
+def fill(path: Path, size: int) -> None:
+    """Make a file of so many bytes, in memory that is really there; none for no bytes."""
+    if size:
+        with path.open("wb") as file:
+            for _ in range(-(-size // _FILLED_BYTES)):
+                file.write(b"\1" * _FILLED_BYTES)
 
 
 def make(name: str, path: Path, rows: int) -> Writer:
