@@ -26,7 +26,7 @@ INT64 = st.one_of(
     st.sampled_from([0, 127, 128, 2**56 - 1, 2**56, 2**63 - 1, -1, -(2**63)]),
 )
 FLOAT = st.floats() | st.floats(width=32) | st.sampled_from([float("nan"), float("inf"), -0.0, 1e-45, 3.5e38])
-TEXT = st.one_of(st.text(max_size=8), st.integers(100, 160).map(lambda size: "x" * size))
+TEXT = st.one_of(st.text(max_size=8), st.integers(0, 160).map(lambda size: "x" * size))
 NUMERIC = st.decimals(-(10**20), 10**20, places=9) | st.integers(-(2**60), 2**60).map(decimal.Decimal)
 SCALARS: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [
     (pa.int64(), INT64),
@@ -102,6 +102,20 @@ def test_many_rows_in_many_chunks_equal_rows_one_by_one(records_of, tutorial) ->
         encode(encoder, batch.slice(row, 1)) for row in range(count)
     )
     assert records_of(batch.slice(0, 300)) == tutorial(batch.slice(0, 300))
+
+
+@pytest.mark.parametrize("longest", [5, 17, 40, 64, 65])
+@pytest.mark.parametrize("nulls", [False, True])
+def test_short_texts_of_unequal_lengths_take_every_way(longest: int, nulls: bool, records_of, tutorial) -> None:
+    """In slots, whose surplus may fall on the next row's frame but not on its columns; else joined."""
+    text = ["x" * (index * 7 % (longest + 1)) if index % 5 or not nulls else None for index in range(200)]
+    for columns in (
+        {"z": text},
+        {"a": text, "z": range(200)},
+        {"a": [None if nulls and index % 3 else index for index in range(200)], "y": text, "z": text[::-1]},
+    ):
+        batch = pa.record_batch(columns)
+        assert records_of(batch) == tutorial(batch)
 
 
 def test_rows_of_floats_only_take_the_fixed_width_path(records_of, tutorial) -> None:
