@@ -88,17 +88,18 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _export(options: argparse.Namespace, _hyperparameters: Mapping[str, str]) -> None:
+    from trainer.export.memory import bound_allocators
     from trainer.export.reader import BigQueryReader
     from trainer.export.spans import SpanExport
 
+    bound_allocators()
     storage = Storage()
     request = read(ExportRequest, options.request, storage)
     if storage.exists(request.manifest_uri):
         print(f"export: {request.manifest_uri} is there already")
         return
     reader = BigQueryReader([column.name for column in request.schema])
-    summary = SpanExport(request, storage, reader, find_replica(os.environ), _say).run()
-    print(f"export: wrote {summary.rows} rows, {summary.bytes / 1e6:.1f} MB in {time.monotonic() - STARTED:.1f} s")
+    SpanExport(request, storage, reader, find_replica(os.environ), _say).run()
 
 
 def _train(options: argparse.Namespace, hyperparameters: Mapping[str, str]) -> None:

@@ -24,7 +24,7 @@ from trainer.errors import RequestError, StorageError
 
 _CONNECTIONS = 32
 _RETRY = DEFAULT_RETRY.with_timeout(120.0)
-_PIECE_BYTES = 8 << 20  # of a large upload: what the client keeps in memory; by default it takes 100 MB
+_PIECE_BYTES = 4 << 20  # of a large upload: what the client keeps in memory; by default it takes 100 MB
 
 
 class CloudStorage:

@@ -2,8 +2,8 @@
 
 Comes in: the shards to write. Goes out: groups of them, each with all its rows. While a group is being written the next
 ones' read sessions are opened and at most two record batches are held beyond it. Small shards are read together, so
-that a session's start (a second on BigQuery) is paid once for many: up to 65,536 rows and to the bytes of one shard.
-How many bytes a row has is learned while reading; a group that turns out larger is given up and read in two halves.
+that a session's start (a second on BigQuery) is paid once for many: up to 65,536 rows and 32 MB. How many bytes a row
+has is learned while reading; a group that turns out larger is given up and read in two halves.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ from trainer.export.reader import RowReader
 from trainer.export.units import Shard
 
 GROUP_ROWS = 65536
-GROUP_BYTES = 64 << 20
+GROUP_BYTES = 32 << 20
 GROUP_SHARDS = 256
 HELD_BATCHES = 2
+LARGE_BYTES = 32 << 20  # beyond a larger group only one batch is held
 SESSIONS_AHEAD = 4
-MAX_STREAMS = 2  # both cores; more streams than batches that may be held are of no use
+MAX_STREAMS = 2  # more streams than batches that may be held are of no use
 STREAM_BYTES = 16 << 20  # less is not worth a second stream
+STREAM_BATCH_BYTES = 4 << 20  # of larger batches only one may be arriving: until it is whole it is there twice
 
 Streams = Sequence[Iterator[pa.RecordBatch]]
 
@@ -76,6 +78,7 @@ class ReadAhead:
         self._waiting = deque(shards)
         self._group_rows, self._group_bytes = group_rows, group_bytes
         self._row_bytes = 0.0  # the most of any group so far; 0: nothing was read yet
+        self._batch_bytes = 0  # the most of any batch so far
         self._opened: deque[tuple[tuple[Shard, ...], concurrent.futures.Future[Streams]]] = deque()
         self._slots = threading.Semaphore(HELD_BATCHES)
         self._items: queue.SimpleQueue[pa.RecordBatch | _Whole | _GivenUp | BaseException | None] = queue.SimpleQueue()
@@ -103,17 +106,25 @@ class ReadAhead:
             TrainerError: What reading raised.
         """
         batches: list[pa.RecordBatch] = []
+        size, is_large = 0, False
         while (item := self._items.get()) is not None:
             if isinstance(item, BaseException):
                 raise item
             if isinstance(item, pa.RecordBatch):
                 batches.append(item)
-                self._slots.release()  # from here on it is of the group, not one that is held ahead
+                size += item.nbytes
+                if size > LARGE_BYTES and not is_large:
+                    is_large = True  # keep this slot while the group is there
+                else:
+                    self._slots.release()  # the batch is the group's now, not one that is held ahead
                 continue
             whole, batches = batches, []
             if isinstance(item, _Whole):
                 yield Group(shards=item.shards, batches=whole)
             del whole
+            if is_large:
+                self._slots.release()
+            size, is_large = 0, False
 
     def _feed(self) -> None:
         try:
@@ -132,6 +143,8 @@ class ReadAhead:
     def _open(self, shards: tuple[Shard, ...]) -> tuple[tuple[Shard, ...], concurrent.futures.Future[Streams]]:
         expected = self._row_bytes * sum(shard.rows for shard in shards)
         streams = max(1, min(MAX_STREAMS, round(expected / STREAM_BYTES)))
+        if self._batch_bytes > STREAM_BATCH_BYTES:
+            streams = 1
         units = [shard.unit for shard in shards]
         return shards, self._sessions.submit(self._reader.open, shards[0].table, units, streams)
 
@@ -153,6 +166,7 @@ class ReadAhead:
         else:
             for drained in [self._streams.submit(self._drain, stream, read) for stream in streams]:
                 drained.result()
+        self._batch_bytes = max(self._batch_bytes, read.largest)
         if read.rows:
             self._row_bytes = max(self._row_bytes, read.bytes / read.rows)
         if not read.too_large():
@@ -184,7 +198,7 @@ class _Read:
     """What the streams of one group gave so far."""
 
     def __init__(self, limit: int | None) -> None:
-        self.rows, self.bytes = 0, 0
+        self.rows, self.bytes, self.largest = 0, 0, 0
         self._limit = limit
         self._lock = threading.Lock()
 
@@ -192,6 +206,7 @@ class _Read:
         """Count a batch."""
         with self._lock:
             self.rows, self.bytes = self.rows + batch.num_rows, self.bytes + batch.nbytes
+            self.largest = max(self.largest, batch.nbytes)
 
     def too_large(self) -> bool:
         """Whether it is to be given up."""

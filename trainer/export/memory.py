@@ -10,16 +10,20 @@ import contextlib
 import ctypes
 from pathlib import Path
 
+import pyarrow as pa
+
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # mallopt(3)
 _KEPT_BYTES = 4 << 20
 _ARENAS = 2
 
 
 def bound_allocators() -> None:
-    """Keep glibc's malloc, which NumPy and gRPC use, from holding on to freed memory.
+    """Keep malloc, which NumPy, gRPC and from here on Arrow use, from holding on to freed memory.
 
-    By default an arena per thread keeps up to twice the largest piece that was ever freed, up to 64 MB each.
+    By default an arena per thread keeps twice the largest piece that was ever freed, up to 64 MB each; and Arrow's own
+    allocator keeps what other threads freed.
     """
+    pa.set_memory_pool(pa.system_memory_pool())
     with contextlib.suppress(OSError, AttributeError):  # not glibc
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_M_ARENA_MAX, _ARENAS)

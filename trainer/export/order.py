@@ -23,7 +23,7 @@ Ints = npt.NDArray[np.int64]
 RowBytes = Callable[[pa.RecordBatch], list[bytes]]
 
 COPIED_WHOLE_BYTES = 28 << 20
-PIECE_BYTES = 4 << 20
+PIECE_BYTES = 2 << 20
 _TIES_AT_ONCE = 4096
 _TYPES = {"span": pa.date32(), "part": pa.string(), "shard": pa.int64(), "row_hash": pa.int64()}
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import grpc
@@ -18,6 +19,7 @@ from google.api_core.retry import Retry, if_exception_type
 from google.auth.exceptions import GoogleAuthError
 from google.cloud.bigquery_storage_v1 import types
 from google.cloud.bigquery_storage_v1.services.big_query_read import BigQueryReadClient
+from google.cloud.bigquery_storage_v1.services.big_query_read.transports import BigQueryReadGrpcTransport
 
 from trainer.errors import RequestError, StorageError, TrainerError
 from trainer.export.restriction import row_restriction
@@ -39,7 +41,11 @@ _TRANSIENT = (
     exceptions.TooManyRequests,
     exceptions.Unknown,
 )
+NO_READ_AHEAD = ("grpc.http2.bdp_probe", 0)
+"""Channel option: hold no more of a stream than was asked for."""
+
 _PATIENTLY = Retry(predicate=if_exception_type(*_TRANSIENT), timeout=120.0)
+_LISTED = 40
 _AGAIN = "Start again: finished shards are kept"
 
 
@@ -104,7 +110,7 @@ class BigQueryReader:
         )
         try:
             if self._client is None:
-                self._client = BigQueryReadClient()
+                self._client = BigQueryReadClient(transport=partial(BigQueryReadGrpcTransport, channel=_channel))
             return self._client.create_read_session(
                 parent=f"projects/{project}", read_session=wanted, max_stream_count=streams, retry=_PATIENTLY
             )
@@ -144,13 +150,18 @@ class BigQueryReader:
     def _messages(self, name: str, offset: int) -> Any:  # noqa: ANN401 - grpc has no types
         """Ask for a stream's messages as they are: the client's own classes would copy each twice."""
         if self._client is None:
-            self._client = BigQueryReadClient()
+            raise AssertionError("a stream has a session")
         call = self._client.transport.grpc_channel.unary_stream(
             "/google.cloud.bigquery.storage.v1.BigQueryRead/ReadRows", types.ReadRowsRequest.serialize
         )
         request = types.ReadRowsRequest(read_stream=name, offset=offset)
         routing = routing_header.to_grpc_metadata([("read_stream", name)])
         return call(request, timeout=_STREAM_TIMEOUT_S, metadata=[routing])
+
+
+def _channel(*arguments: object, options: Sequence[tuple[str, object]], **keywords: object) -> grpc.Channel:
+    """Make the client's channel, without reading ahead: else it would hold tens of megabytes beside our own."""
+    return BigQueryReadGrpcTransport.create_channel(*arguments, options=[*options, NO_READ_AHEAD], **keywords)
 
 
 def _batch(message: bytes, schema: pa.Schema, columns: list[str]) -> pa.RecordBatch:
@@ -186,6 +197,11 @@ def _varint(message: memoryview, at: int) -> tuple[int, int]:
             return value, at
 
 
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _LISTED
+    return ", ".join(names) if more <= 0 else f"{', '.join(names[:_LISTED])}, … ({more} more)"
+
+
 def _refused(table: str, columns: Sequence[str], error: Exception) -> TrainerError | None:
     """Make the error of an answer that trying again does not change."""
     if isinstance(error, exceptions.Forbidden | exceptions.Unauthorized):
@@ -199,7 +215,7 @@ def _refused(table: str, columns: Sequence[str], error: Exception) -> TrainerErr
         return RequestError(
             table,
             error.message,
-            f"a run table with the columns {', '.join(columns)}",
+            f"a run table with the columns {_listed(columns)}",
             "It is not the one that the request was made for: start a new run",
         )
     if isinstance(error, exceptions.NotFound) and "able" in error.message:  # a session that expired is read again

@@ -22,10 +22,10 @@ from trainer.export.tfrecord import FileDigest, ShardFile
 from trainer.export.units import Shard
 from trainer.storage import Storage, room_for
 
-ENCODED_BYTES = 8 << 20  # made and not yet compressed
+ENCODED_BYTES = 4 << 20  # made and not yet compressed
 UPLOADS = 4
-UPLOADED_BYTES = 16 << 20  # of files that are on their way: the client keeps up to 8 MB of each in memory
-_SMALL_FILE_BYTES = 2 << 20  # what a small one counts
+UPLOADED_BYTES = 24 << 20  # in the client's memory: of a file up to 8 MB twice its size, of a larger one less
+_LEAST_BYTES, _MOST_BYTES = 4 << 20, 16 << 20  # what a file counts at least and at most
 
 
 @dataclass(kw_only=True)
@@ -112,7 +112,7 @@ class ShardWriter:
     def _finish(self, made: _Open) -> None:
         with room_for(made.shard.uri):
             digest = made.file.finish()
-        size = max(digest.bytes, _SMALL_FILE_BYTES)
+        size = min(max(2 * digest.bytes, _LEAST_BYTES), _MOST_BYTES)
         self._uploaded.take(size)
         self._uploading.submit(self._or_fail, self._publish, made, digest, size)
 
