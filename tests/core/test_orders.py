@@ -146,3 +146,14 @@ def test_the_export_writes_what_training_reads():
         plan = make_plan(make_spec(training={**training, "input": wanted}))
         request = orders.export_order(plan, make_snapshot(plan)).request
         assert (request.format, request.only) == expected
+
+
+def test_a_champion_that_was_trained_on_tonight_s_test_days_is_not_dueled_with(small_plan):
+    """More test days than in the champion's run: its training days reach into them."""
+    first = small_plan.window.test_start
+    earlier = champion()
+    skipped = orders.evaluate_order(small_plan, earlier, champion_trained_before=first + timedelta(days=1)).request
+    assert skipped.champion is None
+    assert "it has seen some of them" in skipped.champion_skipped
+    dueled = orders.evaluate_order(small_plan, earlier, champion_trained_before=first).request
+    assert dueled.champion == earlier

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 from retraining.core import names
@@ -114,7 +115,13 @@ def train_request(
     )
 
 
-def evaluate_order(plan: Plan, champion: Champion | None, service_account: str | None = None) -> Order:
+def evaluate_order(
+    plan: Plan,
+    champion: Champion | None,
+    service_account: str | None = None,
+    *,
+    champion_trained_before: date | None = None,
+) -> Order:
     """The job that scores challenger and champion on the same shards.
 
     Args:
@@ -122,8 +129,19 @@ def evaluate_order(plan: Plan, champion: Champion | None, service_account: str |
         champion: The version that serves now; None when there is none. One whose data is as new as this run's is not
             scored: it may have been trained on tonight's test days.
         service_account: Whom the job runs as; None: Vertex AI's own account.
+        champion_trained_before: First test day of the champion's own run: it may have been trained on any day before.
+            None: not known.
     """
     skipped = None
+    if (
+        champion is not None
+        and champion_trained_before is not None
+        and champion_trained_before > plan.window.test_start
+    ):
+        skipped = (
+            f"champion version {champion.version_id} was trained on days before {champion_trained_before}, and this "
+            f"run's test days begin on {plan.window.test_start}: it has seen some of them"
+        )
     if champion is not None and champion.as_of >= plan.as_of:
         skipped = (
             f"champion version {champion.version_id} was trained as of {format_time(champion.as_of)}, not before this "

@@ -38,14 +38,17 @@ def order_training(cloud: Cloud, record: Record) -> Order:
 def order_evaluation(cloud: Cloud, record: Record) -> Order:
     """The duel. Whom the challenger meets is asked once: later wakes go by the stored request."""
     plan = record.read(Plan)
-    champion = None
+    champion, trained_before = None, None
     if record.find(EvaluateRequest) is None:
         version = cloud.registry.find_by_alias(plan.model, names.CHAMPION)
         if version is not None:
             champion = gates.champion_of(
                 version.version_name, version.version_id, version.artifact_uri, version.run_key
             )
-    return orders.evaluate_order(plan, champion, cloud.settings.service_account)
+            made = Record(cloud.artifacts, names.run_uri(plan.bucket, plan.model, version.run_key)).find(Plan)
+            trained_before = made.window.test_start if made else None
+    account = cloud.settings.service_account
+    return orders.evaluate_order(plan, champion, account, champion_trained_before=trained_before)
 
 
 class VertexJobOperator(BaseSensorOperator):

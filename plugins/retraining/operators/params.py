@@ -24,15 +24,6 @@ def retrain_params(spec: ModelSpec) -> dict[str, Param]:
         SpecError: A hyperparameter has the name of another Param.
     """
     params = {**_run_params(), **_spec_params(spec)}
-    if spec.tuning is not None:
-        params["tune"] = Param(
-            "auto",
-            type="string",
-            enum=["auto", "yes", "no"],
-            title="Tune",
-            section=_TRAINING,
-            description="Search hyperparameters: auto (by age of the last study, or when the champion lost quality).",
-        )
     for name, value in spec.training.hyperparameters.items():
         if name in params:
             raise SpecError(
