@@ -44,6 +44,7 @@ $(VENV)/uv/bin/uv: requirements-uv.txt | $(VENV)/python.ok
 $(VENV)/airflow/.ready: requirements.txt requirements-dev.txt
 $(VENV)/trainer/.ready: trainer/requirements.txt trainer/requirements-dev.txt
 $(VENV)/localcloud/.ready: include/localcloud/requirements.txt
+$(VENV)/tuning/.ready: include/localcloud/tuning-requirements.txt
 $(VENV)/bench-tfx/.ready: include/bench/requirements-tfx.txt
 
 $(VENV)/%/.ready: | $(VENV)/python.ok $(UV)
@@ -52,6 +53,9 @@ $(VENV)/%/.ready: | $(VENV)/python.ok $(UV)
 	@$(INSTALL) $(@D)/bin/python $^
 	@touch $@
 
+.PHONY: tuning-env
+tuning-env: $(VENV)/tuning/.ready ## Make the environment of the local cloud's tuner (Open Source Vizier with JAX; test makes it, and demo when a model has tuning)
+
 .PHONY: lock
 lock: | $(UV) ## Resolve the *.in files again into hash-locked requirements
 	$(COMPILE) --upgrade requirements.in -o requirements.txt
@@ -59,13 +63,14 @@ lock: | $(UV) ## Resolve the *.in files again into hash-locked requirements
 	$(COMPILE) --upgrade --overrides trainer/overrides.txt trainer/requirements.in -o trainer/requirements.txt
 	$(COMPILE) --upgrade trainer/requirements-dev.in -o trainer/requirements-dev.txt
 	$(COMPILE) --upgrade include/localcloud/requirements.in -o include/localcloud/requirements.txt
+	$(COMPILE) --upgrade include/localcloud/tuning-requirements.in -o include/localcloud/tuning-requirements.txt
 	$(COMPILE) --upgrade include/bench/requirements-tfx.in -o include/bench/requirements-tfx.txt
 	echo 'uv' | $(COMPILE) --upgrade - -o requirements-uv.txt
 
 # --- run it ---------------------------------------------------------------------------------------------------------
 
 .PHONY: demo
-demo: setup ## Retrain the flights model for one night, whole, on this machine (KEEP=0 ends by itself, V=1 shows job logs, PORT=8080, AS_OF=2013-11-20T03:00:00Z)
+demo: setup $(if $(shell grep -lE '^tuning:' include/models/*.yaml),$(VENV)/tuning/.ready) ## Retrain the flights model for one night, whole, on this machine (KEEP=0 ends by itself, V=1 shows job logs, PORT=8080, AS_OF=2013-11-20T03:00:00Z)
 	@PYTHONPATH=include exec $(LOCALCLOUD_PY) -m demo --port $(PORT) $(if $(filter 0,$(KEEP)),--end) $(if $(filter 1,$(V)),--verbose) $(if $(AS_OF),--as-of $(AS_OF))
 
 .PHONY: localcloud-up localcloud-env localcloud-down
@@ -79,13 +84,13 @@ localcloud-down: $(VENV)/localcloud/.ready ## Stop the local cloud
 # --- checks ---------------------------------------------------------------------------------------------------------
 
 .PHONY: test
-test: setup ## Run the whole test suite
+test: setup tuning-env ## Run the whole test suite
 	@$(AIRFLOW_PY) -m pytest -m "not long" --ignore tests/trainer --ignore tests/e2e
 	@$(TRAINER_PY) -m pytest -m "not long" tests/trainer
 	@$(AIRFLOW_PY) -m pytest -m "not long" --durations 10 tests/e2e
 
 .PHONY: test-long
-test-long: setup ## Run the tests that take minutes
+test-long: setup tuning-env ## Run the tests that take minutes
 	@$(AIRFLOW_PY) -m pytest -m long -s --ignore tests/trainer
 
 .PHONY: lint

@@ -22,6 +22,7 @@ from google.cloud.aiplatform_v1.services.endpoint_service.transports import Endp
 from google.cloud.aiplatform_v1.services.job_service.transports import JobServiceGrpcTransport
 from google.cloud.aiplatform_v1.services.model_service.transports import ModelServiceGrpcTransport
 from google.cloud.aiplatform_v1.services.prediction_service.transports import PredictionServiceGrpcTransport
+from google.cloud.aiplatform_v1.services.vizier_service.transports import VizierServiceGrpcTransport
 
 REPOSITORY_PATH = Path(__file__).resolve().parents[2]
 LOCALCLOUD_PYTHON = REPOSITORY_PATH / ".venv/localcloud/bin/python"
@@ -52,13 +53,14 @@ _SAVED_MODEL = """
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Api:
-    """The four services, over gRPC."""
+    """The services, over gRPC."""
 
     parent: str
     jobs: v1.JobServiceClient
     models: v1.ModelServiceClient
     endpoints: v1.EndpointServiceClient
     predictions: v1.PredictionServiceClient
+    vizier: v1.VizierServiceClient
 
     def create_job(self, code: str = "pass", **changes: Any) -> v1.CustomJob:
         """Create a job of one replica that runs a line of Python."""
@@ -116,6 +118,7 @@ def api(local_cloud) -> Api:
         models=v1.ModelServiceClient(client_options=options),
         endpoints=v1.EndpointServiceClient(client_options=options),
         predictions=v1.PredictionServiceClient(client_options=options),
+        vizier=v1.VizierServiceClient(client_options=options),
     )
 
 
@@ -221,6 +224,7 @@ class SoloServer:
             models=v1.ModelServiceClient(transport=ModelServiceGrpcTransport(channel=channel)),
             endpoints=v1.EndpointServiceClient(transport=EndpointServiceGrpcTransport(channel=channel)),
             predictions=v1.PredictionServiceClient(transport=PredictionServiceGrpcTransport(channel=channel)),
+            vizier=v1.VizierServiceClient(transport=VizierServiceGrpcTransport(channel=channel)),
         )
         return self.api
 

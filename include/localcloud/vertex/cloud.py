@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from localcloud.vertex.runner import Runner
     from localcloud.vertex.serving import Serving
     from localcloud.vertex.store import Store
+    from localcloud.vertex.tuning.tuner import Tuner
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -26,5 +27,6 @@ class Cloud:
     buckets: Buckets
     images: Images
     runner: Runner
+    tuner: Tuner
     serving: Serving
     request_log: RequestLog

@@ -34,6 +34,14 @@ class ReplicaId:
         return f"workerpool{self.pool}-{self.index}"
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrialRole:
+    """Which trial of which tuning job a custom job is."""
+
+    tuning_job_id: str
+    trial_id: str
+
+
 def list_replicas(job: CustomJob) -> list[ReplicaId]:
     """All replicas of a job, the chief first; empty pools are skipped."""
     return [
@@ -55,21 +63,34 @@ def choose_addresses(replicas: list[ReplicaId]) -> dict[ReplicaId, str]:
             probe.close()
 
 
-def cluster_variables(job: CustomJob, replica: ReplicaId, addresses: dict[ReplicaId, str]) -> dict[str, str]:
-    """Variables that Vertex AI sets for one replica of a job."""
+def cluster_variables(
+    job: CustomJob, replica: ReplicaId, addresses: dict[ReplicaId, str], trial: TrialRole | None = None
+) -> dict[str, str]:
+    """Variables that Vertex AI sets for one replica of a job.
+
+    Args:
+        job: The job.
+        replica: Which of its replicas.
+        addresses: Of all replicas.
+        trial: What the job is to a tuning job; None when it stands alone.
+    """
     pools: dict[int, list[str]] = {}
     for other, address in addresses.items():
         pools.setdefault(other.pool, []).append(address)
     spec = json_format.MessageToDict(raw(job.job_spec))
     location = names.location_of(job.name)
+    base = job.job_spec.base_output_directory.output_uri_prefix
+    about_trial = {"trial": trial.trial_id} if trial else {}
     variables = {
-        "TF_CONFIG": json.dumps(_tf_config(pools, replica, spec)),
-        "CLUSTER_SPEC": json.dumps(_cluster_spec(pools, replica, spec)),
-        "CLOUD_ML_JOB_ID": names.last_part(job.name),
+        "TF_CONFIG": json.dumps(_tf_config(pools, replica, spec, about_trial)),
+        "CLUSTER_SPEC": json.dumps(_cluster_spec(pools, replica, spec, about_trial)),
+        "CLOUD_ML_JOB_ID": trial.tuning_job_id if trial else names.last_part(job.name),
         "CLOUD_ML_PROJECT_ID": location.project if location else "",
         "CLOUD_ML_REGION": location.region if location else "",
-        **output_variables(job.job_spec.base_output_directory.output_uri_prefix),
+        **output_variables(f"{base.rstrip('/')}/{trial.trial_id}" if base and trial else base),
     }
+    if trial:
+        variables["CLOUD_ML_TRIAL_ID"] = trial.trial_id
     if job.job_spec.tensorboard:
         variables["AIP_TENSORBOARD_RESOURCE_NAME"] = job.job_spec.tensorboard
     return {**variables, **_thread_limits(len(addresses))}
@@ -87,16 +108,20 @@ def output_variables(base: str) -> dict[str, str]:
     }
 
 
-def _tf_config(pools: dict[int, list[str]], replica: ReplicaId, spec: dict[str, Any]) -> dict[str, Any]:
+def _tf_config(
+    pools: dict[int, list[str]], replica: ReplicaId, spec: dict[str, Any], about_trial: dict[str, str]
+) -> dict[str, Any]:
     # TensorFlow wants no evaluator in the cluster: it is a task beside it.
     cluster = {_ROLES[pool]: hosts for pool, hosts in pools.items() if _ROLES[pool] != "evaluator"}
-    task = {"type": _ROLES[replica.pool], "index": replica.index}
+    task = {"type": _ROLES[replica.pool], "index": replica.index, **about_trial}
     return {"cluster": cluster, "task": task, "environment": "cloud", "job": spec}
 
 
-def _cluster_spec(pools: dict[int, list[str]], replica: ReplicaId, spec: dict[str, Any]) -> dict[str, Any]:
+def _cluster_spec(
+    pools: dict[int, list[str]], replica: ReplicaId, spec: dict[str, Any], about_trial: dict[str, str]
+) -> dict[str, Any]:
     cluster = {f"workerpool{pool}": hosts for pool, hosts in pools.items()}
-    task = {"type": f"workerpool{replica.pool}", "index": replica.index}
+    task = {"type": f"workerpool{replica.pool}", "index": replica.index, **about_trial}
     return {"cluster": cluster, "task": task, "environment": "cloud", "job": spec}
 
 

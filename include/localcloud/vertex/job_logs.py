@@ -118,11 +118,12 @@ class ProcessLog:
         self._shipper.add(self._make_entry(task_name, message, severity))
 
 
-def job_log(shipper: LogShipper, project: str, job_id: str) -> ProcessLog:
-    """The log of a custom job, as Vertex AI writes it."""
+def job_log(shipper: LogShipper, project: str, job_id: str, trial_id: str | None = None) -> ProcessLog:
+    """The log of a custom job, or of one trial of a tuning job, as Vertex AI writes it."""
+    of_trial = {"ml.googleapis.com/trial_id": trial_id} if trial_id else {}
 
     def make(task_name: str, message: Message, severity: str) -> Entry:
-        labels = {"ml.googleapis.com/job_id": job_id, "ml.googleapis.com/task_name": task_name}
+        labels = {"ml.googleapis.com/job_id": job_id, "ml.googleapis.com/task_name": task_name, **of_trial}
         return Entry.of_job(
             project=project, job_id=job_id, task_name=task_name, message=message, severity=severity, labels=labels
         )

@@ -23,18 +23,19 @@ from pathlib import Path
 from google.cloud.aiplatform_v1.types import CustomJob, JobState
 
 from localcloud.vertex import names
-from localcloud.vertex.cluster import ReplicaId, choose_addresses, cluster_variables, list_replicas
+from localcloud.vertex.cluster import ReplicaId, TrialRole, choose_addresses, cluster_variables, list_replicas
 from localcloud.vertex.commands import replica_command
 from localcloud.vertex.errors import ApiError, NotFound
 from localcloud.vertex.job_logs import job_log
 from localcloud.vertex.machinery import Machinery
 from localcloud.vertex.replicas import Replica, stop_replicas
-from localcloud.vertex.store import CUSTOM_JOBS, Store, now
+from localcloud.vertex.store import CUSTOM_JOBS, Kind, Store, now
 
 LOGGER = logging.getLogger(__name__)
 DEFAULT_TIMEOUT_S = 7 * 24 * 3600.0
 MAX_RESTARTS = 5
 PROCESS_GROUPS = "process groups"  # shelf of the store
+METRIC_FOLDER, METRIC_FILE = "hypertune", "output.metrics"
 _SERVICE = "service"  # task name of what the service itself says, as on Vertex AI
 _TRANSIENT_CODES = (130, 137, 143)
 _TICK_S = 0.1
@@ -51,13 +52,18 @@ class Outcome:
 class JobRun:
     """One job from queue to end, in a thread of its own."""
 
-    def __init__(self, machinery: Machinery, name: str, on_end: Callable[[str], None]) -> None:
+    def __init__(
+        self, machinery: Machinery, name: str, on_end: Callable[[str], None], trial: TrialRole | None = None
+    ) -> None:
         self._machinery = machinery
+        self._trial = trial
         self._name = name
         self._on_end = on_end
         self._job: CustomJob = machinery.store.get(CUSTOM_JOBS, name)
-        location = names.parse_location(str(names.location_of(name)))
-        self._log = job_log(machinery.shipper, location.project, names.last_part(name))
+        self._project = names.parse_location(str(names.location_of(name))).project
+        self._log_id = trial.tuning_job_id if trial else names.last_part(name)
+        self._log = job_log(machinery.shipper, self._project, self._log_id, trial.trial_id if trial else None)
+        self._title = f"Trial {trial.trial_id}" if trial else "Job"
         self._exits: queue.Queue[tuple[Replica, int] | None] = queue.Queue()
         self._replicas: dict[str, Replica] = {}
         self._restarts: dict[str, int] = {}
@@ -96,9 +102,9 @@ class JobRun:
         stop_replicas(self._replicas.values(), self._machinery.grace_s)
         self._settle()
         if not self._abandoned:
-            if outcome.error is not None:
+            if outcome.error is not None and not (self._trial and self._stop.is_set()):
                 self._log.say(_SERVICE, outcome.error.message, "ERROR")
-            self._log.say(_SERVICE, f"Job ended: {outcome.state.name}.")
+            self._log.say(_SERVICE, f"{self._title} ended: {outcome.state.name}.")
             self._machinery.shipper.flush()
             finish_job(self._machinery.store, self._name, outcome)
         self._on_end(self._name)
@@ -114,7 +120,7 @@ class JobRun:
     def _execute(self) -> Outcome:
         self._set_state(JobState.JOB_STATE_PENDING)
         self._apply_start_fault()
-        self._log.say(_SERVICE, f"Job is preparing: {len(list_replicas(self._job))} replica(s).")
+        self._log.say(_SERVICE, f"{self._title} is preparing: {len(list_replicas(self._job))} replica(s).")
         addresses = choose_addresses(list_replicas(self._job))
         if self._stop.is_set():
             return cancelled()
@@ -138,7 +144,7 @@ class JobRun:
         folder = job_folder(machinery.folder, self._name)
         command, env = replica_command(
             spec=self._job.job_spec.worker_pool_specs[replica.pool],
-            variables={**machinery.environment(), **cluster_variables(self._job, replica, addresses)},
+            variables={**machinery.environment(), **self._variables(replica, addresses)},
             folder=folder,
             images=machinery.images,
             buckets=machinery.buckets,
@@ -158,6 +164,15 @@ class JobRun:
                 PROCESS_GROUPS, str(started.group), {"job": self._name, "replica": str(replica)}
             )
         )
+
+    def _variables(self, replica: ReplicaId, addresses: dict[ReplicaId, str]) -> dict[str, str]:
+        """What Vertex AI tells the replica; one of a trial also where it reports its metrics (hypertune's file)."""
+        variables = cluster_variables(self._job, replica, addresses, self._trial)
+        if self._trial:
+            path = metric_path(job_folder(self._machinery.folder, self._name), str(replica))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            variables["CLOUD_ML_HP_METRIC_FILE"] = str(path)
+        return variables
 
     def _supervise(self, addresses: dict[ReplicaId, str]) -> Outcome:
         timeout = self._job.job_spec.scheduling.timeout
@@ -187,7 +202,7 @@ class JobRun:
         status = code if code >= 0 else 128 - code
         if status == 0 and not replica.preempted:
             return Outcome(state=JobState.JOB_STATE_SUCCEEDED) if replica.name == "workerpool0-0" else None
-        error = _exit_error(replica, code, self._name)
+        error = _exit_error(replica, code, self._project, self._log_id)
         transient = replica.preempted or status in _TRANSIENT_CODES
         used = self._restarts[replica.name] = self._restarts.get(replica.name, 0) + 1
         scheduling = self._job.job_spec.scheduling
@@ -226,9 +241,14 @@ def job_folder(folder: Path, name: str) -> Path:
     return folder / names.last_part(name)
 
 
-def finish_job(store: Store, name: str, outcome: Outcome) -> None:
+def metric_path(folder: Path, replica: str) -> Path:
+    """The file in a job's folder that a replica of a trial reports its metrics into."""
+    return folder / METRIC_FOLDER / replica / METRIC_FILE
+
+
+def finish_job(store: Store, name: str, outcome: Outcome, kind: Kind = CUSTOM_JOBS) -> None:
     """Write a job's end into the store."""
-    with contextlib.suppress(NotFound), store.change(CUSTOM_JOBS, name) as job:
+    with contextlib.suppress(NotFound), store.change(kind, name) as job:
         moment = now()
         job.state, job.update_time, job.end_time = outcome.state, moment, moment
         if outcome.error is not None:
@@ -240,11 +260,10 @@ def cancelled() -> Outcome:
     return Outcome(state=JobState.JOB_STATE_CANCELLED, error=ApiError("CANCELED", code="CANCELLED"))
 
 
-def _exit_error(replica: Replica, code: int, name: str) -> ApiError:
+def _exit_error(replica: Replica, code: int, project: str, log_id: str) -> ApiError:
     if replica.preempted:
         return ApiError(f"The replica {replica.name} was preempted.", code="UNAVAILABLE")
-    project = names.parse_location(str(names.location_of(name))).project
-    resource = f"ml_job%2Fjob_id%2F{names.last_part(name)}"
+    resource = f"ml_job%2Fjob_id%2F{log_id}"
     where = f"https://console.cloud.google.com/logs/viewer?project={project}&resource={resource}"
     status = str(code) if code >= 0 else f"{128 - code}({signal.Signals(-code).name})"
     return ApiError(

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from google.cloud.aiplatform_v1.types import JobState
 
+from localcloud.vertex.cluster import TrialRole
 from localcloud.vertex.errors import ApiError
 from localcloud.vertex.job_run import PROCESS_GROUPS, JobRun, Outcome, cancelled, finish_job, job_folder
 from localcloud.vertex.machinery import Machinery
@@ -37,9 +38,14 @@ class Runner:
         self._lock = threading.Lock()
         self._runs: dict[str, JobRun] = {}
 
-    def start(self, name: str) -> None:
-        """Run a queued job in the background."""
-        run = JobRun(self._machinery, name, self._forget)
+    def start(self, name: str, trial: TrialRole | None = None) -> None:
+        """Run a queued job in the background.
+
+        Args:
+            name: The custom job's.
+            trial: What it is to a tuning job; None when it stands alone.
+        """
+        run = JobRun(self._machinery, name, self._forget, trial)
         with self._lock:
             self._runs[name] = run
         run.start()

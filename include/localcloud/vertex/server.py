@@ -40,10 +40,13 @@ from localcloud.vertex.rest_front import RestServer
 from localcloud.vertex.runner import Runner
 from localcloud.vertex.serving import Serving
 from localcloud.vertex.store import Store
+from localcloud.vertex.tuning import studies, suggestions, trials, tuning_jobs
+from localcloud.vertex.tuning.tuner import Tuner
 
 LOGGER = logging.getLogger(__name__)
 FAMILIES = {
-    "JobService": (jobs,),
+    "JobService": (jobs, tuning_jobs),
+    "VizierService": (studies, trials, suggestions),
     "ModelService": (registry, evaluations),
     "EndpointService": (endpoints, deployments),
     "PredictionService": (predictions,),
@@ -89,13 +92,15 @@ class VertexServer:
             folder=folder / "jobs",
             grace_s=grace_s,
         )
+        runner = Runner(machinery)
         self._cloud = Cloud(
             store=self._store,
             faults=machinery.faults,
             operations=Operations(self._store, machinery.faults),
             buckets=machinery.buckets,
             images=machinery.images,
-            runner=Runner(machinery),
+            runner=runner,
+            tuner=Tuner(machinery, runner),
             serving=Serving(machinery, folder / "serving"),
             request_log=RequestLog(self._store, clients),
         )
@@ -107,6 +112,7 @@ class VertexServer:
     def start(self) -> None:
         """Settle what a stop left open, then answer."""
         self._cloud.runner.resume()
+        self._cloud.tuner.resume()
         self._cloud.operations.resume()
         self._cloud.serving.resume()
         self._grpc.start()
@@ -118,6 +124,7 @@ class VertexServer:
         self._rest.shutdown()
         refused.wait()
         self._cloud.request_log.close()
+        self._cloud.tuner.close()
         self._cloud.runner.close()
         self._cloud.operations.close()
         self._cloud.serving.close()

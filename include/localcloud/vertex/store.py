@@ -57,6 +57,9 @@ class Kind:
 
 
 CUSTOM_JOBS = Kind("customJobs", types.CustomJob, "CustomJob")
+TUNING_JOBS = Kind("hyperparameterTuningJobs", types.HyperparameterTuningJob, "HyperparameterTuningJob")
+STUDIES = Kind("studies", types.Study, "Study")
+TRIALS = Kind("trials", types.Trial, "Trial")
 MODELS = Kind("models", types.Model, "Model")
 MODEL_VERSIONS = Kind("modelVersions", types.Model, "Model version")
 EVALUATIONS = Kind("evaluations", types.ModelEvaluation, "ModelEvaluation")

@@ -1,0 +1,115 @@
+"""The process that suggests: Open Source Vizier's default designer (GP-UCB-PE). Stand-alone, run in `.venv/tuning`.
+
+Comes in (standard input): one study a line, as JSON (`bayesian._question`), with `seed` and `count`. Goes out (standard
+output): `{"suggestions": [{key: value}]}` or `{"error": text}`, a line each. All scores are such that more is better.
+It ends when its input does, or when nothing came for `IDLE_S`.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import select
+import sys
+import traceback
+from collections.abc import Mapping
+from typing import Any, TextIO
+
+IDLE_S = 300.0
+# Compiled once per study size up to the next power of two, not for every trial.
+_MIN_COMPILE_S = 0.2
+
+
+def main() -> None:
+    """Answer until nobody asks any more."""
+    answers = _own_output()
+    while select.select([sys.stdin], [], [], IDLE_S)[0]:
+        line = sys.stdin.readline()
+        if not line:
+            return
+        try:
+            answer: dict[str, Any] = {"suggestions": suggest(json.loads(line))}
+        except Exception as error:  # noqa: BLE001 - the caller learns it; the next question may be a better one
+            traceback.print_exc()
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+
+def suggest(question: Mapping[str, Any]) -> list[dict[str, float | str]]:
+    """The next values of every parameter, conditions left aside."""
+    import jax
+    from vizier import algorithms
+    from vizier._src.algorithms.designers import gp_ucb_pe
+    from vizier.pyvizier.converters import padding
+
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", _MIN_COMPILE_S)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    problem = _problem(question)
+    single = len(question["metrics"]) == 1
+    designer = gp_ucb_pe.VizierGPUCBPEBandit(
+        problem,
+        rng=jax.random.PRNGKey(question["seed"]),
+        padding_schedule=padding.PaddingSchedule(
+            num_trials=padding.PaddingType.POWERS_OF_2 if single else padding.PaddingType.NONE
+        ),
+    )
+    completed = [_completed(trial, question["metrics"]) for trial in question["completed"]]
+    active = [_trial(trial) for trial in question["active"]]
+    designer.update(algorithms.CompletedTrials(completed), algorithms.ActiveTrials(active))
+    keys = [parameter["key"] for parameter in question["parameters"]]
+    found = designer.suggest(question["count"])
+    return [{key: each.parameters[key].value for key in keys} for each in found]
+
+
+def _problem(question: Mapping[str, Any]) -> Any:  # noqa: ANN401 - Vizier publishes no types here
+    from vizier import pyvizier as vz
+
+    problem = vz.ProblemStatement()
+    root = problem.search_space.root
+    scales = {"linear": vz.ScaleType.LINEAR, "log": vz.ScaleType.LOG, "reverse_log": vz.ScaleType.REVERSE_LOG}
+    for parameter in question["parameters"]:
+        key, default = parameter["key"], parameter["default"]
+        low, high, values, scale = (parameter[name] for name in ("low", "high", "values", "scale"))
+        if parameter["kind"] == "double":
+            root.add_float_param(key, low, high, scale_type=scales[scale], default_value=default)
+        elif parameter["kind"] == "integer":
+            root.add_int_param(key, int(low), int(high), scale_type=scales[scale], default_value=default)
+        elif parameter["kind"] == "discrete":
+            root.add_discrete_param(key, values, scale_type=scales[scale], auto_cast=False)
+        else:
+            root.add_categorical_param(key, values, default_value=default)
+    for metric in question["metrics"]:
+        problem.metric_information.append(vz.MetricInformation(name=metric, goal=vz.ObjectiveMetricGoal.MAXIMIZE))
+    return problem
+
+
+def _trial(described: Mapping[str, Any]) -> Any:  # noqa: ANN401
+    from vizier import pyvizier as vz
+
+    began = datetime.datetime.fromtimestamp(described["began"], datetime.UTC)
+    return vz.Trial(id=described["id"], parameters=described["values"], creation_time=began)
+
+
+def _completed(described: Mapping[str, Any], metrics: list[str]) -> Any:  # noqa: ANN401
+    from vizier import pyvizier as vz
+
+    trial, scores = _trial(described), described["scores"]
+    if scores is None:
+        trial.complete(vz.Measurement(), infeasibility_reason="it could not be measured")
+    else:
+        trial.complete(vz.Measurement(metrics=dict(zip(metrics, scores, strict=True))))
+    trial.completion_time = datetime.datetime.fromtimestamp(described["ended"], datetime.UTC)
+    return trial
+
+
+def _own_output() -> TextIO:
+    """Standard output for answers alone: whatever a library prints goes to standard error."""
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    return answers
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""One trial of a tuning job while it runs: its custom job, and what that reports.
+
+Comes in: a trial with its parameters. Goes out: measurements as they come, and the custom job once it has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from google.cloud.aiplatform_v1.types import CustomJob, HyperparameterTuningJob, Measurement, Trial
+
+from localcloud.vertex import names
+from localcloud.vertex.cluster import TrialRole
+from localcloud.vertex.job_run import job_folder
+from localcloud.vertex.machinery import Machinery
+from localcloud.vertex.runner import ACTIVE_STATES, Runner
+from localcloud.vertex.store import CUSTOM_JOBS
+from localcloud.vertex.tuning.metric_files import MetricFiles
+from localcloud.vertex.tuning.trial_job import make_trial_job
+
+
+class TrialRun:
+    """A running trial.
+
+    Args:
+        machinery: What jobs share.
+        runner: Runs the custom job.
+        tuning_job: Whose trial it is.
+        trial: The trial, with its start time.
+    """
+
+    def __init__(self, machinery: Machinery, runner: Runner, tuning_job: HyperparameterTuningJob, trial: Trial) -> None:
+        self.trial_id = trial.id
+        self.stopping = False
+        self._store = machinery.store
+        self._runner = runner
+        self._role = TrialRole(tuning_job_id=names.last_part(tuning_job.name), trial_id=trial.id)
+        job = make_trial_job(tuning_job, trial)
+        self.job_name: str = job.name
+        # Below the tuning job, not the location: ListCustomJobs leaves the jobs of trials out.
+        self._store.insert(CUSTOM_JOBS, job.name, tuning_job.name, job)
+        metric_ids = [metric.metric_id for metric in tuning_job.study_spec.metrics]
+        self._metrics = MetricFiles(job_folder(machinery.folder, job.name), metric_ids, trial.start_time)
+
+    def start(self) -> None:
+        """Run the custom job."""
+        self._runner.start(self.job_name, self._role)
+
+    def stop(self) -> None:
+        """End it early, with what it has measured."""
+        self.stopping = True
+        self._runner.cancel(self.job_name)
+
+    def job(self) -> CustomJob:
+        """The custom job as it stands."""
+        return self._store.get(CUSTOM_JOBS, self.job_name)
+
+    def new_measurements(self, known: Sequence[Measurement]) -> list[Measurement] | None:
+        """All measurements when there are new ones, else None."""
+        return self._metrics.read(known)
+
+
+def has_ended(job: CustomJob) -> bool:
+    """Whether nothing of it runs any more."""
+    return job.state.name not in ACTIVE_STATES
