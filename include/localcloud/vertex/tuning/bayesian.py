@@ -102,9 +102,10 @@ class Designer:
         """The answer, or None when the process is gone."""
         if self._closed:
             return None
-        if self._process is None or self._process.poll() is not None:
-            self._process = self._start()
-        process = self._process
+        if self._process is not None and self._process.poll() is not None:
+            self._guardian.release(self._process.pid)
+            self._process = None
+        process = self._process = self._process or self._start()
         if process.stdin is None or process.stdout is None:
             raise TypeError("the process was started without pipes")
         try:
@@ -115,7 +116,6 @@ class Designer:
             line = ""
         if not line:
             process.wait()
-            self._guardian.release(process.pid)
             return None
         answer: dict[str, Any] = json.loads(line)
         return answer
