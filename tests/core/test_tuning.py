@@ -190,7 +190,7 @@ def test_the_repetition_tries_each_once_and_leaves_the_rest_to_the_search():
     assert order.custom_job["max_trial_count"] == 2
     assert order.custom_job["study_spec"]["algorithm"] == "GRID_SEARCH"
     assert [prior["learning_rate"] for prior in order.request.priors] == [0.002, 0.05]
-    assert order.request.trial
+    assert order.request.trial_metric == "val_auc"
     search = tuning_orders.search_order(plan, request, plan.spec.tuning.parameters)
     assert search.custom_job["max_trial_count"] == 6
     assert search.request_uri != order.request_uri

@@ -97,7 +97,10 @@ class Training:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainRequest:
-    """What the training job trains, on what, and where it writes."""
+    """What the training job trains, on what, and where it writes.
+
+    `trial_metric`: what a trial of a study reports after each epoch (see `trainer.trial`); None: it is no trial.
+    """
 
     kind: ClassVar[str] = "train_request"
     model: str
@@ -113,7 +116,7 @@ class TrainRequest:
     report_uri: str
     checkpoint_uri: str
     tensorboard_uri: str
-    trial: bool = False
+    trial_metric: str | None = None
     priors: tuple[Mapping[str, HyperparameterValue], ...] = ()
 
 

@@ -78,7 +78,7 @@ def train_request(
     base_uri: str,
     *,
     hyperparameters: Mapping[str, Hyperparameter] | None = None,
-    trial: bool = False,
+    trial_metric: str | None = None,
     priors: Sequence[Mapping[str, Hyperparameter]] = (),
 ) -> TrainRequest:
     """What the trainer is asked.
@@ -87,7 +87,8 @@ def train_request(
         plan: The run.
         base_uri: Where model, checkpoints and logs go.
         hyperparameters: Instead of the spec's.
-        trial: It is a trial of a study: scored, not stored; flags of the command line go over the hyperparameters.
+        trial_metric: What a trial of a study reports: it is scored, not stored; flags of the command line go over the
+            hyperparameters. None: it is no trial.
         priors: Sets of hyperparameters of which the flag `--prior` chooses one.
     """
     training = plan.spec.training
@@ -106,10 +107,10 @@ def train_request(
             }
         ),
         seed=training.seed,
-        trial=trial,
+        trial_metric=trial_metric,
         priors=tuple(dict(prior) for prior in priors),
         model_uri=f"{base_uri}/model",
-        report_uri=f"{base_uri}/report.json" if trial else names.document_uri(plan.run_uri, "report"),
+        report_uri=f"{base_uri}/report.json" if trial_metric else names.document_uri(plan.run_uri, "report"),
         checkpoint_uri=f"{base_uri}/checkpoints",
         tensorboard_uri=f"{base_uri}/logs",
     )

@@ -124,7 +124,7 @@ def _order(
 def trial_request_of(plan: Plan, phase: Phase, recalled: Sequence[Recalled]) -> TrainRequest:
     """What every trial of a phase is asked; its own hyperparameters come as flags, its folder from its number."""
     priors = tuple(dict(trial.hyperparameters) for trial in recalled) if phase == "recall" else ()
-    return train_request(plan, f"{plan.run_uri}/tuning/{phase}", trial=True, priors=priors)
+    return train_request(plan, f"{plan.run_uri}/tuning/{phase}", trial_metric=_spec(plan).metric, priors=priors)
 
 
 def read_trials(

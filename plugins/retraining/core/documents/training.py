@@ -47,8 +47,8 @@ class TrainingOrder(Value):
 class TrainRequest(Document):
     """What the trainer is asked, and where its outputs go.
 
-    A `trial` of a study is scored and not stored, in a folder by its number below these; `--prior` chooses one of the
-    `priors` as its hyperparameters.
+    `trial_metric` makes it the request of a study's trials: they report that after each epoch and are not stored, each
+    in a folder by its number below these; `--prior` chooses one of the `priors` as its hyperparameters.
     """
 
     kind: Literal["train_request"] = "train_request"
@@ -61,7 +61,7 @@ class TrainRequest(Document):
     key: Text
     training: TrainingOrder
     seed: int
-    trial: bool = False
+    trial_metric: Text | None = None
     priors: tuple[dict[str, Hyperparameter], ...] = ()
     model_uri: Uri
     report_uri: Uri
