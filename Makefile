@@ -92,6 +92,7 @@ test: setup tuning-env ## Run the whole test suite
 .PHONY: test-long
 test-long: setup tuning-env ## Run the tests that take minutes
 	@$(AIRFLOW_PY) -m pytest -m long -s --ignore tests/trainer
+	@$(TRAINER_PY) -m pytest -m long tests/trainer
 
 .PHONY: lint
 lint: $(VENV)/airflow/.ready ## ruff over everything
@@ -117,6 +118,10 @@ bench-input: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready ## How fast a trai
 .PHONY: bench-export
 bench-export: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready $(VENV)/bench-tfx/.ready ## How fast the export is against TensorFlow's, TFX's and Beam's: build/bench/export.json (12 min; ROUNDS=5, SCALE=0.01)
 	@PYTHONPATH=include:. exec $(LOCALCLOUD_PY) -m bench.export --rounds $(ROUNDS) --scale $(SCALE)
+
+.PHONY: bench-train
+bench-train: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready ## Two workers beside one, a step fed by the reader beside one from memory, the way to the first step: build/bench/train.json (6 min; ROUNDS=5)
+	@PYTHONPATH=include:. $(TRAINER_PY) -m bench.train --rounds $(ROUNDS)
 
 .PHONY: bench-rates scaling-tables simulate-export
 bench-rates: $(VENV)/localcloud/.ready $(VENV)/trainer/.ready ## Measure what docs/scaling.md counts with: build/bench/rates.json (5 min)

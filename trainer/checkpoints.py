@@ -96,10 +96,10 @@ class Checkpoints:
         self._uri, self._storage, self._say = uri, storage, say
 
     def attach(self, model: tf_keras.Model, *, writes: bool = True, io_device: str | None = None) -> Attached:
-        """Tie them to a compiled model.
+        """Tie them to a model.
 
         Args:
-            model: Whose variables are saved and restored.
+            model: Whose variables are saved and restored, with those of its optimizer if it is compiled.
             writes: Whether this process is the one that writes; the others take part and keep nothing.
             io_device: Where TensorFlow reads and writes files.
         """
@@ -198,7 +198,8 @@ class Attached:
     def __init__(self, checkpoints: Checkpoints, model: tf_keras.Model, *, writes: bool, io_device: str | None) -> None:
         self.checkpoints = checkpoints
         self._writes = writes
-        self._checkpoint = tf.train.Checkpoint(model=model, optimizer=model.optimizer)
+        optimizer = {"optimizer": model.optimizer} if getattr(model, "optimizer", None) else {}
+        self._checkpoint = tf.train.Checkpoint(model=model, **optimizer)
         self._options = tf.train.CheckpointOptions(experimental_io_device=io_device)
 
     def save(self, state: TrainingState) -> None:

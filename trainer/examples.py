@@ -5,15 +5,14 @@ Comes in: a source of examples, the features and their preprocessing. Goes out: 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import tensorflow as tf
 
 from trainer.documents import Label, Manifest, TrainRequest
-from trainer.input.pipeline import Blocks, blocks
-from trainer.input.source import ParseSpec, Source, Split
+from trainer.input.pipeline import Blocks, Reading, blocks
+from trainer.input.source import ParseSpec, Source, Split, Tensors
 from trainer.labels import label_type, labels_of, require_labels
 from trainer.models.features import FeatureColumns, Preprocessing, parse_feature
 
@@ -40,6 +39,39 @@ class Examples:
     rebuild_train: Callable[[], Blocks]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Encoding:
+    """From a split's columns to (encoded features, labels).
+
+    Attributes:
+        spec: Columns to read.
+        encode: What becomes of them.
+    """
+
+    spec: ParseSpec
+    encode: Callable[[Tensors], Tensors]
+
+    @classmethod
+    def of(
+        cls, request: TrainRequest, manifest: Manifest, columns: FeatureColumns, preprocessing: Preprocessing
+    ) -> Encoding:
+        """Give a request's.
+
+        Raises:
+            DataError: There is no such label column, or its type has no such values.
+        """
+        label, kind = request.label, labels_of(request.label)
+
+        def encode(parsed: Tensors) -> Tensors:
+            return preprocessing(columns.raw(parsed)), kind.targets(parsed[label.name])
+
+        return cls(spec={**columns.parse_spec(), label.name: parse_feature(label_type(label, manifest))}, encode=encode)
+
+    def blocks(self, split: Split, seed: int | None, reading: Reading | None = None) -> Blocks:
+        """Give a split's blocks; the seed decides the order of files."""
+        return blocks(split, self.spec, self.encode, seed, reading)
+
+
 def read_examples(
     request: TrainRequest,
     manifest: Manifest,
@@ -59,24 +91,19 @@ def read_examples(
     Raises:
         DataError: No examples, not as many as the manifest says, a corrupt one, or a label that is no class.
     """
-    label, kind = request.label, labels_of(request.label)
-    parse_spec = {**columns.parse_spec(), label.name: parse_feature(label_type(label, manifest))}
-
-    def encode(parsed: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
-        return preprocessing(columns.raw(parsed)), kind.targets(parsed[label.name])
-
+    encoding, label = Encoding.of(request, manifest, columns, preprocessing), request.label
     splits = {"train": source.open_split("train"), "validation": source.open_split("validation", may_be_empty=True)}
     seeds = {"train": request.seed, "validation": None}
-    encoded = {name: blocks(split, parse_spec, encode, seeds[name]) for name, split in splits.items()}
+    encoded = {name: encoding.blocks(split, seeds[name]) for name, split in splits.items()}
     for name, split in splits.items():
-        _count(encoded[name], split, parse_spec, label, name)
+        _count(encoded[name], split, encoding.spec, label, name)
     return Examples(
         train=encoded["train"],
         validation=encoded["validation"].plain,
         train_rows=splits["train"].rows,
         validation_rows=splits["validation"].rows,
-        raw_validation=splits["validation"].batches(parse_spec).map(columns.raw),
-        rebuild_train=lambda: blocks(splits["train"], parse_spec, encode, seeds["train"]),
+        raw_validation=splits["validation"].batches(encoding.spec).map(columns.raw),
+        rebuild_train=lambda: encoding.blocks(splits["train"], seeds["train"]),
     )
 
 

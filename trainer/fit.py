@@ -9,7 +9,7 @@ import contextlib
 import dataclasses
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import tensorflow as tf
@@ -20,7 +20,6 @@ from trainer.callbacks import EpochEnd, FirstCall, Progress, Validation
 from trainer.checkpoints import Attached, Checkpoints, TrainingState
 from trainer.clock import Clock
 from trainer.documents import TrainRequest
-from trainer.errors import PeerLost
 from trainer.examples import Examples
 from trainer.input.source import Share
 from trainer.interruption import Interruption
@@ -31,13 +30,6 @@ from trainer.stepping import Course, StepEnd
 from trainer.storage import Storage
 from trainer.strategy import Strategy
 from trainer.tensorboard import TensorBoard
-
-_GONE = (
-    tf.errors.UnavailableError,
-    tf.errors.AbortedError,
-    tf.errors.CancelledError,
-    tf.errors.DeadlineExceededError,
-)
 
 
 @dataclass(frozen=True)
@@ -79,7 +71,7 @@ class Fit:
 
         Raises:
             Preempted: SIGTERM came; the state is saved.
-            PeerLost: Another replica went away.
+            PeerLost: Another replica goes away.
             DataError: The loss is not a number.
         """
         training, examples = self.request.training, self.examples
@@ -94,17 +86,16 @@ class Fit:
             replicas=finished.replicas if finished else self.strategy.replicas,
             steps_per_epoch=self.steps.per_epoch,
         )
-        with naming_lost_peers(self.strategy):
-            found = checkpoints.restore_newest(start)
-            state, resumed = found or start, dataclasses.replace(found) if found else None
-            if resumed:
-                self.say(_going_on(state))
-            if self.rate:
-                self.rate.set_factor(state.rate_factor)
-            if not state.is_over(training.epochs, training.early_stopping_patience):
-                self._take_steps(checkpoints, state)
-            if state.best_epoch != state.epochs_run:
-                checkpoints.restore(state.best_step)
+        found = checkpoints.restore_newest(start)
+        state, resumed = found or start, dataclasses.replace(found) if found else None
+        if resumed:
+            self.say(_going_on(state))
+        if self.rate:
+            self.rate.set_factor(state.rate_factor)
+        if not state.is_over(training.epochs, training.early_stopping_patience):
+            self._take_steps(checkpoints, state)
+        if state.best_epoch != state.epochs_run:
+            checkpoints.restore(state.best_step)
         return state, resumed
 
     def _take_steps(self, checkpoints: Attached, state: TrainingState) -> None:
@@ -145,19 +136,6 @@ class Fit:
         images = any(feature.kind == "image" for feature in self.request.features)
         validation = self.examples.validation
         return validation.rebatch(self.request.training.batch_size) if images else validation
-
-
-@contextlib.contextmanager
-def naming_lost_peers(strategy: Strategy) -> Iterator[None]:
-    """Turn what TensorFlow says when another replica went away into an error of ours."""
-    try:
-        yield
-    except _GONE as error:
-        if strategy.is_plain:
-            raise
-        raise PeerLost(
-            f"strategy {strategy.name}", f"another replica went away ({' '.join(error.message.split())[:200]})"
-        ) from error
 
 
 def find_finished(request: TrainRequest, storage: Storage) -> TrainingState | None:

@@ -113,7 +113,7 @@ class _CustomLoop:
     """Takes steps without `fit`."""
 
     def __init__(self, model: tf_keras.Model, training: Training) -> None:
-        self._model, self._parts, self._clip_norm = model, training.accumulate_steps, training.clip_norm
+        self._model, self._parts = model, training.accumulate_steps
         self._strategy = model.distribute_strategy
         self._run = tf.function(self._call, reduce_retracing=True)
 
@@ -154,13 +154,7 @@ class _CustomLoop:
         """Take one step on one replica; gives the epoch's mean loss so far."""
         model, optimizer = self._model, self._model.optimizer
         pairs = list(zip(self._gradients(tuple(batch)), model.trainable_variables, strict=True))
-        if self._clip_norm is None:
-            optimizer.apply_gradients(pairs)
-        else:
-            summed = optimizer.aggregate_gradients(pairs)  # of all replicas: their sum is what has a norm
-            clipped, _ = tf.clip_by_global_norm([gradient for gradient, _ in summed], self._clip_norm)
-            applied = zip(clipped, model.trainable_variables, strict=True)
-            optimizer.apply_gradients(applied, skip_gradients_aggregation=True)
+        optimizer.apply_gradients(pairs)  # sums over the replicas, and only then clips: their sum is what has a norm
         loss = mean_loss(model).result()
         model.loss_watch.note(loss, optimizer.iterations)
         return loss

@@ -21,7 +21,7 @@ def training_share(training: Training, rows: int, replica: Replica) -> Share:
         rows: Of the training split.
         replica: This process's place.
     """
-    alone = replica.count == 1 or replica.servers or training.strategy == "parameter_server"
+    alone = replica.count == 1 or replica.is_evaluator or replica.servers or training.strategy == "parameter_server"
     by_files = training.sharding == "files" or (training.sharding == "auto" and rows > _MOST_ROWS)
     return Share(index=replica.index, count=replica.count) if by_files and not alone else Share()
 

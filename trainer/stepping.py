@@ -18,7 +18,7 @@ import tf_keras
 from trainer.batches import Steps
 from trainer.checkpoints import Attached, TrainingState
 from trainer.documents import CheckpointRhythm
-from trainer.errors import DataError, Preempted
+from trainer.errors import DataError, PeerLost, Preempted
 from trainer.interruption import Interruption
 from trainer.strategy import Strategy
 
@@ -167,6 +167,7 @@ class StepEnd(CallListener):
         Raises:
             DataError: The loss is not a number.
             Preempted: SIGTERM came; the state is saved.
+            PeerLost: It came to another process.
         """
         course, done = self._course, batch + 1
         self._calls += 1
@@ -185,7 +186,7 @@ class StepEnd(CallListener):
         if not is_end and (save or stop):
             self._save()
         if stop and not is_end:
-            raise _preempted(step)
+            self._stop()
         self.model.steps_per_execution = self._pace.next(step, wish)
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:  # noqa: ARG002 - Keras's signature
@@ -193,12 +194,25 @@ class StepEnd(CallListener):
 
         Raises:
             Preempted: SIGTERM came; the state is saved.
+            PeerLost: It came to another process.
         """
         course = self._course
         self._saved = self._clock()
         (stop,) = course.strategy.agree([course.interruption.asked])
         if stop and not self.model.stop_training and epoch + 1 < course.steps.epochs:
-            raise _preempted(course.state.step)
+            self._stop()
+
+    def _stop(self) -> None:
+        """End this process if its machine goes; else begin again beside the one that comes for it."""
+        course = self._course
+        if not course.interruption.asked:
+            raise PeerLost("train", f"another replica ends after step {course.state.step}, and the state is saved")
+        raise Preempted(
+            "train",
+            f"SIGTERM after step {course.state.step}",
+            "",
+            "The state is saved; started again, it goes on there",
+        )
 
     def _settled(self, is_end: bool) -> bool:
         """Wait, now and then, until the workers have done what was scheduled."""
@@ -226,7 +240,3 @@ class StepEnd(CallListener):
 def mean_loss(model: tf_keras.Model) -> tf_keras.metrics.Metric:
     """Give the metric that sums up an epoch's loss. `model.metrics` has it only after the first step."""
     return model.compiled_loss._total_loss_mean
-
-
-def _preempted(step: int) -> Preempted:
-    return Preempted("train", f"SIGTERM after step {step}", "", "The state is saved; started again, it goes on there")

@@ -8,18 +8,27 @@ hold the variables of workers that each go at their own pace. https://www.tensor
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
 
-from trainer.errors import RequestError
+from trainer.errors import PeerLost, RequestError
 from trainer.input.source import WHOLE, Share
 from trainer.replica import Replica
 
 CHIEF_DEVICE = "/job:chief/replica:0/task:0/device:CPU:0"
+_GONE = (
+    tf.errors.UnavailableError,
+    tf.errors.AbortedError,
+    tf.errors.CancelledError,
+    tf.errors.DeadlineExceededError,
+    tf.errors.FailedPreconditionError,
+    tf.errors.InternalError,
+    tf.errors.UnknownError,
+)
 _TPU_ADDRESS = "local"  # the TPU of the machine that this runs on, as in Vertex AI's TPU VMs
 
 
@@ -101,6 +110,18 @@ def choose_strategy(replica: Replica, wanted: str = "auto") -> Strategy:
     name = _fitting(replica) if wanted == "auto" else wanted
     _require_fit(name, replica)
     return _MAKERS[name](replica)
+
+
+@contextlib.contextmanager
+def naming_lost_peers(replica: Replica) -> Iterator[None]:
+    """Turn what TensorFlow says when another replica went away, or is not back yet, into an error of ours."""
+    try:
+        yield
+    except _GONE as error:
+        if replica.count == 1 and not replica.servers:
+            raise
+        said = " ".join(error.message.split())[:200]
+        raise PeerLost("the training's cluster", f"another replica went away ({said})") from error
 
 
 def _fitting(replica: Replica) -> str:

@@ -112,7 +112,7 @@ def _train(options: argparse.Namespace, hyperparameters: Mapping[str, str]) -> N
     if not replica.is_chief:
         end_with_the_job(storage, request.report_uri)
     _quiet_tensorflow(also_errors=request.training.input == "bigquery")
-    if not replica.is_chief and uses_servers(replica, request.training.strategy):
+    if uses_servers(replica, request.training.strategy) and not (replica.is_chief or replica.is_evaluator):
         from trainer.server import serve
 
         serve(_say)
@@ -125,11 +125,18 @@ def _train(options: argparse.Namespace, hyperparameters: Mapping[str, str]) -> N
     require_input(request.training.input, manifest)
     share = training_share(request.training, manifest.splits["train"].rows, replica)
     with open_source(manifest, splits, storage, share) as source:
+        if replica.is_evaluator:
+            from trainer.sidecar import watch
+
+            watch(request, manifest, statistics, source, storage, say=_say)
+            return
+        from trainer.strategy import naming_lost_peers
         from trainer.train import train
 
-        report = train(
-            request, manifest, statistics, source, storage, replica=replica, share=share, started=STARTED, say=_say
-        )
+        with naming_lost_peers(replica):
+            report = train(
+                request, manifest, statistics, source, storage, replica=replica, share=share, started=STARTED, say=_say
+            )
     if report is None:
         return
     numbers = ", ".join(f"{name} {value:.4f}" for name, value in report.metrics.items() if value is not None)

@@ -72,7 +72,7 @@ def train(
 
     Raises:
         Preempted: SIGTERM came; the state is saved.
-        PeerLost: Another replica went away.
+        PeerLost: Another replica goes away; the state is saved.
         RequestError: An unknown architecture, hyperparameter or feature, or examples that are not as the documents say.
     """
     clock, training = Clock(started), request.training

@@ -32,6 +32,7 @@ TRAINING = {
     "warmup_fraction": 0,
     "hyperparameters": {"learning_rate": 0.01, "hidden_units": [8]},
 }
+LONG = 12  # epochs: long enough to lose a replica in the middle
 LOCKSTEP = {**TRAINING, "batch_size": 32}
 
 
@@ -158,24 +159,100 @@ def scores_of(model_uri: str) -> np.ndarray:
     )["score"].numpy()
 
 
-def test_two_workers_end_in_the_weights_of_one(exported, tmp_path: Path, run_cluster) -> None:
-    """The batches are the same; only the order of float32 sums differs: 1e-4 on every score, 1e-4 on every loss."""
+def assert_like(request: Any, alone: Any, one: Report) -> Report:
+    """The batches are the same; only the order of float32 sums differs: 1e-4 on every score and on every loss."""
+    found = report_of(request)
+    assert (found.strategy, found.replicas, found.steps) == ("multi_worker", 2, one.steps)
+    assert found.history["val_loss"] == pytest.approx(one.history["val_loss"], abs=1e-4)
+    assert scores_of(request.model_uri) == pytest.approx(scores_of(alone.model_uri), abs=1e-4)
+    return found
+
+
+def test_two_workers_one_of_them_preempted_end_in_the_weights_of_one(exported, tmp_path: Path, run_cluster) -> None:
+    """SIGTERM at one: both save after the same step, it ends as preempted, the other begins again and waits for it."""
+    alone = exported.train_request_in(tmp_path / "alone", training={**TRAINING, "epochs": LONG})
+    one = exported.train(alone)
+    request, cluster = run_cluster({**LOCKSTEP, "epochs": LONG}, chief=1, worker=1)
+    cluster.wait_for("epoch 2/")
+    cluster.kill("worker-0", signal.SIGTERM)
+    assert cluster.wait() == {"chief-0": 0, "worker-0": 0}, cluster.tail()
+    assert cluster.restarts == 1
+    report = assert_like(request, alone, one)
+    assert report.resumed_from_step >= 2 * 11
+    said = [line for name, line in cluster.lines if name == "worker-0"]
+    assert any(line.startswith(f"Preempted: train: SIGTERM after step {report.resumed_from_step}") for line in said)
+
+
+@pytest.mark.long
+def test_two_workers_left_alone_end_in_the_weights_of_one(exported, tmp_path: Path, run_cluster) -> None:
     alone = exported.train_request_in(tmp_path / "alone", training=TRAINING)
     one = exported.train(alone)
     request, cluster = run_cluster(LOCKSTEP, chief=1, worker=1)
     assert cluster.wait() == {"chief-0": 0, "worker-0": 0}, cluster.tail()
-    two = report_of(request)
-    assert (two.strategy, two.replicas, two.steps) == ("multi_worker", 2, one.steps)
-    assert two.history["val_loss"] == pytest.approx(one.history["val_loss"], abs=1e-4)
-    assert scores_of(request.model_uri) == pytest.approx(scores_of(alone.model_uri), abs=1e-4)
+    assert assert_like(request, alone, one).resumed_from_step is None
 
 
-def test_parameter_servers_reach_the_loss_of_one_device(exported, tmp_path: Path, run_cluster) -> None:
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["chief-0", "worker-0"])
+def test_a_replica_that_vanishes_costs_the_steps_since_the_last_checkpoint(
+    exported, tmp_path: Path, run_cluster, name: str
+) -> None:
+    alone = exported.train_request_in(tmp_path / "alone", training={**TRAINING, "epochs": LONG})
+    one = exported.train(alone)
+    rhythm = {"every_steps": 5, "every_seconds": None}
+    request, cluster = run_cluster({**LOCKSTEP, "epochs": LONG, "checkpoint": rhythm}, chief=1, worker=1)
+    cluster.wait_for("epoch 3/")
+    cluster.kill(name, signal.SIGKILL)
+    assert cluster.wait() == {"chief-0": 0, "worker-0": 0}, cluster.tail()
+    assert assert_like(request, alone, one).resumed_from_step >= 3 * 11
+
+
+@pytest.mark.long
+def test_an_evaluator_scores_checkpoints_beside_the_training_and_ends_with_it(run_cluster) -> None:
+    training = {**LOCKSTEP, "epochs": 100}
+    request, cluster = run_cluster(training, chief=1, evaluator=1)
+    assert cluster.wait() == {"chief-0": 0, "evaluator-0": 0}, cluster.tail()
+    assert any(name == "evaluator-0" and "val_loss=" in line for name, line in cluster.lines), cluster.tail()
+    assert list(Path(request.tensorboard_uri).glob("evaluator/*tfevents*"))
+    assert report_of(request).strategy == "one_device"
+
+
+@pytest.mark.long
+def test_workers_that_read_their_own_files_learn_as_well(exported, tmp_path: Path, run_cluster) -> None:
+    """Other batches than one device's: a validation loss within 0.05."""
+    one = exported.train(exported.train_request_in(tmp_path / "alone", training={**TRAINING, "epochs": 4}))
+    request, cluster = run_cluster({**LOCKSTEP, "epochs": 4, "sharding": "files"}, chief=1, worker=1)
+    assert cluster.wait() == {"chief-0": 0, "worker-0": 0}, cluster.tail()
+    found = report_of(request)
+    assert found.metrics["val_loss"] == pytest.approx(one.metrics["val_loss"], abs=0.05)
+    assert found.train_rows == one.train_rows
+
+
+SERVED = {"chief-0": 0, "worker-0": 0, "worker-1": 0, "ps-0": 0}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("lost", "number"),
+    [
+        pytest.param(None, signal.SIGTERM, id="nobody"),
+        pytest.param("worker-1", signal.SIGKILL, id="worker"),
+        pytest.param("ps-0", signal.SIGKILL, id="parameter-server"),
+        pytest.param("chief-0", signal.SIGTERM, id="chief"),
+    ],
+)
+def test_parameter_servers_reach_the_loss_of_one_device_whoever_is_lost(
+    exported, tmp_path: Path, run_cluster, lost: str | None, number: signal.Signals
+) -> None:
     """Workers go at their own pace: the same number of steps, and a validation loss within 0.05 of one device's."""
-    training = {**TRAINING, "epochs": 4}
+    training = {**TRAINING, "epochs": LONG, "checkpoint": {"every_steps": 8, "every_seconds": None}}
     one = exported.train(exported.train_request_in(tmp_path / "alone", training=training))
     request, cluster = run_cluster(training, chief=1, worker=2, ps=1)
-    assert cluster.wait() == dict.fromkeys(("chief-0", "worker-0", "worker-1", "ps-0"), 0), cluster.tail()
+    if lost:
+        cluster.wait_for("epoch 3/")
+        cluster.kill(lost, number)
+    assert cluster.wait() == SERVED, cluster.tail()
+    assert cluster.restarts == (lost is not None)
     report = report_of(request)
     assert (report.strategy, report.replicas, report.steps) == ("parameter_server", 1, one.steps)
     assert report.metrics["val_loss"] == pytest.approx(one.metrics["val_loss"], abs=0.05)

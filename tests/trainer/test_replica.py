@@ -7,7 +7,7 @@ import json
 import pytest
 
 from trainer.errors import RequestError
-from trainer.replica import Replica, find_replica
+from trainer.replica import Replica, find_replica, uses_servers
 
 
 def cluster(task: str, index: int, **roles: int) -> str:
@@ -31,6 +31,24 @@ def test_the_chief_is_first_and_workers_follow(environ: dict[str, str], place: t
     found = find_replica(environ)
     assert (found.index, found.count) == place
     assert found.is_chief == (place[0] == 0)
+
+
+@pytest.mark.parametrize(
+    ("role", "chief", "server", "evaluator", "serves"),
+    [
+        pytest.param("chief", True, False, False, True, id="chief"),
+        pytest.param("worker", False, False, False, True, id="worker"),
+        pytest.param("ps", False, True, False, True, id="ps"),
+        pytest.param("evaluator", False, False, True, True, id="evaluator"),
+    ],
+)
+def test_only_the_chief_is_the_chief(role: str, chief: bool, server: bool, evaluator: bool, serves: bool) -> None:
+    """Parameter servers and evaluators count from 0 too."""
+    found = find_replica({"TF_CONFIG": cluster(role, 0, chief=1, worker=2, ps=1)})
+    assert (found.is_chief, found.is_server, found.is_evaluator) == (chief, server, evaluator)
+    assert found.servers == 1
+    assert uses_servers(found, "auto") == serves
+    assert not uses_servers(found, "multi_worker")
 
 
 @pytest.mark.parametrize("text", ["{", '{"cluster": {}}', '{"cluster": [], "task": {}}'])
