@@ -99,17 +99,47 @@ def make_snapshot(the_plan: documents.Plan, **changes: Any) -> documents.Snapsho
     return snapshot.build_snapshot(**{**arguments, **changes})
 
 
+DAYS = {"train": "2013-11-10", "validation": "2013-11-10", "test": "2013-11-17"}
+
+
+def seconds(time: str) -> float:
+    """Seconds since 1970 of a time in UTC without its zone."""
+    return datetime.fromisoformat(f"{time}+00:00").timestamp()
+
+
+def day_rows(
+    split: str, day: str, count: int, *, rate: float | None = 0.2, nulls: int = 0, outside: int = 0
+) -> list[dict[str, Any]]:
+    """Rows of the statistics query about one day; `outside` numbers of `distance` are."""
+    first, last = seconds(f"{day}T00:00:00"), seconds(f"{day}T23:59:59")
+    return [
+        fact("day", split, day=day, row_count=count, nulls=0, low=first, high=last),
+        fact("day_label", day=day, row_count=count, mean=rate, outside=0),
+        fact("watched", feature="id", day=day, row_count=count, nulls=0, outside=0),
+        fact("watched", feature="distance", day=day, row_count=count, nulls=nulls, outside=outside, low=0.0, high=20.0),
+    ]
+
+
 def statistics_rows(
     *, rows: dict[str, int] | None = None, rate: float = 0.2, nulls: int = 0, carriers: dict[str, Any] | None = None
 ) -> list[dict[str, Any]]:
-    """Rows of the statistics query for the small model."""
+    """Rows of the statistics query for the small model; the first one is about the keys."""
     rows = {"train": 80, "validation": 10, "test": 30} if rows is None else rows
     carriers = carriers or {"UA": 0.75, "AA": 0.25}
-    result: list[dict[str, Any]] = [_row("keys", distinct_count=sum(rows.values()), nulls=0)]
+    total = sum(rows.values())
+    result = [fact("keys", row_count=total, distinct_count=total, nulls=0, outside=0, also_tested=0)]
     for split, count in rows.items():
-        result.append(_row("rows", split, row_count=count, nulls=0, mean=rate))
+        day, positive = DAYS[split], round(count * rate)
+        if split != "validation":  # which shares its days with train
+            result += day_rows(split, day, count, rate=rate, nulls=nulls)
+        else:
+            result += day_rows(split, day, count, rate=rate)[:1]
+        result += [
+            fact("label", split, value="1", row_count=positive),
+            fact("label", split, value="0", row_count=count - positive),
+        ]
         result.append(
-            _row(
+            fact(
                 "numeric",
                 split,
                 "distance",
@@ -123,7 +153,7 @@ def statistics_rows(
             )
         )
         result += [
-            _row("category", split, "carrier", row_count=int(count * share), value=value, distinct_count=len(carriers))
+            fact("category", split, "carrier", row_count=int(count * share), value=value, distinct_count=len(carriers))
             for value, share in carriers.items()
         ]
     return result
@@ -134,6 +164,21 @@ def make_statistics(the_plan: documents.Plan, **changes: Any) -> documents.Stati
     return statistics.build_statistics(the_plan, make_snapshot(the_plan), statistics_rows(**changes))
 
 
-def _row(section: str, split: str = "", feature: str = "", **values: Any) -> dict[str, Any]:
-    names = ["row_count", "nulls", "low", "high", "mean", "deviation", "quantiles", "distinct_count", "value"]
-    return {"section": section, "split": split, "feature": feature, **{name: values.get(name) for name in names}}
+FACT = (
+    "row_count",
+    "nulls",
+    "low",
+    "high",
+    "mean",
+    "deviation",
+    "quantiles",
+    "distinct_count",
+    "value",
+    "outside",
+    "also_tested",
+)
+
+
+def fact(section: str, split: str = "", feature: str = "", **values: Any) -> dict[str, Any]:
+    """A row of the statistics query."""
+    return {"section": section, "split": split, "day": "", "feature": feature, **dict.fromkeys(FACT), **values}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from small_model import AS_OF, make_plan, make_snapshot, make_spec
+from small_model import AS_OF, day_rows, fact, make_plan, make_snapshot, make_spec
 
 from retraining.core import answers, checks, documents, drift, gates, orders, policy, statistics
 from retraining.core.errors import ContractError
@@ -53,22 +53,30 @@ def taken(plan):
 
 def rows(classes: dict[str | None, int], *, nulls: int = 0, sizes: tuple[int, int] | None = (80, 150)):
     """Rows of the statistics query, the same for each split."""
-    empty = dict.fromkeys(
-        ["row_count", "nulls", "low", "high", "mean", "deviation", "quantiles", "distinct_count", "value"]
-    )
     total = sum(classes.values())
-    found = [{"section": "keys", "split": "", "feature": "", **empty, "distinct_count": 3 * total, "nulls": 0}]
-    for split in ("train", "validation", "test"):
-        base = {"split": split, "feature": "", **empty}
+    known = {value: count for value, count in classes.items() if value is not None}
+    found = [fact("keys", row_count=3 * total, distinct_count=3 * total, nulls=0, outside=0, also_tested=0)]
+    for split, day in (("train", "2013-11-10"), ("validation", "2013-11-10"), ("test", "2013-11-17")):
         low, high = sizes or (None, None)
         found += [
-            {**base, "section": "rows", "row_count": total, "nulls": 0, "mean": 4.5},
-            {**base, "section": "image", "feature": "image", "row_count": total, "nulls": nulls, "low": low}
-            | {"high": high, "mean": low and 120.5},
+            day_rows(split, day, total)[0],
+            fact("image", split, "image", row_count=total, nulls=nulls, low=low, high=high, mean=low and 120.5),
         ]
         for value, count in classes.items():
             outside = {} if value is not None else {"low": -1.0, "high": 17.0}
-            found.append({**base, "section": "label", "value": value, "row_count": count, **outside})
+            found.append(fact("label", split, value=value, row_count=count, **outside))
+    for day, splits in (("2013-11-10", 2), ("2013-11-17", 1)):
+        labelled, most = sum(known.values()), max(known.values(), default=0)
+        found += [
+            fact(
+                "day_label",
+                day=day,
+                row_count=splits * labelled,
+                mean=most / labelled if labelled else None,
+                outside=splits * classes.get(None, 0),
+            ),
+            fact("watched", feature="image", day=day, row_count=splits * total, nulls=splits * nulls, outside=0),
+        ]
     return found
 
 

@@ -14,10 +14,11 @@ def test_the_query_names_columns_and_gets_values_as_parameters(small_plan):
     assert {parameter.name: parameter.value for parameter in query.parameters} == {
         "test_start": "2013-11-17",
         "max_categories": 1000,
+        "classes": 2,
     }
-    assert "STRUCT('distance' AS feature, CAST(`distance` AS FLOAT64) AS value)" in query.sql
-    assert "STRUCT('carrier' AS feature, CAST(`carrier` AS STRING) AS value)" in query.sql
-    assert "COUNT(DISTINCT `id`)" in query.sql
+    assert "IF(IS_NAN(CAST(`distance` AS FLOAT64)), NULL, CAST(`distance` AS FLOAT64)) AS number" in query.sql
+    assert "CAST(`carrier` AS STRING) AS value" in query.sql
+    assert "`id` AS example_key" in query.sql
 
 
 def test_a_model_of_one_kind_has_no_part_for_the_other():

@@ -44,6 +44,16 @@ class FakeArtifacts:
         """As the hook."""
         return [self.objects[uri] for uri in uris]
 
+    def read_some(self, uris: list[str]) -> dict[str, bytes]:
+        """As the hook."""
+        return {uri: self.objects[uri] for uri in uris if uri in self.objects}
+
+    def list_folders(self, folder_uri: str, *, end: str = "") -> list[str]:
+        """As the hook."""
+        inside = (uri[len(folder_uri) + 1 :] for uri in self.objects if uri.startswith(folder_uri + "/"))
+        names = sorted({path.split("/")[0] for path in inside if "/" in path})
+        return [f"{folder_uri}/{name}" for name in names if not end or name < end]
+
     def write_once(self, uri: str, data: bytes, content_type: str = "application/json") -> bytes:
         """As the hook."""
         del content_type

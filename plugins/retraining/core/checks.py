@@ -1,24 +1,24 @@
-"""Judging the examples before anything is paid for: findings with a severity, and a sentence for each."""
+"""Judging the examples before anything is paid for: findings with a severity, and a sentence for each.
+
+In: the plan, what the run table holds, and documents of earlier runs. Out: `checks.json`. Which checks there are stands
+in `check_rules`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from datetime import UTC, date, datetime, time
 
-from retraining.core.documents.data import (
-    CategoricalStatistics,
-    Checks,
-    Column,
-    Finding,
-    ImageStatistics,
-    LabelStatistics,
-    NumericStatistics,
-    Snapshot,
-    SplitStatistics,
-    Statistics,
-)
+from retraining.core.check_features import feature_findings
+from retraining.core.check_labels import label_findings
+from retraining.core.documents.checks import Checks, Finding, Statistics
+from retraining.core.documents.data import Column, Snapshot
+from retraining.core.documents.document import format_time
 from retraining.core.documents.planning import Plan
+from retraining.core.findings import finding
+from retraining.core.history import NO_HISTORY, History, schema_changes, vanished_categories, volume_change, volume_of
 from retraining.core.model_spec import ModelSpec
+from retraining.core.quarantine import bad_days
 from retraining.core.spec_file import suggest
 
 NUMBER_TYPES = frozenset({"INTEGER", "FLOAT", "BOOLEAN", "NUMERIC", "BIGNUMERIC"})
@@ -28,24 +28,48 @@ FEATURE_TYPES = {"numeric": NUMBER_TYPES, "categorical": CATEGORY_TYPES, "image"
 CLASS_TYPES = frozenset({"INTEGER"})
 LABEL_TYPES = frozenset({"INTEGER", "FLOAT", "BOOLEAN", "NUMERIC", "BIGNUMERIC"})
 EVENT_TIME_TYPES = frozenset({"TIMESTAMP", "DATETIME", "DATE"})
-SHOWN_CATEGORIES = 5
+
+_OF_COLUMNS = frozenset({"columns", "types", "schema"})
 
 
-def check_data(plan: Plan, snapshot: Snapshot, statistics: Statistics) -> Checks:
-    """All findings on a snapshot. It passed when none of them blocks."""
-    findings = (
-        *missing_columns(plan.spec, snapshot.columns),
-        *_types(plan.spec, snapshot.columns),
-        *_volume(plan.spec, statistics),
-        *_keys(statistics),
-        *_label(plan.spec, statistics),
-        *_features(plan.spec, statistics),
-    )
+def check_data(plan: Plan, snapshot: Snapshot, statistics: Statistics, history: History = NO_HISTORY) -> Checks:
+    """All findings on a snapshot. It passed when none of them blocks.
+
+    Args:
+        plan: The run.
+        snapshot: Its run table.
+        statistics: Of the run table, without the days of `quarantine.days_to_leave_out`.
+        history: Runs before this one.
+    """
+    spec, volume = plan.spec, volume_of(plan, statistics)
+    of_columns = [
+        *missing_columns(spec, snapshot.columns),
+        *_types(spec, snapshot.columns),
+        *schema_changes(plan, snapshot, history),
+    ]
+    of_rows = [
+        *_left_out(spec, snapshot),
+        *bad_days(plan, statistics.days),
+        *_rows(spec, statistics),
+        *volume_change(plan, volume, history),
+        *_age(plan, statistics),
+        *_split_days(plan, statistics),
+        *_keys(spec, statistics),
+        *label_findings(spec, statistics),
+        *feature_findings(spec, statistics),
+        *vanished_categories(plan, statistics, history),
+    ]
+    # What has a wrong type was read as missing: only the type is worth a word.
+    unreadable = {item.feature for item in of_columns if item.check == "types"}
+    findings = (*of_columns, *(item for item in of_rows if item.feature not in unreadable))
     return Checks(
         model=plan.model,
         run_key=plan.run_key,
-        passed=all(finding.severity != "block" for finding in findings),
+        passed=all(item.severity != "block" for item in findings),
         findings=findings,
+        quarantined=statistics.quarantined,
+        volume=volume,
+        compared_with=history.compared_with,
     )
 
 
@@ -58,12 +82,18 @@ def missing_columns(spec: ModelSpec, columns: Sequence[Column]) -> list[Finding]
         (spec.data.key, "the key"),
         (spec.data.event_time, "the event time"),
     ]
-    findings = []
-    for name, role in wanted:
-        if name not in known:
-            words = f"{role} is not among the query's columns. {suggest(name, known)}".strip()
-            findings.append(_block("columns", name, f"no column {name!r}", f"one of: {', '.join(known)}", words))
-    return findings
+    return [
+        finding(
+            spec,
+            "columns",
+            feature=name,
+            found=f"no column {name!r}",
+            expected=f"one of: {', '.join(known)}",
+            words=f"{role} is not among the query's columns. {suggest(name, known)}".strip(),
+        )
+        for name, role in wanted
+        if name not in known
+    ]
 
 
 def _types(spec: ModelSpec, columns: Sequence[Column]) -> Iterator[Finding]:
@@ -71,152 +101,123 @@ def _types(spec: ModelSpec, columns: Sequence[Column]) -> Iterator[Finding]:
     wanted[spec.label.name] = LABEL_TYPES if spec.label.kind == "binary" else CLASS_TYPES
     wanted[spec.data.event_time] = EVENT_TIME_TYPES
     for column in columns:
-        types = wanted.get(column.name)
-        if types is None:
+        name, types = column.name, wanted.get(column.name)
+        if types is None or (column.type in types and column.mode != "REPEATED"):
             continue
-        expected = f"one of {', '.join(sorted(types))}"
-        if column.mode == "REPEATED":
-            words = f"{column.name} is an array: unnest it or take one element in the query"
-            yield _block("types", column.name, f"{column.type} REPEATED", expected, words)
-        elif column.type not in types:
-            words = f"{column.name} is {column.type}: cast it in the query, or change its kind in the spec"
-            yield _block("types", column.name, column.type, expected, words)
+        array = column.mode == "REPEATED"
+        yield finding(
+            spec,
+            "types",
+            feature=name,
+            found=f"{column.type} REPEATED" if array else column.type,
+            expected=f"one of {', '.join(sorted(types))}",
+            words=f"{name} is an array: unnest it or take one element in the query"
+            if array
+            else f"{name} is {column.type}: cast it in the query, or change its kind in the spec",
+        )
 
 
-def _volume(spec: ModelSpec, statistics: Statistics) -> Iterator[Finding]:
+def _left_out(spec: ModelSpec, snapshot: Snapshot) -> Iterator[Finding]:
+    """What the query gave and no day could hold."""
+    found = snapshot.left_out
+    if found and found.future:
+        yield finding(
+            spec,
+            "future_events",
+            feature=spec.data.event_time,
+            found=f"{found.future} rows, the latest of {found.latest}",
+            expected="events that have happened",
+            words=f"{found.future} examples are of days to come and were left out: whose clock is wrong?",
+        )
+    if found and found.undated:
+        yield finding(
+            spec,
+            "undated_events",
+            feature=spec.data.event_time,
+            found=f"{found.undated} rows",
+            expected="a time in every row",
+            words=f"{found.undated} examples have no {spec.data.event_time} and were left out: mend the source",
+        )
+
+
+def _rows(spec: ModelSpec, statistics: Statistics) -> Iterator[Finding]:
     rows = {name: split.rows for name, split in statistics.splits.items()}
-    total = sum(rows.values())
+    total, least, window = sum(rows.values()), spec.data.checks.min_rows, statistics.window
     if total == 0:
-        words = f"no example between {statistics.window.start} and {statistics.window.end}: look at the source tables"
-        yield _block("empty_window", None, "0 rows", "examples in the window", words)
+        words = f"no example between {window.start} and {window.end}: look at the source tables"
+        yield finding(spec, "empty_window", found="0 rows", expected="examples in the window", words=words)
         return
-    least = spec.data.checks.min_rows
     if total < least:
         words = f"{total} examples are too few: is a source table late? Else lower data.checks.min_rows"
-        yield _block("min_rows", None, f"{total} rows", f"at least {least}", words)
+        yield finding(spec, "min_rows", found=f"{total} rows", expected=f"at least {least}", words=words)
     for name, count in rows.items():
         if count == 0:
             words = f"the {name} split is empty: look at data.test_days, data.validation_percent and the newest days"
-            yield _block("empty_split", None, f"0 rows in {name}", "rows in every split", words)
+            yield finding(spec, "empty_split", found=f"0 rows in {name}", expected="rows in every split", words=words)
 
 
-def _keys(statistics: Statistics) -> Iterator[Finding]:
-    total = sum(split.rows for split in statistics.splits.values())
-    nulls = statistics.keys.nulls
-    if nulls:
-        words = f"{nulls} examples have no key, so no split for life: leave them out in the query"
-        yield _block("null_keys", None, f"{nulls} rows without a key", "a key in every row", words)
-    doubled = total - nulls - statistics.keys.distinct
-    if doubled > 0:
-        words = (
-            f"{doubled} rows repeat a key: an example could be trained on and tested on. Make the query's rows unique"
+def _age(plan: Plan, statistics: Statistics) -> Iterator[Finding]:
+    most, end = plan.spec.data.checks.max_age_hours, _midnight(plan.window.end)
+    newest = max((day.last_event for day in statistics.days), default=None)
+    if most is None or newest is None:
+        return
+    hours = (end - newest).total_seconds() / 3600
+    if hours > most:
+        yield finding(
+            plan.spec,
+            "max_age_hours",
+            found=f"{format_time(newest)}, {hours:.1f} hours before the window's end",
+            expected=f"at most {most:g} hours before {format_time(end)}",
+            words=f"the newest example is {hours:.1f} hours older than the window's end: is a source table late?",
         )
-        yield _block("duplicate_keys", None, f"{doubled} repeated keys", "each key once", words)
 
 
-def _label(spec: ModelSpec, statistics: Statistics) -> Iterator[Finding]:
-    low, high = spec.data.checks.label_rate
+def _split_days(plan: Plan, statistics: Statistics) -> Iterator[Finding]:
+    """Proof that no event of the test days can be trained on, from the events' own times, not from their spans."""
+    start, test_start, end = (_midnight(day) for day in (plan.window.start, plan.window.test_start, plan.window.end))
     for name, split in statistics.splits.items():
-        if split.label.nulls:
-            words = f"{split.label.nulls} examples of {name} have no label: leave them out in the query"
-            yield _block("label_nulls", spec.label.name, f"{split.label.nulls} nulls in {name}", "none", words)
-        if spec.label.kind == "multiclass":
-            yield from _classes(spec, name, split.label, high)
+        low, high = (test_start, end) if name == "test" else (start, test_start)
+        first, last = split.first_event, split.last_event
+        if first is None or last is None or (low <= first and last < high):
             continue
-        rate = split.label.mean
-        if rate is not None and not low <= rate <= high:
-            words = (
-                f"{rate:.3f} of the labels of {name} are positive, outside {low} to {high}: has its meaning changed?"
-            )
-            yield _block("label_rate", spec.label.name, f"{rate:.4f} in {name}", f"{low} to {high}", words)
-
-
-def _classes(spec: ModelSpec, split: str, label: LabelStatistics, most: float) -> Iterator[Finding]:
-    """Labels that are no class, classes nobody can learn, and one class that is nearly all."""
-    name, counts = spec.label.name, label.counts or ()
-    if label.outside:
-        found = f"{label.outside.rows} labels"
-        if label.outside.low is not None and label.outside.high is not None:
-            found += f" between {label.outside.low:g} and {label.outside.high:g}"
-        words = f"{label.outside.rows} labels of {split} are no class: mend them in the query, or set label.classes"
-        yield _block("label_range", name, f"{found} in {split}", f"whole numbers from 0 to {len(counts) - 1}", words)
-    total = sum(counts)
-    if not total:
-        return
-    share = max(counts) / total
-    if share > most:
-        words = f"{share:.3f} of the labels of {split} are {counts.index(max(counts))}: has their meaning changed?"
-        yield _block("label_rate", name, f"{share:.4f} in {split}", f"at most {most} of one class", words)
-    absent = [str(index) for index, count in enumerate(counts) if not count]
-    if split == "train" and absent:
-        shown = ", ".join(absent[:SHOWN_CATEGORIES]) + (", …" if len(absent) > SHOWN_CATEGORIES else "")
-        words = (
-            f"no training example is of class {shown}: the model cannot learn {'it' if len(absent) == 1 else 'them'}"
+        yield finding(
+            plan.spec,
+            "day_overlap",
+            found=f"events of {name} from {format_time(first)} to {format_time(last)}",
+            expected=f"from {format_time(low)} to before {format_time(high)}",
+            words=f"events of {name} are outside its days: the run table is not what the snapshot made; clear snapshot",
         )
-        yield _warn("absent_class", name, f"{len(absent)} classes without an example", "examples of each class", words)
 
 
-def _features(spec: ModelSpec, statistics: Statistics) -> Iterator[Finding]:
-    limits = spec.data.checks.max_null_fraction
-    train = statistics.splits["train"]
-    for name in spec.feature_names:
-        for split_name, split in statistics.splits.items():
-            limit = limits.get(name)
-            nulls = split.features[name].nulls
-            if limit is not None and split.rows and nulls / split.rows > limit:
-                words = f"{nulls / split.rows:.1%} of {name} is missing in {split_name}: is its source table late?"
-                found = f"{nulls / split.rows:.4f} nulls in {split_name}"
-                yield _block("max_null_fraction", name, found, f"at most {limit}", words)
-        if train.rows:
-            yield from _constant(name, train)
-    yield from _new_categories(spec, statistics)
+def _keys(spec: ModelSpec, statistics: Statistics) -> Iterator[Finding]:
+    keys, key = statistics.keys, spec.data.key
+    total = sum(split.rows for split in statistics.splits.values())
+    if keys.nulls:
+        words = f"{keys.nulls} examples have no key, so no split for life: leave them out in the query"
+        yield finding(
+            spec, "null_keys", found=f"{keys.nulls} rows without a key", expected="a key in every row", words=words
+        )
+    doubled = total - keys.nulls - keys.distinct
+    if doubled > 0:
+        tested = f" ({keys.also_tested} keys stand in the test days and before them)" if keys.also_tested else ""
+        words = (
+            f"{doubled} rows repeat a key{tested}: an example could be trained on and tested on. "
+            "Make the query's rows unique"
+        )
+        yield finding(spec, "duplicate_keys", found=f"{doubled} repeated keys", expected="each key once", words=words)
+    if keys.in_two_parts:
+        words = (
+            f"{keys.in_two_parts} keys stand in train and in validation: the run table is not what the snapshot made; "
+            "clear snapshot"
+        )
+        yield finding(
+            spec,
+            "key_in_two_parts",
+            found=f"{keys.in_two_parts} values of {key} in both",
+            expected="each key in one part for life",
+            words=words,
+        )
 
 
-def _constant(name: str, train: SplitStatistics) -> Iterator[Finding]:
-    found = train.features[name]
-    if found.nulls == train.rows:
-        words = f"{name} is missing in every training example: the model cannot learn from it"
-        yield _block("all_null", name, "only nulls", "values", words)
-    elif isinstance(found, NumericStatistics):
-        if found.min == found.max:
-            words = f"{name} is {found.min:g} in every training example that has it: it tells the model nothing"
-            yield _warn("constant", name, f"only {found.min:g}", "at least two values", words)
-    elif isinstance(found, ImageStatistics):
-        if found.min_bytes == 0:
-            words = f"{name} has files without a byte: use NULL for a missing image in the query"
-            yield _block("empty_image", name, "0 bytes", "PNG or JPEG files", words)
-    elif found.distinct == 1:
-        words = f"{name} is {found.top[0].value!r} in every training example that has it: it tells the model nothing"
-        yield _warn("constant", name, f"only {found.top[0].value!r}", "at least two values", words)
-
-
-def _new_categories(spec: ModelSpec, statistics: Statistics) -> Iterator[Finding]:
-    severity = spec.data.checks.on_new_category
-    if severity == "ignore":
-        return
-    for name in spec.feature_names:
-        train, test = (statistics.splits[split].features[name] for split in ("train", "test"))
-        if not isinstance(train, CategoricalStatistics) or not isinstance(test, CategoricalStatistics):
-            continue
-        if train.distinct > len(train.top):
-            continue  # the list of training values is cut: what is missing in it need not be new
-        known = {item.value for item in train.top}
-        new = [item for item in test.top if item.value not in known]
-        if new:
-            shown = ", ".join(repr(item.value) for item in new[:SHOWN_CATEGORIES])
-            words = f"{name} has {len(new)} values in the test days that no training example has: {shown}"
-            yield _finding(severity, "new_category", name, shown, "values seen in training", words)
-
-
-def _block(check: str, feature: str | None, found: str, expected: str, words: str) -> Finding:
-    return _finding("block", check, feature, found, expected, words)
-
-
-def _warn(check: str, feature: str | None, found: str, expected: str, words: str) -> Finding:
-    return _finding("warn", check, feature, found, expected, words)
-
-
-def _finding(
-    severity: Literal["block", "warn"], check: str, feature: str | None, found: str, expected: str, words: str
-) -> Finding:
-    return Finding(check=check, severity=severity, feature=feature, found=found, expected=expected, words=words)
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time(), tzinfo=UTC)

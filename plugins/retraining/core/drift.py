@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from retraining.core.documents.data import (
+from retraining.core.documents.checks import (
     CategoricalStatistics,
     ImageStatistics,
     NumericStatistics,

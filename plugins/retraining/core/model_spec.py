@@ -62,10 +62,12 @@ class ModelSpec(Section):
     @model_validator(mode="after")
     def _names_are_known(self) -> Self:
         answers = [self.label.name] if self.label.kind == "multiclass" else []
+        numbers = [feature.name for feature in self.features if feature.kind == "numeric"]
         for where, columns, known in (
             ("evaluation.slices", self.evaluation.slices, self.feature_names),
             ("monitoring.drift.features", tuple(self.monitoring.drift.features), [*self.feature_names, *answers]),
             ("data.checks.max_null_fraction", tuple(self.data.checks.max_null_fraction), self.feature_names),
+            ("data.checks.ranges", tuple(self.data.checks.ranges), numbers),
         ):
             for column in columns:
                 if column not in known:
@@ -161,19 +163,30 @@ def load_query(spec: ModelSpec, include: Path) -> str:
     Raises:
         SpecError: The file is missing, empty or outside include/sql.
     """
+    return _read_sql(spec.data.query, f"{spec.name}.yaml, data.query", include)
+
+
+def load_golden_query(spec: ModelSpec, include: Path) -> str | None:
+    """Text of the query of the spec's frozen set; None: it has none.
+
+    Raises:
+        SpecError: The file is missing, empty or outside include/sql.
+    """
+    wanted = spec.data.golden_query
+    return None if wanted is None else _read_sql(wanted, f"{spec.name}.yaml, data.golden_query", include)
+
+
+def _read_sql(name: str, where: str, include: Path) -> str:
     folder = (include / "sql").resolve()
-    path = (folder / spec.data.query).resolve()
-    where = f"{spec.name}.yaml, data.query"
+    path = (folder / name).resolve()
     if not path.is_relative_to(folder):
-        raise SpecError(where, f"{spec.data.query!r} leads outside", "a file below include/sql")
+        raise SpecError(where, f"{name!r} leads outside", "a file below include/sql")
     if not path.is_file():
         known = sorted(str(found.relative_to(folder)) for found in folder.rglob("*.sql"))
-        raise SpecError(
-            where, f"no file {spec.data.query!r}", "a file below include/sql", suggest(spec.data.query, known)
-        )
+        raise SpecError(where, f"no file {name!r}", "a file below include/sql", suggest(name, known))
     sql = path.read_text(encoding="utf-8")
     if not sql.strip():
-        raise SpecError(where, f"{spec.data.query!r} is empty", "a SELECT that gives one row per example")
+        raise SpecError(where, f"{name!r} is empty", "a SELECT that gives one row per example")
     return sql
 
 
@@ -212,6 +225,8 @@ def _replace(values: dict[str, Any], path: list[str], value: object, name: str) 
 _FREE_KEYS = (
     ["training", "hyperparameters"],
     ["data", "checks", "max_null_fraction"],
+    ["data", "checks", "ranges"],
+    ["data", "checks", "severity"],
     ["monitoring", "drift", "features"],
 )
 

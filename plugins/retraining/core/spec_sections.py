@@ -8,8 +8,9 @@ from __future__ import annotations
 import keyword
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
+from pydantic import AfterValidator, Field, FiniteFloat, StringConstraints, field_validator, model_validator
 
+from retraining.core.check_rules import Severity, severity_problem
 from retraining.core.cron import check_cron
 from retraining.core.spec_cluster import Cluster, MachineType, Runtime, Section, Strategy, resolve_tier
 from retraining.core.spec_training import (
@@ -54,13 +55,21 @@ class DataChecks(Section):
     min_rows: Positive = 1000
     max_null_fraction: dict[ColumnName, Fraction] = Field(default_factory=dict)
     label_rate: tuple[Fraction, Fraction] = (0.001, 0.999)
-    ranges: dict[ColumnName, tuple[float, float]] = Field(default_factory=dict)
+    ranges: dict[ColumnName, tuple[FiniteFloat, FiniteFloat]] = Field(default_factory=dict)
     max_age_hours: Annotated[float, Field(gt=0)] | None = None
     max_volume_change: Annotated[float, Field(gt=0)] | None = 0.5
     volume_runs: Annotated[int, Field(ge=1, le=100)] = 5
     on_new_category: Literal["warn", "block", "ignore"] = "warn"
     on_vanished_category: Literal["warn", "block", "ignore"] = "warn"
-    severity: dict[str, Literal["warn", "block", "quarantine"]] = Field(default_factory=dict)
+    severity: dict[str, Severity] = Field(default_factory=dict)
+
+    @field_validator("severity")
+    @classmethod
+    def _checks_are_known(cls, value: dict[str, Severity]) -> dict[str, Severity]:
+        problem = severity_problem(value)
+        if problem:
+            raise ValueError(problem)
+        return value
 
     @field_validator("ranges")
     @classmethod

@@ -4,70 +4,185 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime
 from typing import Any
 
-from retraining.core.documents.data import (
+from retraining.core.documents.checks import (
     CategoricalStatistics,
+    DayFeature,
+    DayLabels,
+    DayStatistics,
     ImageStatistics,
     KeyStatistics,
     LabelStatistics,
     NumericStatistics,
     OutsideLabels,
-    Snapshot,
     SplitStatistics,
     Statistics,
     ValueCount,
 )
+from retraining.core.documents.data import Snapshot
 from retraining.core.documents.planning import Plan
 from retraining.core.errors import DataError
+from retraining.core.model_spec import ModelSpec
 from retraining.core.queries import Parameter, Query, render
 
 MAX_CATEGORIES = 1000
 QUANTILE_STEPS = 20
 SPLITS = ("train", "validation", "test")
 
+# How a column's values are read, by the API's type; any other type is a finding, and read as missing.
+_NUMBER_KINDS = {
+    "INTEGER": "number",
+    "FLOAT": "number",
+    "NUMERIC": "number",
+    "BIGNUMERIC": "number",
+    "BOOLEAN": "truth",
+}
+_TEXT_KINDS = dict.fromkeys(("STRING", "INTEGER", "BOOLEAN", "DATE"), "text")
+_KINDS_OF_FEATURE = {"numeric": _NUMBER_KINDS, "categorical": _TEXT_KINDS, "image": {"BYTES": "bytes"}}
+
 Row = Mapping[str, Any]
+_Sections = Mapping[str, Mapping[tuple[str, str], list[Row]]]
 
 
-def render_statistics_sql(plan: Plan, snapshot: Snapshot) -> Query:
+def render_statistics_sql(plan: Plan, snapshot: Snapshot, quarantined: Sequence[date] = ()) -> Query:
     """One query over the run table, one row per fact.
 
-    Columns: `section` (`rows`, `keys`, `numeric`, `category`, `image`: sizes in bytes, `label`: a row per class),
-    `split`, `feature`, `row_count`, `nulls`, `low`, `high`, `mean`, `deviation`, `quantiles` (21 in 5 % steps),
-    `distinct_count`, `value`. Split is by span first: all parts of the test days are the test split.
+    Columns: `section`, `split`, `day`, `feature`, `row_count`, `nulls`, `low`, `high`, `mean`, `deviation`, `quantiles`
+    (21 in 5 % steps), `distinct_count`, `value`, `outside`, `also_tested`. Sections: `day` (a row per split and day;
+    `nulls` of the label, `low` and `high` are the first and last event in seconds since 1970), `keys` (`outside`: in
+    train and validation), `label` (a row per class), `day_label` (`mean` is the share as in `DayLabels.rate`),
+    `watched` (a row per day and feature that has a limit, and the key), `numeric`, `category`, `image` (sizes in
+    bytes). Split is by span first: all parts of the test days are the test split.
+
+    Args:
+        plan: The run.
+        snapshot: Its run table.
+        quarantined: Days to leave out.
     """
     spec = plan.spec
-    classes = spec.label.classes if spec.label.kind == "multiclass" else None
+    columns = _Columns(spec, snapshot)
     sql = render(
         "statistics.sql.j2",
         table=snapshot.table,
         key=spec.data.key,
-        label=spec.label.name,
-        numeric=[feature.name for feature in spec.features if feature.kind == "numeric"],
-        categorical=[feature.name for feature in spec.features if feature.kind == "categorical"],
-        images=[feature.name for feature in spec.features if feature.kind == "image"],
-        classes=classes,
+        event_time=spec.data.event_time,
+        label=columns.read(spec.label.name, _NUMBER_KINDS),
+        binary=spec.label.kind == "binary",
+        watched=columns.watched(),
+        numeric=columns.of_kind("numeric"),
+        categorical=columns.of_kind("categorical"),
+        images=columns.of_kind("image"),
         steps=QUANTILE_STEPS,
+        quarantined=bool(quarantined),
     )
+    days = tuple(day.isoformat() for day in quarantined)
     return Query(
         sql=sql,
         parameters=(
             Parameter(name="test_start", type="DATE", value=plan.window.test_start.isoformat()),
             Parameter(name="max_categories", type="INT64", value=MAX_CATEGORIES),
-            *([Parameter(name="classes", type="INT64", value=classes)] if classes else []),
+            Parameter(name="classes", type="INT64", value=class_count(spec)),
+            *columns.limits(),
+            *([Parameter(name="quarantined", type="DATE", value=days)] if days else []),
         ),
     )
 
 
-def build_statistics(plan: Plan, snapshot: Snapshot, rows: Iterable[Row]) -> Statistics:
+def class_count(spec: ModelSpec) -> int:
+    """How many values the label may have, from 0 on."""
+    return spec.label.classes if spec.label.kind == "multiclass" else 2
+
+
+class _Columns:
+    """The columns as the template wants them: name, and how the type is read (`kind`)."""
+
+    def __init__(self, spec: ModelSpec, snapshot: Snapshot) -> None:
+        self._spec = spec
+        self._types = {column.name: column.type for column in snapshot.columns if column.mode != "REPEATED"}
+
+    def read(self, name: str, kinds: Mapping[str, str]) -> dict[str, Any]:
+        """How a column's values are read."""
+        return {"name": name, "kind": kinds.get(self._types.get(name, ""), "none")}
+
+    def of_kind(self, kind: str) -> list[dict[str, Any]]:
+        """The features of a kind."""
+        kinds = _KINDS_OF_FEATURE[kind]
+        return [self.read(feature.name, kinds) for feature in self._spec.features if feature.kind == kind]
+
+    def watched(self) -> list[dict[str, Any]]:
+        """The key, and the features with a limit; `range` is the stem of the parameters with its bounds."""
+        checks = self._spec.data.checks
+        places = {name: index for index, name in enumerate(checks.ranges)}
+        found: list[dict[str, Any]] = [{"name": self._spec.data.key, "kind": "none", "limited": False, "range": None}]
+        for feature in self._spec.features:
+            name = feature.name
+            if name in checks.max_null_fraction or name in places:
+                column = self.read(name, _KINDS_OF_FEATURE[feature.kind])
+                limit = f"range_{places[name]}" if name in places else None
+                found.append({**column, "limited": feature.kind == "numeric", "range": limit})
+        return found
+
+    def limits(self) -> list[Parameter]:
+        """The bounds of `data.checks.ranges`."""
+        return [
+            Parameter(name=f"range_{index}_{end}", type="FLOAT64", value=bound)
+            for index, bounds in enumerate(self._spec.data.checks.ranges.values())
+            for end, bound in zip(("low", "high"), bounds, strict=True)
+        ]
+
+
+def build_days(plan: Plan, rows: Iterable[Row]) -> tuple[DayStatistics, ...]:
+    """What is known of each day that has examples, from the query's rows, in order."""
+    sections: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        sections[str(row["section"])][str(row["day"] or "")].append(row)
+    days = []
+    for day in sorted(sections["day"]):
+        totals, labels = sections["day"][day], sections["day_label"].get(day, [])
+        watched = {str(row["feature"]): row for row in sections["watched"].get(day, [])}
+        key = watched.pop(plan.spec.data.key, None)
+        days.append(
+            DayStatistics(
+                span=date.fromisoformat(day),
+                rows=sum(int(row["row_count"]) for row in totals),
+                last_event=_event(max(row["high"] for row in totals)),
+                key_nulls=int(key["nulls"]) if key else 0,
+                label=DayLabels(
+                    nulls=sum(int(row["nulls"]) for row in totals),
+                    outside=sum(int(row["outside"]) for row in labels),
+                    rate=_finite(labels[0]["mean"]) if labels else None,
+                ),
+                features={name: _day_feature(row) for name, row in sorted(watched.items())},
+            )
+        )
+    return tuple(days)
+
+
+def build_statistics(
+    plan: Plan,
+    snapshot: Snapshot,
+    rows: Iterable[Row],
+    days: tuple[DayStatistics, ...] | None = None,
+    quarantined: Sequence[date] = (),
+) -> Statistics:
     """The statistics document from the query's rows. A split without rows is there with zeros.
+
+    Args:
+        plan: The run.
+        snapshot: Its run table.
+        rows: Result of `render_statistics_sql`.
+        days: All days, when `rows` are without the quarantined ones.
+        quarantined: The days that `rows` are without.
 
     Raises:
         DataError: The query gave no row about the keys, so it was not the query of `render_statistics_sql`.
     """
+    listed = list(rows)
     sections: dict[str, dict[tuple[str, str], list[Row]]] = defaultdict(lambda: defaultdict(list))
-    for row in rows:
+    for row in listed:
         sections[str(row["section"])][str(row["split"] or ""), str(row["feature"] or "")].append(row)
     if not sections["keys"]:
         raise DataError(
@@ -79,15 +194,21 @@ def build_statistics(plan: Plan, snapshot: Snapshot, rows: Iterable[Row]) -> Sta
         run_key=plan.run_key,
         table=snapshot.table,
         window=plan.window,
-        keys=KeyStatistics(distinct=int(keys["distinct_count"] or 0), nulls=int(keys["nulls"] or 0)),
+        keys=KeyStatistics(
+            distinct=int(keys["distinct_count"] or 0),
+            nulls=int(keys["nulls"] or 0),
+            in_two_parts=int(keys["outside"] or 0),
+            also_tested=int(keys["also_tested"] or 0),
+        ),
         splits={split: _split(plan, split, sections) for split in SPLITS},  # type: ignore[misc]  # SPLITS are the literals
+        days=build_days(plan, listed) if days is None else days,
+        quarantined=tuple(quarantined),
     )
 
 
-def _split(plan: Plan, split: str, sections: Mapping[str, Mapping[tuple[str, str], list[Row]]]) -> SplitStatistics:
-    totals = sections["rows"].get((split, ""))
-    total = totals[0] if totals else None
-    row_count = int(total["row_count"]) if total else 0
+def _split(plan: Plan, split: str, sections: _Sections) -> SplitStatistics:
+    totals = sections["day"].get((split, ""), [])
+    row_count = sum(int(row["row_count"]) for row in totals)
     features: dict[str, NumericStatistics | CategoricalStatistics | ImageStatistics] = {}
     for feature in plan.spec.features:
         if feature.kind == "numeric":
@@ -97,26 +218,25 @@ def _split(plan: Plan, split: str, sections: Mapping[str, Mapping[tuple[str, str
         else:
             features[feature.name] = _categorical(sections["category"].get((split, feature.name), []))
     return SplitStatistics(
-        rows=row_count, features=features, label=_label(plan, total, sections["label"].get((split, ""), []))
+        rows=row_count,
+        first_event=_event(min(row["low"] for row in totals)) if totals else None,
+        last_event=_event(max(row["high"] for row in totals)) if totals else None,
+        features=features,
+        label=_label(plan.spec, totals, sections["label"].get((split, ""), [])),
     )
 
 
-def _label(plan: Plan, total: Row | None, rows: list[Row]) -> LabelStatistics:
-    """Statistics of the label from its split's row of totals and its rows per class."""
-    nulls = int(total["nulls"] or 0) if total else 0
-    label = plan.spec.label
-    if label.kind == "binary":
-        return LabelStatistics(mean=_number(total["mean"]) if total else None, nulls=nulls)
+def _label(spec: ModelSpec, totals: list[Row], rows: list[Row]) -> LabelStatistics:
+    """Statistics of the label from its split's rows per day and its rows per class."""
     counts = {int(row["value"]): int(row["row_count"]) for row in rows if row["value"] is not None}
-    outside = next((row for row in rows if row["value"] is None), None)
+    none = next((row for row in rows if row["value"] is None), None)
+    total, binary = sum(counts.values()), spec.label.kind == "binary"
     return LabelStatistics(
-        mean=None,
-        nulls=nulls,
-        counts=tuple(counts.get(index, 0) for index in range(label.classes)),
-        outside=OutsideLabels(
-            rows=int(outside["row_count"]), low=_number(outside["low"]), high=_number(outside["high"])
-        )
-        if outside
+        mean=counts.get(1, 0) / total if binary and total else None,
+        nulls=sum(int(row["nulls"] or 0) for row in totals),
+        counts=None if binary else tuple(counts.get(index, 0) for index in range(class_count(spec))),
+        outside=OutsideLabels(rows=int(none["row_count"]), low=_finite(none["low"]), high=_finite(none["high"]))
+        if none
         else None,
     )
 
@@ -143,7 +263,7 @@ def _image(rows: list[Row], row_count: int) -> ImageStatistics:
         nulls=int(row["nulls"]) if row else row_count,
         min_bytes=int(sizes["low"]) if sizes else None,
         max_bytes=int(sizes["high"]) if sizes else None,
-        mean_bytes=_number(sizes["mean"]) if sizes else None,
+        mean_bytes=_number(sizes["mean"], str(sizes["feature"])) if sizes else None,
     )
 
 
@@ -161,7 +281,22 @@ def _categorical(rows: list[Row]) -> CategoricalStatistics:
     )
 
 
-def _number(value: object, feature: str = "the label") -> float | None:
+def _day_feature(row: Row) -> DayFeature:
+    return DayFeature(
+        nulls=int(row["nulls"]), outside=int(row["outside"]), min=_finite(row["low"]), max=_finite(row["high"])
+    )
+
+
+def _event(seconds: float) -> datetime:
+    return datetime.fromtimestamp(int(seconds), tz=UTC)
+
+
+def _finite(value: object) -> float | None:
+    number = None if value is None else float(str(value))
+    return number if number is not None and math.isfinite(number) else None
+
+
+def _number(value: object, feature: str) -> float | None:
     if value is None:
         return None
     number = float(str(value))

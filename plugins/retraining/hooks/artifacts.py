@@ -44,10 +44,15 @@ class Artifacts:
 
     def read_many(self, uris: list[str]) -> list[bytes]:
         """Bytes of several objects, in the order of their addresses; those that are gone are left out."""
+        return list(self.read_some(uris).values())
+
+    def read_some(self, uris: list[str]) -> dict[str, bytes]:
+        """Addresses and bytes of the objects that are there, in the given order."""
         if not uris:
-            return []
+            return {}
         with ThreadPoolExecutor(min(READERS, len(uris))) as pool:
-            return [data for data in pool.map(self.read, uris) if data is not None]
+            found = zip(uris, pool.map(self.read, uris), strict=True)
+            return {uri: data for uri, data in found if data is not None}
 
     def exists(self, uri: str) -> bool:
         """Whether there is an object at the address."""
@@ -99,6 +104,25 @@ class Artifacts:
             for path in paths
             if path >= start and (not end or path < end) and path.endswith(suffix)
         ]
+
+    def list_folders(self, folder_uri: str, *, end: str = "") -> list[str]:
+        """Addresses of the folders directly in a folder, sorted; what is in them is not listed.
+
+        Args:
+            folder_uri: Without a slash at the end.
+            end: Only those whose name is before it, in order of bytes.
+        """
+        bucket_name, prefix = _split(folder_uri + "/")
+        options = {"delimiter": "/", "fields": "prefixes,nextPageToken"}
+
+        def read() -> list[str]:
+            pages = self._client.list_blobs(bucket_name, prefix=prefix, **options)
+            for _ in pages:  # the folders are known once all pages are read
+                pass
+            return sorted(pages.prefixes)
+
+        found = [path.removeprefix(prefix).rstrip("/") for path in call(read)]
+        return [f"{folder_uri}/{name}" for name in found if not end or name < end]
 
     @cached_property
     def _client(self) -> Any:  # noqa: ANN401 - google.cloud.storage.Client has no types

@@ -1,4 +1,4 @@
-"""Documents about the examples: the snapshot, its statistics and checks, the export and its manifest."""
+"""Documents about the examples: the snapshot, the export and its manifest."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from retraining.core.documents.document import (
     Uri,
     Value,
 )
-from retraining.core.documents.planning import Window
 
 PartName = Literal["train", "validation"]
 SplitName = Literal["train", "validation", "test"]
@@ -65,7 +64,10 @@ class Part(Value):
 
 
 class SnapshotSpan(Value):
-    """One day of examples: what it holds, and whether its files are made tonight or taken from the span store."""
+    """One day of examples: what it holds, and whether its files are made tonight or taken from the span store.
+
+    `because` begins with `changed` when the store has the day with other content.
+    """
 
     span: Day
     fingerprint: Fingerprint
@@ -74,8 +76,44 @@ class SnapshotSpan(Value):
     because: Text
 
 
+class LeftOut(Value):
+    """What the query gave and no span holds: events after the day of the snapshot, and events without a time."""
+
+    future: Count
+    latest: Day | None
+    undated: Count
+
+
+class GoldenWork(Value):
+    """The frozen set: its own table, and whether the span store has it already."""
+
+    table: Text
+    fingerprint: Fingerprint
+    rows: Count
+    shards: Annotated[int, Field(ge=1)]
+    action: Literal["export", "reuse"]
+    because: Text
+
+
+class FrozenSet(Document):
+    """What the query of a frozen set gave when it was first run: it must stay so for as long as the query is used."""
+
+    kind: Literal["golden"] = "golden"
+    model: ModelId
+    run_key: RunKey
+    query: Text
+    sql_sha256: Sha256
+    table: Text
+    fingerprint: Fingerprint
+    rows: Annotated[int, Field(ge=1)]
+    shards: Annotated[int, Field(ge=1)]
+
+
 class Snapshot(Document):
-    """The run table: its schema (the query's own columns) and its spans."""
+    """The run table: its schema (the query's own columns), its spans, and the frozen set beside it.
+
+    `explain` says in a line per span what is done with it, because of what.
+    """
 
     kind: Literal["snapshot"] = "snapshot"
     model: ModelId
@@ -86,121 +124,9 @@ class Snapshot(Document):
     schema_hash: SchemaHash
     spans_uri: Uri
     spans: tuple[SnapshotSpan, ...]
-
-
-class NumericStatistics(Value):
-    """Of one numeric feature in one split.
-
-    `quantiles` are 21 numbers in 5 % steps. Without a value the numbers are null and there are no quantiles.
-    """
-
-    kind: Literal["numeric"]
-    nulls: Count
-    min: Number | None
-    max: Number | None
-    mean: Number | None
-    stddev: Number | None
-    quantiles: Annotated[tuple[Number, ...], Field(max_length=21)]
-
-
-class ValueCount(Value):
-    """A category and how often it was seen."""
-
-    value: str
-    count: Count
-
-
-class CategoricalStatistics(Value):
-    """Of one categorical feature in one split. `top` has at most 1000 values, most frequent first, then by value."""
-
-    kind: Literal["categorical"]
-    nulls: Count
-    distinct: Count
-    top: Annotated[tuple[ValueCount, ...], Field(max_length=1000)]
-
-
-class ImageStatistics(Value):
-    """Of one feature of images in one split: the sizes of the files. Without a value they are null."""
-
-    kind: Literal["image"]
-    nulls: Count
-    min_bytes: Count | None
-    max_bytes: Count | None
-    mean_bytes: Number | None
-
-
-FeatureStatistics = Annotated[NumericStatistics | CategoricalStatistics | ImageStatistics, Field(discriminator="kind")]
-
-
-class OutsideLabels(Value):
-    """Labels that are no class: how many, the least and the greatest (null: they are no numbers)."""
-
-    rows: Annotated[int, Field(ge=1)]
-    low: Number | None
-    high: Number | None
-
-
-class LabelStatistics(Value):
-    """Mean of a binary label (null without a value), and missing values.
-
-    With several classes `counts` has the rows of each, from class 0 on, and `outside` the labels that are none.
-    """
-
-    mean: Number | None
-    nulls: Count
-    counts: tuple[Count, ...] | None = None
-    outside: OutsideLabels | None = None
-
-
-class SplitStatistics(Value):
-    """All features of one split."""
-
-    rows: Count
-    features: dict[str, FeatureStatistics]
-    label: LabelStatistics
-
-
-class KeyStatistics(Value):
-    """Of the key column over the whole run table: a key that is missing or stands twice makes splits unsafe."""
-
-    distinct: Count
-    nulls: Count
-
-
-class Statistics(Document):
-    """One pass over the run table: for checks, normalisation, vocabularies, and the baseline of drift."""
-
-    kind: Literal["statistics"] = "statistics"
-    model: ModelId
-    run_key: RunKey
-    table: Text
-    window: Window
-    keys: KeyStatistics
-    splits: AllSplits[SplitStatistics]
-
-
-class Finding(Value):
-    """What one check found, what it wanted, and a sentence for a human."""
-
-    check: Text
-    severity: Literal["block", "warn"]
-    feature: str | None
-    found: str
-    expected: str
-    words: Text
-
-
-Check = Finding  # the word operators use
-
-
-class Checks(Document):
-    """The verdict on the data: passed when no finding blocks."""
-
-    kind: Literal["checks"] = "checks"
-    model: ModelId
-    run_key: RunKey
-    passed: bool
-    findings: tuple[Finding, ...]
+    golden: GoldenWork | None = None
+    left_out: LeftOut | None = None
+    explain: tuple[Text, ...] = ()
 
 
 class ShardLayout(Value):
@@ -218,17 +144,6 @@ class ImageColumn(Value):
     width: Annotated[int, Field(ge=1)]
     channels: Literal[1, 3]
     encoding: Literal["raw", "png", "jpeg"]
-
-
-class GoldenWork(Value):
-    """The frozen set: its own table, and whether the span store has it already."""
-
-    table: Text
-    fingerprint: Fingerprint
-    rows: Count
-    shards: Annotated[int, Field(ge=1)]
-    action: Literal["export", "reuse"]
-    because: Text
 
 
 class ExportRequest(Document):

@@ -1,0 +1,127 @@
+"""Findings on features: missing, out of range, constant, categories that are new."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from retraining.core.documents.checks import (
+    CategoricalStatistics,
+    Finding,
+    ImageStatistics,
+    NumericStatistics,
+    SplitStatistics,
+    Statistics,
+)
+from retraining.core.findings import finding, severity_of, shown
+from retraining.core.model_spec import ModelSpec
+from retraining.core.quarantine import extremes
+
+
+def feature_findings(spec: ModelSpec, statistics: Statistics) -> Iterator[Finding]:
+    """What is wrong with the features."""
+    train = statistics.splits["train"]
+    for name in spec.feature_names:
+        yield from _nulls(spec, name, statistics)
+        yield from _range(spec, name, statistics)
+        if train.rows:
+            yield from _constant(spec, name, train)
+    yield from _new_categories(spec, statistics)
+
+
+def _nulls(spec: ModelSpec, name: str, statistics: Statistics) -> Iterator[Finding]:
+    limit = spec.data.checks.max_null_fraction.get(name)
+    for split_name, split in statistics.splits.items():
+        nulls = split.features[name].nulls
+        if limit is not None and split.rows and nulls / split.rows > limit:
+            yield finding(
+                spec,
+                "max_null_fraction",
+                feature=name,
+                found=f"{nulls / split.rows:.4f} nulls in {split_name}",
+                expected=f"at most {limit}",
+                words=f"{nulls / split.rows:.1%} of {name} is missing in {split_name}: is its source table late?",
+            )
+
+
+def _range(spec: ModelSpec, name: str, statistics: Statistics) -> Iterator[Finding]:
+    bounds = spec.data.checks.ranges.get(name)
+    kept = [day for day in statistics.days if day.span not in statistics.quarantined]
+    bad = [(day.span, day.features[name]) for day in kept if name in day.features and day.features[name].outside]
+    if bounds is None or not bad:
+        return
+    low, high = bounds
+    rows = sum(day.outside for _, day in bad)
+    # An infinite extreme is recorded as none.
+    least = None if any(day.min is None for _, day in bad) else min(day.min for _, day in bad if day.min is not None)
+    most = None if any(day.max is None for _, day in bad) else max(day.max for _, day in bad if day.max is not None)
+    where = shown([f"{span} ({day.outside})" for span, day in bad])
+    yield finding(
+        spec,
+        "ranges",
+        feature=name,
+        found=f"{rows} values outside, of {extremes(least, most)}",
+        expected=f"{low:g} to {high:g}",
+        words=f"{rows} values of {name} are outside {low:g} to {high:g}, on {where}: has its unit changed?",
+    )
+
+
+def _constant(spec: ModelSpec, name: str, train: SplitStatistics) -> Iterator[Finding]:
+    found = train.features[name]
+    if found.nulls == train.rows:
+        yield finding(
+            spec,
+            "all_null",
+            feature=name,
+            found="only nulls",
+            expected="values",
+            words=f"{name} is missing in every training example: the model cannot learn from it",
+        )
+    elif isinstance(found, ImageStatistics):
+        if found.min_bytes == 0:
+            yield finding(
+                spec,
+                "empty_image",
+                feature=name,
+                found="0 bytes",
+                expected="PNG or JPEG files",
+                words=f"{name} has files without a byte: use NULL for a missing image in the query",
+            )
+    else:
+        only = _only_value(found)
+        if only is not None:
+            yield finding(
+                spec,
+                "constant",
+                feature=name,
+                found=f"only {only}",
+                expected="at least two values",
+                words=f"{name} is {only} in every training example that has it: it tells the model nothing",
+            )
+
+
+def _only_value(found: NumericStatistics | CategoricalStatistics) -> str | None:
+    if isinstance(found, NumericStatistics):
+        return f"{found.min:g}" if found.min == found.max else None
+    return repr(found.top[0].value) if found.distinct == 1 else None
+
+
+def _new_categories(spec: ModelSpec, statistics: Statistics) -> Iterator[Finding]:
+    if severity_of(spec, "new_category") is None:
+        return
+    for name in spec.feature_names:
+        train, test = (statistics.splits[split].features[name] for split in ("train", "test"))
+        if not isinstance(train, CategoricalStatistics) or not isinstance(test, CategoricalStatistics):
+            continue
+        if train.distinct > len(train.top):
+            continue  # the list of training values is cut: what is missing in it need not be new
+        known = {item.value for item in train.top}
+        new = [repr(item.value) for item in test.top if item.value not in known]
+        if new:
+            yield finding(
+                spec,
+                "new_category",
+                feature=name,
+                found=shown(new),
+                expected="values seen in training",
+                words=f"{name} has {len(new)} values in the test days that no training example has: {shown(new)}",
+            )

@@ -1,0 +1,91 @@
+"""Findings on the label: missing, no class, too rare, too frequent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from retraining.core.documents.checks import Finding, LabelStatistics, Statistics
+from retraining.core.findings import finding, shown
+from retraining.core.model_spec import ModelSpec
+from retraining.core.statistics import class_count
+
+
+def label_findings(spec: ModelSpec, statistics: Statistics) -> Iterator[Finding]:
+    """What is wrong with the label, split by split."""
+    for name, split in statistics.splits.items():
+        if split.label.nulls:
+            yield finding(
+                spec,
+                "label_nulls",
+                feature=spec.label.name,
+                found=f"{split.label.nulls} nulls in {name}",
+                expected="none",
+                words=f"{split.label.nulls} examples of {name} have no label: leave them out in the query",
+            )
+        yield from _outside(spec, name, split.label)
+        if spec.label.kind == "multiclass":
+            yield from _classes(spec, name, split.label)
+        else:
+            yield from _rate(spec, name, split.label)
+
+
+def _outside(spec: ModelSpec, split: str, label: LabelStatistics) -> Iterator[Finding]:
+    if label.outside is None:
+        return
+    found = f"{label.outside.rows} labels"
+    if label.outside.low is not None and label.outside.high is not None:
+        found += f" between {label.outside.low:g} and {label.outside.high:g}"
+    way_out = ", or set label.classes" if spec.label.kind == "multiclass" else ""
+    yield finding(
+        spec,
+        "label_range",
+        feature=spec.label.name,
+        found=f"{found} in {split}",
+        expected=f"whole numbers from 0 to {class_count(spec) - 1}",
+        words=f"{label.outside.rows} labels of {split} are no class: mend them in the query{way_out}",
+    )
+
+
+def _rate(spec: ModelSpec, split: str, label: LabelStatistics) -> Iterator[Finding]:
+    low, high = spec.data.checks.label_rate
+    rate = label.mean
+    if rate is not None and not low <= rate <= high:
+        yield finding(
+            spec,
+            "label_rate",
+            feature=spec.label.name,
+            found=f"{rate:.4f} in {split}",
+            expected=f"{low} to {high}",
+            words=f"{rate:.3f} of the labels of {split} are positive, outside {low} to {high}: "
+            "has its meaning changed?",
+        )
+
+
+def _classes(spec: ModelSpec, split: str, label: LabelStatistics) -> Iterator[Finding]:
+    """Classes nobody can learn, and one class that is nearly all."""
+    most, counts = spec.data.checks.label_rate[1], label.counts or ()
+    total = sum(counts)
+    if not total:
+        return
+    share = max(counts) / total
+    if share > most:
+        frequent = counts.index(max(counts))
+        yield finding(
+            spec,
+            "label_rate",
+            feature=spec.label.name,
+            found=f"{share:.4f} in {split}",
+            expected=f"at most {most} of one class",
+            words=f"{share:.3f} of the labels of {split} are {frequent}: has their meaning changed?",
+        )
+    absent = [str(index) for index, count in enumerate(counts) if not count]
+    if split == "train" and absent:
+        them = "it" if len(absent) == 1 else "them"
+        yield finding(
+            spec,
+            "absent_class",
+            feature=spec.label.name,
+            found=f"{len(absent)} classes without an example",
+            expected="examples of each class",
+            words=f"no training example is of class {shown(absent)}: the model cannot learn {them}",
+        )

@@ -1,0 +1,210 @@
+"""What is known about the examples: their statistics, and the verdict of the checks."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from retraining.core.documents.data import AllSplits
+from retraining.core.documents.document import (
+    Count,
+    Day,
+    Document,
+    ModelId,
+    Number,
+    RunKey,
+    Sha256,
+    Text,
+    Uri,
+    UtcTime,
+    Value,
+)
+from retraining.core.documents.planning import Window
+
+
+class NumericStatistics(Value):
+    """Of one numeric feature in one split.
+
+    `quantiles` are 21 numbers in 5 % steps. Without a value the numbers are null and there are no quantiles.
+    """
+
+    kind: Literal["numeric"]
+    nulls: Count
+    min: Number | None
+    max: Number | None
+    mean: Number | None
+    stddev: Number | None
+    quantiles: Annotated[tuple[Number, ...], Field(max_length=21)]
+
+
+class ValueCount(Value):
+    """A category and how often it was seen."""
+
+    value: str
+    count: Count
+
+
+class CategoricalStatistics(Value):
+    """Of one categorical feature in one split. `top` has at most 1000 values, most frequent first, then by value."""
+
+    kind: Literal["categorical"]
+    nulls: Count
+    distinct: Count
+    top: Annotated[tuple[ValueCount, ...], Field(max_length=1000)]
+
+
+class ImageStatistics(Value):
+    """Of one feature of images in one split: the sizes of the files. Without a value they are null."""
+
+    kind: Literal["image"]
+    nulls: Count
+    min_bytes: Count | None
+    max_bytes: Count | None
+    mean_bytes: Number | None
+
+
+FeatureStatistics = Annotated[NumericStatistics | CategoricalStatistics | ImageStatistics, Field(discriminator="kind")]
+
+
+class OutsideLabels(Value):
+    """Labels that are no class: how many, the least and the greatest (null: they are no numbers)."""
+
+    rows: Annotated[int, Field(ge=1)]
+    low: Number | None
+    high: Number | None
+
+
+class LabelStatistics(Value):
+    """Mean of a binary label (null without a value), and missing values.
+
+    With several classes `counts` has the rows of each, from class 0 on, and `outside` the labels that are none.
+    """
+
+    mean: Number | None
+    nulls: Count
+    counts: tuple[Count, ...] | None = None
+    outside: OutsideLabels | None = None
+
+
+class SplitStatistics(Value):
+    """All features of one split, and the times of its first and last event (null without a row)."""
+
+    rows: Count
+    first_event: UtcTime | None = None
+    last_event: UtcTime | None = None
+    features: dict[str, FeatureStatistics]
+    label: LabelStatistics
+
+
+class KeyStatistics(Value):
+    """Of the key column over the whole run table: a key that is missing or stands twice makes splits unsafe.
+
+    `in_two_parts` keys stand in train and in validation, `also_tested` ones in the test days and before them.
+    """
+
+    distinct: Count
+    nulls: Count
+    in_two_parts: Count = 0
+    also_tested: Count = 0
+
+
+class DayLabels(Value):
+    """The label of one day: missing values, labels that are none, and a share of the others (null: there are none).
+
+    `rate` is the share of positive labels; with several classes that of the day's most frequent class.
+    """
+
+    nulls: Count
+    outside: Count
+    rate: Annotated[float, Field(ge=0, le=1)] | None
+
+
+class DayFeature(Value):
+    """Of a feature that has a limit, on one day: missing values, numbers outside its range, and the extremes found.
+
+    The extremes are null for what is no number, without a value, and when they are infinite.
+    """
+
+    nulls: Count
+    outside: Count = 0
+    min: Number | None = None
+    max: Number | None = None
+
+
+class DayStatistics(Value):
+    """One day of examples, all parts: what a check needs to say which day is bad."""
+
+    span: Day
+    rows: Annotated[int, Field(ge=1)]
+    last_event: UtcTime
+    key_nulls: Count
+    label: DayLabels
+    features: dict[str, DayFeature] = Field(default_factory=dict)
+
+
+class Statistics(Document):
+    """One pass over the run table: for checks, normalisation, vocabularies, and the baseline of drift.
+
+    `days` has every day that has examples; the days in `quarantined` are left out of everything else.
+    """
+
+    kind: Literal["statistics"] = "statistics"
+    model: ModelId
+    run_key: RunKey
+    table: Text
+    window: Window
+    keys: KeyStatistics
+    splits: AllSplits[SplitStatistics]
+    days: tuple[DayStatistics, ...] = ()
+    quarantined: tuple[Day, ...] = ()
+
+
+class Finding(Value):
+    """What one check found, what it wanted, and a sentence for a human.
+
+    `span` is the day it is about, if it is about one; `compared_with` are the documents of earlier runs it rests on.
+    """
+
+    check: Text
+    severity: Literal["block", "warn", "quarantine"]
+    feature: str | None
+    span: Day | None = None
+    found: str
+    expected: str
+    words: Text
+    compared_with: tuple[Uri, ...] = ()
+
+
+Check = Finding  # the word operators use
+
+
+class Volume(Value):
+    """How much a run had, for later runs to compare with: rows, and days from the first one with rows on.
+
+    Both are without the quarantined days. `data_version` is the spec's `data.schema_version`.
+    """
+
+    rows: Count
+    days: Count
+    data_version: Annotated[int, Field(ge=1)]
+
+
+class Compared(Value):
+    """A document of an earlier run that the verdict rests on."""
+
+    uri: Uri
+    sha256: Sha256
+
+
+class Checks(Document):
+    """The verdict on the data: passed when no finding blocks. Days in `quarantined` are left out of the run."""
+
+    kind: Literal["checks"] = "checks"
+    model: ModelId
+    run_key: RunKey
+    passed: bool
+    findings: tuple[Finding, ...]
+    quarantined: tuple[Day, ...] = ()
+    volume: Volume | None = None
+    compared_with: tuple[Compared, ...] = ()

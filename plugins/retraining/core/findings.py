@@ -1,0 +1,53 @@
+"""Findings of checks: one place that knows how severe each is."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from retraining.core.check_rules import RULES, Severity
+from retraining.core.documents.checks import Finding
+from retraining.core.model_spec import ModelSpec
+
+
+def severity_of(spec: ModelSpec, check: str) -> Severity | None:
+    """How severe a check's findings are for a model; None: it is not looked at."""
+    rule, wanted = RULES[check], spec.data.checks
+    if rule.key:
+        own = str(getattr(wanted, rule.key))
+        return None if own == "ignore" else own  # type: ignore[return-value]  # the spec's literals
+    return wanted.severity.get(check, rule.severity)
+
+
+def finding(
+    spec: ModelSpec,
+    check: str,
+    *,
+    found: str,
+    expected: str,
+    words: str,
+    feature: str | None = None,
+    span: date | None = None,
+    compared_with: tuple[str, ...] = (),
+) -> Finding:
+    """A finding with the severity that the spec, or else the rule, gives its check.
+
+    What should be quarantined and is not about one day blocks: bad days are out by then, and the rest is bad too.
+    """
+    severity = severity_of(spec, check)
+    if severity is None or (severity == "quarantine" and span is None):
+        severity = "block"
+    return Finding(
+        check=check,
+        severity=severity,
+        feature=feature,
+        span=span,
+        found=found,
+        expected=expected,
+        words=words,
+        compared_with=compared_with,
+    )
+
+
+def shown(names: list[str], most: int = 5) -> str:
+    """A list for a sentence, cut."""
+    return ", ".join(names[:most]) + (", …" if len(names) > most else "")

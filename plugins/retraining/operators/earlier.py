@@ -1,0 +1,45 @@
+"""What earlier runs of a model left behind, for tonight's data to be compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from retraining.core import names
+from retraining.core.documents import Checks, Plan, Snapshot, Statistics
+from retraining.core.history import History, build_history
+from retraining.hooks.artifacts import Artifacts
+
+AT_A_TIME = 16
+"""Runs whose verdicts are read at a time while passed ones are looked for."""
+
+
+def read_history(artifacts: Artifacts, plan: Plan) -> History:
+    """The last runs of earlier times whose data passed, as many as `data.checks.volume_runs`.
+
+    A run that was stopped is nothing to compare with: its bad data would be what the next night expects.
+    """
+    runs_uri = names.runs_uri(plan.bucket, plan.model)
+    earlier = artifacts.list_folders(runs_uri, end=plan.run_key.split("-")[0])
+    stored: list[tuple[str, bytes]] = []
+    for uri, data in _verdicts(artifacts, earlier):
+        if not Checks.parse(data, uri).passed:
+            continue
+        stored.append((uri, data))
+        if len(stored) == plan.spec.data.checks.volume_runs:
+            break
+    if stored:
+        last = stored[0][0].rpartition("/")[0]
+        for kind in (Snapshot, Statistics):
+            uri = names.document_uri(last, kind.kind_name())
+            found = artifacts.read(uri)
+            if found is not None:
+                stored.append((uri, found))
+    return build_history(stored)
+
+
+def _verdicts(artifacts: Artifacts, folders: list[str]) -> Iterator[tuple[str, bytes]]:
+    """Addresses and bytes of what is there, the newest run's first."""
+    uris = [names.document_uri(folder, Checks.kind_name()) for folder in reversed(folders)]
+    for start in range(0, len(uris), AT_A_TIME):
+        some = uris[start : start + AT_A_TIME]
+        yield from artifacts.read_some(some).items()
