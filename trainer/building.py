@@ -10,12 +10,14 @@ import tensorflow as tf
 import tf_keras
 
 from trainer.documents import Training
+from trainer.fine_tuning import FineTuningAdam
 from trainer.input.source import Tensors
 from trainer.labels import Labels
 from trainer.learning_rate import Rate, RatePlan
 from trainer.loop import prepare_fit
-from trainer.models.dense import DenseHyperparameters
 from trainer.models.features import InputShape
+from trainer.models.hyperparameters import Hyperparameters
+from trainer.models.pretrained import PretrainedHyperparameters, pretrained_variables
 from trainer.models.registry import Architecture, find_architecture, read_hyperparameters
 from trainer.stepping import LossWatch
 
@@ -49,7 +51,7 @@ class Recipe:
 
     training: Training
     architecture: Architecture
-    hyperparameters: DenseHyperparameters
+    hyperparameters: Hyperparameters
     labels: Labels
 
     @classmethod
@@ -85,7 +87,7 @@ class Recipe:
             The learning rate's schedule, where the rate may change.
         """
         made = rate.make()
-        optimizer = tf_keras.optimizers.Adam(made, global_clipnorm=self.training.clip_norm)
+        optimizer = self._optimizer(model, made, rate.total_steps)
         if self.training.precision == "mixed_float16":
             optimizer = tf_keras.mixed_precision.LossScaleOptimizer(optimizer)
         # Several steps per call, so that Keras builds a loop; `stepping.Pace` chooses how many.
@@ -93,6 +95,19 @@ class Recipe:
         prepare_fit(model, LossWatch())
         model.optimizer.build(model.trainable_variables)
         return made if isinstance(made, Rate) else None
+
+    def _optimizer(self, model: tf_keras.Model, rate: float | Rate, steps: int) -> tf_keras.optimizers.Optimizer:
+        clip_norm, chosen = self.training.clip_norm, self.hyperparameters
+        slow = pretrained_variables(model)
+        if not slow or not isinstance(chosen, PretrainedHyperparameters):
+            return tf_keras.optimizers.Adam(rate, global_clipnorm=clip_norm)
+        return FineTuningAdam(
+            rate,
+            slow=slow,
+            first_step=round(chosen.fine_tune_from * steps),
+            factor=chosen.fine_tune_rate,
+            global_clipnorm=clip_norm,
+        )
 
     def copy(self, model: tf_keras.Model, shape: InputShape) -> tf_keras.Model:
         """Give the same model on one device, whatever strategy holds this one; every replica must call it."""

@@ -14,7 +14,8 @@ from trainer.documents import Label, Manifest, TrainRequest
 from trainer.input.pipeline import Blocks, Reading, blocks
 from trainer.input.source import ParseSpec, Source, Split, Tensors
 from trainer.labels import label_type, labels_of, require_labels
-from trainer.models.features import FeatureColumns, Preprocessing, parse_feature
+from trainer.models.features import FeatureColumns, Preprocessing
+from trainer.models.values import parse_feature
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,13 +1,14 @@
 """Golden requests: a few examples as an endpoint is asked for them, and what the stored model answers.
 
 The deployment asks the endpoint the same and compares. Comes in: the stored model and raw examples. Goes out: JSON
-values, an image as a PNG in base64.
+values, an image as a PNG in base64, a sequence as a list filled up with null or "".
 """
 
 from __future__ import annotations
 
 import base64
 import itertools
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,6 +26,7 @@ GOLDEN_BYTES = 1_000_000
 
 _ROWS_AT_ONCE = 256  # small files give small batches
 
+_Value = np.float32 | bytes | np.ndarray[Any, Any]
 _Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 
@@ -55,7 +57,7 @@ def golden_requests(stored: StoredModel, raw: tf.data.Dataset) -> tuple[Golden, 
 
 
 def _present(array: np.ndarray[Any, Any]) -> Mask:
-    """Tell which values are there; an image without one is black. [n] or [n, height, width, channels] → [n]."""
+    """Tell which values are there; an image without one is black. [n], [n, length] or [n, h, w, channels] → [n]."""
     present: Mask
     if array.dtype == np.uint8:
         present = array.reshape(len(array), -1).max(axis=1) > 0
@@ -63,6 +65,8 @@ def _present(array: np.ndarray[Any, Any]) -> Mask:
         present = np.isfinite(array)
     else:
         present = np.not_equal(array, b"")
+    if present.ndim > 1:
+        present = np.any(present, axis=1)
     return present
 
 
@@ -72,7 +76,14 @@ def _fitting(images: _Arrays, rows: int) -> int:
     return max(1, sum(size <= GOLDEN_BYTES for size in sizes))
 
 
-def _json_value(value: np.float32 | bytes, image: bool) -> float | str | dict[str, str]:
+def _json_value(value: _Value, image: bool) -> float | str | dict[str, str] | list[float | str | None]:
+    if isinstance(value, np.ndarray):
+        # JSON has no NaN, and every list of a request must be as long as the others: null, which the sender fills in.
+        return [item.decode() if isinstance(item, bytes) else _finite(item) for item in value.tolist()]
     if isinstance(value, bytes):
         return {"b64": base64.b64encode(value).decode()} if image else value.decode()
     return float(value)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -57,11 +57,13 @@ class RatePlan:
         peak: Highest rate.
         warmup_steps: Steps on the way there.
         changes: Whether it may be lowered.
+        total_steps: Of the training.
     """
 
     peak: float
     warmup_steps: int
     changes: bool
+    total_steps: int = 0
 
     def make(self) -> float | Rate:
         """Give what an optimizer takes; must be called in the strategy's scope."""
@@ -84,4 +86,5 @@ def plan_rate(training: Training, learning_rate: float, steps: Steps, strategy: 
         peak=learning_rate * (strategy.replicas if training.scale_learning_rate else 1),
         warmup_steps=round(fraction * steps.total),
         changes=training.callbacks.reduce_lr is not None,
+        total_steps=steps.total,
     )

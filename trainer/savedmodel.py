@@ -1,9 +1,9 @@
 """The stored model: raw features in, score out.
 
 Signature `serving_default`: one input per feature of shape [batch] (float32, or string; an image is the string of a PNG
-or JPEG), output `score` [batch] float32, a probability, or with several classes `scores` [batch, classes].
-Preprocessing is part of the graph, so training and serving cannot differ. The same file reads stored models back, its
-own or an earlier champion's.
+or JPEG), of a sequence [batch, any length], filled up at the end with NaN or ""; output `score` [batch] float32, a
+probability, or with several classes `scores` [batch, classes]. Preprocessing is part of the graph, so training and
+serving cannot differ. The same file reads stored models back, its own or an earlier champion's.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from trainer.errors import DataError
 from trainer.labels import Labels
 from trainer.metrics import Floats
 from trainer.models.features import Preprocessing
+from trainer.models.stored_module import StoredModule
 
 SIGNATURE = "serving_default"
 SCORE = "score"
@@ -53,14 +54,18 @@ def save_model(
         logits = model(preprocessing(raw), training=False)  # [B, outputs]
         return {output: labels.scores(logits)}
 
-    specs = {
-        feature.name: tf.TensorSpec([None], tf.float32 if feature.kind == "numeric" else tf.string, name=feature.name)
-        for feature in features
-    }
+    specs = {feature.name: _input(feature) for feature in features}
     module = tf.Module(name="serving")
     module.preprocessing, module.weights = preprocessing, list(model.variables)
+    module.modules = [layer.module for layer in model.submodules if isinstance(layer, StoredModule)]
     signature = tf.function(score, autograph=False).get_concrete_function(**specs)
     tf.saved_model.save(module, str(folder_path), signatures={SIGNATURE: signature})
+
+
+def _input(feature: Feature) -> tf.TensorSpec:
+    shape = [None, None] if feature.kind == "sequence" else [None]
+    kind = feature.of if feature.kind == "sequence" else feature.kind
+    return tf.TensorSpec(shape, tf.float32 if kind == "numeric" else tf.string, name=feature.name)
 
 
 class StoredModel:
@@ -97,6 +102,12 @@ class StoredModel:
         return int(shape[1]) if shape.rank == 2 and shape[1] else 0
 
     @property
+    def lists(self) -> frozenset[str]:
+        """Names of the inputs that are lists of values."""
+        _, inputs = self._score.structured_input_signature
+        return frozenset(name for name, spec in inputs.items() if spec.shape.rank == 2)
+
+    @property
     def signature(self) -> Signature:
         """Every input and output by name, with its dtype."""
         _, inputs = self._score.structured_input_signature
@@ -107,7 +118,7 @@ class StoredModel:
         )
 
     def predict(self, raw: Mapping[str, Any]) -> Floats:
-        """Score raw features; those that the model does not read are ignored. [B] each → [B] or [B, classes].
+        """Score raw features; those that the model does not read are ignored. [B] or [B, T] each → [B] or [B, classes].
 
         Raises:
             DataError: A feature that it reads is missing or has another type.

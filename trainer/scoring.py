@@ -7,7 +7,7 @@ of the columns by which quality is cut into slices.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,8 @@ from trainer.input.images import ImageFeature
 from trainer.input.source import Split
 from trainer.labels import label_type, labels_of, require_labels
 from trainer.metrics import Floats
-from trainer.models.features import as_number, as_text, parse_feature
 from trainer.models.images import as_files
+from trainer.models.values import as_list, as_number, as_text, parse_feature, parse_list
 from trainer.savedmodel import StoredModel
 from trainer.storage import Storage
 
@@ -73,7 +73,8 @@ class Columns:
     """
 
     def __init__(self, manifest: Manifest, label: Label) -> None:
-        self._types = {column.name: column.type for column in manifest.schema if column.mode != "REPEATED"}
+        self._types = {column.name: column.type for column in manifest.schema}
+        self._lists = frozenset(column.name for column in manifest.schema if column.mode == "REPEATED")
         self._images = {image.name: ImageFeature.of(image) for image in manifest.images}
         self._label = label
         label_type(label, manifest)
@@ -86,6 +87,9 @@ class Columns:
                 return f"reads {name!r}, which these examples do not have", f"columns {', '.join(sorted(self._types))}"
             if not self._readable(name, type_, dtype):
                 return f"reads {name!r} as {dtype}, which is {type_} in these examples", "a type that it can read"
+            if (name in model.lists) != (name in self._lists):
+                words = ("a list", "one value") if name in model.lists else ("one value", "a list")
+                return f"reads {name!r} as {words[0]}, which is {words[1]} in these examples", words[0]
         classes = labels_of(self._label).classes
         if model.classes != classes:
             found, wanted = (f"{2 if count is None else count} classes" for count in (model.classes, classes))
@@ -100,18 +104,24 @@ class Columns:
         """
         for column in columns:
             type_ = self._types.get(column)
-            if type_ not in _TEXT_TYPES:
-                found = f"column of type {type_}" if type_ else "there is no such column"
+            if type_ not in _TEXT_TYPES or column in self._lists:
+                mode = "REPEATED " if column in self._lists else ""
+                found = f"column of type {mode}{type_}" if type_ else "there is no such column"
                 raise RequestError(f"slice {column!r}", found, f"a column of type {', '.join(_TEXT_TYPES)}")
 
     def parse_spec(self, names: set[str]) -> dict[str, Any]:
         """Give columns as a split takes them."""
-        return {name: self._images.get(name) or parse_feature(self._types[name]) for name in sorted(names)}
+        return {name: self._images.get(name) or self._parse(name) for name in sorted(names)}
+
+    def _parse(self, name: str) -> Any:  # noqa: ANN401 - one of TensorFlow's feature classes
+        return (parse_list if name in self._lists else parse_feature)(self._types[name])
 
     def raw(self, name: str, values: tf.Tensor, dtype: str) -> tf.Tensor:
-        """Give a column as a request brings it. [B], or pixels → [B]."""
+        """Give a column as a request brings it. [B], lists or pixels → [B] or [B, longest]."""
         if name in self._images:
             return as_files(values)
+        if name in self._lists:
+            return as_list(values, self._types[name], numeric=dtype != "string")
         return self.text(name, values) if dtype == "string" else as_number(values)
 
     def text(self, name: str, values: tf.Tensor) -> tf.Tensor:
@@ -127,6 +137,14 @@ class Columns:
         if name in self._images:
             return dtype == "string"
         return type_ in {"string": _TEXT_TYPES, "float32": _NUMBER_TYPES}.get(dtype, ())
+
+
+def _parts(batches: tf.data.Dataset, rows: int | None) -> Iterator[Mapping[str, Any]]:
+    """Give batches of at most so many rows. `rebatch` would have to hold lists of different lengths."""
+    for batch in batches:
+        there = next(iter(batch.values())).shape[0]
+        for start in range(0, there, rows or there):
+            yield batch if rows is None else {name: column[start : start + rows] for name, column in batch.items()}
 
 
 def score(
@@ -151,8 +169,7 @@ def score(
     scores: dict[str, list[Any]] = {name: [] for name in models}
     values: dict[str, list[Any]] = {name: [] for name in slices}
     with split.reading(spec):
-        batches, at_once = split.batches(spec), columns.rows_at_once(set(inputs))
-        for parsed in batches if at_once is None else batches.rebatch(at_once):
+        for parsed in _parts(split.batches(spec), columns.rows_at_once(set(inputs))):
             raw = {name: columns.raw(name, parsed[name], dtype) for name, dtype in inputs.items()}
             found_labels.append(parsed[label.name].numpy().astype(np.float64))
             for name, model in models.items():

@@ -8,8 +8,9 @@ import tensorflow as tf
 
 from trainer.documents import Column, Feature
 from trainer.errors import DataError, RequestError
-from trainer.models.features import FeatureColumns, Preprocessing, as_number, as_text, parse_feature
+from trainer.models.features import FeatureColumns, Preprocessing
 from trainer.models.registry import ARCHITECTURES, find_architecture, read_hyperparameters
+from trainer.models.values import as_number, as_text, parse_feature
 from trainer.statistics import FeatureStatistics, SplitStatistics, Statistics, ValueCount
 
 NAN = float("nan")
@@ -147,5 +148,5 @@ def test_a_bad_hyperparameter_is_named_with_what_was_expected(values: dict, word
 
 
 def test_an_unknown_architecture_is_refused() -> None:
-    with pytest.raises(RequestError, match=r"unknown architecture 'rnn'\. Expected one of: cnn, dense, wide_deep"):
+    with pytest.raises(RequestError, match=r"unknown architecture 'rnn'\. Expected one of: cnn, deep_cross, dense"):
         find_architecture("rnn")

@@ -13,12 +13,12 @@ HyperparameterValue = float | int | str | bool | tuple[int, ...] | list[int]
 class Feature:
     """A column that the model reads.
 
-    `normalize` and `missing` are of numeric ones, `embedding_dim` and `max_vocabulary` of categorical ones, the rest
-    of images.
+    `normalize` and `missing` are of numeric ones, `embedding_dim` and `max_vocabulary` of categorical ones, `of`,
+    `length` and `keep` of sequences, which also have those of what they are sequences of; the rest of images.
     """
 
     name: str
-    kind: Literal["numeric", "categorical", "image"]
+    kind: Literal["numeric", "categorical", "image", "sequence"]
     normalize: bool = True
     missing: Literal["mean", "zero"] = "mean"
     embedding_dim: int | None = None
@@ -27,6 +27,9 @@ class Feature:
     width: int = 0
     channels: int = 0
     encoding: Literal["raw", "png", "jpeg"] = "raw"
+    of: Literal["numeric", "categorical"] = "numeric"
+    length: int = 0
+    keep: Literal["first", "last"] = "last"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,9 +154,12 @@ class Signature:
 
 @dataclass(frozen=True, kw_only=True)
 class Golden:
-    """An example, as a request's JSON has it (bytes as `{"b64": …}`), and what the stored model answers to it."""
+    """An example, as a request's JSON has it (bytes as `{"b64": …}`), and what the stored model answers to it.
 
-    instance: Mapping[str, float | str | Mapping[str, str]]
+    Sequences are lists of equal lengths; null stands for NaN.
+    """
+
+    instance: Mapping[str, float | str | Mapping[str, str] | list[float | str | None]]
     prediction: float | list[float]
 
 

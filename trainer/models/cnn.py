@@ -14,6 +14,7 @@ import tf_keras
 
 from trainer.models.dense import DenseHyperparameters, deep, model_inputs
 from trainer.models.features import InputShape
+from trainer.models.hyperparameters import whole, widths
 from trainer.models.images import Image
 
 _FIRST_FILTERS = 32
@@ -31,8 +32,8 @@ class CnnHyperparameters(DenseHyperparameters):
         kernel_size: Side of the filters, in pixels.
     """
 
-    filters: tuple[int, ...] = ()
-    kernel_size: int = 3
+    filters: tuple[int, ...] = widths((), most=4096, may_be_empty=True)
+    kernel_size: int = whole(3, 1, 31)
 
 
 def build(shape: InputShape, outputs: int, hyperparameters: CnnHyperparameters) -> tf_keras.Model:

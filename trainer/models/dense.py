@@ -5,6 +5,7 @@ Also the deep half of `wide_deep`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,25 +15,24 @@ import tf_keras
 
 from trainer.models.dropout import SeededDropout
 from trainer.models.features import InputShape
+from trainer.models.hyperparameters import Hyperparameters, activation, limited, widths
 
 
 @dataclass(frozen=True, kw_only=True)
-class DenseHyperparameters:
+class DenseHyperparameters(Hyperparameters):
     """Of `dense`.
 
     Attributes:
-        learning_rate: Of Adam. Default: Keras's own.
         hidden_units: Width of each layer, first to last.
         activation: By its Keras name.
         dropout: Share of units dropped after each layer, in [0, 1).
         l2: Weight decay on the layers' kernels, added to the loss.
     """
 
-    learning_rate: float = 0.001
-    hidden_units: tuple[int, ...] = (64, 32)
-    activation: str = "relu"
-    dropout: float = 0.0
-    l2: float = 0.0
+    hidden_units: tuple[int, ...] = widths((64, 32))
+    activation: str = activation()
+    dropout: float = limited(0.0, lambda value: 0 <= value < 1, "a number in [0, 1)")
+    l2: float = limited(0.0, lambda value: 0 <= value < math.inf, "a number of at least 0")
 
 
 def build(shape: InputShape, outputs: int, hyperparameters: DenseHyperparameters) -> tf_keras.Model:

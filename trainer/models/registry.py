@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
-import difflib
-import json
-import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import tf_keras
 
 from trainer.documents import HyperparameterValue
 from trainer.errors import RequestError
-from trainer.models import cnn, dense, wide_deep
-from trainer.models.dense import DenseHyperparameters as Hyperparameters
+from trainer.models import cnn, deep_cross, dense, gru, lstm, module, recurrent, transfer, transformer, wide_deep
 from trainer.models.features import InputShape
+from trainer.models.hyperparameters import Hyperparameters, read_values
+
+Kind = Literal["images", "sequences"]
+_KINDS: tuple[Kind, ...] = ("images", "sequences")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,35 +24,50 @@ class Architecture:
 
     Attributes:
         build: From input shape, number of logits and hyperparameters to a Keras model.
-        hyperparameters: Dataclass whose fields are the names, types and defaults.
-        images: Whether it reads images; if so, it needs one.
+        hyperparameters: Dataclass whose fields are the names, types, defaults and limits.
+        reads: What it reads beside numbers and categories, and needs one of at least; None: nothing.
     """
 
     build: Callable[[InputShape, int, Any], tf_keras.Model]
     hyperparameters: type[Hyperparameters]
-    images: bool = False
+    reads: Kind | None = None
 
     def require_inputs(self, name: str, shape: InputShape) -> None:
         """Check that it can read the features.
 
         Raises:
-            RequestError: It does not read images and there are some, or the other way round.
+            RequestError: There are some that it does not read, or none of those that it needs.
         """
-        if bool(shape.images) == self.images:
+        there = {kind: getattr(shape, kind) for kind in _KINDS if getattr(shape, kind)}
+        strange = [kind for kind in there if kind != self.reads]
+        if not strange and (self.reads is None or self.reads in there):
             return
-        fitting = sorted(other for other, known in ARCHITECTURES.items() if known.images != self.images)
-        found = f"it does not read images, and {shape.images[0].name!r} is one" if shape.images else "there is no image"
+        if strange:
+            kind = strange[0]
+            found = f"it does not read {kind}, and {there[kind][0].name!r} is one"
+        else:
+            found = f"there is no {(self.reads or '').removesuffix('s')}"
+        wanted = sorted(other for other, known in ARCHITECTURES.items() if {known.reads} - {None} == set(there))
+        way_out = f"Set training.model to {' or '.join(wanted)}, or change the features" if wanted else ""
         raise RequestError(
             "training.model",
             f"architecture {name!r}: {found}",
-            f"features {'without' if shape.images else 'with'} images",
-            f"Set training.model to {' or '.join(fitting)}, or change the features",
+            f"features with {self.reads}" if self.reads and not strange else f"features without {strange[0]}",
+            way_out or "Change the features",
         )
 
 
 ARCHITECTURES = {
-    "cnn": Architecture(build=cnn.build, hyperparameters=cnn.CnnHyperparameters, images=True),
+    "cnn": Architecture(build=cnn.build, hyperparameters=cnn.CnnHyperparameters, reads="images"),
+    "deep_cross": Architecture(build=deep_cross.build, hyperparameters=deep_cross.DeepCrossHyperparameters),
     "dense": Architecture(build=dense.build, hyperparameters=dense.DenseHyperparameters),
+    "gru": Architecture(build=gru.build, hyperparameters=recurrent.RecurrentHyperparameters, reads="sequences"),
+    "lstm": Architecture(build=lstm.build, hyperparameters=recurrent.RecurrentHyperparameters, reads="sequences"),
+    "module": Architecture(build=module.build, hyperparameters=module.ModuleHyperparameters, reads="images"),
+    "transfer": Architecture(build=transfer.build, hyperparameters=transfer.TransferHyperparameters, reads="images"),
+    "transformer": Architecture(
+        build=transformer.build, hyperparameters=transformer.TransformerHyperparameters, reads="sequences"
+    ),
     "wide_deep": Architecture(build=wide_deep.build, hyperparameters=wide_deep.WideDeepHyperparameters),
 }
 
@@ -81,54 +95,4 @@ def read_hyperparameters(architecture: Architecture, values: Mapping[str, Hyperp
     Raises:
         RequestError: An unknown name, or a value that is no such type or out of its range.
     """
-    known = typing.get_type_hints(architecture.hyperparameters)
-    read: dict[str, Any] = {}
-    for name, value in values.items():
-        if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f"Did you mean {close[0]!r}?" if close else ""
-            raise RequestError("hyperparameters", f"unknown name {name!r}", f"one of: {', '.join(sorted(known))}", hint)
-        read[name] = _read_value(name, value, known[name])
-    hyperparameters = architecture.hyperparameters(**read)
-    _require_ranges(dataclasses.asdict(hyperparameters))
-    return hyperparameters
-
-
-def _read_value(name: str, given: HyperparameterValue, type_: type) -> HyperparameterValue:
-    value: Any = given
-    try:
-        if type_ is str:
-            return str(value)
-        if type_ in (int, float):
-            number = float(value)
-            if isinstance(value, bool) or (type_ is int and number != int(number)):
-                raise ValueError(value)
-            return int(number) if type_ is int else number
-        if isinstance(value, str):
-            value = json.loads(value if value.startswith("[") else f"[{value.replace('-', ',')}]")
-        return tuple(int(item) for item in ([value] if isinstance(value, int | float) else value))
-    except (ValueError, TypeError):
-        words = {int: "a whole number", float: "a number"}.get(type_, "a list of whole numbers, like 64,32")
-        raise RequestError("hyperparameters", f"{name} is {value!r}", words) from None
-
-
-_RANGES: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "learning_rate": (lambda value: 0 < value < float("inf"), "a number above 0"),
-    "hidden_units": (
-        lambda value: all(1 <= units <= 65536 for units in value) and value,
-        "one or more whole numbers of at least 1",
-    ),
-    "filters": (lambda value: all(1 <= filters <= 4096 for filters in value), "whole numbers from 1 to 4096"),
-    "kernel_size": (lambda value: 1 <= value <= 31, "a whole number from 1 to 31"),
-    "dropout": (lambda value: 0 <= value < 1, "a number in [0, 1)"),
-    "l2": (lambda value: 0 <= value < float("inf"), "a number of at least 0"),
-    "cross_buckets": (lambda value: 0 <= value <= 1 << 24, "a whole number from 0 to 16777216"),
-    "activation": (lambda value: hasattr(tf_keras.activations, value), "the name of a Keras activation, like relu"),
-}
-
-
-def _require_ranges(values: Mapping[str, Any]) -> None:
-    for name, value in values.items():
-        allowed, words = _RANGES.get(name, (lambda _value: True, ""))
-        if not allowed(value):
-            raise RequestError("hyperparameters", f"{name} is {value!r}", words)
+    return read_values(architecture.hyperparameters, values)

@@ -13,6 +13,7 @@ import tf_keras
 
 from trainer.models.dense import DenseHyperparameters, deep, model_inputs
 from trainer.models.features import InputShape
+from trainer.models.hyperparameters import whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +24,7 @@ class WideDeepHyperparameters(DenseHyperparameters):
         cross_buckets: Weights for each pair of categorical features, shared by hashing; 0: no crosses.
     """
 
-    cross_buckets: int = 0
+    cross_buckets: int = whole(0, 0, 1 << 24)
 
 
 def build(shape: InputShape, outputs: int, hyperparameters: WideDeepHyperparameters) -> tf_keras.Model:

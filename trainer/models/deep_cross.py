@@ -1,0 +1,114 @@
+"""`deep_cross`: layers that multiply features with each other beside the fully connected ones of `dense`.
+
+Also the example of a model written as a class of its own, with `call`. DCN-V2: Wang et al., 2020,
+https://arxiv.org/abs/2008.13535
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+import tf_keras
+
+from trainer.models.dense import DenseHyperparameters
+from trainer.models.dropout import SeededDropout
+from trainer.models.features import InputShape
+from trainer.models.hyperparameters import whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeepCrossHyperparameters(DenseHyperparameters):
+    """Of `deep_cross`: those of `dense`, for the deep half, and those of the crossing half.
+
+    Attributes:
+        cross_layers: How many; n of them give products of up to n + 1 features.
+        cross_rank: Of their matrices, which are then products of two narrow ones; 0: full.
+    """
+
+    cross_layers: int = whole(2, 1, 32)
+    cross_rank: int = whole(0, 0, 65536)
+
+
+def build(shape: InputShape, outputs: int, hyperparameters: DeepCrossHyperparameters) -> tf_keras.Model:
+    """Build the model. numeric [B, n], categorical [B, m] → logits [B, outputs]."""
+    model = DeepCross(shape, outputs, hyperparameters)
+    # Called once, so that it has its variables before the optimizer and the checkpoints ask for them.
+    model({"numeric": tf.zeros([1, shape.numbers]), "categorical": tf.zeros([1, len(shape.categories)], tf.int32)})
+    return model
+
+
+class DeepCross(tf_keras.Model):  # type: ignore[misc]  # Keras has no types
+    """Two halves that read the same vector of numbers and embeddings.
+
+    Args:
+        shape: Of the inputs.
+        outputs: Logits.
+        hyperparameters: Of its layers.
+    """
+
+    def __init__(self, shape: InputShape, outputs: int, hyperparameters: DeepCrossHyperparameters) -> None:
+        super().__init__(name="deep_cross")
+        layers, decay = tf_keras.layers, hyperparameters.l2
+        self._numbers = shape.numbers
+        self._embeddings = [
+            layers.Embedding(category.ids, category.embedding_dim, name=f"embed_{category.name}")
+            for category in shape.categories
+        ]
+        self._crosses = [
+            Cross(hyperparameters.cross_rank, name=f"cross_{index}") for index in range(hyperparameters.cross_layers)
+        ]
+        self._hidden: list[Any] = []
+        for index, units in enumerate(hyperparameters.hidden_units):
+            regularizer = tf_keras.regularizers.L2(decay) if decay else None
+            self._hidden.append(
+                layers.Dense(
+                    units,
+                    activation=hyperparameters.activation,
+                    kernel_regularizer=regularizer,
+                    name=f"hidden_{index}",
+                )
+            )
+            if hyperparameters.dropout:
+                self._hidden.append(SeededDropout(hyperparameters.dropout, name=f"dropout_{index}"))
+        self._logit = layers.Dense(outputs, name="logit")
+
+    def call(self, inputs: dict[str, tf.Tensor], training: bool | None = None) -> tf.Tensor:
+        """Give logits. → [B, outputs]."""
+        columns = [embed(inputs["categorical"][:, index]) for index, embed in enumerate(self._embeddings)]
+        if self._numbers:
+            columns.append(tf.cast(inputs["numeric"], self.compute_dtype))
+        together = tf.concat(columns, axis=1)  # [B, n]
+        crossed = together
+        for cross in self._crosses:
+            crossed = cross(crossed, first=together)
+        deep = together
+        for layer in self._hidden:
+            deep = layer(deep, training=training) if isinstance(layer, SeededDropout) else layer(deep)
+        return self._logit(tf.concat([crossed, deep], axis=1))
+
+
+class Cross(tf_keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
+    """Multiplies what comes in with the first vector, and adds it: x + first * (W x + b).
+
+    Args:
+        rank: Of W; 0: full.
+        name: Of the layer.
+    """
+
+    def __init__(self, rank: int, name: str) -> None:
+        super().__init__(name=name)
+        self._rank = rank
+
+    def build(self, input_shape: tf.TensorShape) -> None:
+        """Make W and b."""
+        width = int(input_shape[-1])
+        self._narrow = tf_keras.layers.Dense(self._rank, use_bias=False, name="narrow") if self._rank else None
+        self._mix = tf_keras.layers.Dense(width, name="mix")
+        super().build(input_shape)
+
+    def call(self, inputs: tf.Tensor, first: tf.Tensor) -> tf.Tensor:
+        """Cross. [B, n], [B, n] → [B, n]."""
+        narrow = inputs if self._narrow is None else self._narrow(inputs)
+        return inputs + first * self._mix(narrow)

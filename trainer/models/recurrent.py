@@ -1,0 +1,61 @@
+"""What `lstm` and `gru` share: recurrent layers over sequences; numbers and categories join before the last layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+import tf_keras
+
+from trainer.models.dense import DenseHyperparameters, deep, model_inputs
+from trainer.models.dropout import SeededDropout
+from trainer.models.features import InputShape
+from trainer.models.hyperparameters import widths
+from trainer.models.series import Series, read_series, sequence_inputs
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecurrentHyperparameters(DenseHyperparameters):
+    """Of `lstm` and `gru`: those of `dense`, for the layers after the recurrent ones, and those of the recurrent ones.
+
+    Attributes:
+        units: Width of each recurrent layer, first to last.
+        bidirectional: Read from the end as well, which doubles the width.
+    """
+
+    units: tuple[int, ...] = widths((64,), most=4096)
+    bidirectional: bool = False
+
+
+def build_recurrent(
+    layer: Callable[..., Any], name: str, shape: InputShape, outputs: int, hyperparameters: RecurrentHyperparameters
+) -> tf_keras.Model:
+    """Build the model. sequences [B, T, …], numeric [B, n], categorical [B, m] → logits [B, outputs].
+
+    Args:
+        layer: A recurrent layer's class.
+        name: Of the model.
+        shape: Of the inputs.
+        outputs: Logits.
+        hyperparameters: Of its layers.
+    """
+    inputs = {**model_inputs(shape), **sequence_inputs(shape)}
+    read = [_read(layer, series, hyperparameters) for series in read_series(inputs, shape)]
+    logits = tf_keras.layers.Dense(outputs, name="logit")(deep(inputs, shape, hyperparameters, read))
+    return tf_keras.Model(inputs, logits, name=name)
+
+
+def _read(layer: Callable[..., Any], series: Series, hyperparameters: RecurrentHyperparameters) -> tf.Tensor:
+    """Build the layers over one series. [B, T, width] → [B, units[-1]]; steps that are not there change nothing."""
+    x, last = series.steps, len(hyperparameters.units) - 1
+    for index, units in enumerate(hyperparameters.units):
+        name = f"recurrent_{series.name}_{index}"
+        recurrent = layer(units, return_sequences=index < last, name=name)
+        if hyperparameters.bidirectional:
+            recurrent = tf_keras.layers.Bidirectional(recurrent, name=f"both_{series.name}_{index}")
+        x = recurrent(x, mask=series.mask)
+        if hyperparameters.dropout and index < last:
+            x = SeededDropout(hyperparameters.dropout, name=f"dropout_{series.name}_{index}")(x)
+    return x

@@ -1,0 +1,71 @@
+"""A SavedModel from a path as a layer: what TensorFlow Hub calls a module.
+
+https://www.tensorflow.org/hub/reusable_saved_models; TensorFlow Hub itself is not needed, and nothing is downloaded
+but from that path.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from trainer.errors import DataError
+from trainer.models.pretrained import Pretrained, fetch_folder
+
+_SIGNATURES = ("default", "serving_default")
+
+
+class StoredModule(Pretrained):
+    """Calls a SavedModel; its variables become the layer's.
+
+    Args:
+        uri: A folder on `gs://…` or a local path.
+        name: Of the layer.
+        fine_tuned: Whether its variables are ever trained.
+
+    Raises:
+        DataError: There is none, or it cannot be called.
+    """
+
+    def __init__(self, uri: str, name: str, *, fine_tuned: bool) -> None:
+        super().__init__(name, fine_tuned=fine_tuned)
+        self._uri = uri
+        try:
+            self.module = tf.saved_model.load(str(fetch_folder(uri)))
+        except (OSError, ValueError, tf.errors.OpError) as error:
+            raise DataError(uri, f"no SavedModel ({' '.join(str(error).split())[:200]})", "a SavedModel") from error
+        trained = {variable.ref() for variable in getattr(self.module, "trainable_variables", ())}
+        variables = [*getattr(self.module, "variables", ())]
+        if fine_tuned and not trained:
+            raise DataError(
+                uri, "has no trainable variables", "some, to be fine tuned", "Set fine_tune_from to 1: never"
+            )
+        for variable in variables:
+            (self._trainable_weights if variable.ref() in trained else self._non_trainable_weights).append(variable)
+
+    def call(self, inputs: tf.Tensor, training: bool | None = None) -> tf.Tensor:
+        """Call it. → [B, n]."""
+        del training  # like DenseNet's: batch normalisation and dropout stay as they are served
+        found = self._called(inputs)
+        if isinstance(found, dict) and len(found) == 1:
+            found = next(iter(found.values()))
+        if not isinstance(found, tf.Tensor) or found.shape.rank != 2:
+            shape = getattr(found, "shape", type(found).__name__)
+            raise DataError(self._uri, f"answers {shape}", "one vector per example, [batch, n]")
+        return found
+
+    def _called(self, inputs: tf.Tensor) -> Any:  # noqa: ANN401 - whatever it answers
+        try:
+            if callable(self.module):
+                return self.module(inputs)
+            name = next(name for name in _SIGNATURES if name in self.module.signatures)
+            signature = self.module.signatures[name]
+            (wanted,) = signature.structured_input_signature[1]
+            return signature(**{wanted: inputs})
+        except (ValueError, TypeError, StopIteration, tf.errors.OpError) as error:
+            raise DataError(
+                self._uri,
+                f"cannot be called with {inputs.dtype.name} {inputs.shape} ({' '.join(str(error).split())[:200]})",
+                "a function or a signature 'default' or 'serving_default' that takes one such tensor",
+            ) from error
