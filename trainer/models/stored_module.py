@@ -44,28 +44,31 @@ class StoredModule(Pretrained):
         for variable in variables:
             (self._trainable_weights if variable.ref() in trained else self._non_trainable_weights).append(variable)
 
-    def call(self, inputs: tf.Tensor, training: bool | None = None) -> tf.Tensor:
-        """Call it. → [B, n]."""
-        del training  # like DenseNet's: batch normalisation and dropout stay as they are served
-        found = self._called(inputs)
-        if isinstance(found, dict) and len(found) == 1:
-            found = next(iter(found.values()))
-        if not isinstance(found, tf.Tensor) or found.shape.rank != 2:
-            shape = getattr(found, "shape", type(found).__name__)
-            raise DataError(self._uri, f"answers {shape}", "one vector per example, [batch, n]")
-        return found
+    def require_vectors(self, inputs: tf.Tensor) -> None:
+        """Check that it answers with a vector per example.
 
-    def _called(self, inputs: tf.Tensor) -> Any:  # noqa: ANN401 - whatever it answers
+        Raises:
+            DataError: It cannot be called with such inputs, or answers something else.
+        """
         try:
-            if callable(self.module):
-                return self.module(inputs)
-            name = next(name for name in _SIGNATURES if name in self.module.signatures)
-            signature = self.module.signatures[name]
-            (wanted,) = signature.structured_input_signature[1]
-            return signature(**{wanted: inputs})
-        except (ValueError, TypeError, StopIteration, tf.errors.OpError) as error:
+            found = self.call(inputs)
+        except (ValueError, TypeError, LookupError, tf.errors.OpError) as error:
             raise DataError(
                 self._uri,
                 f"cannot be called with {inputs.dtype.name} {inputs.shape} ({' '.join(str(error).split())[:200]})",
                 "a function or a signature 'default' or 'serving_default' that takes one such tensor",
             ) from error
+        shape = getattr(found, "shape", type(found).__name__)
+        if not isinstance(found, tf.Tensor) or found.shape.rank != 2:
+            raise DataError(self._uri, f"answers {shape}", "one vector per example, [batch, n]")
+
+    def call(self, inputs: tf.Tensor) -> tf.Tensor:
+        """Call it as it is served: its batch normalisation and dropout stay still. → [B, n]."""
+        found = self.module(inputs) if callable(self.module) else self._signature(inputs)
+        return next(iter(found.values())) if isinstance(found, dict) and len(found) == 1 else found
+
+    def _signature(self, inputs: tf.Tensor) -> Any:  # noqa: ANN401 - whatever it answers
+        name = next((name for name in _SIGNATURES if name in self.module.signatures), "none")
+        signature = self.module.signatures[name]
+        (wanted,) = signature.structured_input_signature[1]
+        return signature(**{wanted: inputs})
