@@ -18,6 +18,7 @@ from trainer.learning_rate import Rate
 from trainer.metrics import Floats
 from trainer.stepping import CallListener, Course, Logs, mean_loss
 from trainer.strategy import Strategy
+from trainer.trial import Measurements
 
 _LINE_S = 10.0
 
@@ -67,6 +68,33 @@ class Validation(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras ha
         return scope.experimental_local_results(logits)[0]
 
 
+class EpochReport(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
+    """Reports a trial's metric at each epoch's end. Must come after `Validation`.
+
+    Args:
+        measurements: Takes it.
+
+    Attributes:
+        has_measured: Whether an epoch ended, here or before this process.
+    """
+
+    def __init__(self, measurements: Measurements) -> None:
+        super().__init__()
+        self._measurements = measurements
+        self.has_measured = False
+
+    def on_epoch_begin(self, epoch: int, logs: dict[str, float] | None = None) -> None:  # noqa: ARG002 - Keras's signature
+        """Note whether the training goes on from a checkpoint."""
+        self.has_measured = self.has_measured or epoch > 0
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:
+        """Report, where the metric is a number."""
+        value = logs.get(self._measurements.metric)
+        if value is not None and np.isfinite(value) and np.isfinite(logs["loss"]):
+            self._measurements.report(float(value), epoch + 1)
+            self.has_measured = True
+
+
 class EpochEnd(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
     """Keeps the training's state, lowers the learning rate, stops when nothing gets better, and saves a checkpoint.
 
@@ -87,7 +115,7 @@ class EpochEnd(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras has 
         """Update, save, perhaps stop.
 
         Raises:
-            DataError: The loss is not a number.
+            Diverged: The loss is not a number.
         """
         value = float(logs.get("val_loss", logs["loss"]))
         state, steps = self._course.state, self._course.steps

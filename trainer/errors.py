@@ -7,6 +7,7 @@ TrainerError                 exit code 1: trying again may help
 └── RequestError             exit code 2: trying again cannot help
     ├── ContractError        a document breaks its schema
     └── DataError            shards, statistics or a stored model are not what the documents say
+        └── Diverged         the loss is not a number
 """
 
 from __future__ import annotations
@@ -56,3 +57,7 @@ class ContractError(RequestError):
 
 class DataError(RequestError):
     """Shards, statistics, rows or a stored model are not what the documents say."""
+
+
+class Diverged(DataError):
+    """The loss of a training is not a number any more."""

@@ -47,6 +47,7 @@ class Fit:
         storage: Where checkpoints are.
         say: Takes lines of progress.
         clock: Told of the first steps.
+        listeners: Called at each epoch's end, after validation and before the checkpoint.
     """
 
     request: TrainRequest
@@ -59,6 +60,7 @@ class Fit:
     storage: Storage
     say: Callable[[str], None]
     clock: Clock
+    listeners: tuple[tf_keras.callbacks.Callback, ...] = ()
 
     def run(self, finished: TrainingState | None = None) -> tuple[TrainingState, TrainingState | None]:
         """Train from the newest checkpoint on; leaves the best epoch's weights in the model.
@@ -72,7 +74,7 @@ class Fit:
         Raises:
             Preempted: SIGTERM came; the state is saved.
             PeerLost: Another replica goes away.
-            DataError: The loss is not a number.
+            Diverged: The loss is not a number.
         """
         training, examples = self.request.training, self.examples
         read = f"{examples.train_rows} examples, {examples.validation_rows} to validate"
@@ -112,7 +114,8 @@ class Fit:
         callbacks: list[tf_keras.callbacks.Callback] = [
             Validation(
                 self._validation(), labels_of(self.request.label), self.strategy if self.share.count > 1 else None
-            )
+            ),
+            *self.listeners,
         ]
         with contextlib.ExitStack() as stack:
             if self.strategy.is_chief:

@@ -18,7 +18,7 @@ import tf_keras
 from trainer.batches import Steps
 from trainer.checkpoints import Attached, TrainingState
 from trainer.documents import CheckpointRhythm
-from trainer.errors import DataError, PeerLost, Preempted
+from trainer.errors import Diverged, PeerLost, Preempted
 from trainer.interruption import Interruption
 from trainer.strategy import Strategy
 
@@ -80,11 +80,11 @@ class LossWatch:
         """Stop the training if a loss was not a number.
 
         Raises:
-            DataError: Names epoch, step and the last good checkpoint.
+            Diverged: Names epoch, step and the last good checkpoint.
         """
         first = self.read() or step
         if first:
-            raise DataError(
+            raise Diverged(
                 f"epoch {epoch + 1}, step {first}",
                 f"loss is {loss}",
                 "a finite number",
@@ -165,7 +165,7 @@ class StepEnd(CallListener):
         """Look at the loss, save if it is time, stop if the machine goes.
 
         Raises:
-            DataError: The loss is not a number.
+            Diverged: The loss is not a number.
             Preempted: SIGTERM came; the state is saved.
             PeerLost: It came to another process.
         """

@@ -1,7 +1,8 @@
 """`python -m trainer.task {export,train,evaluate} --request URI`: one command per job of a run.
 
     export                    rows of the run table → TFRecord shards and the manifest
-    train                     shards → SavedModel and report; also --job-dir URI and --<hyperparameter>=VALUE
+    train                     shards → SavedModel and report; also --job-dir URI and --<hyperparameter>=VALUE,
+                              of a trial --prior=NUMBER
     evaluate                  shards and models → evaluation
 
 Exit codes: 0 done; 2 the request or the data is wrong, trying again cannot help; 143 the machine was taken away
@@ -28,6 +29,7 @@ from trainer.interruption import end_with_the_job, start_again
 from trainer.replica import find_replica, uses_servers
 from trainer.sharing import training_share
 from trainer.storage import Storage, join
+from trainer.trial import Trial, place
 
 STARTED = time.monotonic()
 
@@ -105,7 +107,8 @@ def _export(options: argparse.Namespace, _hyperparameters: Mapping[str, str]) ->
 def _train(options: argparse.Namespace, hyperparameters: Mapping[str, str]) -> None:
     storage = Storage()
     request = _overridden(read(TrainRequest, options.request, storage), options.job_dir, hyperparameters)
-    if storage.exists(request.report_uri):
+    trial = Trial.of(request, storage)
+    if trial.is_done() if trial else storage.exists(request.report_uri):
         print(f"train: {request.report_uri} is there already")
         return
     replica = find_replica(os.environ)
@@ -178,6 +181,8 @@ def _overridden(request: TrainRequest, job_dir: str | None, hyperparameters: Map
             checkpoint_uri=join(base, "checkpoints"),
             tensorboard_uri=join(base, "logs"),
         )
+    if request.trial_metric:
+        request, hyperparameters = place(request, hyperparameters, os.environ)
     merged = {**request.training.hyperparameters, **hyperparameters}
     return dataclasses.replace(request, training=dataclasses.replace(request.training, hyperparameters=merged))
 

@@ -6,6 +6,7 @@ Comes in: a train request and a source of examples. Goes out: a SavedModel, chec
 
 from __future__ import annotations
 
+import dataclasses
 import platform
 import random
 import tempfile
@@ -21,10 +22,12 @@ import tf_keras
 import trainer
 from trainer.batches import plan_steps
 from trainer.building import Recipe
+from trainer.callbacks import EpochReport
 from trainer.checkpoints import TrainingState
 from trainer.clock import Clock
 from trainer.contract import serialise
 from trainer.documents import Framework, Golden, Manifest, Report, Signature, Training, TrainRequest
+from trainer.errors import Diverged
 from trainer.examples import read_examples
 from trainer.fit import Fit, find_finished
 from trainer.golden import golden_requests
@@ -40,6 +43,7 @@ from trainer.savedmodel import StoredModel, digest_folder, save_model
 from trainer.statistics import Statistics
 from trainer.storage import Storage
 from trainer.strategy import Strategy, choose_strategy
+from trainer.trial import Trial
 
 
 def train(
@@ -68,7 +72,7 @@ def train(
         say: Takes one line of progress at a time.
 
     Returns:
-        The report; None from replicas that are not the chief, when the chief has written it.
+        The report; None from replicas that are not the chief, when the chief has written it, and from a trial.
 
     Raises:
         Preempted: SIGTERM came; the state is saved.
@@ -96,6 +100,9 @@ def train(
         rate = recipe.compile(model, plan_rate(training, recipe.hyperparameters.learning_rate, steps, strategy))
     clock.part("model")
     fit = Fit(request, model, rate, examples, steps, strategy, share, storage, say, clock)
+    if trial := Trial.of(request, storage, say):
+        _score(trial, fit, finished, _plain(recipe.hyperparameters))
+        return None
     state, resumed = fit.run(finished)
     trained_s = clock.lap("train")
     stored = _store(fit, recipe, preprocessing, statistics)
@@ -115,6 +122,29 @@ def train(
     )
     storage.write_once(request.report_uri, serialise(report))
     return report
+
+
+def _score(trial: Trial, fit: Fit, finished: TrainingState | None, hyperparameters: dict[str, Any]) -> None:
+    """Take a trial's epochs and report them; its weights are not kept.
+
+    One that diverges at once has nothing to report, and ends well: the service counts it as infeasible, not as failed.
+
+    Raises:
+        Diverged: It had reported before, and must not be judged by that.
+    """
+    listener = EpochReport(trial.measurements)
+    if not fit.strategy.is_chief:
+        fit.run(finished)
+        wait_for_report(fit.storage, fit.request.report_uri)
+        return
+    try:
+        state, _ = dataclasses.replace(fit, listeners=(listener,)).run(finished)
+    except Diverged as error:
+        if listener.has_measured:
+            raise
+        trial.finish(hyperparameters, {}, str(error))
+    else:
+        trial.finish(hyperparameters, state.history, f"{state.epochs_run} epochs, best {state.best_epoch}")
 
 
 def _join(training: Training, replica: Replica, finished: TrainingState | None) -> Strategy:

@@ -228,7 +228,7 @@ class Run:
             "key": "parcel_id",
             "training": {**training, **changes.pop("training", {})},
             "seed": 7,
-            "trial": False,
+            "trial_metric": None,
             "priors": [],
             "model_uri": self.uri(f"{out}/model"),
             "report_uri": self.uri(f"{out}/report.json"),
