@@ -37,6 +37,9 @@ def check_study_spec(spec: StudySpec, field: str) -> Iterator[Finding]:
     if not inner.metrics:
         yield f"{field}.metrics", "No metric was given. Expected one that trials report, with its goal."
     yield from _check_ids([metric.metric_id for metric in inner.metrics], f"{field}.metrics", "metric_id")
+    for index, metric in enumerate(inner.metrics):
+        if not metric.goal:
+            yield f"{field}.metrics[{index}].goal", "Required field is not set."
     if not inner.parameters:
         yield f"{field}.parameters", "No parameter was given. Expected one or more to search."
     names = [parameter.parameter_id for parameter in inner.parameters]
@@ -55,6 +58,8 @@ def check_study_spec(spec: StudySpec, field: str) -> Iterator[Finding]:
 def _check_ids(ids: Sequence[str], field: str, what: str) -> Iterator[Finding]:
     for index, name in enumerate(ids):
         where = f"{field}[{index}].{what}"
+        if not name:
+            yield where, "Required field is not set."
         if re.search(r"\s", name):
             yield where, f"The {what} {name!r} is invalid. Expected one without whitespace."
         if name and name in ids[:index]:
@@ -130,6 +135,8 @@ def _check_children(parameter: Message, kind: str, field: str, taken: frozenset[
             yield where, f"The condition of {name!r} is {condition or 'missing'}. {expected}"
         elif not values or not all(_is_value(parameter, kind, value) for value in values):
             yield f"{where}.{condition}.values", f"{list(values)} are no values of {parameter.parameter_id!r}."
+        if not name:
+            yield f"{where}.parameter_spec.parameter_id", "Required field is not set."
         if name in taken:
             yield f"{where}.parameter_spec.parameter_id", f"The parameter_id {name!r} is given twice."
         if any(is_same(value, other) for value in values for other in seen.get(name, [])):

@@ -172,7 +172,7 @@ class TuningRun:
     def _look_after(self, run: TrialRun) -> None:
         custom_job = run.job()  # read before the measurements: what an ended one reported is all there
         trial = _find(self._job(), run.trial_id)
-        if trial.state == State.REQUESTED and custom_job.state == JobState.JOB_STATE_RUNNING:
+        if trial.state == State.REQUESTED and "start_time" in custom_job:  # a quick one has ended already
             self._mark_running(run.trial_id)
         measurements = run.new_measurements(trial.measurements)
         if measurements is not None:
