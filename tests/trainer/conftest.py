@@ -193,7 +193,8 @@ class Run:
             pc.and_(pc.less(self.rows["span"], pa.scalar(test_start)), pc.equal(self.rows["part"], "train"))
         )
         features = {feature["name"]: _statistics(train[feature["name"]], feature["kind"]) for feature in FEATURES}
-        split = {"rows": train.num_rows, "features": features, "label": LABEL_STATISTICS}
+        split = {"rows": train.num_rows, "first_event": None, "last_event": None, "features": features}
+        split["label"] = LABEL_STATISTICS
         document = {
             "schema_version": 1,
             "kind": "statistics",
@@ -201,8 +202,10 @@ class Run:
             "run_key": RUN_KEY,
             "table": "project.dataset.parcels",
             "window": {"start": "2024-01-01", "end": "2024-01-07", "test_start": test_start.isoformat()},
-            "keys": {"distinct": self.rows.num_rows, "nulls": 0},
+            "keys": {"distinct": self.rows.num_rows, "nulls": 0, "in_two_parts": 0, "also_tested": 0},
             "splits": dict.fromkeys(("train", "validation", "test"), split),
+            "days": [],
+            "quarantined": [],
         }
         (self.path / "statistics.json").write_text(json.dumps(document))
 

@@ -77,12 +77,15 @@ def stripes(exported, tmp_path_factory: pytest.TempPathFactory):
         "shade": {"kind": "numeric", "nulls": 0, "min": 0, "max": 255, "mean": 70, "stddev": 3, "quantiles": []},
         "image": {"kind": "image", "nulls": 0, "min_bytes": 80, "max_bytes": 150, "mean_bytes": 120},
     }
-    split = {"rows": 1, "features": statistics, "label": {"mean": None, "nulls": 0, "counts": [], "outside": None}}
+    label = {"mean": None, "nulls": 0, "counts": [], "outside": None}
+    split = {"rows": 1, "first_event": None, "last_event": None, "features": statistics, "label": label}
     document = {
         **{"schema_version": 1, "kind": "statistics", "model": "stripes", "run_key": run.export_json()["run_key"]},
-        **{"table": "project.dataset.stripes", "keys": {"distinct": 1, "nulls": 0}},
+        "table": "project.dataset.stripes",
+        "keys": {"distinct": 1, "nulls": 0, "in_two_parts": 0, "also_tested": 0},
         "window": {"start": "2024-01-01", "end": "2024-01-07", "test_start": "2024-01-05"},
         "splits": dict.fromkeys(("train", "validation", "test"), split),
+        **{"days": [], "quarantined": []},
     }
     (run.path / "statistics.json").write_text(json.dumps(document))
     return run

@@ -1,0 +1,100 @@
+"""Trainings as the service starts them, for `make bench-train`: `python -m trainer.task train`, one process a replica.
+
+In: requests. Out: what each process said, and when.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+_RATE = re.compile(r"epoch (\d+)/\d+ .* (\d+) examples/s$")
+_START = re.compile(r"train: first steps ([\d.]+) s after the start \((.*)\)")
+_ONE_THREAD = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "2", "OMP_NUM_THREADS": "1"}
+_TIMEOUT_S = 300
+
+Task = Mapping[str, Any]
+"""What TF_CONFIG holds."""
+
+
+def lockstep(workers: int) -> list[Task]:
+    """Give the tasks of a cluster on this machine."""
+    roles = ["chief", *["worker"] * (workers - 1)]
+    cluster: dict[str, list[str]] = {}
+    for role in roles:
+        cluster.setdefault(role, []).append(f"127.0.0.1:{_free_port()}")
+    return [
+        {"cluster": cluster, "task": {"type": role, "index": max(0, index - 1)}} for index, role in enumerate(roles)
+    ]
+
+
+def train_at_once(request_paths: Sequence[Path], tasks: Sequence[Task] = ()) -> list[list[str]]:
+    """Train with a process for each request, on a core of its own, one thread for its arithmetic; gives what they said.
+
+    Raises:
+        SystemExit: One of them failed.
+    """
+    cores = sorted(os.sched_getaffinity(0))
+    processes = [
+        _start(path, tasks[index] if tasks else None, _ONE_THREAD, ["taskset", "-c", str(cores[index % len(cores)])])
+        for index, path in enumerate(request_paths)
+    ]
+    try:
+        return [_end(process).splitlines() for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+
+
+def time_start(request_path: Path) -> dict[str, float]:
+    """Train alone on all cores; gives seconds from starting the process to the first steps: in all, and the parts.
+
+    Raises:
+        SystemExit: It failed.
+    """
+    began = time.monotonic()
+    process = _start(request_path, None, {}, [])
+    try:
+        match = next((match for match in map(_START.match, process.stdout or ()) if match), None)
+        total = time.monotonic() - began
+        _end(process)
+    finally:
+        process.kill()
+    if match is None:
+        raise SystemExit(f"bench-train: {request_path}: said nothing of its first steps")
+    parts = {name: float(seconds) for name, seconds in (part.rsplit(" ", 1) for part in match[2].split(", "))}
+    return {"total": total, "interpreter": total - float(match[1]), **parts}
+
+
+def rate_of(lines: Sequence[str]) -> float:
+    """Give the median examples/s of the epochs after the first, in which functions are compiled."""
+    found = [match for match in map(_RATE.match, lines) if match]
+    return statistics.median(float(match[2]) for match in found if int(match[1]) > 1)
+
+
+def _start(path: Path, task: Task | None, extra: Mapping[str, str], before: Sequence[str]) -> subprocess.Popen[str]:
+    environ = {**os.environ, **extra, **({"TF_CONFIG": json.dumps(task)} if task else {})}
+    command = [*before, sys.executable, "-m", "trainer.task", "train", f"--request={path}"]
+    return subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def _end(process: subprocess.Popen[str]) -> str:
+    out, err = process.communicate(timeout=_TIMEOUT_S)
+    if process.returncode:
+        raise SystemExit(f"bench-train: a training failed: {err.strip().splitlines()[-1:]}")
+    return out
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
