@@ -140,6 +140,20 @@ def test_a_loss_that_is_not_a_number_stops_the_training(exported, tmp_path: Path
     assert Checkpoints(request.checkpoint_uri, Storage()).steps() == set()
 
 
+def test_a_loss_that_is_not_a_number_names_the_last_good_checkpoint(exported, tmp_path: Path) -> None:
+    """The first step's loss is a number, whatever it does to the weights; the second one's is not."""
+    training = {"hyperparameters": {"learning_rate": 1e38}, "checkpoint": {"every_steps": 1, "every_seconds": None}}
+    request = exported.train_request_in(tmp_path, training=training)
+    with pytest.raises(DataError) as ended:
+        exported.train(request)
+    last = Checkpoints(request.checkpoint_uri, Storage()).newest_state()
+    assert last is not None
+    assert str(ended.value).startswith(f"epoch 1, step {last.step + 1}: loss is nan")
+    assert f"The last good checkpoint is {request.checkpoint_uri}/step-{last.step:09d}" in str(ended.value)
+    assert ended.value.exit_code == 2
+    assert not Path(request.report_uri).exists()
+
+
 def test_of_old_checkpoints_two_and_the_best_are_kept(tmp_path: Path) -> None:
     checkpoints = Checkpoints(str(tmp_path / "all"), Storage())
     folder = tmp_path / "one"
