@@ -229,7 +229,8 @@ class Attached:
 
     def _read(self, folder_path: Path, step: int) -> None:
         try:
-            self._checkpoint.read(str(folder_path / "weights"), self._options).assert_existing_objects_matched()
+            found = self._checkpoint.read(str(folder_path / "weights"), self._options)
+            found.assert_existing_objects_matched().expect_partial()  # who only scores has no optimizer
         except (tf.errors.OpError, AssertionError, ValueError) as error:
             raise DataError(
                 self.checkpoints.folder(step),

@@ -68,7 +68,8 @@ def watch(
                 continue
             try:
                 attached.restore(state.step)
-            except DataError:  # it has been replaced by a newer one meanwhile
+            except DataError:  # damaged, or replaced by a newer one meanwhile
+                sleep(_POLL_S)
                 continue
             scored, metrics = state.step, recipe.labels.epoch_metrics(*validation.score())
             say(f"evaluator: step {scored} " + " ".join(f"{name}={value:.4f}" for name, value in metrics.items()))
