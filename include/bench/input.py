@@ -56,6 +56,7 @@ CONTENDERS = {
         Contender(reader="autotune", files="flights"),
         Contender(reader="ours", files="flights", target=18),
         Contender(reader="ours", files="flights GZIP", target=15),
+        Contender(reader="ours", files="flights CSV"),
         Contender(reader="ours", files="wide", target=10),
         Contender(reader="ours", files="wide vector", target=40),
         Contender(reader="ours", files="flights pre-batched", target=80),
@@ -64,7 +65,7 @@ CONTENDERS = {
 LONGEST_STALL_S = 0.1
 Reading = Mapping[str, Any]  # what a contender prints
 _OUT_PATH = REPOSITORY_PATH / "build" / "bench" / "input.json"
-_LAYOUTS = ("vector", "pre-batched")
+_LAYOUTS = ("vector", "pre-batched", "CSV")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -144,10 +145,11 @@ def render(rows: Sequence[Mapping[str, Any]]) -> str:
         what = "{contender:<10} {data:<8} {compression:<11} {layout:<11} {rows_per_s:>10,}".format(**row)
         lines.append(f"{what} {row['ratio_to_tutorial']:>10.1f} {row['target'] or '':>6} {_shown(row['stall_s']):>8}")
     ours = [row for row in rows if row["contender"] == "ours"]
-    missed = [row for row in ours if row["target"] and row["ratio_to_tutorial"] < row["target"]]
+    aimed = [row for row in ours if row["target"]]
+    reached = [row for row in aimed if row["ratio_to_tutorial"] >= row["target"]]
     stalled = [row for row in ours if (row["stall_s"] or 0) > LONGEST_STALL_S]
     lines.append(
-        f"bench-input: {len(ours) - len(missed)} of {len(ours)} targets reached; "
+        f"bench-input: {len(reached)} of {len(aimed)} targets reached; "
         f"{len(stalled)} stalls of more than {LONGEST_STALL_S} s"
     )
     return "\n".join(lines)

@@ -21,17 +21,19 @@ import tensorflow as tf
 
 from bench.input import CONTENDERS, Contender
 from bench.input_files import Files
-from trainer.documents import ManifestFile, ManifestSplit
+from trainer.documents import Column, ManifestFile, ManifestSplit
+from trainer.input.csv import CsvLines
 from trainer.input.files import fetch
 from trainer.input.pipeline import Reading
 from trainer.input.records import MISSING, NUMERIC
 from trainer.input.source import Share
-from trainer.input.splits import FileSplit
+from trainer.input.splits import FileSplit, Format
 from trainer.input.tfrecord import Records
 from trainer.storage import Storage
 
 BATCH_ROWS = 1024
 Spec = Mapping[str, Any]
+_DTYPES = {"FLOAT": tf.float32, "STRING": tf.string}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +71,7 @@ def ours(files: Files, spec: Spec, reading: Reading | None = None) -> tf.data.Da
     """Read as a training does, after the files are proven."""
     split = ManifestSplit(rows=files.rows, files=tuple(ManifestFile(**file) for file in files.files))
     shards = fetch(split, files.compression, Storage(), Path(files.paths[0]).parent, Share())
-    batches = FileSplit("train", shards, Records(files.layout), reading).batches(spec)
+    batches = FileSplit("train", shards, _format(files), reading).batches(spec)
     if files.layout.rows_per_record == 1:
         return batches
     chosen = reading or Reading()
@@ -106,11 +108,14 @@ def _spec(files: Files) -> dict[str, Any]:
     """Ask for every column; a packed one as the matrix."""
     if files.layout.numeric:
         return {NUMERIC: tf.io.FixedLenFeature([len(files.layout.numeric)], tf.float32)}
-    dtypes = {"int64": tf.int64, "float32": tf.float32, "string": tf.string}
-    return {
-        name: tf.io.FixedLenFeature([], dtypes[type_], default_value=MISSING[dtypes[type_]])
-        for name, type_ in files.columns.items()
-    }
+    dtypes = {name: _DTYPES.get(type_, tf.int64) for name, type_ in files.columns.items()}
+    return {name: tf.io.FixedLenFeature([], dtype, default_value=MISSING[dtype]) for name, dtype in dtypes.items()}
+
+
+def _format(files: Files) -> Format:
+    if files.format == "tfrecord":
+        return Records(files.layout)
+    return CsvLines([Column(name=name, type=type_, mode="NULLABLE") for name, type_ in files.columns.items()])
 
 
 def main(name: str, folder: str) -> None:

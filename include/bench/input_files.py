@@ -1,4 +1,4 @@
-"""Files for `make bench-input`, written by the trainer's own exporter: its encoder, framing, compression and layouts.
+"""Files for `make bench-input`, written by the trainer's own exporter: its formats, layouts and compression.
 
 In: a folder and how many rows. Out: sets of four shards with a description beside them.
 """
@@ -10,14 +10,14 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
 from bench import tables
-from trainer.documents import Layout
-from trainer.export.encode import Encoder
-from trainer.export.tfrecord import write_shard
+from trainer.documents import Column, ExportRequest, Layout
+from trainer.export.formats import make_format
+from trainer.export.tfrecord import ShardFile
 
 SHARDS = 4
 _PRE_BATCHED_ROWS = 256
@@ -31,13 +31,15 @@ class Files:
     Attributes:
         rows: Of all.
         compression: GZIP or NONE.
+        format: `tfrecord` or `csv`.
         layout: How rows lie in a record.
-        columns: `int64`, `float32` or `string` by name.
+        columns: BigQuery's types by name.
         files: As a manifest lists them.
     """
 
     rows: int
     compression: str
+    format: str
     layout: Layout
     columns: Mapping[str, str]
     files: Sequence[Mapping[str, Any]]
@@ -56,8 +58,8 @@ class Files:
     def load(cls, folder_path: Path, name: str) -> Files:
         """Read a set's description."""
         stored = json.loads(_description_path(folder_path, name).read_text())
-        layout = Layout(**{**stored.pop("layout"), "numeric": tuple(stored["columns"]) if "vector" in name else ()})
-        return cls(**stored, layout=layout)
+        layout = stored.pop("layout")
+        return cls(**stored, layout=Layout(**{**layout, "numeric": tuple(layout["numeric"])}))
 
 
 def write_files(folder_path: Path, flights_rows: int, wide_rows: int) -> None:
@@ -65,41 +67,81 @@ def write_files(folder_path: Path, flights_rows: int, wide_rows: int) -> None:
     flights, wide = tables.flights(flights_rows), tables.wide(wide_rows)
     write_set(folder_path, "flights", flights)
     write_set(folder_path, "flights GZIP", flights, compression="GZIP")
+    write_set(folder_path, "flights CSV", flights, format_="csv")
     write_set(folder_path, "flights pre-batched", flights, layout=Layout(rows_per_record=_PRE_BATCHED_ROWS))
     write_set(folder_path, "wide", wide)
     write_set(folder_path, "wide vector", wide, layout=Layout(numeric=tuple(wide.column_names)))
 
 
 def write_set(
-    folder_path: Path, name: str, table: pa.Table, layout: Layout | None = None, compression: str = "NONE"
+    folder_path: Path,
+    name: str,
+    table: pa.Table,
+    layout: Layout | None = None,
+    compression: Literal["GZIP", "NONE"] = "NONE",
+    format_: Literal["tfrecord", "csv"] = "tfrecord",
 ) -> None:
     """Write a table as shards, and describe them."""
-    layout = layout or Layout()
+    columns = {field.name: _bigquery_type(field.type) for field in table.schema}
+    request = _request(columns, layout or Layout(), compression, format_)
     size = -(-table.num_rows // SHARDS)
-    files = []
-    for index in range(SHARDS):
-        part = table.slice(index * size, size).combine_chunks()
-        path = folder_path / f"{name.replace(' ', '-')}-{index:05d}-of-{SHARDS:05d}.tfrecord"
-        with path.open("wb") as file:
-            records = (buffer for batch in part.to_batches() for buffer in Encoder(part.schema, layout).encode(batch))
-            digest = write_shard(records, file, "GZIP" if compression == "GZIP" else "NONE")
-        place = {"uri": str(path), "span": _SPAN, "part": "train", "rows": part.num_rows}
-        files.append({**place, **dataclasses.asdict(digest)})
+    files = [
+        _write_shard(request, table.slice(index * size, size), folder_path / f"{name.replace(' ', '-')}-{index}")
+        for index in range(SHARDS)
+    ]
     description = {
         "rows": table.num_rows,
         "compression": compression,
-        "layout": {"rows_per_record": layout.rows_per_record},
-        "columns": {field.name: _dtype(field.type) for field in table.schema},
+        "format": format_,
+        "layout": dataclasses.asdict(request.layout),
+        "columns": columns,
         "files": files,
     }
     _description_path(folder_path, name).write_text(json.dumps(description))
+
+
+def _write_shard(request: ExportRequest, rows: pa.Table, path: Path) -> dict[str, Any]:
+    """Write one shard; give what a manifest says about it."""
+    format_ = make_format(request)
+    with path.open("wb") as file:
+        shard = ShardFile(file, request.compression)
+        shard.write(format_.head())
+        for batch in rows.combine_chunks().to_batches():
+            for piece in format_.encode(batch):
+                shard.write(piece)
+        digest = shard.finish()
+    return {"uri": str(path), "span": _SPAN, "part": "train", "rows": rows.num_rows, **dataclasses.asdict(digest)}
+
+
+def _request(
+    columns: Mapping[str, str],
+    layout: Layout,
+    compression: Literal["GZIP", "NONE"],
+    format_: Literal["tfrecord", "csv"],
+) -> ExportRequest:
+    return ExportRequest(
+        model="bench",
+        run_key="bench",
+        table="bench.bench.bench",
+        schema=tuple(Column(name=name, type=type_, mode="NULLABLE") for name, type_ in columns.items()),
+        schema_hash="0" * 16,
+        compression=compression,
+        spans_uri="/",
+        spans=(),
+        test_start=_SPAN,
+        manifest_uri="/",
+        format=format_,
+        layout=layout,
+    )
 
 
 def _description_path(folder_path: Path, name: str) -> Path:
     return folder_path / f"{name.replace(' ', '-')}.json"
 
 
-def _dtype(type_: pa.DataType) -> str:
+def _bigquery_type(type_: pa.DataType) -> str:
     if pa.types.is_floating(type_):
-        return "float32"
-    return "string" if pa.types.is_string(type_) else "int64"
+        return "FLOAT"
+    if pa.types.is_string(type_):
+        return "STRING"
+    return "TIMESTAMP" if pa.types.is_timestamp(type_) else "INTEGER"

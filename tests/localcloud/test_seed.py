@@ -26,11 +26,9 @@ def test_second_seed_does_nothing(client, local_cloud):
 
 
 def test_rows_and_datasets(client, local_cloud):
-    """Both tables whole; the dataset for run tables is there."""
-    assert (client.get_table("flights.flights").num_rows, client.get_table("flights.weather").num_rows) == (
-        336_776,
-        26_115,
-    )
+    """All tables whole; the dataset for run tables is there."""
+    rows = [client.get_table(name).num_rows for name in ("flights.flights", "flights.weather", "digits.images")]
+    assert rows == [336_776, 26_115, 1_797]
     assert client.get_dataset(local_cloud.dataset).dataset_id == "retraining"
 
 
@@ -69,3 +67,24 @@ def test_missing_values_are_null(client):
         "SELECT [COUNTIF(dep_time IS NULL), COUNTIF(arr_delay IS NULL), COUNTIF(tailnum IS NULL)] FROM flights.flights"
     )
     assert value(client, sql) == [8_255, 9_430, 2_512]
+
+
+def test_digits_are_pngs_spread_over_days(client):
+    """Every image has an id and a time of its own, some 15 a day, all digits in every two weeks."""
+    sql = (
+        "SELECT COUNT(DISTINCT image_id) AS ids, COUNT(DISTINCT captured_at) AS times,"
+        " COUNT(DISTINCT DATE(captured_at)) AS days, MIN(captured_at) AS first, MAX(captured_at) AS last"
+        " FROM digits.images"
+    )
+    (found,) = client.query_and_wait(sql)
+    assert (found["ids"], found["times"], found["days"]) == (1_797, 1_797, 120)
+    assert found["first"].isoformat() == "2013-08-01T00:00:00+00:00"
+    assert found["last"].isoformat() < "2013-11-29"
+    sql = (
+        "SELECT COUNT(DISTINCT digit) FROM digits.images"
+        " GROUP BY DIV(DATE_DIFF(DATE(captured_at), DATE '2013-08-01', DAY), 14)"
+    )
+    assert {row[0] for row in client.query_and_wait(sql)} == {10}
+    image = value(client, "SELECT image FROM digits.images WHERE image_id = 'digit-0000'")
+    assert image[:8] == b"\x89PNG\r\n\x1a\n"
+    assert value(client, "SELECT digit FROM digits.images WHERE image_id = 'digit-0000'") == 0
