@@ -27,6 +27,8 @@ from localcloud.bigquery.restriction import RestrictionError, select_statement
 from localcloud.bigquery.sessions import RefusalError, Session, Sessions, Stream, read_batches, refusing
 from localcloud.faults import FaultShelf
 
+Rows = tuple[types.ReadRowsResponse, pa.Buffer | None]
+
 ROWS_PER_BATCH = 65_536
 _SERVICE = "/google.cloud.bigquery.storage.v1.BigQueryRead/"
 
@@ -51,7 +53,7 @@ class ReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no 
             return grpc.unary_unary_rpc_method_handler(refusing(self.split_stream), kind.deserialize, _serialize)
         if method == "ReadRows":
             kind = types.ReadRowsRequest
-            return grpc.unary_stream_rpc_method_handler(self._read_rows, kind.deserialize, _serialize)
+            return grpc.unary_stream_rpc_method_handler(self._read_rows, kind.deserialize, _serialize_rows)
         return None
 
     def create_session(self, request: types.CreateReadSessionRequest) -> types.ReadSession:
@@ -104,16 +106,16 @@ class ReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no 
             made[part] = types.ReadStream(name=name)
         return types.SplitReadStreamResponse(**made)
 
-    def _read_rows(
-        self, request: types.ReadRowsRequest, context: grpc.ServicerContext
-    ) -> Iterator[types.ReadRowsResponse]:
+    def _read_rows(self, request: types.ReadRowsRequest, context: grpc.ServicerContext) -> Iterator[Rows]:
         try:
             yield from self.read_rows(request)
         except RefusalError as error:
             context.abort(error.code, error.message)
 
-    def read_rows(self, request: types.ReadRowsRequest) -> Iterator[types.ReadRowsResponse]:
+    def read_rows(self, request: types.ReadRowsRequest) -> Iterator[Rows]:
         """Give a stream's rows from `offset` on (an offset at its end gives none).
+
+        Arrow rows stand beside their message: inside it, each step on the way would copy them again.
 
         Raises:
             RefusalError: there is no such stream or row, or a fault breaks the stream.
@@ -133,10 +135,10 @@ class ReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no 
             progress = types.StreamStats.Progress(
                 at_response_start=before, at_response_end=(position - stream.begin) / length
             )
-            response = encode(batch, is_first=position - batch.num_rows == begin)
+            response, content = encode(batch, is_first=position - batch.num_rows == begin)
             response.row_count = batch.num_rows
             response.stats = types.StreamStats(progress=progress)
-            yield response
+            yield response, content
         if broken:
             raise broken[1]
         session.ended.add(request.read_stream)
@@ -191,38 +193,37 @@ def _describe(session: Session, wanted: types.ReadSession) -> types.ReadSession:
     return described
 
 
-def _encoder(session: Session) -> Callable[..., types.ReadRowsResponse]:
+def _encoder(session: Session) -> Callable[..., Rows]:
     if session.is_avro:
         return lambda batch, *, is_first: _encode_avro(session, batch, is_first=is_first)
     options = pa.ipc.IpcWriteOptions(compression=session.compression)
     schema = types.ArrowSchema(serialized_schema=session.schema.serialize().to_pybytes())
 
-    def encode(batch: pa.RecordBatch, *, is_first: bool) -> types.ReadRowsResponse:
-        rows = types.ArrowRecordBatch(serialized_record_batch=_ipc_message(batch, options))
-        return types.ReadRowsResponse(arrow_record_batch=rows, **({"arrow_schema": schema} if is_first else {}))
+    def encode(batch: pa.RecordBatch, *, is_first: bool) -> Rows:
+        return types.ReadRowsResponse(**({"arrow_schema": schema} if is_first else {})), _ipc_message(batch, options)
 
     return encode
 
 
-def _ipc_message(batch: pa.RecordBatch, options: pa.ipc.IpcWriteOptions) -> bytes:
+def _ipc_message(batch: pa.RecordBatch, options: pa.ipc.IpcWriteOptions) -> pa.Buffer:
     """Give the batch as one encapsulated IPC message: `RecordBatch.serialize` takes no options, a stream does."""
     if options.compression is None:
-        return bytes(batch.serialize().to_pybytes())
+        return batch.serialize()
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
         writer.write_batch(batch)
     messages = pa.ipc.MessageReader.open_stream(sink.getvalue())
     messages.read_next_message()  # the schema goes out once, by itself
-    return bytes(messages.read_next_message().serialize().to_pybytes())
+    return messages.read_next_message().serialize()
 
 
-def _encode_avro(session: Session, batch: pa.RecordBatch, *, is_first: bool) -> types.ReadRowsResponse:
+def _encode_avro(session: Session, batch: pa.RecordBatch, *, is_first: bool) -> Rows:
     from bqemulator.streaming.avro_serializer import serialize_arrow_table_to_avro_rows
 
     schema = _avro_schema(session)
     data = serialize_arrow_table_to_avro_rows(pa.Table.from_batches([batch]), schema)
     first = {"avro_schema": types.AvroSchema(schema=schema)} if is_first else {}
-    return types.ReadRowsResponse(avro_rows=types.AvroRows(serialized_binary_rows=data), **first)
+    return types.ReadRowsResponse(avro_rows=types.AvroRows(serialized_binary_rows=data), **first), None
 
 
 def _avro_schema(session: Session) -> str:
@@ -239,6 +240,21 @@ def _split_table_name(name: str) -> tuple[str, str, str]:
         )
         raise RefusalError(grpc.StatusCode.INVALID_ARGUMENT, message)
     return parts[1], parts[3], parts[5]
+
+
+def _serialize_rows(rows: Rows) -> bytes:
+    """Append Arrow rows to their message, as its field arrow_record_batch with the field serialized_record_batch."""
+    response, content = rows
+    head = bytes(types.ReadRowsResponse.serialize(response))
+    if content is None:
+        return head
+    inner = b"\x0a" + _varint(content.size)
+    return b"".join([head, b"\x22", _varint(len(inner) + content.size), inner, content])
+
+
+def _varint(value: int) -> bytes:
+    groups = [value >> shift & 0x7F for shift in range(0, max(value.bit_length(), 1), 7)]
+    return bytes([*(group | 0x80 for group in groups[:-1]), groups[-1]])
 
 
 def _serialize(answer: Untyped) -> bytes:

@@ -91,7 +91,7 @@ class OlderReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc ha
         position = request.read_position
         _, stream = self._sessions.find(position.stream.name)
         rows = types.ReadRowsRequest(read_stream=position.stream.name, offset=position.offset)
-        for response in self._service.read_rows(rows):
+        for response, content in self._service.read_rows(rows):
             progress = response.stats.progress
             status = MESSAGES["StreamStatus"](
                 estimated_row_count=stream.end - stream.begin,
@@ -99,12 +99,11 @@ class OlderReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc ha
                 progress={"at_response_start": progress.at_response_start, "at_response_end": progress.at_response_end},
             )
             answer = MESSAGES["ReadRowsResponse"](row_count=response.row_count, status=status)
-            if response.avro_rows.serialized_binary_rows:
+            if content is None:
                 answer.avro_rows.serialized_binary_rows = response.avro_rows.serialized_binary_rows
                 answer.avro_rows.row_count = response.row_count
             else:
-                batch = response.arrow_record_batch.serialized_record_batch
-                answer.arrow_record_batch.serialized_record_batch = batch
+                answer.arrow_record_batch.serialized_record_batch = content.to_pybytes()
                 answer.arrow_record_batch.row_count = response.row_count
             yield answer
 
