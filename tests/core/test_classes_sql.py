@@ -1,0 +1,119 @@
+"""The statistics and requests queries of images and several classes, run by the local BigQuery."""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from small_model import make_plan, make_spec
+
+from retraining.core import documents, drift, names, settings, snapshot, statistics
+
+DATASET = "core_classes"
+QUERY = "SELECT id, at, image, digit FROM core_classes.images"
+COLUMNS = ("id:STRING", "at:TIMESTAMP", "image:BYTES", "digit:INTEGER")
+
+
+def rows() -> list[dict[str, Any]]:
+    """Two hundred images on four days: classes 0 to 2, three labels that are none, one missing, ten missing images."""
+    made = []
+    for index in range(200):
+        digit: int | None = {0: -1, 1: 17, 2: 3, 3: None}.get(index, index % 3)
+        image = None if index % 20 == 5 else base64.b64encode(b"x" * (50 + index)).decode()
+        at = datetime(2013, 11, 15 + index % 4, tzinfo=UTC)
+        made.append({"id": f"image-{index}", "at": at.isoformat(), "image": image, "digit": digit})
+    return made
+
+
+@pytest.fixture(scope="module")
+def warehouse(local_cloud):
+    """Runs a query with its parameters."""
+    from google.cloud import bigquery
+
+    client = bigquery.Client(project=local_cloud.project)
+    for dataset in (DATASET, local_cloud.dataset):
+        client.create_dataset(dataset, exists_ok=True)
+    fields = [bigquery.SchemaField(*column.split(":")) for column in COLUMNS]
+    config = bigquery.LoadJobConfig(schema=fields, write_disposition="WRITE_TRUNCATE")
+    table = f"{local_cloud.project}.{DATASET}.images"
+    client.create_table(bigquery.Table(table, schema=fields), exists_ok=True)
+    client.load_table_from_json(rows(), table, job_config=config).result()
+
+    def run(query):
+        config = bigquery.QueryJobConfig.from_api_repr({"query": query.to_api()})
+        return [dict(row) for row in client.query(query.sql, job_config=config).result()]
+
+    return run, client
+
+
+@pytest.fixture(scope="module")
+def plan(local_cloud):
+    """A run over them."""
+    spec = make_spec(
+        name="images",
+        data={"query": "images.sql", "key": "id", "event_time": "at", "window_days": 10, "test_days": 2},
+        features=[{"name": "image", "kind": "image", "height": 8, "width": 8, "channels": 1}],
+        label={"name": "digit", "kind": "multiclass", "classes": 3},
+        training={"model": "cnn"},
+        evaluation={"metric": "accuracy", "min_value": 0.9},
+    )
+    return make_plan(spec, sql=QUERY, settings=settings.load(local_cloud.env))
+
+
+def test_statistics_of_images_and_classes(warehouse, plan, local_cloud) -> None:
+    run, client = warehouse
+    run(snapshot.render_snapshot_sql(plan))
+    schema = [
+        {"name": field.name, "type": field.field_type, "mode": field.mode}
+        for field in client.get_table(names.run_table(plan)).schema
+    ]
+    columns = snapshot.own_columns(schema)
+    assert {column.name: column.type for column in columns}["image"] == "BYTES"
+    taken = documents.Snapshot.model_construct(table=names.run_table(plan), columns=columns, left_out=None)
+    counted = run(statistics.render_statistics_sql(plan, taken))
+    found = statistics.build_statistics(plan, taken, counted, statistics.build_days(plan, counted))
+    splits = found.splits.values()
+    assert [sum(split.label.counts[index] for split in splits) for index in range(3)] == [65, 66, 65]
+    outside = [split.label.outside for split in splits if split.label.outside]
+    assert sum(item.rows for item in outside) == 3
+    assert (min(item.low for item in outside), max(item.high for item in outside)) == (-1, 17)
+    assert sum(split.label.nulls for split in splits) == 1
+    assert all(split.label.mean is None for split in splits)
+    sizes = [split.features["image"] for split in splits]
+    assert sum(item.nulls for item in sizes) == 10
+    assert (min(item.min_bytes for item in sizes), max(item.max_bytes for item in sizes)) == (50, 249)
+
+
+def test_answers_are_counted_by_their_likeliest_class(warehouse, plan, local_cloud) -> None:
+    from google.cloud import bigquery
+
+    run, client = warehouse
+    table = f"{local_cloud.project}.{DATASET}.requests"
+    fields = [
+        bigquery.SchemaField("logging_time", "TIMESTAMP"),
+        bigquery.SchemaField("request_payload", "STRING", "REPEATED"),
+        bigquery.SchemaField("response_payload", "STRING", "REPEATED"),
+    ]
+    client.delete_table(table, not_found_ok=True)
+    client.create_table(bigquery.Table(table, schema=fields))
+    now = datetime(2013, 11, 20, 3, tzinfo=UTC)
+    image = json.dumps({"image": {"b64": "AAAA"}})
+    logged = [
+        {"logging_time": now - timedelta(hours=1), "request_payload": [image] * 3}
+        | {"response_payload": ["[0.1,0.7,0.2]", "[0.4,0.2,0.4]", "[1e-05,0.9,0.1]"]},
+        {"logging_time": now - timedelta(hours=2), "request_payload": [image], "response_payload": ["oops"]},
+        {"logging_time": now - timedelta(days=2), "request_payload": [image], "response_payload": ["[0,0,1]"]},
+    ]
+    values = [{**row, "logging_time": row["logging_time"].isoformat()} for row in logged]
+    config = bigquery.LoadJobConfig(schema=fields)
+    client.load_table_from_json(values, table, job_config=config).result()
+    split = documents.SplitStatistics(rows=0, features={}, label=documents.LabelStatistics(mean=None, nulls=0))
+    baseline = documents.Statistics.model_construct(splits={"train": split})
+    counted = {
+        (row["feature"], row["bucket"]): row["instances"]
+        for row in run(drift.render_requests_sql(plan.spec, table, baseline, now))
+    }
+    assert counted == {("", None): 4, ("digit", None): 1, ("digit", "0"): 1, ("digit", "1"): 2}
