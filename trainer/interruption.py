@@ -63,14 +63,20 @@ def start_again(environ: Mapping[str, str], error: PeerLost) -> int:
     return error.exit_code
 
 
-def end_with_the_job(storage: Storage, report_uri: str) -> None:
+def end_with_the_job(storage: Storage, report_uri: str, before: Callable[[], None]) -> None:
     """End this process, from a thread beside it, as soon as the job's report is there.
 
     For replicas that are not the chief: they may be waiting inside TensorFlow for one that has finished.
+
+    Args:
+        storage: Where the report will be.
+        report_uri: Its address.
+        before: Called once, right before the end.
     """
 
     def watch() -> None:
         wait_for_report(storage, report_uri)
+        before()
         sys.stdout.flush()
         os._exit(0)
 

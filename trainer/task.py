@@ -30,6 +30,7 @@ from trainer.replica import find_replica, uses_servers
 from trainer.sharing import training_share
 from trainer.storage import Storage, join
 from trainer.trial import Trial, place
+from trainer.usage import describe_usage
 
 STARTED = time.monotonic()
 
@@ -40,6 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         command, options, hyperparameters = _parse(sys.argv[1:] if arguments is None else arguments)
         _COMMANDS[command](options, hyperparameters)
+        _say(describe_usage(command, STARTED))
     except PeerLost as error:
         print(f"{type(error).__name__}: {error} Starting again.", file=sys.stderr, flush=True)
         return start_again(os.environ, error)
@@ -113,7 +115,7 @@ def _train(options: argparse.Namespace, hyperparameters: Mapping[str, str]) -> N
         return
     replica = find_replica(os.environ)
     if not replica.is_chief:
-        end_with_the_job(storage, request.report_uri)
+        end_with_the_job(storage, request.report_uri, lambda: _say(describe_usage("train", STARTED)))
     _before_tensorflow(also_errors=request.training.input == "bigquery")
     if uses_servers(replica, request.training.strategy) and not (replica.is_chief or replica.is_evaluator):
         from trainer.server import serve
