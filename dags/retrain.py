@@ -26,6 +26,7 @@ from retraining.operators.params import retrain_params
 from retraining.operators.registration import RegisterModelOperator
 from retraining.operators.report import ReportOperator
 from retraining.operators.schedules import cron_or_asset_schedule
+from retraining.operators.tuning import TuneOperator
 
 RUNBOOK = (Path(__file__).parent / "runbooks" / "retrain.md").read_text(encoding="utf-8")
 BROKEN_RUNBOOK = (Path(__file__).parent / "runbooks" / "invalid_spec.md").read_text(encoding="utf-8")
@@ -57,16 +58,18 @@ def retrain_dag(spec: ModelSpec) -> DAG:
         snapshot = SnapshotOperator(task_id="snapshot")
         check_data = CheckDataOperator(task_id="check_data")
         export = VertexJobOperator(task_id="export", order=order_export)
+        tune = [TuneOperator(task_id="tune")] if spec.tuning else []
         train = VertexJobOperator(task_id="train", order=order_training)
         evaluate = VertexJobOperator(task_id="evaluate", order=order_evaluation)
         decide = DecideOperator(task_id="decide")
         register = RegisterModelOperator(task_id="register")
         approve = [approve_task(spec)] if spec.deployment.approval else []
         deploy = DeployModelOperator(task_id="deploy", approval_task_id="approve" if approve else None)
-        chain(plan, snapshot, check_data, export, train, evaluate, decide, register, *approve, deploy)
+        chain(plan, snapshot, check_data, export, *tune, train, evaluate, decide, register, *approve, deploy)
         # Teardowns run also after a failed task, and do not hide its failure from the run's state.
         report = ReportOperator(task_id="report").as_teardown(on_failure_fail_dagrun=True)
-        cancel_jobs = CancelJobsOperator(task_id="cancel_jobs").as_teardown(on_failure_fail_dagrun=True)
+        cancel_jobs = CancelJobsOperator(task_id="cancel_jobs", tuning=bool(tune))
+        cancel_jobs.as_teardown(on_failure_fail_dagrun=True)
         deploy >> [report, cancel_jobs]
     return dag
 

@@ -89,9 +89,7 @@ def train(
         return None
     strategy = _join(training, replica, finished)
     clock.lap("startup")
-    with strategy.tables():
-        preprocessing = Preprocessing(request.features, statistics)
-    recipe.require_inputs(preprocessing.shape)
+    preprocessing = _prepare(request, statistics, recipe, strategy)
     examples = read_examples(request, manifest, source, columns, preprocessing)
     clock.lap("read")
     steps = plan_steps(training, manifest.splits["train"], strategy, share)
@@ -105,8 +103,7 @@ def train(
         return None
     state, resumed = fit.run(finished)
     trained_s = clock.lap("train")
-    stored = _store(fit, recipe, preprocessing, statistics)
-    if stored is None:
+    if (stored := _store(fit, recipe, preprocessing, statistics)) is None:
         return None
     clock.lap("save")
     report = Report(
@@ -145,6 +142,14 @@ def _score(trial: Trial, fit: Fit, finished: TrainingState | None, hyperparamete
         trial.finish(hyperparameters, {}, str(error))
     else:
         trial.finish(hyperparameters, state.history, f"{state.epochs_run} epochs, best {state.best_epoch}")
+
+
+def _prepare(request: TrainRequest, statistics: Statistics, recipe: Recipe, strategy: Strategy) -> Preprocessing:
+    """Give the preprocessing, whose tables are where the strategy wants them."""
+    with strategy.tables():
+        preprocessing = Preprocessing(request.features, statistics)
+    recipe.require_inputs(preprocessing.shape)
+    return preprocessing
 
 
 def _join(training: Training, replica: Replica, finished: TrainingState | None) -> Strategy:

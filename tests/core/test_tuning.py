@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import timedelta
 
 import pytest
@@ -25,7 +26,8 @@ SECTION = {
 HYPERPARAMETERS = {"learning_rate": 0.01, "hidden_units": "small", "dropout": 0.1}
 
 
-def plan_with(section=SECTION, overrides=None):
+def plan_with(section=SECTION, overrides=None, search=None):
+    section = {**section, "search": search} if section and search else section
     spec = make_spec(tuning=section, training={"model": "dense", "hyperparameters": HYPERPARAMETERS})
     return make_plan(spec, **({"overrides": overrides} if overrides else {}))
 
@@ -46,7 +48,7 @@ def trial(number, value, rate=0.01, phase="search", units="small"):
 def study(days_ago, *trials, plan=None):
     plan = plan or plan_with()
     as_of = AS_OF - timedelta(days=days_ago)
-    request = tuning.decide(plan, "yes", [], None, higher_is_better=True)
+    request = tuning.decide(plan, [], None, higher_is_better=True)
     made = tuning.conclude(plan, request, trials)
     return made.model_copy(update={"as_of": as_of, "run_key": names.run_key(as_of, str(days_ago))})
 
@@ -54,61 +56,81 @@ def study(days_ago, *trials, plan=None):
 CHAMPION = tuning.ChampionRecord(
     run_key=names.run_key(AS_OF - timedelta(days=1), "c"),
     hyperparameters={"learning_rate": 0.003, "hidden_units": "large", "dropout": 0.9},
+    given=HYPERPARAMETERS,
+    tuned=True,
     then=0.70,
     now=0.69,
 )
 
 
 @pytest.mark.parametrize(
-    ("wish", "studies", "champion", "expected"),
+    ("search", "studies", "champion", "expected"),
     [
         pytest.param("auto", [], None, (True, "first"), id="never-searched"),
-        pytest.param("no", [], None, (False, "unwanted"), id="not-wanted"),
-        pytest.param("yes", [1], CHAMPION, (True, "wanted"), id="wanted"),
+        pytest.param("never", [], None, (False, "unwanted"), id="not-wanted"),
+        pytest.param("always", [1], CHAMPION, (True, "wanted"), id="wanted"),
         pytest.param("auto", [3], CHAMPION, (False, "recent"), id="recent"),
         pytest.param("auto", [7], CHAMPION, (True, "age"), id="age"),
         pytest.param("auto", [-1], CHAMPION, (True, "first"), id="a-later-run-s-study-is-not-known-yet"),
     ],
 )
-def test_by_wish_and_age(wish, studies, champion, expected):
+def test_by_wish_and_age(search, studies, champion, expected):
     made = [study(days, trial(1, 0.7)) for days in studies]
-    request = tuning.decide(plan_with(), wish, made, champion, higher_is_better=True)
+    request = tuning.decide(plan_with(search=search), made, champion, higher_is_better=True)
     assert (request.search, request.because) == expected
 
 
 def test_a_champion_that_lost_quality_is_a_reason():
-    worse = tuning.ChampionRecord(
-        run_key=CHAMPION.run_key, hyperparameters=CHAMPION.hyperparameters, then=0.70, now=0.66
-    )
-    request = tuning.decide(plan_with(), "auto", [study(1, trial(1, 0.7))], worse, higher_is_better=True)
+    worse = dataclasses.replace(CHAMPION, now=0.66)
+    request = tuning.decide(plan_with(), [study(1, trial(1, 0.7))], worse, higher_is_better=True)
     assert (request.search, request.because) == (True, "quality")
     assert "0.0400" in request.words
-    lower = tuning.decide(plan_with(), "auto", [study(1, trial(1, 0.7))], worse, higher_is_better=False)
+    lower = tuning.decide(plan_with(), [study(1, trial(1, 0.7))], worse, higher_is_better=False)
     assert not lower.search
 
 
 def test_a_night_that_starts_a_little_early_still_counts():
     late = study(7, trial(1, 0.7)).model_copy(update={"as_of": AS_OF - timedelta(days=7) + timedelta(minutes=20)})
-    assert tuning.decide(plan_with(), "auto", [late], None, higher_is_better=True).search
+    assert tuning.decide(plan_with(), [late], None, higher_is_better=True).search
 
 
 def test_the_champion_s_tuned_values_are_used_and_no_others():
-    request = tuning.decide(plan_with(), "no", [], CHAMPION, higher_is_better=True)
+    request = tuning.decide(plan_with(search="never"), [], CHAMPION, higher_is_better=True)
     settled = tuning.conclude(plan_with(), request, ())
     assert settled.hyperparameters == {"learning_rate": 0.003, "hidden_units": "large", "dropout": 0.1}
     assert settled.source == "champion"
 
 
-def test_what_a_person_asked_for_stands():
-    plan = plan_with(overrides={"training.hyperparameters.learning_rate": 0.05})
-    settled = tuning.conclude(plan, tuning.decide(plan, "no", [], CHAMPION, higher_is_better=True), ())
+@pytest.mark.parametrize("override", ["training.hyperparameters.learning_rate", "training.hyperparameters"])
+def test_what_a_person_asked_for_stands_and_is_not_searched_over(override):
+    value = {"learning_rate": 0.05} if override.endswith("hyperparameters") else 0.05
+    plan = plan_with(overrides={override: value})
+    request = tuning.decide(plan, [], CHAMPION, higher_is_better=True)
+    assert (request.search, request.because) == (False, "unwanted")
+    assert "set learning_rate" in request.words
+    settled = tuning.conclude(plan, request, ())
     assert settled.hyperparameters["learning_rate"] == 0.05
     assert settled.hyperparameters["hidden_units"] == "large"
 
 
+def test_what_a_person_changed_in_the_file_since_stands():
+    """The champion's study searched from another value of the file: somebody knows better now."""
+    before = dataclasses.replace(CHAMPION, given={**HYPERPARAMETERS, "learning_rate": 0.02})
+    request = tuning.decide(plan_with(search="never"), [], before, higher_is_better=True)
+    assert request.hyperparameters == {"learning_rate": 0.01, "hidden_units": "large", "dropout": 0.1}
+
+
+def test_values_that_no_study_found_are_the_file_s():
+    """A champion trained with the file's values says nothing."""
+    request = tuning.decide(
+        plan_with(search="never"), [], dataclasses.replace(CHAMPION, tuned=False), higher_is_better=True
+    )
+    assert (request.hyperparameters, request.source) == (HYPERPARAMETERS, "spec")
+
+
 def test_a_model_without_the_section_trains_with_its_own():
     plan = plan_with(section=None)
-    settled = tuning.conclude(plan, tuning.decide(plan, "auto", [], CHAMPION, higher_is_better=True), ())
+    settled = tuning.conclude(plan, tuning.decide(plan, [], CHAMPION, higher_is_better=True), ())
     assert (settled.hyperparameters, settled.source) == (HYPERPARAMETERS, "spec")
 
 
@@ -160,7 +182,7 @@ def test_the_whole_study_spec():
         ],
     }  # fmt: skip
     plan = plan_with(section)
-    request = tuning.decide(plan, "yes", [], None, higher_is_better=True)
+    request = tuning.decide(plan, [], None, higher_is_better=True)
     job = tuning_orders.search_order(plan, request, plan.spec.tuning.parameters).custom_job
     study_spec = job["study_spec"]
     assert study_spec["metrics"] == [{"metric_id": "val_auc", "goal": "MAXIMIZE"}]
@@ -185,7 +207,7 @@ def test_the_whole_study_spec():
 def test_the_repetition_tries_each_once_and_leaves_the_rest_to_the_search():
     plan = plan_with()
     earlier = [study(7, trial(1, 0.9, 0.002), trial(2, 0.8, 0.05))]
-    request = tuning.decide(plan, "auto", earlier, None, higher_is_better=True)
+    request = tuning.decide(plan, earlier, None, higher_is_better=True)
     order = tuning_orders.recall_order(plan, request)
     assert order.custom_job["max_trial_count"] == 2
     assert order.custom_job["study_spec"]["algorithm"] == "GRID_SEARCH"
@@ -198,7 +220,7 @@ def test_the_repetition_tries_each_once_and_leaves_the_rest_to_the_search():
 
 def test_trials_are_read_back():
     plan = plan_with()
-    request = tuning.decide(plan, "yes", [study(7, trial(1, 0.9, 0.002))], None, higher_is_better=True)
+    request = tuning.decide(plan, [study(7, trial(1, 0.9, 0.002))], None, higher_is_better=True)
     reported = [
         {
             "id": "1",
@@ -222,7 +244,7 @@ def test_trials_are_read_back():
 
 def test_a_study_without_any_score_leaves_the_values_as_they_were():
     plan = plan_with()
-    request = tuning.decide(plan, "yes", [], CHAMPION, higher_is_better=True)
+    request = tuning.decide(plan, [], CHAMPION, higher_is_better=True)
     settled = tuning.conclude(plan, request, (trial(1, None),))
     assert settled.hyperparameters["learning_rate"] == 0.003
     assert "none of 1 trials" in settled.words

@@ -66,16 +66,29 @@ def test_the_tasks_stand_in_one_line_with_two_teardowns(dags) -> None:
     while following := dag.get_task(line[-1]).downstream_task_ids - {"report", "cancel_jobs"}:
         assert len(following) == 1
         line += following
-    assert line == ["plan", "snapshot", "check_data", "export", "train", "evaluate", "decide", "register", "deploy"]
+    jobs = ["export", "tune", "train", "evaluate"]
+    assert line == ["plan", "snapshot", "check_data", *jobs, "decide", "register", "deploy"]
     for task_id in ("report", "cancel_jobs"):
         assert dag.get_task(task_id).is_teardown
         assert dag.get_task(task_id).on_failure_fail_dagrun
 
 
+def test_a_model_without_tuning_has_no_task_for_it(bundle, change_spec, run_python) -> None:
+    """Nor a Param; and its cancel_jobs looks for no tuning jobs."""
+    change_spec("plain", tuning=None)
+    code = """
+import json, retrain
+dag = retrain.retrain__plain
+found = [sorted(dag.get_task("export").downstream_task_ids), dag.get_task("cancel_jobs").tuning, "tune" in dag.params]
+print(json.dumps([*found, retrain.retrain__flight_delays.get_task("cancel_jobs").tuning]))
+"""
+    assert json.loads(run_python(bundle, code).splitlines()[-1]) == [["train"], False, False, True]
+
+
 def test_waiting_tasks_hold_no_slot(dags) -> None:
     """Sensors are in reschedule mode."""
     waiting = [task for dag in dags.values() for task in dag.tasks if hasattr(task, "poke")]
-    assert {task.task_id for task in waiting} == {"export", "train", "evaluate", "deploy"}
+    assert {task.task_id for task in waiting} == {"export", "tune", "train", "evaluate", "deploy"}
     assert all(task.mode == "reschedule" for task in waiting)
 
 
@@ -94,6 +107,7 @@ def test_the_monitor_can_start_the_retraining(dags) -> None:
         ("window_days", [30], [7, 0, 4000, 1.5, "30"]),
         ("epochs", [1], [0, -1, "many"]),
         ("learning_rate", [0.1, 1], ["fast", None]),
+        ("tune", ["auto", "always", "never"], ["yes", None]),
         ("force", [True], ["yes"]),
         ("deploy", [False], [0]),
     ],

@@ -52,7 +52,7 @@ def test_the_task_of_a_broken_spec_fails_for_good_with_the_message() -> None:
 def test_a_missing_query_and_a_taken_param_name_are_invalid_specs(bundle, change_spec, run_python) -> None:
     """Found while parsing, not by a run at night."""
     change_spec("no_query", data__query="nowhere/examples.sql")
-    change_spec("taken_name", training__hyperparameters={"force": 1.0})
+    change_spec("taken_name", training__hyperparameters={"force": 1.0}, tuning=None)
     dags = list_dags(bundle, run_python)
     assert "no file 'nowhere/examples.sql'" in dags["retrain__no_query"]["doc"]
     assert "a hyperparameter named 'force'" in dags["retrain__taken_name"]["doc"]

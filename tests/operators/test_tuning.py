@@ -34,7 +34,7 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> FakeCloud:
     return fake
 
 
-def begin(cloud: FakeCloud, *, days: int = 0, section: dict[str, Any] | None = SECTION) -> Plan:
+def begin(cloud: FakeCloud, *, days: int = 0, search: str = "auto") -> Plan:
     """Store the plan of a run so many days after the example's."""
     example = Plan.parse((EXAMPLES / "plan__scheduled.json").read_bytes())
     values = example.to_json()
@@ -43,7 +43,7 @@ def begin(cloud: FakeCloud, *, days: int = 0, section: dict[str, Any] | None = S
     uri = names.run_uri(example.bucket, example.model, key)
     values |= {"as_of": as_of.strftime("%Y-%m-%dT%H:%M:%SZ"), "run_key": key, "run_uri": uri}
     values["spec"]["training"]["hyperparameters"] = {"learning_rate": 0.001}
-    values["spec"]["tuning"] = section
+    values["spec"]["tuning"] = {**SECTION, "search": search}
     plan = Plan.parse(json.dumps(values))
     Record(cloud.artifacts, uri).write_once(plan)
     return plan
@@ -80,7 +80,7 @@ def succeed(cloud: FakeCloud, *scores: float | None, flag: str = "learning_rate"
 
 def test_the_first_study_is_one_job_and_its_best_trial_is_used(cloud, make_run) -> None:
     """Wakes, a job, trials, a document, a memory."""
-    plan, run = begin(cloud), make_run(params={"tune": "auto"})
+    plan, run = begin(cloud), make_run()
     assert wake(run, plan) is None
     assert wake(run, plan) is None
     assert len(cloud.jobs.jobs) == 1
@@ -149,13 +149,13 @@ def test_a_crash_after_the_create_makes_no_second_job(cloud, make_run) -> None:
 
 
 def test_a_night_without_a_study_pays_for_nothing(cloud, make_run) -> None:
-    """The Param says no."""
-    plan = begin(cloud)
-    result = wake(make_run(params={"tune": "no"}), plan)
+    """The file, or the Param, says never."""
+    plan = begin(cloud, search="never")
+    result = wake(make_run(), plan)
     assert result == {
         "searched": False,
         "trials": 0,
-        "words": "the Param tune says no",
+        "words": "tuning.search (the Param tune) is never",
         "hyperparameters": {"learning_rate": 0.001},
     }
     assert not cloud.jobs.jobs

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from retraining.core.model_spec import ModelSpec
 from retraining.core.spec_cluster import Accelerator, Cluster, Replica, Replicas, resolve_tier
 
-JobTask = Literal["export", "train", "evaluate"]
+JobTask = Literal["export", "tune", "train", "evaluate"]
 
 EVALUATE_MACHINE = "n1-standard-4"
 SIDE_JOB_TIMEOUT_HOURS = 2.0
@@ -40,9 +40,15 @@ class Machines:
 
 
 def machines(spec: ModelSpec, task: JobTask) -> Machines:
-    """Machines of one of the run's jobs. The export has as many as the spec says, the evaluation one."""
+    """Machines of one of the run's jobs. The export has as many as the spec says, the evaluation one.
+
+    Those of `tune` are one trial's: the training's, on spot if the search says so.
+    """
     if task == "train":
         return training_machines(spec.training.cluster)
+    if task == "tune":
+        trial = training_machines(spec.training.cluster)
+        return replace(trial, spot=spec.tuning.spot if spec.tuning else trial.spot)
     export = spec.data.export
     pools = [Pool(machine=EVALUATE_MACHINE if task == "evaluate" else export.machine, count=1)]
     if task == "export" and export.replicas > 1:

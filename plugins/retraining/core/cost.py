@@ -12,8 +12,6 @@ from retraining.core.documents.planning import Estimate
 from retraining.core.errors import ContractError, PlanError, SettingsError
 from retraining.core.model_spec import ModelSpec
 
-JOB_TASKS: tuple[JobTask, ...] = ("export", "train", "evaluate")
-
 
 class MachinePrice(Value):
     """Price per hour of vCPUs and memory, from which a machine type's price follows."""
@@ -47,6 +45,11 @@ class Prices(Document):
     spot_factor: float
 
 
+def job_tasks(spec: ModelSpec) -> tuple[JobTask, ...]:
+    """The tasks of a run that run jobs, in order."""
+    return ("export", *(("tune",) if spec.tuning else ()), "train", "evaluate")
+
+
 def load_prices(include: Path) -> Prices | None:
     """The newest file of `include/prices` (they are named by date); None when there is none.
 
@@ -63,19 +66,29 @@ def load_prices(include: Path) -> Prices | None:
 
 
 def estimate(spec: ModelSpec, prices: Prices, region: str) -> Estimate | None:
-    """Upper bound of a run's jobs: every job until its timeout. None where a price is not known."""
+    """Upper bound of a run's jobs: every job until its timeout. None where a price is not known.
+
+    Of a study each trial, unless the run never searches.
+    """
     if region not in prices.regions:
         return None
     per_hour: dict[str, float] = {}
     at_most = 0.0
-    for task in JOB_TASKS:
+    for task in job_tasks(spec):
         wanted = machines(spec, task)
         rate = _hourly(prices, wanted)
         if rate is None:
             return None
         per_hour[task] = round(rate, 4)
-        at_most += rate * wanted.timeout_s / 3600
+        at_most += rate * wanted.timeout_s / 3600 * _times(spec, task)
     return Estimate(per_hour=per_hour, at_most=round(at_most, 2), prices_date=prices.effective)
+
+
+def _times(spec: ModelSpec, task: JobTask) -> int:
+    """How often a task's machines run at most."""
+    if task != "tune" or spec.tuning is None:
+        return 1
+    return 0 if spec.tuning.search == "never" else spec.tuning.max_trials
 
 
 def require_budget(spec: ModelSpec, estimated: Estimate | None) -> None:

@@ -10,6 +10,7 @@ from retraining.core.spec_cluster import Section
 
 HyperparameterName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
 Positive = Annotated[int, Field(ge=1)]
+Search = Literal["auto", "always", "never"]
 
 
 class Condition(Section):
@@ -60,10 +61,11 @@ class TuningParameter(Section):
 class Tuning(Section):
     """When hyperparameters are searched, with how many trials, over what.
 
-    `recall` of the trials repeat the best ones of earlier studies. `spot`: trials on spot machines, whatever the final
-    training uses.
+    `search`: `auto` by age and the champion's quality, `always` in each run, `never`. `recall` of the trials repeat the
+    best ones of earlier studies. `spot`: trials on spot machines, whatever the final training uses.
     """
 
+    search: Search = "auto"
     every_days: Positive = 7
     max_trials: Positive = 12
     parallel_trials: Positive = 3

@@ -25,7 +25,6 @@ from retraining.core.documents.tuning import (
 from retraining.core.spec_tuning import Tuning as TuningSpec
 from retraining.core.spec_tuning import TuningParameter
 
-Wish = Literal["auto", "yes", "no"]
 REMEMBERED_STUDIES = 10
 FOCUS = 0.5  # share of a parameter's range that is searched around the best recalled trial
 EXPLORE_EVERY = 4  # every so many studies the whole space is searched again, so that no night is stuck where it was
@@ -38,24 +37,27 @@ class ChampionRecord:
     Attributes:
         run_key: The run that made it.
         hyperparameters: That it was trained with.
+        given: That its file gave then.
+        tuned: Whether a study found them, that run's own or an earlier one; else they were the file's.
         then: Its metric in the duel that made it champion; None when it is not known.
         now: Its metric in the newest duel; None when it is not known.
     """
 
     run_key: str
     hyperparameters: Mapping[str, Any]
+    given: Mapping[str, Any]
+    tuned: bool
     then: float | None = None
     now: float | None = None
 
 
 def decide(
-    plan: Plan, wish: Wish, studies: Iterable[Tuning], champion: ChampionRecord | None, *, higher_is_better: bool
+    plan: Plan, studies: Iterable[Tuning], champion: ChampionRecord | None, *, higher_is_better: bool
 ) -> TuningRequest:
     """Whether this run searches, and from where.
 
     Args:
         plan: The run.
-        wish: The Param `tune`.
         studies: Earlier runs' documents; those of runs that are not older than this one are left out.
         champion: The version that serves; None when there is none.
         higher_is_better: Of the evaluation's metric, which `champion.then` and `champion.now` are in.
@@ -63,14 +65,11 @@ def decide(
     spec = plan.spec.tuning
     known = sorted((study for study in studies if study.as_of < plan.as_of and study.trials), key=lambda s: s.as_of)
     last = known[-1] if known else None
-    search, because, words = _whether(plan, wish, last, champion, higher_is_better)
+    search, because, words = _whether(plan, last, champion, higher_is_better)
     hyperparameters: Hyperparameters = dict(plan.spec.training.hyperparameters)
     source: Literal["spec", "champion"] = "spec"
-    if spec is not None and champion is not None:
-        asked = _asked_for(plan)
-        names = [p.name for p in spec.parameters if p.name in champion.hyperparameters and p.name not in asked]
-        hyperparameters |= {name: champion.hyperparameters[name] for name in names}
-        source = "champion" if names else "spec"
+    if kept := _kept(plan, champion):
+        hyperparameters, source = hyperparameters | kept, "champion"
     return TuningRequest(
         model=plan.model,
         run_key=plan.run_key,
@@ -85,6 +84,25 @@ def decide(
     )
 
 
+def _kept(plan: Plan, champion: ChampionRecord | None) -> Hyperparameters:
+    """What a study found for the champion, but for what a person has changed since: in the file, or for this run."""
+    spec = plan.spec.tuning
+    if spec is None or champion is None or not champion.tuned:
+        return {}
+    found, asked, given = champion.hyperparameters, _asked_for(plan), plan.spec.training.hyperparameters
+    return {
+        parameter.name: found[parameter.name]
+        for parameter in spec.parameters
+        if parameter.name in found
+        and parameter.name not in asked
+        and _plain(champion.given.get(parameter.name)) == _plain(given.get(parameter.name))
+    }
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - a hyperparameter
+    return list(value) if isinstance(value, tuple) else value
+
+
 def _asked_for(plan: Plan) -> set[str]:
     """Hyperparameters that a person set for this run."""
     given = plan.overrides.get("training.hyperparameters", {})
@@ -95,14 +113,16 @@ def _asked_for(plan: Plan) -> set[str]:
 
 
 def _whether(
-    plan: Plan, wish: Wish, last: Tuning | None, champion: ChampionRecord | None, higher_is_better: bool
+    plan: Plan, last: Tuning | None, champion: ChampionRecord | None, higher_is_better: bool
 ) -> tuple[bool, Because, str]:
     spec = plan.spec.tuning
     if spec is None:
         return False, "no_tuning", "the model's file has no section tuning: its own hyperparameters are used"
-    if wish != "auto":
-        yes = wish == "yes"
-        return yes, "wanted" if yes else "unwanted", f"the Param tune says {wish}"
+    if spec.search != "auto":
+        wanted = spec.search == "always"
+        return wanted, "wanted" if wanted else "unwanted", f"tuning.search (the Param tune) is {spec.search}"
+    if asked := sorted(_asked_for(plan) & {parameter.name for parameter in spec.parameters}):
+        return False, "unwanted", f"the run's Params set {', '.join(asked)}: no search"
     if last is None:
         return True, "first", "no study before this run: the hyperparameters are searched"
     if (drop := _lost(champion, higher_is_better)) and drop > plan.spec.monitoring.performance.max_drop:

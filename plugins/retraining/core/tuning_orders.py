@@ -97,12 +97,8 @@ def _order(
     spec = _spec(plan)
     base_uri = f"{plan.run_uri}/tuning/{phase}"
     trial_request = trial_request_of(plan, phase, request.recalled)
-    wanted = machines(plan.spec, "train")
+    wanted = machines(plan.spec, "tune")
     job = custom_job(plan, "train", f"{base_uri}/train_request.json", base_uri, wanted, service_account)
-    trial_job = job["job_spec"]
-    trial_job["scheduling"].pop("strategy", None)
-    if spec.spot:
-        trial_job["scheduling"]["strategy"] = "SPOT"
     return Order(
         kind="train",
         request=trial_request,
@@ -115,7 +111,7 @@ def _order(
             "max_trial_count": trials,
             "parallel_trial_count": min(spec.parallel_trials, trials),
             "max_failed_trial_count": min(spec.max_failed_trials, trials),
-            "trial_job_spec": trial_job,
+            "trial_job_spec": job["job_spec"],
             "labels": names.job_labels(plan, phase),
         },
     )

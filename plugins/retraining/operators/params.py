@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 from airflow.sdk import Param
 
 from retraining.core.errors import SpecError
 from retraining.core.model_spec import ModelSpec
+from retraining.core.spec_tuning import Search
 
 _RUN, _DATA, _TRAINING = "This run", "Data", "Training"
 MAX_WINDOW_DAYS = 3650
@@ -23,7 +24,7 @@ def retrain_params(spec: ModelSpec) -> dict[str, Param]:
     Raises:
         SpecError: A hyperparameter has the name of another Param.
     """
-    params = {**_run_params(), **_spec_params(spec)}
+    params = {**_run_params(), **_spec_params(spec), **_tuning_params(spec)}
     for name, value in spec.training.hyperparameters.items():
         if name in params:
             raise SpecError(
@@ -59,6 +60,7 @@ def overrides(spec: ModelSpec, params: Mapping[str, Any]) -> dict[str, Any]:
     for name, path, old in (
         ("window_days", "data.window_days", spec.data.window_days),
         ("epochs", "training.epochs", spec.training.epochs),
+        ("tune", "tuning.search", spec.tuning.search if spec.tuning else None),
     ):
         if params.get(name) not in (None, old):
             changed[path] = params[name]
@@ -127,6 +129,25 @@ def _spec_params(spec: ModelSpec) -> dict[str, Param]:
             section=_TRAINING,
             description="Passes over the training split at most; early stopping may end it before.",
         ),
+    }
+
+
+def _tuning_params(spec: ModelSpec) -> dict[str, Param]:
+    """Whether this run searches; of a model without a section `tuning` nothing."""
+    if spec.tuning is None:
+        return {}
+    return {
+        "tune": Param(
+            spec.tuning.search,
+            type="string",
+            enum=list(get_args(Search)),
+            title="Tune",
+            section=_TRAINING,
+            description=(
+                f"Search for hyperparameters in this run. auto: when the last study is {spec.tuning.every_days} days "
+                "old, or the champion lost quality."
+            ),
+        )
     }
 
 

@@ -10,8 +10,8 @@ from airflow.sdk import BaseOperator, Context
 
 from retraining.core import names
 from retraining.core.cluster import machines
-from retraining.core.cost import JOB_TASKS, Prices, job_cost, load_prices, query_cost
-from retraining.core.documents import Deployment, EvaluateRequest, Plan, Snapshot, TaskTiming, Timings
+from retraining.core.cost import Prices, job_cost, job_tasks, load_prices, query_cost
+from retraining.core.documents import Deployment, EvaluateRequest, Plan, Snapshot, TaskTiming, Timings, Tuning
 from retraining.core.settings import include_path
 from retraining.hooks.artifacts import Artifacts
 from retraining.hooks.cloud import Cloud
@@ -19,7 +19,7 @@ from retraining.operators.edge import SECONDS_KEY, fail_for_good
 from retraining.operators.links import ReportLink, object_address, push_link
 from retraining.operators.record import RUN_URI, Record
 
-TASKS = ("plan", "snapshot", "check_data", "export", "train", "evaluate", "decide", "register", "deploy")
+TASKS = ("plan", "snapshot", "check_data", "export", "tune", "train", "evaluate", "decide", "register", "deploy")
 
 
 class ReportOperator(BaseOperator):
@@ -83,8 +83,13 @@ def timings(record: Record, pull: Callable[[str, str], Any]) -> Timings:
     plan, snapshot = record.read(Plan), record.find(Snapshot)
     prices = load_prices(include_path())
     tasks = []
+    jobs = job_tasks(plan.spec)
     for task in TASKS:
-        if task in JOB_TASKS:
+        if task == "tune":
+            if task not in jobs:
+                continue
+            timing = _study_timing(plan, record.find(Tuning), pull(task, SECONDS_KEY), prices)
+        elif task in jobs:
             timing = _job_timing(plan, task, pull(task, "return_value"), prices)
         else:
             usd = query_cost(snapshot.bytes_processed, prices, plan.region) if snapshot and prices else None
@@ -104,7 +109,16 @@ def timings(record: Record, pull: Callable[[str, str], Any]) -> Timings:
     )
 
 
-def _job_timing(plan: Plan, task: Any, result: dict[str, Any] | None, prices: Prices | None) -> TaskTiming:  # noqa: ANN401 - one of JOB_TASKS
+def _study_timing(plan: Plan, tuning: Tuning | None, waited: float | None, prices: Prices | None) -> TaskTiming:
+    """Of a study the sum over its trials, which may have run side by side; without one, what the task itself took."""
+    searched = tuning is not None and bool(tuning.trials)
+    seconds = tuning.seconds if tuning and searched else waited
+    usd = job_cost(plan.spec, "tune", tuning.seconds, prices, plan.region) if tuning and searched and prices else None
+    machine = machines(plan.spec, "tune").pools[0].machine if searched else None
+    return TaskTiming(task="tune", seconds=seconds, reused=False, machine=machine, estimated_usd=usd)
+
+
+def _job_timing(plan: Plan, task: Any, result: dict[str, Any] | None, prices: Prices | None) -> TaskTiming:  # noqa: ANN401 - one of job_tasks
     seconds = result["seconds"] if result else None
     usd = job_cost(plan.spec, task, seconds, prices, plan.region) if seconds is not None and prices else None
     return TaskTiming(

@@ -42,7 +42,7 @@ class TuneOperator(VertexJobOperator):
         record = Record(cloud.artifacts, self.run_uri)
         plan, settled = record.read(Plan), record.find(Tuning)
         if settled is None:
-            request = self._request(cloud, record, plan, context["params"].get("tune", "auto"))
+            request = self._request(cloud, record, plan)
             settled = self._settle(cloud, record, plan, request, context)
         if settled is None:
             return False
@@ -53,13 +53,13 @@ class TuneOperator(VertexJobOperator):
         result = {"searched": bool(settled.trials), "trials": len(settled.trials), "words": settled.words}
         return PokeReturnValue(True, {**result, "hyperparameters": dict(settled.to_json()["hyperparameters"])})
 
-    def _request(self, cloud: Cloud, record: Record, plan: Plan, wish: Any) -> TuningRequest:  # noqa: ANN401 - a Param
+    def _request(self, cloud: Cloud, record: Record, plan: Plan) -> TuningRequest:
         request = record.find(TuningRequest)
         if request is None:
             higher = plan.spec.evaluation.metric in HIGHER_IS_BETTER
             champion = find_champion(cloud, plan) if plan.spec.tuning else None
             studies = find_studies(cloud, plan) if plan.spec.tuning else []
-            request = record.write_once(tuning.decide(plan, wish, studies, champion, higher_is_better=higher))
+            request = record.write_once(tuning.decide(plan, studies, champion, higher_is_better=higher))
             self.log.info("%s", request.words)
         return request
 
@@ -123,13 +123,15 @@ def find_champion(cloud: Cloud, plan: Plan) -> tuning.ChampionRecord | None:
     if version is None or names.run_key_as_of(version.run_key) >= plan.as_of:
         return None
     made = Record(cloud.artifacts, names.run_uri(plan.bucket, plan.model, version.run_key))
-    report, promoted = made.find(Report), made.find(Evaluation)
-    if report is None:
+    report, promoted, then, settled = made.find(Report), made.find(Evaluation), made.find(Plan), made.find(Tuning)
+    if report is None or then is None:
         return None
     metric = plan.spec.evaluation.metric
     return tuning.ChampionRecord(
         run_key=version.run_key,
         hyperparameters=report.hyperparameters,
+        given=then.spec.training.hyperparameters,
+        tuned=settled is not None and settled.source != "spec",
         then=getattr(promoted.challenger.metrics, metric) if promoted else None,
         now=_newest_duel(cloud, plan, version.run_key, metric),
     )

@@ -81,7 +81,7 @@ def headline(run: Run) -> str:
         return f"{verdict}, not deployed" if waits else verdict
     if run.checks and not run.checks.passed:
         return "Stopped by the data checks"
-    return f"Stopped at {next(TASK_OF_KIND[kind] for kind in expected_kinds() if not run.has(kind))}"
+    return f"Stopped at {next(TASK_OF_KIND[kind] for kind in expected_kinds(run.plan) if not run.has(kind))}"
 
 
 def outcome(run: Run) -> str:

@@ -74,7 +74,7 @@ class Run:
         if kind == "timings":
             return "The run left no record of its tasks' times."
         task = TASK_OF_KIND[kind]
-        order = expected_kinds()
+        order = expected_kinds(self.plan)
         if self.checks and not self.checks.passed and order.index(kind) > order.index("checks"):
             return "This did not happen: the data did not pass its checks."
         if kind == "deployment":
@@ -90,9 +90,9 @@ class Run:
         return f"The task {task} left no result; its log in Airflow says why (run {self.plan.dag_run_id})."
 
 
-def expected_kinds() -> list[str]:
-    """Kinds that every run writes when it comes to its end, in order; a study is none of them."""
-    return [kind for kind in TASK_OF_KIND if kind != "tuning"]
+def expected_kinds(plan: documents.Plan) -> list[str]:
+    """Kinds that a run writes when it comes to its end, in order."""
+    return [kind for kind in TASK_OF_KIND if kind != "tuning" or plan.spec.tuning]
 
 
 def read_run(raw: Mapping[str, Mapping[str, Any]]) -> Run:
@@ -112,7 +112,7 @@ def read_run(raw: Mapping[str, Mapping[str, Any]]) -> Run:
     for name, values in raw.items():
         kind = "plan" if name == CHAMPION_PLAN else name
         parsed[name] = documents.KINDS[kind].parse(json.dumps(values), f"{name}.json")
-    kinds = [kind for kind in TASK_OF_KIND if kind in raw or kind in expected_kinds()]
+    kinds = [kind for kind in TASK_OF_KIND if kind in raw or kind in expected_kinds(parsed["plan"])]
     return Run(**parsed, record=tuple(_stored(kind, raw, parsed["plan"], parsed["decision"]) for kind in kinds))
 
 
