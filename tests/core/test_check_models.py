@@ -20,7 +20,9 @@ def include(tmp_path, **files):
 
 def test_the_repositorys_models_are_valid(capsys):
     assert check_models.main([]) == 0
-    assert "flight_delays: ok (13 features, wide_deep, 0 3 * * *)" in capsys.readouterr().out
+    lines = capsys.readouterr().out.splitlines()
+    assert "flight_delays: ok (13 features, wide_deep, 0 3 * * *)" in lines
+    assert "digits: ok (1 features, cnn, no schedule)" in lines
 
 
 def test_each_broken_model_is_named_and_the_good_ones_too(tmp_path, capsys):

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,34 +28,33 @@ def dags() -> dict[str, Any]:
 
 
 @pytest.fixture
-def bundle(tmp_path: Path) -> Iterator[Path]:
-    """A copy of dags/ and plugins/ as Composer gets it; change include/models and parse it with `parse_bundle`."""
+def bundle(tmp_path: Path) -> Path:
+    """A copy of dags/ and plugins/ as Composer gets it, for changes to include/models."""
+    return copy_bundle(tmp_path)
+
+
+def copy_bundle(path: Path) -> Path:
+    """Copy dags/ and plugins/ as Composer gets them into a folder."""
     ignore = shutil.ignore_patterns("__pycache__", "localcloud", "demo", "compose")
-    shutil.copytree(ROOT / "dags", tmp_path / "dags", ignore=ignore)
-    shutil.copytree(ROOT / "plugins", tmp_path / "plugins", ignore=ignore)
+    shutil.copytree(ROOT / "dags", path / "dags", ignore=ignore)
+    shutil.copytree(ROOT / "plugins", path / "plugins", ignore=ignore)
     for name in INCLUDED:
-        shutil.copytree(ROOT / "include" / name, tmp_path / "dags" / "include" / name)
-    return tmp_path
+        shutil.copytree(ROOT / "include" / name, path / "dags" / "include" / name)
+    return path
 
 
-@pytest.fixture
-def change_spec(bundle: Path) -> Callable[..., Path]:
-    """Writes a spec like flight_delays with changes, by dotted path."""
-
-    def change(name: str, **changes: Any) -> Path:
-        models = bundle / "dags" / "include" / "models"
-        spec = yaml.safe_load((models / "flight_delays.yaml").read_text())
-        spec["name"] = name
-        for path, value in changes.items():
-            *sections, last = path.split("__")
-            section = spec
-            for part in sections:
-                section = section[part]
-            section[last] = value
-        (models / f"{name}.yaml").write_text(yaml.safe_dump(spec, sort_keys=False))
-        return models / f"{name}.yaml"
-
-    return change
+def write_spec(bundle: Path, name: str, **changes: Any) -> None:
+    """Write a spec like flight_delays with changes, by path with two underscores (`data__query`)."""
+    models = bundle / "dags" / "include" / "models"
+    spec = yaml.safe_load((models / "flight_delays.yaml").read_text())
+    spec["name"] = name
+    for path, value in changes.items():
+        *sections, last = path.split("__")
+        section = spec
+        for part in sections:
+            section = section[part]
+        section[last] = value
+    (models / f"{name}.yaml").write_text(yaml.safe_dump(spec, sort_keys=False))
 
 
 def parse(dags_path: Path) -> dict[str, Any]:
@@ -68,14 +66,8 @@ def parse(dags_path: Path) -> dict[str, Any]:
     return dict(bag.dags)
 
 
-@pytest.fixture(scope="session")
-def run_python() -> Callable[[Path, str], str]:
-    """Runs code in a fresh Python with a bundle's folders on its path; gives its output."""
-    return _run_python
-
-
-def _run_python(bundle: Path, code: str) -> str:
-    """Output of a fresh Python with the bundle's folders on its path."""
+def run_python(bundle: Path, code: str) -> str:
+    """Run code in a fresh Python with a bundle's folders on its path; give its output."""
     environ = {**os.environ, "PYTHONPATH": f"{bundle / 'plugins'}:{bundle / 'dags'}"}
     done = subprocess.run(
         [sys.executable, "-c", code], env=environ, text=True, capture_output=True, check=False, timeout=300

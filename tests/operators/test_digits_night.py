@@ -1,0 +1,175 @@
+"""Nights of `retrain__digits` on the local cloud, task by task as a worker runs them, without a scheduler.
+
+The first night is run once: a night that was run takes its own documents.
+"""
+
+from __future__ import annotations
+
+import base64
+import importlib.util
+import json
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import requests
+from airflow.sdk.exceptions import AirflowRescheduleException
+
+from retraining.core import names
+from retraining.core.model_spec import load_spec
+from retraining.core.settings import include_path
+
+ROOT = Path(__file__).resolve().parents[2]
+FIRST, SECOND = (datetime(2013, 11, day, 3, tzinfo=UTC) for day in (20, 21))
+TIMEOUT_S = 120
+
+
+def load_dags(name: str) -> Any:
+    """A file of dags/ as a module."""
+    spec = importlib.util.spec_from_file_location(f"dags_{name}", ROOT / "dags" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def digits(local_cloud):
+    """The spec, with the demo's data in BigQuery and short looks at jobs."""
+    local_cloud.run("seed")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RETRAINING_WATCH_S", "60")
+        yield load_spec(include_path() / "models" / "digits.yaml")
+    retire(names.endpoint_name(local_cloud.project, local_cloud.region, "digits"))
+
+
+def retire(endpoint_name: str) -> None:
+    """End what serves, for the tests of other files."""
+    from retraining.hooks.cloud import Cloud
+
+    endpoints = Cloud().endpoints
+    endpoint = endpoints.read(endpoint_name)
+    for deployed_id in endpoint.deployed:
+        endpoints.undeploy(endpoint, deployed_id)
+
+
+@pytest.fixture
+def night(make_run) -> Callable[..., tuple[Any, dict[str, Any]]]:
+    """Runs every task of a night; gives the run and its documents by kind."""
+
+    def run_all(spec: Any, logical_date: datetime) -> tuple[Any, dict[str, Any]]:
+        dag = load_dags("retrain").retrain_dag(spec)
+        run = make_run(run_id=f"manual__{logical_date:%Y%m%d}", logical_date=logical_date, params=dag.params.dump())
+        run.dag_id = dag.dag_id
+        deadline = time.monotonic() + TIMEOUT_S
+        for task in dag.topological_sort():
+            while True:
+                try:
+                    run.execute(task)
+                    break
+                except AirflowRescheduleException:
+                    assert time.monotonic() < deadline, f"{task.task_id} did not end"
+        return run, documents(run.xcoms["plan", "return_value"]["run_uri"])
+
+    return run_all
+
+
+def documents(run_uri: str) -> dict[str, Any]:
+    """The run's JSON documents by kind, and its page as `page`."""
+    from google.cloud import storage
+
+    bucket, _, folder = run_uri.removeprefix("gs://").partition("/")
+    found: dict[str, Any] = {}
+    for blob in storage.Client().list_blobs(bucket, prefix=f"{folder}/", delimiter="/"):
+        path = Path(blob.name)
+        if path.suffix == ".json":
+            found[path.stem] = json.loads(blob.download_as_bytes())
+        elif path.suffix == ".html":
+            found["page"] = blob.download_as_text()
+    return found
+
+
+def predict(endpoint_name: str, instances: list[Any]) -> list[Any]:
+    """Ask as any application would."""
+    region = endpoint_name.split("/")[3]
+    url = f"https://{region}-aiplatform.googleapis.com/v1/{endpoint_name}:predict"
+    answer = requests.post(url, json={"instances": instances}, headers={"Authorization": "Bearer x"}, timeout=60)
+    assert answer.status_code == 200, answer.text
+    return list(answer.json()["predictions"])
+
+
+def images(condition: str) -> list[tuple[bytes, int]]:
+    """PNGs of the source table and their digits."""
+    from google.cloud import bigquery
+
+    sql = f"SELECT image, digit FROM digits.images WHERE {condition} ORDER BY image_id"  # noqa: S608 - this file's own
+    return [(row.image, row.digit) for row in bigquery.Client().query_and_wait(sql)]
+
+
+def test_a_first_night_makes_a_champion_that_reads_digits(digits, night) -> None:
+    """Export to endpoint; the endpoint reads the table's own PNGs as well as the judge said."""
+    _, found = night(digits, FIRST)
+    manifest, evaluation = found["manifest"], found["evaluation"]
+    assert sum(split["rows"] for split in manifest["splits"].values()) == 1348
+    assert manifest["images"] == [{"name": "image", "height": 8, "width": 8, "channels": 1, "encoding": "raw"}]
+    assert sum(found["statistics"]["splits"]["train"]["label"]["counts"]) == manifest["splits"]["train"]["rows"]
+    assert evaluation["challenger"]["metrics"]["accuracy"] > 0.95
+    assert found["decision"]["verdict"] == "promote"
+    assert found["deployment"]["smoke_test"] == {"requests": 5, "max_abs_error": 0}
+    assert "Class by class" in found["page"]
+    tested = images("captured_at >= '2013-11-06' AND captured_at < '2013-11-20'")
+    assert len(tested) == evaluation["rows"]
+    sent = [{"image": {"b64": base64.b64encode(content).decode()}} for content, _ in tested]
+    answers = predict(found["deployment"]["endpoint_name"], sent)
+    right = sum(scores.index(max(scores)) == digit for scores, (_, digit) in zip(answers, tested, strict=True))
+    assert right / len(tested) == pytest.approx(evaluation["challenger"]["metrics"]["accuracy"])
+    (empty,) = predict(found["deployment"]["endpoint_name"], [{"image": ""}])
+    assert sum(empty) == pytest.approx(1)
+
+
+def test_the_monitor_counts_answers_where_images_have_no_values(digits, night, make_run) -> None:
+    """Requests with images are logged, and their answers are held against the training labels."""
+    _, found = night(digits, FIRST)  # takes what the first test made
+    ones = [{"image": {"b64": base64.b64encode(content).decode()}} for content, digit in images("digit = 1")]
+    predict(found["deployment"]["endpoint_name"], ones * 2)
+    dag = load_dags("monitor").monitor_dag(digits)
+    deadline = time.monotonic() + 30
+    rows, attempt = 0, 0
+    while rows < 2 * len(ones):  # answers reach the log within a second
+        assert time.monotonic() < deadline
+        attempt += 1
+        params = {**dag.params.dump(), "as_of": f"{datetime.now(UTC) + timedelta(seconds=1):%Y-%m-%dT%H:%M:%SZ}"}
+        run = make_run(run_id=f"manual__{attempt}", params=params, outlet_events=OutletEvents())
+        run.dag_id = dag.dag_id
+        measured = run.execute(dag.get_task("measure"))
+        rows = measured["rows"]
+    assert measured["drifted"] == ["digit"]
+    decided = run.execute(dag.get_task("decide"))
+    assert decided["because"] == "drift"
+    assert decided["words"].startswith("Retraining: digit 0.")
+
+
+class OutletEvents(dict):
+    """Takes asset events."""
+
+    def __missing__(self, _key: Any) -> Any:
+        """An accessor that keeps nothing."""
+        return SimpleNamespace(add=lambda *_args, **_kwargs: None)
+
+
+@pytest.mark.long
+def test_a_second_night_exports_one_day_and_holds_a_duel(digits, night) -> None:
+    """The champion is judged on the same images, class by class."""
+    night(digits, FIRST)
+    _, found = night(digits, SECOND)
+    assert [span["span"] for span in found["manifest"]["spans"] if span["action"] == "export"] == ["2013-11-20"]
+    champion = found["evaluation"]["champion"]
+    assert champion["metrics"]["accuracy"] > 0.9
+    assert [sum(row) for row in champion["confusion"]] == found["evaluation"]["label_counts"]
+    assert found["evaluation"]["difference"]["metric"] == "accuracy"
+    assert found["decision"]["champion"]["version_id"] == "1"
