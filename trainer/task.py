@@ -29,7 +29,7 @@ from trainer.interruption import end_with_the_job, start_again
 from trainer.replica import find_replica, uses_servers
 from trainer.sharing import training_share
 from trainer.storage import Storage, join
-from trainer.trial import Trial, place
+from trainer.trial import PRIOR, Trial, place
 from trainer.usage import describe_usage
 
 STARTED = time.monotonic()
@@ -67,10 +67,11 @@ def _parse(arguments: Sequence[str]) -> tuple[str, argparse.Namespace, dict[str,
     parser.add_argument(
         "--job-dir", "--job_dir", help="base of model/, checkpoints/ and logs/ instead of the request's addresses"
     )
+    parser.add_argument("--prior", help="of a trial: number of the request's prior to take as hyperparameters")
     options, rest = parser.parse_known_args(list(arguments))
     if not options.request.startswith("gs://"):
         options.request = str(Path(options.request).absolute())
-    hyperparameters = {}
+    hyperparameters = {} if options.prior is None else {PRIOR: options.prior}
     for argument in rest:
         name, equals, value = argument.removeprefix("--").partition("=")
         if not argument.startswith("--") or not equals:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 import subprocess
 from typing import Any
 
@@ -73,16 +74,16 @@ def test_the_tasks_stand_in_one_line_with_two_teardowns(dags) -> None:
         assert dag.get_task(task_id).on_failure_fail_dagrun
 
 
-def test_a_model_without_tuning_has_no_task_for_it(bundle, change_spec, run_python) -> None:
+def test_a_model_without_tuning_has_no_task_for_it(dags) -> None:
     """Nor a Param; and its cancel_jobs looks for no tuning jobs."""
-    change_spec("plain", tuning=None)
-    code = """
-import json, retrain
-dag = retrain.retrain__plain
-found = [sorted(dag.get_task("export").downstream_task_ids), dag.get_task("cancel_jobs").tuning, "tune" in dag.params]
-print(json.dumps([*found, retrain.retrain__flight_delays.get_task("cancel_jobs").tuning]))
-"""
-    assert json.loads(run_python(bundle, code).splitlines()[-1]) == [["train"], False, False, True]
+    from retraining.core.model_spec import load_spec
+
+    spec = load_spec(ROOT / "include" / "models" / "flight_delays.yaml")
+    plain = runpy.run_path(str(ROOT / "dags" / "retrain.py"))["retrain_dag"](spec.model_copy(update={"tuning": None}))
+    assert plain.get_task("export").downstream_task_ids == {"train"}
+    assert "tune" not in plain.params
+    assert not plain.get_task("cancel_jobs").tuning
+    assert dags["retrain__flight_delays"].get_task("cancel_jobs").tuning
 
 
 def test_waiting_tasks_hold_no_slot(dags) -> None:
