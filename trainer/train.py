@@ -36,8 +36,8 @@ from trainer.interruption import wait_for_report
 from trainer.labels import labels_of
 from trainer.learning_rate import plan_rate
 from trainer.loop import require_loop
-from trainer.models.dense import DenseHyperparameters
 from trainer.models.features import FeatureColumns, Preprocessing
+from trainer.models.hyperparameters import Hyperparameters
 from trainer.replica import Replica
 from trainer.savedmodel import StoredModel, digest_folder, save_model
 from trainer.statistics import Statistics
@@ -227,7 +227,7 @@ def _course(fit: Fit, state: TrainingState, resumed: TrainingState | None, secon
     }
 
 
-def _plain(hyperparameters: DenseHyperparameters) -> dict[str, Any]:
+def _plain(hyperparameters: Hyperparameters) -> dict[str, Any]:
     return {name: list(value) if isinstance(value, tuple) else value for name, value in vars(hyperparameters).items()}
 
 

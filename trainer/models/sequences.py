@@ -56,7 +56,7 @@ class Sequence:
             raw: As a request has it. [B, T]
             encode: From numbers to normalised ones, or from text to ids.
         """
-        values = window(raw, self.length, self.keep)
+        values = raw if raw.shape[1] == self.length else window(raw, self.length, self.keep)
         if self.ids is not None:
             return encode(values)
         missing = is_missing(values)

@@ -33,6 +33,8 @@ def distance(said: object, expected: float | Sequence[float]) -> float:
 def _as_sent(value: object, kind: str | None) -> object:
     if isinstance(value, EncodedBytes):
         return {"b64": value.b64}
+    if isinstance(value, tuple):
+        return [float("nan") if item is None else item for item in value]
     if value is not None:
         return value
     return "" if kind in ("categorical", "image") else float("nan")

@@ -9,6 +9,7 @@ from retraining.core.documents.checks import (
     Finding,
     ImageStatistics,
     NumericStatistics,
+    SequenceStatistics,
     SplitStatistics,
     Statistics,
 )
@@ -76,6 +77,8 @@ def _constant(spec: ModelSpec, name: str, train: SplitStatistics) -> Iterator[Fi
             expected="values",
             words=f"{name} is missing in every training example: the model cannot learn from it",
         )
+    elif isinstance(found, SequenceStatistics):
+        return  # lists of one element are no worse than a number
     elif isinstance(found, ImageStatistics):
         if found.min_bytes == 0:
             yield finding(

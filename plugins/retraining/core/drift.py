@@ -22,6 +22,7 @@ from retraining.core.documents.checks import (
     CategoricalStatistics,
     ImageStatistics,
     NumericStatistics,
+    SequenceStatistics,
     SplitStatistics,
     Statistics,
 )
@@ -118,9 +119,9 @@ def measure(
 def _feature_drift(
     name: str, train: SplitStatistics, counts: Mapping[str | None, int], threshold: float
 ) -> FeatureDrift | None:
-    """The drift of one feature; None when the champion's training data does not know it, and of images."""
+    """The drift of one feature; None when the champion's training data does not know it, of images and sequences."""
     baseline = train.features.get(name)
-    if baseline is None or isinstance(baseline, ImageStatistics) or not train.rows:
+    if baseline is None or isinstance(baseline, ImageStatistics | SequenceStatistics) or not train.rows:
         return None
     if isinstance(baseline, CategoricalStatistics):
         value = l_infinity(category_shares(baseline, train.rows), _shares(counts))

@@ -96,6 +96,29 @@ class ModelSpec(Section):
         return self
 
     @model_validator(mode="after")
+    def _sequences_are_no_values(self) -> Self:
+        sequences = [feature.name for feature in self.features if feature.kind == "sequence"]
+        for where, columns in (
+            ("evaluation.slices", self.evaluation.slices),
+            ("monitoring.drift.features", tuple(self.monitoring.drift.features)),
+            ("data.checks.ranges", tuple(self.data.checks.ranges)),
+        ):
+            for column in columns:
+                if column in sequences:
+                    raise ValueError(f"{where} names {column!r}, which is a sequence: it has no single value")
+        if sequences and self.training.input != "tfrecord":
+            raise ValueError(
+                f"training.input {self.training.input} cannot hold {sequences[0]!r}, a sequence; expected tfrecord. "
+                "Remove the key"
+            )
+        if sequences and self.data.layout.rows_per_record > 1:
+            raise ValueError(
+                f"data.layout.rows_per_record {self.data.layout.rows_per_record} cannot hold {sequences[0]!r}, a "
+                "sequence; expected 1. Remove the key"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _strategy_fits_cluster(self) -> Self:
         cluster = resolve_tier(self.training.cluster)
         workers, servers = cluster.workers, cluster.parameter_servers

@@ -171,7 +171,25 @@ class ImageFeature(Section):
     encoding: Literal["raw", "png", "jpeg"] = "raw"
 
 
-Feature = Annotated[NumericFeature | CategoricalFeature | ImageFeature, Field(discriminator="kind")]
+class SequenceFeature(Section):
+    """An ARRAY of numbers or categories. Longer ones are cut to `length` at the other end than `keep`."""
+
+    name: ColumnName
+    kind: Literal["sequence"]
+    of: Literal["numeric", "categorical"]
+    length: Annotated[int, Field(ge=1, le=4096)]
+    keep: Literal["first", "last"] = "last"
+    normalize: bool = True
+    embedding_dim: Annotated[int, Field(ge=1, le=1024)] | None = None
+
+    @model_validator(mode="after")
+    def _embeds_categories(self) -> Self:
+        if self.of == "numeric" and self.embedding_dim is not None:
+            raise ValueError("embedding_dim is of categories, and this is a sequence of numbers: remove it")
+        return self
+
+
+Feature = Annotated[NumericFeature | CategoricalFeature | ImageFeature | SequenceFeature, Field(discriminator="kind")]
 
 
 class BinaryLabel(Section):

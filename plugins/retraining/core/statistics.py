@@ -13,11 +13,13 @@ from retraining.core.documents.checks import (
     DayFeature,
     DayLabels,
     DayStatistics,
+    FeatureStatistics,
     ImageStatistics,
     KeyStatistics,
     LabelStatistics,
     NumericStatistics,
     OutsideLabels,
+    SequenceStatistics,
     SplitStatistics,
     Statistics,
     ValueCount,
@@ -55,7 +57,8 @@ def render_statistics_sql(plan: Plan, snapshot: Snapshot, quarantined: Sequence[
     `nulls` of the label, `low` and `high` are the first and last event in seconds since 1970), `keys` (`outside`: in
     train and validation), `label` (a row per class), `day_label` (`mean` is the share as in `DayLabels.rate`),
     `watched` (a row per day and feature that has a limit, and the key), `numeric`, `category`, `image` (sizes in
-    bytes). Split is by span first: all parts of the test days are the test split.
+    bytes), `sequence` (lengths), `element` (a sequence's numbers), `element_category` (its categories). Split is by
+    span first: all parts of the test days are the test split.
 
     Args:
         plan: The run.
@@ -75,6 +78,7 @@ def render_statistics_sql(plan: Plan, snapshot: Snapshot, quarantined: Sequence[
         numeric=columns.of_kind("numeric"),
         categorical=columns.of_kind("categorical"),
         images=columns.of_kind("image"),
+        sequences=columns.sequences(),
         steps=QUANTILE_STEPS,
         quarantined=bool(quarantined),
     )
@@ -102,6 +106,7 @@ class _Columns:
     def __init__(self, spec: ModelSpec, snapshot: Snapshot) -> None:
         self._spec = spec
         self._types = {column.name: column.type for column in snapshot.columns if column.mode != "REPEATED"}
+        self._lists = {column.name: column.type for column in snapshot.columns if column.mode == "REPEATED"}
 
     def read(self, name: str, kinds: Mapping[str, str]) -> dict[str, Any]:
         """How a column's values are read."""
@@ -112,17 +117,28 @@ class _Columns:
         kinds = _KINDS_OF_FEATURE[kind]
         return [self.read(feature.name, kinds) for feature in self._spec.features if feature.kind == kind]
 
+    def sequences(self) -> list[dict[str, Any]]:
+        """The features of arrays; `of` says what their elements are."""
+        found = []
+        for feature in self._spec.features:
+            if feature.kind == "sequence":
+                kind = _KINDS_OF_FEATURE[feature.of].get(self._lists.get(feature.name, ""), "none")
+                found.append({"name": feature.name, "of": feature.of, "kind": kind})
+        return found
+
     def watched(self) -> list[dict[str, Any]]:
         """The key, and the features with a limit; `range` is the stem of the parameters with its bounds."""
         checks = self._spec.data.checks
         places = {name: index for index, name in enumerate(checks.ranges)}
-        found: list[dict[str, Any]] = [{"name": self._spec.data.key, "kind": "none", "limited": False, "range": None}]
+        plain: dict[str, Any] = {"kind": "none", "limited": False, "range": None, "is_list": False}
+        found = [{**plain, "name": self._spec.data.key}]
         for feature in self._spec.features:
             name = feature.name
             if name in checks.max_null_fraction or name in places:
-                column = self.read(name, _KINDS_OF_FEATURE[feature.kind])
+                column = self.read(name, _KINDS_OF_FEATURE.get(feature.kind, {}))
                 limit = f"range_{places[name]}" if name in places else None
-                found.append({**column, "limited": feature.kind == "numeric", "range": limit})
+                is_list = feature.kind == "sequence" and name in self._lists
+                found.append({**column, "limited": feature.kind == "numeric", "range": limit, "is_list": is_list})
         return found
 
     def limits(self) -> list[Parameter]:
@@ -209,12 +225,14 @@ def build_statistics(
 def _split(plan: Plan, split: str, sections: _Sections) -> SplitStatistics:
     totals = sections["day"].get((split, ""), [])
     row_count = sum(int(row["row_count"]) for row in totals)
-    features: dict[str, NumericStatistics | CategoricalStatistics | ImageStatistics] = {}
+    features: dict[str, FeatureStatistics] = {}
     for feature in plan.spec.features:
         if feature.kind == "numeric":
             features[feature.name] = _numeric(sections["numeric"].get((split, feature.name), []), row_count)
         elif feature.kind == "image":
             features[feature.name] = _image(sections["image"].get((split, feature.name), []), row_count)
+        elif feature.kind == "sequence":
+            features[feature.name] = _sequence(sections, (split, feature.name), row_count)
         else:
             features[feature.name] = _categorical(sections["category"].get((split, feature.name), []))
     return SplitStatistics(
@@ -264,6 +282,24 @@ def _image(rows: list[Row], row_count: int) -> ImageStatistics:
         min_bytes=int(sizes["low"]) if sizes else None,
         max_bytes=int(sizes["high"]) if sizes else None,
         mean_bytes=_number(sizes["mean"], str(sizes["feature"])) if sizes else None,
+    )
+
+
+def _sequence(sections: _Sections, place: tuple[str, str], row_count: int) -> SequenceStatistics:
+    lengths = next(iter(sections["sequence"].get(place, [])), None)
+    numbers = next(iter(sections["element"].get(place, [])), None)
+    values = _categorical(sections["element_category"].get(place, []))
+    sizes = None if lengths is None or lengths["low"] is None else lengths
+    return SequenceStatistics(
+        kind="sequence",
+        nulls=int(lengths["nulls"]) if lengths else row_count,
+        min_length=int(sizes["low"]) if sizes else None,
+        max_length=int(sizes["high"]) if sizes else None,
+        mean_length=_number(sizes["mean"], place[1]) if sizes else None,
+        mean=_number(numbers["mean"], place[1]) if numbers else None,
+        stddev=_number(numbers["deviation"], place[1]) if numbers else None,
+        distinct=values.distinct,
+        top=values.top,
     )
 
 

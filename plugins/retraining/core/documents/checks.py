@@ -64,7 +64,26 @@ class ImageStatistics(Value):
     mean_bytes: Number | None
 
 
-FeatureStatistics = Annotated[NumericStatistics | CategoricalStatistics | ImageStatistics, Field(discriminator="kind")]
+class SequenceStatistics(Value):
+    """Of one feature of sequences in one split: lengths, and its elements. Missing is what has no element.
+
+    Elements that are numbers have `mean` and `stddev`, categories `distinct` and `top` (at most 1000, as above).
+    """
+
+    kind: Literal["sequence"]
+    nulls: Count
+    min_length: Count | None
+    max_length: Count | None
+    mean_length: Number | None
+    mean: Number | None
+    stddev: Number | None
+    distinct: Count
+    top: Annotated[tuple[ValueCount, ...], Field(max_length=1000)]
+
+
+FeatureStatistics = Annotated[
+    NumericStatistics | CategoricalStatistics | ImageStatistics | SequenceStatistics, Field(discriminator="kind")
+]
 
 
 class OutsideLabels(Value):

@@ -21,6 +21,7 @@ from retraining.core.spec_training import (
 )
 
 InstanceValue = bool | int | float | str | None
+"""Of a slice, or of an instance; null stands for NaN."""
 
 
 class TrainingOrder(Value):
@@ -92,9 +93,12 @@ class EncodedBytes(Value):
 
 
 class Golden(Value):
-    """An instance and what the saved model says of it: the endpoint must say the same. With classes a score of each."""
+    """An instance and what the saved model says of it: the endpoint must say the same. With classes a score of each.
 
-    instance: dict[str, EncodedBytes | InstanceValue]
+    A sequence is a list as long as that of every other instance, filled up with null or "".
+    """
+
+    instance: dict[str, EncodedBytes | InstanceValue | tuple[InstanceValue, ...]]
     prediction: Number | Annotated[tuple[Number, ...], Field(min_length=2)]
 
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from retraining.core.documents import CategoricalStatistics, ImageStatistics, NumericStatistics, Statistics
+from retraining.core.documents.checks import (
+    CategoricalStatistics,
+    FeatureStatistics,
+    ImageStatistics,
+    NumericStatistics,
+    SequenceStatistics,
+    Statistics,
+)
 from retraining.core.report.run import Run
 
 
@@ -36,9 +43,11 @@ def feature_rows(run: Run, statistics: Statistics) -> list[FeatureRow]:
     return rows
 
 
-def _typical(found: NumericStatistics | CategoricalStatistics | ImageStatistics, rows: int) -> str:
+def _typical(found: FeatureStatistics, rows: int) -> str:
     if isinstance(found, ImageStatistics):
         return _image(found)
+    if isinstance(found, SequenceStatistics):
+        return _sequence(found)
     return _numeric(found) if isinstance(found, NumericStatistics) else _categorical(found, rows)
 
 
@@ -46,6 +55,18 @@ def _image(found: ImageStatistics) -> str:
     if found.mean_bytes is None:
         return "no value"
     return f"files of {found.mean_bytes:,.0f} bytes, from {found.min_bytes:,} to {found.max_bytes:,}"
+
+
+def _sequence(found: SequenceStatistics) -> str:
+    if found.mean_length is None:
+        return "no value"
+    lengths = f"{found.mean_length:,.1f} elements, from {found.min_length:,} to {found.max_length:,}"
+    if found.top:
+        top = ", ".join(item.value for item in found.top[:3])
+        return f"{lengths}; {found.distinct:,} values: {top}{', …' if found.distinct > 3 else ''}"
+    if found.mean is None or found.stddev is None:
+        return lengths
+    return f"{lengths}; {found.mean:.4g} ± {found.stddev:.4g}"
 
 
 def _numeric(found: NumericStatistics) -> str:

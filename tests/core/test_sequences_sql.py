@@ -1,0 +1,102 @@
+"""The statistics query of sequences, run by the local BigQuery."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from small_model import make_plan, make_spec
+
+from retraining.core import checks, documents, names, settings, snapshot, statistics
+
+DATASET = "core_sequences"
+QUERY = "SELECT id, at, pages, heat, truths, late FROM core_sequences.visits"
+
+
+def rows() -> list[dict[str, Any]]:
+    """A hundred visits on four days: one page to three, every tenth none; heat of two numbers, one NaN in all."""
+    made = []
+    for index in range(100):
+        pages = [] if index % 10 == 9 else ["home", "cart", "help"][: 1 + index % 3]
+        heat = [float(index % 4), "NaN" if index == 0 else 10.0]
+        at = datetime(2013, 11, 15 + index % 4, tzinfo=UTC)
+        made.append(
+            {
+                **{"id": f"visit-{index}", "at": at.isoformat(), "late": index % 2},
+                **{"pages": pages, "heat": heat, "truths": [True, False, False, False]},
+            }
+        )
+    return made
+
+
+@pytest.fixture(scope="module")
+def warehouse(local_cloud):
+    """Runs a query with its parameters."""
+    from google.cloud import bigquery
+
+    client = bigquery.Client(project=local_cloud.project)
+    for dataset in (DATASET, local_cloud.dataset):
+        client.create_dataset(dataset, exists_ok=True)
+    scalars = [bigquery.SchemaField(*column.split(":")) for column in ("id:STRING", "at:TIMESTAMP", "late:INTEGER")]
+    lists = [
+        bigquery.SchemaField(*column.split(":"), mode="REPEATED")
+        for column in ("pages:STRING", "heat:FLOAT", "truths:BOOLEAN")
+    ]
+    config = bigquery.LoadJobConfig(schema=[*scalars, *lists], write_disposition="WRITE_TRUNCATE")
+    table = f"{local_cloud.project}.{DATASET}.visits"
+    client.create_table(bigquery.Table(table, schema=[*scalars, *lists]), exists_ok=True)
+    client.load_table_from_json(rows(), table, job_config=config).result()
+
+    def run(query):
+        config = bigquery.QueryJobConfig.from_api_repr({"query": query.to_api()})
+        return [dict(row) for row in client.query(query.sql, job_config=config).result()]
+
+    return run, client
+
+
+def test_statistics_of_sequences(warehouse, local_cloud) -> None:
+    run, client = warehouse
+    features = [
+        {"name": "pages", "kind": "sequence", "of": "categorical", "length": 2},
+        {"name": "heat", "kind": "sequence", "of": "numeric", "length": 8},
+        {"name": "truths", "kind": "sequence", "of": "numeric", "length": 8},
+    ]
+    spec = make_spec(
+        name="visits",
+        data={
+            **{"query": "visits.sql", "key": "id", "event_time": "at", "window_days": 10, "test_days": 2},
+            "checks": {"min_rows": 10, "max_null_fraction": {"pages": 0.05}},
+        },
+        features=features,
+        label={"name": "late", "kind": "binary"},
+        training={"model": "gru"},
+        evaluation={"metric": "auc", "min_value": 0.6},
+    )
+    plan = make_plan(spec, sql=QUERY, settings=settings.load(local_cloud.env))
+    run(snapshot.render_snapshot_sql(plan))
+    schema = [
+        {"name": field.name, "type": field.field_type, "mode": field.mode}
+        for field in client.get_table(names.run_table(plan)).schema
+    ]
+    taken = documents.Snapshot.model_construct(
+        table=names.run_table(plan), columns=snapshot.own_columns(schema), left_out=None
+    )
+    found = statistics.build_statistics(plan, taken, run(statistics.render_statistics_sql(plan, taken)))
+    splits = found.splits.values()
+    pages = [split.features["pages"] for split in splits]
+    assert sum(item.nulls for item in pages) == 10
+    assert {(item.min_length, item.max_length) for item in pages} == {(1, 3)}
+    counted: dict[str, int] = {}
+    for item in pages:
+        assert (item.distinct, item.mean) == (3, None)
+        assert [value.value for value in item.top] == ["home", "cart", "help"]
+        counted = {value.value: counted.get(value.value, 0) + value.count for value in item.top}
+    assert counted == {"home": 90, "cart": 60, "help": 30}
+    test = found.splits["test"].features["heat"]  # the days of 2 and 3
+    assert (test.min_length, test.max_length, test.mean, test.stddev) == (2, 2, 6.25, pytest.approx(3.766, abs=1e-3))
+    assert found.splits["test"].features["truths"].mean == 0.25
+    assert {row.features["pages"].nulls for row in found.days} == {0, 5}
+    findings = {finding.check: finding for finding in checks.check_data(plan, taken, found).findings}
+    assert findings["max_null_fraction"].feature == "pages"
+    assert "types" not in findings
