@@ -12,6 +12,7 @@ AS_OF ?=
 STATE ?= build/localcloud
 ROUNDS ?= 5
 SCALE ?= 1
+FRAMEWORK ?= 2.15
 
 VENV := .venv
 UV := $(or $(shell command -v uv 2>/dev/null),$(VENV)/uv/bin/uv)
@@ -141,8 +142,8 @@ bundle: ## Build build/bundle/{dags,plugins}: what Composer's bucket gets
 	@echo "bundle: build/bundle/dags and build/bundle/plugins"
 
 .PHONY: sdist
-sdist: $(VENV)/trainer/.ready ## Build dist/trainer-*.tar.gz for Vertex AI's pre-built containers
-	@$(TRAINER_PY) -m trainer.package --out dist
+sdist: $(VENV)/trainer/.ready ## Build dist/trainer-*.tar.gz for Vertex AI's pre-built containers of a TensorFlow (FRAMEWORK=2.15)
+	@$(TRAINER_PY) -m trainer.package --framework $(FRAMEWORK) --out dist
 
 .PHONY: compose-env
 compose-env: ## Write .env with fresh secrets for docker-compose.yaml, unless there is one

@@ -6,7 +6,7 @@ import pytest
 from small_model import make_plan, make_spec
 
 from retraining.core import orders
-from retraining.core.errors import SpecError
+from retraining.core.errors import PlanError, SpecError
 
 STEPS = {
     "strategy": "multi_worker",
@@ -51,3 +51,33 @@ def test_everything_reaches_the_trainer():
 def test_what_cannot_be_is_refused(training, words):
     with pytest.raises((SpecError, ValueError), match=words):
         make_spec(training={"model": "dense", **training})
+
+
+PREBUILT = {"model": "dense", "runtime": {"framework": "2.15"}}
+
+
+@pytest.mark.parametrize(
+    ("chief", "processor"),
+    [
+        pytest.param(CHIEF, "cpu", id="cpu"),
+        pytest.param({**CHIEF, "accelerator": {"type": "NVIDIA_TESLA_T4"}}, "gpu", id="gpu"),
+    ],
+)
+def test_a_framework_is_a_pre_built_container_with_the_trainer_for_it(chief, processor):
+    """Every pool of the training, and only the training: export and evaluation stay in the image."""
+    cluster = {**WORKERS, "chief": chief, "workers": {**chief, "count": 1}}
+    plan = make_plan(make_spec(training={**PREBUILT, "cluster": cluster}))
+    plan = plan.model_copy(update={"trainer_package": "gs://bucket/trainer-0.1.0+tf{framework}.tar.gz"})
+    order = orders.train_order(plan)
+    for pool in order.custom_job["job_spec"]["worker_pool_specs"]:
+        package = pool["python_package_spec"]
+        image = f"us-docker.pkg.dev/vertex-ai/training/tf-{processor}.2-15.py310:latest"
+        assert package["executor_image_uri"] == image
+        assert package["package_uris"] == ["gs://bucket/trainer-0.1.0+tf2.15.tar.gz"]
+        assert (package["python_module"], package["args"][0]) == ("trainer.task", "train")
+        assert "container_spec" not in pool
+
+
+def test_a_framework_without_a_package_is_refused_with_the_way_out():
+    with pytest.raises(PlanError, match=r"RETRAINING_TRAINER_PACKAGE.*make sdist"):
+        orders.train_order(make_plan(make_spec(training=PREBUILT)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import subprocess
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import trainer
-from trainer.package import PACKAGE_PATH, build_sdist
+from trainer.package import PACKAGE_PATH, build_sdist, main
 
 REPOSITORY_PATH = PACKAGE_PATH.parent
 
@@ -47,6 +48,31 @@ def test_it_runs_where_there_is_no_checkout(unpacked: Path, tmp_path: Path) -> N
     )
     assert ended.returncode == 2
     assert "the document has no key 'schema_version'" in ended.stderr
+
+
+def test_it_fits_the_tensorflow_of_a_pre_built_container(tmp_path: Path) -> None:
+    """`tf_keras` of another version would bring its own TensorFlow along."""
+    path = build_sdist(tmp_path, "2.15")
+    with tarfile.open(path) as archive:
+        archive.extractall(tmp_path, filter="data")
+    name = f"trainer-{trainer.__version__}+tf2.15"
+    assert path.name == f"{name}.tar.gz"
+    needs = re.findall(r"^Requires-Dist: (.*)$", (tmp_path / name / "PKG-INFO").read_text(), re.MULTILINE)
+    assert {"tf-keras==2.15.*", "protobuf<5", "numpy<2"} <= set(needs)
+    assert f'__version__ = "{trainer.__version__}+tf2.15"' in (tmp_path / name / "trainer/__init__.py").read_text()
+
+
+def test_a_framework_that_is_none_is_refused(tmp_path: Path, capsys) -> None:
+    assert main(["--framework", "tensorflow-2.15", "--out", str(tmp_path)]) == 2
+    assert "flag --framework: 'tensorflow-2.15'" in capsys.readouterr().err
+
+
+def test_every_module_can_be_read_by_the_python_of_the_pre_built_containers() -> None:
+    """Vertex AI's have 3.10."""
+    for path in PACKAGE_PATH.rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        ast.parse(text, str(path), feature_version=(3, 10))
+        assert "file_digest" not in text, f"{path}: hashlib has it since 3.11"
 
 
 def test_every_file_that_the_image_copies_is_there() -> None:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import tempfile
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from google.cloud import storage
 from google.cloud.storage.retry import DEFAULT_RETRY
 
 from trainer.backends import StoredObject
+from trainer.backends.digest import sha256_of
 from trainer.errors import RequestError, StorageError
 
 _CONNECTIONS = 32
@@ -64,7 +64,7 @@ class CloudStorage:
                 self._require_bucket(uri, error)
                 return None
             file.seek(0)
-            return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]  # it is a BufferedRandom
+            return sha256_of(file)
 
     def publish(self, uri: str, file: IO[bytes]) -> bool:
         """Upload the file if the name is free; False if it is taken.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import tempfile
 from pathlib import Path
 from typing import IO
 
 from trainer.backends import StoredObject
+from trainer.backends.digest import sha256_of
 from trainer.errors import StorageError
 
 
@@ -34,7 +34,7 @@ class Disk:
         """Give the content's SHA-256 in hex; None where there is no such file."""
         try:
             with Path(uri).open("rb") as file:
-                return hashlib.file_digest(file, "sha256").hexdigest()
+                return sha256_of(file)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:

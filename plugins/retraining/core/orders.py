@@ -217,7 +217,7 @@ def _program(plan: Plan, task: JobTask, args: list[str], wanted: Machines) -> di
         raise PlanError(
             f"{plan.model}, training.runtime.framework",
             "no address of the trainer's source distribution",
-            "RETRAINING_TRAINER_PACKAGE=gs://…/trainer-….tar.gz",
+            "RETRAINING_TRAINER_PACKAGE=gs://…/trainer-…+tf{framework}.tar.gz",
             "Run make sdist, copy the file to the bucket and set it; or remove the key to use the image",
         )
     processor = "gpu" if any(pool.accelerator for pool in wanted.pools) else "cpu"
@@ -226,7 +226,8 @@ def _program(plan: Plan, task: JobTask, args: list[str], wanted: Machines) -> di
     image = (
         f"{place}-docker.pkg.dev/vertex-ai/training/tf-{processor}.{runtime.framework.replace('.', '-')}.py310:latest"
     )
-    package = {"executor_image_uri": image, "package_uris": [plan.trainer_package], "python_module": COMMAND[-1]}
+    package_uri = plan.trainer_package.replace("{framework}", runtime.framework)
+    package = {"executor_image_uri": image, "package_uris": [package_uri], "python_module": COMMAND[-1]}
     return {"python_package_spec": {**package, "args": args}}
 
 
