@@ -88,13 +88,12 @@ def volume_change(plan: Plan, volume: Volume, history: History) -> Iterator[Find
     if wanted.max_volume_change is None or not earlier or not volume.days:
         return
     now, usual = Fraction(volume.rows, volume.days), median(rate for _, rate in earlier)
-    if abs(now - usual) <= Fraction(str(wanted.max_volume_change)) * usual:
+    if not usual or abs(now - usual) <= Fraction(str(wanted.max_volume_change)) * usual:
         return
-    more = "more" if now > usual else "fewer"
-    change = f"{float(abs(now - usual) / usual):.0%}" if usual else "all"
+    change = f"{float(abs(now - usual) / usual):.0%} {'more' if now > usual else 'fewer'}"
     runs = f"the last {len(earlier)} runs" if len(earlier) > 1 else "the last run"
     words = (
-        f"{float(now):,.0f} examples per day are {change} {more} than in {runs}: is a source table late or doubled? "
+        f"{float(now):,.0f} examples per day are {change} than in {runs}: is a source table late or doubled? "
         "Else raise data.checks.max_volume_change, or data.schema_version to begin anew"
     )
     yield finding(
