@@ -18,7 +18,7 @@ from trainer.callbacks import Validation
 from trainer.checkpoints import Checkpoints
 from trainer.documents import Manifest, TrainRequest
 from trainer.errors import DataError
-from trainer.examples import read_examples
+from trainer.examples import Encoding
 from trainer.input.source import Source
 from trainer.labels import labels_of
 from trainer.models.features import FeatureColumns, Preprocessing
@@ -44,7 +44,7 @@ def watch(
         request: Of the training.
         manifest: Of the run.
         statistics: Of the run.
-        source: Opens the splits.
+        source: Opens the validation split.
         storage: Where checkpoints are.
         say: Takes a line per checkpoint.
         sleep: Waits for some seconds.
@@ -52,9 +52,10 @@ def watch(
     recipe = Recipe.read(request.training, labels_of(request.label))
     columns = FeatureColumns(request.features, manifest.schema, manifest.images)
     preprocessing = Preprocessing(request.features, statistics)
-    examples = read_examples(request, manifest, source, columns, preprocessing)
+    split = source.open_split("validation", may_be_empty=True)
+    examples = Encoding.of(request, manifest, columns, preprocessing).blocks(split, None).plain
     model = recipe.build(preprocessing.shape)
-    validation = Validation(examples.validation, recipe.labels)
+    validation = Validation(examples, recipe.labels)
     validation.set_model(model)
     validation.on_train_begin()
     checkpoints = Checkpoints(request.checkpoint_uri, storage, say)

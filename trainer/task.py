@@ -127,10 +127,12 @@ def _train(options: argparse.Namespace, hyperparameters: Mapping[str, str]) -> N
 
     manifest = read(Manifest, request.manifest_uri, storage)
     statistics = read(Statistics, request.statistics_uri, storage)
-    splits = {name: manifest.splits[name] for name in ("train", "validation")}
+    wanted = ("validation",) if replica.is_evaluator else ("train", "validation")
+    splits = {name: manifest.splits[name] for name in wanted}
     require_input(request.training.input, manifest)
     share = training_share(request.training, manifest.splits["train"].rows, replica)
-    with open_source(manifest, splits, storage, share) as source:
+    in_place = {"train"} if uses_servers(replica, request.training.strategy) else ()
+    with open_source(manifest, splits, storage, share, in_place=in_place) as source:
         if replica.is_evaluator:
             from trainer.sidecar import watch
 

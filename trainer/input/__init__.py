@@ -10,7 +10,7 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,12 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def open_source(
-    manifest: Manifest, splits: Mapping[str, ManifestSplit], storage: Storage, share: Share | None = None
+    manifest: Manifest,
+    splits: Mapping[str, ManifestSplit],
+    storage: Storage,
+    share: Share | None = None,
+    *,
+    in_place: Collection[str] = (),
 ) -> Iterator[Source]:
     """Begin to fetch some splits; what is copied is removed when the block ends.
 
@@ -35,14 +40,15 @@ def open_source(
         splits: What to read, by the name under which to open it; most often of the manifest.
         storage: Where files are.
         share: Which part of every split to read; default all of it.
+        in_place: Splits that other machines read too: they are not copied to this one.
     """
     with contextlib.ExitStack() as stack:
         folder_path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="trainer-")))
         pool = stack.enter_context(concurrent.futures.ThreadPoolExecutor(max_workers=1))  # ends before the folder goes
-        waiting = {
-            name: pool.submit(fetch, split, manifest.compression, storage, folder_path / name, share or Share())
-            for name, split in splits.items()
-        }
+        waiting = {}
+        for name, split in splits.items():
+            where = folder_path / name, share or Share()
+            waiting[name] = pool.submit(fetch, split, manifest.compression, storage, *where, in_place=name in in_place)
         yield _ManifestSource(manifest, splits, waiting, share)
 
 

@@ -1,7 +1,8 @@
 """Shards of a split: fetched, and proven against the manifest before TensorFlow sees them.
 
 Comes in: a manifest's split. Goes out: local paths of files whose size and SHA-256 are those of the manifest. A split
-too large to copy is read where it is: sizes are checked here, and TensorFlow checks each record's CRC32C.
+that is too large to copy, or that other machines read too, is read where it is: sizes are checked here, and TensorFlow
+checks each record's CRC32C.
 """
 
 from __future__ import annotations
@@ -55,7 +56,9 @@ class Shards:
         return [file.path for file in self.files]
 
 
-def fetch(split: ManifestSplit, compression: str, storage: Storage, folder_path: Path, share: Share) -> Shards:
+def fetch(
+    split: ManifestSplit, compression: str, storage: Storage, folder_path: Path, share: Share, *, in_place: bool = False
+) -> Shards:
     """Make a split's files readable for TensorFlow.
 
     Args:
@@ -65,6 +68,7 @@ def fetch(split: ManifestSplit, compression: str, storage: Storage, folder_path:
         folder_path: Where copies go; made if need be.
         share: File i belongs to the pipeline i mod count. With fewer files than pipelines each pipeline reads every
             file, and of its records those whose number is index mod count.
+        in_place: Copy nothing: other machines read the files too.
 
     Raises:
         DataError: A file is missing or is not the one in the manifest; names it.
@@ -74,7 +78,7 @@ def fetch(split: ManifestSplit, compression: str, storage: Storage, folder_path:
     by_file = len(files) >= share.count
     if by_file:
         files = files[share.index :: share.count]
-    copy = sum(file.bytes for file in files) <= COPY_LIMIT_BYTES
+    copy = not in_place and sum(file.bytes for file in files) <= COPY_LIMIT_BYTES
     folder_path.mkdir(parents=True, exist_ok=True)
 
     def prepare(item: tuple[int, ManifestFile]) -> Shard:

@@ -126,8 +126,12 @@ def _cluster_spec(
 
 
 def _thread_limits(replicas: int) -> dict[str, str]:
-    """Several machines share this one: without limits each would start a thread per core for its arithmetic."""
+    """Several machines share this one: without limits each would start a thread per core for its arithmetic.
+
+    Threads between operations are not limited: most of them wait, and with one a parameter server's worker waits for
+    itself.
+    """
     if replicas == 1:
         return {}
     threads = str(max(1, (os.cpu_count() or 1) // replicas))
-    return {"OMP_NUM_THREADS": threads, "TF_NUM_INTRAOP_THREADS": threads, "TF_NUM_INTEROP_THREADS": threads}
+    return {"OMP_NUM_THREADS": threads, "TF_NUM_INTRAOP_THREADS": threads}

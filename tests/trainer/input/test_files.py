@@ -106,6 +106,42 @@ def flipped(content: bytes) -> bytes:
     return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
 
 
+class Bucket(Storage):
+    """Knows sizes; nothing can be downloaded from it."""
+
+    def __init__(self, sizes: dict[str, int]) -> None:
+        super().__init__()
+        self._sizes = sizes
+
+    def size(self, uri: str) -> int | None:
+        """Give it."""
+        return self._sizes.get(uri)
+
+    def download(self, uri: str, path: Path) -> bool:
+        """Refuse."""
+        raise AssertionError(f"{uri} was copied to {path}")
+
+
+def on_storage(split):
+    files = [dataclasses.replace(file, uri=f"gs://b/{index}") for index, file in enumerate(split.files)]
+    return dataclasses.replace(split, files=tuple(files)), {file.uri: file.bytes for file in files}
+
+
+def test_files_that_other_machines_read_too_stay_where_they_are(split, tmp_path: Path) -> None:
+    """Workers of a parameter-server training have another disk than the chief, who makes their pipelines."""
+    split, sizes = on_storage(split)
+    shards = fetch(split, "GZIP", Bucket(sizes), tmp_path, Share(), in_place=True)
+    assert shards.paths == list(sizes)
+    assert not list(tmp_path.glob("**/0000*"))
+
+
+def test_a_file_in_place_is_as_long_as_the_manifest_says(split, tmp_path: Path) -> None:
+    split, sizes = on_storage(split)
+    sizes["gs://b/1"] += 1
+    with pytest.raises(DataError, match=f"gs://b/1: {sizes['gs://b/1']} bytes"):
+        fetch(split, "GZIP", Bucket(sizes), tmp_path, Share(), in_place=True)
+
+
 def test_a_file_with_other_rows_than_the_manifest_says_is_named(split, tmp_path: Path) -> None:
     shards = fetched(split, tmp_path)
     wrong = dataclasses.replace(shards.files[1], rows=shards.files[1].rows + 3)
