@@ -193,3 +193,12 @@ class TestNights:
         assert plan["as_of"] == THIRD
         assert plan["trigger"]["kind"] == "asset"
         assert "carrier" in plan["trigger"]["reason"]
+
+    def test_other_models_wait_until_they_are_asked(self, laptop: LaptopSystem) -> None:
+        """After all these nights of one model the DAGs of the others are there, paused, and never ran."""
+        api = laptop.airflow.api()
+        dags = {dag["dag_id"]: dag for dag in api.call("GET", "/dags", params={"limit": 1000})["dags"]}
+        assert not dags[DAG_ID]["is_paused"]
+        for dag_id in ("retrain__digits", "monitor__digits"):
+            assert dags[dag_id]["is_paused"]
+            assert api.runs(dag_id) == []

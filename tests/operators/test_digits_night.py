@@ -6,36 +6,21 @@ The first night is run once: a night that was run takes its own documents.
 from __future__ import annotations
 
 import base64
-import importlib.util
-import json
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import requests
-from airflow.sdk.exceptions import AirflowRescheduleException
+from whole_night import load_dags, run_night
 
 from retraining.core import names
 from retraining.core.model_spec import load_spec
 from retraining.core.settings import include_path
 
-ROOT = Path(__file__).resolve().parents[2]
 FIRST, SECOND = (datetime(2013, 11, day, 3, tzinfo=UTC) for day in (20, 21))
-TIMEOUT_S = 120
-
-
-def load_dags(name: str) -> Any:
-    """A file of dags/ as a module."""
-    spec = importlib.util.spec_from_file_location(f"dags_{name}", ROOT / "dags" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="module")
@@ -59,39 +44,13 @@ def retire(endpoint_name: str) -> None:
 
 
 @pytest.fixture
-def night(make_run) -> Callable[..., tuple[Any, dict[str, Any]]]:
-    """Runs every task of a night; gives the run and its documents by kind."""
+def night(make_run) -> Callable[..., dict[str, Any]]:
+    """Runs every task of a night; gives its documents by kind."""
 
-    def run_all(spec: Any, logical_date: datetime) -> tuple[Any, dict[str, Any]]:
-        dag = load_dags("retrain").retrain_dag(spec)
-        run = make_run(run_id=f"manual__{logical_date:%Y%m%d}", logical_date=logical_date, params=dag.params.dump())
-        run.dag_id = dag.dag_id
-        deadline = time.monotonic() + TIMEOUT_S
-        for task in dag.topological_sort():
-            while True:
-                try:
-                    run.execute(task)
-                    break
-                except AirflowRescheduleException:
-                    assert time.monotonic() < deadline, f"{task.task_id} did not end"
-        return run, documents(run.xcoms["plan", "return_value"]["run_uri"])
+    def run_all(spec: Any, logical_date: datetime) -> dict[str, Any]:
+        return run_night(spec, make_run(run_id=f"manual__{logical_date:%Y%m%d}", logical_date=logical_date))
 
     return run_all
-
-
-def documents(run_uri: str) -> dict[str, Any]:
-    """The run's JSON documents by kind, and its page as `page`."""
-    from google.cloud import storage
-
-    bucket, _, folder = run_uri.removeprefix("gs://").partition("/")
-    found: dict[str, Any] = {}
-    for blob in storage.Client().list_blobs(bucket, prefix=f"{folder}/", delimiter="/"):
-        path = Path(blob.name)
-        if path.suffix == ".json":
-            found[path.stem] = json.loads(blob.download_as_bytes())
-        elif path.suffix == ".html":
-            found["page"] = blob.download_as_text()
-    return found
 
 
 def predict(endpoint_name: str, instances: list[Any]) -> list[Any]:
@@ -113,7 +72,7 @@ def images(condition: str) -> list[tuple[bytes, int]]:
 
 def test_a_first_night_makes_a_champion_that_reads_digits(digits, night) -> None:
     """Export to endpoint; the endpoint reads the table's own PNGs as well as the judge said."""
-    _, found = night(digits, FIRST)
+    found = night(digits, FIRST)
     manifest, evaluation = found["manifest"], found["evaluation"]
     assert sum(split["rows"] for split in manifest["splits"].values()) == 1348
     assert manifest["images"] == [{"name": "image", "height": 8, "width": 8, "channels": 1, "encoding": "raw"}]
@@ -134,7 +93,7 @@ def test_a_first_night_makes_a_champion_that_reads_digits(digits, night) -> None
 
 def test_the_monitor_counts_answers_where_images_have_no_values(digits, night, make_run) -> None:
     """Requests with images are logged, and their answers are held against the training labels."""
-    _, found = night(digits, FIRST)  # takes what the first test made
+    found = night(digits, FIRST)  # takes what the first test made
     ones = [{"image": {"b64": base64.b64encode(content).decode()}} for content, digit in images("digit = 1")]
     predict(found["deployment"]["endpoint_name"], ones * 2)
     dag = load_dags("monitor").monitor_dag(digits)
@@ -166,7 +125,7 @@ class OutletEvents(dict):
 def test_a_second_night_exports_one_day_and_holds_a_duel(digits, night) -> None:
     """The champion is judged on the same images, class by class."""
     night(digits, FIRST)
-    _, found = night(digits, SECOND)
+    found = night(digits, SECOND)
     assert [span["span"] for span in found["manifest"]["spans"] if span["action"] == "export"] == ["2013-11-20"]
     champion = found["evaluation"]["champion"]
     assert champion["metrics"]["accuracy"] > 0.9
