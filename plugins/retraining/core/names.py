@@ -106,6 +106,32 @@ def run_table(plan: Plan) -> str:
     return f"{plan.project}.{plan.dataset}.run_{plan.model}__{plan.run_key.replace('-', '_')}"
 
 
+def spans_root(bucket: str, model: str) -> str:
+    """The span stores of a model, of every schema."""
+    return f"gs://{bucket}/{model}/spans"
+
+
+def wakes_uri(bucket: str) -> str:
+    """Folder of what waiting tasks remember."""
+    return f"gs://{bucket}/wakes"
+
+
+def wake_uri(bucket: str, key: str) -> str:
+    """What one waiting task remembers: also a sign, by its time, that somebody still waits."""
+    return f"{wakes_uri(bucket)}/{key}.json"
+
+
+def cleanings_uri(bucket: str) -> str:
+    """Folder of all cleanings, in order of their time by name."""
+    return f"gs://{bucket}/maintenance"
+
+
+def cleaning_uri(bucket: str, as_of: datetime, dag_run_id: str) -> str:
+    """Folder of one cleaning's documents."""
+    run = hashlib.sha1(dag_run_id.encode(), usedforsecurity=False).hexdigest()[:8]
+    return f"{cleanings_uri(bucket)}/{_stamp(as_of)}-{run}"
+
+
 def request_log_table(project: str, dataset: str, model: str) -> str:
     """Table the endpoint logs requests and answers to, as `project.dataset.table`."""
     return f"{project}.{dataset}.requests_{model}"

@@ -11,6 +11,7 @@ from retraining.core.settings import Settings
 from retraining.hooks.artifacts import Artifacts
 from retraining.hooks.endpoints import Endpoints
 from retraining.hooks.logs import JobLogs
+from retraining.hooks.objects import Objects
 from retraining.hooks.registry import Registry
 from retraining.hooks.session import Session, connect
 from retraining.hooks.vertex_jobs import VertexJobs
@@ -36,6 +37,11 @@ class Cloud:
     def artifacts(self) -> Artifacts:
         """Cloud Storage."""
         return Artifacts(self.session)
+
+    @cached_property
+    def objects(self) -> Objects:
+        """Cloud Storage, as listings and deletions."""
+        return Objects(self.session)
 
     @cached_property
     def warehouse(self) -> Warehouse:

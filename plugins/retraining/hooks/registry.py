@@ -82,6 +82,17 @@ class Registry:
             return None
         return min(map(_version, found), key=lambda version: int(version.version_id), default=None)
 
+    def versions(self, model: str) -> list[Version]:
+        """All versions of a model, in no order; none when the model is not registered."""
+        from google.api_core.exceptions import NotFound
+
+        request = {"name": self._model_name(model)}
+        try:
+            found = call(lambda: list(self._client.list_model_versions(request=request, timeout=CALL_TIMEOUT_S)))
+        except NotFound:
+            return []
+        return [_version(version) for version in found]
+
     def upload(self, model: str, upload: Upload) -> Version:
         """Register a run's model as a version, or give the one it has already.
 

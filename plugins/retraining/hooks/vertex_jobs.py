@@ -29,6 +29,7 @@ ACTIVE_STATES = frozenset(
         "JOB_STATE_UNSPECIFIED",
     }
 )
+ENDED_STATES = ("JOB_STATE_SUCCEEDED", "JOB_STATE_FAILED", "JOB_STATE_CANCELLED", "JOB_STATE_EXPIRED")
 
 
 class JobType(StrEnum):
@@ -103,6 +104,16 @@ class VertexJobs:
             found += map(_job, call(functools.partial(_list_all, list_jobs, request)))
         return sorted(found, key=lambda job: (job.created is None, job.created, job.name))
 
+    def find_active(self, label: str, types: Collection[JobType] = tuple(JobType)) -> list[Job]:
+        """Jobs that may still do something and carry a label, whatever its value."""
+        ended = " AND ".join(f'state!="{state}"' for state in ENDED_STATES)
+        request = {"parent": self._parent, "filter": f"labels.{label}:* AND {ended}"}
+        found: list[Job] = []
+        for type_ in types:
+            list_jobs = getattr(self._client, f"list_{type_}s")
+            found += map(_job, call(functools.partial(_list_all, list_jobs, request)))
+        return [job for job in found if job.active]
+
     def create(self, job: Mapping[str, Any]) -> Job:
         """Create a job. Not repeated here: after an error the job may be there, so look before creating again.
 
@@ -123,6 +134,15 @@ class VertexJobs:
         """A job as it stands."""
         get = getattr(self._client, f"get_{JobType.of_name(name)}")
         return _job(call(lambda: get(name=name, retry=None, timeout=CALL_TIMEOUT_S)))
+
+    def find_by_name(self, name: str) -> Job | None:
+        """A job as it stands; None when it is gone."""
+        from google.api_core.exceptions import NotFound
+
+        try:
+            return self.get(name)
+        except NotFound:
+            return None
 
     def trials(self, name: str) -> list[dict[str, Any]]:
         """Trials of a tuning job in proto-JSON with snake_case names, by number; `seconds` is how long each ran."""

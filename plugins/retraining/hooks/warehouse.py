@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from retraining.core.errors import DataError, JobError, RetrainingError, SettingsError
+from retraining.core.leftovers import Table
 from retraining.core.queries import Query
 from retraining.hooks.session import Session, call
 
@@ -123,6 +124,17 @@ class Warehouse:
     @cached_property
     def _client(self) -> Any:  # noqa: ANN401 - google.cloud.bigquery.Client, not imported at parse time
         from google.cloud import bigquery
+    def list_tables(self, dataset: str) -> list[Table]:
+        """Tables of a dataset of the project, and when each expires; none when there is no such dataset."""
+        from google.api_core.exceptions import NotFound
+
+        name = f"{self._session.project}.{dataset}"
+        try:
+            found = call(lambda: list(self._client.list_tables(name, retry=None)))
+        except NotFound:
+            return []
+        return [Table(name=f"{name}.{item.table_id}", expires=item.expires) for item in found]
+
 
         session = self._session
         return bigquery.Client(project=session.project, credentials=session.credentials, location=session.region)

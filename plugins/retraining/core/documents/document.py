@@ -21,6 +21,7 @@ from pydantic import (
 from retraining.core.errors import ContractError
 
 TIME_PATTERN = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z$"
+MODEL_PATTERN = r"^[a-z][a-z0-9_]{0,40}$"
 RUN_KEY_PATTERN = r"^\d{8}t\d{6}z-[0-9a-f]{12}$"
 
 
@@ -52,7 +53,7 @@ SchemaHash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 Fingerprint = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
 Crc32c = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9+/]{6}==$")]
 RunKey = Annotated[str, StringConstraints(pattern=RUN_KEY_PATTERN)]
-ModelId = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,40}$")]
+ModelId = Annotated[str, StringConstraints(pattern=MODEL_PATTERN)]
 Uri = Annotated[str, StringConstraints(pattern=r"^gs://[^/]+/.+$")]
 Text = Annotated[str, StringConstraints(min_length=1)]
 

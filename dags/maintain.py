@@ -1,0 +1,50 @@
+"""`maintain`: every day, what no run refers to any more goes: spans, jobs that nobody waits for, small objects."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+from airflow.sdk import DAG, chain, get_parsing_context
+
+from retraining.operators.maintenance import (
+    CancelLeftJobsOperator,
+    DeleteLeftoversOperator,
+    FindLeftoversOperator,
+    maintain_params,
+)
+from retraining.operators.schedules import cron_schedule
+
+DAG_ID = "maintain"
+RUNBOOK = (Path(__file__).parent / "runbooks" / "maintain.md").read_text(encoding="utf-8")
+SCHEDULE = "30 12 * * *"  # UTC; away from the nights, whose runs it has to step around
+RETRIES = {
+    "retries": 3,
+    "retry_delay": timedelta(minutes=1),
+    "retry_exponential_backoff": True,
+    "max_retry_delay": timedelta(minutes=10),
+}
+
+
+def maintain_dag() -> DAG:
+    """Three tasks: look, end jobs, delete."""
+    with DAG(
+        dag_id=DAG_ID,
+        description="Deletes spans that no run refers to any more, and ends jobs that nobody waits for",
+        doc_md=RUNBOOK,
+        schedule=cron_schedule(SCHEDULE),
+        catchup=False,
+        max_active_runs=1,
+        default_args={"owner": "retraining", **RETRIES},
+        params=maintain_params(),
+        tags=["maintain"],
+    ) as dag:
+        look = FindLeftoversOperator(task_id="look")
+        cancel_jobs = CancelLeftJobsOperator(task_id="cancel_jobs")
+        delete = DeleteLeftoversOperator(task_id="delete")
+        chain(look, cancel_jobs, delete)
+    return dag
+
+
+if get_parsing_context().dag_id in (None, DAG_ID):
+    maintain = maintain_dag()

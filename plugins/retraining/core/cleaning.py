@@ -1,0 +1,161 @@
+"""One cleaning in words: the table for the task log, and the document of what was done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from retraining.core.documents.maintenance import (
+    CleanedJob,
+    CleanedLitter,
+    CleanedModel,
+    KeepSpan,
+    Maintenance,
+    MaintenancePlan,
+    ModelLeftovers,
+    SpanSum,
+)
+
+REASONS: dict[KeepSpan, str] = {
+    "alias": "of a version with an alias",
+    "serving": "of a version that serves",
+    "running": "of a run whose job runs",
+    "recent": "of recent runs",
+    "unfinished": "of unfinished runs",
+    "window": "in the window of a run without a snapshot",
+    "young": "too young",
+}
+_MB = 1_000_000
+_HEAD = ("model", "kept", "goes", "MB", "because")
+
+
+def plan_lines(plan: MaintenancePlan) -> list[str]:
+    """What a plan says, a line per fact, for the task log."""
+    rows = [
+        (
+            found.model,
+            str(found.spans - len(found.delete) - found.postponed),
+            str(len(found.delete)),
+            _megabytes(sum(span.bytes for span in found.delete)),
+            _because(found),
+        )
+        for found in plan.models
+    ]
+    lines = [f"as of {plan.as_of:%Y-%m-%d %H:%M} UTC, older than {plan.min_age_days} days", *_table(_HEAD, rows)]
+    lines += [f"goes: {span.uri}: {span.words}" for found in plan.models for span in found.delete]
+    for litter in plan.litter:
+        lines.append(f"{litter.what}: {litter.old} of {litter.objects} below {litter.uri} are over the age limit")
+    for job in plan.jobs:
+        lines.append(
+            f"job {job.name.rsplit('/', 1)[-1]} of {job.run_key} {'ends' if job.cancel else 'stays'}: {job.words}"
+        )
+    lines += [f"table {table.table}: {table.words}" for table in plan.tables]
+    return [*lines, "dry run: nothing is deleted or cancelled"] if plan.dry_run else lines
+
+
+def result_lines(done: Maintenance) -> list[str]:
+    """What was done, a line per fact, for the task log."""
+    rows = []
+    for cleaned in done.models:
+        deleted = [span for span in cleaned.spans if span.outcome == "deleted"]
+        spared = len(cleaned.spans) - len(deleted)
+        because = cleaned.refused or _reasons(cleaned.kept) + (f", {spared} spared after all" if spared else "")
+        rows.append(
+            (
+                cleaned.model,
+                str(cleaned.looked_at - len(deleted)),
+                str(len(deleted)),
+                _megabytes(cleaned.freed_bytes),
+                because,
+            )
+        )
+    lines = _table(("model", "kept", "deleted", "MB", "because"), rows)
+    for cleaned in done.models:
+        lines += [f"spared: {span.uri}: {span.words}" for span in cleaned.spans if span.outcome == "spared"]
+        lines += [f"restored: {uri}" for uri in cleaned.restored]
+    return [*lines, done.words]
+
+
+def conclude(
+    plan: MaintenancePlan,
+    plan_sha256: str,
+    models: Sequence[CleanedModel],
+    litter: Sequence[CleanedLitter],
+    jobs: Sequence[CleanedJob],
+) -> Maintenance:
+    """The document of a cleaning.
+
+    Args:
+        plan: What it meant to do.
+        plan_sha256: Of the stored plan.
+        models: What became of the spans; in a dry run too: nothing.
+        litter: What was deleted beside them.
+        jobs: What became of jobs that nobody waits for.
+    """
+    deleted = sum(span.outcome == "deleted" for model in models for span in model.spans)
+    freed = sum(model.freed_bytes for model in models) + sum(item.freed_bytes for item in litter)
+    cancelled = sum(job.outcome == "cancelled" for job in jobs)
+    if plan.dry_run:
+        doomed = [span for found in plan.models for span in found.delete]
+        words = (
+            f"Dry run: {len(doomed)} spans with {_megabytes(sum(span.bytes for span in doomed))} MB would go, and "
+            f"{sum(job.cancel for job in plan.jobs)} jobs would be cancelled."
+        )
+    else:
+        small = sum(item.deleted for item in litter)
+        words = (
+            f"{deleted} spans and {small} small objects deleted, {_megabytes(freed)} MB; {cancelled} jobs cancelled."
+        )
+    refusals = [model.model for model in models if model.refused]
+    words += f" Nothing of {', '.join(refusals)} was deleted." if refusals else ""
+    return Maintenance(
+        as_of=plan.as_of,
+        dag_run_id=plan.dag_run_id,
+        dry_run=plan.dry_run,
+        plan_sha256=plan_sha256,
+        models=tuple(models),
+        litter=tuple(litter),
+        jobs=tuple(jobs),
+        tables=plan.tables,
+        freed_bytes=freed,
+        words=words,
+    )
+
+
+def untouched(found: ModelLeftovers, refused: str | None = None) -> CleanedModel:
+    """A model of which nothing was deleted: in a dry run, or because of a refusal."""
+    return CleanedModel(
+        model=found.model,
+        refused=refused or found.refused,
+        looked_at=found.spans,
+        kept=dict(found.kept),
+        spans=(),
+        restored=(),
+        postponed=found.postponed,
+        freed_bytes=0,
+    )
+
+
+def _because(found: ModelLeftovers) -> str:
+    if found.refused:
+        return found.refused
+    more = f", {found.postponed} more tomorrow" if found.postponed else ""
+    strange = f", {found.foreign} objects that are no span's" if found.foreign else ""
+    return _reasons(found.kept) + more + strange
+
+
+def _reasons(kept: dict[KeepSpan, SpanSum]) -> str:
+    words = [f"{kept[because].spans} {said}" for because, said in REASONS.items() if because in kept]
+    return ", ".join(words) if words else "no span is kept"
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / _MB:,.1f}"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Columns as wide as their widest cell; the last one is free."""
+    cells = [head, *rows]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(head) - 1)]
+    return [
+        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]) for row in cells
+    ]

@@ -1,0 +1,162 @@
+"""Documents of the daily cleaning: what is found and shall go, and what became of it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from retraining.core.documents.document import Count, Document, ModelId, RunKey, Sha256, Text, Uri, UtcTime, Value
+
+KeepRun = Literal["alias", "serving", "running", "recent", "unfinished"]
+KeepSpan = Literal["young", "alias", "serving", "running", "recent", "unfinished", "window"]
+LitterKind = Literal["wakes", "uploads"]
+
+
+class KeptRun(Value):
+    """A run whose spans stay, and why."""
+
+    run_key: RunKey
+    because: KeepRun
+    words: Text
+
+
+class SpanSum(Value):
+    """Spans that stay for one reason."""
+
+    spans: Count
+    bytes: Count
+
+
+class DoomedSpan(Value):
+    """A span that nothing refers to any more, as it was found.
+
+    `objects` and `bytes` are of all its files; `newest` is when the last one was written; `marker` is the generation of
+    its `span.json`, null when there is none (an export that was never finished, or a deletion that was cut off).
+    """
+
+    uri: Uri
+    span: Text
+    objects: Count
+    bytes: Count
+    newest: UtcTime
+    marker: Annotated[int, Field(ge=1)] | None
+    words: Text
+
+
+class ModelLeftovers(Value):
+    """What was found of one model. With `refused` (a sentence) nothing of it is deleted.
+
+    `kept` counts spans by the reason why they stay. `restore` are kept spans whose deletion an earlier run had begun;
+    `postponed` counts spans that are left to the next run; `foreign` counts objects in the store that are no span's.
+    """
+
+    model: ModelId
+    refused: str | None
+    runs: Count
+    kept_runs: tuple[KeptRun, ...]
+    spans: Count
+    bytes: Count
+    kept: dict[KeepSpan, SpanSum]
+    delete: tuple[DoomedSpan, ...]
+    restore: tuple[Uri, ...]
+    postponed: Count
+    foreign: Count
+
+
+class Litter(Value):
+    """Small objects without an owner below one prefix: how many there are, and how many are over the age limit."""
+
+    what: LitterKind
+    uri: Uri
+    objects: Count
+    old: Count
+    old_bytes: Count
+
+
+class FoundJob(Value):
+    """A job that still runs. `silent_since` is the last sign of the task that waits for it; `cancel`: nobody waits."""
+
+    name: Text
+    state: Text
+    model: ModelId
+    run_key: RunKey
+    created: UtcTime
+    silent_since: UtcTime
+    cancel: bool
+    words: Text
+
+
+class FoundTable(Value):
+    """A run table that does not expire by itself, or should be gone. It is only reported."""
+
+    table: Text
+    words: Text
+
+
+class MaintenancePlan(Document):
+    """What one cleaning found and means to do, written before it does anything."""
+
+    kind: Literal["maintenance_plan"] = "maintenance_plan"
+    as_of: UtcTime
+    dag_run_id: str
+    dry_run: bool
+    min_age_days: Annotated[int, Field(ge=1)]
+    models: tuple[ModelLeftovers, ...]
+    litter: tuple[Litter, ...]
+    jobs: tuple[FoundJob, ...]
+    tables: tuple[FoundTable, ...]
+
+
+class CleanedSpan(Value):
+    """What became of a doomed span; `spared`: it changed or was needed after all, and `words` says so."""
+
+    uri: Uri
+    outcome: Literal["deleted", "spared"]
+    bytes: Count
+    words: Text
+
+
+class CleanedModel(Value):
+    """What became of one model's spans."""
+
+    model: ModelId
+    refused: str | None
+    looked_at: Count
+    kept: dict[KeepSpan, SpanSum]
+    spans: tuple[CleanedSpan, ...]
+    restored: tuple[Uri, ...]
+    postponed: Count
+    freed_bytes: Count
+
+
+class CleanedLitter(Value):
+    """What was deleted below one prefix."""
+
+    what: LitterKind
+    deleted: Count
+    freed_bytes: Count
+
+
+class CleanedJob(Value):
+    """What became of a job that nobody waits for; `left`: it ended by itself, or somebody looks at it again."""
+
+    name: Text
+    outcome: Literal["cancelled", "left"]
+    words: Text
+
+
+class Maintenance(Document):
+    """What one cleaning did; after a dry run: nothing. `words` sums it up in a sentence."""
+
+    kind: Literal["maintenance"] = "maintenance"
+    as_of: UtcTime
+    dag_run_id: str
+    dry_run: bool
+    plan_sha256: Sha256
+    models: tuple[CleanedModel, ...]
+    litter: tuple[CleanedLitter, ...]
+    jobs: tuple[CleanedJob, ...]
+    tables: tuple[FoundTable, ...]
+    freed_bytes: Count
+    words: Text

@@ -1,0 +1,125 @@
+"""What runs leave behind beside spans: jobs that nobody waits for, run tables that do not go, small objects.
+
+A job is cancelled only when it can be known that nobody will look for it again: its run has an outcome, or the task
+that waited for it gave no sign for a day *and* an earlier cleaning saw it silent already. Airflow was alive then, and
+still nobody came; after an outage of Airflow itself the first cleaning therefore cancels nothing, and the tasks find
+their jobs again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from retraining.core.documents.maintenance import FoundJob, FoundTable, MaintenancePlan
+from retraining.core.maintenance import Limits, whole_second
+
+ENDED_GRACE = timedelta(hours=1)
+"""The run's own task `cancel_jobs` comes first."""
+
+SILENT = timedelta(hours=24)
+SILENT_WAKES = 3
+"""Sleeps between two looks (`RETRAINING_WAKE_INTERVAL_S`), where these are longer than a day."""
+
+SEEN_BEFORE = timedelta(hours=6)
+TABLE_GRACE = timedelta(days=1)
+"""BigQuery removes an expired table some time after its hour."""
+
+UPLOAD_PREFIXES = ("gcloud/tmp/parallel_composite_uploads", "gsutil/tmp/parallel_composite_uploads")
+"""Pieces of a large upload that was cut off before they were composed.
+
+https://cloud.google.com/storage/docs/parallel-composite-uploads
+"""
+
+_RUN_TABLE = re.compile(r"run_[a-z][a-z0-9_]*__\d{8}t\d{6}z_[0-9a-f]{12}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActiveJob:
+    """A job that still runs.
+
+    Attributes:
+        name: Full name.
+        state: Of the service.
+        model: From its labels.
+        run_key: From its labels.
+        created: When.
+        ended: Whether its run has an outcome.
+        last_sign: Its creation, or the last wake of the task that waits for it.
+    """
+
+    name: str
+    state: str
+    model: str
+    run_key: str
+    created: datetime
+    ended: bool
+    last_sign: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A table of the dataset; `expires` None: never."""
+
+    name: str
+    expires: datetime | None
+
+
+def silence(wake_interval_s: int) -> timedelta:
+    """How long a task that waits for a job may give no sign."""
+    return max(SILENT, SILENT_WAKES * timedelta(seconds=wake_interval_s))
+
+
+def judge_job(job: ActiveJob, limits: Limits, longest_silence: timedelta, before: MaintenancePlan | None) -> FoundJob:
+    """Whether anybody still waits for a job.
+
+    Args:
+        job: As it stands.
+        limits: Time of the cleaning.
+        longest_silence: See `silence`.
+        before: Plan of the cleaning before this one, if there is one.
+    """
+    sign = whole_second(job.last_sign)
+    silent = limits.as_of - sign
+    cancel = False
+    if job.ended and limits.as_of - job.created >= ENDED_GRACE:
+        cancel, words = True, "its run has an outcome, so nobody waits for it"
+    elif job.ended:
+        words = "its run has just ended: the task cancel_jobs comes first"
+    elif silent < longest_silence:
+        words = f"the task that waits for it gave a sign at {sign:%Y-%m-%d %H:%M} UTC"
+    elif _seen_silent(job.name, sign, limits, before):
+        cancel, words = True, f"nobody has looked at it since {sign:%Y-%m-%d %H:%M} UTC, as an earlier cleaning saw too"
+    else:
+        words = (
+            f"nobody has looked at it since {sign:%Y-%m-%d %H:%M} UTC; if that stays so, the next cleaning cancels it"
+        )
+    return FoundJob(
+        name=job.name,
+        state=job.state,
+        model=job.model,
+        run_key=job.run_key,
+        created=whole_second(job.created),
+        silent_since=sign,
+        cancel=cancel,
+        words=words,
+    )
+
+
+def _seen_silent(name: str, sign: datetime, limits: Limits, before: MaintenancePlan | None) -> bool:
+    if before is None or limits.as_of - before.as_of < SEEN_BEFORE:
+        return False
+    return any(job.name == name and job.silent_since == sign and before.as_of > sign for job in before.jobs)
+
+
+def judge_tables(tables: Iterable[Table], limits: Limits) -> Iterator[FoundTable]:
+    """Run tables that will not go by themselves, or should be gone; other tables are nobody's business here."""
+    for table in tables:
+        if not _RUN_TABLE.fullmatch(table.name.rsplit(".", 1)[-1]):
+            continue
+        if table.expires is None:
+            yield FoundTable(table=table.name, words="it has no expiration: set one, or drop it")
+        elif limits.as_of - table.expires > TABLE_GRACE:
+            yield FoundTable(table=table.name, words=f"it expired at {table.expires:%Y-%m-%d %H:%M} UTC and is there")

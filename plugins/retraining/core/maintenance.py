@@ -1,0 +1,280 @@
+"""What the daily cleaning may delete, and why everything else stays.
+
+In: what storage, registry, endpoint and job service say, and documents of runs. Out: the plan of one cleaning. A span
+goes when all its files are older than the age limit and no kept run refers to it. When in doubt, nothing goes.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from retraining.core import names
+from retraining.core.documents.data import ExportRequest, Manifest, Snapshot
+from retraining.core.documents.judgement import EvaluateRequest
+from retraining.core.documents.maintenance import DoomedSpan, KeepRun, KeepSpan, KeptRun, ModelLeftovers, SpanSum
+from retraining.core.documents.planning import Plan, Window
+from retraining.core.errors import ContractError, PlanError
+from retraining.core.span_store import SpanPlace, StoredObject, StoredSpan
+
+DEFAULT_AGE_DAYS = 30
+LEAST_AGE_DAYS = 7
+"""A job may run for a week (`timeout_hours`), and a person may take half a day to approve."""
+
+MOST_AGE_DAYS = 3650
+UNFINISHED_TIMES = 2
+"""A run without an outcome may have been paused with its DAG: it is kept so many times as long."""
+
+MOST_SPANS = 2000
+"""Of one model in one cleaning; the next one goes on. It bounds the plan's size."""
+
+Documents = tuple[Plan | None, Snapshot | None, ExportRequest | None, Manifest | None, EvaluateRequest | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """The time of the cleaning (never after the real one), and how old is old."""
+
+    as_of: datetime
+    min_age_days: int
+
+    def __post_init__(self) -> None:
+        if not LEAST_AGE_DAYS <= self.min_age_days <= MOST_AGE_DAYS:
+            raise PlanError(
+                "Param min_age_days",
+                f"{self.min_age_days}",
+                f"{LEAST_AGE_DAYS} to {MOST_AGE_DAYS} days",
+                "Younger spans may be in use by a run that waits for its job or for a person",
+            )
+
+    def is_old(self, time: datetime, times: int = 1) -> bool:
+        """Whether something that happened then is over the age limit, or over so many times it."""
+        return time < self.as_of - timedelta(days=self.min_age_days * times)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundRun:
+    """A run's folder: when its newest document was written (None: it has none), whether it has an outcome."""
+
+    run_key: str
+    newest: datetime | None
+    ended: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claims:
+    """Run keys that somebody else still points to, each with words: an alias, an endpoint, a job that runs."""
+
+    alias: Mapping[str, str] = field(default_factory=dict)
+    serving: Mapping[str, str] = field(default_factory=dict)
+    running: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def run_keys(self) -> frozenset[str]:
+        """All of them."""
+        return frozenset({*self.alias, *self.serving, *self.running})
+
+
+def kept_runs(runs: Iterable[FoundRun], claims: Claims, limits: Limits) -> tuple[KeptRun, ...]:
+    """Runs whose spans stay, in order of their keys; also those that are claimed and have no folder."""
+    found = {run.run_key: run for run in runs}
+    made = (_kept_run(key, found.get(key), claims, limits) for key in sorted({*found, *claims.run_keys}))
+    return tuple(run for run in made if run is not None)
+
+
+def _kept_run(key: str, run: FoundRun | None, claims: Claims, limits: Limits) -> KeptRun | None:
+    claimed: tuple[tuple[KeepRun, Mapping[str, str]], ...] = (
+        ("alias", claims.alias),
+        ("serving", claims.serving),
+        ("running", claims.running),
+    )
+    for because, who in claimed:
+        if key in who:
+            return KeptRun(run_key=key, because=because, words=who[key])
+    if run is None or run.newest is None:
+        return None
+    said = f"its last document is of {run.newest:%Y-%m-%d}"
+    if not limits.is_old(run.newest):
+        return KeptRun(run_key=key, because="recent", words=said)
+    if not run.ended and not limits.is_old(run.newest, UNFINISHED_TIMES):
+        return KeptRun(run_key=key, because="unfinished", words=f"it has no outcome, and {said}")
+    return None
+
+
+class References:
+    """Which spans the kept runs of one model refer to.
+
+    Args:
+        bucket: Of the settings.
+        model: Its name.
+    """
+
+    def __init__(self, bucket: str, model: str) -> None:
+        self._bucket, self._model = bucket, model
+        self._folders: dict[str, KeptRun] = {}
+        self._windows: list[tuple[Window, KeptRun]] = []
+
+    def add(self, run: KeptRun, documents: Documents) -> None:
+        """Note what a run's documents refer to.
+
+        Args:
+            run: Whose.
+            documents: Plan, snapshot, export request, manifest, evaluation request; None where there is none.
+
+        Raises:
+            ContractError: They do not say which spans the run uses.
+        """
+        plan, snapshot, request, manifest, duel = documents
+        folder = names.run_uri(self._bucket, self._model, run.run_key)
+        if manifest is None and run.because in ("alias", "serving"):
+            raise ContractError(
+                names.document_uri(folder, Manifest.kind_name()),
+                f"no such document, and {run.words}",
+                "what that version was trained on",
+                "Restore the document, or take the version's alias and traffic away",
+            )
+        if snapshot is None and request is None and manifest is None:
+            if plan is None:
+                raise ContractError(
+                    folder, f"no plan, snapshot or manifest, and {run.words}", "one of them", "Restore or delete it"
+                )
+            self._windows.append((plan.window, run))  # its snapshot may find any span of these days stored
+        for uri in self._folders_of(snapshot, request, manifest, duel):
+            self._folders.setdefault(uri, run)
+
+    def holder(self, place: SpanPlace) -> tuple[KeepSpan, KeptRun] | None:
+        """A run that a span stays for; None when there is none."""
+        run = self._folders.get(place.uri)
+        if run is not None:
+            return run.because, run
+        for window, run in self._windows:
+            if place.day is None or window.start <= place.day < window.end:
+                return "window", run
+        return None
+
+    def _folders_of(
+        self,
+        snapshot: Snapshot | None,
+        request: ExportRequest | None,
+        manifest: Manifest | None,
+        duel: EvaluateRequest | None,
+    ) -> Iterator[str]:
+        for work in (snapshot, request):
+            if work is not None:
+                yield from (f"{work.spans_uri}/{span.span}/{span.fingerprint}" for span in work.spans)
+                if work.golden is not None:
+                    yield f"{work.spans_uri}/golden/{work.golden.fingerprint}"
+        if manifest is not None:
+            spans_uri = names.spans_uri(self._bucket, self._model, manifest.schema_hash)
+            yield from (f"{spans_uri}/{span.span}/{span.fingerprint}" for span in manifest.spans)
+            yield from (_folder(file.uri) for split in manifest.splits.values() for file in split.files)
+        if duel is not None:
+            yield from (_folder(file.uri) for file in duel.prove_unseen)
+
+
+def survey(
+    model: str,
+    stored: Iterable[StoredSpan | StoredObject],
+    references: References,
+    kept: tuple[KeptRun, ...],
+    limits: Limits,
+    *,
+    runs: int,
+    most_spans: int = MOST_SPANS,
+) -> ModelLeftovers:
+    """Judge each span of a listing; only those that go are kept in memory.
+
+    Args:
+        model: Name.
+        stored: Its span store, see `span_store.read_spans`.
+        references: Of the kept runs.
+        kept: These runs.
+        limits: Time and age limit.
+        runs: How many runs there are in all.
+        most_spans: How many may go.
+    """
+    sums: dict[KeepSpan, list[int]] = defaultdict(lambda: [0, 0])
+    delete: list[DoomedSpan] = []
+    restore: list[str] = []
+    spans = size = postponed = foreign = 0
+    for item in stored:
+        if isinstance(item, StoredObject):
+            foreign += 1
+            continue
+        spans, size = spans + 1, size + item.bytes
+        because = keep_because(item, references, limits)
+        if because is not None:
+            sums[because][0] += 1
+            sums[because][1] += item.bytes
+            restore += [item.place.uri] if item.tombstone else []
+        elif len(delete) < most_spans:
+            delete.append(_doomed(item))
+        else:
+            postponed += 1
+    return ModelLeftovers(
+        model=model,
+        refused=None,
+        runs=runs,
+        kept_runs=kept,
+        spans=spans,
+        bytes=size,
+        kept={because: SpanSum(spans=count, bytes=total) for because, (count, total) in sorted(sums.items())},
+        delete=tuple(delete),
+        restore=tuple(restore),
+        postponed=postponed,
+        foreign=foreign,
+    )
+
+
+def refused(model: str, error: Exception) -> ModelLeftovers:
+    """A model of which nothing is deleted, because what its runs refer to cannot be known."""
+    return ModelLeftovers(
+        model=model,
+        refused=f"nothing of {model} is deleted: {error}",
+        runs=0,
+        kept_runs=(),
+        spans=0,
+        bytes=0,
+        kept={},
+        delete=(),
+        restore=(),
+        postponed=0,
+        foreign=0,
+    )
+
+
+def keep_because(span: StoredSpan, references: References, limits: Limits) -> KeepSpan | None:
+    """Why a span stays; None when it may go."""
+    held = references.holder(span.place)
+    if held is not None:
+        return held[0]
+    return None if limits.is_old(span.newest) else "young"
+
+
+def _doomed(span: StoredSpan) -> DoomedSpan:
+    if span.marker is not None:
+        words = f"no kept run refers to it, and nothing was written to it since {span.newest:%Y-%m-%d}"
+    elif span.tombstone:
+        words = "an earlier cleaning was cut off while it deleted this span"
+    else:
+        words = f"its export was never finished, and nothing was written to it since {span.newest:%Y-%m-%d}"
+    return DoomedSpan(
+        uri=span.place.uri,
+        span=span.place.span,
+        objects=span.objects,
+        bytes=span.bytes,
+        newest=whole_second(span.newest),
+        marker=span.marker,
+        words=words,
+    )
+
+
+def whole_second(time: datetime) -> datetime:
+    """A time as documents write it: UTC, cut to whole seconds."""
+    return time.astimezone(UTC).replace(microsecond=0)
+
+
+def _folder(uri: str) -> str:
+    return uri.rpartition("/")[0]

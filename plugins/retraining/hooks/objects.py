@@ -1,0 +1,131 @@
+"""Objects of Cloud Storage as a listing has them, and deleting exactly those.
+
+In: prefixes. Out: pages of `StoredObject`. What was written again since it was listed has another generation and is not
+deleted, whoever wrote it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+from retraining.core.span_store import StoredObject
+from retraining.hooks.session import Session, call
+
+PAGE = 1000
+BATCH = 100
+DELETERS = 8  # the client keeps ten connections
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deleted:
+    """Of one object: `gone` is False when it was written again since it was listed, and is therefore still there."""
+
+    object: StoredObject
+    gone: bool
+
+
+class Objects:
+    """Listings and deletions in buckets, by address.
+
+    Args:
+        session: Where and as whom.
+        page_size: Objects per page of a listing.
+    """
+
+    def __init__(self, session: Session, page_size: int = PAGE) -> None:
+        self._session = session
+        self._page_size = page_size
+
+    def walk(self, folder_uri: str) -> Iterator[StoredObject]:
+        """Objects in a folder and below, in order of names; one page of them is in memory.
+
+        Args:
+            folder_uri: Without a slash at the end.
+        """
+        for page in self._pages(folder_uri):
+            yield from page
+
+    def directly_in(self, folder_uri: str) -> list[StoredObject]:
+        """Objects in a folder, not those in folders below it."""
+        return [item for page in self._pages(folder_uri, delimiter="/") for item in page]
+
+    def find(self, uri: str) -> StoredObject | None:
+        """One object as a listing would have it; None when there is none."""
+        bucket, path = _split(uri)
+        blob = call(lambda: self._client.bucket(bucket).get_blob(path, retry=None))
+        return None if blob is None else _stored(bucket, blob)
+
+    def delete(self, objects: Iterable[StoredObject]) -> Iterator[Deleted]:
+        """Delete each, if it is still the generation that was listed; one that is gone already counts as deleted.
+
+        Several at a time, in batches: an error ends it after the batch in which it came.
+        """
+        left = iter(objects)
+        with ThreadPoolExecutor(DELETERS) as pool:
+            while batch := list(islice(left, BATCH)):
+                yield from pool.map(self._delete, batch)
+
+    def _delete(self, item: StoredObject) -> Deleted:
+        from google.api_core.exceptions import NotFound, PreconditionFailed
+
+        bucket, path = _split(item.uri)
+        blob = self._client.bucket(bucket).blob(path)
+        try:
+            # Safe to repeat: after a lost response the second try finds nothing.
+            call(lambda: blob.delete(if_generation_match=item.generation, retry=None))
+        except NotFound:
+            return Deleted(object=item, gone=True)
+        except PreconditionFailed:
+            return Deleted(object=item, gone=False)
+        return Deleted(object=item, gone=True)
+
+    def _pages(self, folder_uri: str, **options: str) -> Iterator[list[StoredObject]]:
+        bucket, prefix = _split(folder_uri + "/")
+        token: str | None = None
+        while True:
+            page, token = call(functools.partial(self._page, bucket, prefix, token, options))
+            yield page
+            if not token:
+                return
+
+    def _page(
+        self, bucket: str, prefix: str, token: str | None, options: dict[str, str]
+    ) -> tuple[list[StoredObject], str | None]:
+        found = self._client.list_blobs(
+            bucket,
+            prefix=prefix,
+            page_token=token,
+            page_size=self._page_size,
+            fields="items(name,size,generation,timeCreated),nextPageToken",
+            retry=None,
+            **options,
+        )
+        page = next(found.pages, ())
+        # A name that ends so is a console's placeholder of an empty folder.
+        return [_stored(bucket, blob) for blob in page if not blob.name.endswith("/")], found.next_page_token
+
+    @cached_property
+    def _client(self) -> Any:  # noqa: ANN401 - google.cloud.storage.Client has no types
+        from google.cloud import storage
+
+        return storage.Client(project=self._session.project, credentials=self._session.credentials)
+
+
+def _stored(bucket: str, blob: Any) -> StoredObject:  # noqa: ANN401 - google.cloud.storage.Blob has no types
+    return StoredObject(
+        uri=f"gs://{bucket}/{blob.name}",
+        bytes=int(blob.size or 0),
+        generation=int(blob.generation),
+        created=blob.time_created,
+    )
+
+
+def _split(uri: str) -> tuple[str, str]:
+    bucket, _, path = uri.removeprefix("gs://").partition("/")
+    return bucket, path

@@ -1,0 +1,155 @@
+"""Which spans of a model are still referred to: its runs' documents, the registry, the endpoint, the jobs that run.
+
+In: the hooks. Out: `References` of core, which can be asked again later whether anything new has come.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from retraining.core import names
+from retraining.core.documents import Deployment, Document, EvaluateRequest, ExportRequest, Manifest, Plan, Snapshot
+from retraining.core.documents.document import RUN_KEY_PATTERN
+from retraining.core.documents.maintenance import KeptRun
+from retraining.core.maintenance import Claims, FoundRun, Limits, References, kept_runs
+from retraining.hooks.cloud import Cloud
+from retraining.hooks.vertex_jobs import Job
+
+LOGGER = logging.getLogger(__name__)
+READERS = 8
+KINDS: tuple[type[Document], ...] = (Plan, Snapshot, ExportRequest, Manifest, EvaluateRequest)
+
+_D = TypeVar("_D", bound=Document)
+
+
+class ModelRuns:
+    """The runs of one model, and what they refer to.
+
+    Args:
+        cloud: The hooks.
+        model: Its name.
+        limits: Time and age limit of the cleaning.
+    """
+
+    def __init__(self, cloud: Cloud, model: str, limits: Limits) -> None:
+        self._cloud = cloud
+        self._limits = limits
+        self._bucket = cloud.settings.bucket
+        self._known: set[str] = set()
+        self.model = model
+        self.references = References(self._bucket, model)
+        self.kept: tuple[KeptRun, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """How many runs there are."""
+        return len(self._known)
+
+    def read(self, active: Iterable[Job]) -> None:
+        """Find the kept runs and read their documents.
+
+        Args:
+            active: Jobs that run, of all models.
+
+        Raises:
+            ContractError: A kept run does not say which spans it uses.
+        """
+        keys = self._run_keys()
+        claims = self._claims(active)
+        with ThreadPoolExecutor(READERS) as pool:
+            found = list(pool.map(self._look_at, keys))
+        self._known = set(keys)
+        self.kept = kept_runs(found, claims, self._limits)
+        for run in self.kept:
+            self._add(run)
+
+    def look_again(self) -> None:
+        """Add what came since: new runs, and older ones that an alias, the endpoint or a job has begun to point to.
+
+        Raises:
+            ContractError: One of them does not say which spans it uses.
+        """
+        claims = self._claims(self._cloud.jobs.find_active(names.KEY_LABEL))
+        keys = set(self._run_keys())
+        new = [self._look_at(key) for key in sorted(keys - self._known)]
+        kept = {run.run_key for run in self.kept}
+        came = [run for run in kept_runs(new, claims, self._limits) if run.run_key not in kept]
+        for run in came:
+            LOGGER.info("run %s came meanwhile: %s", run.run_key, run.words)
+            self._add(run)
+        self._known |= keys
+        self.kept = (*self.kept, *came)
+
+    def ended(self, run_key: str) -> bool:
+        """Whether a run has an outcome."""
+        folder = names.run_uri(self._bucket, self.model, run_key)
+        return self._cloud.artifacts.exists(names.document_uri(folder, Deployment.kind_name()))
+
+    def _run_keys(self) -> list[str]:
+        folders = self._cloud.artifacts.list_folders(names.runs_uri(self._bucket, self.model))
+        keys = (folder.rpartition("/")[2] for folder in folders)
+        return [key for key in keys if re.match(RUN_KEY_PATTERN, key)]
+
+    def _look_at(self, run_key: str) -> FoundRun:
+        documents = self._cloud.objects.directly_in(names.run_uri(self._bucket, self.model, run_key))
+        outcome = f"{Deployment.kind_name()}.json"
+        return FoundRun(
+            run_key=run_key,
+            newest=max((item.created for item in documents), default=None),
+            ended=any(item.name == outcome for item in documents),
+        )
+
+    def _claims(self, active: Iterable[Job]) -> Claims:
+        versions = self._cloud.registry.versions(self.model)
+        endpoint = self._cloud.endpoints.get(self.model)
+        deployed = set(endpoint.deployed.values()) if endpoint else set()
+        running = {
+            job.labels.get(names.RUN_LABEL, ""): f"job {job.job_id} of it runs"
+            for job in active
+            if job.labels.get(names.MODEL_LABEL) == self.model
+        }
+        return Claims(
+            alias=_ours(
+                {
+                    version.run_key: f"version {version.version_id} has the alias {', '.join(sorted(version.aliases))}"
+                    for version in versions
+                    if version.aliases
+                }
+            ),
+            serving=_ours(
+                {
+                    version.run_key: f"version {version.version_id} is on the endpoint"
+                    for version in versions
+                    if version.version_name in deployed
+                }
+            ),
+            running=_ours(running),
+        )
+
+    def _add(self, run: KeptRun) -> None:
+        folder = names.run_uri(self._bucket, self.model, run.run_key)
+        stored = self._cloud.artifacts.read_some([names.document_uri(folder, kind.kind_name()) for kind in KINDS])
+        self.references.add(
+            run,
+            (
+                _parsed(Plan, folder, stored),
+                _parsed(Snapshot, folder, stored),
+                _parsed(ExportRequest, folder, stored),
+                _parsed(Manifest, folder, stored),
+                _parsed(EvaluateRequest, folder, stored),
+            ),
+        )
+
+
+def _ours(said: Mapping[str, str]) -> dict[str, str]:
+    """Without what no run of ours made."""
+    return {key: words for key, words in said.items() if re.match(RUN_KEY_PATTERN, key)}
+
+
+def _parsed(kind: type[_D], folder: str, stored: Mapping[str, bytes]) -> _D | None:
+    uri = names.document_uri(folder, kind.kind_name())
+    return kind.parse(stored[uri], uri) if uri in stored else None
