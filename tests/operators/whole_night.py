@@ -15,7 +15,7 @@ from airflow.sdk.exceptions import AirflowRescheduleException
 from google.cloud import storage
 
 ROOT = Path(__file__).resolve().parents[2]
-TIMEOUT_S = 120
+TIMEOUT_S = 300
 
 
 def load_dags(name: str) -> Any:
