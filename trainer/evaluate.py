@@ -27,6 +27,7 @@ from trainer.documents import (
 from trainer.errors import DataError
 from trainer.input.source import Source
 from trainer.labels import labels_of
+from trainer.lite.artifacts import make_lite_models
 from trainer.metrics import Floats, bootstrap_difference, confusion, count_labels, measure, measure_baseline
 from trainer.savedmodel import StoredModel
 from trainer.scoring import Columns, Scored, load_model, score
@@ -69,6 +70,8 @@ def evaluate(
     judged = {name: _judge(request, scored, scores) for name, scores in scored.scores.items()}
     for name, found in judged.items():
         say(f"evaluate: {name} on {len(scored.labels)} examples: {_numbers(found.metrics)}")
+    full = judged[CHALLENGER].metrics
+    lite = make_lite_models(request, manifest, split, full, storage, say)
     golden = _golden(request, manifest, source, columns, models, say) if request.golden else None
     classes = labels_of(request.label).classes
     evaluation = Evaluation(
@@ -85,6 +88,7 @@ def evaluate(
         baseline=measure_baseline(scored.labels, classes),
         difference=_difference(request, scored) if CHAMPION in judged else None,
         golden=golden,
+        lite=lite,
     )
     storage.write_once(request.evaluation_uri, serialise(evaluation))
     return evaluation

@@ -25,6 +25,9 @@ from trainer.models.features import Preprocessing
 from trainer.models.stored_module import StoredModule
 
 SIGNATURE = "serving_default"
+LITE = "lite"
+"""A second signature, of models from which a TF Lite model is made: images as pixels, sequences cut and filled up."""
+
 SCORE = "score"
 SCORES = "scores"
 
@@ -35,6 +38,8 @@ def save_model(
     preprocessing: Preprocessing,
     model: tf_keras.Model,
     labels: Labels,
+    *,
+    lite: bool = False,
 ) -> None:
     """Write a SavedModel with the serving signature.
 
@@ -47,6 +52,7 @@ def save_model(
         preprocessing: Of the training.
         model: Gives logits.
         labels: Turns them into probabilities.
+        lite: Whether a TF Lite model will be made of it.
     """
     output = SCORE if labels.classes is None else SCORES
 
@@ -54,18 +60,30 @@ def save_model(
         logits = model(preprocessing(raw), training=False)  # [B, outputs]
         return {output: labels.scores(logits)}
 
-    specs = {feature.name: _input(feature) for feature in features}
+    inputs = {SIGNATURE: {feature.name: _input(feature) for feature in features}}
+    if lite:
+        inputs[LITE] = {feature.name: _lite_input(feature) for feature in features}
     module = tf.Module(name="serving")
     module.preprocessing, module.weights = preprocessing, list(model.variables)
     module.modules = [layer.module for layer in model.submodules if isinstance(layer, StoredModule)]
-    signature = tf.function(score, autograph=False).get_concrete_function(**specs)
-    tf.saved_model.save(module, str(folder_path), signatures={SIGNATURE: signature})
+    function = tf.function(score, autograph=False)
+    signatures = {name: function.get_concrete_function(**specs) for name, specs in inputs.items()}
+    tf.saved_model.save(module, str(folder_path), signatures=signatures)
 
 
 def _input(feature: Feature) -> tf.TensorSpec:
     shape = [None, None] if feature.kind == "sequence" else [None]
     kind = feature.of if feature.kind == "sequence" else feature.kind
     return tf.TensorSpec(shape, tf.float32 if kind == "numeric" else tf.string, name=feature.name)
+
+
+def _lite_input(feature: Feature) -> tf.TensorSpec:
+    """Give what a phone has: it decodes images itself, and TF Lite cannot resize them as the export does."""
+    if feature.kind == "image":
+        return tf.TensorSpec([None, feature.height, feature.width, feature.channels], tf.uint8, name=feature.name)
+    if feature.kind == "sequence":
+        return tf.TensorSpec([None, feature.length], _input(feature).dtype, name=feature.name)
+    return _input(feature)
 
 
 class StoredModel:

@@ -198,7 +198,8 @@ def _store(fit: Fit, recipe: Recipe, preprocessing: Preprocessing, statistics: S
         return None
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model"
-        save_model(path, request.features, preprocessing, model, recipe.labels)
+        lite = bool(request.training.export_lite)
+        save_model(path, request.features, preprocessing, model, recipe.labels, lite=lite)
         stored = StoredModel(path, request.model_uri)
         storage.upload_folder(path, request.model_uri)
         return _Stored(

@@ -33,6 +33,8 @@ from trainer.documents.judgement import (
     GoldenScores,
     Judged,
     JudgedShard,
+    LiteArtifact,
+    LiteOrder,
     Metrics,
     SliceMetrics,
 )
@@ -77,6 +79,8 @@ __all__ = [
     "JudgedShard",
     "Label",
     "Layout",
+    "LiteArtifact",
+    "LiteOrder",
     "Manifest",
     "ManifestFile",
     "ManifestSpan",

@@ -37,6 +37,14 @@ class Bootstrap:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LiteOrder:
+    """TF Lite models to be made of the challenger, and the folder that they go to."""
+
+    forms: tuple[Literal["float16", "int8"], ...]
+    folder_uri: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class EvaluateRequest:
     """Which models are judged, on which examples, by what."""
 
@@ -58,6 +66,7 @@ class EvaluateRequest:
     evaluation_uri: str
     golden: bool = False
     prove_unseen: tuple[ManifestFile, ...] = ()
+    lite: LiteOrder | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,6 +141,24 @@ class GoldenScores:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LiteArtifact:
+    """A TF Lite model of the challenger: how it was made, or why there is none; what follows is None then.
+
+    `difference` is that of the request's metric, TF Lite minus full model; with `select_ops` an app must bring
+    TensorFlow's own operations.
+    """
+
+    form: Literal["float16", "int8"]
+    words: str
+    uri: str | None = None
+    bytes: int | None = None
+    sha256: str | None = None
+    select_ops: bool | None = None
+    metrics: Metrics | None = None
+    difference: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Evaluation:
     """What the judged models scored on the same examples.
 
@@ -153,3 +180,4 @@ class Evaluation:
     golden: GoldenScores | None = None
     label_counts: tuple[int, ...] | None = None
     champion_skipped: str | None = None
+    lite: tuple[LiteArtifact, ...] = ()

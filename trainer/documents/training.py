@@ -96,6 +96,7 @@ class Training:
     accumulate_steps: int = 1
     checkpoint: CheckpointRhythm = CheckpointRhythm()
     callbacks: Callbacks = Callbacks()
+    export_lite: tuple[Literal["float16", "int8"], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

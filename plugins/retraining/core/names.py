@@ -85,6 +85,11 @@ def artifact_uri(folder_uri: str) -> str:
     return f"{training_uri(folder_uri)}/model"
 
 
+def lite_uri(folder_uri: str) -> str:
+    """Where the evaluation job leaves TF Lite models."""
+    return f"{training_uri(folder_uri)}/lite"
+
+
 def spans_uri(bucket: str, model: str, schema_hash: str) -> str:
     """The span store of a model for one schema."""
     return f"gs://{bucket}/{model}/spans/{schema_hash}"

@@ -11,7 +11,7 @@ from retraining.core import names
 from retraining.core.cluster import JobTask, Machines, Pool, machines
 from retraining.core.documents.data import ExportRequest, Snapshot
 from retraining.core.documents.document import Document, format_time
-from retraining.core.documents.judgement import Bootstrap, Challenger, Champion, EvaluateRequest
+from retraining.core.documents.judgement import Bootstrap, Challenger, Champion, EvaluateRequest, LiteOrder
 from retraining.core.documents.planning import Plan
 from retraining.core.documents.training import TrainingOrder, TrainRequest
 from retraining.core.documents.tuning import Tuning
@@ -148,7 +148,7 @@ def evaluate_order(
             f"champion version {champion.version_id} was trained as of {format_time(champion.as_of)}, not before this "
             f"run's {format_time(plan.as_of)}: it could have seen the test days"
         )
-    evaluation = plan.spec.evaluation
+    evaluation, forms = plan.spec.evaluation, plan.spec.training.export_lite
     evaluation_uri = names.document_uri(plan.run_uri, "evaluation")
     request = EvaluateRequest(
         model=plan.model,
@@ -168,6 +168,7 @@ def evaluate_order(
             samples=BOOTSTRAP_SAMPLES, seed=plan.spec.training.seed, confidence=evaluation.promote.confidence
         ),
         evaluation_uri=evaluation_uri,
+        lite=LiteOrder(forms=forms, folder_uri=names.lite_uri(plan.run_uri)) if forms else None,
     )
     return _order(plan, "evaluate", request, evaluation_uri, "evaluation", service_account)
 

@@ -18,6 +18,7 @@ from retraining.core.spec_training import (
     Callbacks,
     Checkpoint,
     ClipNorm,
+    LiteForm,
     Loop,
     Precision,
     Sharding,
@@ -230,8 +231,16 @@ class Training(Section):
     accumulate_steps: AccumulateSteps = 1
     checkpoint: Checkpoint = Field(default_factory=Checkpoint)
     callbacks: Callbacks = Field(default_factory=Callbacks)
+    export_lite: tuple[LiteForm, ...] = ()
     cluster: Cluster = Field(default_factory=Cluster)
     runtime: Runtime = Field(default_factory=Runtime)
+
+    @field_validator("export_lite")
+    @classmethod
+    def _forms_are_distinct(cls, value: tuple[LiteForm, ...]) -> tuple[LiteForm, ...]:
+        if len(set(value)) < len(value):
+            raise ValueError(f"a form stands twice in {list(value)}")
+        return value
 
     @model_validator(mode="after")
     def _loop_can(self) -> Self:

@@ -13,6 +13,7 @@ Precision = Literal["float32", "mixed_float16", "mixed_bfloat16"]
 Sharding = Literal["auto", "examples", "files"]
 WarmupFraction = Annotated[float, Field(ge=0, le=0.5)]
 ClipNorm = Annotated[float, Field(gt=0)]
+LiteForm = Literal["float16", "int8"]
 AccumulateSteps = Annotated[int, Field(ge=1, le=10_000)]
 
 

@@ -21,6 +21,7 @@ from retraining.core.documents.document import (
 )
 from retraining.core.documents.training import InstanceValue
 from retraining.core.spec_sections import Feature, Label, Metric
+from retraining.core.spec_training import LiteForm
 
 
 class Challenger(Value):
@@ -47,6 +48,13 @@ class Bootstrap(Value):
     confidence: Annotated[Number, Field(gt=0.5, lt=1)]
 
 
+class LiteOrder(Value):
+    """TF Lite models to be made of the challenger, and the folder that they go to."""
+
+    forms: Annotated[tuple[LiteForm, ...], Field(min_length=1)]
+    folder_uri: Uri
+
+
 class EvaluateRequest(Document):
     """What the judge is asked: two models, the same shards.
 
@@ -67,6 +75,7 @@ class EvaluateRequest(Document):
     champion_skipped: str | None
     golden: bool = False
     prove_unseen: tuple[ManifestFile, ...] = ()
+    lite: LiteOrder | None = None
     slices: tuple[str, ...]
     min_slice_examples: Annotated[int, Field(ge=1)]
     metric: Metric
@@ -142,6 +151,23 @@ class GoldenScores(Value):
     champion: Metrics | None
 
 
+class LiteArtifact(Value):
+    """A TF Lite model of the challenger: how it was made, or why there is none; the rest is null then.
+
+    `difference` is that of the request's metric, TF Lite minus full model; with `select_ops` an app must bring
+    TensorFlow's own operations.
+    """
+
+    form: LiteForm
+    words: Text
+    uri: Uri | None
+    bytes: Count | None
+    sha256: Sha256 | None
+    select_ops: bool | None
+    metrics: Metrics | None
+    difference: Number | None
+
+
 class Evaluation(Document):
     """How challenger and champion did on the same rows.
 
@@ -163,6 +189,7 @@ class Evaluation(Document):
     baseline: Baseline
     difference: Difference | None
     golden: GoldenScores | None = None
+    lite: tuple[LiteArtifact, ...] = ()
 
 
 GateName = Literal["floor", "gain", "slices", "examples", "newer_champion", "mode"]

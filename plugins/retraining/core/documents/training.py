@@ -14,6 +14,7 @@ from retraining.core.spec_training import (
     Callbacks,
     Checkpoint,
     ClipNorm,
+    LiteForm,
     Loop,
     Precision,
     Sharding,
@@ -43,6 +44,7 @@ class TrainingOrder(Value):
     accumulate_steps: AccumulateSteps = 1
     checkpoint: Checkpoint = Field(default_factory=Checkpoint)
     callbacks: Callbacks = Field(default_factory=Callbacks)
+    export_lite: tuple[LiteForm, ...] = ()
 
 
 class TrainRequest(Document):

@@ -1,0 +1,43 @@
+"""TF Lite models through the core: what the spec asks for is ordered, and what came of it stands on the page."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from pydantic import ValidationError
+from small_model import make_plan, make_spec
+
+from retraining.core import orders
+from retraining.core.report import render
+from retraining.core.settings import include_path
+
+EXAMPLES = include_path() / "contracts" / "examples" / "valid"
+
+
+def test_the_forms_of_the_spec_are_ordered_of_both_jobs():
+    plan = make_plan(make_spec(training={"model": "dense", "export_lite": ["int8"]}))
+    assert orders.train_request(plan, "gs://b/x").training.export_lite == ("int8",)
+    lite = orders.evaluate_order(plan, None).request.lite
+    assert (lite.forms, lite.folder_uri) == (("int8",), f"{plan.run_uri}/training/lite")
+    assert orders.evaluate_order(make_plan(), None).request.lite is None
+
+
+@pytest.mark.parametrize(
+    ("forms", "words"), [(["int8", "int8"], "a form stands twice"), (["int4"], "'float16' or 'int8'")]
+)
+def test_other_forms_are_refused(forms, words):
+    with pytest.raises(ValidationError, match=words):
+        make_spec(training={"model": "dense", "export_lite": forms})
+
+
+def test_the_page_has_size_metric_and_difference_or_why_there_is_none():
+    plan = make_plan()
+    evaluation = json.loads((EXAMPLES / "evaluation__lite.json").read_text(encoding="utf-8"))
+    page = render({"plan": json.loads(plan.to_bytes()), "evaluation": evaluation})
+    assert "<h3>TF Lite</h3>" in page
+    assert "weights in 16 bits; an app needs TensorFlow's Select operations" in page
+    assert "118.2 kB" in page
+    assert "ConverterError: &#39;tf.Quux&#39; op is neither a custom op nor a flex op" in page
+    evaluation["lite"] = []
+    assert "TF Lite" not in render({"plan": json.loads(plan.to_bytes()), "evaluation": evaluation})
