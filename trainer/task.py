@@ -22,11 +22,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from trainer.contract import read
-from trainer.documents import EvaluateRequest, ExportRequest, Manifest, TrainRequest
+from trainer.documents import EvaluateRequest, ExportRequest, Manifest, Report, TrainRequest
 from trainer.errors import PeerLost, RequestError, TrainerError
 from trainer.input import open_source, require_input
 from trainer.interruption import end_with_the_job, start_again
-from trainer.replica import find_replica, uses_servers
+from trainer.replica import Replica, find_replica, uses_servers
 from trainer.sharing import training_share
 from trainer.storage import Storage, join
 from trainer.trial import PRIOR, Trial, place
@@ -41,7 +41,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         command, options, hyperparameters = _parse(sys.argv[1:] if arguments is None else arguments)
         _COMMANDS[command](options, hyperparameters)
-        _say(describe_usage(command, STARTED))
     except PeerLost as error:
         print(f"{type(error).__name__}: {error} Starting again.", file=sys.stderr, flush=True)
         return start_again(os.environ, error)
@@ -105,6 +104,7 @@ def _export(options: argparse.Namespace, _hyperparameters: Mapping[str, str]) ->
         return
     reader = BigQueryReader([column.name for column in request.schema])
     SpanExport(request, storage, reader, find_replica(os.environ), _say).run()
+    _say(describe_usage("export"))
 
 
 def _train(options: argparse.Namespace, hyperparameters: Mapping[str, str]) -> None:
@@ -116,13 +116,24 @@ def _train(options: argparse.Namespace, hyperparameters: Mapping[str, str]) -> N
         return
     replica = find_replica(os.environ)
     if not replica.is_chief:
-        end_with_the_job(storage, request.report_uri, lambda: _say(describe_usage("train", STARTED)))
+        end_with_the_job(storage, request.report_uri, lambda: _say(describe_usage("train")))
     _before_tensorflow(also_errors=request.training.input == "bigquery")
     if uses_servers(replica, request.training.strategy) and not (replica.is_chief or replica.is_evaluator):
         from trainer.server import serve
 
         serve(_say)
         return
+    report = _take_part(request, replica, storage)
+    if report is not None:
+        numbers = ", ".join(f"{name} {value:.4f}" for name, value in report.metrics.items() if value is not None)
+        print(f"train: best epoch {report.best_epoch} of {report.epochs_run}: {numbers}")
+        print(f"train: {report.seconds.total:.1f} s; model {report.model_uri}")
+    if replica.is_chief:
+        _say(describe_usage("train"))
+
+
+def _take_part(request: TrainRequest, replica: Replica, storage: Storage) -> Report | None:
+    """Do this replica's part; gives the report of what the chief trained."""
     from trainer.statistics import Statistics
 
     manifest = read(Manifest, request.manifest_uri, storage)
@@ -137,19 +148,14 @@ def _train(options: argparse.Namespace, hyperparameters: Mapping[str, str]) -> N
             from trainer.sidecar import watch
 
             watch(request, manifest, statistics, source, storage, say=_say)
-            return
+            return None
         from trainer.strategy import naming_lost_peers
         from trainer.train import train
 
         with naming_lost_peers(replica):
-            report = train(
+            return train(
                 request, manifest, statistics, source, storage, replica=replica, share=share, started=STARTED, say=_say
             )
-    if report is None:
-        return
-    numbers = ", ".join(f"{name} {value:.4f}" for name, value in report.metrics.items() if value is not None)
-    print(f"train: best epoch {report.best_epoch} of {report.epochs_run}: {numbers}")
-    print(f"train: {report.seconds.total:.1f} s; model {report.model_uri}")
 
 
 def _evaluate(options: argparse.Namespace, _hyperparameters: Mapping[str, str]) -> None:
@@ -167,6 +173,7 @@ def _evaluate(options: argparse.Namespace, _hyperparameters: Mapping[str, str]) 
 
         evaluate(request, manifest, source, storage, _say)
     print(f"evaluate: wrote {request.evaluation_uri} in {time.monotonic() - STARTED:.1f} s")
+    _say(describe_usage("evaluate"))
 
 
 _COMMANDS: dict[str, Callable[[argparse.Namespace, Mapping[str, str]], None]] = {

@@ -9,18 +9,16 @@ import os
 import resource
 import sys
 import time
+from pathlib import Path
 
 _MB = 1 << 20
 
 
-def measure_usage(started: float) -> dict[str, float]:
-    """Give this process's use so far.
-
-    Args:
-        started: `time.monotonic()` at its start.
+def measure_usage() -> dict[str, float]:
+    """Give this process's use since it was started.
 
     Returns:
-        `cpu_seconds`; `cores` that it may use; `cpu_share` of what these could have done since the start, 0 to 1;
+        `cpu_seconds`; `cores` that it may use; `cpu_share` of what these could have done since then, 0 to 1;
         `memory_mb` at most; and `accelerator_memory_mb` at most, of all GPUs together, if TensorFlow sees one.
     """
     used = resource.getrusage(resource.RUSAGE_SELF)
@@ -28,21 +26,27 @@ def measure_usage(started: float) -> dict[str, float]:
     usage = {
         "cpu_seconds": round(cpu, 2),
         "cores": cores,
-        "cpu_share": round(cpu / cores / max(time.monotonic() - started, 1e-9), 3),
+        "cpu_share": round(cpu / cores / max(_age_s(), 1e-9), 3),
         "memory_mb": round(used.ru_maxrss * 1024 / _MB, 1),  # Linux counts kilobytes
     }
     accelerator = _accelerator_bytes()
     return usage if accelerator is None else {**usage, "accelerator_memory_mb": round(accelerator / _MB, 1)}
 
 
-def describe_usage(command: str, started: float) -> str:
+def describe_usage(command: str) -> str:
     """Say it in one line."""
-    usage = measure_usage(started)
+    usage = measure_usage()
     accelerator = usage.get("accelerator_memory_mb")
     return (
         f"{command}: used {usage['cpu_seconds']:.1f} s of CPU, {usage['cpu_share']:.0%} of {usage['cores']} cores, and "
         f"{usage['memory_mb']:.0f} MB" + ("" if accelerator is None else f", and {accelerator:.0f} MB of accelerators")
     )
+
+
+def _age_s() -> float:
+    """Give the seconds since this process was started, the imports before its first line among them."""
+    fields = Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()  # from the third on
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[19]) / os.sysconf("SC_CLK_TCK")
 
 
 def _accelerator_bytes() -> int | None:
