@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from small_model import make_plan, make_snapshot, make_spec, make_statistics, spec_values
 
 from retraining.core import documents
-from retraining.core.report import charts
+from retraining.core.report import charts, render
 from retraining.core.report.changes import days, leaves, noteworthy
 from retraining.core.report.features import feature_rows
 from retraining.core.report.page import duration, size
@@ -31,6 +31,11 @@ def run_of(**changes: object) -> Run:
     """A run of the small model, with the documents that are given."""
     plan = changes.pop("plan", None) or make_plan()
     return read_run({"plan": plan.to_json(), **{kind: document.to_json() for kind, document in changes.items()}})
+
+
+def run_documents(plan: documents.Plan, verdict: documents.Checks) -> dict[str, documents.Document]:
+    """What a run has left when its data was judged."""
+    return {"plan": plan, "snapshot": make_snapshot(plan), "statistics": make_statistics(plan), "checks": verdict}
 
 
 def evaluation(**changes: object) -> documents.Evaluation:
@@ -167,6 +172,19 @@ class TestData:
         assert [day.tested for day in found] == [False] * 8 + [True] * 2
         assert len(noteworthy(found)) == 7
         assert {day.state for day in days(run_of())} == {"empty"}
+
+    def test_a_day_that_the_checks_left_out_is_marked_with_the_reason(self):
+        """Among the days to look at, and in words on the page."""
+        plan = make_plan()
+        verdict = documents.Checks.parse(json.dumps({**example("checks__quarantined"), "run_key": plan.run_key}))
+        run = run_of(plan=plan, snapshot=make_snapshot(plan), checks=verdict)
+        (out,) = [day for day in days(run) if day.state == "out"]
+        assert (out.day.isoformat(), out.rows) == ("2013-11-16", 100)
+        assert out.because == "left out: 3 values of distance on 2013-11-16 are outside 0 to 5000"
+        assert out in noteworthy(days(run))
+        page = render({kind: document.to_json() for kind, document in run_documents(plan, verdict).items()})
+        assert "Left out of this run, of its training, its test and its statistics: 2013-11-16." in page
+        assert "leaves out</td>" in page
 
     def test_features_come_in_the_order_of_the_spec_with_words(self):
         """Categories with their shares, numbers with their spread."""

@@ -11,12 +11,15 @@ from typing import Any, Literal
 from retraining.core import documents
 from retraining.core.report.run import Run
 
-State = Literal["new", "changed", "reused", "empty"]
+State = Literal["new", "changed", "reused", "empty", "out"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Day:
-    """One day of the window: what was done with its span; `tested`: it belongs to the test split."""
+    """One day of the window: what was done with its span (`out`: the checks left it out), how many rows it has.
+
+    `tested`: it belongs to the test split.
+    """
 
     day: date
     state: State
@@ -38,6 +41,7 @@ def days(run: Run) -> list[Day]:
     """Every day of the window in order; days without an example too."""
     snapshot = run.snapshot
     spans = {span.span: span for span in snapshot.spans} if snapshot else {}
+    out = _left_out(run)
     window = run.plan.window
     found = []
     for offset in range((window.end - window.start).days):
@@ -46,18 +50,18 @@ def days(run: Run) -> list[Day]:
         found.append(
             Day(
                 day=day,
-                state=_state(span),
+                state="out" if day in out else _state(span),
                 rows=sum(part.rows for part in span.parts) if span else 0,
                 tested=day >= window.test_start,
-                because=span.because if span else "no example on this day",
+                because=out.get(day) or (span.because if span else "no example on this day"),
             )
         )
     return found
 
 
 def noteworthy(found: Sequence[Day]) -> list[Day]:
-    """Days that a person should look at: those that changed after they were exported, and those without an example."""
-    return [day for day in found if day.state in ("changed", "empty")]
+    """Days that a person should look at: left out, changed after they were exported, or without an example."""
+    return [day for day in found if day.state in ("changed", "empty", "out")]
 
 
 def since_champion(run: Run) -> list[Change] | None:
@@ -91,6 +95,16 @@ def leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:  # noqa: AN
             yield from leaves({k: v for k, v in item.items() if k != "name"}, f"{path}.{item['name']}")
     else:
         yield path, json.dumps(value, ensure_ascii=False)
+
+
+def _left_out(run: Run) -> dict[date, str]:
+    """Days that the checks left out, with what they found."""
+    if run.checks is None:
+        return {}
+    words = {
+        day: "; ".join(item.words for item in run.checks.findings if item.span == day) for day in run.checks.quarantined
+    }
+    return {day: f"left out: {found}" for day, found in words.items()}
 
 
 def _state(span: documents.SnapshotSpan | None) -> State:
