@@ -110,9 +110,7 @@ def _export(options: argparse.Namespace, _hyperparameters: Mapping[str, str]) ->
 def _train(options: argparse.Namespace, hyperparameters: Mapping[str, str]) -> None:
     storage = Storage()
     request = _overridden(read(TrainRequest, options.request, storage), options.job_dir, hyperparameters)
-    trial = Trial.of(request, storage)
-    if trial.is_done() if trial else storage.exists(request.report_uri):
-        print(f"train: {request.report_uri} is there already")
+    if _is_done(request, storage):
         return
     replica = find_replica(os.environ)
     if not replica.is_chief:
@@ -156,6 +154,15 @@ def _take_part(request: TrainRequest, replica: Replica, storage: Storage) -> Rep
             return train(
                 request, manifest, statistics, source, storage, replica=replica, share=share, started=STARTED, say=_say
             )
+
+
+def _is_done(request: TrainRequest, storage: Storage) -> bool:
+    """Tell whether an earlier process came to the end."""
+    trial = Trial.of(request, storage)
+    done = trial.is_done() if trial else storage.exists(request.report_uri)
+    if done:
+        print(f"train: {request.report_uri} is there already")
+    return done
 
 
 def _evaluate(options: argparse.Namespace, _hyperparameters: Mapping[str, str]) -> None:

@@ -50,6 +50,8 @@ def test_the_parameter_that_decides_is_the_important_one(tuning: Tuning) -> None
     assert second.share is not None
     assert first.share > 0.8
     assert second.share < 0.1
+    assert first.width > 5 * second.width
+    assert first.y < second.y
 
 
 def test_few_trials_say_nothing() -> None:

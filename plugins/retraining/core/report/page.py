@@ -21,7 +21,7 @@ from retraining.core.report.quality import (
     training_charts,
 )
 from retraining.core.report.run import CHAMPION_PLAN, TASK_OF_KIND, Run, expected_kinds, read_run
-from retraining.core.report.study import importances, study_chart
+from retraining.core.report.study import NAMES, ROW, importances, study_chart
 from retraining.core.settings import include_path
 
 VERDICT_WORDS = {"promote": "Promoted", "reject": "Rejected", "record": "Recorded"}
@@ -64,6 +64,8 @@ def render(raw: Mapping[str, Mapping[str, Any]]) -> str:
             more_slices=slices[SLICES_SHOWN:],
             study=study_chart(run.tuning) if run.tuning else None,
             importances=importances(run.tuning) if run.tuning else [],
+            bar_start=NAMES,
+            bar_row=ROW,
             charts=training_charts(run.report) if run.report else [],
             chart=charts,
             interval_width=INTERVAL_WIDTH,

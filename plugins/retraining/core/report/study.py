@@ -24,6 +24,8 @@ from retraining.core.report.charts import (
 
 BINS = 3  # of a numeric parameter, each with as many trials
 LEAST_TRIALS = 6  # fewer say nothing about a parameter
+NAMES = 120  # width of the names beside the bars
+ROW = 26
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,10 +50,15 @@ class StudyChart:
 
 @dataclass(frozen=True, kw_only=True)
 class Importance:
-    """A parameter's share of the scores' variance in [0, 1]; None where there are too few trials to say."""
+    """A parameter's share of the scores' variance in [0, 1]; None where there are too few trials to say.
+
+    `y` is the middle of its bar and `width` the bar's length, in the chart's coordinates.
+    """
 
     name: str
     share: float | None
+    y: float
+    width: float
 
 
 def study_chart(tuning: Tuning) -> StudyChart | None:
@@ -98,11 +105,16 @@ def importances(tuning: Tuning) -> list[Importance]:
     groups of equal size, corrected for the number of groups. Effects of parameters together are not in it.
     """
     scored = [(trial.hyperparameters, trial.value) for trial in tuning.trials if trial.value is not None]
-    found = []
+    shares: list[tuple[str, float | None]] = []
     for parameter in tuning.space:
         pairs = [(values[parameter.name], score) for values, score in scored if parameter.name in values]
-        found.append(Importance(name=parameter.name, share=_epsilon_squared(pairs)))
-    return sorted(found, key=lambda item: (-(item.share if item.share is not None else -1.0), item.name))
+        shares.append((parameter.name, _epsilon_squared(pairs)))
+    shares.sort(key=lambda item: (-(item[1] if item[1] is not None else -1.0), item[0]))
+    x = Scale(low=0, high=1, start=NAMES, end=WIDTH - RIGHT - 40)
+    return [
+        Importance(name=name, share=share, y=TOP + ROW * (place + 0.5), width=max(2.0, x(share or 0.0) - NAMES))
+        for place, (name, share) in enumerate(shares)
+    ]
 
 
 def _epsilon_squared(pairs: Sequence[tuple[Any, float]]) -> float | None:
