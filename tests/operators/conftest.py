@@ -58,6 +58,7 @@ class FakeRun:
     events: list[Any] = dataclasses.field(default_factory=list)
     xcoms: dict[tuple[str, str], Any] = dataclasses.field(default_factory=dict)
     outlet_events: Any = None
+    run_after: datetime = datetime(2026, 1, 1, tzinfo=UTC)
 
     def context(self, task: Any, *, try_number: int = 1, max_tries: int | None = None) -> dict[str, Any]:
         """Context of a try of a task."""
@@ -74,7 +75,7 @@ class FakeRun:
             run_id=self.run_id,
             run_type=self.run_type,
             logical_date=self.logical_date,
-            run_after=datetime(2026, 1, 1, tzinfo=UTC),
+            run_after=self.run_after,
             consumed_asset_events=self.events,
             triggering_user_name="ada",
         )

@@ -113,6 +113,14 @@ class FakeJobs:
         self.on_get(name)
         return self.jobs[name]
 
+    def find_active(self, label: str) -> list[Job]:
+        """As the hook."""
+        return [job for job in self.jobs.values() if label in job.labels and job.active]
+
+    def find_by_name(self, name: str) -> Job | None:
+        """As the hook."""
+        return self.jobs.get(name)
+
     def trials(self, name: str) -> list[dict[str, Any]]:
         """As the hook."""
         return self.reported[name]
@@ -179,6 +187,10 @@ class FakeRegistry:
         del model
         return next((version for version in self.versions.values() if version.run_key == run_key), None)
 
+    def list_versions(self, model: str) -> list[Version]:
+        """As the hook."""
+        return [version for version in self.versions.values() if version.model_name.endswith(f"/{model}")]
+
     def upload(self, model: str, upload: Upload) -> Version:
         """As the hook."""
         run_key = upload.labels["retraining-run"]
@@ -222,6 +234,11 @@ class FakeEndpoints:
         self.endpoint = self.endpoint or Endpoint(
             name="projects/p/locations/r/endpoints/flight-delays", deployed={}, traffic={}
         )
+        return self.endpoint
+
+    def get(self, model: str) -> Endpoint | None:
+        """As the hook."""
+        del model
         return self.endpoint
 
     def read(self, name: str) -> Endpoint:
@@ -291,6 +308,7 @@ class FakeWarehouse:
     def __init__(self) -> None:
         self.rows: dict[str, list[dict[str, Any]]] = {}
         self.schemas: dict[str, list[dict[str, str]]] = {}
+        self.tables: list[Any] = []
         self.asked: list[str] = []
 
     def dry_run(self, query: Any, where: str) -> Any:
@@ -309,6 +327,11 @@ class FakeWarehouse:
     def table_schema(self, table: str) -> list[dict[str, str]] | None:
         """As the hook."""
         return self.schemas.get(table)
+
+    def list_tables(self, dataset: str) -> list[Any]:
+        """As the hook."""
+        del dataset
+        return self.tables
 
 
 class FakeCloud:

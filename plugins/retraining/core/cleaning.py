@@ -97,13 +97,14 @@ def conclude(
     if plan.dry_run:
         doomed = [span for found in plan.models for span in found.delete]
         words = (
-            f"Dry run: {len(doomed)} spans with {_megabytes(sum(span.bytes for span in doomed))} MB would go, and "
-            f"{sum(job.cancel for job in plan.jobs)} jobs would be cancelled."
+            f"Dry run: {_some(len(doomed), 'span')} with {_megabytes(sum(span.bytes for span in doomed))} MB would go, "
+            f"and {_some(sum(job.cancel for job in plan.jobs), 'job')} would be cancelled."
         )
     else:
         small = sum(item.deleted for item in litter)
         words = (
-            f"{deleted} spans and {small} small objects deleted, {_megabytes(freed)} MB; {cancelled} jobs cancelled."
+            f"{_some(deleted, 'span')} and {_some(small, 'small object')} deleted, {_megabytes(freed)} MB; "
+            f"{_some(cancelled, 'job')} cancelled."
         )
     refusals = [model.model for model in models if model.refused]
     words += f" Nothing of {', '.join(refusals)} was deleted." if refusals else ""
@@ -146,6 +147,10 @@ def _because(found: ModelLeftovers) -> str:
 def _reasons(kept: dict[KeepSpan, SpanSum]) -> str:
     words = [f"{kept[because].spans} {said}" for because, said in REASONS.items() if because in kept]
     return ", ".join(words) if words else "no span is kept"
+
+
+def _some(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _megabytes(size: int) -> str:

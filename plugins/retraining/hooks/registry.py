@@ -82,7 +82,7 @@ class Registry:
             return None
         return min(map(_version, found), key=lambda version: int(version.version_id), default=None)
 
-    def versions(self, model: str) -> list[Version]:
+    def list_versions(self, model: str) -> list[Version]:
         """All versions of a model, in no order; none when the model is not registered."""
         from google.api_core.exceptions import NotFound
 

@@ -104,7 +104,7 @@ class ModelRuns:
         )
 
     def _claims(self, active: Iterable[Job]) -> Claims:
-        versions = self._cloud.registry.versions(self.model)
+        versions = self._cloud.registry.list_versions(self.model)
         endpoint = self._cloud.endpoints.get(self.model)
         deployed = set(endpoint.deployed.values()) if endpoint else set()
         running = {
