@@ -40,7 +40,14 @@ def processes_of(home: Path) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("after_s", [0.4, 3, 9], ids=["at once", "cloud starting", "airflow starting"])
+@pytest.mark.parametrize(
+    "after_s",
+    [
+        pytest.param(0.4, id="at once", marks=pytest.mark.long),
+        pytest.param(3, id="cloud starting", marks=pytest.mark.long),
+        pytest.param(9, id="airflow starting"),
+    ],
+)
 def test_ctrl_c_leaves_no_process(after_s: float, tmp_path: Path) -> None:
     """Ctrl-C in the middle of starting ends everything that was started."""
     demo = start_demo(tmp_path)

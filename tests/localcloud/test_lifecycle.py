@@ -122,8 +122,18 @@ def test_kill_of_the_supervisor_leaves_nothing(localcloud_commands, tmp_path):
     assert wait_until_gone(tmp_path) == []
 
 
-@pytest.mark.parametrize("delay_s", [0.0, 0.1, 0.3, 0.6, 1.0, 2.0])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("delay_s", "number"),
+    [
+        (0.3, signal.SIGINT),
+        (1.0, signal.SIGTERM),
+        *(
+            pytest.param(delay_s, number, marks=pytest.mark.long)
+            for number, others in ((signal.SIGINT, [0, 0.1, 0.6, 1, 2]), (signal.SIGTERM, [0, 0.1, 0.3, 0.6, 2]))
+            for delay_s in others
+        ),
+    ],
+)
 def test_stop_during_the_start_leaves_nothing(localcloud_commands, tmp_path, delay_s, number):
     """Ctrl-C at any moment: the exit is prompt and nothing is left."""
     process = localcloud_commands.start(tmp_path)
