@@ -44,6 +44,7 @@ from trainer.statistics import Statistics
 from trainer.storage import Storage
 from trainer.strategy import Strategy, choose_strategy
 from trainer.trial import Trial
+from trainer.usage import measure_usage
 
 
 def train(
@@ -114,6 +115,7 @@ def train(
         **_course(fit, state, resumed, trained_s),
         validation_rows=manifest.splits["validation"].rows,
         seconds=clock.seconds(),
+        usage=measure_usage(),
         model_uri=request.model_uri,
         **vars(stored),
     )

@@ -55,6 +55,16 @@ def test_the_page_says_what_the_documents_say(documents):
         assert gate["words"].replace("'", "&#39;") in page
 
 
+def test_the_use_of_the_machine_is_said_where_it_is_known(documents):
+    """Another container than ours need not measure it."""
+    documents["report"]["usage"] = {"cpu_seconds": 11.1, "cores": 8, "cpu_share": 0.49, "memory_mb": 1564.2}
+    assert "The chief used 49 % of 8 cores and 1,564 MB." in render(documents)
+    documents["report"]["usage"]["accelerator_memory_mb"] = 700.0
+    assert "1,564 MB, and 700 MB of its accelerators." in render(documents)
+    documents["report"]["usage"] = {}
+    assert "The chief used" not in render(documents)
+
+
 def test_nothing_is_loaded_from_elsewhere(documents):
     """One file: no script, no style sheet, no picture from another address."""
     page = render(documents)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 HyperparameterValue = float | int | str | bool | tuple[int, ...] | list[int]
@@ -166,7 +166,7 @@ class Golden:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What a training job did."""
+    """What a training job did; `usage` is the chief's, as `trainer.usage` measures it."""
 
     kind: ClassVar[str] = "report"
     model: str
@@ -191,3 +191,4 @@ class Report:
     golden: tuple[Golden, ...]
     replicas: int = 1
     resumed_from_step: int | None = None
+    usage: Mapping[str, float] = field(default_factory=dict)

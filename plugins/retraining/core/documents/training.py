@@ -105,7 +105,11 @@ class Golden(Value):
 
 
 class Report(Document):
-    """What training did. `best_epoch` counts from 1; `model_digest` covers every file of the SavedModel."""
+    """What training did. `best_epoch` counts from 1; `model_digest` covers every file of the SavedModel.
+
+    `usage` is of the chief: `cpu_seconds`, `cores`, `cpu_share` of them from 0 to 1, `memory_mb` at most, and with GPUs
+    `accelerator_memory_mb` at most.
+    """
 
     kind: Literal["report"] = "report"
     model: ModelId
@@ -125,6 +129,7 @@ class Report(Document):
     steps: Count
     examples_per_second: Number
     seconds: dict[str, Number]
+    usage: dict[str, Number] = Field(default_factory=dict)
     parameters: Count
     model_uri: Uri
     model_digest: Sha256
