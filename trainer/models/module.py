@@ -47,7 +47,7 @@ def build(shape: InputShape, outputs: int, hyperparameters: ModuleHyperparameter
     inputs: dict[str, Any] = {**model_inputs(shape), **pixels}
     module = StoredModule(hyperparameters.module, "module", fine_tuned=hyperparameters.fine_tune_from < 1)
     for image in shape.images:
-        module.require_vectors(tf.zeros([1, image.height, image.width, 3]))
+        module.require_vectors(tf.TensorSpec([None, image.height, image.width, 3], tf.float32))
     seen = [module(colors(pixels[image.key], image)) for image in shape.images]
     logits = tf_keras.layers.Dense(outputs, name="logit")(deep(inputs, shape, hyperparameters, seen))
     return tf_keras.Model(inputs, logits, name="module")

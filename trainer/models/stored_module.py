@@ -44,23 +44,25 @@ class StoredModule(Pretrained):
         for variable in variables:
             (self._trainable_weights if variable.ref() in trained else self._non_trainable_weights).append(variable)
 
-    def require_vectors(self, inputs: tf.Tensor) -> None:
-        """Check that it answers with a vector per example.
+    def require_vectors(self, inputs: tf.TensorSpec) -> None:
+        """Check that it answers with a vector per example; nothing is computed for that.
 
         Raises:
             DataError: It cannot be called with such inputs, or answers something else.
         """
         try:
-            found = self.call(inputs)
+            found = tf.function(self.call, autograph=False).get_concrete_function(inputs).structured_outputs
         except (ValueError, TypeError, LookupError, tf.errors.OpError) as error:
             raise DataError(
                 self._uri,
                 f"cannot be called with {inputs.dtype.name} {inputs.shape} ({' '.join(str(error).split())[:200]})",
                 "a function or a signature 'default' or 'serving_default' that takes one such tensor",
             ) from error
-        shape = getattr(found, "shape", type(found).__name__)
-        if not isinstance(found, tf.Tensor) or found.shape.rank != 2:
-            raise DataError(self._uri, f"answers {shape}", "one vector per example, [batch, n]")
+        shape = getattr(found, "shape", None)
+        if shape is None or shape.rank != 2:
+            raise DataError(
+                self._uri, f"answers {type(found).__name__ if shape is None else shape}", "[batch, n], a vector each"
+            )
 
     def call(self, inputs: tf.Tensor) -> tf.Tensor:
         """Call it as it is served: its batch normalisation and dropout stay still. → [B, n]."""
