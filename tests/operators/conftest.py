@@ -6,6 +6,7 @@ import dataclasses
 import os
 import sys
 import tempfile
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -101,3 +102,24 @@ class FakeRun:
 def make_run() -> type[FakeRun]:
     """Makes DAG runs."""
     return FakeRun
+
+
+@pytest.fixture
+def make_scene(make_run: type[FakeRun], monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
+    """Makes the world of `cleaning_scene`, the same each time, and a daily run of `maintain` on it."""
+    from cleaning_scene import Scene, make_daily_run, make_world
+
+    from retraining.operators import maintenance
+
+    def make() -> Scene:
+        cloud, bucket = make_world()
+        monkeypatch.setattr(maintenance, "Cloud", lambda: cloud)
+        return Scene(cloud, make_daily_run(make_run), bucket)
+
+    return make
+
+
+@pytest.fixture
+def scene(make_scene: Callable[[], Any]) -> Any:
+    """One of them."""
+    return make_scene()
