@@ -62,11 +62,16 @@ def test_an_untouched_form_changes_nothing() -> None:
 
 def test_what_the_form_changed_is_in_the_plan(cloud, make_run) -> None:
     """Window, epochs and a hyperparameter; another key than the untouched run's."""
-    changed = FORM | {"window_days": 30, "epochs": 1, "dropout": 0.5}
+    changed = FORM | {"window_days": 30, "epochs": 1, "dropout": 0.5, "tune": "always"}
     plain = plan(make_run(params=FORM))
     result = plan(make_run(params=changed))
     planned = stored_plan(cloud, result)
-    assert planned.overrides == {"data.window_days": 30, "training.epochs": 1, "training.hyperparameters.dropout": 0.5}
+    assert planned.overrides == {
+        "data.window_days": 30,
+        "training.epochs": 1,
+        "training.hyperparameters.dropout": 0.5,
+        "tuning.search": "always",
+    }
     assert planned.spec.training.hyperparameters["dropout"] == 0.5
     assert result["run_key"] != plain["run_key"]
 

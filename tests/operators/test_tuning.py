@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowRescheduleException
+from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleException
 from fake_cloud import FakeCloud
 
 from retraining.core import names
-from retraining.core.documents import Plan, Tuning, TuningRequest
+from retraining.core.documents import Plan, Report, Tuning, TuningRequest
 from retraining.operators import jobs, reconcile
+from retraining.operators.jobs import CancelJobsOperator
 from retraining.operators.record import Record
 from retraining.operators.tuning import TuneOperator
 
@@ -34,7 +35,7 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> FakeCloud:
     return fake
 
 
-def begin(cloud: FakeCloud, *, days: int = 0, search: str = "auto") -> Plan:
+def begin(cloud: FakeCloud, *, days: int = 0, search: str = "auto", learning_rate: float = 0.001) -> Plan:
     """Store the plan of a run so many days after the example's."""
     example = Plan.parse((EXAMPLES / "plan__scheduled.json").read_bytes())
     values = example.to_json()
@@ -42,7 +43,7 @@ def begin(cloud: FakeCloud, *, days: int = 0, search: str = "auto") -> Plan:
     key = names.run_key(as_of, days)
     uri = names.run_uri(example.bucket, example.model, key)
     values |= {"as_of": as_of.strftime("%Y-%m-%dT%H:%M:%SZ"), "run_key": key, "run_uri": uri}
-    values["spec"]["training"]["hyperparameters"] = {"learning_rate": 0.001}
+    values["spec"]["training"]["hyperparameters"] = {"learning_rate": learning_rate}
     values["spec"]["tuning"] = {**SECTION, "search": search}
     plan = Plan.parse(json.dumps(values))
     Record(cloud.artifacts, uri).write_once(plan)
@@ -146,6 +147,45 @@ def test_a_crash_after_the_create_makes_no_second_job(cloud, make_run) -> None:
     cloud.jobs.after_create = lambda: None
     assert wake(run, plan) is None
     assert len(cloud.jobs.jobs) == 1
+
+
+def test_the_night_after_trains_with_what_the_study_found_for_the_champion(cloud, make_run) -> None:
+    """The study's values, unless a person changed the file since."""
+    first, run = begin(cloud), make_run()
+    wake(run, first)
+    succeed(cloud, 0.6, 0.7, values=(0.01, 0.003))
+    wake(run, first)
+    report = json.loads((EXAMPLES / "report__resumed.json").read_bytes())
+    report |= {"model": first.model, "run_key": first.run_key, "hyperparameters": {"learning_rate": 0.003}}
+    Record(cloud.artifacts, first.run_uri).write_once(Report.parse(json.dumps(report)))
+    cloud.registry.add(first.run_key, names.CHAMPION)
+    result = wake(make_run(run_id="scheduled__2"), begin(cloud, days=1))
+    assert result is not None
+    assert (result["searched"], result["hyperparameters"]) == (False, {"learning_rate": 0.003})
+    changed = begin(cloud, days=2, learning_rate=0.02)
+    result = wake(make_run(run_id="scheduled__3"), changed)
+    assert result is not None
+    assert result["hyperparameters"] == {"learning_rate": 0.02}
+    assert len(cloud.jobs.jobs) == 1
+
+
+def test_a_study_with_a_failed_job_fails_the_task_with_the_way_out(cloud, make_run) -> None:
+    """Trials that fail for the program's reasons are not bought again."""
+    plan, run = begin(cloud), make_run()
+    wake(run, plan)
+    cloud.jobs.end(cloud.jobs.newest, "JOB_STATE_FAILED", 3, "Too many failed trials: 3 of 3 failed")
+    with pytest.raises(AirflowFailException, match=r"Too many failed trials[\s\S]*tune on never"):
+        run.execute(task_of(plan))
+    assert len(cloud.jobs.jobs) == 1
+
+
+def test_what_a_failed_run_left_searching_is_cancelled(cloud, make_run, monkeypatch) -> None:
+    """Of a model with tuning."""
+    plan, run = begin(cloud), make_run()
+    wake(run, plan)
+    assert run.execute(CancelJobsOperator(task_id="cancel_jobs")) == []
+    assert run.execute(CancelJobsOperator(task_id="cancel_jobs", tuning=True)) == [cloud.jobs.newest]
+    assert cloud.jobs.cancelled == [cloud.jobs.newest]
 
 
 def test_a_night_without_a_study_pays_for_nothing(cloud, make_run) -> None:

@@ -12,8 +12,10 @@ from airflow.sdk import Context, PokeReturnValue
 
 from retraining.core import names, tuning, tuning_orders
 from retraining.core.documents import EvaluateRequest, Evaluation, Plan, Report, Trial, Tuning, TuningRequest
+from retraining.core.errors import JobError
 from retraining.core.orders import Order
 from retraining.core.spec_sections import HIGHER_IS_BETTER
+from retraining.hooks.airflow_exceptions import AirflowFailException
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.vertex_jobs import Job, JobType
 from retraining.operators.job_identity import job_identity
@@ -100,7 +102,11 @@ class TuneOperator(VertexJobOperator):
             )
 
         wanted = JobOrder(custom_job=order.custom_job, request=order.request, request_uri=order.request_uri)
-        result = Reconciler(cloud, wanted, identity, on_job).run()
+        try:
+            result = Reconciler(cloud, wanted, identity, on_job).run()
+        except JobError as error:  # failed trials were borne with before: another study would pay for the same ones
+            error.way_out = "Mend what they name and clear the task, or trigger the run with the Param tune on never"
+            raise AirflowFailException(str(error)) from error
         return None if result is None else str(result["job"])
 
     def _say(self, trials: Sequence[Trial]) -> None:
