@@ -152,6 +152,8 @@ def test_the_search_goes_on_around_the_best_repeated_trial():
     around = tuning.focus(spec, [trial(1, 0.7, 0.01, "recall"), trial(2, 0.6, 0.05, "recall")], 1)[0]
     assert around.min == pytest.approx(1.778e-3, rel=1e-3)  # a quarter of three decades to each side
     assert around.max == pytest.approx(5.623e-2, rel=1e-3)
+    closer = tuning.focus(spec, [trial(1, 0.7, 0.01, "recall")], 2)[0]
+    assert closer.max / closer.min == pytest.approx(10**0.75, rel=1e-3)
     assert tuning.focus(spec, [trial(1, 0.7, 0.01, "recall")], 3) == spec.parameters  # every fourth: everywhere
     assert tuning.focus(spec, [], 1) == spec.parameters
 
@@ -161,11 +163,12 @@ def test_the_search_goes_on_around_the_best_repeated_trial():
     width=st.floats(0.1, 1000),
     at=st.floats(0, 1),
     scale=st.sampled_from(["linear", "log", "reverse_log"]),
+    share=st.sampled_from([0.5, 0.25]),
 )
-def test_the_narrowed_space_lies_inside_and_holds_the_value(low, width, at, scale):
+def test_the_narrowed_space_lies_inside_and_holds_the_value(low, width, at, scale, share):
     parameter = TuningParameter(name="x", kind="double", min=low, max=low + width, scale=scale)
     value = low + at * width
-    around = tuning._around(parameter, value)
+    around = tuning._around(parameter, value, share)
     assert low <= around.min <= value <= around.max <= low + width
 
 

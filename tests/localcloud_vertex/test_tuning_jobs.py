@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import time
 from pathlib import Path
 
@@ -260,6 +261,22 @@ def test_preempted_trial_is_started_again_and_goes_on_measuring(api, add_fault, 
     add_fault("Replica.Run", "preempt", filter="labels.tuned=spot", seconds=0.5)
     (trial,) = run(api, tuning_job(body, trials=1, labels={"tuned": "spot"})).trials
     assert (trial.state, [m.metrics[0].value for m in trial.measurements]) == (State.SUCCEEDED, [0.25, 0.75])
+
+
+def test_job_goes_on_with_the_same_trials_after_the_server_was_killed(solo, tmp_path):
+    body = f"""
+        if not pathlib.Path({str(tmp_path)!r}, "again").exists(): time.sleep(600)
+        report("score", flags["x"], 1)
+    """
+    api = solo.start()
+    job = create(api, tuning_job(body, trials=2, parallel=1))
+    poll(lambda: look(api, job).trials, lambda trials: trials and trials[0].state == State.ACTIVE)
+    solo.end(signal.SIGKILL)
+    (tmp_path / "again").touch()
+    api = solo.start()
+    ended = wait(api, job)
+    assert ended.state == v1.JobState.JOB_STATE_SUCCEEDED, ended.error
+    assert [(trial.id, values(trial)["x"], final(trial)) for trial in ended.trials] == [("1", 1, 1.0), ("2", 2, 2.0)]
 
 
 def test_stockout_of_a_trial_fails_the_job(api, add_fault):

@@ -26,7 +26,8 @@ from retraining.core.spec_tuning import Tuning as TuningSpec
 from retraining.core.spec_tuning import TuningParameter
 
 REMEMBERED_STUDIES = 10
-FOCUS = 0.5  # share of a parameter's range that is searched around the best recalled trial
+# Share of a parameter's range that is searched around the best recalled trial: after one study, after several.
+FOCUS_FIRST, FOCUS = 0.5, 0.25
 EXPLORE_EVERY = 4  # every so many studies the whole space is searched again, so that no night is stuck where it was
 
 
@@ -220,19 +221,20 @@ def focus(spec: TuningSpec, recalled: Iterable[Trial], earlier_studies: int) -> 
     best = best_trial(recalled, spec.goal)
     if best is None or (earlier_studies + 1) % EXPLORE_EVERY == 0:
         return spec.parameters
+    share = FOCUS_FIRST if earlier_studies < 2 else FOCUS
     return tuple(
-        _around(parameter, best.hyperparameters[parameter.name])
+        _around(parameter, best.hyperparameters[parameter.name], share)
         if parameter.kind in ("double", "integer") and parameter.name in best.hyperparameters
         else parameter
         for parameter in spec.parameters
     )
 
 
-def _around(parameter: TuningParameter, value: Any) -> TuningParameter:  # noqa: ANN401 - a hyperparameter
+def _around(parameter: TuningParameter, value: Any, share: float) -> TuningParameter:  # noqa: ANN401 - a hyperparameter
     low, high = parameter.numbers
     at = _unit(parameter, value)
-    start = min(max(at - FOCUS / 2, 0.0), 1 - FOCUS)
-    new_low, new_high = _from_unit(parameter, start), _from_unit(parameter, start + FOCUS)
+    start = min(max(at - share / 2, 0.0), 1 - share)
+    new_low, new_high = _from_unit(parameter, start), _from_unit(parameter, start + share)
     if parameter.kind == "integer":
         new_low, new_high = max(low, math.floor(new_low)), min(high, math.ceil(new_high))
     new_low, new_high = max(low, min(new_low, float(value))), min(high, max(new_high, float(value)))
