@@ -14,6 +14,7 @@ from retraining.core.documents import (
     CleanedJob,
     CleanedLitter,
     CleanedModel,
+    Deployment,
     FoundJob,
     Litter,
     Maintenance,
@@ -50,7 +51,7 @@ def look(cloud: Cloud, limits: Limits, models: Sequence[str], dry_run: bool, dag
     longest = leftovers.silence(settings.wake_interval_s)
     jobs = [
         leftovers.judge_job(job, limits, longest, before)
-        for job in (_active_job(cloud, job, limits) for job in active)
+        for job in (_active_job(cloud, job) for job in active)
         if job is not None and job.model in models
     ]
     return MaintenancePlan(
@@ -88,18 +89,19 @@ def _plan_before(cloud: Cloud, limits: Limits) -> MaintenancePlan | None:
     return None
 
 
-def _active_job(cloud: Cloud, job: Job, limits: Limits) -> leftovers.ActiveJob | None:
+def _active_job(cloud: Cloud, job: Job) -> leftovers.ActiveJob | None:
     """A job with what is known of its run; None for one that no run of ours made."""
     model, run_key = job.labels.get(names.MODEL_LABEL, ""), job.labels.get(names.RUN_LABEL, "")
     if not re.fullmatch(MODEL_PATTERN, model) or not re.match(RUN_KEY_PATTERN, run_key) or job.created is None:
         return None
+    folder = names.run_uri(cloud.settings.bucket, model, run_key)
     return leftovers.ActiveJob(
         name=job.name,
         state=job.state,
         model=model,
         run_key=run_key,
         created=job.created,
-        ended=ModelRuns(cloud, model, limits).ended(run_key),
+        ended=cloud.artifacts.exists(names.document_uri(folder, Deployment.kind_name())),
         last_sign=_last_sign(cloud, job),
     )
 

@@ -84,11 +84,6 @@ class ModelRuns:
         self._known |= keys
         self.kept = (*self.kept, *came)
 
-    def ended(self, run_key: str) -> bool:
-        """Whether a run has an outcome."""
-        folder = names.run_uri(self._bucket, self.model, run_key)
-        return self._cloud.artifacts.exists(names.document_uri(folder, Deployment.kind_name()))
-
     def _run_keys(self) -> list[str]:
         folders = self._cloud.artifacts.list_folders(names.runs_uri(self._bucket, self.model))
         keys = (folder.rpartition("/")[2] for folder in folders)
