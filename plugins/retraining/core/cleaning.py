@@ -24,6 +24,9 @@ REASONS: dict[KeepSpan, str] = {
     "window": "in the window of a run without a snapshot",
     "young": "too young",
 }
+SHOWN = 50
+"""Spans that the log names one by one."""
+
 _MB = 1_000_000
 _HEAD = ("model", "kept", "goes", "MB", "because")
 
@@ -41,7 +44,10 @@ def plan_lines(plan: MaintenancePlan) -> list[str]:
         for found in plan.models
     ]
     lines = [f"as of {plan.as_of:%Y-%m-%d %H:%M} UTC, older than {plan.min_age_days} days", *_table(_HEAD, rows)]
-    lines += [f"goes: {span.uri}: {span.words}" for found in plan.models for span in found.delete]
+    doomed = [span for found in plan.models for span in found.delete]
+    lines += [f"goes: {span.uri}: {span.words}" for span in doomed[:SHOWN]]
+    if len(doomed) > SHOWN:
+        lines.append(f"goes: {len(doomed) - SHOWN} more, all of them in the document")
     for litter in plan.litter:
         lines.append(f"{litter.what}: {litter.old} of {litter.objects} below {litter.uri} are over the age limit")
     for job in plan.jobs:
