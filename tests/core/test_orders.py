@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from datetime import date, timedelta
 
 import pytest
 from small_model import AS_OF, make_plan, make_snapshot, make_spec
@@ -131,6 +131,14 @@ def test_the_export_names_the_spans_and_the_test_days(small_plan):
     assert len(request.spans) == 3
     assert request.test_start == small_plan.window.test_start
     assert '"schema": [' in request.to_bytes().decode()
+
+
+def test_the_export_is_told_which_days_are_left_out(small_plan):
+    out = (date(2013, 11, 16),)
+    request = orders.export_order(small_plan, make_snapshot(small_plan), quarantined=out).request
+    assert isinstance(request, documents.ExportRequest)
+    assert request.quarantined == out
+    assert len(request.spans) == 3
 
 
 def test_the_export_writes_what_training_reads():

@@ -213,7 +213,8 @@ def test_data_that_does_not_pass_ends_the_run_with_all_findings(cloud, make_run)
     planned = stored_plan(cloud, plan(run))
     fill(cloud, planned)
     run.execute(SnapshotOperator(task_id="snapshot"))
-    keys = {"section": "keys", "split": "", "feature": "", "distinct_count": 0, "nulls": 0}
+    keys = {"section": "keys", "split": "", "day": "", "feature": "", "distinct_count": 0, "nulls": 0}
+    keys |= {"outside": 0, "also_tested": 0}
     cloud.warehouse.rows["statistics"] = [keys]
     with pytest.raises(AirflowFailException, match=r"no example between.*Param force"):
         run.execute(CheckDataOperator(task_id="check_data"))

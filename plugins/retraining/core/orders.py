@@ -44,8 +44,10 @@ class Order:
     custom_job: dict[str, Any]
 
 
-def export_order(plan: Plan, snapshot: Snapshot, service_account: str | None = None) -> Order:
-    """The job that writes the missing spans as TFRecords, and the manifest."""
+def export_order(
+    plan: Plan, snapshot: Snapshot, service_account: str | None = None, *, quarantined: Sequence[date] = ()
+) -> Order:
+    """The job that writes the missing spans as TFRecords, and the manifest; both without the quarantined days."""
     manifest_uri = names.document_uri(plan.run_uri, "manifest")
     request = ExportRequest(
         model=plan.model,
@@ -56,6 +58,7 @@ def export_order(plan: Plan, snapshot: Snapshot, service_account: str | None = N
         compression=plan.spec.data.compression,
         spans_uri=snapshot.spans_uri,
         spans=snapshot.spans,
+        quarantined=tuple(quarantined),
         test_start=plan.window.test_start,
         manifest_uri=manifest_uri,
         images=images_of(plan.spec),

@@ -7,13 +7,14 @@ from typing import Any
 
 from airflow.sdk import BaseOperator, Context
 
-from retraining.core import checks, model_spec, names, plan, snapshot, statistics, windows
+from retraining.core import checks, model_spec, names, plan, quarantine, snapshot, statistics, windows
 from retraining.core.cost import load_prices
 from retraining.core.documents import Checks, Manifest, Plan, Snapshot, Statistics, Trigger
 from retraining.core.errors import DataError
 from retraining.core.hardware import load_hardware, require_machines
 from retraining.core.settings import include_path
 from retraining.hooks.cloud import Cloud
+from retraining.operators.earlier import read_history
 from retraining.operators.edge import fail_for_good, timed
 from retraining.operators.links import RunDocumentsLink, folder_address, push_link
 from retraining.operators.params import overrides
@@ -143,7 +144,8 @@ class CheckDataOperator(BaseOperator):
         run_uri: Folder of the run's record.
 
     Returns:
-        `{passed, warnings}`: a run whose data does not pass fails here.
+        `{passed, warnings, quarantined}`: the days that the run goes on without; a run whose data does not pass fails
+        here.
     """
 
     template_fields = ("run_uri",)
@@ -159,15 +161,10 @@ class CheckDataOperator(BaseOperator):
         cloud = Cloud()
         record = Record(cloud.artifacts, self.run_uri)
         planned, taken = record.read(Plan), record.read(Snapshot)
-        found = record.find(Statistics)
-        if found is None:
-            query, job_id = (
-                statistics.render_statistics_sql(planned, taken),
-                names.query_job_id(planned, "statistics", job_attempt(context)),
-            )
-            answer = cloud.warehouse.run(query, job_id, "statistics")
-            found = record.write_once(statistics.build_statistics(planned, taken, answer.rows))
-        judged = record.find(Checks) or record.write_once(checks.check_data(planned, taken, found))
+        found = record.find(Statistics) or record.write_once(self._count(cloud, planned, taken, context))
+        judged = record.find(Checks)
+        if judged is None:
+            judged = record.write_once(checks.check_data(planned, taken, found, read_history(cloud.artifacts, planned)))
         for finding in judged.findings:
             self.log.warning(
                 "%s: %s (found %s, expected %s)", finding.check, finding.words, finding.found, finding.expected
@@ -176,7 +173,25 @@ class CheckDataOperator(BaseOperator):
             blocking = [finding for finding in judged.findings if finding.severity == "block"]
             words = "; ".join(finding.words for finding in blocking)
             raise DataError(record.uri(Checks), f"{len(blocking)} findings block: {words}", "", FORCE_WORDS)
-        return {"passed": True, "warnings": [finding.words for finding in judged.findings]}
+        return {
+            "passed": True,
+            "warnings": [finding.words for finding in judged.findings],
+            "quarantined": [day.isoformat() for day in judged.quarantined],
+        }
+
+    @staticmethod
+    def _count(cloud: Cloud, planned: Plan, taken: Snapshot, context: Context) -> Statistics:
+        """The statistics; when days are bad and shall be left out, once more without them."""
+        attempt = job_attempt(context)
+        query = statistics.render_statistics_sql(planned, taken)
+        rows = cloud.warehouse.run(query, names.query_job_id(planned, "statistics", attempt), "statistics").rows
+        days = statistics.build_days(planned, rows)
+        bad = quarantine.days_to_leave_out(planned, days)
+        if bad:
+            query = statistics.render_statistics_sql(planned, taken, bad)
+            job_id = names.query_job_id(planned, "statistics_of_the_rest", attempt)
+            rows = cloud.warehouse.run(query, job_id, "statistics of the rest").rows
+        return statistics.build_statistics(planned, taken, rows, days, bad)
 
 
 def stored_spans(cloud: Cloud, spans_uri: str, planned: Plan) -> dict[str, set[str]]:

@@ -12,7 +12,7 @@ from typing import Any
 from airflow.sdk import BaseOperator, BaseSensorOperator, Context, PokeReturnValue
 
 from retraining.core import gates, names, orders
-from retraining.core.documents import EvaluateRequest, Plan, Snapshot, Tuning
+from retraining.core.documents import Checks, EvaluateRequest, Plan, Snapshot, Tuning
 from retraining.core.orders import Order
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.vertex_jobs import Job, JobType
@@ -26,8 +26,13 @@ OrderSource = Callable[[Cloud, Record], Order]
 
 
 def order_export(cloud: Cloud, record: Record) -> Order:
-    """The export of the run's missing spans."""
-    return orders.export_order(record.read(Plan), record.read(Snapshot), cloud.settings.service_account)
+    """The export of the run's missing spans, without the days that the checks leave out."""
+    return orders.export_order(
+        record.read(Plan),
+        record.read(Snapshot),
+        cloud.settings.service_account,
+        quarantined=record.read(Checks).quarantined,
+    )
 
 
 def order_training(cloud: Cloud, record: Record) -> Order:
