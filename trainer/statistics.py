@@ -23,12 +23,12 @@ class ValueCount:
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureStatistics:
-    """Of one feature in one split; which fields are set depends on `kind`. Those of images are not read.
+    """Of one feature in one split; which fields are set depends on `kind`. Those of images and texts are not read.
 
     Mean, deviation and values of a sequence are those of its elements.
     """
 
-    kind: Literal["numeric", "categorical", "image", "sequence"]
+    kind: Literal["numeric", "categorical", "image", "sequence", "text"]
     nulls: int
     mean: float | None = None
     stddev: float | None = None

@@ -60,7 +60,7 @@ def rows(classes: dict[str | None, int], *, nulls: int = 0, sizes: tuple[int, in
         low, high = sizes or (None, None)
         found += [
             day_rows(split, day, total)[0],
-            fact("image", split, "image", row_count=total, nulls=nulls, low=low, high=high, mean=low and 120.5),
+            fact("size", split, "image", row_count=total, nulls=nulls, low=low, high=high, mean=low and 120.5),
         ]
         for value, count in classes.items():
             outside = {} if value is not None else {"low": -1.0, "high": 17.0}

@@ -11,13 +11,14 @@ from pydantic import ValidationError
 from small_model import AS_OF, day_rows, fact, make_plan, make_snapshot, make_spec
 
 from retraining.core import answers, checks, documents, drift, statistics
-from retraining.core.documents.checks import SequenceStatistics
+from retraining.core.documents.checks import SequenceStatistics, TextStatistics
 from retraining.core.report import render
 from retraining.core.settings import include_path
 
 EXAMPLES = include_path() / "contracts" / "examples" / "valid"
 PAGES = {"name": "pages", "kind": "sequence", "of": "categorical", "length": 8, "embedding_dim": 4}
 HEAT = {"name": "heat", "kind": "sequence", "of": "numeric", "length": 24}
+SPLITS = ("train", "validation", "test")
 DATA = {"query": "visits/examples.sql", "key": "id", "event_time": "at", "window_days": 10, "test_days": 2}
 SCHEMA = [
     {"name": "id", "type": "STRING", "mode": "NULLABLE"},
@@ -26,6 +27,9 @@ SCHEMA = [
     {"name": "heat", "type": "FLOAT", "mode": "REPEATED"},
     {"name": "late", "type": "INTEGER", "mode": "NULLABLE"},
 ]
+
+
+NOTE = {"name": "note", "kind": "text"}
 
 
 def make_visits(**changes: Any):
@@ -89,6 +93,21 @@ def test_the_query_counts_elements_of_what_there_is(plan):
     assert "UNNEST(`pages`)" not in statistics.render_statistics_sql(only, make_snapshot(only, schema=scalar)).sql
 
 
+def test_texts_have_lengths():
+    plan = make_plan(make_visits(features=[NOTE]))
+    snapshot = make_snapshot(plan, schema=[*SCHEMA, {"name": "note", "type": "STRING", "mode": "NULLABLE"}])
+    assert "CHAR_LENGTH(`note`)" in statistics.render_statistics_sql(plan, snapshot).sql
+    sizes = [fact("size", split, "note", row_count=100, nulls=2, low=0.0, high=80.0, mean=31.5) for split in SPLITS]
+    found = statistics.build_statistics(plan, snapshot, [*rows(), *sizes])
+    lengths = {"min_length": 0, "max_length": 80, "mean_length": 31.5}
+    assert found.splits["train"].features["note"] == TextStatistics(kind="text", nulls=2, **lengths)
+    assert documents.Statistics.parse(found.to_bytes()) == found
+    assert drift._feature_drift("note", found.splits["train"], {}, 0.3) is None
+    assert not [item for item in checks.check_data(plan, snapshot, found).findings if item.feature == "note"]
+    page = render({"plan": json.loads(plan.to_bytes()), "statistics": json.loads(found.to_bytes())})
+    assert "texts of 32 characters, from 0 to 80" in page
+
+
 def test_a_sequence_without_an_element_blocks(plan, found):
     judged = {item.check: item for item in checks.check_data(plan, make_snapshot(plan, schema=SCHEMA), found).findings}
     assert judged["all_null"].feature == "heat"
@@ -131,6 +150,7 @@ def test_golden_requests_hold_lists_with_nan_for_null():
         ({"evaluation": {"metric": "auc", "min_value": 0.6, "slices": ["pages"]}}, "evaluation.slices names 'pages'"),
         ({"monitoring": {"drift": {"features": {"heat": 0.5}}}}, "monitoring.drift.features names 'heat'"),
         ({"data": {**DATA, "checks": {"ranges": {"heat": [0, 1]}}}}, "data.checks.ranges names 'heat'"),
+        ({"features": [NOTE], "evaluation": {"metric": "auc", "min_value": 0.6, "slices": ["note"]}}, "is a text"),
         ({"training": {"model": "lstm", "input": "csv"}}, "training.input csv cannot hold 'pages', a sequence"),
         ({"training": {"model": "lstm", "input": "bigquery"}}, "training.input bigquery cannot hold 'pages'"),
         ({"data": {**DATA, "layout": {"rows_per_record": 8}}}, "rows_per_record 8 cannot hold 'pages'"),

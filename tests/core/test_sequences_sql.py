@@ -11,11 +11,11 @@ from small_model import make_plan, make_spec
 from retraining.core import checks, documents, names, settings, snapshot, statistics
 
 DATASET = "core_sequences"
-QUERY = "SELECT id, at, pages, heat, truths, late FROM core_sequences.visits"
+QUERY = "SELECT id, at, pages, heat, truths, note, late FROM core_sequences.visits"
 
 
 def rows() -> list[dict[str, Any]]:
-    """A hundred visits on four days: one page to three, every tenth none; heat of two numbers, one NaN in all."""
+    """A hundred visits on four days: up to three pages, every tenth none; two numbers, one NaN in all; notes."""
     made = []
     for index in range(100):
         pages = [] if index % 10 == 9 else ["home", "cart", "help"][: 1 + index % 3]
@@ -25,6 +25,7 @@ def rows() -> list[dict[str, Any]]:
             {
                 **{"id": f"visit-{index}", "at": at.isoformat(), "late": index % 2},
                 **{"pages": pages, "heat": heat, "truths": [True, False, False, False]},
+                "note": None if index == 7 else "ü" * (1 + index),
             }
         )
     return made
@@ -38,7 +39,10 @@ def warehouse(local_cloud):
     client = bigquery.Client(project=local_cloud.project)
     for dataset in (DATASET, local_cloud.dataset):
         client.create_dataset(dataset, exists_ok=True)
-    scalars = [bigquery.SchemaField(*column.split(":")) for column in ("id:STRING", "at:TIMESTAMP", "late:INTEGER")]
+    scalars = [
+        bigquery.SchemaField(*column.split(":"))
+        for column in ("id:STRING", "at:TIMESTAMP", "late:INTEGER", "note:STRING")
+    ]
     lists = [
         bigquery.SchemaField(*column.split(":"), mode="REPEATED")
         for column in ("pages:STRING", "heat:FLOAT", "truths:BOOLEAN")
@@ -61,6 +65,7 @@ def test_statistics_of_sequences(warehouse, local_cloud) -> None:
         {"name": "pages", "kind": "sequence", "of": "categorical", "length": 2},
         {"name": "heat", "kind": "sequence", "of": "numeric", "length": 8},
         {"name": "truths", "kind": "sequence", "of": "numeric", "length": 8},
+        {"name": "note", "kind": "text"},
     ]
     spec = make_spec(
         name="visits",
@@ -96,6 +101,9 @@ def test_statistics_of_sequences(warehouse, local_cloud) -> None:
     test = found.splits["test"].features["heat"]  # the days of 2 and 3
     assert (test.min_length, test.max_length, test.mean, test.stddev) == (2, 2, 6.25, pytest.approx(3.766, abs=1e-3))
     assert found.splits["test"].features["truths"].mean == 0.25
+    notes = [split.features["note"] for split in splits]
+    assert sum(item.nulls for item in notes) == 1
+    assert (min(item.min_length for item in notes), max(item.max_length for item in notes)) == (1, 100)
     assert {row.features["pages"].nulls for row in found.days} == {0, 5}
     findings = {finding.check: finding for finding in checks.check_data(plan, taken, found).findings}
     assert findings["max_null_fraction"].feature == "pages"

@@ -46,6 +46,22 @@ class Small(tf.Module):
         return tf.reduce_mean(images, axis=[1, 2]) @ self.mix * self.table.lookup(tf.constant("scale"))
 
 
+class Words(tf.Module):
+    """Texts by their lengths and first letters: what a module of TensorFlow Hub for texts may be."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = tf.lookup.StaticHashTable(
+            tf.lookup.KeyValueTensorInitializer(tf.constant(["a", "b"]), tf.constant([1.0, -1.0])), 0.0
+        )
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def __call__(self, texts: tf.Tensor) -> tf.Tensor:
+        """Look at them. [B] → [B, 2]."""
+        lengths = tf.cast(tf.strings.length(texts), tf.float32) / 10
+        return tf.stack([lengths, self.table.lookup(tf.strings.substr(texts, 0, 1))], axis=1)
+
+
 class Holder(tf.train.Checkpoint):
     """What a reusable SavedModel has: a call, its variables, and which of them are trained."""
 
@@ -144,9 +160,31 @@ def test_a_module_is_trained_by_replicas_and_copied_to_one_device(path: Path) ->
     np.testing.assert_array_equal(copied(inputs(), training=False), model(inputs(), training=False))
 
 
+def test_a_module_reads_texts_too(tmp_path: Path) -> None:
+    module = Words()
+    tf.saved_model.save(module, str(tmp_path / "words"))
+    chosen = recipe("module", text_module=str(tmp_path / "words"))
+    features = [Feature(name="note", kind="text")]
+    encode = Preprocessing(features, NOTHING)
+    chosen.require_inputs(encode.shape)
+    model = chosen.build(encode.shape)
+    chosen.compile(model, RatePlan(peak=0.05, warmup_steps=0, changes=False, total_steps=30))
+    notes = tf.constant(["a fox", "boxes", "", "and now", "but"] * 8)
+    labels = tf.constant([1.0, 0.0, 0.0, 1.0, 0.0] * 8)
+    model.fit(tf.data.Dataset.from_tensors((encode({"note": notes}), labels)).repeat(30), verbose=0)
+    save_model(tmp_path / "model", features, encode, model, chosen.labels)
+    shutil.rmtree(tmp_path / "words")
+    found = StoredModel(tmp_path / "model", "m").predict({"note": notes})
+    np.testing.assert_array_equal(found > 0.5, labels == 1)
+    expected = chosen.labels.scores(model(encode({"note": notes}), training=False))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
+
+
 def test_a_module_that_is_not_there_or_is_none_is_named(path: Path, tmp_path: Path) -> None:
     with pytest.raises(RequestError, match=r"module is missing.*Set training\.hyperparameters\.module"):
         recipe("module").build(preprocessing().shape)
+    with pytest.raises(RequestError, match=r"text_module is missing"):
+        recipe("module").build(Preprocessing([Feature(name="note", kind="text")], NOTHING).shape)
     with pytest.raises(DataError, match=r"nowhere: there is nothing\. Expected a folder"):
         recipe("module", module=str(tmp_path / "nowhere")).build(preprocessing().shape)
     with pytest.raises(DataError, match="no SavedModel \\(SavedModel file does not exist"):

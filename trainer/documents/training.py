@@ -18,7 +18,7 @@ class Feature:
     """
 
     name: str
-    kind: Literal["numeric", "categorical", "image", "sequence"]
+    kind: Literal["numeric", "categorical", "image", "sequence", "text"]
     normalize: bool = True
     missing: Literal["mean", "zero"] = "mean"
     embedding_dim: int | None = None

@@ -2,7 +2,7 @@
 
 Comes in: one tensor per feature, as a prediction request has it: float32 with NaN, or a string with "" for a missing
 value; a list of either; an image is the string of a PNG or JPEG, or in training its pixels. Goes out: `Encoded`, all
-numbers in one matrix, all category ids in another, the pixels of each image and the steps of each sequence.
+numbers in one matrix, all category ids in another, the pixels of each image, the steps of each sequence, and texts.
 """
 
 from __future__ import annotations
@@ -28,11 +28,13 @@ _FIRST_ID = 2
 _NUMBERS = ("INTEGER", "BOOLEAN", "FLOAT", "NUMERIC", "BIGNUMERIC")
 _CATEGORIES = ("STRING", "INTEGER", "BOOLEAN")
 _IMAGES = ("BYTES",)
-_ALLOWED = {"numeric": _NUMBERS, "categorical": _CATEGORIES, "image": _IMAGES}
+_TEXTS = ("STRING",)
+_ALLOWED = {"numeric": _NUMBERS, "categorical": _CATEGORIES, "image": _IMAGES, "text": _TEXTS}
 
 Encoded = dict[str, Any]
 """`numeric`: float32 [B, n_numbers]; `categorical`: int32 [B, n_categories]; `image_<name>` of each image: uint8
-[B, height, width, channels]; `sequence_<name>` of each sequence: float32 [B, length, 2] or int32 [B, length]."""
+[B, height, width, channels]; `sequence_<name>` of each sequence: float32 [B, length, 2] or int32 [B, length];
+`text_<name>` of each text: string [B]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,12 +61,30 @@ class InputShape:
         categories: One per column of the categorical matrix.
         images: One per feature of that kind.
         sequences: One per feature of that kind.
+        texts: One per feature of that kind.
     """
 
     numbers: int
     categories: tuple[Category, ...]
     images: tuple[Image, ...] = ()
     sequences: tuple[Steps, ...] = ()
+    texts: tuple[Text, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Text:
+    """A text feature's place in the model: it is handed on as it is.
+
+    Attributes:
+        name: Of the feature.
+    """
+
+    name: str
+
+    @property
+    def key(self) -> str:
+        """Name among the model's inputs."""
+        return f"text_{self.name}"
 
 
 class FeatureColumns:
@@ -146,6 +166,7 @@ class Preprocessing(tf.Module):  # type: ignore[misc]  # TensorFlow has no types
         self._numbers = [_Number.of(feature, statistics) for feature in features if feature.kind == "numeric"]
         self._categories: list[tuple[Category, Any]] = []
         self._images = tuple(Image.of(feature) for feature in features if feature.kind == "image")
+        self._texts = tuple(Text(name=feature.name) for feature in features if feature.kind == "text")
         self._sequences: list[tuple[Steps, Any]] = []
         for feature in features:
             if feature.kind == "categorical":
@@ -165,17 +186,19 @@ class Preprocessing(tf.Module):  # type: ignore[misc]  # TensorFlow has no types
             categories=tuple(category for category, _ in self._categories),
             images=self._images,
             sequences=tuple(sequence for sequence, _ in self._sequences),
+            texts=self._texts,
         )
 
     def __call__(self, raw: Mapping[str, Any]) -> Encoded:
-        """Encode raw columns. [B] or [B, T] each → [B, n_numbers], [B, n_categories], pixels, steps."""
+        """Encode raw columns. [B] or [B, T] each → [B, n_numbers], [B, n_categories], pixels, steps, texts."""
         batch = tf.shape(next(iter(raw.values())))[0]
         numeric = self._numeric(raw) if self._numbers else tf.zeros([batch, 0])
         ids = [table.lookup(raw[category.name]) for category, table in self._categories]
         categorical = tf.stack(ids, axis=1) if ids else tf.zeros([batch, 0], tf.int32)
         pixels = {image.key: image.pixels(raw[image.name]) for image in self._images}
         steps = {sequence.key: sequence.steps(raw[sequence.name], _lookup(by)) for sequence, by in self._sequences}
-        return {"numeric": numeric, "categorical": categorical, **pixels, **steps}
+        texts = {text.key: raw[text.name] for text in self._texts}
+        return {"numeric": numeric, "categorical": categorical, **pixels, **steps, **texts}
 
     def _numeric(self, raw: Mapping[str, tf.Tensor]) -> tf.Tensor:
         values = tf.stack([raw[number.name] for number in self._numbers], axis=1)  # [B, n]

@@ -1,7 +1,8 @@
-"""`module`: a SavedModel from a path turns images into vectors; fully connected layers learn from them.
+"""`module`: SavedModels from a path turn images or texts into vectors; fully connected layers learn from them.
 
-The module takes images as TensorFlow Hub's do (https://www.tensorflow.org/hub/common_signatures/images): float32
-[batch, height, width, 3] in [0, 1].
+Modules take what TensorFlow Hub's do: images as float32 [batch, height, width, 3] in [0, 1]
+(https://www.tensorflow.org/hub/common_signatures/images), texts as strings [batch]
+(https://www.tensorflow.org/hub/common_signatures/text).
 """
 
 from __future__ import annotations
@@ -21,33 +22,47 @@ from trainer.models.stored_module import StoredModule
 
 @dataclass(frozen=True, kw_only=True)
 class ModuleHyperparameters(PretrainedHyperparameters):
-    """Of `module`: those of `dense`, for the layers after the module, and those of the module.
+    """Of `module`: those of `dense`, for the layers after the modules, and those of the modules.
 
     Attributes:
-        module: A SavedModel's folder on `gs://…` or a local path. Needed.
+        module: A SavedModel's folder on `gs://…` or a local path, which reads images. Needed where there are some.
+        text_module: The same for texts.
     """
 
     module: str = ""
+    text_module: str = ""
 
 
 def build(shape: InputShape, outputs: int, hyperparameters: ModuleHyperparameters) -> tf_keras.Model:
-    """Build the model. images [B, h, w, channels], numeric [B, n], categorical [B, m] → logits [B, outputs].
+    """Build the model. images [B, h, w, channels], texts [B], numeric [B, n], categorical [B, m] → logits [B, outputs].
 
     Raises:
-        RequestError: No module is named.
+        RequestError: A module that is needed is not named.
+        DataError: There is no such module, or it answers something else than vectors.
     """
-    if not hyperparameters.module:
-        raise RequestError(
-            "hyperparameters",
-            "module is missing",
-            "the folder of a SavedModel, gs://… or a local path",
-            "Set training.hyperparameters.module",
-        )
     pixels = {image.key: tf_keras.Input(image.shape, dtype=tf.uint8, name=image.key) for image in shape.images}
-    inputs: dict[str, Any] = {**model_inputs(shape), **pixels}
-    module = StoredModule(hyperparameters.module, "module", fine_tuned=hyperparameters.fine_tune_from < 1)
-    for image in shape.images:
-        module.require_vectors(tf.TensorSpec([None, image.height, image.width, 3], tf.float32))
-    seen = [module(colors(pixels[image.key], image)) for image in shape.images]
+    texts = {text.key: tf_keras.Input([], dtype=tf.string, name=text.key) for text in shape.texts}
+    inputs: dict[str, Any] = {**model_inputs(shape), **pixels, **texts}
+    seen = []
+    if shape.images:
+        module = _load("module", hyperparameters.module, hyperparameters)
+        for image in shape.images:
+            module.require_vectors(tf.TensorSpec([None, image.height, image.width, 3], tf.float32))
+            seen.append(module(colors(pixels[image.key], image)))
+    if shape.texts:
+        module = _load("text_module", hyperparameters.text_module, hyperparameters)
+        module.require_vectors(tf.TensorSpec([None], tf.string))
+        seen += [module(texts[text.key]) for text in shape.texts]
     logits = tf_keras.layers.Dense(outputs, name="logit")(deep(inputs, shape, hyperparameters, seen))
     return tf_keras.Model(inputs, logits, name="module")
+
+
+def _load(name: str, uri: str, hyperparameters: ModuleHyperparameters) -> StoredModule:
+    if not uri:
+        raise RequestError(
+            "hyperparameters",
+            f"{name} is missing",
+            "the folder of a SavedModel, gs://… or a local path",
+            f"Set training.hyperparameters.{name}",
+        )
+    return StoredModule(uri, name, fine_tuned=hyperparameters.fine_tune_from < 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,8 +14,8 @@ from trainer.models import cnn, deep_cross, dense, gru, lstm, module, recurrent,
 from trainer.models.features import InputShape
 from trainer.models.hyperparameters import Hyperparameters, read_values
 
-Kind = Literal["images", "sequences"]
-_KINDS: tuple[Kind, ...] = ("images", "sequences")
+Kind = Literal["images", "sequences", "texts"]
+_KINDS: tuple[Kind, ...] = ("images", "sequences", "texts")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,12 +25,12 @@ class Architecture:
     Attributes:
         build: From input shape, number of logits and hyperparameters to a Keras model.
         hyperparameters: Dataclass whose fields are the names, types, defaults and limits.
-        reads: What it reads beside numbers and categories, and needs one of at least; None: nothing.
+        reads: What it reads beside numbers and categories, and needs one of at least.
     """
 
     build: Callable[[InputShape, int, Any], tf_keras.Model]
     hyperparameters: type[Hyperparameters]
-    reads: Kind | None = None
+    reads: tuple[Kind, ...] = ()
 
     def require_inputs(self, name: str, shape: InputShape) -> None:
         """Check that it can read the features.
@@ -39,34 +39,36 @@ class Architecture:
             RequestError: There are some that it does not read, or none of those that it needs.
         """
         there = {kind: getattr(shape, kind) for kind in _KINDS if getattr(shape, kind)}
-        strange = [kind for kind in there if kind != self.reads]
-        if not strange and (self.reads is None or self.reads in there):
+        strange = [kind for kind in there if kind not in self.reads]
+        if not strange and (not self.reads or there):
             return
         if strange:
-            kind = strange[0]
-            found = f"it does not read {kind}, and {there[kind][0].name!r} is one"
+            found = f"it does not read {strange[0]}, and {there[strange[0]][0].name!r} is one"
         else:
-            found = f"there is no {(self.reads or '').removesuffix('s')}"
-        wanted = sorted(other for other, known in ARCHITECTURES.items() if {known.reads} - {None} == set(there))
-        way_out = f"Set training.model to {' or '.join(wanted)}, or change the features" if wanted else ""
+            found = f"there is no {' and no '.join(kind.removesuffix('s') for kind in self.reads)}"
+        wanted = [other for other, known in sorted(ARCHITECTURES.items()) if known.can_read(list(there))]
         raise RequestError(
             "training.model",
             f"architecture {name!r}: {found}",
-            f"features with {self.reads}" if self.reads and not strange else f"features without {strange[0]}",
-            way_out or "Change the features",
+            f"features without {strange[0]}" if strange else f"features with {' or '.join(self.reads)}",
+            f"Set training.model to {' or '.join(wanted)}, or change the features" if wanted else "Change the features",
         )
+
+    def can_read(self, kinds: Sequence[Kind]) -> bool:
+        """Tell whether it reads features of these kinds, and needs no other."""
+        return set(kinds) <= set(self.reads) and bool(kinds) == bool(self.reads)
 
 
 ARCHITECTURES = {
-    "cnn": Architecture(build=cnn.build, hyperparameters=cnn.CnnHyperparameters, reads="images"),
+    "cnn": Architecture(build=cnn.build, hyperparameters=cnn.CnnHyperparameters, reads=("images",)),
     "deep_cross": Architecture(build=deep_cross.build, hyperparameters=deep_cross.DeepCrossHyperparameters),
     "dense": Architecture(build=dense.build, hyperparameters=dense.DenseHyperparameters),
-    "gru": Architecture(build=gru.build, hyperparameters=recurrent.RecurrentHyperparameters, reads="sequences"),
-    "lstm": Architecture(build=lstm.build, hyperparameters=recurrent.RecurrentHyperparameters, reads="sequences"),
-    "module": Architecture(build=module.build, hyperparameters=module.ModuleHyperparameters, reads="images"),
-    "transfer": Architecture(build=transfer.build, hyperparameters=transfer.TransferHyperparameters, reads="images"),
+    "gru": Architecture(build=gru.build, hyperparameters=recurrent.RecurrentHyperparameters, reads=("sequences",)),
+    "lstm": Architecture(build=lstm.build, hyperparameters=recurrent.RecurrentHyperparameters, reads=("sequences",)),
+    "module": Architecture(build=module.build, hyperparameters=module.ModuleHyperparameters, reads=("images", "texts")),
+    "transfer": Architecture(build=transfer.build, hyperparameters=transfer.TransferHyperparameters, reads=("images",)),
     "transformer": Architecture(
-        build=transformer.build, hyperparameters=transformer.TransformerHyperparameters, reads="sequences"
+        build=transformer.build, hyperparameters=transformer.TransformerHyperparameters, reads=("sequences",)
     ),
     "wide_deep": Architecture(build=wide_deep.build, hyperparameters=wide_deep.WideDeepHyperparameters),
 }

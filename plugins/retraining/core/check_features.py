@@ -12,6 +12,7 @@ from retraining.core.documents.checks import (
     SequenceStatistics,
     SplitStatistics,
     Statistics,
+    TextStatistics,
 )
 from retraining.core.findings import finding, severity_of, shown
 from retraining.core.model_spec import ModelSpec
@@ -77,8 +78,8 @@ def _constant(spec: ModelSpec, name: str, train: SplitStatistics) -> Iterator[Fi
             expected="values",
             words=f"{name} is missing in every training example: the model cannot learn from it",
         )
-    elif isinstance(found, SequenceStatistics):
-        return  # lists of one element are no worse than a number
+    elif isinstance(found, SequenceStatistics | TextStatistics):
+        return  # lengths say nothing of what is in them
     elif isinstance(found, ImageStatistics):
         if found.min_bytes == 0:
             yield finding(

@@ -24,8 +24,9 @@ from retraining.core.spec_sections import Feature
 
 NUMBER_TYPES = frozenset({"INTEGER", "FLOAT", "BOOLEAN", "NUMERIC", "BIGNUMERIC"})
 CATEGORY_TYPES = frozenset({"STRING", "INTEGER", "BOOLEAN", "DATE"})
+TEXT_TYPES = frozenset({"STRING"})
 IMAGE_TYPES = frozenset({"BYTES"})
-FEATURE_TYPES = {"numeric": NUMBER_TYPES, "categorical": CATEGORY_TYPES, "image": IMAGE_TYPES}
+FEATURE_TYPES = {"numeric": NUMBER_TYPES, "categorical": CATEGORY_TYPES, "image": IMAGE_TYPES, "text": TEXT_TYPES}
 CLASS_TYPES = frozenset({"INTEGER"})
 LABEL_TYPES = frozenset({"INTEGER", "FLOAT", "BOOLEAN", "NUMERIC", "BIGNUMERIC"})
 EVENT_TIME_TYPES = frozenset({"TIMESTAMP", "DATETIME", "DATE"})

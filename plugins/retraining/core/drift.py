@@ -20,9 +20,7 @@ from typing import Any
 
 from retraining.core.documents.checks import (
     CategoricalStatistics,
-    ImageStatistics,
     NumericStatistics,
-    SequenceStatistics,
     SplitStatistics,
     Statistics,
 )
@@ -119,9 +117,9 @@ def measure(
 def _feature_drift(
     name: str, train: SplitStatistics, counts: Mapping[str | None, int], threshold: float
 ) -> FeatureDrift | None:
-    """The drift of one feature; None when the champion's training data does not know it, of images and sequences."""
+    """The drift of one feature; None when the champion's training data has no numbers or categories of it."""
     baseline = train.features.get(name)
-    if baseline is None or isinstance(baseline, ImageStatistics | SequenceStatistics) or not train.rows:
+    if not isinstance(baseline, NumericStatistics | CategoricalStatistics) or not train.rows:
         return None
     if isinstance(baseline, CategoricalStatistics):
         value = l_infinity(category_shares(baseline, train.rows), _shares(counts))

@@ -79,43 +79,34 @@ class ModelSpec(Section):
         return self
 
     @model_validator(mode="after")
-    def _images_are_no_values(self) -> Self:
-        images = [feature.name for feature in self.features if feature.kind == "image"]
-        for where, columns in (
-            ("evaluation.slices", self.evaluation.slices),
-            ("monitoring.drift.features", tuple(self.monitoring.drift.features)),
-        ):
-            for column in columns:
-                if column in images:
-                    raise ValueError(f"{where} names {column!r}, which is an image: it has no values to compare")
-        if images and self.training.input != "tfrecord":
-            raise ValueError(
-                f"training.input {self.training.input} cannot hold {images[0]!r}, an image that the export resizes; "
-                "expected tfrecord. Remove the key"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _sequences_are_no_values(self) -> Self:
-        sequences = [feature.name for feature in self.features if feature.kind == "sequence"]
+    def _only_values_are_compared(self) -> Self:
+        whole = {feature.name: _WHOLE[feature.kind] for feature in self.features if feature.kind in _WHOLE}
         for where, columns in (
             ("evaluation.slices", self.evaluation.slices),
             ("monitoring.drift.features", tuple(self.monitoring.drift.features)),
             ("data.checks.ranges", tuple(self.data.checks.ranges)),
         ):
             for column in columns:
-                if column in sequences:
-                    raise ValueError(f"{where} names {column!r}, which is a sequence: it has no single value")
-        if sequences and self.training.input != "tfrecord":
-            raise ValueError(
-                f"training.input {self.training.input} cannot hold {sequences[0]!r}, a sequence; expected tfrecord. "
-                "Remove the key"
-            )
-        if sequences and self.data.layout.rows_per_record > 1:
-            raise ValueError(
-                f"data.layout.rows_per_record {self.data.layout.rows_per_record} cannot hold {sequences[0]!r}, a "
-                "sequence; expected 1. Remove the key"
-            )
+                if column in whole:
+                    raise ValueError(f"{where} names {column!r}, which is {whole[column]}: it has no values to compare")
+        return self
+
+    @model_validator(mode="after")
+    def _files_hold_the_features(self) -> Self:
+        for feature in self.features:
+            if feature.kind not in ("image", "sequence"):
+                continue
+            what = "an image that the export resizes" if feature.kind == "image" else "a sequence"
+            if self.training.input != "tfrecord":
+                raise ValueError(
+                    f"training.input {self.training.input} cannot hold {feature.name!r}, {what}; expected tfrecord. "
+                    "Remove the key"
+                )
+            if feature.kind == "sequence" and self.data.layout.rows_per_record > 1:
+                raise ValueError(
+                    f"data.layout.rows_per_record {self.data.layout.rows_per_record} cannot hold {feature.name!r}, "
+                    f"{what}; expected 1. Remove the key"
+                )
         return self
 
     @model_validator(mode="after")
@@ -245,6 +236,7 @@ def _replace(values: dict[str, Any], path: list[str], value: object, name: str) 
         target[last] = value
 
 
+_WHOLE = {"image": "an image", "sequence": "a sequence", "text": "a text"}
 _FREE_KEYS = (
     ["training", "hyperparameters"],
     ["data", "checks", "max_null_fraction"],

@@ -190,7 +190,16 @@ class SequenceFeature(Section):
         return self
 
 
-Feature = Annotated[NumericFeature | CategoricalFeature | ImageFeature | SequenceFeature, Field(discriminator="kind")]
+class TextFeature(Section):
+    """A text as it stands, for architectures that bring a module that reads texts."""
+
+    name: ColumnName
+    kind: Literal["text"]
+
+
+Feature = Annotated[
+    NumericFeature | CategoricalFeature | ImageFeature | SequenceFeature | TextFeature, Field(discriminator="kind")
+]
 
 
 class BinaryLabel(Section):

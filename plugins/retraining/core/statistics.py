@@ -22,6 +22,7 @@ from retraining.core.documents.checks import (
     SequenceStatistics,
     SplitStatistics,
     Statistics,
+    TextStatistics,
     ValueCount,
 )
 from retraining.core.documents.data import Snapshot
@@ -43,7 +44,12 @@ _NUMBER_KINDS = {
     "BOOLEAN": "truth",
 }
 _TEXT_KINDS = dict.fromkeys(("STRING", "INTEGER", "BOOLEAN", "DATE"), "text")
-_KINDS_OF_FEATURE = {"numeric": _NUMBER_KINDS, "categorical": _TEXT_KINDS, "image": {"BYTES": "bytes"}}
+_KINDS_OF_FEATURE = {
+    "numeric": _NUMBER_KINDS,
+    "categorical": _TEXT_KINDS,
+    "image": {"BYTES": "bytes"},
+    "text": {"STRING": "text"},
+}
 
 Row = Mapping[str, Any]
 _Sections = Mapping[str, Mapping[tuple[str, str], list[Row]]]
@@ -56,9 +62,9 @@ def render_statistics_sql(plan: Plan, snapshot: Snapshot, quarantined: Sequence[
     (21 in 5 % steps), `distinct_count`, `value`, `outside`, `also_tested`. Sections: `day` (a row per split and day;
     `nulls` of the label, `low` and `high` are the first and last event in seconds since 1970), `keys` (`outside`: in
     train and validation), `label` (a row per class), `day_label` (`mean` is the share as in `DayLabels.rate`),
-    `watched` (a row per day and feature that has a limit, and the key), `numeric`, `category`, `image` (sizes in
-    bytes), `sequence` (lengths), `element` (a sequence's numbers), `element_category` (its categories). Split is by
-    span first: all parts of the test days are the test split.
+    `watched` (a row per day and feature that has a limit, and the key), `numeric`, `category`, `size` (of images in
+    bytes, of texts in characters), `sequence` (lengths), `element` (a sequence's numbers), `element_category` (its
+    categories). Split is by span first: all parts of the test days are the test split.
 
     Args:
         plan: The run.
@@ -77,7 +83,7 @@ def render_statistics_sql(plan: Plan, snapshot: Snapshot, quarantined: Sequence[
         watched=columns.watched(),
         numeric=columns.of_kind("numeric"),
         categorical=columns.of_kind("categorical"),
-        images=columns.of_kind("image"),
+        sized=[*columns.of_kind("image"), *columns.of_kind("text")],
         sequences=columns.sequences(),
         steps=QUANTILE_STEPS,
         quarantined=bool(quarantined),
@@ -230,7 +236,9 @@ def _split(plan: Plan, split: str, sections: _Sections) -> SplitStatistics:
         if feature.kind == "numeric":
             features[feature.name] = _numeric(sections["numeric"].get((split, feature.name), []), row_count)
         elif feature.kind == "image":
-            features[feature.name] = _image(sections["image"].get((split, feature.name), []), row_count)
+            features[feature.name] = _image(sections["size"].get((split, feature.name), []), row_count)
+        elif feature.kind == "text":
+            features[feature.name] = _text(sections["size"].get((split, feature.name), []), row_count)
         elif feature.kind == "sequence":
             features[feature.name] = _sequence(sections, (split, feature.name), row_count)
         else:
@@ -282,6 +290,18 @@ def _image(rows: list[Row], row_count: int) -> ImageStatistics:
         min_bytes=int(sizes["low"]) if sizes else None,
         max_bytes=int(sizes["high"]) if sizes else None,
         mean_bytes=_number(sizes["mean"], str(sizes["feature"])) if sizes else None,
+    )
+
+
+def _text(rows: list[Row], row_count: int) -> TextStatistics:
+    row = rows[0] if rows else None
+    sizes = None if row is None or row["low"] is None else row
+    return TextStatistics(
+        kind="text",
+        nulls=int(row["nulls"]) if row else row_count,
+        min_length=int(sizes["low"]) if sizes else None,
+        max_length=int(sizes["high"]) if sizes else None,
+        mean_length=_number(sizes["mean"], str(sizes["feature"])) if sizes else None,
     )
 
 

@@ -81,8 +81,19 @@ class SequenceStatistics(Value):
     top: Annotated[tuple[ValueCount, ...], Field(max_length=1000)]
 
 
+class TextStatistics(Value):
+    """Of one feature of texts in one split: their lengths in characters. Without a value they are null."""
+
+    kind: Literal["text"]
+    nulls: Count
+    min_length: Count | None
+    max_length: Count | None
+    mean_length: Number | None
+
+
 FeatureStatistics = Annotated[
-    NumericStatistics | CategoricalStatistics | ImageStatistics | SequenceStatistics, Field(discriminator="kind")
+    NumericStatistics | CategoricalStatistics | ImageStatistics | SequenceStatistics | TextStatistics,
+    Field(discriminator="kind"),
 ]
 
 

@@ -11,6 +11,7 @@ from retraining.core.documents.checks import (
     NumericStatistics,
     SequenceStatistics,
     Statistics,
+    TextStatistics,
 )
 from retraining.core.report.run import Run
 
@@ -48,6 +49,8 @@ def _typical(found: FeatureStatistics, rows: int) -> str:
         return _image(found)
     if isinstance(found, SequenceStatistics):
         return _sequence(found)
+    if isinstance(found, TextStatistics):
+        return _text(found)
     return _numeric(found) if isinstance(found, NumericStatistics) else _categorical(found, rows)
 
 
@@ -67,6 +70,12 @@ def _sequence(found: SequenceStatistics) -> str:
     if found.mean is None or found.stddev is None:
         return lengths
     return f"{lengths}; {found.mean:.4g} ± {found.stddev:.4g}"
+
+
+def _text(found: TextStatistics) -> str:
+    if found.mean_length is None:
+        return "no value"
+    return f"texts of {found.mean_length:,.0f} characters, from {found.min_length:,} to {found.max_length:,}"
 
 
 def _numeric(found: NumericStatistics) -> str:
