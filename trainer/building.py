@@ -14,7 +14,7 @@ from trainer.fine_tuning import FineTuningAdam
 from trainer.input.source import Tensors
 from trainer.labels import Labels
 from trainer.learning_rate import Rate, RatePlan
-from trainer.loop import prepare_fit
+from trainer.loop import exchange_at_once, prepare_fit
 from trainer.models.features import InputShape
 from trainer.models.hyperparameters import Hyperparameters
 from trainer.models.pretrained import PretrainedHyperparameters, pretrained_variables
@@ -88,6 +88,8 @@ class Recipe:
         """
         made = rate.make()
         optimizer = self._optimizer(model, made, rate.total_steps)
+        if tf.distribute.get_strategy().num_replicas_in_sync > 1:
+            exchange_at_once(optimizer)
         if self.training.precision == "mixed_float16":
             optimizer = tf_keras.mixed_precision.LossScaleOptimizer(optimizer)
         # Several steps per call, so that Keras builds a loop; `stepping.Pace` chooses how many.

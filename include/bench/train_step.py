@@ -94,9 +94,16 @@ def _feeds(request: TrainRequest, encoding: Encoding, split: Split) -> dict[str,
         return epochs(blocks, first=0, last=_ENDLESS, batch_size=request.training.batch_size, seed=request.seed)
 
     uncached, cached = batches(Reading(cache_bytes=0)), batches(None)
-    one = next(iter(cached))
-    made = {"files": uncached, "cache": cached, "memory": tf.data.Dataset.from_tensors(one).repeat(), "alone": uncached}
+    memory = tf.data.Dataset.from_tensors(next(iter(cached))).repeat().map(partial(_unsized, cached.element_spec))
+    made = {"files": uncached, "cache": cached, "memory": memory, "alone": uncached}
     return {name: iter(dataset) for name, dataset in made.items()}
+
+
+def _unsized(spec: Any, *batch: Any) -> Any:  # noqa: ANN401 - nested tensors
+    """Forget how many rows a batch has, as the reader's batches do: the same function is compiled for both."""
+    return tf.nest.map_structure(
+        lambda tensor, wanted: tf.raw_ops.PlaceholderWithDefault(input=tensor, shape=wanted.shape), batch, spec
+    )
 
 
 def _train(call: Callable[[Feed], Mapping[str, Any]], feed: Feed, steps: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import tensorflow as tf
@@ -12,6 +13,7 @@ from trainer.batches import Steps
 from trainer.callbacks import Progress
 from trainer.checkpoints import Checkpoints
 from trainer.errors import RequestError
+from trainer.loop import exchange_at_once
 from trainer.storage import Storage
 
 HYPERPARAMETERS = {"learning_rate": 0.02, "hidden_units": [8]}
@@ -47,6 +49,19 @@ def test_accumulated_parts_give_the_step_of_a_whole_batch(exported, tmp_path: Pa
     parts = train(exported, tmp_path / "parts", batch_size=16, accumulate_steps=4, loop="custom")
     assert parts.steps == whole.steps
     assert parts.history["val_loss"] == pytest.approx(whole.history["val_loss"], abs=1e-5)
+
+
+def test_small_embeddings_are_exchanged_whole_and_large_ones_by_their_slices() -> None:
+    """One exchange for all that is dense; gradients stay what they were."""
+    seen: list[list] = []
+    optimizer = SimpleNamespace(aggregate_gradients=lambda pairs: seen.append(pairs) or pairs)
+    exchange_at_once(optimizer)
+    slices = tf.IndexedSlices(tf.constant([[1.0], [2.0], [4.0]]), tf.constant([0, 2, 2]), tf.constant([3, 1]))
+    small, large = tf.Variable(tf.zeros([3, 1])), SimpleNamespace(shape=tf.TensorShape([1 << 20, 2]))
+    pairs = [(slices, small), (slices, large), (tf.constant([5.0]), small), (None, small)]
+    found = optimizer.aggregate_gradients(pairs)
+    assert [gradient for gradient, _ in seen[0][1:]] == [slices, pairs[2][0], None]
+    assert found[0][0].numpy().tolist() == [[1.0], [0.0], [6.0]]
 
 
 def test_fit_cannot_accumulate(exported, tmp_path: Path) -> None:
