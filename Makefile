@@ -124,6 +124,12 @@ bench-export: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready $(VENV)/bench-tfx
 bench-train: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready ## Two workers beside one, a step fed by the reader beside one from memory, the way to the first step: build/bench/train.json (8 min; ROUNDS=5)
 	@PYTHONPATH=include:. $(TRAINER_PY) -m bench.train --rounds $(ROUNDS)
 
+.PHONY: bench-tuning bench-tuning-grid
+bench-tuning: $(VENV)/airflow/.ready tuning-env ## Trials that a search needs when it remembers earlier ones: build/bench/tuning.json (20 min; SEEDS=5)
+	@PYTHONPATH=include:plugins exec $(AIRFLOW_PY) -m bench.tuning --seeds $(or $(SEEDS),5)
+bench-tuning-grid: $(VENV)/trainer/.ready ## Measure again what bench-tuning searches: include/bench/tuning_grid.json (6 min)
+	@PYTHONPATH=include:. exec $(TRAINER_PY) -m bench.tuning_grid
+
 .PHONY: bench-rates scaling-tables simulate-export
 bench-rates: $(VENV)/localcloud/.ready $(VENV)/trainer/.ready ## Measure what docs/scaling.md counts with: build/bench/rates.json (5 min)
 	@PYTHONPATH=include $(LOCALCLOUD_PY) -m bench.scaling_rates

@@ -6,6 +6,7 @@ In: a folder. Out: the documents of one run, on disk. Features and label are tho
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -31,8 +32,12 @@ _NUMBERS = ("distance", "day_of_week", "departure_minute", "arrival_minute", *_W
 _CATEGORIES = {"carrier": 4, "origin": 2, "dest": 8}  # and the width of their embeddings
 
 
-def flights_examples() -> pa.Table:
-    """Give an example per flight that arrived: 327,346 rows, in a fixed order that has nothing to do with time."""
+def flights_examples(window: tuple[datetime.date, datetime.date] | None = None) -> pa.Table:
+    """Give an example per flight that arrived: 327,346 rows, in a fixed order that has nothing to do with time.
+
+    Args:
+        window: Only flights of these days, the last one not among them.
+    """
     flights = tables.flights_of_2013()
     flights = flights.filter(pc.is_valid(flights["arr_delay"]))
     weather = tables.weather().select(["origin", "time_hour", *_WEATHER])
@@ -49,13 +54,19 @@ def flights_examples() -> pa.Table:
         _LABEL: pc.greater(joined["arr_delay"], _LATE_MINUTES).cast(pa.int64()),
     }
     stride = 7919  # coprime to the number of rows: every row once
-    return pa.table(columns).take(pa.array([index * stride % joined.num_rows for index in range(joined.num_rows)]))
+    table = pa.table(columns)
+    if window:
+        first, last = (
+            pa.scalar(datetime.datetime.combine(each, datetime.time()), pa.timestamp("s")) for each in window
+        )
+        table = table.filter(pc.and_(pc.greater_equal(day, first), pc.less(day, last)))
+    return table.take(pa.array([index * stride % table.num_rows for index in range(table.num_rows)]))
 
 
-def write_run(folder_path: Path, rows: int) -> int:
+def write_run(folder_path: Path, rows: int, window: tuple[datetime.date, datetime.date] | None = None) -> int:
     """Write shards, manifest and statistics into a new folder; gives how many examples there are to train on."""
     folder_path.mkdir()
-    examples = flights_examples().slice(0, rows + VALIDATION_ROWS).combine_chunks()
+    examples = flights_examples(window).slice(0, rows + VALIDATION_ROWS).combine_chunks()
     train = examples.slice(VALIDATION_ROWS)
     splits = {"train": train, "validation": examples.slice(0, VALIDATION_ROWS)}
     for name, part in splits.items():

@@ -1,0 +1,193 @@
+"""`make bench-tuning`: how many trials a study needs that remembers earlier ones, beside one that starts from nothing.
+
+In: the surfaces of `tuning_surfaces`. Out: a table, and `build/bench/tuning.json`. Both studies are the product's own:
+the same choice of what is repeated and where to search on (`retraining.core.tuning`), the same study spec, the same
+designer (Open Source Vizier in `.venv/tuning`), three trials at a time. A trial is a look at a surface.
+
+    cold    a study of the whole space
+    warm    the study of the fifth week, after four of twelve trials each, a week apart
+
+Counted are trials, repeated ones too, until one's true score is within 1 % of the best known; more than 60 are 61.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import statistics
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from google.cloud.aiplatform_v1.types import Measurement, StudySpec
+from google.cloud.aiplatform_v1.types import Trial as VertexTrial
+from google.protobuf import json_format
+
+from bench.tuning_surfaces import DRIFT, TONIGHT, Surface, surfaces
+from localcloud.vertex.guardian import Guardian
+from localcloud.vertex.tuning.algorithms import Problem, suggest
+from localcloud.vertex.tuning.bayesian import Designer
+from localcloud.vertex.tuning.space import write_parameters
+from retraining.core import tuning, tuning_orders
+from retraining.core.documents import Trial, Tuning
+from retraining.core.spec_tuning import Tuning as TuningSpec
+from retraining.core.spec_tuning import TuningParameter
+
+LIMIT = 0.5
+WITHIN = 0.01
+EARLIER_STUDIES = 4
+MOST_TRIALS = 60
+_OUT_PATH = Path(__file__).resolve().parents[2] / "build" / "bench" / "tuning.json"
+_MONDAY = datetime.datetime(2013, 11, 18, 3, tzinfo=datetime.UTC)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run all seeds that are not measured yet, print the table, write the JSON."""
+    parser = argparse.ArgumentParser(prog="bench.tuning", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=5, help="searches of each sort (default: 5)")
+    parser.add_argument("--again", action="store_true", help="forget what an earlier call measured")
+    options = parser.parse_args(arguments)
+    known: dict[str, Any] = {} if options.again or not _OUT_PATH.exists() else json.loads(_OUT_PATH.read_text())
+    trials: dict[str, dict[str, dict[str, int]]] = known.get("trials", {})
+    _OUT_PATH.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="bench-tuning-") as folder:
+        guardian = Guardian()
+        search = Search(Designer(_OUT_PATH.parent / "tuning-designer", guardian))
+        try:
+            for seed in range(1, options.seeds + 1):
+                for surface in surfaces(seed):
+                    found = trials.setdefault(surface.name, {})
+                    if str(seed) not in found:
+                        found[str(seed)] = {"cold": search.cold(surface, seed), "warm": search.warm(surface, seed)}
+                        print(f"{surface.name}, seed {seed}: {found[str(seed)]}", flush=True)
+                        _OUT_PATH.write_text(json.dumps(summary(trials), indent=2) + "\n")
+        finally:
+            search.designer.close()
+            guardian.close()
+    del folder
+    print(render(summary(trials)))
+    return 0
+
+
+class Search:
+    """Studies on surfaces.
+
+    Args:
+        designer: Suggests.
+    """
+
+    def __init__(self, designer: Designer) -> None:
+        self.designer = designer
+
+    def cold(self, surface: Surface, seed: int) -> int:
+        """Count the trials of a study that knows nothing."""
+        spec = TuningSpec.model_validate(surface.section)
+        return _count(surface, self._searched(surface, spec, TONIGHT, spec.parameters, f"cold {seed}"))
+
+    def warm(self, surface: Surface, seed: int) -> int:
+        """Count those of one that remembers: first the repeated, then the searched."""
+        spec = TuningSpec.model_validate(surface.section)
+        studies: list[Tuning] = []
+        for week in range(-EARLIER_STUDIES, TONIGHT):
+            trials = self._study(surface, spec, week, studies, seed)
+            studies.append(_document(spec, week, [next(trials) for _ in range(spec.max_trials)]))
+        return _count(surface, self._study(surface, spec, TONIGHT, studies, seed))
+
+    def _study(
+        self, surface: Surface, spec: TuningSpec, week: int, studies: Sequence[Tuning], seed: int
+    ) -> Iterator[Trial]:
+        """Give a week's trials, endlessly."""
+        recalled = [
+            _trial(f"recall-{number}", "recall", each.hyperparameters, surface.seen(week, each.hyperparameters))
+            for number, each in enumerate(tuning.recall(spec, studies), start=1)
+        ]
+        yield from recalled
+        space = tuning.focus(spec, recalled, len(studies))
+        yield from self._searched(surface, spec, week, space, f"warm {seed} {week}")
+
+    def _searched(
+        self, surface: Surface, spec: TuningSpec, week: int, space: Sequence[TuningParameter], name: str
+    ) -> Iterator[Trial]:
+        study = StudySpec()
+        json_format.ParseDict(tuning_orders.study_spec(spec, space), StudySpec.pb(study))
+        done: list[VertexTrial] = []
+        while True:
+            problem = Problem(display_name=f"{surface.name} {name}", spec=study, trials=done)
+            for values in suggest(problem, spec.parallel_trials, self.designer):
+                score = surface.seen(week, values)
+                trial = VertexTrial(id=str(len(done) + 1), state=VertexTrial.State.SUCCEEDED)
+                trial.start_time = trial.end_time = _MONDAY + datetime.timedelta(minutes=len(done))
+                trial.final_measurement = Measurement(metrics=[{"metric_id": spec.metric, "value": score}])
+                write_parameters(trial, values)
+                done.append(trial)
+                yield _trial(f"search-{trial.id}", "search", values, score)
+
+
+def _count(surface: Surface, trials: Iterator[Trial]) -> int:
+    """Count trials until one is good enough."""
+    for number in range(1, MOST_TRIALS + 1):
+        score = surface.true(TONIGHT, next(trials).hyperparameters)
+        short = surface.best - score if surface.goal == "maximize" else score - surface.best
+        if short <= WITHIN * abs(surface.best):
+            return number
+    return MOST_TRIALS + 1
+
+
+def _trial(trial_id: str, phase: Any, values: Mapping[str, Any], score: float) -> Trial:  # noqa: ANN401 - a literal
+    return Trial(
+        trial_id=trial_id,
+        phase=phase,
+        state="SUCCEEDED",
+        hyperparameters=dict(values),
+        value=score,
+        curve=(),
+        seconds=None,
+        words="",
+    )
+
+
+def _document(spec: TuningSpec, week: int, trials: Sequence[Trial]) -> Tuning:
+    as_of = _MONDAY + datetime.timedelta(weeks=week)
+    return Tuning(
+        model="bench",
+        run_key=f"{as_of:%Y%m%dt%H%M%Sz}-000000000000",
+        as_of=as_of,
+        metric=spec.metric,
+        goal=spec.goal,
+        hyperparameters={},
+        source="study",
+        words="of the benchmark",
+        space=spec.parameters,
+        searched=spec.parameters,
+        trials=tuple(trials),
+        best=None,
+        jobs=(),
+        seconds=0.0,
+    )
+
+
+def summary(trials: Mapping[str, Mapping[str, Mapping[str, int]]]) -> dict[str, Any]:
+    """Give medians and their ratio beside what was counted."""
+    rows = []
+    for name, seeds in trials.items():
+        cold, warm = (statistics.median(found[sort] for found in seeds.values()) for sort in ("cold", "warm"))
+        rows.append({"surface": name, "seeds": len(seeds), "cold": cold, "warm": warm, "ratio": round(warm / cold, 3)})
+    settings = {"within": WITHIN, "earlier_studies": EARLIER_STUDIES, "drift": DRIFT, "limit": LIMIT}
+    return {**settings, "rows": rows, "trials": trials}
+
+
+def render(result: Mapping[str, Any]) -> str:
+    """Give the table of docs/tuning.md."""
+    lines = ["| surface | cold | warm | ratio (at most 0.5) |", "|---|---|---|---|"]
+    for row in result["rows"]:
+        seeds = result["trials"][row["surface"]].values()
+        cold, warm = (f"{row[sort]:g} ({', '.join(str(found[sort]) for found in seeds)})" for sort in ("cold", "warm"))
+        lines.append(f"| {row['surface']} | {cold} | {warm} | {row['ratio']:.2f} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
