@@ -17,6 +17,7 @@ from trainer.errors import DataError, RequestError
 from trainer.fine_tuning import FineTuningAdam
 from trainer.labels import labels_of
 from trainer.learning_rate import RatePlan
+from trainer.models import pretrained
 from trainer.models.features import Preprocessing
 from trainer.models.images import as_files
 from trainer.models.pretrained import Pretrained, pretrained_variables
@@ -199,6 +200,44 @@ def test_a_module_that_is_not_there_or_is_none_is_named(path: Path, tmp_path: Pa
     tf.saved_model.save(text, str(tmp_path / "text"), signatures={"default": text.f})
     with pytest.raises(DataError, match=r"cannot be called with float32 \(None, 6, 6, 3\)"):
         recipe("module", module=str(tmp_path / "text")).build(preprocessing().shape)
+
+
+class Bucket:
+    """Storage with one folder; counts what is taken from it."""
+
+    taken: list[str]
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.taken = folder, []
+
+    def __call__(self) -> Bucket:
+        """Stand in for the class."""
+        return self
+
+    def download(self, uri: str, path: Path) -> bool:
+        """Copy a file."""
+        self.taken.append(uri)
+        found = self.folder / Path(uri).name
+        return found.is_file() and bool(shutil.copy(found, path))
+
+    def download_folder(self, uri: str, path: Path) -> int:
+        """Copy the folder."""
+        self.taken.append(uri)
+        return len(list(shutil.copytree(self.folder, path).iterdir())) if uri.endswith("small") else 0
+
+
+def test_a_path_on_storage_is_fetched_once(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bucket = Bucket(path)
+    monkeypatch.setattr(pretrained, "Storage", bucket)
+    monkeypatch.setattr(pretrained, "_copies", lambda: tmp_path)
+    for _ in range(2):
+        model = recipe("module", module="gs://b/small").build(preprocessing().shape)
+        np.testing.assert_array_equal(mix_of(model), Small().mix.numpy())
+        assert pretrained.fetch_file("gs://b/saved_model.pb").read_bytes() == (path / "saved_model.pb").read_bytes()
+    assert sorted(bucket.taken) == ["gs://b/saved_model.pb", "gs://b/small"]
+    for fetch in (pretrained.fetch_file, pretrained.fetch_folder):
+        with pytest.raises(DataError, match=r"gs://b/nowhere: there is nothing"):
+            fetch("gs://b/nowhere")
 
 
 def saved_weights(folder: Path) -> Path:

@@ -90,7 +90,7 @@ def fetch_folder(uri: str) -> Path:
         if not Path(uri).is_dir():
             raise _nothing(uri, "a folder")
         return Path(uri)
-    path = _place(uri)
+    path = _place(uri) / "folder"
     if not path.exists() and not Storage().download_folder(uri, path):
         raise _nothing(uri, "a folder")
     return path
