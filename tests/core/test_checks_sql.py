@@ -24,7 +24,10 @@ SELECT
   DATE(TIMESTAMP_ADD(TIMESTAMP '2013-11-09 00:30:00+00', INTERVAL i HOUR)) AS span,
   IF(MOD(i, 9) = 5, 'validation', 'train') AS part,
   0 AS shard,
-  i AS row_hash
+  i AS row_hash,
+  MOD(i, 7) AS day,
+  i AS pair,
+  'x' AS feature
 FROM UNNEST(GENERATE_ARRAY(0, 239)) AS i
 """
 

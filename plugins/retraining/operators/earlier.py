@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
+from typing import TypeVar
 
 from retraining.core import names
-from retraining.core.documents import Checks, Plan, Snapshot, Statistics
+from retraining.core.documents import Checks, Document, Plan, Snapshot, Statistics
+from retraining.core.errors import ContractError
 from retraining.core.history import History, build_history
 from retraining.hooks.artifacts import Artifacts
+
+LOGGER = logging.getLogger(__name__)
+_D = TypeVar("_D", bound=Document)
 
 AT_A_TIME = 16
 """Runs whose verdicts are read at a time while passed ones are looked for."""
@@ -16,13 +22,15 @@ AT_A_TIME = 16
 def read_history(artifacts: Artifacts, plan: Plan) -> History:
     """The last runs of earlier times whose data passed, as many as `data.checks.volume_runs`.
 
-    A run that was stopped is nothing to compare with: its bad data would be what the next night expects.
+    A run that was stopped is nothing to compare with: its bad data would be what the next night expects. A document
+    that cannot be read (another release wrote it) is passed over, with a warning.
     """
     runs_uri = names.runs_uri(plan.bucket, plan.model)
     earlier = artifacts.list_folders(runs_uri, end=plan.run_key.split("-")[0])
     stored: list[tuple[str, bytes]] = []
     for uri, data in _verdicts(artifacts, earlier):
-        if not Checks.parse(data, uri).passed:
+        verdict = _read(Checks, uri, data)
+        if verdict is None or not verdict.passed:
             continue
         stored.append((uri, data))
         if len(stored) == plan.spec.data.checks.volume_runs:
@@ -32,7 +40,7 @@ def read_history(artifacts: Artifacts, plan: Plan) -> History:
         for kind in (Snapshot, Statistics):
             uri = names.document_uri(last, kind.kind_name())
             found = artifacts.read(uri)
-            if found is not None:
+            if found is not None and _read(kind, uri, found) is not None:
                 stored.append((uri, found))
     return build_history(stored)
 
@@ -43,3 +51,11 @@ def _verdicts(artifacts: Artifacts, folders: list[str]) -> Iterator[tuple[str, b
     for start in range(0, len(uris), AT_A_TIME):
         some = uris[start : start + AT_A_TIME]
         yield from artifacts.read_some(some).items()
+
+
+def _read(kind: type[_D], uri: str, data: bytes) -> _D | None:
+    try:
+        return kind.parse(data, uri)
+    except ContractError as error:
+        LOGGER.warning("not compared with: %s", error)
+        return None
