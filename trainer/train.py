@@ -20,7 +20,7 @@ import tensorflow as tf
 import tf_keras
 
 import trainer
-from trainer.batches import plan_steps
+from trainer.batches import Steps, plan_steps
 from trainer.building import Recipe
 from trainer.callbacks import EpochReport
 from trainer.checkpoints import TrainingState
@@ -34,7 +34,7 @@ from trainer.golden import golden_requests
 from trainer.input.source import WHOLE, Share, Source
 from trainer.interruption import wait_for_report
 from trainer.labels import labels_of
-from trainer.learning_rate import plan_rate
+from trainer.learning_rate import Rate, plan_rate
 from trainer.loop import require_loop
 from trainer.models.features import FeatureColumns, Preprocessing
 from trainer.models.hyperparameters import Hyperparameters
@@ -94,9 +94,7 @@ def train(
     examples = read_examples(request, manifest, source, columns, preprocessing)
     clock.lap("read")
     steps = plan_steps(training, manifest.splits["train"], strategy, share)
-    with strategy.scope.scope():
-        model = recipe.build(preprocessing.shape)
-        rate = recipe.compile(model, plan_rate(training, recipe.hyperparameters.learning_rate, steps, strategy))
+    model, rate = _build(recipe, preprocessing, steps, strategy)
     clock.part("model")
     fit = Fit(request, model, rate, examples, steps, strategy, share, storage, say, clock)
     if trial := Trial.of(request, storage, say):
@@ -121,6 +119,16 @@ def train(
     )
     storage.write_once(request.report_uri, serialise(report))
     return report
+
+
+def _build(
+    recipe: Recipe, preprocessing: Preprocessing, steps: Steps, strategy: Strategy
+) -> tuple[tf_keras.Model, Rate | None]:
+    """Give the compiled model and its learning rate, where that may change."""
+    plan = plan_rate(recipe.training, recipe.hyperparameters.learning_rate, steps, strategy)
+    with strategy.scope.scope():
+        model = recipe.build(preprocessing.shape)
+        return model, recipe.compile(model, plan)
 
 
 def _score(trial: Trial, fit: Fit, finished: TrainingState | None, hyperparameters: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""The way to the designer's process and back, with a stand-in for Open Source Vizier; the long tests have the real one."""
+"""The way to the designer's process and back, with a stand-in for it; the long tests have Open Source Vizier."""
 
 from __future__ import annotations
 
