@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -117,6 +118,7 @@ def size(count: int) -> str:
     return f"{count} B" if units[0] == "B" else f"{value:.1f} {units[0]}"
 
 
+@functools.cache  # templates are compiled once
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(include_path() / "templates"),
