@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import tensorflow as tf
+import tf_keras
 from PIL import Image as Pillow
 
 from trainer.contract import parse
@@ -325,3 +326,25 @@ def test_a_training_file_that_is_gone_is_named_with_the_way_out(stripes, trained
     gone[0]["uri"] += ".gone.gz"
     with pytest.raises(DataError, match=r"cannot be read: .*\.gone\.gz: is missing.*alias champion"):
         judge(stripes, tmp_path, trained.model_uri, weak.model_uri, prove_unseen=gone)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("model", ["transfer", "module"])
+def test_what_was_trained_elsewhere_is_tuned_whole(model: str, stripes, tmp_path: Path, monkeypatch) -> None:
+    """Frozen for the first half of the steps, stored, and judged; DenseNet with a layer per block."""
+
+    def shallow(**wanted) -> tf_keras.Model:
+        return tf_keras.src.applications.densenet.DenseNet(blocks=[1, 1, 1, 1], **wanted)
+
+    monkeypatch.setattr(tf_keras.applications, "DenseNet121", shallow)
+    flat = tf.Module()
+    flat.call = tf.function(
+        lambda images: tf.reduce_mean(images, axis=[1, 3]), [tf.TensorSpec([None, None, None, 3], tf.float32)]
+    )
+    tf.saved_model.save(flat, str(tmp_path / "flat"), signatures={"default": flat.call})
+    own = {"transfer": {"fine_tune_from": 0.5}, "module": {"module": str(tmp_path / "flat")}}[model]
+    hyperparameters = {"learning_rate": 0.01, "hidden_units": [16], **own}
+    report = start(stripes, tmp_path, training={"model": model, "hyperparameters": hyperparameters})
+    assert report.metrics["val_accuracy"] > (0.4 if model == "transfer" else 0.9)
+    judged = judge(stripes, tmp_path, report.model_uri)
+    assert judged.challenger.metrics.accuracy > (0.4 if model == "transfer" else 0.9)
