@@ -26,7 +26,10 @@ def with_checks(**checks):
         ({"range": "warn"}, "severity names the check 'range'; expected one of: schema, min_rows, "),
         ({"range": "warn"}, "Did you mean 'ranges'?"),
         ({"types": "warn"}, "severity names 'types', which always blocks: nothing could be trained"),
-        ({"label_nulls": "warn"}, "severity of label_nulls is 'warn': nothing could be trained; expected one of: block"),
+        (
+            {"label_nulls": "warn"},
+            "severity of label_nulls is 'warn': nothing could be trained; expected one of: block",
+        ),
         ({"min_rows": "quarantine"}, "it does not speak of single days; expected one of: warn, block"),
         ({"new_category": "block"}, "'new_category', which has a key of its own: use data.checks.on_new_category"),
         ({"ranges": "ignore"}, "Input should be 'warn', 'block' or 'quarantine'"),
