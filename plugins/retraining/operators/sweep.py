@@ -29,6 +29,8 @@ from retraining.operators.references import ModelRuns
 LOGGER = logging.getLogger(__name__)
 _T = TypeVar("_T")
 LOOK_COUNTS_S = 5.0
+"""Seconds after a look in which files may go. A run needs more from its plan to its export, on the smallest data too."""
+
 TOGETHER = 20
 """Spans whose markers go before one look."""
 
@@ -145,8 +147,9 @@ class Sweep:
         return f"run {held[1].run_key} needs it: {held[1].words}" if held else ""
 
     def _look(self) -> None:
+        began = self._clock()  # a run may come while the answers are read
         self._runs.look_again()
-        self._looked_at = self._clock()
+        self._looked_at = began
 
     def _spare(self, span: DoomedSpan, words: str) -> CleanedSpan:
         self._take_back(span.uri)
