@@ -78,20 +78,20 @@ print(blob.generation)
 """
 
 
-def test_restart_keeps_everything(localcloud_commands, tmp_path):
-    """Objects, tables, job ids, ports, the authority and the key are the same after SIGTERM, and after SIGKILL."""
+@pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
+def test_restart_keeps_everything(localcloud_commands, tmp_path, number):
+    """Objects, tables, job ids, ports, the authority and the key are the same; nothing of the first one is left."""
     process = localcloud_commands.start_ready(tmp_path)
     before = localcloud_commands.run("env", "--json", "--state", str(tmp_path)).stdout
     (tmp_path / "environment.json").write_text(before)
     authority = (tmp_path / "authority.pem").read_bytes()
     generation = ask(tmp_path, WRITE)
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        process.send_signal(number)
-        process.wait(timeout=PATIENCE_S)
-        assert wait_until_gone(tmp_path) == []
-        process = localcloud_commands.start_ready(tmp_path)
-        assert localcloud_commands.run("env", "--json", "--state", str(tmp_path)).stdout == before
-        assert ask(tmp_path, READ) == generation
+    process.send_signal(number)
+    process.wait(timeout=PATIENCE_S)
+    assert wait_until_gone(tmp_path) == []
+    localcloud_commands.start_ready(tmp_path)
+    assert localcloud_commands.run("env", "--json", "--state", str(tmp_path)).stdout == before
+    assert ask(tmp_path, READ) == generation
     assert (tmp_path / "authority.pem").read_bytes() == authority
 
 
@@ -113,6 +113,7 @@ def test_status_down_and_a_second_up(localcloud_commands, tmp_path):
     assert (status.returncode, "not running" in status.stdout) == (1, True)
 
 
+@pytest.mark.long  # a killed one is in test_restart_keeps_everything too
 def test_kill_of_the_supervisor_leaves_nothing(localcloud_commands, tmp_path):
     """SIGKILL of `up` ends every server."""
     process = localcloud_commands.start_ready(tmp_path)
@@ -170,6 +171,7 @@ def test_port_in_use(localcloud_commands, tmp_path):
     assert members(tmp_path) == []
 
 
+@pytest.mark.long
 def test_remembered_port_that_is_taken_is_replaced(localcloud_commands, tmp_path):
     """Only ports that were asked for are insisted on."""
     with socket.socket() as taken:
@@ -197,6 +199,7 @@ def test_directory_that_cannot_be_made(localcloud_commands, tmp_path):
     assert refused.stderr.startswith(f"localcloud: {tmp_path / 'file' / 'state'}: not a directory. Expected")
 
 
+@pytest.mark.long
 def test_full_disk(localcloud_commands, tmp_path):
     """Is told before anything is started; no half-written file is left in the way."""
     script = f"ulimit -f 0; exec {localcloud_commands.python} -m localcloud up --state {tmp_path / 'state'}"

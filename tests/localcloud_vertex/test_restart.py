@@ -42,7 +42,13 @@ def living(pids: list[int]) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["asked to end", "killed"])
+ENDS = [
+    pytest.param(signal.SIGKILL, id="killed"),
+    pytest.param(signal.SIGTERM, id="asked to end", marks=pytest.mark.long),
+]
+
+
+@pytest.mark.parametrize("number", ENDS)
 def test_jobs_end_with_the_server_and_are_marked(solo, tmp_path, number):
     api = solo.start()
     done = api.wait(api.create_job())
@@ -58,6 +64,7 @@ def test_jobs_end_with_the_server_and_are_marked(solo, tmp_path, number):
     assert [seen.name for seen in api.jobs.list_custom_jobs(parent=api.parent)] == [job.name, done.name]
 
 
+@pytest.mark.long
 def test_running_operation_is_marked_and_faults_stay(solo):
     api = solo.start()
     fault = {"target": "EndpointService.CreateEndpoint/operation", "action": {"kind": "delay", "seconds": 60}}
@@ -70,7 +77,8 @@ def test_running_operation_is_marked_and_faults_stay(solo):
     assert requests.get(f"{solo.rest_url}/faults", timeout=10).json()["faults"][0]["count"] == 1
 
 
-def test_deployed_models_are_served_again(solo, saved_model_uri):
+@pytest.mark.parametrize("number", ENDS)
+def test_deployed_models_are_served_again(solo, saved_model_uri, number):
     api = solo.start()
     spec = {"display_name": "m", "container_spec": {"image_uri": SERVING_IMAGE}, "artifact_uri": saved_model_uri}
     model = (
@@ -86,13 +94,13 @@ def test_deployed_models_are_served_again(solo, saved_model_uri):
     api.endpoints.deploy_model(endpoint=endpoint, deployed_model=deployed, traffic_split={"0": 100}).result(timeout=60)
     row = json_format.ParseDict({"carrier": "UA", "distance": 21}, struct_pb2.Value())
     assert list(api.predictions.predict(endpoint=endpoint, instances=[row]).predictions) == [42.0]
-    for number in (signal.SIGKILL, signal.SIGTERM):
-        solo.end(number)
-        api = solo.start()
-        assert list(api.predictions.predict(endpoint=endpoint, instances=[row]).predictions) == [42.0]
-        assert api.models.get_model(name=f"{model}@1").version_aliases == ["default"]
+    solo.end(number)
+    api = solo.start()
+    assert list(api.predictions.predict(endpoint=endpoint, instances=[row]).predictions) == [42.0]
+    assert api.models.get_model(name=f"{model}@1").version_aliases == ["default"]
 
 
+@pytest.mark.long
 def test_taken_port_is_said_clearly(solo, tmp_path):
     import subprocess
     import sys
@@ -128,6 +136,7 @@ def test_second_server_on_the_same_state_is_refused_and_harms_nothing(solo, tmp_
     assert api.jobs.get_custom_job(name=job.name).state == v1.JobState.JOB_STATE_RUNNING
 
 
+@pytest.mark.long
 def test_bare_port_takes_every_region(solo):
     api = solo.start()
     assert list(api.jobs.list_custom_jobs(parent=api.parent.replace("us-central1", "europe-west4"))) == []
