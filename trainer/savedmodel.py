@@ -66,8 +66,10 @@ def save_model(
     module = tf.Module(name="serving")
     module.preprocessing, module.weights = preprocessing, list(model.variables)
     module.modules = [layer.module for layer in model.submodules if isinstance(layer, StoredModule)]
-    function = tf.function(score, autograph=False)
-    signatures = {name: function.get_concrete_function(**specs) for name, specs in inputs.items()}
+    # A function each: one would answer the second signature with the first's trace where that is more general.
+    signatures = {
+        name: tf.function(score, autograph=False).get_concrete_function(**specs) for name, specs in inputs.items()
+    }
     tf.saved_model.save(module, str(folder_path), signatures=signatures)
 
 

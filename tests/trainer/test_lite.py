@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
+import tf_keras
 
 from trainer.building import Recipe
 from trainer.contract import parse
@@ -162,6 +163,26 @@ def test_the_process_says_why_not_in_its_last_line(tmp_path: Path, capsys: pytes
 
 def test_the_second_signature_is_there_only_when_asked_for(model_path: Path) -> None:
     assert set(tf.saved_model.load(str(model_path)).signatures) == {SIGNATURE, LITE}
+
+
+def test_a_sequence_has_its_length_in_the_second_signature_and_any_in_the_first(tmp_path: Path) -> None:
+    class Sum(tf_keras.Model):
+        def call(self, inputs: dict[str, tf.Tensor], training: bool | None = None) -> tf.Tensor:
+            """Add up the values. → [B, 1]."""
+            del training
+            return tf.reduce_sum(inputs["sequence_heat"][:, :, 0], axis=1, keepdims=True)
+
+    features = [Feature(name="heat", kind="sequence", of="numeric", length=3)]
+    heat = FeatureStatistics(kind="sequence", nulls=0, mean=1.0, stddev=1.0)
+    split = SplitStatistics(rows=9, features={"heat": heat})
+    preprocessing = Preprocessing(features, Statistics(model="m", run_key="x", splits={"train": split}))
+    labels = labels_of(Label(name="y", kind="binary"))
+    save_model(tmp_path / "model", features, preprocessing, Sum(), labels, lite=True)
+    loaded = tf.saved_model.load(str(tmp_path / "model"))
+    for name, shape in ((SIGNATURE, [None, None]), (LITE, [None, 3])):
+        assert loaded.signatures[name].structured_input_signature[1]["heat"].shape.as_list() == shape
+    found = LiteModel(convert("float16", str(tmp_path / "model"), {})).predict({"heat": np.float32([[9, np.nan, 2]])})
+    np.testing.assert_allclose(found, [tf.sigmoid(9.0)], atol=1e-5)
 
 
 def test_numbers_and_images_alone_need_no_operations_of_tensorflow(tmp_path: Path) -> None:
