@@ -66,6 +66,7 @@ def run_job(api, add_fault, bucket, run_uri, request):
     return run
 
 
+@pytest.mark.long
 def test_a_machine_that_goes_saves_within_its_grace_and_no_step_is_lost(run_job, local_cloud, bucket) -> None:
     """SIGTERM, the state saved, exit code 143, a new machine, the next step; each attempt has its TensorBoard run."""
     job, report = run_job([1], epochs=12, lost="workerpool0-0")

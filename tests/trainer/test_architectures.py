@@ -118,9 +118,10 @@ def learn_once(chosen: Recipe, preprocessing: Preprocessing, model) -> None:
 
 
 LIGHT = sorted(set(ARCHITECTURES) - {"transfer", "module"})
+SLOW = {"lstm": pytest.mark.long}  # gru is built alike
 
 
-@pytest.mark.parametrize("name", LIGHT)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=SLOW.get(name, ())) for name in LIGHT])
 def test_it_says_the_same_after_it_was_stored_and_loaded(name: str, tmp_path: Path) -> None:
     chosen, preprocessing, model = built(name)
     learn_once(chosen, preprocessing, model)

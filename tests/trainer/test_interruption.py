@@ -55,7 +55,7 @@ def test_the_state_to_interrupt_is_a_rich_one(whole) -> None:
     assert whole.resumed_from_step is None
 
 
-@pytest.mark.parametrize("loop", ["fit", "custom"])
+@pytest.mark.parametrize("loop", ["fit", pytest.param("custom", marks=pytest.mark.long)])
 def test_sigterm_inside_an_epoch_costs_nothing(exported, tmp_path: Path, whole, loop: str) -> None:
     request = exported.train_request_in(tmp_path, training={**TRAINING, "loop": loop})
     with pytest.raises(Preempted, match="SIGTERM after step 20") as preempted:
@@ -69,6 +69,7 @@ def test_sigterm_inside_an_epoch_costs_nothing(exported, tmp_path: Path, whole, 
     assert_same(report, whole)
 
 
+@pytest.mark.long
 def test_sigterm_at_an_epochs_end_costs_nothing(exported, tmp_path: Path, whole) -> None:
     request = exported.train_request_in(tmp_path, training=TRAINING)
     with pytest.raises(Preempted, match="SIGTERM after step 11"):

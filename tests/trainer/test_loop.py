@@ -28,9 +28,9 @@ def train(exported, folder: Path, said: list[str] | None = None, **training):
     "options",
     [
         pytest.param({"hyperparameters": {**HYPERPARAMETERS, "dropout": 0.3, "l2": 0.01}}, id="dropout-and-decay"),
-        pytest.param({"clip_norm": 0.05}, id="clipped"),
-        pytest.param({"warmup_fraction": 0.5}, id="warmed-up"),
-        pytest.param({"precision": "mixed_float16"}, id="float16"),
+        pytest.param({"clip_norm": 0.05}, id="clipped", marks=pytest.mark.long),
+        pytest.param({"warmup_fraction": 0.5}, id="warmed-up", marks=pytest.mark.long),
+        pytest.param({"precision": "mixed_float16"}, id="float16", marks=pytest.mark.long),
     ],
 )
 def test_the_custom_loop_gives_what_fit_gives(exported, tmp_path: Path, options: dict) -> None:
@@ -69,7 +69,7 @@ def test_fit_cannot_accumulate(exported, tmp_path: Path) -> None:
         train(exported, tmp_path, accumulate_steps=2)
 
 
-@pytest.mark.parametrize("precision", ["mixed_bfloat16", "mixed_float16"])
+@pytest.mark.parametrize("precision", [pytest.param("mixed_bfloat16", marks=pytest.mark.long), "mixed_float16"])
 def test_lower_precision_learns_as_well_and_is_stored_as_float32_scores(
     exported, tmp_path: Path, precision: str
 ) -> None:
@@ -81,6 +81,7 @@ def test_lower_precision_learns_as_well_and_is_stored_as_float32_scores(
     assert tf_keras.mixed_precision.global_policy().name == "float32"
 
 
+@pytest.mark.long
 def test_a_plateau_lowers_the_rate(exported, tmp_path: Path) -> None:
     options = {"epochs": 12, "hyperparameters": {"learning_rate": 0.2, "hidden_units": [16]}}
     without = train(exported, tmp_path / "without", **options)

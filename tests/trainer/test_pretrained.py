@@ -271,6 +271,7 @@ def shallow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tf_keras.applications, "DenseNet121", build)
 
 
+@pytest.mark.long
 def test_transfer_takes_its_weights_from_a_path_and_is_stored_whole(
     shallow: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
