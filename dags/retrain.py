@@ -9,9 +9,9 @@ from airflow.sdk import DAG, Asset, BaseOperator, chain, get_parsing_context
 
 from retraining.core import names
 from retraining.core.errors import SpecError
-from retraining.core.model_spec import ModelSpec, find_specs, load_query, load_spec
+from retraining.core.model_spec import ModelSpec, find_specs, load_golden_query, load_query, load_spec
 from retraining.core.settings import include_path
-from retraining.operators.data import CheckDataOperator, PlanRunOperator, SnapshotOperator
+from retraining.operators.data import CheckDataOperator, PlanRunOperator
 from retraining.operators.deployment import DeployModelOperator
 from retraining.operators.evaluation import DecideOperator
 from retraining.operators.invalid import RefuseSpecOperator
@@ -26,6 +26,7 @@ from retraining.operators.params import retrain_params
 from retraining.operators.registration import RegisterModelOperator
 from retraining.operators.report import ReportOperator
 from retraining.operators.schedules import cron_or_asset_schedule
+from retraining.operators.snapshot import SnapshotOperator
 from retraining.operators.tuning import TuneOperator
 
 RUNBOOK = (Path(__file__).parent / "runbooks" / "retrain.md").read_text(encoding="utf-8")
@@ -112,6 +113,7 @@ def build_dags(include: Path, only: str | None) -> dict[str, DAG]:
         try:
             spec = load_spec(path)
             load_query(spec, include)
+            load_golden_query(spec, include)
             dags[dag_id] = retrain_dag(spec)
         except SpecError as error:
             dags[dag_id] = invalid_dag(dag_id, path, error)

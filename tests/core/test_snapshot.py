@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from small_model import SCHEMA, SQL, fingerprint_rows, make_plan, make_snapshot, make_spec
 
 from retraining.core import documents, snapshot
-from retraining.core.errors import DataError, SpecError
+from retraining.core.errors import DataError
 
 
 def test_values_are_parameters_and_only_names_are_rendered(small_plan):
@@ -22,6 +22,7 @@ def test_values_are_parameters_and_only_names_are_rendered(small_plan):
         "as_of": ("TIMESTAMP", "2013-11-20T03:00:00Z"),
         "validation_percent": ("INT64", 10),
         "rows_per_shard": ("INT64", 100_000),
+        "bytes_per_shard": ("INT64", 64_000_000),
     }
     assert "2013" not in query.sql.replace(small_plan.run_key.replace("-", "_"), "")
     assert all(f"@{name}" in query.sql for name in ("window_start", "window_end", "validation_percent"))
@@ -53,39 +54,10 @@ def test_dropping_names_the_run_table(small_plan):
     assert snapshot.render_drop_sql(small_plan).sql.startswith("DROP TABLE IF EXISTS `my-project.retraining.run_late__")
 
 
-def test_the_schema_is_the_querys_own_with_the_apis_type_names():
-    columns = snapshot.own_columns(SCHEMA)
-    assert [column.name for column in columns] == ["id", "at", "carrier", "distance", "late"]
-    assert columns[3] == documents.Column(name="distance", type="INTEGER", mode="NULLABLE")
-
-
-@pytest.mark.parametrize("name", ["split", "Span", "shards"])
-def test_a_column_the_run_table_needs_itself_is_refused(name):
-    with pytest.raises(DataError, match="Rename it with AS"):
-        snapshot.own_columns([*SCHEMA, {"name": name, "type": "STRING"}])
-
-
-def test_a_column_with_an_odd_name_is_refused():
-    with pytest.raises(SpecError):
-        snapshot.own_columns([{"name": "a b", "type": "STRING"}])
-
-
-def test_the_schema_hash_follows_names_types_modes_and_order_and_what_the_export_makes_of_them():
-    spec = make_spec()
-    columns = snapshot.own_columns(SCHEMA)
-    hashed = snapshot.schema_hash(columns, spec)
-    assert len(hashed) == 16
-    assert hashed == snapshot.schema_hash(list(columns), spec)
-    assert hashed != snapshot.schema_hash(columns[::-1], spec)
-    assert hashed != snapshot.schema_hash(columns[:-1], spec)
-    packed = make_spec(data={**spec.data.model_dump(mode="json"), "layout": {"numeric": "vector"}})
-    assert hashed != snapshot.schema_hash(columns, packed)
-
-
 def test_new_spans_are_exported_and_stored_ones_reused(small_plan):
     first = make_snapshot(small_plan)
     assert [(span.action, span.because) for span in first.spans] == [("export", "new span")] * 3
-    stored = {str(span.span): {span.fingerprint} for span in first.spans[:2]}
+    stored = {str(span.span): {span.fingerprint: None} for span in first.spans[:2]}
     second = make_snapshot(small_plan, stored=stored)
     assert [span.action for span in second.spans] == ["reuse", "reuse", "export"]
     assert second.spans[0].because == "same fingerprint as stored"
@@ -93,13 +65,27 @@ def test_new_spans_are_exported_and_stored_ones_reused(small_plan):
 
 def test_a_changed_old_span_is_exported_again_and_named(small_plan):
     old = make_snapshot(small_plan)
-    stored = {str(span.span): {span.fingerprint} for span in old.spans}
+    stored = {str(span.span): {span.fingerprint: 99} for span in old.spans}
     changed = fingerprint_rows("2013-11-10", "2013-11-16", "2013-11-17")
     changed[0]["bit_xor"] = "99"
     found = make_snapshot(small_plan, fingerprint_rows=changed, stored=stored)
     assert [span.action for span in found.spans] == ["export", "reuse", "reuse"]
-    assert found.spans[0].because == f"changed: stored fingerprint {old.spans[0].fingerprint}"
-    assert "2013-11-10: export, 100 rows, because changed" in snapshot.explain(found)[0]
+    assert snapshot.changed_spans(changed, stored) == ["2013-11-10"]
+    was = f"other content than stored: {old.spans[0].fingerprint[:8]} (99 rows)"
+    assert found.spans[0].because == f"changed: {was}"
+    assert found.explain[0] == f"2013-11-10: changed, 100 rows, because {was}"
+    assert found.explain[1] == "2013-11-16: reused, 100 rows, because same fingerprint as stored"
+
+
+def test_what_no_span_holds_is_said(small_plan):
+    left_out = snapshot.left_out_of({"future": 3, "latest": date(2099, 1, 2), "undated": 1})
+    found = make_snapshot(small_plan, left_out=left_out)
+    assert found.explain[-2:] == (
+        "left out: 3 events after today, the last one on 2099-01-02",
+        "left out: 1 events without a time",
+    )
+    nothing = snapshot.left_out_of({"future": 0, "latest": None, "undated": 0})
+    assert len(make_snapshot(small_plan, left_out=nothing).explain) == len(found.spans)
 
 
 def test_spans_are_in_order_of_time_whatever_the_rows_order(small_plan):

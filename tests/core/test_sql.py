@@ -116,7 +116,7 @@ def test_the_run_table_has_the_windows_rows_in_spans_parts_and_shards(warehouse,
 
 
 def test_a_second_snapshot_has_the_same_fingerprints_and_reuses_every_span(warehouse, the_plan, the_snapshot):
-    stored = {str(span.span): {span.fingerprint} for span in the_snapshot.spans}
+    stored = {str(span.span): {span.fingerprint: None} for span in the_snapshot.spans}
     warehouse.run(snapshot.render_snapshot_sql(the_plan))
     again = build(warehouse, the_plan, stored)
     assert [span.fingerprint for span in again.spans] == [span.fingerprint for span in the_snapshot.spans]
@@ -136,7 +136,7 @@ def test_a_second_snapshot_has_the_same_fingerprints_and_reuses_every_span(wareh
 )
 def test_one_changed_row_changes_its_span_and_no_other(warehouse, local_cloud, the_plan, the_snapshot, change):
     other = make_plan(the_plan.spec, sql=change, settings=settings.load(local_cloud.env))
-    stored = {str(span.span): {span.fingerprint} for span in the_snapshot.spans}
+    stored = {str(span.span): {span.fingerprint: None} for span in the_snapshot.spans}
     warehouse.run(snapshot.render_snapshot_sql(other))
     found = build(warehouse, other, stored)
     assert [span.action for span in found.spans] == ["reuse", "export", "reuse"]

@@ -65,6 +65,9 @@ def client(local_cloud) -> bigquery.Client:
             "SELECT CAST(SUM(CAST(f AS BIGNUMERIC)) AS STRING) v FROM UNNEST([9223372036854775807, 1]) f",
             ["9223372036854775808.0000000000"],  # the service writes no zeros; `core.snapshot` cuts them
         ),
+        ("SELECT DIV(n, 2 * 5) v FROM UNNEST([95]) n", [9]),
+        ("SELECT 100 - DIV(n + 1, 3) * 2 v FROM UNNEST([95]) n", [36]),
+        ("SELECT MOD(DIV(DIV(n, 3), 10), 2) v FROM UNNEST([95]) n", [1]),
         ("SELECT BIT_XOR(f) v FROM UNNEST([5, 3, 5]) f", [3]),
         ("SELECT SAFE_CAST(JSON_VALUE('{\"n\": \"x\"}', '$.n') AS FLOAT64) v", [None]),
         ("SELECT JSON_VALUE('{\"a\": {\"b\": 1.5}}', '$.a.b') v", ["1.5"]),
@@ -84,6 +87,17 @@ def client(local_cloud) -> bigquery.Client:
 def test_answers(client, sql, expected):
     """One column `v` with the rows that BigQuery gives."""
     assert [row.v for row in client.query(sql, job_retry=None).result(timeout=60)] == expected
+
+
+def test_a_struct_survives_a_row_as_text(client):
+    """`*` beside a function of the whole row, through another level of names."""
+    client.query_and_wait("CREATE OR REPLACE TABLE sql.places AS SELECT 1 AS id, STRUCT('x' AS city) AS place")
+    sql = (
+        "WITH e AS (SELECT * FROM sql.places),"
+        " w AS (SELECT e.*, BYTE_LENGTH(TO_JSON_STRING(e)) AS n, FARM_FINGERPRINT(TO_JSON_STRING(e)) AS h FROM e)"
+        " SELECT w.* EXCEPT (n) FROM w"
+    )
+    assert [field.name for field in client.query_and_wait(sql).schema] == ["id", "place", "h"]
 
 
 def test_fingerprints_of_spans_do_not_depend_on_order(client):

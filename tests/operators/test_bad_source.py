@@ -10,18 +10,15 @@ import shutil
 import uuid
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 from google.cloud import bigquery, storage
+from night import Night
 
 from retraining.core.errors import JobError
-from retraining.core.model_spec import load_spec
 from retraining.core.settings import include_path
 from retraining.operators import data
-from retraining.operators.data import CheckDataOperator, PlanRunOperator, SnapshotOperator
-from retraining.operators.params import retrain_params
 
 SPEC = """
 name: {name}
@@ -57,40 +54,6 @@ QUERY = (
 )
 
 
-class Night:
-    """One run's data tasks for a model of its own.
-
-    Args:
-        include: Its folder of models and SQL.
-        name: The model's.
-        run: The DAG run.
-    """
-
-    def __init__(self, include: Path, name: str, run: Any) -> None:
-        self._include, self._name, self._run = include, name, run
-
-    def write(self, query: str) -> None:
-        """Write the examples query, and the spec beside it."""
-        (self._include / "sql" / self._name).mkdir(parents=True, exist_ok=True)
-        (self._include / "sql" / self._name / "examples.sql").write_text(query)
-        path = self._include / "models" / f"{self._name}.yaml"
-        path.write_text(SPEC.format(name=self._name))
-        spec = load_spec(path)
-        self._run.params = {name: param.value for name, param in retrain_params(spec).items()}
-
-    def plan(self) -> dict[str, Any]:
-        """Run the first task."""
-        return self._run.execute(PlanRunOperator(task_id="plan", model=self._name))
-
-    def snapshot(self, **options: Any) -> dict[str, Any]:
-        """Run the second."""
-        return self._run.execute(SnapshotOperator(task_id="snapshot"), **options)
-
-    def check_data(self, **options: Any) -> dict[str, Any]:
-        """Run the third."""
-        return self._run.execute(CheckDataOperator(task_id="check_data"), **options)
-
-
 @pytest.fixture(scope="module")
 def client(local_cloud) -> bigquery.Client:
     """BigQuery, with a source table of ten days and the dataset for run tables."""
@@ -110,7 +73,7 @@ def night(client, make_run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     (include / "models").mkdir()
     monkeypatch.setattr(data, "include_path", lambda: include)
     name = f"bad_{uuid.uuid4().hex[:12]}"
-    made = Night(include, name, make_run(dag_id=f"retrain__{name}"))
+    made = Night(include, name, make_run(dag_id=f"retrain__{name}"), SPEC)
     made.write(QUERY)
     return made
 
@@ -248,6 +211,21 @@ def test_keys_that_are_none(night, documents, select, check) -> None:
     with pytest.raises(AirflowFailException, match=rf"checks\.json: \d findings block: .*{check}"):
         night.check_data()
     assert documents(planned["run_uri"]) == ["checks.json", "plan.json", "snapshot.json", "statistics.json"]
+
+
+def test_events_of_the_future_are_left_out(night, client) -> None:
+    """A device whose clock is years ahead: its rows are in no span, also when the query does not look at the time."""
+    client.query_and_wait(
+        "CREATE OR REPLACE TABLE bad_source.skewed AS SELECT * FROM bad_source.parcels UNION ALL"
+        " SELECT CONCAT('skewed-', id), TIMESTAMP_ADD(seen_at, INTERVAL 9000 DAY), carrier, distance, late"
+        " FROM bad_source.parcels"
+    )
+    night.write("SELECT id, seen_at, carrier, distance, late FROM bad_source.skewed")
+    planned = night.plan()
+    taken = night.snapshot()
+    assert (taken["spans"], taken["rows"]) == (10, 240)
+    (newest,) = client.query_and_wait(f"SELECT MAX(seen_at) AS newest FROM `{taken['table']}`")  # noqa: S608 - the run's own
+    assert newest.newest.isoformat() < planned["as_of"]
 
 
 def test_a_document_that_was_tampered_with_is_named(night, local_cloud) -> None:

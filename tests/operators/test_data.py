@@ -12,15 +12,19 @@ from airflow.sdk.exceptions import AirflowFailException
 from fake_cloud import FakeCloud
 
 from retraining.core import names
-from retraining.core.documents import Plan, Snapshot
+from retraining.core.documents import Plan, Snapshot, Span
 from retraining.core.model_spec import load_spec
 from retraining.core.settings import include_path
-from retraining.operators import data
-from retraining.operators.data import CheckDataOperator, PlanRunOperator, SnapshotOperator
+from retraining.operators import data, snapshot
+from retraining.operators.data import CheckDataOperator, PlanRunOperator
 from retraining.operators.params import overrides, retrain_params
 from retraining.operators.report import timings
+from retraining.operators.snapshot import SnapshotOperator
 
 SPEC = load_spec(include_path() / "models" / "flight_delays.yaml")
+SPAN = Span.parse(
+    (include_path() / "contracts" / "examples" / "valid" / "span__one_day.json").read_bytes(), "span__one_day.json"
+)
 FORM = {name: param.value for name, param in retrain_params(SPEC).items()}
 
 
@@ -28,7 +32,8 @@ FORM = {name: param.value for name, param in retrain_params(SPEC).items()}
 def cloud(monkeypatch: pytest.MonkeyPatch) -> FakeCloud:
     """The cloud that the operators meet, with a source of three days."""
     fake = FakeCloud()
-    monkeypatch.setattr(data, "Cloud", lambda: fake)
+    for module in (data, snapshot):
+        monkeypatch.setattr(module, "Cloud", lambda: fake)
     return fake
 
 
@@ -49,6 +54,7 @@ def fill(cloud: FakeCloud, planned: Plan) -> None:
     cloud.warehouse.schemas[names.run_table(planned)] = [
         {"name": name, "type": kinds.get(name, "STRING"), "mode": "NULLABLE"} for name in columns
     ]
+    cloud.warehouse.rows["left out"] = [{"future": 0, "latest": None, "undated": 0}]
     cloud.warehouse.rows["fingerprint"] = [
         {"span": day, "part": "train", "row_count": 5, "bit_xor": "1", "hash_sum": "2", "shards": 1}
         for day in ("2013-11-16", "2013-11-17", "2013-11-18")
@@ -143,12 +149,12 @@ def test_stored_spans_are_reused_and_the_rest_exported(cloud, make_run) -> None:
     taken = Snapshot.parse(cloud.artifacts.objects.pop(uri))
     spans = {str(span.span): span.fingerprint for span in taken.spans}
     cloud.artifacts.objects[f"{taken.spans_uri}/2013-11-16/{spans['2013-11-16']}/span.json"] = b"{}"
-    cloud.artifacts.objects[f"{taken.spans_uri}/2013-11-17/{'0' * 32}/span.json"] = b"{}"
+    cloud.artifacts.objects[f"{taken.spans_uri}/2013-11-17/{'0' * 32}/span.json"] = SPAN.to_bytes()
     cloud.artifacts.objects[f"{taken.spans_uri}/2013-11-18/{spans['2013-11-18']}/half.tfrecord.gz"] = b""
     assert run.execute(SnapshotOperator(task_id="snapshot"))["exported_spans"] == 2
     again = Snapshot.parse(cloud.artifacts.objects[uri])
     assert [span.action for span in again.spans] == ["reuse", "export", "export"]
-    assert again.spans[1].because.startswith("changed")
+    assert again.spans[1].because == "changed: other content than stored: 00000000 (902 rows)"
 
 
 def test_a_recorded_snapshot_asks_nothing(cloud, make_run) -> None:

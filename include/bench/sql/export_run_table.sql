@@ -11,6 +11,6 @@ parted AS (
 SELECT
   * EXCEPT (n),
   DATE_ADD(DATE '2013-09-20', INTERVAL MOD(n, {spans}) DAY) AS span,
-  IF(part = 'train', MOD(DIV(n, {spans} * 10), {train_shards}), 0) AS shard,
+  IF(part = 'train', MOD(DIV(DIV(n, {spans}), 10), {train_shards}), 0) AS shard,
   MOD(n * 2654435761, 4294967291) - 2147483648 AS row_hash
 FROM parted

@@ -143,6 +143,18 @@ def _cast_big_decimals(tree: exp.Expression) -> bool:
     return any(node.to.is_type("bigdecimal") and isinstance(node.this, exp.Literal) for node in tree.find_all(exp.Cast))
 
 
+def _divide_whole_terms(tree: exp.Expression) -> bool:
+    """Mend `DIV(a + b, c * d)`: in DuckDB it would be `a + b // c * d`."""
+    found = list(tree.find_all(exp.IntDiv))
+    for node in found:
+        for name, term in (("this", node.this), ("expression", node.expression)):
+            if isinstance(term, exp.Binary):
+                node.set(name, exp.Paren(this=term.copy()))
+        if isinstance(node.parent, exp.Binary | exp.Unary) and not isinstance(node.parent, exp.Paren):
+            node.replace(exp.Paren(this=node.copy()))
+    return bool(found)
+
+
 _REWRITES: tuple[Callable[[exp.Expression], bool], ...] = (
     _index_arrays_by_expression,
     _keep_offset_names,
@@ -151,4 +163,5 @@ _REWRITES: tuple[Callable[[exp.Expression], bool], ...] = (
     _select_structs,
     _spell_bytes,
     _cast_big_decimals,
+    _divide_whole_terms,
 )

@@ -151,7 +151,14 @@ def accept_any_media_type() -> None:
 
 
 def translate_rightly(executor: Untyped) -> None:
-    """Rewrite what the translator gets wrong (see `dialect`), for single statements."""
+    """Rewrite what the translator gets wrong (see `dialect`), for single statements.
+
+    Where it looks for types it writes out the columns of `*`, and would forget those whose type it cannot name.
+    """
+    from bqemulator.sql import catalog_schema
+
+    known = catalog_schema._safe_bq_to_duckdb
+    catalog_schema._safe_bq_to_duckdb = lambda kind: known(kind) or "STRUCT"
     original = executor.rewrite_and_translate_statement
 
     @functools.wraps(original)

@@ -106,11 +106,6 @@ def monitors_uri(bucket: str, model: str) -> str:
     return f"gs://{bucket}/{model}/monitor"
 
 
-def run_table(plan: Plan) -> str:
-    """Run table as `project.dataset.table`."""
-    return f"{plan.project}.{plan.dataset}.run_{plan.model}__{plan.run_key.replace('-', '_')}"
-
-
 def spans_root(bucket: str, model: str) -> str:
     """The span stores of a model, of every schema."""
     return f"gs://{bucket}/{model}/spans"
@@ -135,6 +130,29 @@ def cleaning_uri(bucket: str, as_of: datetime, dag_run_id: str) -> str:
     """Folder of one cleaning's documents."""
     run = hashlib.sha1(dag_run_id.encode(), usedforsecurity=False).hexdigest()[:8]
     return f"{cleanings_uri(bucket)}/{_stamp(as_of)}-{run}"
+
+
+def run_table(plan: Plan) -> str:
+    """Run table as `project.dataset.table`."""
+    return f"{plan.project}.{plan.dataset}.run_{plan.model}__{plan.run_key.replace('-', '_')}"
+
+
+def golden_table(plan: Plan) -> str:
+    """Table of the frozen set as `project.dataset.table`: one per text of its query.
+
+    Raises:
+        ContractError: The plan has none.
+    """
+    return f"{plan.project}.{plan.dataset}.golden_{plan.model}__{_golden_query(plan)}"
+
+
+def golden_uri(plan: Plan) -> str:
+    """Where it is written down what the frozen set was when it was made.
+
+    Raises:
+        ContractError: The plan has none.
+    """
+    return f"gs://{plan.bucket}/{plan.model}/golden/{_golden_query(plan)}.json"
 
 
 def request_log_table(project: str, dataset: str, model: str) -> str:
@@ -229,6 +247,12 @@ def asset_name(model: str) -> str:
 def asset_uri(model: str) -> str:
     """Address of that asset."""
     return f"x-retraining://{model}/drift"
+
+
+def _golden_query(plan: Plan) -> str:
+    if plan.golden_query is None:
+        raise ContractError("plan.json", "no golden_query", "one")
+    return plan.golden_query.sha256[:16]
 
 
 def _stamp(as_of: datetime) -> str:

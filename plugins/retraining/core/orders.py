@@ -9,7 +9,7 @@ from typing import Any
 
 from retraining.core import names
 from retraining.core.cluster import JobTask, Machines, Pool, machines
-from retraining.core.documents.data import ExportRequest, Snapshot
+from retraining.core.documents.data import ExportRequest, ManifestFile, Snapshot
 from retraining.core.documents.document import Document, format_time
 from retraining.core.documents.judgement import Bootstrap, Challenger, Champion, EvaluateRequest, LiteOrder
 from retraining.core.documents.planning import Plan
@@ -59,6 +59,7 @@ def export_order(
         spans_uri=snapshot.spans_uri,
         spans=snapshot.spans,
         quarantined=tuple(quarantined),
+        golden=snapshot.golden,
         test_start=plan.window.test_start,
         manifest_uri=manifest_uri,
         images=images_of(plan.spec),
@@ -125,6 +126,7 @@ def evaluate_order(
     service_account: str | None = None,
     *,
     champion_trained_before: date | None = None,
+    prove_unseen: Sequence[ManifestFile] = (),
 ) -> Order:
     """The job that scores challenger and champion on the same shards.
 
@@ -135,6 +137,7 @@ def evaluate_order(
         service_account: Whom the job runs as; None: Vertex AI's own account.
         champion_trained_before: First test day of the champion's own run: it may have been trained on any day before.
             None: not known.
+        prove_unseen: The champion's training files that may hold tonight's test examples: the judge looks.
     """
     skipped = None
     if (
@@ -164,6 +167,8 @@ def evaluate_order(
         challenger=Challenger(model_uri=names.artifact_uri(plan.run_uri)),
         champion=None if skipped else champion,
         champion_skipped=skipped,
+        golden=plan.golden_query is not None,
+        prove_unseen=tuple(prove_unseen) if champion and not skipped else (),
         slices=evaluation.slices,
         min_slice_examples=evaluation.promote.min_slice_examples,
         metric=evaluation.metric,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, overload
 
 from retraining.core import names, windows
 from retraining.core.cost import Prices, estimate, require_budget
@@ -28,6 +28,7 @@ def build_plan(
     dag_run_id: str,
     prices: Prices | None = None,
     over_budget: bool = False,
+    golden_sql: str | None = None,
 ) -> Plan:
     """The plan of a run.
 
@@ -45,6 +46,7 @@ def build_plan(
         dag_run_id: Of the run.
         prices: List prices for the estimate; without them, or for another region, it is None.
         over_budget: True lets the run cost more than the spec's budget.
+        golden_sql: Text of `spec.data.golden_query` (see `model_spec.load_golden_query`).
 
     Raises:
         PlanError: The overrides do not fit the spec, or the run may cost more than its budget.
@@ -53,10 +55,11 @@ def build_plan(
     deploy = deploy and mode == "live"
     attempt = dag_run_id if force else None
     spec_json = changed.model_dump(mode="json")
-    query = Query(path=changed.data.query, sql=sql, sha256=digest(sql.encode()))
+    query, golden = _query(changed.data.query, sql), _query(changed.data.golden_query, golden_sql)
     decides: dict[str, Any] = {"spec": spec_json, "sql": query.sha256, "trainer_image": settings.trainer_image}
     if changed.training.runtime.framework:
         decides["trainer_package"] = settings.trainer_package
+    decides |= {"golden_sql": golden.sha256} if golden else {}
     estimated = estimate(changed, prices, settings.region) if prices else None
     if not over_budget:
         require_budget(changed, estimated)
@@ -78,6 +81,7 @@ def build_plan(
         run_uri=names.run_uri(settings.bucket, changed.name, key),
         window=windows.window(changed.data, as_of.value),
         query=query,
+        golden_query=golden,
         spec=changed,
         overrides=dict(overrides),
         spec_sha256=digest(canonical_json(spec_json)),
@@ -89,6 +93,16 @@ def build_plan(
     )
 
 
+@overload
+def _query(path: str, sql: str) -> Query: ...
+@overload
+def _query(path: str | None, sql: str | None) -> Query | None: ...
+def _query(path: str | None, sql: str | None) -> Query | None:
+    if path is None or sql is None:
+        return None
+    return Query(path=path, sql=sql, sha256=digest(sql.encode()))
+
+
 def explain(plan: Plan) -> list[str]:
     """What the run will do, a line per fact, for the task log."""
     window = plan.window
@@ -98,6 +112,8 @@ def explain(plan: Plan) -> list[str]:
         f"examples of {window.start} to {window.end} (exclusive), test days from {window.test_start}",
         f"documents at {plan.run_uri}",
     ]
+    if plan.golden_query:
+        lines.append(f"frozen set of {plan.golden_query.path}, SHA-256 {plan.golden_query.sha256[:16]}")
     lines += [f"override {path} = {value!r}" for path, value in sorted(plan.overrides.items())]
     if plan.estimate_usd:
         budget = f", budget {plan.spec.budget_usd:.2f}" if plan.spec.budget_usd else ""

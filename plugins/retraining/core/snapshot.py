@@ -5,36 +5,23 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from datetime import date, datetime
 from typing import Any
 
 from retraining.core import names
 from retraining.core.checks import missing_columns
-from retraining.core.documents.data import Column, Part, Snapshot, SnapshotSpan
+from retraining.core.columns import own_columns, schema_hash
+from retraining.core.documents.data import Column, GoldenWork, LeftOut, Part, Snapshot, SnapshotSpan
 from retraining.core.documents.document import canonical_json, format_time
 from retraining.core.documents.planning import Plan
 from retraining.core.errors import DataError
-from retraining.core.model_spec import ModelSpec
-from retraining.core.queries import Parameter, Query, quote_column, quote_table, render, without_semicolon
-from retraining.core.shard_form import form_of
-from retraining.core.spec_sections import RESERVED_COLUMNS
+from retraining.core.queries import Parameter, Query, quote_table, render, without_semicolon
+from retraining.core.spec_sections import Data
 from retraining.core.windows import midnight
 
-# The columns the snapshot adds to the query's own.
-SYSTEM_COLUMNS = ("span", "part", "shard", "row_hash")
-
 _Part = tuple[str, int, str, str, int]  # part, rows, XOR, sum, shards
-
-# BigQuery's API and its SQL call some types differently; documents have the API's names.
-_API_TYPES = {
-    "INT64": "INTEGER",
-    "FLOAT64": "FLOAT",
-    "BOOL": "BOOLEAN",
-    "STRUCT": "RECORD",
-    "DECIMAL": "NUMERIC",
-    "BIGDECIMAL": "BIGNUMERIC",
-}
+Stored = Mapping[str, Mapping[str, int | None]]
+"""Day (ISO) to the fingerprints that the span store has whole, each with its rows; None where nobody looked."""
 
 
 def query_parameters(plan: Plan) -> tuple[Parameter, ...]:
@@ -64,15 +51,34 @@ def render_snapshot_sql(plan: Plan) -> Query:
         key=data.key,
         event_time=data.event_time,
         keep_days=data.keep_table_days,
+        golden=names.golden_table(plan) if plan.golden_query else None,
     )
     return Query(
         sql=sql,
         parameters=(
             *query_parameters(plan),
             Parameter(name="validation_percent", type="INT64", value=data.validation_percent),
-            Parameter(name="rows_per_shard", type="INT64", value=data.rows_per_shard),
+            *shard_parameters(data),
         ),
     )
+
+
+def shard_parameters(data: Data) -> tuple[Parameter, ...]:
+    """How large a shard may be: rows, and bytes of the rows' JSON text."""
+    return (
+        Parameter(name="rows_per_shard", type="INT64", value=data.rows_per_shard),
+        Parameter(name="bytes_per_shard", type="INT64", value=data.shard_mb * 1_000_000),
+    )
+
+
+def render_left_out_sql(plan: Plan) -> Query:
+    """Query of one row about what the examples query gives and no span holds: `future, latest, undated`.
+
+    Future is after today, not after `as_of`: a run of the past leaves out what came later, and that is no fault.
+    """
+    query = without_semicolon(plan.query.sql)
+    sql = render("left_out.sql.j2", query=query, event_time=plan.spec.data.event_time)
+    return Query(sql=sql, parameters=query_parameters(plan))
 
 
 def render_fingerprint_sql(plan: Plan) -> Query:
@@ -80,42 +86,12 @@ def render_fingerprint_sql(plan: Plan) -> Query:
 
     XOR alone would lose doubled rows, the sum alone swapped ones; together with the count they hold. Order-free.
     """
-    return Query(sql=render("fingerprint.sql.j2", table=names.run_table(plan)))
+    return Query(sql=render("fingerprint.sql.j2", table=names.run_table(plan), grouped=True))
 
 
 def render_drop_sql(plan: Plan) -> Query:
     """Statement that drops the run table."""
     return Query(sql=f"DROP TABLE IF EXISTS {quote_table(names.run_table(plan))}")
-
-
-def own_columns(schema: Iterable[Column | Mapping[str, Any]]) -> tuple[Column, ...]:
-    """The query's own columns of a run table's schema, with the API's type names.
-
-    Raises:
-        DataError: A column has a name that cannot be used.
-    """
-    columns = []
-    for item in schema:
-        values = item.model_dump() if isinstance(item, Column) else dict(item)
-        name = str(values["name"])
-        if name in SYSTEM_COLUMNS:
-            continue
-        if name.lower() in RESERVED_COLUMNS:
-            raise DataError(
-                "examples query", f"a column named {name!r}", "another name: the run table uses it", "Rename it with AS"
-            )
-        quote_column(name)
-        kind = str(values["type"]).upper()
-        columns.append(
-            Column(name=name, type=_API_TYPES.get(kind, kind), mode=str(values.get("mode") or "NULLABLE").upper())  # type: ignore[arg-type]  # pydantic checks the literal
-        )
-    return tuple(columns)
-
-
-def schema_hash(columns: Sequence[Column], spec: ModelSpec) -> str:
-    """16 hex digits over names, types and modes, in the query's order, and over what the export makes of them."""
-    text = canonical_json([[[column.name, column.type, column.mode] for column in columns], form_of(spec)])
-    return hashlib.sha256(text).hexdigest()[:16]
 
 
 def span_fingerprint(parts: Iterable[_Part]) -> str:
@@ -128,8 +104,10 @@ def build_snapshot(
     plan: Plan,
     schema: Iterable[Column | Mapping[str, Any]],
     fingerprint_rows: Iterable[Mapping[str, Any]],
-    stored: Mapping[str, AbstractSet[str]],
+    stored: Stored,
     bytes_processed: int = 0,
+    golden: GoldenWork | None = None,
+    left_out: LeftOut | None = None,
 ) -> Snapshot:
     """The snapshot document: what the run table holds and which spans the store has already.
 
@@ -137,13 +115,15 @@ def build_snapshot(
         plan: The run.
         schema: Of the run table; columns the snapshot added are left out.
         fingerprint_rows: Result of `render_fingerprint_sql`.
-        stored: Span (ISO date) to the fingerprints that are complete in the store of this schema.
+        stored: What the store of this schema has.
         bytes_processed: By the snapshot's query.
+        golden: The frozen set, where the plan has one.
+        left_out: From the row of `render_left_out_sql`.
 
     Raises:
         DataError: The window is empty, or a row is outside it.
     """
-    columns = own_columns(schema)
+    columns = own_columns(schema, plan.query.path)
     _require_columns(plan, columns)
     hashed = schema_hash(columns, plan.spec)
     grouped = _by_day(fingerprint_rows)
@@ -154,6 +134,7 @@ def build_snapshot(
             f"rows with {plan.spec.data.event_time} in these days",
             "Look at the source tables, at as_of and at data.window_days",
         )
+    spans = tuple(_span(day, grouped[day], stored.get(day, {})) for day in sorted(grouped))
     return Snapshot(
         model=plan.model,
         run_key=plan.run_key,
@@ -162,7 +143,26 @@ def build_snapshot(
         schema=columns,
         schema_hash=hashed,
         spans_uri=names.spans_uri(plan.bucket, plan.model, hashed),
-        spans=tuple(_span(day, grouped[day], stored.get(day, frozenset())) for day in sorted(grouped)),
+        spans=spans,
+        golden=golden,
+        left_out=left_out,
+        explain=tuple(_explain(spans, golden, left_out)),
+    )
+
+
+def changed_spans(fingerprint_rows: Iterable[Mapping[str, Any]], stored: Stored) -> list[str]:
+    """Days (ISO) that the store has with other content only."""
+    grouped = _by_day(fingerprint_rows)
+    return [day for day in sorted(grouped) if stored.get(day) and span_fingerprint(grouped[day]) not in stored[day]]
+
+
+def left_out_of(row: Mapping[str, Any]) -> LeftOut:
+    """The row of `render_left_out_sql` as a value."""
+    latest = row["latest"]
+    return LeftOut(
+        future=int(row["future"]),
+        latest=None if latest is None else date.fromisoformat(_day(latest)),
+        undated=int(row["undated"]),
     )
 
 
@@ -175,20 +175,31 @@ def _by_day(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[_Part]]:
     return grouped
 
 
-def explain(snapshot: Snapshot) -> list[str]:
-    """A line per span for the task log: what is done with it, because of what."""
-    return [
-        f"{span.span}: {span.action}, {sum(part.rows for part in span.parts)} rows, because {span.because}"
-        for span in snapshot.spans
-    ]
+def _explain(spans: Sequence[SnapshotSpan], golden: GoldenWork | None, left_out: LeftOut | None) -> list[str]:
+    lines = []
+    for span in spans:
+        done = "reused" if span.action == "reuse" else "changed" if span.because.startswith("changed") else "exported"
+        because = span.because.removeprefix("changed: ")
+        lines.append(f"{span.span}: {done}, {sum(part.rows for part in span.parts)} rows, because {because}")
+    if golden:
+        done = "reused" if golden.action == "reuse" else "exported"
+        lines.append(f"golden: {done}, {golden.rows} rows, because {golden.because}")
+    if left_out and left_out.future:
+        lines.append(f"left out: {left_out.future} events after today, the last one on {left_out.latest}")
+    if left_out and left_out.undated:
+        lines.append(f"left out: {left_out.undated} events without a time")
+    return lines
 
 
-def _span(day: str, parts: list[_Part], stored: AbstractSet[str]) -> SnapshotSpan:
+def _span(day: str, parts: list[_Part], stored: Mapping[str, int | None]) -> SnapshotSpan:
     fingerprint = span_fingerprint(parts)
     if fingerprint in stored:
         action, because = "reuse", "same fingerprint as stored"
     elif stored:
-        action, because = "export", f"changed: stored fingerprint {', '.join(sorted(stored))}"
+        before = ", ".join(
+            f"{name[:8]}" + ("" if rows is None else f" ({rows} rows)") for name, rows in sorted(stored.items())
+        )
+        action, because = "export", f"changed: other content than stored: {before}"
     else:
         action, because = "export", "new span"
     return SnapshotSpan(

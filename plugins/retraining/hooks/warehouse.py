@@ -43,7 +43,7 @@ class Answer:
 
     rows: list[dict[str, Any]] = field(default_factory=list)
     bytes_processed: int = 0
-    schema: list[dict[str, str]] = field(default_factory=list)
+    schema: list[dict[str, Any]] = field(default_factory=list)
 
 
 class Warehouse:
@@ -111,8 +111,11 @@ class Warehouse:
             return Answer(rows=rows, bytes_processed=int(job.total_bytes_processed or 0))
         raise JobError(where, f"BigQuery failed {MAX_JOBS_PER_ID} times", "", f"Look at job {job_id}, clear the task")
 
-    def table_schema(self, table: str) -> list[dict[str, str]] | None:
-        """Columns of `project.dataset.table` as `{name, type, mode}`; None when there is no such table."""
+    def table_schema(self, table: str) -> list[dict[str, Any]] | None:
+        """Columns of `project.dataset.table` as `{name, type, mode, fields}`; None when there is no such table.
+
+        `fields` are a STRUCT's own, in the same form.
+        """
         from google.api_core.exceptions import NotFound
 
         try:
@@ -121,9 +124,6 @@ class Warehouse:
             return None
         return _schema(found.schema)
 
-    @cached_property
-    def _client(self) -> Any:  # noqa: ANN401 - google.cloud.bigquery.Client, not imported at parse time
-        from google.cloud import bigquery
     def list_tables(self, dataset: str) -> list[Table]:
         """Tables of a dataset of the project, and when each expires; none when there is no such dataset."""
         from google.api_core.exceptions import NotFound
@@ -135,6 +135,9 @@ class Warehouse:
             return []
         return [Table(name=f"{name}.{item.table_id}", expires=item.expires) for item in found]
 
+    @cached_property
+    def _client(self) -> Any:  # noqa: ANN401 - google.cloud.bigquery.Client, not imported at parse time
+        from google.cloud import bigquery
 
         session = self._session
         return bigquery.Client(project=session.project, credentials=session.credentials, location=session.region)
@@ -176,8 +179,11 @@ def _without_text(query: Query) -> dict[str, Any]:
     return values
 
 
-def _schema(columns: Any) -> list[dict[str, str]]:  # noqa: ANN401 - bigquery.SchemaField has no types
-    return [{"name": item.name, "type": item.field_type, "mode": item.mode} for item in columns]
+def _schema(columns: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - bigquery.SchemaField has no types
+    return [
+        {"name": item.name, "type": item.field_type, "mode": item.mode, "fields": _schema(item.fields)}
+        for item in columns
+    ]
 
 
 def _result(error: Any) -> Mapping[str, Any]:  # noqa: ANN401 - google.api_core's ClientError has no types

@@ -1,15 +1,14 @@
-"""The first tasks of a run: resolve the plan, make the run table and find what is new in it, judge the data."""
+"""The first tasks of a run: resolve the plan, judge the data."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import Any
 
 from airflow.sdk import BaseOperator, Context
 
-from retraining.core import checks, model_spec, names, plan, quarantine, snapshot, statistics, windows
+from retraining.core import checks, model_spec, names, plan, quarantine, statistics, windows
 from retraining.core.cost import load_prices
-from retraining.core.documents import Checks, Manifest, Plan, Snapshot, Statistics, Trigger
+from retraining.core.documents import Checks, Plan, Snapshot, Statistics, Trigger
 from retraining.core.errors import DataError
 from retraining.core.hardware import load_hardware, require_machines
 from retraining.core.settings import include_path
@@ -49,6 +48,7 @@ class PlanRunOperator(BaseOperator):
         made = plan.build_plan(
             spec=spec,
             sql=model_spec.load_query(spec, include),
+            golden_sql=model_spec.load_golden_query(spec, include),
             as_of=windows.resolve_as_of(
                 params["as_of"], newest_extra(dag_run), dag_run.logical_date, dag_run.run_after
             ),
@@ -73,68 +73,6 @@ class PlanRunOperator(BaseOperator):
         return {key: chosen[key] for key in ("model", "run_key", "run_uri", "as_of", "mode")} | {
             "plan_uri": record.uri(Plan)
         }
-
-
-class SnapshotOperator(BaseOperator):
-    """Make the run table, and find which of its spans the span store has already.
-
-    Args:
-        run_uri: Folder of the run's record.
-
-    Returns:
-        `{table, rows, spans, exported_spans}`; the last one counts what is to be exported.
-    """
-
-    template_fields = ("run_uri",)
-
-    def __init__(self, *, run_uri: str = RUN_URI, **kwargs: Any) -> None:  # noqa: ANN401 - BaseOperator's
-        super().__init__(**kwargs)
-        self.run_uri = run_uri
-
-    @timed
-    @fail_for_good
-    def execute(self, context: Context) -> dict[str, Any]:
-        """Ask BigQuery and the span store, unless an earlier try did; say what is done with each span."""
-        cloud = Cloud()
-        record = Record(cloud.artifacts, self.run_uri)
-        planned, found = record.read(Plan), record.find(Snapshot)
-        if found is None:
-            found = record.write_once(self._take(cloud, planned, context))
-        elif record.find(Manifest) is None and cloud.warehouse.table_schema(found.table) is None:
-            self._take_again(cloud, planned, found, context)
-        for line in snapshot.explain(found):
-            self.log.info(line)
-        return {
-            "table": found.table,
-            "rows": sum(part.rows for span in found.spans for part in span.parts),
-            "spans": len(found.spans),
-            "exported_spans": sum(span.action == "export" for span in found.spans),
-        }
-
-    @staticmethod
-    def _take(cloud: Cloud, planned: Plan, context: Context) -> Snapshot:
-        query, attempt = planned.query.path, job_attempt(context)
-        cloud.warehouse.dry_run(snapshot.render_examples_check_sql(planned), query)
-        made = cloud.warehouse.run(
-            snapshot.render_snapshot_sql(planned), names.query_job_id(planned, "snapshot", attempt), query
-        )
-        schema = cloud.warehouse.table_schema(names.run_table(planned)) or []
-        counted = cloud.warehouse.run(
-            snapshot.render_fingerprint_sql(planned), names.query_job_id(planned, "fingerprint", attempt), "fingerprint"
-        )
-        hashed = snapshot.schema_hash(snapshot.own_columns(schema), planned.spec)
-        stored = stored_spans(cloud, names.spans_uri(planned.bucket, planned.model, hashed), planned)
-        return snapshot.build_snapshot(planned, schema, counted.rows, stored, made.bytes_processed)
-
-    def _take_again(self, cloud: Cloud, planned: Plan, recorded: Snapshot, context: Context) -> None:
-        """The run table expired before its export: the same query must give the same data once more."""
-        self.log.warning("%s has expired: it is made again", recorded.table)
-        again = self._take(cloud, planned, context)
-        changed = {span.span: span.fingerprint for span in recorded.spans} != {
-            span.span: span.fingerprint for span in again.spans
-        }
-        if changed:
-            raise DataError(recorded.table, "other data than this run recorded", "the same", FORCE_WORDS)
 
 
 class CheckDataOperator(BaseOperator):
@@ -192,19 +130,6 @@ class CheckDataOperator(BaseOperator):
             job_id = names.query_job_id(planned, "statistics_of_the_rest", attempt)
             rows = cloud.warehouse.run(query, job_id, "statistics of the rest").rows
         return statistics.build_statistics(planned, taken, rows, days, bad)
-
-
-def stored_spans(cloud: Cloud, spans_uri: str, planned: Plan) -> dict[str, set[str]]:
-    """Fingerprints that the span store has whole, by day, for the days of the run's window."""
-    window = planned.window
-    uris = cloud.artifacts.list_uris(
-        spans_uri, start=window.start.isoformat(), end=window.end.isoformat(), suffix="/span.json"
-    )
-    stored: dict[str, set[str]] = defaultdict(set)
-    for uri in uris:
-        day, fingerprint, _ = uri.removeprefix(f"{spans_uri}/").split("/")
-        stored[day].add(fingerprint)
-    return dict(stored)
 
 
 def job_attempt(context: Context) -> str:

@@ -6,14 +6,16 @@ failed poll, leaves the job running when the task is cleared, and shows none of 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
 from airflow.sdk import BaseOperator, BaseSensorOperator, Context, PokeReturnValue
 
 from retraining.core import gates, names, orders
-from retraining.core.documents import Checks, EvaluateRequest, Plan, Snapshot, Tuning
+from retraining.core.documents import Checks, EvaluateRequest, Manifest, ManifestFile, Plan, Snapshot, Tuning
 from retraining.core.orders import Order
+from retraining.core.unseen import unproven_files, unreadable_rows
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.vertex_jobs import Job, JobType
 from retraining.operators.edge import fail_for_good
@@ -22,6 +24,7 @@ from retraining.operators.links import JobLink, JobLogsLink, job_address, job_lo
 from retraining.operators.reconcile import JobOrder, Reconciler
 from retraining.operators.record import RUN_URI, Record
 
+LOGGER = logging.getLogger(__name__)
 OrderSource = Callable[[Cloud, Record], Order]
 
 
@@ -44,16 +47,35 @@ def order_evaluation(cloud: Cloud, record: Record) -> Order:
     """The duel. Whom the challenger meets is asked once: later wakes go by the stored request."""
     plan = record.read(Plan)
     champion, trained_before = None, None
+    unproven: tuple[ManifestFile, ...] = ()
     if record.find(EvaluateRequest) is None:
         version = cloud.registry.find_by_alias(plan.model, names.CHAMPION)
         if version is not None:
             champion = gates.champion_of(
                 version.version_name, version.version_id, version.artifact_uri, version.run_key
             )
-            made = Record(cloud.artifacts, names.run_uri(plan.bucket, plan.model, version.run_key)).find(Plan)
-            trained_before = made.window.test_start if made else None
-    account = cloud.settings.service_account
-    return orders.evaluate_order(plan, champion, account, champion_trained_before=trained_before)
+            made = Record(cloud.artifacts, names.run_uri(plan.bucket, plan.model, version.run_key))
+            its_plan = made.find(Plan)
+            trained_before = its_plan.window.test_start if its_plan else None
+            unproven = _unproven(made.find(Manifest), record.read(Snapshot))
+    return orders.evaluate_order(
+        plan,
+        champion,
+        cloud.settings.service_account,
+        champion_trained_before=trained_before,
+        prove_unseen=unproven,
+    )
+
+
+def _unproven(trained_on: Manifest | None, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
+    """The champion's files in which tonight's test examples must be looked for."""
+    if trained_on is None:
+        LOGGER.warning("the champion's manifest is gone: that it has not seen tonight's test examples is not proven")
+        return ()
+    rows = unreadable_rows(trained_on)
+    if rows:
+        LOGGER.warning("the champion read %d rows from its run table: no file can be searched for test examples", rows)
+    return unproven_files(trained_on, snapshot)
 
 
 class VertexJobOperator(BaseSensorOperator):

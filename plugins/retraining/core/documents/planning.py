@@ -34,7 +34,7 @@ class Window(Value):
 
 
 class Query(Value):
-    """The examples query: path below `include/sql`, its text, and the SHA-256 of the text."""
+    """A query for examples: path below `include/sql`, its text, and the SHA-256 of the text."""
 
     path: Text
     sql: Text
@@ -53,7 +53,10 @@ class Estimate(Value):
 
 
 class Plan(Document):
-    """What this run will do: time, window, spec after overrides, query text, images, addresses."""
+    """What this run will do: time, window, spec after overrides, query texts, images, addresses.
+
+    `golden_query` gives the frozen set.
+    """
 
     kind: Literal["plan"] = "plan"
     model: ModelId
@@ -72,6 +75,7 @@ class Plan(Document):
     run_uri: Uri
     window: Window
     query: Query
+    golden_query: Query | None = None
     spec: ModelSpec
     overrides: dict[str, JsonValue]
     spec_sha256: Sha256

@@ -1,0 +1,152 @@
+"""The frozen set: examples that every night's models are judged on, and that never train.
+
+Its table is made once per text of its query and is never replaced. What it held then is written down; a table that
+holds anything else later is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from retraining.core import names
+from retraining.core.columns import own_columns
+from retraining.core.documents.data import Column, FrozenSet, GoldenWork
+from retraining.core.documents.planning import Plan
+from retraining.core.documents.planning import Query as RecordedQuery
+from retraining.core.errors import ContractError, DataError
+from retraining.core.queries import Query, render, without_semicolon
+from retraining.core.snapshot import shard_parameters, span_fingerprint
+
+SPAN = "golden"
+"""Its name in the span store."""
+
+
+def render_golden_check_sql(plan: Plan) -> Query:
+    """The query alone, for a dry run."""
+    return Query(sql=_query(plan).sql)
+
+
+def render_golden_sql(plan: Plan) -> Query:
+    """Statement that makes the table of the frozen set unless it is there: its query's rows, shard and row hash."""
+    data = plan.spec.data
+    query = without_semicolon(_query(plan).sql)
+    sql = render("golden.sql.j2", table=names.golden_table(plan), query=query, key=data.key)
+    return Query(sql=sql, parameters=shard_parameters(data))
+
+
+def render_golden_fingerprint_sql(plan: Plan) -> Query:
+    """Query of one row: `row_count, bit_xor, hash_sum, shards`."""
+    return Query(sql=render("fingerprint.sql.j2", table=names.golden_table(plan), grouped=False))
+
+
+def build_frozen_set(plan: Plan, rows: Sequence[Mapping[str, Any]]) -> FrozenSet:
+    """What the table holds.
+
+    Args:
+        plan: The run.
+        rows: Result of `render_golden_fingerprint_sql`.
+
+    Raises:
+        DataError: It holds nothing.
+    """
+    query = _query(plan)
+    row = rows[0]
+    if not row["row_count"]:
+        raise DataError(
+            query.path,
+            "no example",
+            "a frozen set with examples",
+            f"Correct the query, and drop the empty table {names.golden_table(plan)}",
+        )
+    shards = max(1, int(row["shards"]))
+    sum_ = str(row["hash_sum"]).split(".")[0]  # some engines write the zeros of a NUMERIC's scale
+    return FrozenSet(
+        model=plan.model,
+        run_key=plan.run_key,
+        query=query.path,
+        sql_sha256=query.sha256,
+        table=names.golden_table(plan),
+        fingerprint=span_fingerprint([(SPAN, int(row["row_count"]), str(row["bit_xor"]), sum_, shards)]),
+        rows=int(row["row_count"]),
+        shards=shards,
+    )
+
+
+def require_frozen(found: FrozenSet, recorded: FrozenSet, where: str) -> None:
+    """Refuse a frozen set that is not what it was.
+
+    Args:
+        found: What the table holds now.
+        recorded: What it held when it was first made.
+        where: Address of the latter.
+
+    Raises:
+        DataError: They differ.
+    """
+    if found.fingerprint != recorded.fingerprint:
+        raise DataError(
+            found.table,
+            f"{found.rows} rows, fingerprint {found.fingerprint[:8]}: the frozen set has changed",
+            f"{recorded.rows} rows, fingerprint {recorded.fingerprint[:8]}, as {where} has it",
+            "Restore the table (FOR SYSTEM_TIME AS OF), or change the query's text: a new text is a new frozen set",
+        )
+
+
+def require_same_columns(
+    plan: Plan, columns: Sequence[Column], golden_schema: Iterable[Column | Mapping[str, Any]]
+) -> None:
+    """Refuse a frozen set that the examples' files could not hold.
+
+    Args:
+        plan: The run.
+        columns: The examples query's own.
+        golden_schema: Of the frozen set's table.
+
+    Raises:
+        DataError: A column is missing or has another type or mode; names all of them.
+    """
+    query = _query(plan)
+    found = {column.name: column for column in own_columns(golden_schema, query.path)}
+    wrong = [
+        f"{column.name} ({_kind(found.get(column.name))}, not {_kind(column)})"
+        for column in columns
+        if _kind(found.get(column.name)) != _kind(column)
+    ]
+    if wrong:
+        raise DataError(
+            query.path,
+            f"other columns than {plan.query.path}: {', '.join(wrong)}",
+            "each of its columns, with the same type",
+            f"Change the query; its table {names.golden_table(plan)} is then another",
+        )
+
+
+def golden_work(frozen: FrozenSet, stored: Collection[str]) -> GoldenWork:
+    """What the export has to do with it.
+
+    Args:
+        frozen: The set.
+        stored: Fingerprints of frozen sets that the span store has whole.
+    """
+    there = frozen.fingerprint in stored
+    return GoldenWork(
+        table=frozen.table,
+        fingerprint=frozen.fingerprint,
+        rows=frozen.rows,
+        shards=frozen.shards,
+        action="reuse" if there else "export",
+        because="same fingerprint as stored" if there else "not stored in this form yet",
+    )
+
+
+def _query(plan: Plan) -> RecordedQuery:
+    if plan.golden_query is None:
+        raise ContractError("plan.json", "no golden_query", "one")
+    return plan.golden_query
+
+
+def _kind(column: Column | None) -> str:
+    if column is None:
+        return "missing"
+    return f"{column.type} REPEATED" if column.mode == "REPEATED" else column.type

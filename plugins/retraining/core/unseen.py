@@ -1,0 +1,36 @@
+"""Proof that a champion was not trained on tonight's test examples: what fingerprints prove, and what is left to read.
+
+A key stands once in a run table (a check), so an example that is still in the span it had when the champion was trained
+is in no test span tonight. A span whose fingerprint is the same tonight is therefore proven; of the others (changed
+since, or older than tonight's window) the keys are read by the evaluation.
+"""
+
+from __future__ import annotations
+
+from retraining.core.documents.data import Manifest, ManifestFile, Snapshot
+
+TRAINED_SPLITS = ("train", "validation")
+"""Early stopping chooses by the validation split, so a champion has seen it too."""
+
+
+def unproven_files(champion: Manifest, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
+    """The champion's training files that tonight's fingerprints do not prove free of tonight's test examples.
+
+    Args:
+        champion: Manifest of the run that made the champion.
+        snapshot: Tonight's.
+    """
+    tonight = {span.span: span.fingerprint for span in snapshot.spans}
+    then = {span.span: span.fingerprint for span in champion.spans}
+    return tuple(
+        file
+        for split in TRAINED_SPLITS
+        for file in champion.splits[split].files  # type: ignore[index]  # mypy widens the loop's literals to str
+        if file.span == "golden" or then.get(file.span) is None or tonight.get(file.span) != then[file.span]
+    )
+
+
+def unreadable_rows(champion: Manifest) -> int:
+    """How many training rows the champion read from its run table itself: no file holds their keys."""
+    splits = [champion.splits[split] for split in TRAINED_SPLITS]  # type: ignore[index]  # as above
+    return sum(split.rows - sum(file.rows for file in split.files) for split in splits)

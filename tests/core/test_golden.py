@@ -1,0 +1,82 @@
+"""The frozen set: made once, found unchanged, of the examples' own columns."""
+
+from __future__ import annotations
+
+import pytest
+from small_model import SCHEMA, make_plan, make_snapshot, make_spec
+
+from retraining.core import columns, golden, names, orders, snapshot
+from retraining.core.errors import ContractError, DataError
+
+ROWS = [{"row_count": 40, "bit_xor": "17", "hash_sum": "123.000", "shards": 1}]
+GOLDEN_SQL = "SELECT * FROM source.frozen;"
+
+
+@pytest.fixture
+def golden_plan():
+    """A run of the small model with a frozen set."""
+    data = {**make_spec().data.model_dump(mode="json"), "golden_query": "late/golden.sql"}
+    return make_plan(make_spec(data=data), golden_sql=GOLDEN_SQL)
+
+
+def test_another_text_is_another_table_another_record_and_another_run(golden_plan):
+    other = make_plan(golden_plan.spec, golden_sql="SELECT * FROM source.others")
+    assert names.golden_table(golden_plan) != names.golden_table(other)
+    assert names.golden_uri(golden_plan) != names.golden_uri(other)
+    assert golden_plan.run_key != other.run_key
+    sha = golden_plan.golden_query.sha256[:16]
+    assert names.golden_table(golden_plan) == f"my-project.retraining.golden_late__{sha}"
+    assert names.golden_uri(golden_plan) == f"gs://my-retraining/late/golden/{sha}.json"
+
+
+def test_a_plan_without_one_is_as_before(small_plan):
+    assert small_plan.golden_query is None
+    assert "frozen" not in snapshot.render_snapshot_sql(small_plan).sql
+    with pytest.raises(ContractError, match="no golden_query"):
+        names.golden_table(small_plan)
+
+
+def test_the_table_is_made_once_and_its_keys_stay_out_of_the_run_table(golden_plan):
+    query = golden.render_golden_sql(golden_plan)
+    assert query.sql.startswith(f"CREATE TABLE IF NOT EXISTS `{names.golden_table(golden_plan)}`")
+    assert {parameter.name for parameter in query.parameters} == {"rows_per_shard", "bytes_per_shard"}
+    assert "SELECT * FROM source.frozen\n" in query.sql
+    taken = snapshot.render_snapshot_sql(golden_plan).sql
+    assert f"FROM `{names.golden_table(golden_plan)}`" in taken
+    assert "frozen.frozen_key IS NULL" in taken
+    assert golden.render_golden_check_sql(golden_plan).sql == GOLDEN_SQL
+
+
+def test_what_it_held_is_what_it_must_hold(golden_plan):
+    recorded = golden.build_frozen_set(golden_plan, ROWS)
+    golden.require_frozen(golden.build_frozen_set(golden_plan, ROWS), recorded, "gs://b/golden.json")
+    changed = golden.build_frozen_set(golden_plan, [{**ROWS[0], "bit_xor": "18"}])
+    with pytest.raises(DataError, match=r"the frozen set has changed.*40 rows.*gs://b/golden.json.*a new text"):
+        golden.require_frozen(changed, recorded, "gs://b/golden.json")
+
+
+def test_an_empty_one_is_refused(golden_plan):
+    with pytest.raises(DataError, match=r"late/golden.sql: no example.*drop the empty table"):
+        golden.build_frozen_set(golden_plan, [{"row_count": 0, "bit_xor": None, "hash_sum": None, "shards": None}])
+
+
+def test_its_columns_are_the_examples(golden_plan):
+    own = columns.own_columns(SCHEMA)
+    more = [*SCHEMA, {"name": "note", "type": "STRING", "mode": "NULLABLE"}]
+    golden.require_same_columns(golden_plan, own, more)
+    required = [{**column, "mode": "REQUIRED"} for column in SCHEMA]
+    golden.require_same_columns(golden_plan, own, required)
+    wrong = [{**SCHEMA[0], "type": "INTEGER"}, *SCHEMA[2:]]
+    with pytest.raises(DataError, match=r"id \(INTEGER, not STRING\), at \(missing, not TIMESTAMP\)"):
+        golden.require_same_columns(golden_plan, own, wrong)
+
+
+def test_it_goes_to_the_export_and_to_the_duel(golden_plan):
+    frozen = golden.build_frozen_set(golden_plan, ROWS)
+    work = golden.golden_work(frozen, [])
+    assert (work.action, work.rows, work.shards) == ("export", 40, 1)
+    assert golden.golden_work(frozen, [frozen.fingerprint]).action == "reuse"
+    taken = make_snapshot(golden_plan, golden=work)
+    assert taken.explain[-1] == "golden: exported, 40 rows, because not stored in this form yet"
+    assert orders.export_order(golden_plan, taken).request.golden == work
+    assert orders.evaluate_order(golden_plan, None).request.golden is True

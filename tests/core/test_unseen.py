@@ -1,0 +1,100 @@
+"""Which of the champion's files must be searched for tonight's test examples."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from small_model import fingerprint_rows, make_plan, make_snapshot
+
+from retraining.core import documents, orders, unseen
+
+DAYS = ("2013-11-10", "2013-11-16", "2013-11-17")
+
+
+@pytest.fixture
+def tonight(small_plan):
+    """A snapshot of three days."""
+    return make_snapshot(small_plan)
+
+
+def manifest(snapshot: documents.Snapshot, rows: int = 100, **fingerprints: str) -> documents.Manifest:
+    """A champion's manifest: a file per day and part, but the last day is test; some days with other fingerprints."""
+    spans = [{**span.model_dump(), "rows": 100} for span in snapshot.spans]
+    for span in spans:
+        span["fingerprint"] = fingerprints.get(f"d{span['span']:%m%d}", span["fingerprint"])
+        del span["parts"]
+    days = [span["span"] for span in spans]
+
+    def split(part: str, chosen: list[Any], rows: int = 0) -> dict[str, Any]:
+        files = [
+            {"uri": f"gs://b/{day}/{part}", "span": day, "part": part, "rows": rows and 50, "bytes": 1}
+            | {"crc32c": "AAAAAA==", "sha256": "0" * 64}
+            for day in chosen
+        ]
+        return {"rows": sum(file["rows"] for file in files), "files": tuple(files)}
+
+    return documents.Manifest(
+        model=snapshot.model,
+        run_key=snapshot.run_key,
+        schema_hash=snapshot.schema_hash,
+        compression="GZIP",
+        schema=snapshot.columns,
+        table=snapshot.table,
+        splits={
+            "train": split("train", days[:-1], rows),
+            "validation": split("validation", days[:-1], rows),
+            "test": split("train", days[-1:], rows),
+        },
+        spans=tuple(spans),
+        exported_rows=0,
+        exported_bytes=0,
+        seconds=1,
+    )
+
+
+def test_spans_of_the_same_content_are_proven(tonight):
+    assert unseen.unproven_files(manifest(tonight), tonight) == ()
+
+
+def test_a_changed_span_is_searched_in_both_parts(tonight):
+    found = unseen.unproven_files(manifest(tonight, d1116="f" * 32), tonight)
+    assert [file.uri for file in found] == ["gs://b/2013-11-16/train", "gs://b/2013-11-16/validation"]
+
+
+def test_a_span_that_left_the_window_is_searched(small_plan, tonight):
+    later = make_snapshot(small_plan, fingerprint_rows=fingerprint_rows(*DAYS)[2:])
+    found = unseen.unproven_files(manifest(tonight), later)
+    assert {str(file.span) for file in found} == {"2013-11-10"}
+
+
+def test_the_champions_test_days_are_not_searched(tonight):
+    found = unseen.unproven_files(manifest(tonight, d1117="f" * 32), tonight)
+    assert found == ()
+
+
+def test_rows_that_no_file_holds_are_counted(tonight):
+    champion = manifest(tonight)
+    assert unseen.unreadable_rows(champion) == 0
+    splits = {
+        name: split.model_copy(update={"rows": split.rows + 7}) if name == "train" else split
+        for name, split in champion.splits.items()
+    }
+    assert unseen.unreadable_rows(champion.model_copy(update={"splits": splits})) == 7
+
+
+def test_the_duel_gets_them_only_with_a_champion(tonight):
+    plan = make_plan()
+    files = unseen.unproven_files(manifest(tonight, d1116="f" * 32), tonight)
+    assert orders.evaluate_order(plan, None, prove_unseen=files).request.prove_unseen == ()
+    champion = documents.Champion(
+        model_uri="gs://b/m",
+        version_name="v@1",
+        version_id="1",
+        run_key="20131119t030000z-0123456789ab",
+        as_of=datetime(2013, 11, 19, 3, tzinfo=UTC),
+    )
+    assert orders.evaluate_order(plan, champion, prove_unseen=files).request.prove_unseen == files
+    newer = champion.model_copy(update={"as_of": plan.as_of})
+    assert orders.evaluate_order(plan, newer, prove_unseen=files).request.prove_unseen == ()

@@ -1,0 +1,48 @@
+"""The data tasks of one run for a model of a test's own: real tasks with real hooks; only the scheduler is missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from retraining.core.model_spec import load_spec
+from retraining.operators.data import CheckDataOperator, PlanRunOperator
+from retraining.operators.params import retrain_params
+from retraining.operators.snapshot import SnapshotOperator
+
+
+class Night:
+    """One run's data tasks.
+
+    Args:
+        include: Its folder of models and SQL.
+        name: The model's.
+        run: The DAG run.
+        spec: YAML of the spec, with `{name}` where the model's name stands; its query is `<name>/examples.sql`.
+    """
+
+    def __init__(self, include: Path, name: str, run: Any, spec: str) -> None:
+        self.include, self.name, self._run, self._spec = include, name, run, spec
+
+    def write(self, query: str, **others: str) -> None:
+        """Write the examples query, other queries by name, and the spec beside them."""
+        (self.include / "sql" / self.name).mkdir(parents=True, exist_ok=True)
+        for name, sql in {"examples": query, **others}.items():
+            (self.include / "sql" / self.name / f"{name}.sql").write_text(sql)
+        path = self.include / "models" / f"{self.name}.yaml"
+        path.write_text(self._spec.format(name=self.name))
+        spec = load_spec(path)
+        self._run.params = {name: param.value for name, param in retrain_params(spec).items()}
+
+    def plan(self, **params: Any) -> dict[str, Any]:
+        """Run the first task, with some of the form's values changed."""
+        self._run.params = {**self._run.params, **params}
+        return self._run.execute(PlanRunOperator(task_id="plan", model=self.name))
+
+    def snapshot(self, **options: Any) -> dict[str, Any]:
+        """Run the second."""
+        return self._run.execute(SnapshotOperator(task_id="snapshot"), **options)
+
+    def check_data(self, **options: Any) -> dict[str, Any]:
+        """Run the third."""
+        return self._run.execute(CheckDataOperator(task_id="check_data"), **options)
