@@ -29,7 +29,7 @@ from retraining.operators.references import ModelRuns
 LOGGER = logging.getLogger(__name__)
 _T = TypeVar("_T")
 LOOK_COUNTS_S = 5.0
-"""Seconds after a look in which files may go. A run needs more from its plan to its export, on the smallest data too."""
+"""Seconds after a look in which files may go. A run needs more from its plan to its export, however small its data."""
 
 TOGETHER = 20
 """Spans whose markers go before one look."""
