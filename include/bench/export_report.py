@@ -158,6 +158,8 @@ def render(measured: Measured) -> str:
         sign = "at most" if target.at_most else "at least"
         verdict = "" if target.reached else "  MISSED"
         lines.append(f"{target.name:<40} {sign:<8} {target.wanted:>11,.6g} {target.found:>13,.6g}{verdict}")
+    if own := (measured.jobs or {}).get("span", {}).get("rows_per_cpu_s"):
+        lines.append(f"whole export of a day: {own:,} rows a second of the job's own CPU time, start included")
     missed = sum(not target.reached for target in found)
     lines.append(f"bench-export: {len(found) - missed} of {len(found)} targets reached")
     return "\n".join(lines)

@@ -61,11 +61,13 @@ class _Jobs:
         done = run_trainer(self._environment, "trainer.task", "export", "--request", str(request_path))
         manifest = json.loads(manifest_path.read_text(encoding="utf-8"))
         memory = re.findall(r"memory \+(\d+) MB", done.stdout)
+        used = re.findall(r"used ([\d.]+) s of CPU", done.stdout)
         return {
             "rows": manifest["exported_rows"],
             "bytes": manifest["exported_bytes"],
             "seconds": manifest["seconds"],
             "memory_mb": int(memory[-1]) if memory else None,
+            "cpu_s": float(used[-1]) if used else None,
         }
 
 
@@ -73,9 +75,11 @@ def _large_day(jobs: _Jobs, rounds: int) -> dict[str, Any]:
     request = jobs.request("day")
     found = [jobs.run(request, f"day-{number}") for number in range(rounds)]
     rates = [one["rows"] / one["seconds"] for one in found]
+    own = [one["rows"] / one["cpu_s"] for one in found if one["cpu_s"]]
     return {
         "rows": found[0]["rows"],
         "rows_per_s": round(statistics.median(rates)),
+        "rows_per_cpu_s": round(statistics.median(own)) if own else None,
         "memory_mb": max(one["memory_mb"] or 0 for one in found) or None,
     }
 
