@@ -49,6 +49,18 @@ def test_a_failed_job_says_its_exit_status(cloud, unique) -> None:
     cloud.jobs.cancel(job.name)  # of a job that has ended: nothing happens
 
 
+def test_jobs_that_run_are_found_by_a_labels_name(cloud, unique) -> None:
+    """Whatever its value; those that ended are not."""
+    running = cloud.jobs.create(make_job("import time; time.sleep(60)", **{unique: "a"}))
+    wait(cloud, cloud.jobs.create(make_job("pass", **{unique: "b"})).name)
+    assert [job.name for job in cloud.jobs.find_active(unique)] == [running.name]
+    assert cloud.jobs.find_by_name(running.name).active
+    cloud.jobs.cancel(running.name)
+    wait(cloud, running.name)
+    assert cloud.jobs.find_active(unique) == []
+    assert cloud.jobs.find_by_name(f"{running.name}0") is None
+
+
 def test_a_cancelled_job_ends(cloud, unique) -> None:
     """Its replica is stopped."""
     from retraining.operators.job_failures import Failure, classify

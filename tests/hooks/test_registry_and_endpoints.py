@@ -40,6 +40,8 @@ def test_a_run_has_one_version(cloud, upload, unique) -> None:
     assert second.model_name == first.model_name
     assert second.version_name.endswith(f"/models/{unique}@2")
     assert cloud.registry.find_by_run(unique, KEYS[1]).run_key == KEYS[1]
+    assert sorted(version.run_key for version in cloud.registry.list_versions(unique)) == sorted(KEYS)
+    assert cloud.registry.list_versions(f"{unique}_not_there") == []
 
 
 def test_an_alias_moves_only_from_where_it_was_seen(cloud, upload, unique) -> None:

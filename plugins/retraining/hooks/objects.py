@@ -77,12 +77,12 @@ class Objects:
         bucket, path = _split(item.uri)
         blob = self._client.bucket(bucket).blob(path)
         try:
-            # Safe to repeat: after a lost response the second try finds nothing.
+            # Safe to repeat: after a lost response the second try finds nothing, or nothing of this generation.
             call(lambda: blob.delete(if_generation_match=item.generation, retry=None))
         except NotFound:
             return Deleted(object=item, gone=True)
-        except PreconditionFailed:
-            return Deleted(object=item, gone=False)
+        except PreconditionFailed:  # also what a service may say of an object that is gone
+            return Deleted(object=item, gone=self.find(item.uri) is None)
         return Deleted(object=item, gone=True)
 
     def _pages(self, folder_uri: str, **options: str) -> Iterator[list[StoredObject]]:
