@@ -5,9 +5,9 @@ the same choice of what is repeated and where to search on (`retraining.core.tun
 designer (Open Source Vizier in `.venv/tuning`), three trials at a time. A trial is a look at a surface.
 
     cold    a study of the whole space
-    warm    the study of the fifth week, after four of twelve trials each, a week apart
+    warm    the study of the third week, after two of twelve trials each, a week apart
 
-Counted are trials, repeated ones too, until one's true score is within 1 % of the best known; more than 60 are 61.
+Counted are trials, repeated ones too, until one's true score is within 1 % of the best known; more than 45 are 46.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from retraining.core.spec_tuning import TuningParameter
 
 LIMIT = 0.5
 WITHIN = 0.01
-EARLIER_STUDIES = 4
-MOST_TRIALS = 60
+EARLIER_STUDIES = 2
+MOST_TRIALS = 45
 _OUT_PATH = Path(__file__).resolve().parents[2] / "build" / "bench" / "tuning.json"
 _MONDAY = datetime.datetime(2013, 11, 18, 3, tzinfo=datetime.UTC)
 

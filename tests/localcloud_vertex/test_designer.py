@@ -29,6 +29,9 @@ for line in sys.stdin:
     if {fails}:
         print(json.dumps({{"error": "ValueError: no such thing"}}), flush=True)
         continue
+    if {gives_up}:
+        print(json.dumps({{"suggestions": [None] * question["count"]}}), flush=True)
+        continue
     found = {{p["key"]: p["values"][-1] if p["values"] else p["high"] * 1.0000001 for p in question["parameters"]}}
     print(json.dumps({{"suggestions": [found] * question["count"]}}), flush=True)
 """
@@ -39,9 +42,11 @@ def make_designer(tmp_path, monkeypatch):
     """Makes designers whose process is the stand-in; gives them and the file of questions."""
     made: list[tuple[Designer, Guardian]] = []
 
-    def make(*, breaks: bool = False, fails: bool = False) -> tuple[Designer, Path]:
+    def make(*, breaks: bool = False, fails: bool = False, gives_up: bool = False) -> tuple[Designer, Path]:
         notes, program, python = tmp_path / "questions", tmp_path / "program.py", tmp_path / "python"
-        program.write_text(textwrap.dedent(STAND_IN.format(notes=str(notes), breaks=breaks, fails=fails)))
+        program.write_text(
+            textwrap.dedent(STAND_IN.format(notes=str(notes), breaks=breaks, fails=fails, gives_up=gives_up))
+        )
         python.write_text(f"#!/bin/sh\nexec {sys.executable} {program}\n")
         python.chmod(0o755)
         monkeypatch.setenv(PYTHON_VARIABLE, str(python))
@@ -129,6 +134,16 @@ def test_a_process_that_is_gone_is_started_again(make_designer):
     assert answers.count(1) >= 1
     assert any("The process that suggests trials ended" in str(answer) for answer in answers)
     assert len(notes.read_text().splitlines()) == answers.count(1) + 2 * (3 - answers.count(1))
+
+
+def test_what_the_designer_cannot_give_is_drawn_at_random(make_designer):
+    """Within the space, and the same again."""
+    designer, _ = make_designer(gives_up=True)
+    drawn = suggest(problem(), 20, designer)
+    assert drawn == suggest(problem(), 20, designer)
+    assert len({each["rate"] for each in drawn}) == 20
+    assert all(1e-4 <= each["rate"] <= 0.1 and each["layers"] in (1, 2, 3, 4) for each in drawn)
+    assert all(("beta" in each) == (each["optimizer"] == "adam") for each in drawn)
 
 
 def test_what_the_designer_says_of_a_fault_is_in_the_message(make_designer):

@@ -10,8 +10,10 @@ middle of its range, and what it suggests for one whose condition does not hold 
 
 from __future__ import annotations
 
+import functools
 import json
 import os
+import random
 import subprocess
 import threading
 from collections.abc import Mapping, Sequence
@@ -64,17 +66,19 @@ class Designer:
     def suggest(
         self, space: Space, spec: StudySpec, trials: Sequence[Trial], *, seed: int, count: int
     ) -> list[Assignment]:
-        """The next assignments.
+        """The next assignments; one that the process cannot give is drawn at random.
 
         Raises:
             ApiError: There is no environment for it, or it failed twice; the message has its words.
         """
         self.check_ready()
         answer = self._ask({**_question(space, spec, trials), "seed": seed, "count": count})
-        return [
-            space.walk(lambda parameter, found=found: _own_value(parameter, found[parameter.key]))  # type: ignore[misc]  # a bound default
-            for found in answer["suggestions"]
-        ]
+        chance = random.Random(seed)  # noqa: S311 - a search, not a secret
+
+        def choose(found: Mapping[str, Value] | None, parameter: Parameter) -> Value:
+            return parameter.at(chance.random()) if found is None else _own_value(parameter, found[parameter.key])
+
+        return [space.walk(functools.partial(choose, found)) for found in answer["suggestions"]]
 
     def close(self) -> None:
         """End the process; a question under way fails, and later ones too."""

@@ -1,8 +1,8 @@
 """The process that suggests: Open Source Vizier's default designer (GP-UCB-PE). Stand-alone, run in `.venv/tuning`.
 
 Comes in (standard input): one study a line, as JSON (`bayesian._question`), with `seed` and `count`. Goes out (standard
-output): `{"suggestions": [{key: value}]}` or `{"error": text}`, a line each. All scores are such that more is better.
-It ends when its input does, or when nothing came for `IDLE_S`.
+output): `{"suggestions": [{key: value} or null]}` or `{"error": text}`, a line each. All scores are such that more is
+better. It ends when its input does, or when nothing came for `IDLE_S`.
 """
 
 from __future__ import annotations
@@ -36,8 +36,13 @@ def main() -> None:
         answers.flush()
 
 
-def suggest(question: Mapping[str, Any]) -> list[dict[str, float | str]]:
-    """The next values of every parameter, conditions left aside."""
+def suggest(question: Mapping[str, Any]) -> list[dict[str, float | str] | None]:
+    """The next values of every parameter, conditions left aside; None where that came to no number, twice."""
+    found = _suggest(question, question["seed"])
+    return _suggest(question, question["seed"] + 1) if None in found else found
+
+
+def _suggest(question: Mapping[str, Any], seed: int) -> list[dict[str, float | str] | None]:
     import jax
     from vizier import algorithms
     from vizier._src.algorithms.designers import gp_ucb_pe
@@ -50,7 +55,7 @@ def suggest(question: Mapping[str, Any]) -> list[dict[str, float | str]]:
     single = len(question["metrics"]) == 1
     designer = gp_ucb_pe.VizierGPUCBPEBandit(
         problem,
-        rng=jax.random.PRNGKey(question["seed"]),
+        rng=jax.random.PRNGKey(seed),
         padding_schedule=padding.PaddingSchedule(
             num_trials=padding.PaddingType.MULTIPLES_OF_10 if single else padding.PaddingType.NONE
         ),
@@ -59,8 +64,9 @@ def suggest(question: Mapping[str, Any]) -> list[dict[str, float | str]]:
     active = [_trial(trial) for trial in question["active"]]
     designer.update(algorithms.CompletedTrials(completed), algorithms.ActiveTrials(active))
     keys = [parameter["key"] for parameter in question["parameters"]]
-    found = designer.suggest(question["count"])
-    return [{key: each.parameters[key].value for key in keys} for each in found]
+    found = [each.parameters for each in designer.suggest(question["count"])]
+    # Where the Gaussian process is too ill-conditioned a value is not a number, and Vizier leaves it out.
+    return [{key: each[key].value for key in keys} if all(key in each for key in keys) else None for each in found]
 
 
 def _problem(question: Mapping[str, Any]) -> Any:  # noqa: ANN401 - Vizier publishes no types here
