@@ -195,7 +195,7 @@ def test_a_night_without_a_study_pays_for_nothing(cloud, make_run) -> None:
     assert result == {
         "searched": False,
         "trials": 0,
-        "words": "tuning.search (the Param tune) is never",
+        "words": "the Param tune (tuning.search) is never",
         "hyperparameters": {"learning_rate": 0.001},
     }
     assert not cloud.jobs.jobs

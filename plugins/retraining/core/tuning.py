@@ -121,7 +121,7 @@ def _whether(
         return False, "no_tuning", "the model's file has no section tuning: its own hyperparameters are used"
     if spec.search != "auto":
         wanted = spec.search == "always"
-        return wanted, "wanted" if wanted else "unwanted", f"tuning.search (the Param tune) is {spec.search}"
+        return wanted, "wanted" if wanted else "unwanted", f"the Param tune (tuning.search) is {spec.search}"
     if asked := sorted(_asked_for(plan) & {parameter.name for parameter in spec.parameters}):
         return False, "unwanted", f"the run's Params set {', '.join(asked)}: no search"
     if last is None:
