@@ -86,8 +86,11 @@ localcloud-down: $(VENV)/localcloud/.ready ## Stop the local cloud
 
 .PHONY: test
 test: setup tuning-env ## Run the whole test suite
-	@$(AIRFLOW_PY) -m pytest -m "not long" --ignore tests/trainer --ignore tests/e2e
-	@$(TRAINER_PY) -m pytest -m "not long" tests/trainer
+	@mkdir -p build
+	@echo "test: the trainer's tests run beside the others; their output comes after"
+	@$(TRAINER_PY) -m pytest -m "not long" tests/trainer >build/test-trainer.log 2>&1 & trainer=$$!; trap 'kill $$trainer 2>/dev/null || true' EXIT; \
+	  failed=0; $(AIRFLOW_PY) -m pytest -m "not long" --ignore tests/trainer --ignore tests/e2e || failed=$$?; \
+	  wait $$trainer || failed=$$?; cat build/test-trainer.log; exit $$failed
 	@$(AIRFLOW_PY) -m pytest -m "not long" --durations 10 tests/e2e
 
 .PHONY: test-long
