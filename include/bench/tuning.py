@@ -40,6 +40,7 @@ LIMIT = 0.5
 WITHIN = 0.01
 EARLIER_STUDIES = 2
 MOST_TRIALS = 45
+_SORTS = ("cold", "warm")
 _OUT_PATH = Path(__file__).resolve().parents[2] / "build" / "bench" / "tuning.json"
 _MONDAY = datetime.datetime(2013, 11, 18, 3, tzinfo=datetime.UTC)
 
@@ -59,17 +60,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             for seed in range(1, options.seeds + 1):
                 for surface in surfaces(seed):
-                    found = trials.setdefault(surface.name, {})
-                    if str(seed) not in found:
-                        found[str(seed)] = {"cold": search.cold(surface, seed), "warm": search.warm(surface, seed)}
-                        print(f"{surface.name}, seed {seed}: {found[str(seed)]}", flush=True)
-                        _OUT_PATH.write_text(json.dumps(summary(trials), indent=2) + "\n")
+                    measure(search, surface, seed, trials)
         finally:
             search.designer.close()
             guardian.close()
     del folder
     print(render(summary(trials)))
     return 0
+
+
+def measure(search: Search, surface: Surface, seed: int, trials: dict[str, dict[str, dict[str, int]]]) -> None:
+    """Count both sorts of a seed that are not known yet, and write what is known after each."""
+    found = trials.setdefault(surface.name, {}).setdefault(str(seed), {})
+    for sort, count in (("cold", search.cold), ("warm", search.warm)):
+        if sort not in found:
+            found[sort] = count(surface, seed)
+            print(f"{surface.name}, seed {seed}: {sort} {found[sort]}", flush=True)
+            _OUT_PATH.write_text(json.dumps(summary(trials), indent=2) + "\n")
 
 
 class Search:
@@ -172,8 +179,11 @@ def _document(spec: TuningSpec, week: int, trials: Sequence[Trial]) -> Tuning:
 def summary(trials: Mapping[str, Mapping[str, Mapping[str, int]]]) -> dict[str, Any]:
     """Give medians and their ratio beside what was counted."""
     rows = []
-    for name, seeds in trials.items():
-        cold, warm = (statistics.median(found[sort] for found in seeds.values()) for sort in ("cold", "warm"))
+    for name, known in trials.items():
+        seeds = {seed: found for seed, found in known.items() if len(found) == len(_SORTS)}
+        if not seeds:
+            continue
+        cold, warm = (statistics.median(found[sort] for found in seeds.values()) for sort in _SORTS)
         rows.append({"surface": name, "seeds": len(seeds), "cold": cold, "warm": warm, "ratio": round(warm / cold, 3)})
     settings = {"within": WITHIN, "earlier_studies": EARLIER_STUDIES, "drift": DRIFT, "limit": LIMIT}
     return {**settings, "rows": rows, "trials": trials}
@@ -183,8 +193,8 @@ def render(result: Mapping[str, Any]) -> str:
     """Give the table of docs/tuning.md."""
     lines = ["| surface | cold | warm | ratio (at most 0.5) |", "|---|---|---|---|"]
     for row in result["rows"]:
-        seeds = result["trials"][row["surface"]].values()
-        cold, warm = (f"{row[sort]:g} ({', '.join(str(found[sort]) for found in seeds)})" for sort in ("cold", "warm"))
+        seeds = [found for found in result["trials"][row["surface"]].values() if len(found) == len(_SORTS)]
+        cold, warm = (f"{row[sort]:g} ({', '.join(str(found[sort]) for found in seeds)})" for sort in _SORTS)
         lines.append(f"| {row['surface']} | {cold} | {warm} | {row['ratio']:.2f} |")
     return "\n".join(lines)
 
