@@ -35,7 +35,7 @@ def test_the_same_id_is_the_same_job(cloud, unique) -> None:
     count = Query(sql=f"SELECT COUNT(*) AS n FROM `{table}`")  # noqa: S608 - a name made here
     counted = cloud.warehouse.run(count, f"{unique}c", "test")
     assert counted.rows == [{"n": 2}]
-    assert cloud.warehouse.table_schema(table) == [{"name": "n", "type": "INTEGER", "mode": "NULLABLE"}]
+    assert cloud.warehouse.table_schema(table) == [{"name": "n", "type": "INTEGER", "mode": "NULLABLE", "fields": []}]
 
 
 def test_a_wrong_statement_says_what_bigquery_says(cloud, unique) -> None:
