@@ -131,15 +131,11 @@ class LaptopSystem:
 
     def _seed(self) -> None:
         command = [str(LOCALCLOUD_PYTHON), "-m", "localcloud", "seed", "--state", str(self.state_path)]
-        done = subprocess.run(
-            command,
-            env={**os.environ, "PYTHONPATH": str(REPOSITORY_PATH / "include")},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode != 0:
-            raise self._cloud_error(f"the flights could not be loaded: {done.stderr.strip()}")
+        log_path = self._cloud_log_path.with_name("localcloud-seed.log")
+        log_path.unlink(missing_ok=True)
+        env = {**os.environ, "PYTHONPATH": str(REPOSITORY_PATH / "include")}
+        if spawn(command, log_path=log_path, env=env).wait() != 0:
+            raise self._cloud_error(f"the flights could not be loaded: {tail(log_path).strip()}")
 
     @property
     def _cloud_log_path(self) -> Path:
