@@ -102,7 +102,7 @@ class SpanStore:
                 work.span_uri,
                 "is missing although the span was to be reused",
                 "a complete span",
-                "Clear the run's snapshot task: the span is exported again",
+                "Trigger the run again with the Param force: another attempt exports the span",
             )
         span = parse(Span, content, work.span_uri)
         for part in work.parts:

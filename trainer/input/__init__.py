@@ -69,7 +69,7 @@ def require_input(wanted: str, manifest: Manifest) -> None:
             f"train_request of run {manifest.run_key}, training.input",
             f"is {wanted}, and the manifest has the training split as {found}",
             found,
-            "Clear the run's snapshot task, so that both are made from the same plan",
+            "Trigger the run again with the Param force, so that both are made from the same plan",
         )
 
 
