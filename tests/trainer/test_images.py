@@ -7,6 +7,7 @@ import io
 import numpy as np
 import pytest
 import tensorflow as tf
+import tf_keras
 from PIL import Image as Pillow
 
 from trainer.documents import Feature, ImageColumn
@@ -104,7 +105,9 @@ def test_a_cnn_is_built_from_the_feature_spec_alone() -> None:
     assert set(model.input) == {"image_front", "image_back", "numeric", "categorical"}
     assert model.output_shape == (None, 4)
     chosen = cnn.build(shape("front"), 1, read_hyperparameters(cnn, {"filters": "3", "kernel_size": 5}))
-    assert chosen.get_layer("conv_front_0").kernel.shape == (5, 5, 1, 3)
+    eye = chosen.get_layer("see_front")
+    assert isinstance(eye, tf_keras.Sequential)
+    assert eye.get_layer("conv_0").kernel.shape == (5, 5, 1, 3)
 
 
 @pytest.mark.parametrize(

@@ -40,24 +40,27 @@ def build(shape: InputShape, outputs: int, hyperparameters: CnnHyperparameters) 
     """Build the model. images [B, h, w, channels], numeric [B, n], categorical [B, m] → logits [B, outputs]."""
     pixels = {image.key: tf_keras.Input(image.shape, dtype=tf.uint8, name=image.key) for image in shape.images}
     inputs: dict[str, Any] = {**model_inputs(shape), **pixels}
-    seen = [_see(pixels[image.key], image, hyperparameters) for image in shape.images]
+    seen = [_convolutions(image, hyperparameters)(pixels[image.key]) for image in shape.images]
     logits = tf_keras.layers.Dense(outputs, name="logit")(deep(inputs, shape, hyperparameters, seen))
     return tf_keras.Model(inputs, logits, name="cnn")
 
 
-def _see(pixels: tf.Tensor, image: Image, hyperparameters: CnnHyperparameters) -> tf.Tensor:
-    """Build an image's convolutions. uint8 [B, height, width, channels] → [B, n]."""
-    x = tf_keras.layers.Rescaling(1 / 255, name=f"scale_{image.name}")(pixels)
+def _convolutions(image: Image, hyperparameters: CnnHyperparameters) -> tf_keras.Sequential:
+    """Stack an image's layers one on the other. uint8 [B, height, width, channels] → [B, n]."""
+    stack = tf_keras.Sequential([tf_keras.layers.Rescaling(1 / 255, name="scale")], name=f"see_{image.name}")
     for index, filters in enumerate(hyperparameters.filters or default_filters(image)):
-        x = tf_keras.layers.Conv2D(
-            filters,
-            hyperparameters.kernel_size,
-            padding="same",
-            activation=hyperparameters.activation,
-            name=f"conv_{image.name}_{index}",
-        )(x)
-        x = tf_keras.layers.MaxPool2D(2, padding="same", name=f"halve_{image.name}_{index}")(x)
-    return tf_keras.layers.Flatten(name=f"flatten_{image.name}")(x)
+        stack.add(
+            tf_keras.layers.Conv2D(
+                filters,
+                hyperparameters.kernel_size,
+                padding="same",
+                activation=hyperparameters.activation,
+                name=f"conv_{index}",
+            )
+        )
+        stack.add(tf_keras.layers.MaxPool2D(2, padding="same", name=f"halve_{index}"))
+    stack.add(tf_keras.layers.Flatten(name="flatten"))
+    return stack
 
 
 def default_filters(image: Image) -> tuple[int, ...]:

@@ -8,6 +8,8 @@ better. It ends when its input does, or when nothing came for `IDLE_S`.
 from __future__ import annotations
 
 import datetime
+import gc
+import itertools
 import json
 import os
 import select
@@ -17,14 +19,16 @@ from collections.abc import Mapping
 from typing import Any, TextIO
 
 IDLE_S = 300.0
+# Vizier traces its optimizer anew for every suggestion, and JAX keeps each trace: 50 MB a suggestion, without an end.
+QUESTIONS_KEPT = 10
 _MIN_COMPILE_S = 0.2  # of what is kept for the next start
 
 
 def main() -> None:
     """Answer until nobody asks any more."""
     answers = _own_output()
-    while select.select([sys.stdin], [], [], IDLE_S)[0]:
-        line = sys.stdin.readline()
+    for number in itertools.count(1):
+        line = sys.stdin.readline() if select.select([sys.stdin], [], [], IDLE_S)[0] else ""
         if not line:
             return
         try:
@@ -34,6 +38,15 @@ def main() -> None:
             answer = {"error": f"{type(error).__name__}: {error}"}
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
+        if number % QUESTIONS_KEPT == 0:
+            _forget_traces()
+
+
+def _forget_traces() -> None:
+    import jax
+
+    jax.clear_caches()
+    gc.collect()
 
 
 def suggest(question: Mapping[str, Any]) -> list[dict[str, float | str] | None]:
