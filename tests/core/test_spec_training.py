@@ -40,6 +40,11 @@ def test_everything_reaches_the_trainer():
 @pytest.mark.parametrize(
     ("training", "words"),
     [
+        pytest.param(
+            {"precision": "mixed_float16", "cluster": {"tier": "BASIC_TPU"}},
+            "a TPU has no float16: use precision mixed_bfloat16",
+            id="float16-on-tpu",
+        ),
         pytest.param({"accumulate_steps": 2}, "accumulate_steps 2 needs loop custom", id="accumulate-in-fit"),
         pytest.param({"loop": "custom", "cluster": SERVERS}, "remove parameter_servers", id="custom-asynchronous"),
         pytest.param({"warmup_fraction": 0.6}, "less than or equal to 0.5", id="warmup"),

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from retraining.core.errors import ConflictError
 from retraining.core.settings import Settings
+from retraining.core.span_store import StoredObject
 from retraining.hooks.endpoints import Answer, Endpoint, Operation, deployed_model_id
 from retraining.hooks.logs import Cursor, Line
+from retraining.hooks.objects import Deleted
 from retraining.hooks.registry import Upload, Version
 from retraining.hooks.vertex_jobs import Job, JobType
 
@@ -68,6 +70,26 @@ class FakeArtifacts:
         """As the hook."""
         paths = sorted(uri[len(folder_uri) + 1 :] for uri in self.objects if uri.startswith(folder_uri + "/"))
         return [f"{folder_uri}/{p}" for p in paths if p >= start and (not end or p < end) and p.endswith(suffix)]
+
+
+class FakeObjects:
+    """What lies in the artifacts, as listings have it."""
+
+    def __init__(self, artifacts: FakeArtifacts) -> None:
+        self._objects = artifacts.objects
+
+    def walk(self, folder_uri: str) -> Iterator[StoredObject]:
+        """As the hook."""
+        for uri in sorted(self._objects):
+            if uri.startswith(folder_uri + "/"):
+                created = datetime(2013, 11, 21, tzinfo=UTC)
+                yield StoredObject(uri=uri, bytes=len(self._objects[uri]), generation=1, created=created)
+
+    def delete(self, objects: Iterable[StoredObject]) -> Iterator[Deleted]:
+        """As the hook."""
+        for item in objects:
+            del self._objects[item.uri]
+            yield Deleted(object=item, gone=True)
 
 
 class FakeJobs:
@@ -343,5 +365,6 @@ class FakeCloud:
         self.warehouse = FakeWarehouse()
         self.settings = SETTINGS
         self.artifacts = FakeArtifacts()
+        self.objects = FakeObjects(self.artifacts)
         self.jobs = FakeJobs()
         self.logs = FakeLogs()

@@ -97,6 +97,21 @@ def test_the_first_study_is_one_job_and_its_best_trial_is_used(cloud, make_run) 
     assert len(cloud.jobs.jobs) == 1
 
 
+def test_checkpoints_of_trials_that_were_stopped_early_go_with_the_study(cloud, make_run) -> None:
+    """Not before the jobs have ended; another run's stay."""
+    plan, run = begin(cloud), make_run()
+    stays = [f"{plan.run_uri}/tuning/search/report/1.json", f"{plan.run_uri}/training/checkpoints/step-000000010/a"]
+    goes = f"{plan.run_uri}/tuning/search/checkpoints/2/step-000000010/state.json"
+    for uri in (*stays, goes):
+        cloud.artifacts.write_once(uri, b"{}")
+    wake(run, plan)
+    assert goes in cloud.artifacts.objects
+    succeed(cloud, 0.6, 0.7, values=(0.01, 0.003))
+    assert wake(run, plan)
+    assert goes not in cloud.artifacts.objects
+    assert all(uri in cloud.artifacts.objects for uri in stays)
+
+
 def test_the_next_study_repeats_the_best_first_and_searches_around_them(cloud, make_run) -> None:
     """Two jobs, one after the other, together as many trials as the file says; a third wake makes no third job."""
     first = begin(cloud)

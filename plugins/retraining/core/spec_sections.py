@@ -252,10 +252,13 @@ class Training(Section):
         return value
 
     @model_validator(mode="after")
-    def _loop_can(self) -> Self:
+    def _fits_together(self) -> Self:
+        cluster = resolve_tier(self.cluster)
+        if self.precision == "mixed_float16" and cluster.chief and cluster.chief.is_tpu:
+            raise ValueError("a TPU has no float16: use precision mixed_bfloat16, or float32")
         if self.loop == "fit" and self.accumulate_steps > 1:
             raise ValueError(f"accumulate_steps {self.accumulate_steps} needs loop custom: fit takes whole batches")
-        servers = resolve_tier(self.cluster).parameter_servers
+        servers = cluster.parameter_servers
         if self.loop == "custom" and servers and servers.count:
             raise ValueError("loop custom trains in lockstep: remove parameter_servers, or use loop fit")
         return self

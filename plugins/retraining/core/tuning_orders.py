@@ -8,7 +8,7 @@ https://cloud.google.com/vertex-ai/docs/reference/rest/v1/projects.locations.hyp
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from retraining.core import names
 from retraining.core.cluster import machines
@@ -41,6 +41,11 @@ def search_order(
     return _order(
         plan, "search", study_spec(spec, space), spec.max_trials - len(request.recalled), request, service_account
     )
+
+
+def checkpoint_uris(plan: Plan) -> tuple[str, ...]:
+    """Folders of the trials' checkpoints, one of each phase."""
+    return tuple(trial_request_of(plan, phase, ()).checkpoint_uri for phase in get_args(Phase))
 
 
 def study_spec(spec: TuningSpec, space: Sequence[TuningParameter]) -> dict[str, Any]:

@@ -51,6 +51,7 @@ class TuneOperator(VertexJobOperator):
         if settled.trials:
             uri = names.study_uri(plan.bucket, plan.model, plan.run_key)
             cloud.artifacts.write_once(uri, settled.to_bytes())
+            self._clear(cloud, plan)
         self.log.info("%s: %s", settled.words, settled.hyperparameters)
         result = {"searched": bool(settled.trials), "trials": len(settled.trials), "words": settled.words}
         return PokeReturnValue(True, {**result, "hyperparameters": dict(settled.to_json()["hyperparameters"])})
@@ -108,6 +109,13 @@ class TuneOperator(VertexJobOperator):
             error.way_out = "Mend what they name and clear the task, or trigger the run with the Param tune on never"
             raise AirflowFailException(str(error)) from error
         return None if result is None else str(result["job"])
+
+    def _clear(self, cloud: Cloud, plan: Plan) -> None:
+        """Delete the checkpoints of trials that were stopped early: the jobs have ended, nobody resumes them."""
+        for folder in tuning_orders.checkpoint_uris(plan):
+            gone = sum(item.gone for item in cloud.objects.delete(cloud.objects.walk(folder)))
+            if gone:
+                self.log.info("%d files of trials that were stopped early deleted in %s", gone, folder)
 
     def _say(self, trials: Sequence[Trial]) -> None:
         for trial in trials:
