@@ -156,3 +156,29 @@ def test_a_missing_environment_is_named_with_the_way_out(tmp_path, monkeypatch):
     monkeypatch.setenv(PYTHON_VARIABLE, str(tmp_path / "nowhere"))
     with pytest.raises(FailedPrecondition, match=r"nowhere, and that does not exist\. Make it with `make tuning-env`"):
         Designer.check_ready()
+
+
+def hill(low: float) -> Problem:
+    """A study of two numbers and a choice, with six trials."""
+    parameters = double("x", low, low + 1), double("y", 0, 1), categorical("o", "u", "v")
+    trials = [
+        trial(number, State.SUCCEEDED, number * 3 % 7, x=low + number / 7, y=(number * 3 % 7) / 7, o="uv"[number % 2])
+        for number in range(1, 7)
+    ]
+    spec = v1.StudySpec(study_spec(*parameters, algorithm="ALGORITHM_UNSPECIFIED"))
+    return Problem(display_name="again", spec=spec, trials=trials)
+
+
+@pytest.mark.long
+def test_a_suggestion_does_not_depend_on_what_the_process_was_asked_before(tmp_path):
+    """It keeps what it compiled for spaces of one shape; a new process says the same."""
+    guardian = Guardian()
+    answers = []
+    for places in ((0.0, 5.0, 0.0), (5.0, 0.0)):
+        designer = Designer(tmp_path, guardian)
+        answers.append([suggest(hill(low), 2, designer) for low in places])
+        designer.close()
+    guardian.close()
+    (first, second, again), (other_second, other_first) = answers
+    assert first == again == other_first
+    assert second == other_second != first

@@ -8,27 +8,26 @@ better. It ends when its input does, or when nothing came for `IDLE_S`.
 from __future__ import annotations
 
 import datetime
+import functools
 import gc
-import itertools
 import json
 import os
 import select
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
 IDLE_S = 300.0
-# Vizier traces its optimizer anew for every suggestion, and JAX keeps each trace: 50 MB a suggestion, without an end.
-QUESTIONS_KEPT = 10
+SHAPES_KEPT = 8
 _MIN_COMPILE_S = 0.2  # of what is kept for the next start
 
 
 def main() -> None:
     """Answer until nobody asks any more."""
     answers = _own_output()
-    for number in itertools.count(1):
-        line = sys.stdin.readline() if select.select([sys.stdin], [], [], IDLE_S)[0] else ""
+    while select.select([sys.stdin], [], [], IDLE_S)[0]:
+        line = sys.stdin.readline()
         if not line:
             return
         try:
@@ -38,15 +37,6 @@ def main() -> None:
             answer = {"error": f"{type(error).__name__}: {error}"}
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
-        if number % QUESTIONS_KEPT == 0:
-            _forget_traces()
-
-
-def _forget_traces() -> None:
-    import jax
-
-    jax.clear_caches()
-    gc.collect()
 
 
 def suggest(question: Mapping[str, Any]) -> list[dict[str, float | str] | None]:
@@ -68,6 +58,7 @@ def _suggest(question: Mapping[str, Any], seed: int) -> list[dict[str, float | s
     single = len(question["metrics"]) == 1
     designer = gp_ucb_pe.VizierGPUCBPEBandit(
         problem,
+        acquisition_optimizer_factory=functools.partial(_optimizer, _shape(question["parameters"])),
         rng=jax.random.PRNGKey(seed),
         padding_schedule=padding.PaddingSchedule(
             num_trials=padding.PaddingType.MULTIPLES_OF_10 if single else padding.PaddingType.NONE
@@ -80,6 +71,34 @@ def _suggest(question: Mapping[str, Any], seed: int) -> list[dict[str, float | s
     found = [each.parameters for each in designer.suggest(question["count"])]
     # Where the Gaussian process is too ill-conditioned a value is not a number, and Vizier leaves it out.
     return [{key: each[key].value for key in keys} if all(key in each for key in keys) else None for each in found]
+
+
+Shape = tuple[int, ...]
+
+_optimizers: dict[Shape, Any] = {}
+
+
+def _shape(parameters: Sequence[Mapping[str, Any]]) -> Shape:
+    """What the optimizer sees of a space: everything in [0, 1], or so many categories."""
+    return tuple(len(each["values"]) if each["kind"] == "categorical" else 0 for each in parameters)
+
+
+def _optimizer(space: Shape, converter: Any) -> Any:  # noqa: ANN401 - Vizier publishes no types here
+    """Give the optimizer of spaces of one shape, always the same one.
+
+    Vizier makes another for each suggestion, which is equal but not the same to JAX: it is traced and kept in memory
+    each time (2 s and 50 MB a suggestion). Of more shapes than `SHAPES_KEPT` all are forgotten.
+    """
+    import jax
+    from vizier._src.algorithms.designers import gp_ucb_pe
+
+    if space not in _optimizers:
+        if len(_optimizers) == SHAPES_KEPT:
+            _optimizers.clear()
+            jax.clear_caches()
+            gc.collect()
+        _optimizers[space] = gp_ucb_pe.VizierGPUCBPEBandit.default_acquisition_optimizer_factory(converter)
+    return _optimizers[space]
 
 
 def _problem(question: Mapping[str, Any]) -> Any:  # noqa: ANN401 - Vizier publishes no types here
