@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import dataclasses
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable
@@ -16,6 +18,7 @@ import pytest
 
 # Before the first import of Airflow: nothing of this machine's Airflow is read or written.
 os.environ["AIRFLOW_HOME"] = tempfile.mkdtemp(prefix="airflow-home-")
+atexit.register(shutil.rmtree, os.environ["AIRFLOW_HOME"], ignore_errors=True)
 os.environ["AIRFLOW__CORE__LOAD_EXAMPLES"] = "False"
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -102,6 +105,20 @@ class FakeRun:
 def make_run() -> type[FakeRun]:
     """Makes DAG runs."""
     return FakeRun
+
+
+@pytest.fixture
+def include(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A folder for models and SQL of a test's own, which the data tasks read."""
+    from retraining.core.settings import include_path
+    from retraining.operators import data
+
+    made = tmp_path / "include"
+    for folder in ("prices", "regions"):
+        shutil.copytree(include_path() / folder, made / folder)
+    (made / "models").mkdir()
+    monkeypatch.setattr(data, "include_path", lambda: made)
+    return made
 
 
 @pytest.fixture

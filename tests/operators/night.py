@@ -5,10 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from google.cloud import bigquery
+
 from retraining.core.model_spec import load_spec
 from retraining.operators.data import CheckDataOperator, PlanRunOperator
 from retraining.operators.params import retrain_params
 from retraining.operators.snapshot import SnapshotOperator
+
+
+def make_source(local_cloud: Any, dataset: str, *statements: str) -> bigquery.Client:
+    """BigQuery, with a source made by statements, and the dataset for run tables."""
+    client = bigquery.Client(project=local_cloud.project)
+    for name in (dataset, local_cloud.dataset):
+        client.create_dataset(name, exists_ok=True)
+    for statement in statements:
+        client.query_and_wait(statement)
+    return client
 
 
 class Night:

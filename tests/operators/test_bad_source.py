@@ -6,7 +6,6 @@ The tasks are the real ones with the real hooks; only the scheduler is missing.
 from __future__ import annotations
 
 import json
-import shutil
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -14,11 +13,9 @@ from pathlib import Path
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 from google.cloud import bigquery, storage
-from night import Night
+from night import Night, make_source
 
 from retraining.core.errors import JobError
-from retraining.core.settings import include_path
-from retraining.operators import data
 
 SPEC = """
 name: {name}
@@ -57,21 +54,12 @@ QUERY = (
 @pytest.fixture(scope="module")
 def client(local_cloud) -> bigquery.Client:
     """BigQuery, with a source table of ten days and the dataset for run tables."""
-    made = bigquery.Client(project=local_cloud.project)
-    for dataset in ("bad_source", local_cloud.dataset):
-        made.create_dataset(dataset, exists_ok=True)
-    made.query_and_wait(SOURCE)
-    return made
+    return make_source(local_cloud, "bad_source", SOURCE)
 
 
 @pytest.fixture
-def night(client, make_run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Night:
+def night(client, make_run, include: Path) -> Night:
     """A run of a model of this test's own."""
-    include = tmp_path / "include"
-    for folder in ("prices", "regions"):
-        shutil.copytree(include_path() / folder, include / folder)
-    (include / "models").mkdir()
-    monkeypatch.setattr(data, "include_path", lambda: include)
     name = f"bad_{uuid.uuid4().hex[:12]}"
     made = Night(include, name, make_run(dag_id=f"retrain__{name}"), SPEC)
     made.write(QUERY)

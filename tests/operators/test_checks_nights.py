@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import uuid
 from collections.abc import Callable
 from datetime import UTC, date, datetime
@@ -13,14 +12,12 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 from google.cloud import bigquery
-from night import Night
+from night import Night, make_source
 
 from retraining.core import history
 from retraining.core.checks import check_data
 from retraining.core.documents import Checks, ExportRequest, Plan, Snapshot, Statistics
-from retraining.core.settings import include_path
 from retraining.hooks.cloud import Cloud
-from retraining.operators import data
 from retraining.operators.jobs import order_export
 from retraining.operators.record import Record
 
@@ -68,21 +65,12 @@ QUERY = (
 @pytest.fixture(scope="module")
 def client(local_cloud) -> bigquery.Client:
     """BigQuery, with the source and the dataset for run tables."""
-    made = bigquery.Client(project=local_cloud.project)
-    for dataset in ("checks_source", local_cloud.dataset):
-        made.create_dataset(dataset, exists_ok=True)
-    made.query_and_wait(SOURCE)
-    return made
+    return make_source(local_cloud, "checks_source", SOURCE)
 
 
 @pytest.fixture
-def on(client, make_run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Any]:
+def on(client, make_run, include: Path) -> Callable[..., Any]:
     """Run the data tasks of the night of a day of November, to what they left; the message of a run that fails."""
-    include = tmp_path / "include"
-    for folder in ("prices", "regions"):
-        shutil.copytree(include_path() / folder, include / folder)
-    (include / "models").mkdir()
-    monkeypatch.setattr(data, "include_path", lambda: include)
     name = f"checked_{uuid.uuid4().hex[:12]}"
 
     def run(day: int, *, query: str = QUERY, schema_version: int = 1, run_id: str = "manual__1") -> Any:

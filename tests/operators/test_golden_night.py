@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import uuid
 from pathlib import Path
 from typing import Any
@@ -11,10 +10,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 from google.cloud import bigquery, storage
-from night import Night
-
-from retraining.core.settings import include_path
-from retraining.operators import data
+from night import Night, make_source
 
 SPEC = """
 name: {name}
@@ -64,22 +60,13 @@ SELECT * FROM golden_source.parcels WHERE distance IN (30, 31, 40, 41) AND note 
 @pytest.fixture(scope="module")
 def client(local_cloud) -> bigquery.Client:
     """BigQuery, with a source of ten days: the first one has rows of 100 kB."""
-    made = bigquery.Client(project=local_cloud.project)
-    for dataset in ("golden_source", local_cloud.dataset):
-        made.create_dataset(dataset, exists_ok=True)
-    made.query_and_wait(SOURCE)
-    return made
+    return make_source(local_cloud, "golden_source", SOURCE)
 
 
 @pytest.fixture
-def make_night(client, make_run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+def make_night(client, make_run, include: Path) -> Any:
     """Runs of one model of this test's own; another one for each run id."""
     client.query_and_wait(FROZEN)
-    include = tmp_path / "include"
-    for folder in ("prices", "regions"):
-        shutil.copytree(include_path() / folder, include / folder)
-    (include / "models").mkdir()
-    monkeypatch.setattr(data, "include_path", lambda: include)
     name = f"golden_{uuid.uuid4().hex[:12]}"
 
     def make(run_id: str = "manual__1") -> Night:

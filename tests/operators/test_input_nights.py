@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import shutil
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -15,11 +14,10 @@ from typing import Any
 
 import pytest
 from google.cloud import bigquery, storage
+from night import make_source
 from whole_night import run_night
 
 from retraining.core.model_spec import load_spec
-from retraining.core.settings import include_path
-from retraining.operators import data
 
 pytestmark = pytest.mark.long
 DAYS, PER_DAY = 10, 240
@@ -65,25 +63,16 @@ QUERY = (
 @pytest.fixture(scope="module")
 def client(local_cloud) -> bigquery.Client:
     """BigQuery with ten days of parcels."""
-    made = bigquery.Client(project=local_cloud.project)
-    for dataset in ("input_source", local_cloud.dataset):
-        made.create_dataset(dataset, exists_ok=True)
-    made.query_and_wait(SOURCE)
-    return made
+    return make_source(local_cloud, "input_source", SOURCE)
 
 
 @pytest.fixture
-def judge(client, make_run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], dict[str, Any]]:
+def judge(client, make_run, include: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], dict[str, Any]]:
     """Runs a night of a model of this test's own up to the judge; gives its documents."""
-    include = tmp_path / "include"
-    for folder in ("prices", "regions"):
-        shutil.copytree(include_path() / folder, include / folder)
-    monkeypatch.setattr(data, "include_path", lambda: include)
     monkeypatch.setenv("RETRAINING_WATCH_S", "60")
 
     def run(input_: str) -> dict[str, Any]:
         name = f"input_{uuid.uuid4().hex[:12]}"
-        (include / "models").mkdir(exist_ok=True)
         (include / "models" / f"{name}.yaml").write_text(SPEC.format(name=name, input=input_))
         (include / "sql" / name).mkdir(parents=True)
         (include / "sql" / name / "examples.sql").write_text(QUERY)
