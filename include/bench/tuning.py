@@ -120,7 +120,7 @@ class Search:
             for number, each in enumerate(tuning.recall(spec, studies), start=1)
         ]
         yield from recalled
-        space = tuning.focus(spec, recalled, len(studies))
+        space = tuning.focus(spec, recalled, tuning.focus_shares(spec, studies))
         yield from self._searched(surface, spec, week, space, f"warm {seed} {week}")
 
     def _searched(

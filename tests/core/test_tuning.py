@@ -149,13 +149,45 @@ def test_trials_outside_today_s_space_are_forgotten():
 
 def test_the_search_goes_on_around_the_best_repeated_trial():
     spec = plan_with().spec.tuning
-    around = tuning.focus(spec, [trial(1, 0.7, 0.01, "recall"), trial(2, 0.6, 0.05, "recall")], 1)[0]
+    repeated = [trial(1, 0.7, 0.01, "recall"), trial(2, 0.6, 0.05, "recall")]
+    around, units = tuning.focus(spec, repeated, {"learning_rate": 0.5})
     assert around.min == pytest.approx(1.778e-3, rel=1e-3)  # a quarter of three decades to each side
     assert around.max == pytest.approx(5.623e-2, rel=1e-3)
-    closer = tuning.focus(spec, [trial(1, 0.7, 0.01, "recall")], 2)[0]
-    assert closer.max / closer.min == pytest.approx(10**0.75, rel=1e-3)
-    assert tuning.focus(spec, [trial(1, 0.7, 0.01, "recall")], 3) == spec.parameters  # every fourth: everywhere
-    assert tuning.focus(spec, [], 1) == spec.parameters
+    assert units == spec.parameters[1]
+    assert tuning.focus(spec, repeated, {}) == spec.parameters
+    assert tuning.focus(spec, [], {"learning_rate": 0.5}) == spec.parameters
+
+
+@pytest.mark.parametrize(
+    ("rates", "share"),
+    [
+        pytest.param([1e-2] * 5 + [1e-1], 1 / 16, id="agreed"),
+        pytest.param([1e-2, 1.2e-2, 1.5e-2, 1.1e-2, 2e-2, 1e-4], 2 * 0.30103 / 3, id="so-so"),  # log10(2) of 3 decades
+        pytest.param([1e-1, 1e-3, 1e-2, 1e-4, 1e-2], 1 / 2, id="not-agreed"),
+        pytest.param([1e-2, 1e-2], 1 / 2, id="too-few"),
+    ],
+)
+def test_what_the_newest_study_s_best_trials_agree_on_is_searched_closely(rates, share):
+    spec = plan_with().spec.tuning
+    older = study(14, *(trial(number, 0.9, 10.0 ** -(number % 4)) for number in range(6)))
+    newest = study(7, *(trial(number, 0.9 - number / 100, rate) for number, rate in enumerate(rates)))
+    assert tuning.focus_shares(spec, [older, newest]) == {"learning_rate": pytest.approx(share)}
+
+
+def test_the_elite_is_the_best_fifth():
+    spec = plan_with().spec.tuning
+    rates = [1e-2] * 8 + [1.0e-4] * 32
+    known = study(7, *(trial(number, 0.9 - number / 100, rate) for number, rate in enumerate(rates)))
+    assert tuning.focus_shares(spec, [known]) == {"learning_rate": 1 / 16}
+
+
+def test_every_fourth_study_searches_everywhere_and_so_does_one_that_knows_nothing():
+    spec, known = (
+        plan_with().spec.tuning,
+        [study(7 * week, *(trial(n, 0.5) for n in range(6))) for week in (4, 3, 2, 1)],
+    )
+    assert [bool(tuning.focus_shares(spec, known[:count])) for count in range(5)] == [False, True, True, False, True]
+    assert tuning.focus_shares(spec, [study(7, trial(1, None))]) == {}
 
 
 @given(

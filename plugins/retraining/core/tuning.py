@@ -26,8 +26,11 @@ from retraining.core.spec_tuning import Tuning as TuningSpec
 from retraining.core.spec_tuning import TuningParameter
 
 REMEMBERED_STUDIES = 10
-# Share of a parameter's range that is searched around the best recalled trial: after one study, after several.
-FOCUS_FIRST, FOCUS = 0.5, 0.25
+# The newest study's best trials: what they agree on is searched closely (the elite of the cross-entropy method,
+# Rubinstein, 1999, https://doi.org/10.1023/A:1010091220143).
+ELITE_SHARE, LEAST_ELITE = 0.2, 5
+# Of a parameter's range, around the best recalled trial: so many times the spread of the elite, within bounds.
+FOCUS_TIMES, LEAST_FOCUS, MOST_FOCUS = 2.0, 1 / 16, 1 / 2
 EXPLORE_EVERY = 4  # every so many studies the whole space is searched again, so that no night is stuck where it was
 
 
@@ -82,6 +85,7 @@ def decide(
         last_study=LastStudy(run_key=last.run_key, as_of=last.as_of) if last else None,
         earlier_studies=len(known),
         recalled=recall(spec, known) if search and spec else (),
+        focus=focus_shares(spec, known) if search and spec else {},
     )
 
 
@@ -210,21 +214,45 @@ def _alike(one: Mapping[str, Any], other: Mapping[str, Any], spec: TuningSpec) -
     return True
 
 
-def focus(spec: TuningSpec, recalled: Iterable[Trial], earlier_studies: int) -> tuple[TuningParameter, ...]:
+def focus_shares(spec: TuningSpec, studies: Sequence[Tuning]) -> dict[str, float]:
+    """How much of each numeric parameter's range tonight's search looks at, in (0, 1]; empty: the whole space.
+
+    Twice what the best fifth (at least five) of the newest study's trials span, on the parameter's scale: between a
+    sixteenth, because weeks differ, and half. Every fourth study searches the whole space.
+
+    Args:
+        spec: The whole space.
+        studies: Oldest first.
+    """
+    ranked = _ranked(studies[-1], spec) if studies else []
+    if not ranked or (len(studies) + 1) % EXPLORE_EVERY == 0:
+        return {}
+    elite = ranked[: max(LEAST_ELITE, math.ceil(ELITE_SHARE * len(ranked)))]
+    return {each.name: _share(each, elite) for each in spec.parameters if each.kind in ("double", "integer")}
+
+
+def _share(parameter: TuningParameter, elite: Sequence[Recalled]) -> float:
+    known = (each.hyperparameters.get(parameter.name) for each in elite)
+    places = [_unit(parameter, value) for value in known if isinstance(value, int | float)]
+    if len(places) < LEAST_ELITE:
+        return MOST_FOCUS
+    return min(max(FOCUS_TIMES * (max(places) - min(places)), LEAST_FOCUS), MOST_FOCUS)
+
+
+def focus(spec: TuningSpec, recalled: Iterable[Trial], shares: Mapping[str, float]) -> tuple[TuningParameter, ...]:
     """The space of tonight's search: around the best recalled trial, or the whole.
 
     Args:
         spec: The whole space.
         recalled: Tonight's repeated trials.
-        earlier_studies: How many there were; every fourth study searches the whole space.
+        shares: See `focus_shares`.
     """
     best = best_trial(recalled, spec.goal)
-    if best is None or (earlier_studies + 1) % EXPLORE_EVERY == 0:
+    if best is None:
         return spec.parameters
-    share = FOCUS_FIRST if earlier_studies < 2 else FOCUS
     return tuple(
-        _around(parameter, best.hyperparameters[parameter.name], share)
-        if parameter.kind in ("double", "integer") and parameter.name in best.hyperparameters
+        _around(parameter, best.hyperparameters[parameter.name], shares[parameter.name])
+        if parameter.name in shares and parameter.name in best.hyperparameters
         else parameter
         for parameter in spec.parameters
     )

@@ -80,7 +80,7 @@ class TuneOperator(VertexJobOperator):
                 return None
             jobs.append(job)
             recalled = tuning_orders.read_trials(plan, "recall", request, cloud.jobs.trials(job))
-        space = tuning.focus(plan.spec.tuning, recalled, request.earlier_studies)
+        space = tuning.focus(plan.spec.tuning, recalled, request.focus)
         job = self._done(cloud, tuning_orders.search_order(plan, request, space, account), context)
         if job is None:
             return None

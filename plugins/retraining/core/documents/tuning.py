@@ -33,7 +33,10 @@ class LastStudy(Value):
 
 
 class TuningRequest(Document):
-    """Whether hyperparameters are searched in this run and why, and what is used when they are not."""
+    """Whether hyperparameters are searched in this run and why, and what is used when they are not.
+
+    `focus`: the share of each numeric parameter's range that the search looks at; of those left out, the whole.
+    """
 
     kind: Literal["tuning_request"] = "tuning_request"
     model: ModelId
@@ -46,6 +49,7 @@ class TuningRequest(Document):
     last_study: LastStudy | None
     earlier_studies: Count
     recalled: tuple[Recalled, ...]
+    focus: dict[str, Annotated[Number, Field(gt=0, le=1)]]
 
 
 class Measured(Value):
