@@ -147,7 +147,6 @@ def surfaces(seed: int) -> list[Surface]:
     return [
         Flights(seed),
         Box("Branin", "minimize", 0.397887, ((-5.0, 10.0), (0.0, 15.0)), seed),
-        Box("Hartmann 3", "maximize", 3.86278, ((0.0, 1.0),) * 3, seed),
         Box("Hartmann 6", "maximize", 3.32237, ((0.0, 1.0),) * 6, seed),
     ]
 
@@ -167,32 +166,21 @@ def _branin(x: Sequence[float]) -> float:
 
 
 _ALPHA = (1.0, 1.2, 3.0, 3.2)
-_A = {
-    3: ((3, 10, 30), (0.1, 10, 35), (3, 10, 30), (0.1, 10, 35)),
-    6: ((10, 3, 17, 3.5, 1.7, 8), (0.05, 10, 17, 0.1, 8, 14), (3, 3.5, 1.7, 10, 17, 8), (17, 8, 0.05, 10, 0.1, 14)),
-}
-_P = {
-    3: (
-        (0.3689, 0.1170, 0.2673),
-        (0.4699, 0.4387, 0.7470),
-        (0.1091, 0.8732, 0.5547),
-        (0.0381, 0.5743, 0.8828),
-    ),
-    6: (
-        (0.1312, 0.1696, 0.5569, 0.0124, 0.8283, 0.5886),
-        (0.2329, 0.4135, 0.8307, 0.3736, 0.1004, 0.9991),
-        (0.2348, 0.1451, 0.3522, 0.2883, 0.3047, 0.6650),
-        (0.4047, 0.8828, 0.8732, 0.5743, 0.1091, 0.0381),
-    ),
-}
+_A = ((10, 3, 17, 3.5, 1.7, 8), (0.05, 10, 17, 0.1, 8, 14), (3, 3.5, 1.7, 10, 17, 8), (17, 8, 0.05, 10, 0.1, 14))
+_P = (
+    (0.1312, 0.1696, 0.5569, 0.0124, 0.8283, 0.5886),
+    (0.2329, 0.4135, 0.8307, 0.3736, 0.1004, 0.9991),
+    (0.2348, 0.1451, 0.3522, 0.2883, 0.3047, 0.6650),
+    (0.4047, 0.8828, 0.8732, 0.5743, 0.1091, 0.0381),
+)
 
 
 def _hartmann(x: Sequence[float]) -> float:
-    """Give Hartmann's function, turned so that more is better. [3] or [6]; https://www.sfu.ca/~ssurjano/hart6.html."""
+    """Give Hartmann's function, turned so that more is better. [6]; https://www.sfu.ca/~ssurjano/hart6.html."""
     return sum(
         alpha * math.exp(-sum(a * (value - p) ** 2 for a, value, p in zip(row, x, centre, strict=True)))
-        for alpha, row, centre in zip(_ALPHA, _A[len(x)], _P[len(x)], strict=True)
+        for alpha, row, centre in zip(_ALPHA, _A, _P, strict=True)
     )
 
 
-_FUNCTIONS = {"Branin": _branin, "Hartmann 3": _hartmann, "Hartmann 6": _hartmann}
+_FUNCTIONS = {"Branin": _branin, "Hartmann 6": _hartmann}
