@@ -16,7 +16,7 @@ from retraining.core import spec_sections as sections
 from retraining.core.errors import PlanError, SpecError
 from retraining.core.spec_cluster import Section, resolve_tier, strategy_problem
 from retraining.core.spec_file import SpecText, explain, read_spec_file, suggest
-from retraining.core.spec_tuning import Tuning
+from retraining.core.spec_tuning import REPORTED, Tuning
 
 
 class ModelSpec(Section):
@@ -76,6 +76,9 @@ class ModelSpec(Section):
             names = list(self.training.hyperparameters)
             if parameter.name not in names:
                 raise ValueError(_unknown("tuning.parameters", parameter.name, names))
+        reported = list(REPORTED[self.label.kind])
+        if self.tuning and self.tuning.metric not in reported:
+            raise ValueError(_unknown("tuning.metric", self.tuning.metric, reported))
         return self
 
     @model_validator(mode="after")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -11,6 +12,15 @@ from retraining.core.spec_cluster import Section
 HyperparameterName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
 Positive = Annotated[int, Field(ge=1)]
 Search = Literal["auto", "always", "never"]
+Goal = Literal["maximize", "minimize"]
+
+GOALS: Mapping[str, Goal] = {"val_loss": "minimize", "val_auc": "maximize", "val_accuracy": "maximize"}
+"""Which values of a trial's metric are good."""
+REPORTED: Mapping[str, tuple[str, ...]] = {
+    "binary": ("val_loss", "val_auc"),
+    "multiclass": ("val_loss", "val_accuracy", "val_auc"),
+}
+"""What a trial reports, by the kind of the label (`trainer/labels.py`); `ModelSpec` holds `metric` to it."""
 
 
 class Condition(Section):
@@ -61,6 +71,7 @@ class TuningParameter(Section):
 class Tuning(Section):
     """When hyperparameters are searched, with how many trials, over what.
 
+    `goal` follows from `metric`; one that is given must be the metric's own.
     `search`: `auto` by age and the champion's quality, `always` in each run, `never`. `recall` of the trials repeat the
     best ones of earlier studies. `spot`: trials on spot machines, whatever the final training uses.
     """
@@ -72,11 +83,28 @@ class Tuning(Section):
     recall: Annotated[int, Field(ge=0, le=20)] = 3
     max_failed_trials: Positive = 3
     metric: Annotated[str, StringConstraints(pattern=r"^val_[a-z_]+$")] = "val_auc"
-    goal: Literal["maximize", "minimize"] = "maximize"
+    goal: Goal = "maximize"
     algorithm: Literal["bayesian", "grid", "random"] = "bayesian"
     early_stopping: Literal["none", "median", "decay"] = "median"
     spot: bool = True
     parameters: Annotated[tuple[TuningParameter, ...], Field(min_length=1)]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _goal_of_metric(cls, values: Any) -> Any:  # noqa: ANN401 - what the file has, before it is checked
+        if not isinstance(values, Mapping) or "goal" in values:
+            return values
+        return {**values, "goal": GOALS.get(str(values.get("metric")), cls.model_fields["goal"].default)}
+
+    @model_validator(mode="after")
+    def _goal_fits_metric(self) -> Self:
+        wanted = GOALS.get(self.metric, self.goal)
+        if self.goal != wanted:
+            raise ValueError(
+                f"goal is {self.goal}, but metric {self.metric} is better where it is "
+                f"{'lower' if wanted == 'minimize' else 'higher'}; expected {wanted}. Remove the key"
+            )
+        return self
 
     @model_validator(mode="after")
     def _coherent(self) -> Self:
