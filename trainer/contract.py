@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import functools
+import hashlib
 import json
 import types
 import typing
@@ -19,6 +20,7 @@ from typing import Any, TypeVar
 
 import jsonschema
 
+from trainer.documents import TrainRequest
 from trainer.errors import ContractError
 from trainer.storage import Storage
 
@@ -124,6 +126,11 @@ def serialise(document: object) -> bytes:
         raise ContractError(kind, f"cannot be written: {error}", "finite numbers") from error
     validate(kind, json.loads(text), f"{kind} (being written)")
     return (text + "\n").encode()
+
+
+def digest(request: TrainRequest) -> str:
+    """Give what ties a checkpoint or a trial's result to a request: the SHA-256 of all that it says."""
+    return hashlib.sha256(json.dumps(dataclasses.asdict(request), sort_keys=True).encode()).hexdigest()
 
 
 def _build(target: Json, value: Json) -> Json:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import hashlib
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -19,6 +17,7 @@ from trainer.batches import Steps, training_batches
 from trainer.callbacks import EpochEnd, FirstCall, Progress, Validation
 from trainer.checkpoints import Attached, Checkpoints, TrainingState
 from trainer.clock import Clock
+from trainer.contract import digest
 from trainer.documents import TrainRequest
 from trainer.examples import Examples
 from trainer.input.source import Share
@@ -83,7 +82,7 @@ class Fit:
             self.model, writes=self.strategy.is_chief, io_device=self.strategy.io_device
         )
         start = TrainingState(
-            request_sha256=digest_request(self.request),
+            request_sha256=digest(self.request),
             strategy=finished.strategy if finished else self.strategy.name,
             replicas=finished.replicas if finished else self.strategy.replicas,
             steps_per_epoch=self.steps.per_epoch,
@@ -144,14 +143,9 @@ class Fit:
 def find_finished(request: TrainRequest, storage: Storage) -> TrainingState | None:
     """Give the state of this training if it was interrupted after its last step: the others may be gone by now."""
     state = Checkpoints(request.checkpoint_uri, storage).newest_state()
-    if state is None or state.request_sha256 != digest_request(request):
+    if state is None or state.request_sha256 != digest(request):
         return None
     return state if state.is_over(request.training.epochs, request.training.early_stopping_patience) else None
-
-
-def digest_request(request: TrainRequest) -> str:
-    """Give what ties a checkpoint to a request."""
-    return hashlib.sha256(json.dumps(dataclasses.asdict(request), sort_keys=True).encode()).hexdigest()
 
 
 def _going_on(state: TrainingState) -> str:

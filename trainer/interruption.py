@@ -17,8 +17,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 
+from trainer.documents import TrainRequest
 from trainer.errors import PeerLost, TrainerError
 from trainer.storage import Storage
+from trainer.trial import is_recorded
 
 _ATTEMPTS = "TRAINER_STARTED_AGAIN"
 _MOST_ATTEMPTS = 20
@@ -63,19 +65,19 @@ def start_again(environ: Mapping[str, str], error: PeerLost) -> int:
     return error.exit_code
 
 
-def end_with_the_job(storage: Storage, report_uri: str, before: Callable[[], None]) -> None:
+def end_with_the_job(storage: Storage, request: TrainRequest, before: Callable[[], None]) -> None:
     """End this process, from a thread beside it, as soon as the job's report is there.
 
     For replicas that are not the chief: they may be waiting inside TensorFlow for one that has finished.
 
     Args:
         storage: Where the report will be.
-        report_uri: Its address.
+        request: Of the job.
         before: Called once, right before the end.
     """
 
     def watch() -> None:
-        wait_for_report(storage, report_uri)
+        wait_for_report(storage, request)
         before()
         sys.stdout.flush()
         os._exit(0)
@@ -83,11 +85,11 @@ def end_with_the_job(storage: Storage, report_uri: str, before: Callable[[], Non
     threading.Thread(target=watch, name="end-with-the-job", daemon=True).start()
 
 
-def wait_for_report(storage: Storage, report_uri: str, sleep: Callable[[float], None] = time.sleep) -> None:
+def wait_for_report(storage: Storage, request: TrainRequest, sleep: Callable[[float], None] = time.sleep) -> None:
     """Return when the report is there; storage that does not answer is asked again."""
     while True:
         try:
-            if storage.exists(report_uri):
+            if is_recorded(request, storage):
                 return
         except TrainerError as error:
             print(f"train: {error}", file=sys.stderr, flush=True)

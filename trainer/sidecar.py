@@ -24,6 +24,7 @@ from trainer.labels import labels_of
 from trainer.models.features import FeatureColumns, Preprocessing
 from trainer.statistics import Statistics
 from trainer.storage import Storage
+from trainer.trial import is_recorded
 
 _POLL_S = 2.0
 
@@ -62,7 +63,7 @@ def watch(
     attached, scored = checkpoints.attach(model, writes=False), 0
     with tempfile.TemporaryDirectory() as folder:
         writer = tf.summary.create_file_writer(str(Path(folder) / "evaluator"))
-        while not storage.exists(request.report_uri):
+        while not is_recorded(request, storage):
             state = checkpoints.newest_state()
             if state is None or state.step <= scored:
                 sleep(_POLL_S)

@@ -29,7 +29,7 @@ from trainer.interruption import end_with_the_job, start_again
 from trainer.replica import Replica, find_replica, uses_servers
 from trainer.sharing import training_share
 from trainer.storage import Storage, join
-from trainer.trial import PRIOR, Trial, place
+from trainer.trial import PRIOR, Trial, is_recorded, place
 from trainer.usage import describe_usage
 
 STARTED = time.monotonic()
@@ -114,7 +114,7 @@ def _train(options: argparse.Namespace, hyperparameters: Mapping[str, str]) -> N
         return
     replica = find_replica(os.environ)
     if not replica.is_chief:
-        end_with_the_job(storage, request.report_uri, lambda: _say(describe_usage("train")))
+        end_with_the_job(storage, request, lambda: _say(describe_usage("train")))
     _before_tensorflow(also_errors=request.training.input == "bigquery")
     if uses_servers(replica, request.training.strategy) and not (replica.is_chief or replica.is_evaluator):
         from trainer.server import serve
@@ -159,7 +159,7 @@ def _take_part(request: TrainRequest, replica: Replica, storage: Storage) -> Rep
 def _is_done(request: TrainRequest, storage: Storage) -> bool:
     """Tell whether an earlier process came to the end."""
     trial = Trial.of(request, storage)
-    done = trial.is_done() if trial else storage.exists(request.report_uri)
+    done = trial.is_done() if trial else is_recorded(request, storage)
     if done:
         print(f"train: {request.report_uri} is there already")
     return done

@@ -86,7 +86,7 @@ def train(
     _make_repeatable(request.seed)
     finished = find_finished(request, storage)
     if finished and not replica.is_chief:
-        wait_for_report(storage, request.report_uri)
+        wait_for_report(storage, request)
         return None
     strategy = _join(training, replica, finished)
     clock.lap("startup")
@@ -142,7 +142,7 @@ def _score(trial: Trial, fit: Fit, finished: TrainingState | None, hyperparamete
     listener = EpochReport(trial.measurements)
     if not fit.strategy.is_chief:
         fit.run(finished)
-        wait_for_report(fit.storage, fit.request.report_uri)
+        wait_for_report(fit.storage, fit.request)
         return
     try:
         state, _ = dataclasses.replace(fit, listeners=(listener,)).run(finished)
@@ -204,7 +204,7 @@ def _store(fit: Fit, recipe: Recipe, preprocessing: Preprocessing, statistics: S
         preprocessing = Preprocessing(request.features, statistics)
         model = recipe.copy(model, preprocessing.shape)
     if not fit.strategy.is_chief:
-        wait_for_report(storage, request.report_uri)
+        wait_for_report(storage, request)
         return None
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model"

@@ -3,6 +3,7 @@
 Comes in: the request of all trials of a study, this one's flags, and its number from the service
 (`CLOUD_ML_TRIAL_ID`). Goes out: a request of its own below the common addresses; each epoch's metric in the file that
 the service reads (`CLOUD_ML_HP_METRIC_FILE`); and at the end a result, which says that this trial need not run again.
+A later tuning job of the same run counts its trials from 1 again: a result is a trial's own by its request's digest.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from trainer.contract import digest
 from trainer.documents import HyperparameterValue, TrainRequest
 from trainer.errors import RequestError
 from trainer.storage import Storage, join
@@ -27,6 +29,7 @@ _NUMBER = "CLOUD_ML_TRIAL_ID"
 _FILE = "CLOUD_ML_HP_METRIC_FILE"
 _DEFAULT_FILE = "/tmp/hypertune/output.metrics"  # noqa: S108 - where the service looks
 _KEPT_LINES = 100
+_DIGEST = "request_sha256"
 
 
 def place(
@@ -72,6 +75,19 @@ def _prior(priors: Sequence[Mapping[str, HyperparameterValue]], given: str) -> M
         return priors[range(len(priors)).index(float(given))]  # type: ignore[arg-type]  # 2.0 equals 2
     except ValueError:
         raise RequestError(f"flag --{PRIOR}", f"{given!r}", f"a number from 0 to {len(priors) - 1}") from None
+
+
+def is_recorded(request: TrainRequest, storage: Storage) -> bool:
+    """Whether the report of this very request is there: a run has one, and a trial's may be of other values."""
+    if request.trial_metric is None:
+        return storage.exists(request.report_uri)
+    return _result(request, storage) is not None
+
+
+def _result(request: TrainRequest, storage: Storage) -> dict[str, Any] | None:
+    content = storage.read(request.report_uri)
+    result: dict[str, Any] = json.loads(content) if content else {}
+    return result if result.get(_DIGEST) == digest(request) else None
 
 
 class Measurements:
@@ -143,10 +159,12 @@ class Trial:
 
     def is_done(self) -> bool:
         """Whether this trial came to its end before; then its measurements are reported again."""
-        content = self.storage.read(self.request.report_uri)
-        if content is None:
+        result = _result(self.request, self.storage)
+        if result is None:
+            if self.storage.exists(self.request.report_uri):
+                self.say(f"train: {self.request.report_uri} is of a trial with another request; this one is trained")
             return False
-        self.measurements.report_all(json.loads(content)["history"])
+        self.measurements.report_all(result["history"])
         return True
 
     def finish(self, hyperparameters: Mapping[str, Any], history: Mapping[str, Sequence[float]], words: str) -> None:
@@ -162,6 +180,7 @@ class Trial:
             words = f"{words}; no epoch has {self.measurements.metric}: the trial is infeasible"
         result = {
             "trial": self.request.report_uri.rsplit("/", 1)[-1].removesuffix(".json"),
+            _DIGEST: digest(self.request),
             "metric": self.measurements.metric,
             "hyperparameters": hyperparameters,
             "history": {name: list(numbers) for name, numbers in history.items()},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from pathlib import Path
@@ -9,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from trainer.errors import Diverged, RequestError
+from trainer.storage import Storage
 from trainer.task import main
-from trainer.trial import Measurements, place
+from trainer.trial import Measurements, Trial, is_recorded, place
 
 
 @pytest.fixture
@@ -105,6 +107,35 @@ def test_a_trial_reports_each_epoch_and_stores_no_model(train, as_trial, tmp_pat
     assert train("--learning_rate=0.02", "--hidden_units=8,4") == 0
     assert "is there already" in capsys.readouterr().out
     assert [line["val_auc"] for line in lines(as_trial)] == [line["val_auc"] for line in reported]
+
+
+def test_another_trial_of_the_same_number_is_not_taken_for_this_one(train, as_trial, tmp_path, capsys):
+    """A second tuning job of the same run counts its trials from 1 again, in the same folder."""
+    path = tmp_path / "report/3.json"
+    assert train("--learning_rate=0.02") == 0
+    first = json.loads(path.read_text())
+    capsys.readouterr()
+    assert train("--learning_rate=0.0001") == 0
+    said = capsys.readouterr().out
+    assert f"{path} is of a trial with another request; this one is trained" in said
+    assert "is there already" not in said
+    second = json.loads(path.read_text())
+    assert second["hyperparameters"]["learning_rate"] == 0.0001
+    assert second["history"]["val_auc"] != first["history"]["val_auc"]
+    assert [line["val_auc"] for line in lines(as_trial)] == [str(value) for value in second["history"]["val_auc"]]
+
+
+def test_nobody_ends_on_the_result_of_another_trial(run, tmp_path):
+    """A worker waits for the result of its own trial; a result without a digest is nobody's."""
+    request = run.train_request(trial_metric="val_auc", report_uri=str(tmp_path / "3.json"))
+    other = dataclasses.replace(request, seed=request.seed + 1)
+    storage = Storage()
+    storage.replace(request.report_uri, b'{"history": {"val_auc": [0.9]}}')
+    assert not is_recorded(request, storage)
+    measurements = Measurements("val_auc", {"CLOUD_ML_HP_METRIC_FILE": str(tmp_path / "metrics")})
+    Trial(request=request, storage=storage, measurements=measurements).finish({}, {"val_auc": [0.5]}, "1 epoch")
+    assert is_recorded(request, storage)
+    assert not is_recorded(other, storage)
 
 
 def test_a_trial_that_diverges_at_once_is_infeasible_and_not_failed(train, as_trial, tmp_path, capsys):
