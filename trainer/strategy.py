@@ -42,7 +42,6 @@ class Strategy:
         replicas: Devices that take a step together, each with a batch of its own.
         share: Which of the processes that train this one is, and how many there are.
         is_chief: Whether this process writes what the job gives.
-        fixed_shapes: Every batch must have the same number of rows.
     """
 
     name: str
@@ -50,7 +49,6 @@ class Strategy:
     replicas: int = 1
     share: Share = WHOLE
     is_chief: bool = True
-    fixed_shapes: bool = False
 
     @property
     def is_plain(self) -> bool:
@@ -182,7 +180,7 @@ def _tpu(_replica: Replica) -> Strategy:
     tf.config.experimental_connect_to_cluster(resolver)
     tf.tpu.experimental.initialize_tpu_system(resolver)
     scope = tf.distribute.TPUStrategy(resolver)
-    return Strategy(name="tpu", scope=scope, replicas=scope.num_replicas_in_sync, fixed_shapes=True)
+    return Strategy(name="tpu", scope=scope, replicas=scope.num_replicas_in_sync)
 
 
 _MAKERS = {

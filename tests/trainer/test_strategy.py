@@ -189,6 +189,43 @@ sys.exit(main(["train", "--request", sys.argv[1]]))
 """
 
 
+_TWO_MASKS = """
+import json
+import random
+import tensorflow as tf
+cpu, = tf.config.list_physical_devices("CPU")
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+from trainer.models.dropout import SeededDropout
+
+def masks(scope):
+    random.seed(3)
+    with scope.scope():
+        layer = SeededDropout(0.5, "dropout")
+        layer.build([None, 64])
+    draw = tf.function(lambda: scope.run(lambda: layer(tf.ones([1, 64]), training=True)))
+    return [[mask.numpy().tolist() for mask in scope.experimental_local_results(draw())] for _ in range(2)]
+
+print(json.dumps([masks(tf.distribute.get_strategy()), masks(tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]))]))
+"""
+
+
+def test_replicas_in_lockstep_drop_units_of_their_own() -> None:
+    """The first one drops what a device alone drops, step by step."""
+    done = subprocess.run(
+        [sys.executable, "-c", _TWO_MASKS],
+        cwd=REPOSITORY_PATH,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    alone, lockstep = json.loads(done.stdout)
+    assert [masks[0] for masks in alone] == [first for first, _ in lockstep]
+    drawn = [str(mask) for masks in lockstep for mask in masks]
+    assert len(set(drawn)) == 4
+
+
 def test_two_devices_of_a_machine_end_in_the_weights_of_one(exported, tmp_path: Path) -> None:
     """Two virtual devices and the custom loop; 1e-4 on every loss, as with two machines."""
     training = {"epochs": 2, "loop": "custom", "clip_norm": 1.0, "hyperparameters": {"hidden_units": [8]}}

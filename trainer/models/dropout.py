@@ -1,7 +1,7 @@
-"""Dropout whose masks follow from a seed and a step counter alone.
+"""Dropout whose masks follow from a seed, a step counter and the replica alone.
 
 Keras's own keeps its random state where a checkpoint does not see it; with this one, a training that was interrupted
-draws the same masks as one that was not.
+draws the same masks as one that was not. Replicas in lockstep have other rows, and draw masks of their own for them.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import random
 
 import tensorflow as tf
 import tf_keras
+
+_SEED_BITS = 31  # the replica is above them
 
 
 class SeededDropout(tf_keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
@@ -23,7 +25,7 @@ class SeededDropout(tf_keras.layers.Layer):  # type: ignore[misc]  # Keras has n
     def __init__(self, rate: float, name: str) -> None:
         super().__init__(name=name)
         self._rate = rate
-        self._seed = random.getrandbits(31)
+        self._seed = random.getrandbits(_SEED_BITS)
 
     def build(self, input_shape: tf.TensorShape) -> None:
         """Make the step counter; it is saved with the weights."""
@@ -42,4 +44,6 @@ class SeededDropout(tf_keras.layers.Layer):  # type: ignore[misc]  # Keras has n
         if not training:
             return inputs
         step = self._step.assign_add(1)
-        return tf.nn.experimental.stateless_dropout(inputs, self._rate, seed=tf.stack([self._seed, step]))
+        replica = tf.cast(tf.distribute.get_replica_context().replica_id_in_sync_group, tf.int64)
+        seed = self._seed + replica * (1 << _SEED_BITS)
+        return tf.nn.experimental.stateless_dropout(inputs, self._rate, seed=tf.stack([seed, step]))
