@@ -172,9 +172,10 @@ class StepEnd(CallListener):
         course, done = self._course, batch + 1
         self._calls += 1
         is_end = done == course.steps.per_epoch
-        if course.strategy.is_asynchronous and not self._settled(is_end):
-            return
         step = self._epoch * course.steps.per_epoch + done
+        if course.strategy.is_asynchronous and not self._settled(step, is_end):
+            self.model.steps_per_execution = self._pace.next(step, self._pace.steps)
+            return
         bad = course.watch.read()
         wish = self._pace.wish(done - self._last)
         save, stop, bad, wish = course.strategy.agree(
@@ -214,9 +215,10 @@ class StepEnd(CallListener):
             "The state is saved; started again, it goes on there",
         )
 
-    def _settled(self, is_end: bool) -> bool:
-        """Wait, now and then, until the workers have done what was scheduled."""
-        if self._calls % _SCHEDULED_CALLS and not is_end:
+    def _settled(self, step: int, is_end: bool) -> bool:
+        """Wait until the workers have done what was scheduled: now and then, and where something is to be done."""
+        waits = is_end or self._course.interruption.asked or self._is_due(step)
+        if not waits and self._calls % _SCHEDULED_CALLS:
             return False
         self.model._cluster_coordinator.join()
         return True
