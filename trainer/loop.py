@@ -114,6 +114,13 @@ def _whole(gradient: Any, variable: tf.Variable) -> Any:  # noqa: ANN401 - a ten
     return tf.convert_to_tensor(gradient) if small and isinstance(gradient, tf.IndexedSlices) else gradient
 
 
+def _sum(one: tf.Tensor | None, other: tf.Tensor | None) -> tf.Tensor | None:
+    """Add two parts of a gradient; None is that of a variable that the loss does not depend on."""
+    if one is None or other is None:
+        return one if other is None else other
+    return one + other
+
+
 class _FirstStep(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
     """Tells `fit` the step inside the first epoch at which it begins, as Keras's BackupAndRestore does."""
 
@@ -191,8 +198,8 @@ class _CustomLoop:
             start, end = part * rows // self._parts, (part + 1) * rows // self._parts
             share = tf.cast(end - start, tf.float32) / tf.cast(rows, tf.float32)
             found = self._gradients_of(tf.nest.map_structure(lambda tensor: tensor[start:end], batch))  # noqa: B023 - called at once
-            scaled = [share * tf.convert_to_tensor(gradient) for gradient in found]
-            total = [one + other for one, other in zip(total, scaled, strict=True)] if total else scaled
+            scaled = [None if one is None else share * tf.convert_to_tensor(one) for one in found]
+            total = [_sum(one, other) for one, other in zip(total, scaled, strict=True)] if total else scaled
         return total
 
     def _gradients_of(self, batch: Batch) -> list[Any]:

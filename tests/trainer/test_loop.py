@@ -13,7 +13,7 @@ from trainer.batches import Steps
 from trainer.callbacks import Progress
 from trainer.checkpoints import Checkpoints
 from trainer.errors import RequestError
-from trainer.loop import exchange_at_once
+from trainer.loop import _CustomLoop, exchange_at_once
 from trainer.storage import Storage
 
 HYPERPARAMETERS = {"learning_rate": 0.02, "hidden_units": [8]}
@@ -49,6 +49,28 @@ def test_accumulated_parts_give_the_step_of_a_whole_batch(exported, tmp_path: Pa
     parts = train(exported, tmp_path / "parts", batch_size=16, accumulate_steps=4, loop="custom")
     assert parts.steps == whole.steps
     assert parts.history["val_loss"] == pytest.approx(whole.history["val_loss"], abs=1e-5)
+
+
+def test_a_variable_that_the_loss_does_not_depend_on_has_no_gradient_in_parts_either() -> None:
+    """Modules have such variables; fit and whole batches train them by leaving them alone."""
+
+    class Half(tf_keras.Model):
+        def build(self, input_shape):
+            self.unused = self.add_weight(name="unused", shape=[2])
+            self.used = self.add_weight(name="used", shape=[1, 1], initializer="ones")
+            super().build(input_shape)
+
+        def call(self, inputs):
+            return inputs @ self.used
+
+    model = Half()
+    model.compile("sgd", "mse")
+    model.build([None, 1])
+    loop = _CustomLoop(model, SimpleNamespace(accumulate_steps=2))
+    gradients = loop._gradients((tf.constant([[1.0], [3.0]]), tf.constant([[0.0], [0.0]])))
+    found = {variable.name: gradient for variable, gradient in zip(model.trainable_variables, gradients, strict=True)}
+    assert found["unused:0"] is None
+    assert found["used:0"].numpy().tolist() == [[10.0]]
 
 
 def test_small_embeddings_are_exchanged_whole_and_large_ones_by_their_slices() -> None:
