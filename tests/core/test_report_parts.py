@@ -14,6 +14,7 @@ from small_model import make_plan, make_snapshot, make_spec, make_statistics, sp
 from retraining.core import documents
 from retraining.core.report import charts, render
 from retraining.core.report.changes import days, leaves, noteworthy
+from retraining.core.report.costs import total_seconds, total_usd
 from retraining.core.report.features import feature_rows
 from retraining.core.report.page import duration, size
 from retraining.core.report.quality import base_rate_value, interval, metric_rows, slice_rows, training_charts
@@ -247,3 +248,36 @@ def test_durations_are_written_for_people(seconds, words):
 )
 def test_sizes_are_written_for_people(count, words):
     assert size(count) == words
+
+
+PAID = {"seconds": 10.0, "reused": False, "machine": "n1-standard-4", "estimated_usd": 0.5}
+REUSED = {"seconds": None, "reused": True, "machine": "n1-standard-4", "estimated_usd": None}
+LOST = {"seconds": None, "reused": False, "machine": "n1-standard-4", "estimated_usd": None}
+AIRFLOWS = {"seconds": None, "reused": False, "machine": None, "estimated_usd": None}
+
+
+@pytest.mark.parametrize(
+    ("tasks", "seconds", "usd"),
+    [
+        pytest.param({"export": PAID, "train": PAID, "deploy": AIRFLOWS}, (20.0, False), "1.0000", id="all-known"),
+        pytest.param({"export": REUSED, "train": PAID}, (10.0, False), "0.5000", id="reused-costs-nothing"),
+        pytest.param({"export": PAID, "train": LOST}, (10.0, True), "at least 0.5000", id="a-part-unknown"),
+        pytest.param({"train": {**PAID, "estimated_usd": None}}, (10.0, False), None, id="no-prices"),
+        pytest.param({"snapshot": {**AIRFLOWS, "seconds": 1.0}}, (1.0, False), None, id="a-query-without-price"),
+    ],
+)
+def test_a_sum_with_unknown_parts_says_so(tasks, seconds, usd):
+    """A region without prices has no price; it does not cost nothing."""
+    rows = [{"task": task, **values} for task, values in tasks.items()]
+    timings = documents.Timings.parse(json.dumps({**example("timings__run"), "tasks": rows}))
+    assert total_seconds(timings) == seconds
+    assert total_usd(timings) == usd
+
+
+def test_the_page_has_no_sum_where_no_price_is_known():
+    """Neither in its facts nor under its table."""
+    rows = [{**task, "estimated_usd": None} for task in example("timings__run")["tasks"]]
+    page = render({"plan": make_plan().to_json(), "timings": {**example("timings__run"), "tasks": rows}})
+    assert "at list prices that are not known" in page
+    assert "0.0000" not in page
+    assert "no list price was known for its machines in us-central1" in page

@@ -8,9 +8,11 @@ from typing import Any
 
 import jinja2
 
+from retraining.core.documents import Timings
 from retraining.core.report import charts
 from retraining.core.report.changes import days, noteworthy, since_champion
 from retraining.core.report.classes import answers, class_rows
+from retraining.core.report.costs import total_seconds, total_usd
 from retraining.core.report.features import feature_rows
 from retraining.core.report.quality import (
     INTERVAL_WIDTH,
@@ -72,6 +74,8 @@ def render(raw: Mapping[str, Mapping[str, Any]]) -> str:
             interval_width=INTERVAL_WIDTH,
             track_width=TRACK_WIDTH,
             slowest=max((task.seconds or 0 for task in run.timings.tasks), default=0) if run.timings else 0,
+            took=_took(run.timings) if run.timings else "",
+            usd=total_usd(run.timings) if run.timings else None,
         )
     )
 
@@ -108,6 +112,11 @@ def duration(seconds: float | None) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02d} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def _took(timings: Timings) -> str:
+    seconds, unknown = total_seconds(timings)
+    return f"{'at least ' if unknown else ''}{duration(seconds)}"
 
 
 def size(count: int) -> str:

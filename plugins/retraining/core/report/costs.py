@@ -1,0 +1,25 @@
+"""What a run took and cost, summed up: a sum with unknown parts says so."""
+
+from __future__ import annotations
+
+from retraining.core.documents import TaskTiming, Timings
+
+
+def total_seconds(timings: Timings) -> tuple[float, bool]:
+    """Seconds of all tasks whose time is known, and whether a job's is not."""
+    known = [task.seconds for task in timings.tasks if task.seconds is not None]
+    return sum(known), any(task.seconds is None for task in timings.tasks if task.machine and not task.reused)
+
+
+def total_usd(timings: Timings) -> str | None:
+    """List price of the run in US dollars, `at least` so much where a part is not known; None where nothing is."""
+    known = [task.estimated_usd for task in timings.tasks if task.estimated_usd is not None]
+    unknown = any(task.estimated_usd is None for task in timings.tasks if _costs(task))
+    if unknown and not known:
+        return None
+    return f"{'at least ' if unknown else ''}{sum(known):.4f}"
+
+
+def _costs(task: TaskTiming) -> bool:
+    """Whether money was spent on it: on a job's machines, or on the snapshot's query."""
+    return task.task == "snapshot" or (task.machine is not None and not task.reused)
