@@ -142,9 +142,8 @@ def hourly(prices: dict[str, Any], machine: str) -> float:
     family, kind, vcpus = machine.split("-")
     price = prices["machines"][family]
     memory_gb = int(vcpus) * price["memory_gb_per_vcpu"][kind]
-    return float(
-        int(vcpus) * price["vcpu_hour"] + memory_gb * price["memory_gb_hour"] + DISK_GB * prices["disk_gb_month"] / 730
-    )
+    disk = DISK_GB * prices["disk_gb_month"]["pd-ssd"] / 730
+    return float(int(vcpus) * price["vcpu_hour"] + memory_gb * price["memory_gb_hour"] + disk)
 
 
 def flights_size(rates: dict[str, Any]) -> Size:

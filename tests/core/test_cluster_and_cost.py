@@ -61,7 +61,9 @@ def test_every_tier_has_a_price(prices):
 
 def test_a_known_machine_costs_its_list_price(prices):
     # n1-standard-4 is listed at 0.2185 USD an hour; 100 GB of SSD add 0.0268.
-    assert cost.job_cost(make_spec(), "export", 3600, prices, "us-central1") == pytest.approx(0.2185 + 0.0268, abs=2e-4)
+    assert cost.job_cost(make_spec(), "export", 3600, 0, prices, "us-central1") == pytest.approx(
+        0.2185 + 0.0268, abs=2e-4
+    )
 
 
 def test_the_estimate_is_every_job_until_its_timeout(prices):
@@ -72,19 +74,38 @@ def test_the_estimate_is_every_job_until_its_timeout(prices):
     assert found.at_most == pytest.approx(2 * rate["export"] + 3 * rate["train"] + 2 * rate["evaluate"], abs=0.01)
 
 
+def test_the_bound_of_a_spot_job_is_its_price_on_demand(prices):
+    on_demand, spot = (
+        cost.estimate(with_cluster(tier="BASIC", spot=spot), prices, "us-central1") for spot in (False, True)
+    )
+    assert spot == on_demand
+
+
 def test_spot_is_cheaper_but_its_disk_is_not(prices):
-    full = cost.job_cost(with_cluster(tier="BASIC"), "train", 3600, prices, "us-central1")
-    spot = cost.job_cost(with_cluster(tier="BASIC", spot=True), "train", 3600, prices, "us-central1")
+    full, mixed, spot = (
+        cost.job_cost(with_cluster(tier="BASIC", spot=True), "train", 3600, seconds, prices, "us-central1")
+        for seconds in (0, 1800, 3600)
+    )
     assert full is not None
     assert spot is not None
     assert prices.spot_factor * full < spot < full
+    assert mixed == pytest.approx((full + spot) / 2, abs=1e-4)
+
+
+def test_each_type_of_disk_has_its_own_price(prices):
+    # 730 GB for an hour are a GB for a month.
+    ssd, standard = (
+        cost.job_cost(with_cluster(disk_gb=730, disk_type=kind), "train", 3600, 0, prices, "us-central1")
+        for kind in ("pd-ssd", "pd-standard")
+    )
+    assert ssd - standard == pytest.approx(0.1955 - 0.046, abs=1e-4)
 
 
 @pytest.mark.parametrize("machine", ["m9-standard-4", "n1-odd-4", "a2-highgpu-1g"])
 def test_an_unknown_price_is_none_and_not_zero(prices, machine):
     spec = with_cluster(tier="CUSTOM", chief={"machine": machine})
     assert cost.estimate(spec, prices, "us-central1") is None
-    assert cost.job_cost(spec, "train", 60, prices, "us-central1") is None
+    assert cost.job_cost(spec, "train", 60, 0, prices, "us-central1") is None
 
 
 def test_another_region_has_no_price(prices):

@@ -83,3 +83,25 @@ def test_the_log_says_what_will_be_done():
     assert "as of 2013-11-20 03:00:00 UTC, from logical_date" in text
     assert "override training.epochs = 1" in text
     assert "USD at list prices of" in text
+    assert "lost and failed jobs come on top" in text
+
+
+def test_the_log_says_that_no_price_is_known():
+    """Nothing is not the same as nothing to pay."""
+    assert "no list price for these machines in us-central1" in plan.explain(make_plan(prices=None))[-1]
+
+
+def test_a_run_over_its_budget_has_no_plan_unless_it_may():
+    prices, spec = cost.load_prices(settings.include_path()), make_spec(budget_usd=0.01)
+    with pytest.raises(PlanError, match=r"budget_usd: up to .* one attempt of each job .*over_budget"):
+        make_plan(spec=spec, prices=prices)
+    allowed = make_plan(spec=spec, prices=prices, over_budget=True)
+    assert allowed.estimate_usd is not None
+    assert allowed.estimate_usd.at_most > 0.01
+
+
+def test_a_run_with_a_budget_and_no_price_has_no_plan_unless_it_may():
+    spec = make_spec(budget_usd=1000.0)
+    with pytest.raises(PlanError, match="no list price"):
+        make_plan(spec=spec, prices=None)
+    assert make_plan(spec=spec, prices=None, over_budget=True).estimate_usd is None

@@ -40,6 +40,16 @@ def test_a_job_is_found_by_its_labels_and_ends(cloud, unique) -> None:
     assert cloud.logs.read_new(created.job_id, Cursor.from_json(cursor.to_json())) == []
 
 
+def test_a_job_says_whether_its_machines_are_spot(cloud, unique) -> None:
+    """As it was asked, both where it is listed and where it is looked at."""
+    asked = make_job("pass", owner=unique)
+    asked["job_spec"]["scheduling"]["strategy"] = "SPOT"
+    spot = cloud.jobs.create(asked)
+    assert wait(cloud, spot.name).spot
+    assert [job.spot for job in cloud.jobs.find({"owner": unique})] == [True]
+    assert not wait(cloud, cloud.jobs.create(make_job("pass", owner=unique)).name).spot
+
+
 def test_a_failed_job_says_its_exit_status(cloud, unique) -> None:
     """Status 2 is the user's fault."""
     from retraining.operators.job_failures import Failure, classify

@@ -122,6 +122,7 @@ class FakeJobs:
             state="JOB_STATE_RUNNING",
             labels=dict(custom_job["labels"]),
             created=START + timedelta(seconds=number),
+            spot=custom_job.get("job_spec", {}).get("scheduling", {}).get("strategy") == "SPOT",
             error_code=0,
             error_message="",
         )
@@ -152,9 +153,18 @@ class FakeJobs:
         self.cancelled.append(name)
         self.end(name, "JOB_STATE_CANCELLED", 1, "CANCELED")
 
-    def end(self, name: str, state: str = "JOB_STATE_SUCCEEDED", code: int = 0, message: str = "") -> None:
-        """Let a job end."""
-        self.jobs[name] = dataclasses.replace(self.jobs[name], state=state, error_code=code, error_message=message)
+    def end(
+        self,
+        name: str,
+        state: str = "JOB_STATE_SUCCEEDED",
+        code: int = 0,
+        message: str = "",
+        seconds: float | None = None,
+    ) -> None:
+        """Let a job end. Without seconds nobody knows how long it ran."""
+        times = {} if seconds is None else {"started": START, "ended": START + timedelta(seconds=seconds)}
+        changes: dict[str, Any] = {"state": state, "error_code": code, "error_message": message, **times}
+        self.jobs[name] = dataclasses.replace(self.jobs[name], **changes)
 
     @property
     def newest(self) -> str:

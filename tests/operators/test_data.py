@@ -236,11 +236,13 @@ def test_timings_come_from_what_the_tasks_left(cloud, make_run) -> None:
     left = {
         ("plan", "seconds"): run.xcoms["plan", "seconds"],
         ("export", "return_value"): {"job": None, "seconds": None},
-        ("train", "return_value"): {"job": "j", "seconds": 3600.0},
+        ("train", "return_value"): {"job": "j", "seconds": 3600.0, "spot_seconds": 0.0},
+        ("evaluate", "return_value"): {"job": "j", "seconds": 3600.0, "spot_seconds": 1800.0},
     }
     took = timings(Record(cloud.artifacts, result["run_uri"]), lambda task, key: left.get((task, key)))
     by_task = {item.task: item for item in took.tasks}
     assert by_task["plan"].seconds >= 0
     assert by_task["export"].reused
     assert by_task["train"].estimated_usd > 0.1
+    assert by_task["evaluate"].estimated_usd < by_task["train"].estimated_usd
     assert by_task["deploy"].seconds is None

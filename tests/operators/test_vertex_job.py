@@ -55,10 +55,10 @@ def make_task(**kwargs: Any) -> VertexJobOperator:
     return VertexJobOperator(task_id="train", order=lambda *_: order, run_uri="gs://x", retries=2, **kwargs)
 
 
-def finish(cloud: FakeCloud) -> None:
+def finish(cloud: FakeCloud, seconds: float | None = None) -> None:
     """The newest job succeeds and leaves its result."""
     cloud.artifacts.objects[RESULT_URI] = RESULT
-    cloud.jobs.end(cloud.jobs.newest)
+    cloud.jobs.end(cloud.jobs.newest, seconds=seconds)
 
 
 def test_a_wake_creates_the_job_and_gives_the_slot_back(cloud, make_run) -> None:
@@ -89,8 +89,64 @@ def test_later_wakes_find_the_job_and_return_its_result(cloud, make_run) -> None
 def test_a_stored_result_needs_no_job(cloud, make_run) -> None:
     """What is there is reused."""
     cloud.artifacts.objects[RESULT_URI] = RESULT
-    assert make_run().execute(make_task())["job"] is None
+    result = make_run().execute(make_task())
+    assert (result["job"], result["seconds"], result["spot_seconds"]) == (None, None, None)
     assert not cloud.jobs.jobs
+
+
+def test_a_job_that_ends_between_two_wakes_is_this_tasks_own(cloud, make_run, caplog) -> None:
+    """Its result lies there when the task wakes: its time, its name and its last lines are not lost."""
+    run, task = make_run(), make_task()
+    caplog.set_level("INFO", logger="retraining")
+    cloud.logs.say("1", "first", second=0)
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(task)
+    cloud.logs.say("1", "last", second=60)
+    finish(cloud, seconds=90.0)
+    result = run.execute(task)
+    assert (result["job"], result["seconds"]) == (cloud.jobs.newest, 90.0)
+    printed = [record.getMessage() for record in caplog.records if record.getMessage().startswith("[workerpool0-0]")]
+    assert printed == ["[workerpool0-0] first", "[workerpool0-0] last"]
+    assert run.xcoms["train", "link_job"].endswith("/training/1?project=local-project")
+
+
+def test_a_result_is_taken_when_its_job_has_ended(cloud, make_run) -> None:
+    """Stored while the job still runs: what it took is known at its end."""
+    run, task = make_run(), make_task()
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(task)
+    cloud.artifacts.objects[RESULT_URI] = RESULT
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(task)
+    finish(cloud, seconds=90.0)
+    assert run.execute(task)["seconds"] == 90.0
+    assert len(cloud.jobs.jobs) == 1
+
+
+def test_a_cleared_task_still_knows_what_its_result_took(cloud, make_run) -> None:
+    """The result stands and no job is made again; it was this run that paid for it."""
+    run = make_run()
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(make_task())
+    finish(cloud, seconds=90.0)
+    assert run.execute(make_task(), try_number=2, max_tries=3)["seconds"] == 90.0
+    assert make_run(run_id="manual__2").execute(make_task())["job"] is None
+    assert len(cloud.jobs.jobs) == 1
+
+
+def test_lost_jobs_are_paid_for_too(cloud, make_run) -> None:
+    """Two preempted spot jobs and one on demand: all seconds count, and which of them were on spot."""
+    run, task = make_run(), make_task()
+    for seconds in (10.0, 20.0):
+        with pytest.raises(AirflowRescheduleException):
+            run.execute(task)
+        message = "The replica workerpool0-0 was preempted."
+        cloud.jobs.end(cloud.jobs.newest, "JOB_STATE_FAILED", 14, message, seconds=seconds)
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(task)
+    finish(cloud, seconds=40.0)
+    result = run.execute(task)
+    assert (result["job"], result["seconds"], result["spot_seconds"]) == (cloud.jobs.newest, 70.0, 30.0)
 
 
 def test_a_malformed_result_fails_for_good(cloud, make_run) -> None:

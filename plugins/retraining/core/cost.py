@@ -24,8 +24,9 @@ class MachinePrice(Value):
 class Prices(Document):
     """List prices of one day, in US dollars, for some regions.
 
-    `machines` maps a machine family (`n1`) to its prices; `accelerators` Vertex AI's name to a price per hour. The
-    prices of tables and storage are for plans on paper (docs/scaling.md); free allowances are not taken off.
+    `machines` maps a machine family (`n1`) to its prices, `accelerators` Vertex AI's name to a price per hour,
+    `disk_gb_month` a disk's type to its price. The prices of tables and storage are for plans on paper
+    (docs/scaling.md); free allowances are not taken off.
     """
 
     kind: Literal["prices"] = "prices"
@@ -35,7 +36,7 @@ class Prices(Document):
     regions: tuple[str, ...]
     machines: dict[str, MachinePrice]
     accelerators: dict[str, float]
-    disk_gb_month: float
+    disk_gb_month: dict[str, float]
     query_tib: float
     table_gb_month: float
     table_read_tb: float
@@ -66,9 +67,10 @@ def load_prices(include: Path) -> Prices | None:
 
 
 def estimate(spec: ModelSpec, prices: Prices, region: str) -> Estimate | None:
-    """Upper bound of a run's jobs: every job until its timeout. None where a price is not known.
+    """Upper bound of a run that needs one attempt for each job: all run until their timeouts. None: a price is unknown.
 
-    Of a study each trial, unless the run never searches.
+    Machines cost their on-demand price, those of spot jobs too: after two lost ones the next is on demand. What lost
+    and failed attempts took comes on top. Of a study each trial, unless the run never searches.
     """
     if region not in prices.regions:
         return None
@@ -76,7 +78,7 @@ def estimate(spec: ModelSpec, prices: Prices, region: str) -> Estimate | None:
     at_most = 0.0
     for task in job_tasks(spec):
         wanted = machines(spec, task)
-        rate = _hourly(prices, wanted)
+        rate = _hourly(prices, wanted, spot=False)
         if rate is None:
             return None
         per_hour[task] = round(rate, 4)
@@ -111,16 +113,32 @@ def require_budget(spec: ModelSpec, estimated: Estimate | None) -> None:
         rates = ", ".join(f"{task} {rate:.2f} USD an hour" for task, rate in estimated.per_hour.items())
         raise PlanError(
             where,
-            f"up to {estimated.at_most:.2f} USD until the jobs' timeouts ({rates})",
+            f"up to {estimated.at_most:.2f} USD for one attempt of each job until its timeout ({rates})",
             f"at most {spec.budget_usd:.2f} USD",
             f"Shorten training.cluster.timeout_hours, take smaller machines, or {way_out}",
         )
 
 
-def job_cost(spec: ModelSpec, task: JobTask, seconds: float, prices: Prices, region: str) -> float | None:
-    """What a job that ran so long costs at list prices, in US dollars; None where a price is not known."""
-    rate = _hourly(prices, machines(spec, task)) if region in prices.regions else None
-    return None if rate is None else round(rate * seconds / 3600, 4)
+def job_cost(
+    spec: ModelSpec, task: JobTask, seconds: float, spot_seconds: float, prices: Prices, region: str
+) -> float | None:
+    """What a task's jobs cost at list prices, in US dollars; None where a price is not known.
+
+    Args:
+        spec: Whose machines.
+        task: Which.
+        seconds: How long all its jobs ran.
+        spot_seconds: How long of it on spot machines.
+        prices: List prices.
+        region: Where they ran.
+    """
+    if region not in prices.regions:
+        return None
+    wanted = machines(spec, task)
+    rate, spot_rate = _hourly(prices, wanted, spot=False), _hourly(prices, wanted, spot=True)
+    if rate is None or spot_rate is None:
+        return None
+    return round((rate * (seconds - spot_seconds) + spot_rate * spot_seconds) / 3600, 4)
 
 
 def query_cost(bytes_processed: int, prices: Prices, region: str) -> float | None:
@@ -130,14 +148,14 @@ def query_cost(bytes_processed: int, prices: Prices, region: str) -> float | Non
     return round(max(bytes_processed, 10_000_000) / 2**40 * prices.query_tib, 6)
 
 
-def _hourly(prices: Prices, wanted: Machines) -> float | None:
-    rates = [_pool_hourly(prices, pool, wanted.spot) for pool in wanted.pools if pool.count]
+def _hourly(prices: Prices, wanted: Machines, *, spot: bool) -> float | None:
+    rates = [_pool_hourly(prices, pool, spot) for pool in wanted.pools if pool.count]
     return None if any(rate is None for rate in rates) else sum(rate for rate in rates if rate is not None)
 
 
 def _pool_hourly(prices: Prices, pool: Pool, spot: bool) -> float | None:
-    rate = _machine_hourly(prices, pool.machine)
-    if rate is None:
+    rate, disk = _machine_hourly(prices, pool.machine), prices.disk_gb_month.get(pool.disk_type)
+    if rate is None or disk is None:
         return None
     if pool.accelerator:
         if pool.accelerator.type not in prices.accelerators:
@@ -145,7 +163,7 @@ def _pool_hourly(prices: Prices, pool: Pool, spot: bool) -> float | None:
         rate += pool.accelerator.count * prices.accelerators[pool.accelerator.type]
     if spot:
         rate *= prices.spot_factor
-    return pool.count * (rate + pool.disk_gb * prices.disk_gb_month / 730)
+    return pool.count * (rate + pool.disk_gb * disk / 730)
 
 
 def _machine_hourly(prices: Prices, machine: str) -> float | None:

@@ -115,8 +115,13 @@ def explain(plan: Plan) -> list[str]:
     if plan.golden_query:
         lines.append(f"frozen set of {plan.golden_query.path}, SHA-256 {plan.golden_query.sha256[:16]}")
     lines += [f"override {path} = {value!r}" for path, value in sorted(plan.overrides.items())]
-    if plan.estimate_usd:
-        budget = f", budget {plan.spec.budget_usd:.2f}" if plan.spec.budget_usd else ""
-        at_most = f"{plan.estimate_usd.at_most:.2f} USD at list prices of {plan.estimate_usd.prices_date}"
-        lines.append(f"at most {at_most}{budget}")
-    return lines
+    return [*lines, _price(plan)]
+
+
+def _price(plan: Plan) -> str:
+    estimated = plan.estimate_usd
+    if estimated is None:
+        return f"no list price for these machines in {plan.region}: nobody knows what this run costs"
+    budget = f", budget {plan.spec.budget_usd:.2f}" if plan.spec.budget_usd else ""
+    at_most = f"{estimated.at_most:.2f} USD at list prices of {estimated.prices_date}"
+    return f"at most {at_most}{budget}: each job once, on demand, until its timeout; lost and failed jobs come on top"

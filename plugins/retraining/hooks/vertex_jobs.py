@@ -56,7 +56,7 @@ class JobType(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A job as the service sees it. `error_code` is a google.rpc.Code, 0 for none."""
+    """A job as the service sees it. `spot`: on spot machines. `error_code` is a google.rpc.Code, 0 for none."""
 
     name: str
     state: str
@@ -64,6 +64,7 @@ class Job:
     created: datetime | None
     started: datetime | None = None
     ended: datetime | None = None
+    spot: bool = False
     error_code: int = 0
     error_message: str = ""
 
@@ -181,6 +182,7 @@ def _list_all(list_jobs: Callable[..., Any], request: Mapping[str, Any]) -> list
 
 
 def _job(job: Any) -> Job:  # noqa: ANN401 - the client's messages have no types
+    spec = job.job_spec if JobType.of_name(job.name) is JobType.CUSTOM else job.trial_job_spec
     return Job(
         name=job.name,
         state=job.state.name,
@@ -188,6 +190,7 @@ def _job(job: Any) -> Job:  # noqa: ANN401 - the client's messages have no types
         created=job.create_time,
         started=job.start_time,
         ended=job.end_time,
+        spot=spec.scheduling.strategy.name == "SPOT",
         error_code=int(job.error.code) if job.error else 0,
         error_message=str(job.error.message) if job.error else "",
     )

@@ -90,8 +90,8 @@ class VertexJobOperator(BaseSensorOperator):
         run_uri: Folder of the run's record.
 
     Returns:
-        `{uri, sha256, job, seconds}` of the result; the last two are None when it was stored already. Of a `custom_job`
-        `{job, state, seconds}`.
+        `{uri, sha256, job, seconds, spot_seconds}` of the result: the last two over all jobs that the task needed. All
+        three are None when another run had left it. Of a `custom_job` `{job, state, seconds}`.
     """
 
     template_fields = ("run_uri", "custom_job")

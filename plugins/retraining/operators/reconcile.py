@@ -72,10 +72,13 @@ class Reconciler:
             AirflowFailException: The job ended in a way that no repetition mends; with its last lines.
             JobError: It ended badly, and Airflow may try again.
         """
-        if stored := self._result(None):
+        stored = self._document()
+        its_job = self._find_its_job() if stored else None
+        if stored and its_job is None:
             LOGGER.info("%s is there already: no job is needed", self._order.result_uri)
-            return stored
-        job = self._find_or_create()
+            return self._result(stored, None)
+        job = its_job or self._find_or_create()
+        self._on_job(job)
         self._recall(job)
         until = time.monotonic() + self._cloud.settings.watch_s
         while True:
@@ -89,10 +92,23 @@ class Reconciler:
             time.sleep(LOOK_INTERVAL_S)
             job = self._cloud.jobs.get(job.name)
 
+    def _find_its_job(self) -> Job | None:
+        """The job that left the stored result, while this task slept or before it was cleared; None: another run's."""
+        jobs = self._paid_jobs()
+        return jobs[-1] if jobs else None
+
+    def _paid_jobs(self) -> list[Job]:
+        """Every job that this task instance had for this order, of any generation and end, oldest first."""
+        labels = self._order.custom_job.get("labels", {})
+        return [job for job in self._all_jobs() if labels.items() <= job.labels.items()]
+
+    def _all_jobs(self) -> list[Job]:
+        return self._cloud.jobs.find({names.OWNER_LABEL: self._identity.owner}, self._types)
+
     def _find_or_create(self) -> Job:
         """This generation's job that counts, after ending what older generations left running."""
         mine = []
-        for job in self._cloud.jobs.find({names.OWNER_LABEL: self._identity.owner}, self._types):
+        for job in self._all_jobs():
             if job.labels.get(names.KEY_LABEL) == self._identity.key:
                 mine.append(job)
             elif job.active:
@@ -105,7 +121,6 @@ class Reconciler:
             if mine and self._recall(mine[-1]):  # it ended between two wakes
                 self._print_rest(mine[-1])
             job = self._create(mine)
-        self._on_job(job)
         return job
 
     def _create(self, before: list[Job]) -> Job:
@@ -146,16 +161,13 @@ class Reconciler:
 
     def _finish(self, job: Job) -> dict[str, Any] | None:
         self._print_rest(job)
+        if stored := self._document():
+            return self._result(stored, job)
         if job.state == "JOB_STATE_SUCCEEDED":
-            result = self._result(job)
-            if result is None:
-                raise JobError(
-                    job.job_id,
-                    f"it succeeded and left no {self._order.result_uri}",
-                    "",
-                    "Look at its log, clear the task",
-                )
-            return result
+            if not self._order.result_uri:
+                return {"job": job.name, "state": job.state, "seconds": job.seconds}
+            found, way_out = f"it succeeded and left no {self._order.result_uri}", "Look at its log, clear the task"
+            raise JobError(job.job_id, found, "", way_out)
         failure = classify(job)
         if failure in FOR_GOOD:
             raise AirflowFailException(str(self._error(job, failure)))
@@ -164,20 +176,21 @@ class Reconciler:
             return None if failure in NEED_TIME else self.run()
         raise self._error(job, failure)
 
-    def _result(self, job: Job | None) -> dict[str, Any] | None:
-        """The result for XCom, when it is stored and obeys its contract; of an order without one, the job itself."""
-        order = self._order
-        if not order.result_uri:
-            return None if job is None else {"job": job.name, "state": job.state, "seconds": job.seconds}
-        data = self._cloud.artifacts.read(order.result_uri)
-        if data is None:
-            return None
-        document = KINDS[order.result_kind].parse(data, order.result_uri)
+    def _document(self) -> Document | None:
+        """The stored result; None when there is none yet, as always of an order without one."""
+        uri = self._order.result_uri
+        data = self._cloud.artifacts.read(uri) if uri else None
+        return None if data is None else KINDS[self._order.result_kind].parse(data, uri)
+
+    def _result(self, document: Document, job: Job | None) -> dict[str, Any]:
+        """The result for XCom, with what all jobs of this task took."""
+        took = [(one.seconds, one.spot) for one in self._paid_jobs() if one.seconds is not None] if job else []
         return {
-            "uri": order.result_uri,
+            "uri": self._order.result_uri,
             "sha256": document.digest(),
             "job": job.name if job else None,
-            "seconds": job.seconds if job else None,
+            "seconds": sum(seconds for seconds, _ in took) if took else None,
+            "spot_seconds": sum(seconds for seconds, spot in took if spot) if took else None,
         }
 
     def _recall(self, job: Job) -> bool:

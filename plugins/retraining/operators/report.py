@@ -111,16 +111,20 @@ def timings(record: Record, pull: Callable[[str, str], Any]) -> Timings:
 
 def _study_timing(plan: Plan, tuning: Tuning | None, waited: float | None, prices: Prices | None) -> TaskTiming:
     """Of a study the sum over its trials, which may have run side by side; without one, what the task itself took."""
-    searched = tuning is not None and bool(tuning.trials)
-    seconds = tuning.seconds if tuning and searched else waited
-    usd = job_cost(plan.spec, "tune", tuning.seconds, prices, plan.region) if tuning and searched and prices else None
-    machine = machines(plan.spec, "tune").pools[0].machine if searched else None
-    return TaskTiming(task="tune", seconds=seconds, reused=False, machine=machine, estimated_usd=usd)
+    if tuning is None or not tuning.trials:
+        return TaskTiming(task="tune", seconds=waited, reused=False, machine=None, estimated_usd=None)
+    wanted = machines(plan.spec, "tune")
+    spot_seconds = tuning.seconds if wanted.spot else 0.0
+    usd = job_cost(plan.spec, "tune", tuning.seconds, spot_seconds, prices, plan.region) if prices else None
+    machine = wanted.pools[0].machine
+    return TaskTiming(task="tune", seconds=tuning.seconds, reused=False, machine=machine, estimated_usd=usd)
 
 
 def _job_timing(plan: Plan, task: Any, result: dict[str, Any] | None, prices: Prices | None) -> TaskTiming:  # noqa: ANN401 - one of job_tasks
     seconds = result["seconds"] if result else None
-    usd = job_cost(plan.spec, task, seconds, prices, plan.region) if seconds is not None and prices else None
+    usd = None
+    if result and seconds is not None and prices:
+        usd = job_cost(plan.spec, task, seconds, result["spot_seconds"], prices, plan.region)
     return TaskTiming(
         task=task,
         seconds=seconds,

@@ -44,7 +44,8 @@ class Query(Value):
 class Estimate(Value):
     """List price before the run, in US dollars.
 
-    `per_hour` is each task's machines; `at_most` is their sum over the tasks' timeouts, so an upper bound.
+    `per_hour` is each task's machines on demand; `at_most` is their sum over the tasks' timeouts: an upper bound of one
+    attempt of each job.
     """
 
     per_hour: dict[str, Number]
