@@ -194,6 +194,81 @@ def test_a_study_with_a_failed_job_fails_the_task_with_the_way_out(cloud, make_r
     assert len(cloud.jobs.jobs) == 1
 
 
+def recalling(cloud, make_run, trials: int) -> tuple[Plan, Any]:
+    """A second study whose repetition, of so many trials, is under way."""
+    first, run = begin(cloud), make_run()
+    wake(run, first)
+    succeed(cloud, *(0.6, 0.7)[:trials], values=(0.01, 0.003)[:trials])
+    wake(run, first)
+    plan, run = begin(cloud, days=7), make_run(run_id="scheduled__2")
+    assert wake(run, plan) is None
+    assert cloud.jobs.specs[-1]["max_trial_count"] == trials
+    return plan, run
+
+
+@pytest.mark.parametrize("message", ["status of 1", "status of 2"], ids=["program", "refused values"])
+@pytest.mark.parametrize("trials", [1, 2])
+def test_a_repetition_whose_trials_all_fail_leads_to_a_search_of_the_whole_space(
+    cloud, make_run, trials, message
+) -> None:
+    """The next night would repeat the same ones; the study is stored, with what failed."""
+    plan, run = recalling(cloud, make_run, trials)
+    succeed(cloud, *[None] * trials, flag="prior", values=(0.0, 1.0)[:trials])
+    words = f"Too many failed trials. Trial 1: the replica exited with a non-zero {message}"
+    cloud.jobs.end(cloud.jobs.newest, "JOB_STATE_FAILED", 3, words)
+    assert wake(run, plan) is None
+    search = cloud.jobs.specs[-1]
+    assert search["max_trial_count"] == 5 - trials
+    assert search["study_spec"]["parameters"][0]["double_value_spec"] == {"min_value": 1e-4, "max_value": 0.1}
+    assert wake(run, plan) is None
+    assert len(cloud.jobs.jobs) == 3
+    succeed(cloud, 0.61, 0.65, values=(0.05, 0.06))
+    assert wake(run, plan)
+    settled = Record(cloud.artifacts, plan.run_uri).read(Tuning)
+    assert (settled.best, len(settled.jobs)) == ("search-2", 2)
+    assert [trial.state for trial in settled.trials] == ["INFEASIBLE"] * trials + ["SUCCEEDED"] * 2
+    assert names.study_uri(plan.bucket, plan.model, plan.run_key) in cloud.artifacts.objects
+
+
+def test_a_repetition_bears_single_trials_that_fail(cloud, make_run) -> None:
+    """The job goes on to its end, and the search around the one that works."""
+    plan, run = recalling(cloud, make_run, 2)
+    assert cloud.jobs.specs[-1]["max_failed_trial_count"] == 2
+    succeed(cloud, None, 0.66, flag="prior", values=(0.0, 1.0))
+    assert wake(run, plan) is None
+    bounds = cloud.jobs.specs[-1]["study_spec"]["parameters"][0]["double_value_spec"]
+    assert bounds["max_value"] < 0.1
+
+
+def test_a_repetition_that_the_service_failed_is_ordered_again(cloud, make_run) -> None:
+    """That says nothing of the trials."""
+    plan, run = recalling(cloud, make_run, 1)
+    cloud.jobs.end(cloud.jobs.newest, "JOB_STATE_FAILED", 13, "Internal error")
+    assert wake(run, plan) is None
+    assert len(cloud.jobs.jobs) == 3
+    assert cloud.jobs.specs[-1]["study_spec"]["parameters"][0]["parameter_id"] == "prior"
+
+
+def test_a_search_of_fewer_trials_than_may_fail_is_no_failure(cloud, make_run) -> None:
+    """One trial is left after the repetition; the file bears two."""
+    plan, run = recalling(cloud, make_run, 2)
+    values = plan.to_json()
+    values["spec"]["tuning"] |= {"max_trials": 3, "parallel_trials": 1}
+    values["run_key"] = key = names.run_key(plan.as_of, "few")
+    values["run_uri"] = names.run_uri(plan.bucket, plan.model, key)
+    plan = Plan.parse(json.dumps(values))
+    Record(cloud.artifacts, plan.run_uri).write_once(plan)
+    run = make_run(run_id="scheduled__few")
+    wake(run, plan)
+    succeed(cloud, 0.5, 0.66, flag="prior", values=(0.0, 1.0))
+    wake(run, plan)
+    assert cloud.jobs.specs[-1]["max_trial_count"] == 1
+    succeed(cloud, None, values=(0.05,))
+    cloud.jobs.end(cloud.jobs.newest, "JOB_STATE_FAILED", 3, "Too many failed trials: 1 of 1 failed")
+    assert wake(run, plan)
+    assert Record(cloud.artifacts, plan.run_uri).read(Tuning).best == "recall-2"
+
+
 def test_what_a_failed_run_left_searching_is_cancelled(cloud, make_run, monkeypatch) -> None:
     """Of a model with tuning."""
     plan, run = begin(cloud), make_run()

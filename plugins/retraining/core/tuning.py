@@ -319,8 +319,8 @@ def conclude(
     best = best_trial(trials, spec.goal) if spec else None
     hyperparameters, words = request.hyperparameters, request.words
     source: Literal["spec", "champion", "study"] = request.source
-    if best is not None and spec is not None:
-        hyperparameters, source = {**hyperparameters, **best.hyperparameters}, "study"
+    if best is not None and spec is not None:  # the trials' own ground was the file, never the champion
+        hyperparameters, source = {**plan.spec.training.hyperparameters, **best.hyperparameters}, "study"
         words = f"trial {best.trial_id} of {len(trials)} ({best.phase}) is the best: {spec.metric} {best.value:.4f}"
     elif trials:
         words = f"none of {len(trials)} trials has a score: the values of the {source} are used"

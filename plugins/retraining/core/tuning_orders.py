@@ -22,15 +22,15 @@ from retraining.core.spec_tuning import TuningParameter
 PRIOR = "prior"
 _SCALES = {"linear": "UNIT_LINEAR_SCALE", "log": "UNIT_LOG_SCALE", "reverse_log": "UNIT_REVERSE_LOG_SCALE"}
 _ALGORITHMS = {"grid": "GRID_SEARCH", "random": "RANDOM_SEARCH"}
-_SCORED = ("SUCCEEDED", "STOPPED")
 
 
 def recall_order(plan: Plan, request: TuningRequest, service_account: str | None = None) -> Order:
-    """The job that repeats the recalled trials, each once."""
+    """The job that repeats the recalled trials, each once; a trial that fails leaves the others alone."""
     spec = _spec(plan)
     prior = TuningParameter(name=PRIOR, kind="discrete", values=tuple(map(float, range(len(request.recalled)))))
     study = {**study_spec(spec, [prior]), "algorithm": "GRID_SEARCH"}
-    return _order(plan, "recall", study, len(request.recalled), request, service_account)
+    trials = len(request.recalled)
+    return _order(plan, "recall", study, trials, trials, request, service_account)
 
 
 def search_order(
@@ -38,9 +38,18 @@ def search_order(
 ) -> Order:
     """The job that searches a space with the trials that the repetition left."""
     spec = _spec(plan)
-    return _order(
-        plan, "search", study_spec(spec, space), spec.max_trials - len(request.recalled), request, service_account
-    )
+    trials, study = spec.max_trials - len(request.recalled), study_spec(spec, space)
+    return _order(plan, "search", study, trials, min(spec.max_failed_trials, trials), request, service_account)
+
+
+def bears_failure(plan: Plan, phase: Phase, request: TuningRequest) -> bool:
+    """Whether the study goes on although a phase's job failed by its trials: the job fails when all have failed.
+
+    Of the repetition that says that nothing of the earlier trials works any more. A search of fewer trials than
+    `max_failed_trials` has not failed by the file's measure.
+    """
+    spec = _spec(plan)
+    return phase == "recall" or spec.max_trials - len(request.recalled) < spec.max_failed_trials
 
 
 def checkpoint_uris(plan: Plan) -> tuple[str, ...]:
@@ -96,6 +105,7 @@ def _order(
     phase: Phase,
     study: dict[str, Any],
     trials: int,
+    failed: int,
     request: TuningRequest,
     service_account: str | None,
 ) -> Order:
@@ -115,7 +125,7 @@ def _order(
             "study_spec": study,
             "max_trial_count": trials,
             "parallel_trial_count": min(spec.parallel_trials, trials),
-            "max_failed_trial_count": min(spec.max_failed_trials, trials),
+            "max_failed_trial_count": failed,
             "trial_job_spec": job["job_spec"],
             "labels": names.job_labels(plan, phase),
         },
@@ -131,7 +141,7 @@ def trial_request_of(plan: Plan, phase: Phase, recalled: Sequence[Recalled]) -> 
 def read_trials(
     plan: Plan, phase: Phase, request: TuningRequest, reported: Sequence[Mapping[str, Any]]
 ) -> tuple[Trial, ...]:
-    """Trials of a finished tuning job.
+    """Trials of a finished tuning job. One that was stopped early may still be STOPPING; its final measurement counts.
 
     Args:
         plan: The run.
@@ -148,17 +158,17 @@ def _trial(plan: Plan, phase: Phase, request: TuningRequest, reported: Mapping[s
         values = dict(request.recalled[int(float(values[PRIOR]))].hyperparameters)
     state = str(reported.get("state", ""))
     measured = [
-        Measured(step=int(item.get("step_count", 0)), value=float(metric["value"]))
+        Measured(step=int(item.get("step_count", 0)), value=float(metric.get("value", 0.0)))  # proto-JSON leaves 0 out
         for item in reported.get("measurements", ())
         for metric in item.get("metrics", ())
     ]
-    final = [metric["value"] for metric in reported.get("final_measurement", {}).get("metrics", ())]
+    final = [float(metric.get("value", 0.0)) for metric in reported.get("final_measurement", {}).get("metrics", ())]
     return Trial(
         trial_id=f"{phase}-{reported['id']}",
         phase=phase,
-        state=state if state in (*_SCORED, "INFEASIBLE") else "STOPPED",  # type: ignore[arg-type]  # the three literals
+        state="SUCCEEDED" if state == "SUCCEEDED" else "INFEASIBLE" if state == "INFEASIBLE" else "STOPPED",
         hyperparameters={name: _as_given(_spec(plan), name, value) for name, value in values.items()},
-        value=float(final[0]) if final and state in _SCORED else None,
+        value=final[0] if final and state != "INFEASIBLE" else None,
         curve=tuple(measured),
         seconds=reported.get("seconds"),
         words=str(reported.get("infeasible_reason", "")),

@@ -18,7 +18,8 @@ from retraining.core.spec_sections import HIGHER_IS_BETTER
 from retraining.hooks.airflow_exceptions import AirflowFailException
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.vertex_jobs import Job, JobType
-from retraining.operators.job_identity import job_identity
+from retraining.operators.job_failures import OF_THE_SERVICE, classify
+from retraining.operators.job_identity import JobIdentity, job_identity
 from retraining.operators.jobs import VertexJobOperator
 from retraining.operators.links import JobLink, push_link, tuning_job_address
 from retraining.operators.reconcile import JobOrder, Reconciler
@@ -75,13 +76,14 @@ class TuneOperator(VertexJobOperator):
         account, jobs, recalled = cloud.settings.service_account, list[str](), tuple[Trial, ...]()
         if request.recalled:
             order = tuning_orders.recall_order(plan, request, account)
-            job = self._done(cloud, order, context)
+            job = self._done(cloud, order, context, tuning_orders.bears_failure(plan, "recall", request))
             if job is None:
                 return None
             jobs.append(job)
             recalled = tuning_orders.read_trials(plan, "recall", request, cloud.jobs.trials(job))
         space = tuning.focus(plan.spec.tuning, recalled, request.focus)
-        job = self._done(cloud, tuning_orders.search_order(plan, request, space, account), context)
+        order = tuning_orders.search_order(plan, request, space, account)
+        job = self._done(cloud, order, context, tuning_orders.bears_failure(plan, "search", request))
         if job is None:
             return None
         jobs.append(job)
@@ -89,12 +91,11 @@ class TuneOperator(VertexJobOperator):
         self._say((*recalled, *found))
         return record.write_once(tuning.conclude(plan, request, (*recalled, *found), searched=space, jobs=jobs))
 
-    def _done(self, cloud: Cloud, order: Order, context: Context) -> str | None:
-        """Name of the order's job when it succeeded; None while it works."""
+    def _done(self, cloud: Cloud, order: Order, context: Context, bears_failure: bool) -> str | None:
+        """Name of the order's job when it ended with trials to go on with; None while it works."""
         identity = job_identity(context, order.custom_job)
-        for job in cloud.jobs.find({names.KEY_LABEL: identity.key}, (JobType.TUNING,)):
-            if job.state == "JOB_STATE_SUCCEEDED":
-                return job.name
+        if ended := self._ended(cloud, identity, bears_failure):
+            return ended
 
         def on_job(job: Job) -> None:
             self._job = job
@@ -105,10 +106,25 @@ class TuneOperator(VertexJobOperator):
         wanted = JobOrder(custom_job=order.custom_job, request=order.request, request_uri=order.request_uri)
         try:
             result = Reconciler(cloud, wanted, identity, on_job).run()
-        except JobError as error:  # failed trials were borne with before: another study would pay for the same ones
+        except (JobError, AirflowFailException) as error:
+            if ended := self._ended(cloud, identity, bears_failure):
+                return ended
+            if not isinstance(error, JobError):
+                raise
+            # Failed trials were borne with before: another study would pay for the same ones.
             error.way_out = "Mend what they name and clear the task, or trigger the run with the Param tune on never"
             raise AirflowFailException(str(error)) from error
         return None if result is None else str(result["job"])
+
+    def _ended(self, cloud: Cloud, identity: JobIdentity, bears_failure: bool) -> str | None:
+        """Name of the job that succeeded, or that failed by its trials where that is borne; None: there is none."""
+        for job in cloud.jobs.find({names.KEY_LABEL: identity.key}, (JobType.TUNING,)):
+            if job.state == "JOB_STATE_SUCCEEDED":
+                return job.name
+            if bears_failure and job.state == "JOB_STATE_FAILED" and classify(job) not in OF_THE_SERVICE:
+                self.log.warning("%s failed, the study goes on without its trials: %s", job.job_id, job.error_message)
+                return job.name
+        return None
 
     def _clear(self, cloud: Cloud, plan: Plan) -> None:
         """Delete the checkpoints of trials that were stopped early: the jobs have ended, nobody resumes them."""

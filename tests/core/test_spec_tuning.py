@@ -1,0 +1,92 @@
+"""The section `tuning`: what is refused, and which goal a metric has."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+from small_model import make_spec
+from small_study import HYPERPARAMETERS, SECTION, plan_with
+
+from retraining.core import tuning, tuning_orders
+from retraining.core.spec_tuning import GOALS, REPORTED
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"recall": 8}, "leaves no trial"),
+        ({"algorithm": "grid"}, "give the double parameters as discrete"),
+        ({"parallel_trials": 9}, "more than max_trials"),
+        (
+            {"parameters": [{"name": "dropout", "kind": "integer", "min": 0.5, "max": 2}]},
+            "integer's bounds are whole",
+        ),
+        (
+            {"parameters": [{"name": "dropout", "kind": "discrete", "values": [2, 1]}]},
+            "rising numbers",
+        ),
+        (
+            {
+                "parameters": [
+                    {"name": "dropout", "kind": "double", "min": 0, "max": 1,
+                     "when": {"parameter": "learning_rate", "values": [1]}},
+                    {"name": "learning_rate", "kind": "double", "min": 0.1, "max": 1},
+                ]
+            },
+            "expected another parameter of kind",
+        ),
+    ],
+)  # fmt: skip
+def test_an_incoherent_section_is_refused(change, words):
+    with pytest.raises(ValueError, match=words):
+        plan_with({**SECTION, **change})
+
+
+@pytest.mark.parametrize(
+    ("section", "goal"),
+    [({}, "maximize"), ({"metric": "val_auc"}, "maximize"), ({"metric": "val_loss"}, "minimize")],
+    ids=["default", "auc", "loss"],
+)
+def test_the_goal_is_the_metric_s(section, goal):
+    plan = plan_with({**SECTION, **section})
+    assert plan.spec.tuning.goal == goal
+    request = tuning.decide(plan, [], None, higher_is_better=True)
+    (metric,) = tuning_orders.search_order(plan, request, plan.spec.tuning.parameters).custom_job["study_spec"][
+        "metrics"
+    ]
+    assert metric["goal"] == goal.upper()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"metric": "val_loss", "goal": "maximize"}, "val_loss is better where it is lower; expected minimize"),
+        ({"goal": "minimize"}, "val_auc is better where it is higher; expected maximize"),
+        ({"metric": "val_acc"}, r"tuning.metric names 'val_acc'; expected one of: val_loss, val_auc\."),
+        ({"metric": "val_accuracy"}, "expected one of: val_loss, val_auc"),  # two classes: not reported
+    ],
+    ids=["loss-up", "auc-down", "unknown", "of-another-label"],
+)
+def test_a_metric_that_no_trial_reports_or_a_goal_against_it_is_refused(change, words):
+    with pytest.raises(ValueError, match=words):
+        plan_with({**SECTION, **change})
+
+
+def test_with_several_classes_trials_report_accuracy():
+    label = {"name": "late", "kind": "multiclass", "classes": 3}
+    training = {"model": "dense", "hyperparameters": HYPERPARAMETERS}
+    spec = make_spec(tuning={**SECTION, "metric": "val_accuracy"}, label=label, training=training)
+    assert spec.tuning.goal == "maximize"
+
+
+def test_metrics_are_those_that_the_trainer_reports():
+    """The trainer cannot be imported here: its labels' keywords are read."""
+    text = (Path(__file__).resolve().parents[2] / "trainer" / "labels.py").read_text()
+    kinds = {"binary": "Binary", "multiclass": "Multiclass"}
+    classes = {each.name: each for each in ast.parse(text).body if isinstance(each, ast.ClassDef)}
+    for kind, name in kinds.items():
+        keywords = {node.arg for node in ast.walk(classes[name]) if isinstance(node, ast.keyword)}
+        assert {word for word in keywords if word and word.startswith("val_")} == set(REPORTED[kind])
+    assert set(GOALS) == {metric for metrics in REPORTED.values() for metric in metrics}
