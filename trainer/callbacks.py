@@ -115,13 +115,12 @@ class EpochEnd(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras has 
         """Update, save, perhaps stop.
 
         Raises:
-            Diverged: The loss is not a number.
+            Diverged: The loss or a weight is not a number.
         """
         value = float(logs.get("val_loss", logs["loss"]))
         state, steps = self._course.state, self._course.steps
         if not np.isfinite(value) or not np.isfinite(logs["loss"]):
-            where = self._course.checkpoints.checkpoints
-            self._course.watch.require_numbers(where.describe_last(), (epoch + 1) * steps.per_epoch, epoch, value)
+            raise self._course.bad_loss((epoch + 1) * steps.per_epoch, value)
         state.step, state.epochs_run, state.running = (epoch + 1) * steps.per_epoch, epoch + 1, []
         for name, number in logs.items():
             state.history.setdefault(name, []).append(float(number))

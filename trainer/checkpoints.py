@@ -156,10 +156,13 @@ class Checkpoints:
         """Give a checkpoint's address."""
         return join(self._uri, f"step-{step:09d}")
 
-    def describe_last(self) -> str:
-        """Say which checkpoint is the last good one."""
-        steps = [step for step in self.steps() if self._document(step) is not None]
-        return f"The last good checkpoint is {self.folder(max(steps))}" if steps else "There is no checkpoint before it"
+    def describe_last(self, state: TrainingState) -> str:
+        """Say which checkpoint is the last whole one of a training until `state`; all that are saved are finite."""
+        found = (self._state(step) for step in self.steps() if step <= state.step)
+        steps = [other.step for other in found if other is not None and other.continues(state)]
+        if not steps:
+            return "There is no checkpoint before it"
+        return f"The last checkpoint with finite weights is {self.folder(max(steps))}"
 
     def steps(self) -> set[int]:
         """List the steps of which something is there, whole or not."""
@@ -197,10 +200,14 @@ class Attached:
 
     def __init__(self, checkpoints: Checkpoints, model: tf_keras.Model, *, writes: bool, io_device: str | None) -> None:
         self.checkpoints = checkpoints
-        self._writes = writes
+        self._model, self._writes = model, writes
         optimizer = {"optimizer": model.optimizer} if getattr(model, "optimizer", None) else {}
         self._checkpoint = tf.train.Checkpoint(model=model, **optimizer)
         self._options = tf.train.CheckpointOptions(experimental_io_device=io_device)
+
+    def is_finite(self) -> bool:
+        """Tell whether every trainable weight is a number, and not infinite."""
+        return all(bool(tf.reduce_all(tf.math.is_finite(weight))) for weight in self._model.trainable_variables)
 
     def save(self, state: TrainingState) -> None:
         """Write the checkpoint of the step just finished."""

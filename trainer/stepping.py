@@ -54,9 +54,30 @@ class Course:
     watch: LossWatch
 
     def save(self) -> None:
-        """Save the state; ends when the checkpoint is whole, in every process."""
+        """Save the state; ends when the checkpoint is whole, in every process.
+
+        Raises:
+            Diverged: A weight is not a number. The loss may still be one: it is of the weights before the step.
+        """
+        (broken,) = self.strategy.agree([not self.checkpoints.is_finite()])
+        if broken:
+            raise self.diverged(self.state.step, "a weight is NaN or infinite", "finite weights")
         self.checkpoints.save(self.state)
         self.strategy.agree([0])
+
+    def bad_loss(self, step: int, loss: float = math.nan) -> Diverged:
+        """Give the error of a loss that is not a number: of this step, or of the first one that the watch saw."""
+        return self.diverged(self.watch.read() or step, f"loss is {loss}", "a finite number")
+
+    def diverged(self, step: int, found: str, expected: str) -> Diverged:
+        """Give the error of a training that went out of the numbers at a step, from 1; it names the last checkpoint."""
+        last = self.checkpoints.checkpoints.describe_last(self.state)
+        return Diverged(
+            f"epoch {(step - 1) // self.steps.per_epoch + 1}, step {step}",
+            found,
+            expected,
+            f"Lower learning_rate, set clip_norm, or look for infinite values in the features. {last}",
+        )
 
 
 class LossWatch:
@@ -75,21 +96,6 @@ class LossWatch:
     def read(self) -> int:
         """Give that step, from 1; 0: all were numbers."""
         return int(self._step.numpy())
-
-    def require_numbers(self, checkpoint: str, step: int | None = None, epoch: int = 0, loss: float = math.nan) -> None:
-        """Stop the training if a loss was not a number.
-
-        Raises:
-            Diverged: Names epoch, step and the last good checkpoint.
-        """
-        first = self.read() or step
-        if first:
-            raise Diverged(
-                f"epoch {epoch + 1}, step {first}",
-                f"loss is {loss}",
-                "a finite number",
-                f"Lower learning_rate, set clip_norm, or look for infinite values in the features. {checkpoint}",
-            )
 
 
 class Pace:
@@ -165,7 +171,7 @@ class StepEnd(CallListener):
         """Look at the loss, save if it is time, stop if the machine goes.
 
         Raises:
-            Diverged: The loss is not a number.
+            Diverged: The loss or a weight is not a number.
             Preempted: SIGTERM came; the state is saved.
             PeerLost: It came to another process.
         """
@@ -182,7 +188,7 @@ class StepEnd(CallListener):
             [self._is_due(step), course.interruption.asked, bool(bad), wish if course.strategy.is_chief else 0]
         )
         if bad:
-            course.watch.require_numbers(course.checkpoints.checkpoints.describe_last(), step, self._epoch)
+            raise course.bad_loss(step)
         course.state.step, self._last = step, done
         if not is_end and (save or stop):
             self._save()

@@ -7,10 +7,12 @@ import os
 import signal
 from pathlib import Path
 
+import numpy as np
 import pytest
+import tensorflow as tf
 
-from trainer.checkpoints import Checkpoints, TrainingState
-from trainer.errors import DataError, Preempted
+from trainer.checkpoints import Attached, Checkpoints, TrainingState
+from trainer.errors import DataError, Diverged, Preempted
 from trainer.storage import Storage
 
 TRAINING = {
@@ -133,7 +135,7 @@ def test_another_requests_checkpoint_is_not_resumed(exported, tmp_path: Path) ->
 
 @pytest.mark.parametrize("loop", ["fit", "custom"])
 def test_a_loss_that_is_not_a_number_stops_the_training(exported, tmp_path: Path, loop: str) -> None:
-    """The message names the step, and the last good checkpoint."""
+    """The message names the step, and the last checkpoint."""
     hyperparameters = {"learning_rate": 1e38, "hidden_units": [8]}
     request = exported.train_request_in(tmp_path, training={"hyperparameters": hyperparameters, "loop": loop})
     with pytest.raises(DataError, match=r"epoch 1, step \d+: loss is nan.*There is no checkpoint before it"):
@@ -141,8 +143,8 @@ def test_a_loss_that_is_not_a_number_stops_the_training(exported, tmp_path: Path
     assert Checkpoints(request.checkpoint_uri, Storage()).steps() == set()
 
 
-def test_a_loss_that_is_not_a_number_names_the_last_good_checkpoint(exported, tmp_path: Path) -> None:
-    """The first step's loss is a number, whatever it does to the weights; the second one's is not."""
+def test_a_loss_that_is_not_a_number_names_the_last_checkpoint_with_finite_weights(exported, tmp_path: Path) -> None:
+    """The first step's loss is a number, and its weights are finite, if too large; the second one's loss is not."""
     training = {"hyperparameters": {"learning_rate": 1e38}, "checkpoint": {"every_steps": 1, "every_seconds": None}}
     request = exported.train_request_in(tmp_path, training=training)
     with pytest.raises(DataError) as ended:
@@ -150,9 +152,40 @@ def test_a_loss_that_is_not_a_number_names_the_last_good_checkpoint(exported, tm
     last = Checkpoints(request.checkpoint_uri, Storage()).newest_state()
     assert last is not None
     assert str(ended.value).startswith(f"epoch 1, step {last.step + 1}: loss is nan")
-    assert f"The last good checkpoint is {request.checkpoint_uri}/step-{last.step:09d}" in str(ended.value)
+    assert f"The last checkpoint with finite weights is {request.checkpoint_uri}/step-{last.step:09d}" in str(
+        ended.value
+    )
     assert ended.value.exit_code == 2
     assert not Path(request.report_uri).exists()
+
+
+def test_a_checkpoint_whose_weights_are_not_numbers_is_not_written(exported, tmp_path: Path, monkeypatch) -> None:
+    """A step may break the weights while its loss, of the weights before it, is still a number."""
+    checked, asked = Attached.is_finite, []
+
+    def is_finite(self) -> bool:
+        if len(asked) == 2:
+            weight = self._model.trainable_variables[0]
+            weight.assign(tf.fill(weight.shape, np.inf))
+        asked.append(len(asked))
+        return checked(self)
+
+    monkeypatch.setattr(Attached, "is_finite", is_finite)
+    request = exported.train_request_in(tmp_path, training=TRAINING)
+    with pytest.raises(Diverged, match=r"epoch 1, step 11: a weight is NaN or infinite.*weights is .*/step-000000008"):
+        exported.train(request)
+    assert Checkpoints(request.checkpoint_uri, Storage()).steps() == {4, 8}
+
+
+def test_another_trainings_checkpoint_is_not_named_as_the_last(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(str(tmp_path / "all"), Storage())
+    folder = tmp_path / "one"
+    folder.mkdir()
+    (folder / "weights").write_bytes(b"1")
+    for step, request in ((10, "mine"), (20, "other")):
+        checkpoints.store(step, folder, vars(TrainingState(request_sha256=request, step=step)), {10})
+    assert checkpoints.describe_last(TrainingState(request_sha256="mine", step=30)).endswith("/step-000000010")
+    assert checkpoints.describe_last(TrainingState(request_sha256="new", step=30)) == "There is no checkpoint before it"
 
 
 def test_of_old_checkpoints_two_and_the_best_are_kept(tmp_path: Path) -> None:
