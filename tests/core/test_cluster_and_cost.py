@@ -21,8 +21,11 @@ def prices():
     return found
 
 
+IMAGE = {"image": "host/own-trainer:1"}
+
+
 def with_cluster(**cluster):
-    return make_spec(training={"model": "dense", "cluster": cluster})
+    return make_spec(training={"model": "dense", "cluster": cluster, "runtime": IMAGE})
 
 
 def test_a_tier_is_machines_by_name():
@@ -191,7 +194,7 @@ def test_roles_keep_their_places_when_one_between_is_empty():
 )
 def test_what_does_not_go_together_is_refused_with_the_way_out(cluster, strategy, words):
     with pytest.raises(ValueError, match=words):
-        make_spec(training={"model": "dense", "cluster": cluster, "strategy": strategy})
+        make_spec(training={"model": "dense", "cluster": cluster, "strategy": strategy, "runtime": IMAGE})
 
 
 @pytest.mark.parametrize(
@@ -203,12 +206,30 @@ def test_what_does_not_go_together_is_refused_with_the_way_out(cluster, strategy
         pytest.param(
             {"machine": "n1-standard-8", "accelerator": {"type": "NVIDIA_TESLA_T5"}}, None, "NVIDIA_TESLA_T4", id="type"
         ),
+        pytest.param(
+            {"machine": "n1-standard-4", "accelerator": {**T4, "count": 16}}, None, "counts 1, 2, 4", id="too-many"
+        ),
+        pytest.param(
+            {"machine": "n1-standard-32", "accelerator": {**T4, "count": 1}}, None, "counts 2, 4", id="too-few"
+        ),
+        pytest.param({"machine": "a2-highgpu-2g"}, None, "type: NVIDIA_TESLA_A100, count: 2", id="built-in"),
+        pytest.param(
+            {"machine": "cloud-tpu", "accelerator": {"type": "TPU_V3"}}, None, "1 TPU_V3 .* counts 8, 32", id="cores"
+        ),
     ],
 )
 def test_machines_that_do_not_exist_are_refused_before_the_run(chief, region, words):
     hardware = load_hardware(settings.include_path())
     with pytest.raises(SpecError, match=words):
         require_machines(with_cluster(tier="CUSTOM", chief=chief), hardware, region)
+
+
+def test_a_pre_built_container_that_does_not_exist_is_refused_before_the_run():
+    hardware = load_hardware(settings.include_path())
+    for framework in hardware.frameworks:
+        require_machines(make_spec(training={"model": "dense", "runtime": {"framework": framework}}), hardware)
+    with pytest.raises(SpecError, match=r"late.yaml, training.runtime.framework: '2.99'.*2.15.*training.runtime.image"):
+        require_machines(make_spec(training={"model": "dense", "runtime": {"framework": "2.99"}}), hardware)
 
 
 def test_every_tier_exists_in_the_local_cloud_s_region():

@@ -80,7 +80,8 @@ def test_a_job_runs_the_trainers_image_with_its_request(small_plan):
 def test_a_cluster_becomes_pools_with_the_chief_first():
     chief = {"machine": "n1-standard-8", "accelerator": {"type": "NVIDIA_TESLA_T4", "count": 2}}
     cluster = {"tier": "CUSTOM", "chief": chief, "workers": {**chief, "count": 3}, "spot": True}
-    plan = make_plan(make_spec(training={"model": "dense", "cluster": cluster}))
+    own = {"image": "host/own-trainer:1"}
+    plan = make_plan(make_spec(training={"model": "dense", "cluster": cluster, "runtime": own}))
     job = orders.train_order(plan, None, "a@b.c").custom_job
     pools = job["job_spec"]["worker_pool_specs"]
     assert [pool["replica_count"] for pool in pools] == [1, 3]

@@ -58,6 +58,39 @@ def test_what_cannot_be_is_refused(training, words):
         make_spec(training={"model": "dense", **training})
 
 
+TPU = {"tier": "BASIC_TPU"}
+GPU_EVALUATOR = {**WORKERS, "evaluator": {**CHIEF, "accelerator": {"type": "NVIDIA_TESLA_T4"}}}
+
+
+@pytest.mark.parametrize(
+    ("training", "words"),
+    [
+        pytest.param({"cluster": {"tier": "BASIC_GPU"}}, "paid for and not used", id="gpu-in-our-image"),
+        pytest.param({"cluster": GPU_EVALUATOR}, "runtime.image", id="gpu-of-the-evaluator"),
+        pytest.param({"cluster": TPU}, "own image with a TensorFlow for TPUs", id="tpu-in-our-image"),
+        pytest.param({"cluster": TPU, "runtime": {"framework": "2.15"}}, "for CPUs and GPUs", id="tpu-pre-built"),
+        pytest.param({"input": "bigquery", "runtime": {"framework": "2.15"}}, "tensorflow-io", id="bigquery-pre-built"),
+        pytest.param({"input": "bigquery", "cluster": SERVERS}, "remove them", id="bigquery-asynchronous"),
+    ],
+)
+def test_what_a_job_runs_in_fits_its_machines_and_its_input(training, words):
+    with pytest.raises(ValueError, match=words):
+        make_spec(training={"model": "dense", **training})
+
+
+@pytest.mark.parametrize(
+    "training",
+    [
+        pytest.param({"cluster": {"tier": "BASIC_GPU"}, "runtime": {"framework": "2.15"}}, id="gpu-pre-built"),
+        pytest.param({"cluster": TPU, "runtime": {"image": "host/own-trainer:1"}}, id="tpu-own-image"),
+        pytest.param({"input": "bigquery", "cluster": WORKERS}, id="bigquery-in-lockstep"),
+        pytest.param({"input": "bigquery", "runtime": {"image": "host/own-trainer:1"}}, id="bigquery-own-image"),
+    ],
+)
+def test_what_fits_is_accepted(training):
+    assert make_spec(training={"model": "dense", **training})
+
+
 PREBUILT = {"model": "dense", "runtime": {"framework": "2.15"}}
 
 

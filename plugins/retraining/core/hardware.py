@@ -21,19 +21,27 @@ TASKS: tuple[JobTask, ...] = ("export", "train", "evaluate")
 
 
 class AcceleratorPlaces(Value):
-    """Pattern of the machine types that take an accelerator, and the regions that have it."""
+    """Where an accelerator is: in which machine types (patterns) how many at a time, in which regions.
 
-    machines: str
+    `built_in`: these machines have it anyway, and Vertex AI wants it named.
+    """
+
+    built_in: bool
+    counts: dict[str, tuple[int, ...]]
     regions: tuple[str, ...]
 
 
 class Hardware(Document):
-    """Machine types of custom training (patterns), accelerators, and TPU machine types with their regions."""
+    """Machine types of custom training (patterns), accelerators, and TPU machine types with their regions.
+
+    `frameworks` are the versions that `training.runtime.framework` may name.
+    """
 
     kind: Literal["hardware"] = "hardware"
     effective: date
     source: Text
     note: str
+    frameworks: tuple[str, ...]
     machines: tuple[str, ...]
     accelerators: dict[str, AcceleratorPlaces]
     tpu_machines: dict[str, tuple[str, ...]]
@@ -63,8 +71,17 @@ def require_machines(spec: ModelSpec, hardware: Hardware, region: str | None = N
         region: Where the jobs run; None: any region will do.
 
     Raises:
-        SpecError: A machine type, accelerator, pair of them, or region that does not exist; names it.
+        SpecError: A machine type, accelerator, pair or number of them, region or pre-built container that does not
+            exist; names it.
     """
+    framework = spec.training.runtime.framework
+    if framework is not None and framework not in hardware.frameworks:
+        raise SpecError(
+            f"{spec.name}.yaml, training.runtime.framework",
+            repr(framework),
+            f"one of {', '.join(hardware.frameworks)}",
+            "Name an own image instead (training.runtime.image)",
+        )
     for task in TASKS:
         where = f"{spec.name}.yaml, {'data.export' if task == 'export' else 'training.cluster'}"
         for pool in machines(spec, task).pools:
@@ -78,17 +95,35 @@ def _problems(pool: Pool, hardware: Hardware, region: str | None) -> Iterator[tu
     for pattern, regions in hardware.tpu_machines.items():
         if re.fullmatch(pattern, pool.machine) and region is not None and region not in regions:
             yield f"machine {pool.machine} in {region}", f"one of the regions {', '.join(regions)}", _ELSEWHERE
+    yield from _accelerator_problems(pool, hardware, region)
+
+
+def _accelerator_problems(pool: Pool, hardware: Hardware, region: str | None) -> Iterator[tuple[str, str, str]]:
     if pool.accelerator is None:
+        for type_, places in hardware.accelerators.items():
+            for count in _counts(places, pool.machine) if places.built_in else ():
+                wanted = f"accelerator: {{type: {type_}, count: {count}}}"
+                yield f"machine {pool.machine} without the accelerator that is built in", wanted, "Add it"
         return
-    type_ = pool.accelerator.type
-    places = hardware.accelerators.get(type_)
-    if places is None:
+    type_, count = pool.accelerator.type, pool.accelerator.count
+    if type_ not in hardware.accelerators:
         known = sorted(hardware.accelerators)
         yield f"accelerator {type_!r}", f"one of {', '.join(known)}", suggest(type_, known)
-    elif not re.fullmatch(places.machines, pool.machine):
-        yield f"{type_} in machine {pool.machine}", f"a machine like {places.machines}", "Change one of them"
+        return
+    places = hardware.accelerators[type_]
+    counts = _counts(places, pool.machine)
+    if not counts:
+        yield f"{type_} in machine {pool.machine}", f"a machine like {' or '.join(places.counts)}", "Change one of them"
+    elif count not in counts:
+        expected = f"one of the counts {', '.join(map(str, counts))}"
+        yield f"{count} {type_} in machine {pool.machine}", expected, "Change accelerator.count or the machine"
     elif region is not None and region not in places.regions:
         yield f"{type_} in {region}", f"one of the regions {', '.join(places.regions)}", _ELSEWHERE
+
+
+def _counts(places: AcceleratorPlaces, machine: str) -> tuple[int, ...]:
+    """How many of an accelerator a machine type takes; empty: none."""
+    return next((counts for pattern, counts in places.counts.items() if re.fullmatch(pattern, machine)), ())
 
 
 _ELSEWHERE = "Take another accelerator, or run in one of these regions (RETRAINING_REGION)"

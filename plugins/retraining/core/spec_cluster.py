@@ -127,6 +127,36 @@ class Runtime(Section):
         return self
 
 
+def runtime_problem(runtime: Runtime, cluster: Cluster, reads: str) -> str | None:
+    """Say why what a job runs in does not go with its machines or its input, with the way out; None when it does.
+
+    Args:
+        runtime: What it runs in.
+        cluster: With its machines, see `resolve_tier`.
+        reads: `training.input`.
+    """
+    roles = [cluster.chief, cluster.workers, cluster.parameter_servers, cluster.evaluator]
+    machines = [role for role in roles if role and not (isinstance(role, Replicas) and role.count == 0)]
+    if any(role.is_tpu for role in machines) and not runtime.image:
+        return (
+            "a TPU needs an own image with a TensorFlow for TPUs: name it in runtime.image. This project's image is "
+            "for CPUs, and the pre-built containers of runtime.framework are for CPUs and GPUs"
+        )
+    if any(role.accelerator for role in machines) and not (runtime.framework or runtime.image):
+        return (
+            "accelerators would be paid for and not used, for this project's image is for CPUs: name a pre-built "
+            'container (runtime: {framework: "2.15"}) or an own image (runtime.image), or remove the accelerators'
+        )
+    if reads == "bigquery" and runtime.framework:
+        return (
+            "input bigquery needs tensorflow-io, which pre-built containers lack: remove runtime.framework, name an "
+            "own image (runtime.image), or use input tfrecord"
+        )
+    if reads == "bigquery" and cluster.parameter_servers and cluster.parameter_servers.count:
+        return "input bigquery does not go with parameter_servers: remove them, or use input tfrecord"
+    return None
+
+
 def strategy_problem(strategy: Strategy, chief: Replica, workers: int, servers: int) -> str | None:
     """Say why a distribution strategy does not go with a cluster, with the way out; None when it does."""
     several = f"the cluster has {workers} workers and {servers} parameter servers"

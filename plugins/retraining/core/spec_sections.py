@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, FiniteFloat, StringConstraints, fiel
 
 from retraining.core.check_rules import Severity, severity_problem
 from retraining.core.cron import check_cron
-from retraining.core.spec_cluster import Cluster, MachineType, Runtime, Section, Strategy, resolve_tier
+from retraining.core.spec_cluster import Cluster, MachineType, Runtime, Section, Strategy, resolve_tier, runtime_problem
 from retraining.core.spec_training import (
     AccumulateSteps,
     Callbacks,
@@ -261,6 +261,8 @@ class Training(Section):
         servers = cluster.parameter_servers
         if self.loop == "custom" and servers and servers.count:
             raise ValueError("loop custom trains in lockstep: remove parameter_servers, or use loop fit")
+        if problem := runtime_problem(self.runtime, cluster, self.input):
+            raise ValueError(problem)
         return self
 
 
