@@ -142,6 +142,17 @@ def test_every_fourth_study_searches_everywhere_and_so_does_one_that_knows_nothi
     assert tuning.focus_shares(spec, [study(7, trial(1, None))]) == {}
 
 
+def test_studies_that_are_not_read_any_more_count_too():
+    """Else a model with more studies than are read would never search everywhere again."""
+    known = [study(7 * week, *(trial(n, 0.5) for n in range(6))) for week in (2, 1)]
+    requests = [
+        tuning.decide(plan_with(search="always"), known, None, higher_is_better=True, earlier=count)
+        for count in (20, 21, 22, 23)
+    ]
+    assert [bool(request.focus) for request in requests] == [True, True, True, False]
+    assert [request.earlier_studies for request in requests] == [20, 21, 22, 23]
+
+
 @given(
     low=st.floats(0.001, 10),
     width=st.floats(0.1, 1000),

@@ -140,6 +140,51 @@ def test_the_next_study_repeats_the_best_first_and_searches_around_them(cloud, m
     assert [trial.phase for trial in settled.trials] == ["recall"] * 2 + ["search"] * 3
 
 
+def keep(cloud: FakeCloud, plan: Plan, days: int) -> str:
+    """Store a study of a run so many days after the plan's; gives its address."""
+    example = json.loads((EXAMPLES / "tuning__study.json").read_bytes())
+    as_of = plan.as_of + timedelta(days=days)
+    key = names.run_key(as_of, days)
+    example |= {"model": plan.model, "as_of": as_of.strftime("%Y-%m-%dT%H:%M:%SZ"), "run_key": key}
+    uri = names.study_uri(plan.bucket, plan.model, key)
+    cloud.artifacts.write_once(uri, Tuning.parse(json.dumps(example)).to_bytes())
+    return uri
+
+
+def test_what_another_release_wrote_is_passed_over_by_name(cloud, make_run, caplog) -> None:
+    """A study, and the champion's documents: the night goes on with what it can read."""
+    plan, run = begin(cloud), make_run()
+    keep(cloud, plan, -3)
+    strange = keep(cloud, plan, -2)
+    cloud.artifacts.objects[strange] = b'{"kind": "tuning", "version": 99}'
+    champion = names.run_key(plan.as_of - timedelta(days=1), "champion")
+    cloud.registry.add(champion, names.CHAMPION)
+    made = Record(cloud.artifacts, names.run_uri(plan.bucket, plan.model, champion))
+    cloud.artifacts.objects[made.uri(Plan)] = b'{"kind": "plan", "version": 99}'
+    with caplog.at_level("WARNING"):
+        result = wake(run, plan)
+    assert result is not None
+    assert not result["searched"]
+    request = Record(cloud.artifacts, plan.run_uri).read(TuningRequest)
+    assert (request.because, request.earlier_studies) == ("recent", 2)
+    assert request.last_study is not None
+    assert request.last_study.as_of == plan.as_of - timedelta(days=3)
+    assert strange in caplog.text
+    assert made.uri(Plan) in caplog.text
+
+
+def test_a_backfill_knows_the_studies_before_it_however_many_came_later(cloud, make_run) -> None:
+    """It reads the newest of its own past, and counts all of them."""
+    plan = begin(cloud, search="always")
+    for days in (*range(-30, 0), *range(1, 60)):
+        keep(cloud, plan, days)
+    wake(make_run(), plan)
+    request = Record(cloud.artifacts, plan.run_uri).read(TuningRequest)
+    assert request.last_study is not None
+    assert request.last_study.as_of == plan.as_of - timedelta(days=1)
+    assert request.earlier_studies == 30
+
+
 def test_a_study_that_comes_later_does_not_change_one_that_is_under_way(cloud, make_run) -> None:
     """What was decided is stored: another run's study between two wakes makes no other job."""
     plan, run = begin(cloud, days=7), make_run()

@@ -56,7 +56,12 @@ class ChampionRecord:
 
 
 def decide(
-    plan: Plan, studies: Iterable[Tuning], champion: ChampionRecord | None, *, higher_is_better: bool
+    plan: Plan,
+    studies: Iterable[Tuning],
+    champion: ChampionRecord | None,
+    *,
+    higher_is_better: bool,
+    earlier: int | None = None,
 ) -> TuningRequest:
     """Whether this run searches, and from where.
 
@@ -65,6 +70,7 @@ def decide(
         studies: Earlier runs' documents; those of runs that are not older than this one are left out.
         champion: The version that serves; None when there is none.
         higher_is_better: Of the evaluation's metric, which `champion.then` and `champion.now` are in.
+        earlier: How many studies there were before this run, when `studies` are only the newest; None: no more.
     """
     spec = plan.spec.tuning
     known = sorted((study for study in studies if study.as_of < plan.as_of and study.trials), key=lambda s: s.as_of)
@@ -83,9 +89,9 @@ def decide(
         hyperparameters=hyperparameters,
         source=source,
         last_study=LastStudy(run_key=last.run_key, as_of=last.as_of) if last else None,
-        earlier_studies=len(known),
+        earlier_studies=len(known) if earlier is None else earlier,
         recalled=recall(spec, known) if search and spec else (),
-        focus=focus_shares(spec, known) if search and spec else {},
+        focus=focus_shares(spec, known, earlier) if search and spec else {},
     )
 
 
@@ -214,7 +220,7 @@ def _alike(one: Mapping[str, Any], other: Mapping[str, Any], spec: TuningSpec) -
     return True
 
 
-def focus_shares(spec: TuningSpec, studies: Sequence[Tuning]) -> dict[str, float]:
+def focus_shares(spec: TuningSpec, studies: Sequence[Tuning], earlier: int | None = None) -> dict[str, float]:
     """How much of each numeric parameter's range tonight's search looks at, in (0, 1]; empty: the whole space.
 
     Twice what the best fifth (at least five) of the newest study's trials span, on the parameter's scale: between a
@@ -223,9 +229,10 @@ def focus_shares(spec: TuningSpec, studies: Sequence[Tuning]) -> dict[str, float
     Args:
         spec: The whole space.
         studies: Oldest first.
+        earlier: How many there were, when `studies` are only the newest; None: no more.
     """
     ranked = _ranked(studies[-1], spec) if studies else []
-    if not ranked or (len(studies) + 1) % EXPLORE_EVERY == 0:
+    if not ranked or ((len(studies) if earlier is None else earlier) + 1) % EXPLORE_EVERY == 0:
         return {}
     elite = ranked[: max(LEAST_ELITE, math.ceil(ELITE_SHARE * len(ranked)))]
     return {each.name: _share(each, elite) for each in spec.parameters if each.kind in ("double", "integer")}

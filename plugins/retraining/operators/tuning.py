@@ -5,14 +5,16 @@ A night without a search ends here at once: the run trains with the champion's v
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
 
 from airflow.sdk import Context, PokeReturnValue
 
 from retraining.core import names, tuning, tuning_orders
-from retraining.core.documents import EvaluateRequest, Evaluation, Plan, Report, Trial, Tuning, TuningRequest
-from retraining.core.errors import JobError
+from retraining.core.documents import Document, EvaluateRequest, Evaluation, Plan, Report, Trial, Tuning, TuningRequest
+from retraining.core.errors import ContractError, JobError
 from retraining.core.orders import Order
 from retraining.core.spec_sections import HIGHER_IS_BETTER
 from retraining.hooks.airflow_exceptions import AirflowFailException
@@ -24,6 +26,11 @@ from retraining.operators.jobs import VertexJobOperator
 from retraining.operators.links import JobLink, push_link, tuning_job_address
 from retraining.operators.reconcile import JobOrder, Reconciler
 from retraining.operators.record import RUN_URI, Record
+
+LOGGER = logging.getLogger(__name__)
+# As many as are remembered, and some for those that cannot be read.
+READ_STUDIES = 2 * tuning.REMEMBERED_STUDIES
+_D = TypeVar("_D", bound=Document)
 
 
 class TuneOperator(VertexJobOperator):
@@ -62,8 +69,9 @@ class TuneOperator(VertexJobOperator):
         if request is None:
             higher = plan.spec.evaluation.metric in HIGHER_IS_BETTER
             champion = find_champion(cloud, plan) if plan.spec.tuning else None
-            studies = find_studies(cloud, plan) if plan.spec.tuning else []
-            request = record.write_once(tuning.decide(plan, studies, champion, higher_is_better=higher))
+            studies, earlier = find_studies(cloud, plan) if plan.spec.tuning else ([], 0)
+            decided = tuning.decide(plan, studies, champion, higher_is_better=higher, earlier=earlier)
+            request = record.write_once(decided)
             self.log.info("%s", request.words)
         return request
 
@@ -139,12 +147,25 @@ class TuneOperator(VertexJobOperator):
             self.log.info("trial %s: %s, %s %s", trial.trial_id, score, trial.hyperparameters, trial.words)
 
 
-def find_studies(cloud: Cloud, plan: Plan) -> list[Tuning]:
-    """Earlier runs' studies, newest last."""
-    uris = cloud.artifacts.list_uris(names.studies_uri(plan.bucket, plan.model), suffix=".json")
-    newest = uris[-4 * tuning.REMEMBERED_STUDIES :]  # those of later runs, in a backfill, are left out by `decide`
-    data = cloud.artifacts.read_many(newest)
-    return [Tuning.parse(content, uri) for uri, content in zip(newest, data, strict=True)]
+def find_studies(cloud: Cloud, plan: Plan) -> tuple[list[Tuning], int]:
+    """The newest studies of runs before this one's time, newest last; and how many there are of any age.
+
+    A document that cannot be read (another release wrote it) is passed over, with a warning.
+    """
+    before = plan.run_key.split("-")[0]
+    uris = cloud.artifacts.list_uris(names.studies_uri(plan.bucket, plan.model), end=before, suffix=".json")
+    stored = cloud.artifacts.read_some(uris[-READ_STUDIES:])
+    read = (_readable(partial(Tuning.parse, data, uri)) for uri, data in stored.items())
+    return [study for study in read if study is not None], len(uris)
+
+
+def _readable(read: Callable[[], _D | None]) -> _D | None:
+    """What is read; None, with a warning, where another release wrote what cannot be."""
+    try:
+        return read()
+    except ContractError as error:
+        LOGGER.warning("not remembered: %s", error)
+        return None
 
 
 def find_champion(cloud: Cloud, plan: Plan) -> tuning.ChampionRecord | None:
@@ -153,7 +174,8 @@ def find_champion(cloud: Cloud, plan: Plan) -> tuning.ChampionRecord | None:
     if version is None or names.run_key_as_of(version.run_key) >= plan.as_of:
         return None
     made = Record(cloud.artifacts, names.run_uri(plan.bucket, plan.model, version.run_key))
-    report, promoted, then, settled = made.find(Report), made.find(Evaluation), made.find(Plan), made.find(Tuning)
+    report, then = _readable(partial(made.find, Report)), _readable(partial(made.find, Plan))
+    promoted, settled = _readable(partial(made.find, Evaluation)), _readable(partial(made.find, Tuning))
     if report is None or then is None:
         return None
     metric = plan.spec.evaluation.metric
@@ -173,7 +195,7 @@ def _newest_duel(cloud: Cloud, plan: Plan, champion: str, metric: str) -> float 
     uris = cloud.artifacts.list_uris(folder, start=champion, end=plan.run_key, suffix="/evaluate_request.json")
     for uri in reversed(uris):
         duel = Record(cloud.artifacts, uri.rsplit("/", 1)[0])
-        request, found = duel.find(EvaluateRequest), duel.find(Evaluation)
+        request, found = _readable(partial(duel.find, EvaluateRequest)), _readable(partial(duel.find, Evaluation))
         known = request is not None and request.champion is not None and request.champion.run_key == champion
         if known and found is not None and found.champion is not None:
             value: float | None = getattr(found.champion.metrics, metric)
