@@ -73,14 +73,15 @@ class EpochReport(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras h
 
     Args:
         measurements: Takes it.
+        reports: Whether this process is the one that reports; the others only look.
 
     Attributes:
         has_measured: Whether an epoch ended, here or before this process.
     """
 
-    def __init__(self, measurements: Measurements) -> None:
+    def __init__(self, measurements: Measurements, *, reports: bool = True) -> None:
         super().__init__()
-        self._measurements = measurements
+        self._measurements, self._reports = measurements, reports
         self.has_measured = False
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, float] | None = None) -> None:  # noqa: ARG002 - Keras's signature
@@ -91,8 +92,9 @@ class EpochReport(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras h
         """Report, where the metric is a number."""
         value = logs.get(self._measurements.metric)
         if value is not None and np.isfinite(value) and np.isfinite(logs["loss"]):
-            self._measurements.report(float(value), epoch + 1)
             self.has_measured = True
+            if self._reports:
+                self._measurements.report(float(value), epoch + 1)
 
 
 class EpochEnd(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types

@@ -132,26 +132,28 @@ def _build(
 
 
 def _score(trial: Trial, fit: Fit, finished: TrainingState | None, hyperparameters: dict[str, Any]) -> None:
-    """Take a trial's epochs and report them; its weights are not kept.
+    """Take a trial's epochs and report them, as the chief; its weights are not kept.
 
     One that diverges at once has nothing to report, and ends well: the service counts it as infeasible, not as failed.
+    That holds in all replicas: one that failed would fail the job.
 
     Raises:
         Diverged: It had reported before, and must not be judged by that.
     """
-    listener = EpochReport(trial.measurements)
-    if not fit.strategy.is_chief:
-        fit.run(finished)
-        wait_for_report(fit.storage, fit.request)
-        return
+    listener = EpochReport(trial.measurements, reports=fit.strategy.is_chief)
+    history: dict[str, list[float]] = {}
     try:
         state, _ = dataclasses.replace(fit, listeners=(listener,)).run(finished)
     except Diverged as error:
         if listener.has_measured:
             raise
-        trial.finish(hyperparameters, {}, str(error))
+        words = str(error)
     else:
-        trial.finish(hyperparameters, state.history, f"{state.epochs_run} epochs, best {state.best_epoch}")
+        history, words = state.history, f"{state.epochs_run} epochs, best {state.best_epoch}"
+    if fit.strategy.is_chief:
+        trial.finish(hyperparameters, history, words)
+    else:
+        wait_for_report(fit.storage, fit.request)
 
 
 def _prepare(request: TrainRequest, statistics: Statistics, recipe: Recipe, strategy: Strategy) -> Preprocessing:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -9,9 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from trainer.documents import TrainRequest
 from trainer.errors import Diverged, RequestError
 from trainer.storage import Storage
+from trainer.strategy import Strategy
 from trainer.task import main
+from trainer.train import _score
 from trainer.trial import Measurements, Trial, is_recorded, place
 
 
@@ -159,6 +163,39 @@ def test_a_trial_that_diverges_later_fails(train, as_trial, monkeypatch, capsys)
     assert train() == 2
     assert [line["val_auc"] for line in lines(as_trial)] == ["0.9"]
     assert "epoch 2, step 9: loss is nan" in capsys.readouterr().err
+
+
+@dataclasses.dataclass(frozen=True)
+class DivergingWorker:
+    """What a replica that is not the chief trains with; diverges at once, or after an epoch."""
+
+    request: TrainRequest
+    at_once: bool
+    strategy: Strategy = Strategy(name="multi_worker", scope=None, is_chief=False)
+    storage: Storage = Storage()
+    listeners: tuple = ()
+
+    def run(self, finished):
+        """Diverge."""
+        assert finished is None
+        (listener,) = self.listeners
+        if not self.at_once:
+            listener.on_epoch_end(0, {"loss": 0.5, "val_auc": 0.9})
+        raise Diverged("epoch 1, step 2", "loss is nan", "a finite number")
+
+
+@pytest.mark.parametrize("at_once", [True, False], ids=["at-once", "later"])
+def test_a_worker_of_a_trial_that_diverges_ends_as_its_chief(run, as_trial, monkeypatch, at_once):
+    """It waits for the result of one without a score, and fails with one that had a score; it reports nothing."""
+    request = run.train_request(trial_metric="val_auc")
+    waited = []
+    monkeypatch.setattr("trainer.train.wait_for_report", lambda storage, request: waited.append(request))
+    trial = Trial.of(request, Storage())
+    with contextlib.nullcontext() if at_once else pytest.raises(Diverged):
+        _score(trial, DivergingWorker(request, at_once), None, {})
+    assert waited == ([request] if at_once else [])
+    assert not as_trial.exists()
+    assert not Path(request.report_uri).exists()
 
 
 def test_a_preempted_trial_goes_on_where_it_was(train, as_trial, monkeypatch, capsys):
