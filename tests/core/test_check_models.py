@@ -34,6 +34,20 @@ def test_each_broken_model_is_named_and_the_good_ones_too(tmp_path, capsys):
     assert "unknown key 'date'" in captured.err
 
 
+def test_a_region_without_the_accelerator_is_an_error(tmp_path, capsys):
+    gpu = "training: {model: wide_deep, cluster: {tier: BASIC_GPU}, runtime: {framework: '2.15'},"
+    arguments = include(tmp_path, late=SPEC_YAML.replace("training: {model: wide_deep,", gpu))
+    assert check_models.main([*arguments, "--region", "us-central1"]) == 0
+    assert "region" not in capsys.readouterr().err
+    assert check_models.main([*arguments, "--region", "us-west3"]) == 1
+    assert "late.yaml, training.cluster: NVIDIA_TESLA_T4 in us-west3" in capsys.readouterr().err
+
+
+def test_without_a_region_it_says_that_it_did_not_look(tmp_path, capsys):
+    assert check_models.main(include(tmp_path, late=SPEC_YAML)) == 0
+    assert "region not checked: set RETRAINING_REGION" in capsys.readouterr().err
+
+
 def test_a_missing_query_is_an_error(tmp_path, capsys):
     arguments = include(tmp_path, late=SPEC_YAML.replace("late/examples", "late/other"))
     assert check_models.main(arguments) == 1

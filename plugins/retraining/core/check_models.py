@@ -55,6 +55,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except RetrainingError as error:
             failed = True
             print(error, file=sys.stderr)
+    if options.region is None:
+        print(
+            "region not checked: set RETRAINING_REGION (--region), and accelerators must exist there", file=sys.stderr
+        )
     if not paths:
         print(f"{include / 'models'}: no model. Copy one of the repository's and change it.", file=sys.stderr)
     return int(failed or not paths)
