@@ -8,10 +8,11 @@ from datetime import timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_model import AS_OF
+from small_model import AS_OF, make_plan
 from small_study import CHAMPION, HYPERPARAMETERS, plan_with, study, trial
 
-from retraining.core import tuning
+from retraining.core import names, tuning
+from retraining.core.spec_sections import Monitoring
 from retraining.core.spec_tuning import TuningParameter
 
 
@@ -39,6 +40,29 @@ def test_a_champion_that_lost_quality_is_a_reason():
     assert "0.0400" in request.words
     lower = tuning.decide(plan_with(), [study(1, trial(1, 0.7))], worse, higher_is_better=False)
     assert not lower.search
+
+
+@pytest.mark.parametrize(
+    ("made", "studies", "hours", "expected"),
+    [
+        pytest.param(1, [1], 24, "quality", id="the-champion-s-own"),
+        pytest.param(3, [1], 24, "recent", id="one-since"),
+        pytest.param(3, [2], 24, "quality", id="one-since-and-waited"),
+        pytest.param(5, [4, 2], 24, "recent", id="two-since"),
+        pytest.param(7, [6, 4], 24, "quality", id="two-since-and-waited"),
+        pytest.param(5, [4, 3, 2, 1], 0, "quality", id="no-cool-down"),
+        pytest.param(30, [20, 16, 7], 24, "age", id="the-week-s-study-comes-all-the-same"),
+    ],
+)
+def test_studies_that_found_nothing_better_double_the_wait_for_another(made, studies, hours, expected):
+    """Where the data became harder no challenger wins, and every night would pay for a study."""
+    champion = dataclasses.replace(CHAMPION, run_key=names.run_key(AS_OF - timedelta(days=made), "c"), now=0.6)
+    plan = make_plan(plan_with().spec.model_copy(update={"monitoring": Monitoring(cooldown_hours=hours)}))
+    request = tuning.decide(plan, [study(days, trial(1, 0.7)) for days in studies], champion, higher_is_better=True)
+    assert request.because == expected
+    if expected == "recent":
+        assert "lost 0.1000 of its metric" in request.words
+        assert f"a study {48 * len(studies)} hours after the last one" in request.words
 
 
 def test_a_night_that_starts_a_little_early_still_counts():

@@ -335,7 +335,7 @@ class DriftLimits(Section):
 
 
 class PerformanceLimits(Section):
-    """How much of the metric may be lost in service before it counts."""
+    """How much of its metric the champion may lose, from duel to duel, before that is reason for a study."""
 
     max_drop: Annotated[float, Field(gt=0)] = 0.03
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
 
+from retraining.core import names
 from retraining.core.documents.planning import Plan
 from retraining.core.documents.tuning import (
     Because,
@@ -22,6 +23,7 @@ from retraining.core.documents.tuning import (
     Tuning,
     TuningRequest,
 )
+from retraining.core.policy import MAX_DOUBLINGS
 from retraining.core.spec_tuning import Tuning as TuningSpec
 from retraining.core.spec_tuning import TuningParameter
 
@@ -75,7 +77,7 @@ def decide(
     spec = plan.spec.tuning
     known = sorted((study for study in studies if study.as_of < plan.as_of and study.trials), key=lambda s: s.as_of)
     last = known[-1] if known else None
-    search, because, words = _whether(plan, last, champion, higher_is_better)
+    search, because, words = _whether(plan, known, champion, higher_is_better)
     hyperparameters: Hyperparameters = dict(plan.spec.training.hyperparameters)
     source: Literal["spec", "champion"] = "spec"
     if kept := _kept(plan, champion):
@@ -124,7 +126,7 @@ def _asked_for(plan: Plan) -> set[str]:
 
 
 def _whether(
-    plan: Plan, last: Tuning | None, champion: ChampionRecord | None, higher_is_better: bool
+    plan: Plan, studies: Sequence[Tuning], champion: ChampionRecord | None, higher_is_better: bool
 ) -> tuple[bool, Because, str]:
     spec = plan.spec.tuning
     if spec is None:
@@ -134,20 +136,32 @@ def _whether(
         return wanted, "wanted" if wanted else "unwanted", f"the Param tune (tuning.search) is {spec.search}"
     if asked := sorted(_asked_for(plan) & {parameter.name for parameter in spec.parameters}):
         return False, "unwanted", f"the run's Params set {', '.join(asked)}: no search"
-    if last is None:
+    if not studies:
         return True, "first", "no study before this run: the hyperparameters are searched"
+    last = studies[-1]
+    age, words = plan.as_of - last.as_of, ""
     if (drop := _lost(champion, higher_is_better)) and drop > plan.spec.monitoring.performance.max_drop:
-        words = f"the champion lost {drop:.4f} of its metric since it was promoted: the hyperparameters are searched"
-        return True, "quality", words
-    age = plan.as_of - last.as_of
+        words = f"the champion lost {drop:.4f} of its metric since it was promoted: "
+        wait = _cooldown(plan, studies, champion)
+        if age >= wait:
+            return True, "quality", f"{words}the hyperparameters are searched"
+        words += f"that is reason for a study {wait.total_seconds() / 3600:g} hours after the last one; "
     # Half a day of grace: a nightly run that starts a little earlier than seven nights ago is still the seventh.
     if age >= timedelta(days=spec.every_days) - timedelta(hours=12):
         return True, "age", f"the last study is {age.days} days old, of at most {spec.every_days}"
-    return (
-        False,
-        "recent",
-        f"the last study ({last.run_key}) is {age.days} days old: no search before {spec.every_days}",
-    )
+    words += f"the last study ({last.run_key}) is {age.days} days old: no search before {spec.every_days}"
+    return False, "recent", words
+
+
+def _cooldown(plan: Plan, studies: Iterable[Tuning], champion: ChampionRecord | None) -> timedelta:
+    """How long after the last study the champion's lost quality is a reason for another.
+
+    As between retrainings that the monitor orders (`policy.cooldown`): each study since the champion's own run found
+    nothing better, and doubles the wait.
+    """
+    since = names.run_key_as_of(champion.run_key) if champion else plan.as_of
+    fruitless = sum(study.as_of > since for study in studies)
+    return timedelta(hours=plan.spec.monitoring.cooldown_hours * (1 << min(fruitless, MAX_DOUBLINGS)))
 
 
 def _lost(champion: ChampionRecord | None, higher_is_better: bool) -> float | None:
