@@ -164,6 +164,25 @@ def test_studies_of_two_weeks_on_the_local_cloud(quick_trials, make_run, monkeyp
     assert result["hyperparameters"] == dict(again.hyperparameters)
 
 
+def test_a_repetition_that_fails_leads_to_a_search_of_the_whole_space(quick_trials, make_run, monkeypatch) -> None:
+    """The service fails the job when all its trials failed; the study goes on, and is remembered."""
+    model, failing = (
+        "forgetful",
+        "import sys; sys.exit(2) if any(w.startswith('--prior') for w in sys.argv) else None\n",
+    )
+    wait(make_run(run_id="scheduled__1"), begin(model, 0))
+    python, option, program = orders.COMMAND
+    monkeypatch.setattr(orders, "COMMAND", (python, option, failing + program))
+    second = begin(model, 7)
+    wait(make_run(run_id="scheduled__2"), second)
+    settled = record(second).read(Tuning)
+    assert [trial.state for trial in settled.trials[:2]] == ["INFEASIBLE"] * 2
+    assert [trial.phase for trial in settled.trials] == ["recall"] * 2 + ["search"] * 4
+    assert settled.searched == settled.space
+    assert str(settled.best).startswith("search-")
+    assert [job.state.name for job in tuning_jobs(model)].count("JOB_STATE_FAILED") == 1
+
+
 def record(plan: Plan) -> Record:
     """The run's documents."""
     from retraining.hooks.cloud import Cloud
