@@ -45,7 +45,7 @@ def test_the_whole_study_spec():
 
 
 def test_the_repetition_tries_each_once_and_leaves_the_rest_to_the_search():
-    plan = plan_with()
+    plan = plan_with({**SECTION, "max_failed_trials": 1})
     earlier = [study(7, trial(1, 0.9, 0.002), trial(2, 0.8, 0.05))]
     request = tuning.decide(plan, earlier, None, higher_is_better=True)
     order = tuning_orders.recall_order(plan, request)
@@ -54,7 +54,7 @@ def test_the_repetition_tries_each_once_and_leaves_the_rest_to_the_search():
     assert [prior["learning_rate"] for prior in order.request.priors] == [0.002, 0.05]
     assert order.request.trial_metric == "val_auc"
     search = tuning_orders.search_order(plan, request, plan.spec.tuning.parameters)
-    assert search.custom_job["max_trial_count"] == 6
+    assert (search.custom_job["max_trial_count"], search.custom_job["max_failed_trial_count"]) == (6, 1)
     assert search.request_uri != order.request_uri
 
 
