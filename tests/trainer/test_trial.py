@@ -171,8 +171,8 @@ class DivergingWorker:
 
     request: TrainRequest
     at_once: bool
-    strategy: Strategy = Strategy(name="multi_worker", scope=None, is_chief=False)
-    storage: Storage = Storage()
+    strategy: Strategy
+    storage: Storage
     listeners: tuple = ()
 
     def run(self, finished):
@@ -189,10 +189,11 @@ def test_a_worker_of_a_trial_that_diverges_ends_as_its_chief(run, as_trial, monk
     """It waits for the result of one without a score, and fails with one that had a score; it reports nothing."""
     request = run.train_request(trial_metric="val_auc")
     waited = []
-    monkeypatch.setattr("trainer.train.wait_for_report", lambda storage, request: waited.append(request))
-    trial = Trial.of(request, Storage())
+    monkeypatch.setattr("trainer.train.wait_for_report", lambda _storage, request: waited.append(request))
+    storage, worker = Storage(), Strategy(name="multi_worker", scope=None, is_chief=False)
+    trial = Trial.of(request, storage)
     with contextlib.nullcontext() if at_once else pytest.raises(Diverged):
-        _score(trial, DivergingWorker(request, at_once), None, {})
+        _score(trial, DivergingWorker(request, at_once, worker, storage), None, {})
     assert waited == ([request] if at_once else [])
     assert not as_trial.exists()
     assert not Path(request.report_uri).exists()
