@@ -246,3 +246,16 @@ def test_timings_come_from_what_the_tasks_left(cloud, make_run) -> None:
     assert by_task["train"].estimated_usd > 0.1
     assert by_task["evaluate"].estimated_usd < by_task["train"].estimated_usd
     assert by_task["deploy"].seconds is None
+
+
+@pytest.mark.parametrize("link", [None, "", "https://console.cloud.google.com/x"], ids=["none", "empty", "a-job"])
+@pytest.mark.parametrize("task", ["tune", "train"])
+def test_a_task_without_a_result_may_have_had_jobs(cloud, make_run, task, link) -> None:
+    """Its machine is named when it had one: what that cost is not known. A task that never began costs nothing."""
+    from retraining.operators.record import Record
+
+    result = plan(make_run(params=FORM, logical_date=datetime(2013, 11, 20, 3, tzinfo=UTC)))
+    left = {(task, "link_job"): link}
+    took = timings(Record(cloud.artifacts, result["run_uri"]), lambda task, key: left.get((task, key)))
+    machines = {item.task for item in took.tasks if item.machine}
+    assert machines == ({task} if link else set())

@@ -219,8 +219,10 @@ def test_a_user_error_fails_for_good_with_the_last_lines(cloud, make_run) -> Non
     message = "The replica workerpool0-0 exited with a non-zero status of 2. Termination reason: Error."
     cloud.jobs.end(cloud.jobs.newest, "JOB_STATE_FAILED", 3, message)
     for _ in range(2):  # the second time the lines come from the log again
+        run.xcoms.clear()  # as Airflow does at the start of a wake
         with pytest.raises(AirflowFailException, match="Did you mean 'epochs'"):
             run.execute(task)
+        assert run.xcoms["train", "link_job"].endswith("/training/1?project=local-project")
     assert len(cloud.jobs.jobs) == 1
 
 

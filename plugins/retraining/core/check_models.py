@@ -56,9 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             failed = True
             print(error, file=sys.stderr)
     if options.region is None:
-        print(
-            "region not checked: set RETRAINING_REGION (--region), and accelerators must exist there", file=sys.stderr
-        )
+        print("region not checked: set RETRAINING_REGION, or give --region", file=sys.stderr)
     if not paths:
         print(f"{include / 'models'}: no model. Copy one of the repository's and change it.", file=sys.stderr)
     return int(failed or not paths)

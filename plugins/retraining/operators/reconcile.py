@@ -118,6 +118,8 @@ class Reconciler:
             LOGGER.info("%s is this task's job: %s", mine[-1].job_id, mine[-1].state)
             job = mine[-1]
         else:
+            if mine:
+                self._on_job(mine[-1])
             if mine and self._recall(mine[-1]):  # it ended between two wakes
                 self._print_rest(mine[-1])
             job = self._create(mine)

@@ -16,7 +16,7 @@ from retraining.core.settings import include_path
 from retraining.hooks.artifacts import Artifacts
 from retraining.hooks.cloud import Cloud
 from retraining.operators.edge import SECONDS_KEY, fail_for_good
-from retraining.operators.links import ReportLink, object_address, push_link
+from retraining.operators.links import JobLink, ReportLink, object_address, push_link
 from retraining.operators.record import RUN_URI, Record
 
 TASKS = ("plan", "snapshot", "check_data", "export", "tune", "train", "evaluate", "decide", "register", "deploy")
@@ -85,12 +85,13 @@ def timings(record: Record, pull: Callable[[str, str], Any]) -> Timings:
     tasks = []
     jobs = job_tasks(plan.spec)
     for task in TASKS:
+        had_job = bool(pull(task, JobLink.key))
         if task == "tune":
             if task not in jobs:
                 continue
-            timing = _study_timing(plan, record.find(Tuning), pull(task, SECONDS_KEY), prices)
+            timing = _study_timing(plan, record.find(Tuning), pull(task, SECONDS_KEY), prices, had_job=had_job)
         elif task in jobs:
-            timing = _job_timing(plan, task, pull(task, "return_value"), prices)
+            timing = _job_timing(plan, task, pull(task, "return_value"), prices, had_job=had_job)
         else:
             usd = query_cost(snapshot.bytes_processed, prices, plan.region) if snapshot and prices else None
             timing = TaskTiming(
@@ -109,18 +110,33 @@ def timings(record: Record, pull: Callable[[str, str], Any]) -> Timings:
     )
 
 
-def _study_timing(plan: Plan, tuning: Tuning | None, waited: float | None, prices: Prices | None) -> TaskTiming:
-    """Of a study the sum over its trials, which may have run side by side; without one, what the task itself took."""
+def _study_timing(
+    plan: Plan, tuning: Tuning | None, waited: float | None, prices: Prices | None, *, had_job: bool
+) -> TaskTiming:
+    """Of a study the sum over its trials, which may have run side by side; of a night without one, the task's own time.
+
+    What a study without a conclusion took, nobody summed up.
+    """
+    wanted = machines(plan.spec, "tune")
+    machine = wanted.pools[0].machine
+    if tuning is None and had_job:
+        return TaskTiming(task="tune", seconds=None, reused=False, machine=machine, estimated_usd=None)
     if tuning is None or not tuning.trials:
         return TaskTiming(task="tune", seconds=waited, reused=False, machine=None, estimated_usd=None)
-    wanted = machines(plan.spec, "tune")
     spot_seconds = tuning.seconds if wanted.spot else 0.0
     usd = job_cost(plan.spec, "tune", tuning.seconds, spot_seconds, prices, plan.region) if prices else None
-    machine = wanted.pools[0].machine
     return TaskTiming(task="tune", seconds=tuning.seconds, reused=False, machine=machine, estimated_usd=usd)
 
 
-def _job_timing(plan: Plan, task: Any, result: dict[str, Any] | None, prices: Prices | None) -> TaskTiming:  # noqa: ANN401 - one of job_tasks
+def _job_timing(
+    plan: Plan,
+    task: Any,  # noqa: ANN401 - one of job_tasks
+    result: dict[str, Any] | None,
+    prices: Prices | None,
+    *,
+    had_job: bool,
+) -> TaskTiming:
+    """Of a task that failed, no time is known; of one that the run did not come to, no machine either."""
     seconds = result["seconds"] if result else None
     usd = None
     if result and seconds is not None and prices:
@@ -129,6 +145,6 @@ def _job_timing(plan: Plan, task: Any, result: dict[str, Any] | None, prices: Pr
         task=task,
         seconds=seconds,
         reused=result is not None and result["job"] is None,
-        machine=machines(plan.spec, task).pools[0].machine,
+        machine=machines(plan.spec, task).pools[0].machine if result or had_job else None,
         estimated_usd=usd,
     )
