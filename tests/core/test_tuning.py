@@ -118,6 +118,16 @@ def test_the_best_of_the_newest_studies_by_turns_each_place_once():
     assert [item.hyperparameters["learning_rate"] for item in recalled] == [0.01, 0.002]
 
 
+def test_what_a_later_study_found_to_fail_is_not_repeated_again():
+    spec = plan_with().spec.tuning
+    older = study(14, trial(1, 0.9, 0.05), trial(2, 0.8, 0.01))
+    newer = study(7, trial(1, None, 0.0501, "recall"), trial(2, 0.7, 0.002))
+    assert [item.hyperparameters["learning_rate"] for item in tuning.recall(spec, [older, newer])] == [0.002, 0.01]
+    healed = study(1, trial(1, 0.6, 0.05))
+    again = tuning.recall(spec, [older, newer, healed])
+    assert [item.hyperparameters["learning_rate"] for item in again] == [0.05, 0.002]
+
+
 def test_trials_outside_today_s_space_are_forgotten():
     spec = plan_with().spec.tuning
     assert tuning.recall(spec, [study(7, trial(1, 0.9, 0.5), trial(2, 0.8, units="huge"))]) == ()

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import chain
 from typing import Any, Literal
 
 from retraining.core import names
@@ -174,16 +175,20 @@ def recall(spec: TuningSpec, studies: Sequence[Tuning]) -> tuple[Recalled, ...]:
     """The trials to repeat: of the newest studies by turns, each study's best first; the same values only once.
 
     Args:
-        spec: How many, over which parameters; trials that no longer fit the space are left out.
+        spec: How many, over which parameters; trials that no longer fit the space are left out, and such as a later
+            study found to fail.
         studies: Oldest first.
     """
-    ranked = [_ranked(study, spec) for study in reversed(studies[-REMEMBERED_STUDIES:])]
+    newest_first = list(reversed(studies[-REMEMBERED_STUDIES:]))
+    ranked = [_ranked(study, spec) for study in newest_first]
+    failed = [[trial.hyperparameters for trial in study.trials if trial.value is None] for study in newest_first]
     chosen: list[Recalled] = []
     for place in range(max(map(len, ranked), default=0)):
-        for study in ranked:
+        for index, study in enumerate(ranked):
             if place < len(study) and len(chosen) < spec.recall:
                 trial = study[place]
-                if not any(_alike(trial.hyperparameters, other.hyperparameters, spec) for other in chosen):
+                known = (other.hyperparameters for other in chosen)
+                if not any(_alike(trial.hyperparameters, other, spec) for other in chain(known, *failed[:index])):
                     chosen.append(trial)
     return tuple(chosen)
 
