@@ -42,7 +42,17 @@ class Preempted(TrainerError):
 
 
 class PeerLost(TrainerError):
-    """Another replica went away in the middle of a step."""
+    """Another replica went away in the middle of a step.
+
+    Args:
+        where: Of the training.
+        found: What TensorFlow said.
+        step: Reached by this process, where what was said may as well be an error of the program; else None.
+    """
+
+    def __init__(self, where: str, found: str, *, step: int | None = None) -> None:
+        super().__init__(where, found)
+        self.step = step
 
 
 class RequestError(TrainerError):

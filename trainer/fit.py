@@ -27,7 +27,7 @@ from trainer.learning_rate import Rate
 from trainer.loop import take_steps
 from trainer.stepping import Course, StepEnd
 from trainer.storage import Storage
-from trainer.strategy import Strategy
+from trainer.strategy import Strategy, naming_lost_peers
 from trainer.tensorboard import TensorBoard
 
 
@@ -131,6 +131,7 @@ class Fit:
             seed = self.request.seed
             batches = training_batches(self.examples, self.steps, state.step, seed, self.strategy, self.share)
             stack.enter_context(interruption.listening())
+            stack.enter_context(naming_lost_peers(self.strategy.is_alone, lambda: state.step))
             take_steps(self.model, batches, training, self.steps, state.step, callbacks)
 
     def _validation(self) -> tf.data.Dataset:

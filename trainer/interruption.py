@@ -24,6 +24,9 @@ from trainer.trial import is_recorded
 
 _ATTEMPTS = "TRAINER_STARTED_AGAIN"
 _MOST_ATTEMPTS = 20
+_FURTHEST = "TRAINER_FURTHEST_STEP"
+_STUCK = "TRAINER_STUCK"  # how often a fresh process did not get past that step
+_MOST_STUCK = 2
 _POLL_S = 2.0
 
 
@@ -52,17 +55,33 @@ class Interruption:
 def start_again(environ: Mapping[str, str], error: PeerLost) -> int:
     """Replace this process by a fresh one with the same command line.
 
+    What was done before is handed on in the environment.
+
     Returns:
-        An exit code, if it did that too often.
+        An exit code, if it did that too often, or if twice it did not help against what may be the program's error.
     """
     attempts = int(environ.get(_ATTEMPTS, "0")) + 1
-    if attempts <= _MOST_ATTEMPTS:
+    furthest, stuck = int(environ.get(_FURTHEST, "-1")), int(environ.get(_STUCK, "0"))
+    if error.step is not None:
+        furthest, stuck = (error.step, 0) if error.step > furthest else (furthest, stuck + 1)
+    handed_on = {_ATTEMPTS: str(attempts), _FURTHEST: str(furthest), _STUCK: str(stuck)}
+    refusal = _refusal(attempts, furthest, stuck)
+    print(f"{type(error).__name__}: {error} {refusal or 'Starting again.'}", file=sys.stderr, flush=True)
+    if not refusal:
         sys.stdout.flush()
-        sys.stderr.flush()
-        os.execve(  # noqa: S606 - this program itself
-            sys.executable, sys.orig_argv, {**environ, _ATTEMPTS: str(attempts)}
-        )
+        os.execve(sys.executable, sys.orig_argv, {**environ, **handed_on})  # noqa: S606 - this program itself
     return error.exit_code
+
+
+def _refusal(attempts: int, furthest: int, stuck: int) -> str:
+    if attempts > _MOST_ATTEMPTS:
+        return f"Not started again: that was done {_MOST_ATTEMPTS} times. Look at the other replicas' logs."
+    if stuck >= _MOST_STUCK:
+        return (
+            f"Not started again: {_MOST_STUCK} restarts did not get past step {furthest}, so it may be an error of the "
+            "program and no lost replica. Try the training on one machine, or look at the other replicas' logs."
+        )
+    return ""
 
 
 def end_with_the_job(storage: Storage, request: TrainRequest, before: Callable[[], None]) -> None:

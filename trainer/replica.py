@@ -39,6 +39,11 @@ class Replica:
         return self.index == 0 and not self.is_server and not self.is_evaluator
 
     @property
+    def is_alone(self) -> bool:
+        """Whether the job has no other replica to train with."""
+        return self.count == 1 and not self.servers
+
+    @property
     def is_server(self) -> bool:
         """Whether it holds variables for the others."""
         return self.role in _SERVING_ROLES

@@ -8,7 +8,7 @@ hold the variables of workers that each go at their own pace. https://www.tensor
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -20,15 +20,15 @@ from trainer.input.source import WHOLE, Share
 from trainer.replica import Replica
 
 CHIEF_DEVICE = "/job:chief/replica:0/task:0/device:CPU:0"
+_AMBIGUOUS = (tf.errors.FailedPreconditionError, tf.errors.InternalError, tf.errors.UnknownError)
 _GONE = (
     tf.errors.UnavailableError,
     tf.errors.AbortedError,
     tf.errors.CancelledError,
     tf.errors.DeadlineExceededError,
-    tf.errors.FailedPreconditionError,
-    tf.errors.InternalError,
-    tf.errors.UnknownError,
+    *_AMBIGUOUS,  # said of lost replicas, and of errors of the program too
 )
+_PEERS_ERROR = "Collective ops is aborted"  # heard from another replica, whatever went wrong there
 _TPU_ADDRESS = "local"  # the TPU of the machine that this runs on, as in Vertex AI's TPU VMs
 
 
@@ -64,6 +64,11 @@ class Strategy:
     def io_device(self) -> str | None:
         """Where files must be written and read that TensorFlow would otherwise write where the variables are."""
         return CHIEF_DEVICE if self.is_asynchronous else None
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether this process trains without others."""
+        return self.share.count == 1 and not self.is_asynchronous
 
     def tables(self) -> AbstractContextManager[object]:
         """Give the scope in which lookup tables must be made that input pipelines use."""
@@ -111,15 +116,25 @@ def choose_strategy(replica: Replica, wanted: str = "auto") -> Strategy:
 
 
 @contextlib.contextmanager
-def naming_lost_peers(replica: Replica) -> Iterator[None]:
-    """Turn what TensorFlow says when another replica went away, or is not back yet, into an error of ours."""
+def naming_lost_peers(alone: bool, reached: Callable[[], int] | None = None) -> Iterator[None]:
+    """Turn what TensorFlow says when another replica went away, or is not back yet, into an error of ours.
+
+    Args:
+        alone: Whether this process trains alone: then nobody can be lost.
+        reached: Gives the step that the training has reached; None before it takes steps.
+
+    Raises:
+        PeerLost: Another replica went away.
+    """
     try:
         yield
     except _GONE as error:
-        if replica.count == 1 and not replica.servers:
+        if alone:
             raise
+        ambiguous = isinstance(error, _AMBIGUOUS) and _PEERS_ERROR not in error.message
+        step = reached() if reached and ambiguous else None
         said = " ".join(error.message.split())[:200]
-        raise PeerLost("the training's cluster", f"another replica went away ({said})") from error
+        raise PeerLost("the training's cluster", f"another replica went away ({said})", step=step) from error
 
 
 def _fitting(replica: Replica) -> str:

@@ -42,7 +42,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command, options, hyperparameters = _parse(sys.argv[1:] if arguments is None else arguments)
         _COMMANDS[command](options, hyperparameters)
     except PeerLost as error:
-        print(f"{type(error).__name__}: {error} Starting again.", file=sys.stderr, flush=True)
         return start_again(os.environ, error)
     except TrainerError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
@@ -150,7 +149,7 @@ def _take_part(request: TrainRequest, replica: Replica, storage: Storage) -> Rep
         from trainer.strategy import naming_lost_peers
         from trainer.train import train
 
-        with naming_lost_peers(replica):
+        with naming_lost_peers(replica.is_alone):
             return train(
                 request, manifest, statistics, source, storage, replica=replica, share=share, started=STARTED, say=_say
             )

@@ -12,7 +12,8 @@ import pytest
 import tensorflow as tf
 
 from trainer.checkpoints import Attached, Checkpoints, TrainingState
-from trainer.errors import DataError, Diverged, Preempted
+from trainer.errors import DataError, Diverged, PeerLost, Preempted
+from trainer.interruption import start_again
 from trainer.storage import Storage
 
 TRAINING = {
@@ -186,6 +187,41 @@ def test_another_trainings_checkpoint_is_not_named_as_the_last(tmp_path: Path) -
         checkpoints.store(step, folder, vars(TrainingState(request_sha256=request, step=step)), {10})
     assert checkpoints.describe_last(TrainingState(request_sha256="mine", step=30)).endswith("/step-000000010")
     assert checkpoints.describe_last(TrainingState(request_sha256="new", step=30)) == "There is no checkpoint before it"
+
+
+@pytest.fixture
+def restarted(monkeypatch):
+    """Environments of the fresh processes that replaced this one."""
+    environs: list[dict[str, str]] = [{"HOME": "/home"}]
+    monkeypatch.setattr(os, "execve", lambda _path, _arguments, environ: environs.append(environ))
+    return environs
+
+
+def lose(environs: list[dict[str, str]], *steps: int | None) -> list[int]:
+    """Lose a peer, and be started again, at these steps; gives how often that was done when each time was over."""
+    done = []
+    for step in steps:
+        start_again(environs[-1], PeerLost("the training's cluster", "another replica went away (x)", step=step))
+        done.append(len(environs) - 1)
+    return done
+
+
+def test_two_restarts_that_do_not_get_past_a_step_are_the_last(restarted, capsys) -> None:
+    """What looks like a lost replica may be the program's own error, which comes at the same step every time."""
+    assert lose(restarted, 40, 40, 37) == [1, 2, 2]
+    said = capsys.readouterr().err.splitlines()
+    assert [line.endswith("Starting again.") for line in said] == [True, True, False]
+    assert "Not started again: 2 restarts did not get past step 40, so it may be an error of the program" in said[-1]
+    assert restarted[-1]["HOME"] == "/home"
+
+
+def test_a_restart_that_gets_further_counts_from_there(restarted) -> None:
+    assert lose(restarted, 40, 40, 41, 41, 41) == [1, 2, 3, 4, 4]
+
+
+def test_who_waits_for_a_lost_replica_is_started_again_twenty_times(restarted, capsys) -> None:
+    assert lose(restarted, *[None] * 21)[-2:] == [20, 20]
+    assert "Not started again: that was done 20 times." in capsys.readouterr().err
 
 
 def test_of_old_checkpoints_two_and_the_best_are_kept(tmp_path: Path) -> None:

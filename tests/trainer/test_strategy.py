@@ -15,14 +15,14 @@ import tensorflow as tf
 
 from trainer.batches import Steps, plan_steps, training_batches
 from trainer.documents import CheckpointRhythm, ManifestSplit, Training
-from trainer.errors import RequestError
+from trainer.errors import PeerLost, RequestError
 from trainer.input.pipeline import Blocks
 from trainer.input.source import Share
 from trainer.learning_rate import Rate, plan_rate
 from trainer.replica import Replica
 from trainer.sharing import most_rows, training_share
 from trainer.stepping import Pace
-from trainer.strategy import Strategy, choose_strategy
+from trainer.strategy import Strategy, choose_strategy, naming_lost_peers
 
 TRAINING = Training(
     model="dense", epochs=4, batch_size=8, hyperparameters={}, early_stopping_patience=0, checkpoint=CheckpointRhythm()
@@ -177,6 +177,28 @@ def test_calls_grow_to_two_seconds_and_end_where_a_checkpoint_is_due(monkeypatch
     assert taken[:5] == [8, 8, 16, 16, 2]
     assert max(taken) <= 16
     assert {50, 100, 150, 200} <= set(np.cumsum(taken))
+
+
+INCARNATION = "Collective ops is aborted by: the incarnation of task 1 does not match"
+
+
+@pytest.mark.parametrize(
+    ("error", "words", "step"),
+    [
+        pytest.param(tf.errors.InternalError, "no kernel image", 7, id="perhaps-the-program"),
+        pytest.param(tf.errors.FailedPreconditionError, INCARNATION, None, id="said-by-another"),
+        pytest.param(tf.errors.UnavailableError, "connection refused", None, id="certainly-lost"),
+    ],
+)
+def test_an_error_that_may_be_the_programs_own_is_told_with_its_step(error: type, words: str, step: int | None) -> None:
+    with pytest.raises(PeerLost, match=r"another replica went away \(") as found, naming_lost_peers(False, lambda: 7):
+        raise error(None, None, words)
+    assert found.value.step == step
+    with pytest.raises(error), naming_lost_peers(True, lambda: 7):
+        raise error(None, None, words)
+    with pytest.raises(PeerLost) as before, naming_lost_peers(False):
+        raise error(None, None, words)
+    assert before.value.step is None
 
 
 _TWO_DEVICES = """
