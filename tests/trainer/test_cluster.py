@@ -21,8 +21,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from trainer.checkpoints import Checkpoints
 from trainer.contract import parse
 from trainer.documents import Report
+from trainer.storage import Storage
 
 REPOSITORY_PATH = Path(__file__).resolve().parents[2]
 TRAINING = {
@@ -122,11 +124,12 @@ def run_cluster(exported, tmp_path: Path):
     """Starts clusters of a training."""
     clusters: list[Cluster] = []
 
-    def begin(training: dict[str, Any], **roles: int) -> tuple[Any, Cluster]:
+    def begin(training: dict[str, Any], *, trial_metric: str | None = None, **roles: int) -> tuple[Any, Cluster]:
         request = exported.train_request_in(tmp_path / "cluster", training=training)
         (tmp_path / "cluster").mkdir()
         document = exported.train_json(
             training=training,
+            trial_metric=trial_metric,
             **{
                 field: getattr(request, field)
                 for field in ("model_uri", "report_uri", "checkpoint_uri", "tensorboard_uri")
@@ -228,6 +231,18 @@ def test_workers_that_read_their_own_files_learn_as_well(exported, tmp_path: Pat
     assert found.train_rows == one.train_rows
 
 
+@pytest.mark.long
+def test_a_trial_of_two_workers_that_diverges_at_once_is_infeasible_and_not_failed(run_cluster, monkeypatch) -> None:
+    """A replica that failed would fail the job, and with it perhaps the study."""
+    monkeypatch.setenv("CLOUD_ML_TRIAL_ID", "3")
+    hyperparameters = {"learning_rate": 1e30, "hidden_units": [8]}
+    training = {**LOCKSTEP, "hyperparameters": hyperparameters}
+    request, cluster = run_cluster(training, trial_metric="val_auc", chief=1, worker=1)
+    assert cluster.wait() == {"chief-0": 0, "worker-0": 0}, cluster.tail()
+    result = json.loads(Path(request.report_uri.removesuffix(".json"), "3.json").read_text())
+    assert "the trial is infeasible" in result["words"]
+
+
 SERVED = {"chief-0": 0, "worker-0": 0, "worker-1": 0, "ps-0": 0}
 
 
@@ -248,8 +263,10 @@ def test_parameter_servers_reach_the_loss_of_one_device_whoever_is_lost(
     training = {**TRAINING, "epochs": LONG, "checkpoint": {"every_steps": 8, "every_seconds": None}}
     one = exported.train(exported.train_request_in(tmp_path / "alone", training=training))
     request, cluster = run_cluster(training, chief=1, worker=2, ps=1)
+    stood = None
     if lost:
         cluster.wait_for("epoch 3/")
+        stood = Checkpoints(request.checkpoint_uri, Storage()).newest_state()
         cluster.kill(lost, number)
     assert cluster.wait() == SERVED, cluster.tail()
     assert cluster.restarts == (lost is not None)
@@ -257,3 +274,8 @@ def test_parameter_servers_reach_the_loss_of_one_device_whoever_is_lost(
     assert (report.strategy, report.replicas, report.steps) == ("parameter_server", 1, one.steps)
     assert report.metrics["val_loss"] == pytest.approx(one.metrics["val_loss"], abs=0.05)
     assert report.golden
+    if lost in ("ps-0", "chief-0"):
+        assert stood is not None
+        assert report.resumed_from_step >= stood.step >= 2 * 11
+    else:
+        assert report.resumed_from_step is None
