@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import runpy
 import textwrap
 import time
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowRescheduleException
+from whole_night import run_night
 
 from retraining.core import model_spec, names, orders
 from retraining.core.documents import Plan, Tuning
@@ -195,22 +195,11 @@ def night(local_cloud, make_run, monkeypatch) -> Callable[[datetime], dict[str, 
     """Runs every task of a night of a small flights model with a study; gives its documents by kind."""
     local_cloud.run("seed")
     spec = small_spec()
-    dag = runpy.run_path(str(ROOT / "dags" / "retrain.py"))["retrain_dag"](spec)
     monkeypatch.setattr(model_spec, "load_spec", lambda _path: spec)
     monkeypatch.setenv("RETRAINING_WATCH_S", "60")
 
     def run_all(logical_date: datetime) -> dict[str, Any]:
-        run = make_run(run_id=f"manual__{logical_date:%Y%m%d}", logical_date=logical_date, params=dag.params.dump())
-        run.dag_id = dag.dag_id
-        deadline = time.monotonic() + 300
-        for task in dag.topological_sort():
-            while True:
-                try:
-                    run.execute(task)
-                    break
-                except AirflowRescheduleException:
-                    assert time.monotonic() < deadline, f"{task.task_id} did not end"
-        return documents(run.xcoms["plan", "return_value"]["run_uri"])
+        return run_night(spec, make_run(run_id=f"manual__{logical_date:%Y%m%d}", logical_date=logical_date))
 
     return run_all
 
@@ -226,21 +215,6 @@ def small_spec() -> model_spec.ModelSpec:
     values["evaluation"]["promote"] |= {"min_gain": -1.0, "max_slice_loss": 1.0, "min_examples": 100}
     values["tuning"] |= {"search": "auto", "max_trials": 4, "recall": 1}
     return model_spec.ModelSpec.model_validate(values)
-
-
-def documents(run_uri: str) -> dict[str, Any]:
-    """The run's JSON documents by kind, and its page as `page`."""
-    from google.cloud import storage
-
-    bucket, _, folder = run_uri.removeprefix("gs://").partition("/")
-    found: dict[str, Any] = {}
-    for blob in storage.Client().list_blobs(bucket, prefix=f"{folder}/", delimiter="/"):
-        path = Path(blob.name)
-        if path.suffix == ".json":
-            found[path.stem] = json.loads(blob.download_as_bytes())
-        elif path.suffix == ".html":
-            found["page"] = blob.download_as_text()
-    return found
 
 
 @pytest.mark.long
