@@ -128,7 +128,7 @@ bench-train: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready ## Two workers bes
 	@PYTHONPATH=include:. $(TRAINER_PY) -m bench.train --rounds $(ROUNDS)
 
 .PHONY: bench-tuning bench-tuning-grid
-bench-tuning: $(VENV)/airflow/.ready tuning-env ## Trials that a search needs when it remembers earlier ones: build/bench/tuning.json (100 min; goes on where it was stopped; SEEDS=5)
+bench-tuning: $(VENV)/airflow/.ready tuning-env ## Trials that a search needs when it remembers earlier ones: build/bench/tuning.json (over two hours; goes on where it was stopped; SEEDS=5)
 	@PYTHONPATH=include:plugins exec $(AIRFLOW_PY) -m bench.tuning --seeds $(or $(SEEDS),5)
 bench-tuning-grid: $(VENV)/trainer/.ready ## Measure again what bench-tuning searches: include/bench/tuning_grid.json (6 min)
 	@PYTHONPATH=include:. exec $(TRAINER_PY) -m bench.tuning_grid

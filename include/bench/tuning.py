@@ -77,14 +77,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measure(search: Search, surface: Surface, seed: int, trials: dict[str, dict[str, dict[str, int]]]) -> None:
-    """Count all sorts of a seed that are not known yet, and write what is known after each."""
-    found = trials.setdefault(surface.name, {}).setdefault(str(seed), {})
+    """Count all sorts of a seed, and write them down together: their noise is one stream, so a seed is never split."""
+    seeds = trials.setdefault(surface.name, {})
+    if str(seed) in seeds:
+        return
+    found = {}
     for sort in _SORTS:
-        if sort not in found:
-            earlier = EARLIER_TRIALS.get(sort)
-            found[sort] = search.cold(surface, seed) if earlier is None else search.warm(surface, seed, earlier)
-            print(f"{surface.name}, seed {seed}: {sort}: {found[sort]}", flush=True)
-            _OUT_PATH.write_text(json.dumps(summary(trials), indent=2) + "\n")
+        earlier = EARLIER_TRIALS.get(sort)
+        found[sort] = search.cold(surface, seed) if earlier is None else search.warm(surface, seed, earlier)
+        print(f"{surface.name}, seed {seed}: {sort}: {found[sort]}", flush=True)
+    seeds[str(seed)] = found
+    _OUT_PATH.write_text(json.dumps(summary(trials), indent=2) + "\n")
 
 
 class Search:
@@ -193,12 +196,11 @@ def summary(trials: Mapping[str, Mapping[str, Mapping[str, int]]]) -> dict[str, 
     """Give medians and their ratio beside what was counted."""
     rows = []
     for name, known in trials.items():
-        seeds = {seed: found for seed, found in known.items() if len(found) == len(_SORTS)}
-        if not seeds:
+        if not known:
             continue
-        medians = {sort: statistics.median(found[sort] for found in seeds.values()) for sort in _SORTS}
+        medians = {sort: statistics.median(found[sort] for found in known.values()) for sort in _SORTS}
         ratios = {sort: round(medians[sort] / medians["cold"], 3) for sort in EARLIER_TRIALS}
-        rows.append({"surface": name, "seeds": len(seeds), "trials": medians, "ratios": ratios})
+        rows.append({"surface": name, "seeds": len(known), "trials": medians, "ratios": ratios})
     settings = {"within": WITHIN, "earlier_studies": EARLIER_STUDIES, "drift": DRIFT, "limit": LIMIT}
     return {**settings, "rows": rows, "trials": trials}
 
@@ -208,7 +210,7 @@ def render(result: Mapping[str, Any]) -> str:
     head = "".join(f" {sort} | ratio |" for sort in EARLIER_TRIALS)
     lines = [f"| surface | cold |{head}", "|---" * (2 + 2 * len(EARLIER_TRIALS)) + "|"]
     for row in result["rows"]:
-        seeds = [found for found in result["trials"][row["surface"]].values() if len(found) == len(_SORTS)]
+        seeds = result["trials"][row["surface"]].values()
         cells = {sort: f"{row['trials'][sort]:g} ({', '.join(str(found[sort]) for found in seeds)})" for sort in _SORTS}
         warm = "".join(f" {cells[sort]} | {row['ratios'][sort]:.2f} |" for sort in EARLIER_TRIALS)
         lines.append(f"| {row['surface']} | {cells['cold']} |{warm}")

@@ -158,7 +158,7 @@ class FaultShelf:
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
-            except BaseException:
+            except BaseException:  # whatever ends the block, an open transaction would lock the file for all servers
                 self._connection.execute("ROLLBACK")
                 raise
             self._connection.execute("COMMIT")

@@ -55,7 +55,7 @@ def deploy_model(request: types.DeployModelRequest, context: Context) -> operati
                 )
                 changed.deployed_models.append(deployed)
                 changed.update_time = now()
-        except BaseException:
+        except BaseException:  # whatever it was: a server that no endpoint names would run for ever
             context.cloud.serving.undeploy(endpoint.name, deployed.id)
             raise
         return types.DeployModelResponse(deployed_model=deployed)

@@ -95,7 +95,7 @@ class JobRun:
             outcome = self._execute()
         except ApiError as refusal:
             outcome = Outcome(state=JobState.JOB_STATE_FAILED, error=refusal)
-        except Exception as problem:
+        except Exception as problem:  # the thread's last line: a job without an end would be waited for for ever
             LOGGER.exception("%s failed", self._name)
             error = ApiError(f"Internal error: {type(problem).__name__}: {problem}.", code="INTERNAL")
             outcome = Outcome(state=JobState.JOB_STATE_FAILED, error=error)

@@ -105,7 +105,7 @@ class Operations:
             error = ApiError("The operation was cancelled.", code="CANCELLED")
         except ApiError as refusal:
             error = refusal
-        except Exception as problem:
+        except Exception as problem:  # the thread's last line: the caller polls until the operation has an end
             LOGGER.exception("%s failed", name)
             error = ApiError(
                 f"{type(problem).__name__}: {problem}. See the log of the local Vertex AI.", code="INTERNAL"

@@ -124,7 +124,7 @@ class ServedModel:
             connection.request("POST", "/predict", body, {"Content-Type": "application/json"})
             response = connection.getresponse()
             data = response.read()
-        except BaseException:
+        except BaseException:  # half an answer may still be in it: it must not go back to the others
             connection.close()
             raise
         self._connections.put(connection)
@@ -151,7 +151,7 @@ class ServedModel:
             except ApiError as error:
                 self._problem = error
                 LOGGER.error("%s: %s", self._where, error.message)
-            except Exception as error:
+            except Exception as error:  # the thread's last line: requests are told of it, and it may start again
                 self._problem = ApiError(f"The {self._where} failed: {type(error).__name__}: {error}.", code="INTERNAL")
                 LOGGER.exception("%s failed", self._where)
             self._port = None
