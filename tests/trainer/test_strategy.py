@@ -231,10 +231,10 @@ print(json.dumps([masks(tf.distribute.get_strategy()), masks(tf.distribute.Mirro
 """
 
 
-def test_replicas_in_lockstep_drop_units_of_their_own() -> None:
-    """The first one drops what a device alone drops, step by step."""
+def run_alone(code: str, *arguments: str) -> str:
+    """Run a program in a process of its own, which has devices of its own; gives what it printed."""
     done = subprocess.run(
-        [sys.executable, "-c", _TWO_MASKS],
+        [sys.executable, "-c", code, *arguments],
         cwd=REPOSITORY_PATH,
         capture_output=True,
         text=True,
@@ -242,7 +242,12 @@ def test_replicas_in_lockstep_drop_units_of_their_own() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    alone, lockstep = json.loads(done.stdout)
+    return done.stdout
+
+
+def test_replicas_in_lockstep_drop_units_of_their_own() -> None:
+    """The first one drops what a device alone drops, step by step."""
+    alone, lockstep = json.loads(run_alone(_TWO_MASKS))
     assert [masks[0] for masks in alone] == [first for first, _ in lockstep]
     drawn = [str(mask) for masks in lockstep for mask in masks]
     assert len(set(drawn)) == 4
@@ -257,15 +262,7 @@ def test_two_devices_of_a_machine_end_in_the_weights_of_one(exported, tmp_path: 
     uris = {name: getattr(request, name) for name in ("model_uri", "report_uri", "checkpoint_uri", "tensorboard_uri")}
     path = tmp_path / "request.json"
     path.write_text(json.dumps(exported.train_json(training={**training, **changes}, **uris)))
-    done = subprocess.run(
-        [sys.executable, "-c", _TWO_DEVICES, str(path)],
-        cwd=REPOSITORY_PATH,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    run_alone(_TWO_DEVICES, str(path))
     two = json.loads(Path(request.report_uri).read_text())
     assert (two["strategy"], two["replicas"], two["steps"]) == ("mirrored", 2, one.steps)
     assert two["history"]["val_loss"] == pytest.approx(one.history["val_loss"], abs=1e-4)
