@@ -19,6 +19,8 @@ A fault is a JSON document, made by `POST /faults` on Vertex AI's REST port, the
   `lost_response`  do the work, then answer `code`: the caller does not learn that it worked
   `delay`          wait `seconds` first
   `break`          (ReadRows) send `after` rows, then end the stream with `code`
+  `split`          (CreateReadSession) cut the table into as many streams as the client asks for, however small it is;
+                   into `streams` of them when that is not 0
   `preempt`        (Replica.Run) after `seconds`, SIGTERM to `replica` (default workerpool0-0), SIGKILL `grace_seconds`
                    later
 `action.reason` is BigQuery's word for the error (`rateLimitExceeded`); by default it follows from the code.
@@ -38,11 +40,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-ActionKind = Literal["error", "lost_response", "delay", "break", "preempt"]
+ActionKind = Literal["error", "lost_response", "delay", "break", "split", "preempt"]
 Fault = dict[str, Any]
 """A checked fault: target, filter, skip, count, action."""
 Action = dict[str, Any]
-"""What to do: kind, code, message, reason, seconds, after, grace_seconds, replica."""
+"""What to do: kind, code, message, reason, seconds, after, streams, grace_seconds, replica."""
 
 # https://cloud.google.com/apis/design/errors#handling_errors
 CODES = (
@@ -57,6 +59,7 @@ _DEFAULTS: Action = {
     "reason": "",
     "seconds": 0.0,
     "after": 0,
+    "streams": 0,
     "grace_seconds": 0.0,
     "replica": "workerpool0-0",
 }

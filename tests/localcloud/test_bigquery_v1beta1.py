@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import grpc
 import pyarrow as pa
 import pytest
@@ -43,17 +45,21 @@ def call(local_cloud):
         yield do
 
 
-@pytest.fixture
-def session(call, local_cloud):
-    """A session of two streams."""
+def open_session(call, local_cloud, *, streams: int, restriction: str):
     return call(
         "CreateReadSession",
         parent=f"projects/{local_cloud.project}",
         table_reference={"project_id": local_cloud.project, "dataset_id": "older", "table_id": "numbers"},
-        requested_streams=2,
+        requested_streams=streams,
         format=ARROW,
-        read_options={"selected_fields": ["n"], "row_restriction": "MOD(n, 2) = 0"},
+        read_options={"selected_fields": ["n"], "row_restriction": restriction},
     )
+
+
+@pytest.fixture
+def session(call, local_cloud):
+    """A session of two streams."""
+    return open_session(call, local_cloud, streams=2, restriction="MOD(n, 2) = 0")
 
 
 def numbers(call, session, stream: str, offset: int = 0) -> list[int]:
@@ -81,6 +87,19 @@ def test_the_streams_of_a_session_hold_its_rows(call, session):
     found = numbers(call, session, first) + numbers(call, session, second)
     assert sorted(found) == list(range(0, ROWS, 2))
     assert numbers(call, session, first, offset=70_000) == numbers(call, session, first)[70_000:]
+
+
+def test_a_small_table_comes_in_several_streams_where_a_test_asks_for_them(call, local_cloud, add_fault):
+    """Ten rows in as many streams as were asked for, or as the fault says; then in one again."""
+    target = "BigQueryRead.CreateReadSession *.older.numbers"
+    add_fault(target, "split")
+    add_fault(target, "split", streams=3)
+    for count in (4, 3, 1):
+        small = open_session(call, local_cloud, streams=4, restriction="n < 10")
+        assert len(small.streams) == count
+        found = [numbers(call, small, stream.name) for stream in small.streams]
+        assert all(found)
+        assert sorted(itertools.chain(*found)) == list(range(10))
 
 
 def test_progress_goes_from_nothing_to_all(call, session):

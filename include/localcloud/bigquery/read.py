@@ -24,7 +24,7 @@ from localcloud.bigquery.column_types import as_sent, column_types
 from localcloud.bigquery.faults import ReadFaults
 from localcloud.bigquery.read_v1beta1 import OlderReadService
 from localcloud.bigquery.restriction import RestrictionError, select_statement
-from localcloud.bigquery.sessions import RefusalError, Session, Sessions, Stream, read_batches, refusing
+from localcloud.bigquery.sessions import RefusalError, Session, Sessions, Stream, read_batches, refusing, wanted_streams
 from localcloud.faults import FaultShelf
 
 Rows = tuple[types.ReadRowsResponse, pa.Buffer | None]
@@ -82,7 +82,8 @@ class ReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no 
                 restriction=wanted.read_options.row_restriction,
             )
             reader = as_sent(connection.execute(statement).to_arrow_reader(ROWS_PER_BATCH), columns)
-            session = self._sessions.create(request.parent.removeprefix("projects/"), reader, request)
+            split = self._faults.meet_size(f"{project}.{dataset}.{table}", wanted_streams(request))
+            session = self._sessions.create(request.parent.removeprefix("projects/"), reader, request, split)
         except RestrictionError as error:
             raise RefusalError(grpc.StatusCode.INVALID_ARGUMENT, str(error)) from None
         except duckdb.Error as error:

@@ -77,8 +77,21 @@ class Sessions:
         for left_over in directory.iterdir():  # of the process before
             left_over.unlink()
 
-    def create(self, project: str, reader: pa.RecordBatchReader, request: types.CreateReadSessionRequest) -> Session:
-        """Write a query's rows to a file and cut them into streams."""
+    def create(
+        self,
+        project: str,
+        reader: pa.RecordBatchReader,
+        request: types.CreateReadSessionRequest,
+        split: int | None = None,
+    ) -> Session:
+        """Write a query's rows to a file and cut them into streams.
+
+        Args:
+            project: Whose session it is.
+            reader: The rows.
+            request: What the client asked for.
+            split: How many streams to make even of a small table; None: as its size says.
+        """
         self._remove_expired()
         self._make_room()
         path = self._directory / f"{uuid.uuid4().hex}.arrow"
@@ -90,7 +103,7 @@ class Sessions:
                 size += batch.nbytes
         options = request.read_session.read_options
         name = f"projects/{project}/locations/us/sessions/{path.stem}"
-        count = _stream_count(request, rows, size)
+        count = min(split or _stream_count(request, size), MAX_STREAMS, rows)
         session = Session(
             name=name,
             table=".".join(request.read_session.table.split("/")[1::2]),
@@ -185,8 +198,10 @@ def read_batches(path: Path, begin: int, end: int) -> Iterator[pa.RecordBatch]:
                 yield batch.slice(start, min(rows, last - start))
 
 
-def _stream_count(request: types.CreateReadSessionRequest, rows: int, size: int) -> int:
-    wanted = request.preferred_min_stream_count or request.max_stream_count or 1
-    if request.max_stream_count:
-        wanted = request.max_stream_count
-    return min(wanted, MAX_STREAMS, 1 + size // BYTES_PER_STREAM, rows)
+def wanted_streams(request: types.CreateReadSessionRequest) -> int:
+    """Give how many streams a client asks for."""
+    return int(request.max_stream_count or request.preferred_min_stream_count or 1)
+
+
+def _stream_count(request: types.CreateReadSessionRequest, size: int) -> int:
+    return min(wanted_streams(request), 1 + size // BYTES_PER_STREAM)
