@@ -21,6 +21,20 @@ def test_overwrite_replaces(cloud, folder) -> None:
     assert cloud.artifacts.read(f"{folder}/page.html") == b"2"
 
 
+def test_an_object_is_replaced_only_where_nobody_else_did(cloud, folder) -> None:
+    """Compare and set by generation; the own write is recognised when its answer got lost."""
+    uri = f"{folder}/state.json"
+    assert cloud.artifacts.read_generation(uri) == (b"", 0)
+    first = cloud.artifacts.write_if(uri, b"1", 0)
+    assert first
+    assert cloud.artifacts.read_generation(uri) == (b"1", first)
+    assert cloud.artifacts.write_if(uri, b"another's", 0) is None
+    second = cloud.artifacts.write_if(uri, b"2", first)
+    assert cloud.artifacts.write_if(uri, b"2", first) == second != first
+    assert cloud.artifacts.write_if(uri, b"3", first) is None
+    assert cloud.artifacts.read_generation(uri) == (b"2", second)
+
+
 def test_what_is_missing_is_none(cloud, folder) -> None:
     """An object that is not there is an answer, not an error."""
     assert cloud.artifacts.read(f"{folder}/none.json") is None

@@ -37,6 +37,7 @@ class FakeArtifacts:
 
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}
+        self.generations: dict[str, int] = {}
 
     def read(self, uri: str) -> bytes | None:
         """As the hook."""
@@ -65,6 +66,18 @@ class FakeArtifacts:
         """As the hook."""
         del content_type
         self.objects[uri] = data
+
+    def read_generation(self, uri: str) -> tuple[bytes, int]:
+        """As the hook."""
+        return self.objects.get(uri, b""), self.generations.get(uri, 0)
+
+    def write_if(self, uri: str, data: bytes, generation: int) -> int | None:
+        """As the hook: compare and set."""
+        if generation != self.generations.get(uri, 0):
+            return None
+        self.objects[uri] = data
+        self.generations[uri] = generation + 1
+        return generation + 1
 
     def list_uris(self, folder_uri: str, *, start: str = "", end: str = "", suffix: str = "") -> list[str]:
         """As the hook."""

@@ -82,6 +82,41 @@ class Artifacts:
         """Write an object, whatever was there: for what is derived (a page, a cursor), never for a document."""
         call(lambda: self._blob(uri).upload_from_string(data, content_type=content_type))
 
+    def read_generation(self, uri: str) -> tuple[bytes, int]:
+        """An object's bytes and generation, for `write_if`; no bytes and 0 when there is none."""
+        from google.api_core.exceptions import NotFound
+
+        blob = self._blob(uri)
+        try:
+            # The download takes the generation of what it brings from the response.
+            data: bytes = call(blob.download_as_bytes)
+        except NotFound:
+            return b"", 0
+        return data, int(blob.generation)
+
+    def write_if(self, uri: str, data: bytes, generation: int) -> int | None:
+        """Write an object if it is still of this generation; give the new one, or None when somebody else was faster.
+
+        Args:
+            uri: Its address.
+            data: JSON text. To tell one's own write from another's after a lost answer, it has what only this writer
+                writes.
+            generation: As `read_generation` gave it; 0: there is no object.
+        """
+        from google.api_core.exceptions import PreconditionFailed
+
+        blob = self._blob(uri)
+        try:
+            call(
+                lambda: blob.upload_from_string(
+                    data, content_type="application/json", if_generation_match=generation, retry=None
+                )
+            )
+        except PreconditionFailed:  # also when it was written and the answer got lost
+            stored, found = self.read_generation(uri)
+            return found if stored == data else None
+        return int(blob.generation)
+
     def list_uris(self, folder_uri: str, *, start: str = "", end: str = "", suffix: str = "") -> list[str]:
         """Addresses of the objects in a folder and below, sorted.
 
