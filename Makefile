@@ -111,6 +111,11 @@ check-models: $(VENV)/airflow/.ready ## Validate every include/models/*.yaml; wr
 	@mkdir -p build
 	@PYTHONPATH=plugins $(AIRFLOW_PY) -m retraining.core.check_models --json-schema build/model.schema.json $(if $(RETRAINING_REGION),--region $(RETRAINING_REGION))
 
+.PHONY: contracts
+contracts: $(VENV)/airflow/.ready $(VENV)/trainer/.ready ## Write again what follows from the code in include/contracts: Airflow's schemas, the trainer's capabilities
+	@PYTHONPATH=plugins $(AIRFLOW_PY) -m retraining.core.documents.schemas include/contracts
+	@TF_CPP_MIN_LOG_LEVEL=3 $(TRAINER_PY) -m trainer.capabilities include/contracts/capabilities.json
+
 .PHONY: bench-parse
 bench-parse: $(VENV)/airflow/.ready ## Seconds to parse the DAG files with 100 generated model specs
 	@$(AIRFLOW_PY) -m pytest -q -s tests/dags -k parse_time

@@ -8,6 +8,7 @@ from pathlib import Path
 from airflow.sdk import DAG, Asset, BaseOperator, chain, get_parsing_context
 
 from retraining.core import names
+from retraining.core.capabilities import load_capabilities, require_trainable
 from retraining.core.errors import SpecError
 from retraining.core.model_spec import ModelSpec, find_specs, load_golden_query, load_query, load_spec
 from retraining.core.settings import include_path
@@ -114,6 +115,7 @@ def build_dags(include: Path, only: str | None) -> dict[str, DAG]:
             spec = load_spec(path)
             load_query(spec, include)
             load_golden_query(spec, include)
+            require_trainable(spec, load_capabilities())
             dags[dag_id] = retrain_dag(spec)
         except SpecError as error:
             dags[dag_id] = invalid_dag(dag_id, path, error)

@@ -66,12 +66,13 @@ class Recipe:
         return cls(training=training, architecture=architecture, hyperparameters=hyperparameters, labels=labels)
 
     def require_inputs(self, shape: InputShape) -> None:
-        """Check that the architecture can read what the features give.
+        """Check that the architecture can read what the features give, and has what it needs for them.
 
         Raises:
-            RequestError: It cannot.
+            RequestError: It cannot, or has not.
         """
         self.architecture.require_inputs(self.training.model, shape)
+        self.architecture.require_given(self.hyperparameters, shape)
 
     def build(self, shape: InputShape) -> tf_keras.Model:
         """Build a model whose layers compute in the requested precision; variables and logits are float32."""

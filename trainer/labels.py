@@ -12,6 +12,7 @@ import numpy.typing as npt
 import tensorflow as tf
 import tf_keras
 
+from trainer.column_types import ROLE_TYPES
 from trainer.documents import Label, Manifest
 from trainer.errors import DataError
 from trainer.metrics import Floats, area, hits, log_losses
@@ -137,11 +138,12 @@ def label_type(label: Label, manifest: Manifest) -> str:
         DataError: There is no such column, or its type has no such values.
     """
     type_ = next((column.type for column in manifest.schema if column.name == label.name), None)
-    if type_ not in ("INTEGER", "BOOLEAN", "FLOAT"):
+    if type_ not in ROLE_TYPES[label.kind]:
         raise DataError(
             f"label {label.name!r}",
             f"column of type {type_}" if type_ else "no such column",
-            f"INTEGER, BOOLEAN or FLOAT, {labels_of(label).words}",
+            f"{' or '.join(ROLE_TYPES[label.kind])}, {labels_of(label).words}",
+            "CAST it in the query",
         )
     return type_
 

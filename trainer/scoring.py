@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from trainer.column_types import NUMBERS, ROLE_TYPES, TEXTS
 from trainer.documents import Label, Manifest
 from trainer.errors import DataError, RequestError
 from trainer.input.images import ImageFeature
@@ -27,8 +28,6 @@ from trainer.models.values import as_list, as_number, as_text, parse_feature, pa
 from trainer.savedmodel import StoredModel
 from trainer.storage import Storage
 
-_TEXT_TYPES = ("STRING", "INTEGER", "BOOLEAN")
-_NUMBER_TYPES = ("INTEGER", "BOOLEAN", "FLOAT", "NUMERIC", "BIGNUMERIC")
 _PIXELS_AT_ONCE = 4 << 20  # a model's own memory is a few hundred times that
 _ROWS_AT_ONCE = 1024
 
@@ -104,10 +103,10 @@ class Columns:
         """
         for column in columns:
             type_ = self._types.get(column)
-            if type_ not in _TEXT_TYPES or column in self._lists:
+            if type_ not in ROLE_TYPES["slice"] or column in self._lists:
                 mode = "REPEATED " if column in self._lists else ""
                 found = f"column of type {mode}{type_}" if type_ else "there is no such column"
-                raise RequestError(f"slice {column!r}", found, f"a column of type {', '.join(_TEXT_TYPES)}")
+                raise RequestError(f"slice {column!r}", found, f"a column of type {', '.join(ROLE_TYPES['slice'])}")
 
     def parse_spec(self, names: set[str]) -> dict[str, Any]:
         """Give columns as a split takes them."""
@@ -136,7 +135,7 @@ class Columns:
     def _readable(self, name: str, type_: str, dtype: str) -> bool:
         if name in self._images:
             return dtype == "string"
-        return type_ in {"string": _TEXT_TYPES, "float32": _NUMBER_TYPES}.get(dtype, ())
+        return type_ in {"string": TEXTS, "float32": NUMBERS}.get(dtype, ())
 
 
 def _parts(batches: tf.data.Dataset, rows: int | None) -> Iterator[Mapping[str, Any]]:

@@ -21,7 +21,11 @@ BROKEN = {
 }
 CHANGED: dict[str, dict[str, Any]] = {
     "no_query": {"data__query": "nowhere/examples.sql"},
-    "taken_name": {"training__hyperparameters": {"force": 1.0}, "tuning": None},
+    "taken_name": {
+        "training": {"model": "own", "hyperparameters": {"force": 1.0}, "runtime": {"image": "host/own:1"}},
+        "tuning": None,
+    },
+    "no_such_architecture": {"training__model": "wide_dep"},
     "careful": {"deployment__approval": True},
     "on_demand": {"schedule": None, "monitoring__schedule": None},
 }
@@ -60,7 +64,7 @@ def parsed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 def test_a_broken_file_breaks_its_own_dag_only(parsed) -> None:
     """Every other DAG is there, and nothing else: a broken model has no monitor."""
-    invalid = {f"retrain__{name}" for name in (*BROKEN, "no_query", "taken_name")}
+    invalid = {f"retrain__{name}" for name in (*BROKEN, "no_query", "taken_name", "no_such_architecture")}
     good = {f"{kind}__{name}" for name in ("careful", "on_demand") for kind in ("retrain", "monitor")}
     assert {dag_id for dag_id, dag in parsed["dags"].items() if "invalid-spec" in dag["tags"]} == invalid
     assert REPOSITORY | good | invalid <= parsed["dags"].keys()
@@ -85,10 +89,11 @@ def test_the_task_of_a_broken_spec_fails_for_good_with_the_message() -> None:
         RefuseSpecOperator(task_id="read_spec", message="x.yaml: all wrong").execute({})
 
 
-def test_a_missing_query_and_a_taken_param_name_are_invalid_specs(parsed) -> None:
+def test_a_missing_query_a_taken_name_and_an_unknown_architecture_are_invalid_specs(parsed) -> None:
     """Found while parsing, not by a run at night."""
     assert "no file 'nowhere/examples.sql'" in parsed["dags"]["retrain__no_query"]["doc"]
     assert "a hyperparameter named 'force'" in parsed["dags"]["retrain__taken_name"]["doc"]
+    assert "Did you mean 'wide_deep'" in parsed["dags"]["retrain__no_such_architecture"]["doc"]
 
 
 def test_only_the_wanted_dag_is_built(parsed) -> None:

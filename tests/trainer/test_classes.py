@@ -342,7 +342,11 @@ def test_what_was_trained_elsewhere_is_tuned_whole(model: str, stripes, tmp_path
         lambda images: tf.reduce_mean(images, axis=[1, 3]), [tf.TensorSpec([None, None, None, 3], tf.float32)]
     )
     tf.saved_model.save(flat, str(tmp_path / "flat"), signatures={"default": flat.call})
-    own = {"transfer": {"fine_tune_from": 0.5}, "module": {"module": str(tmp_path / "flat")}}[model]
+    weights = tmp_path / "weights.h5"
+    shallow(include_top=False, weights=None, input_shape=(None, None, 3)).save_weights(str(weights))
+    own = {"transfer": {"weights": str(weights), "fine_tune_from": 0.5}, "module": {"module": str(tmp_path / "flat")}}[
+        model
+    ]
     hyperparameters = {"learning_rate": 0.01, "hidden_units": [16], **own}
     report = start(stripes, tmp_path, training={"model": model, "hyperparameters": hyperparameters})
     assert report.metrics["val_accuracy"] > (0.4 if model == "transfer" else 0.9)

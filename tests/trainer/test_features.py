@@ -137,7 +137,7 @@ def test_hyperparameters_have_defaults_and_are_read_as_their_type(name: str) -> 
         ({"hidden_units": []}, "one or more whole numbers"),
         ({"hidden_units": "a,b"}, "a list of whole numbers"),
         ({"cross_buckets": 1.5}, "a whole number"),
-        ({"activation": "relux"}, "the name of a Keras activation"),
+        ({"activation": "relux"}, "a Keras activation: elu"),
         ({"l2": True}, "a number"),
     ],
     ids=lambda value: str(value)[:30],

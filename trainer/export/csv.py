@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
+from trainer.column_types import WITHOUT_CSV
 from trainer.documents import Column, ExportRequest
 from trainer.errors import DataError, RequestError
 from trainer.export.arrays import integers
@@ -23,7 +24,6 @@ from trainer.export.arrays import integers
 _CHUNK_BYTES = 4 << 20
 _FIRST_ROWS = 1024
 _LINES = csv.WriteOptions(include_header=False, batch_size=8192)
-_WITHOUT_FORM = ("BYTES",)
 
 
 class CsvFormat:
@@ -110,7 +110,7 @@ def _require_forms(schema: tuple[Column, ...], where: str) -> None:
     refused = [
         f"{column.name} ({column.mode} {column.type})"
         for column in schema
-        if column.mode == "REPEATED" or column.type in _WITHOUT_FORM
+        if column.mode == "REPEATED" or column.type in WITHOUT_CSV
     ]
     if refused:
         raise RequestError(

@@ -5,7 +5,6 @@ Also the deep half of `wide_deep`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,8 +30,8 @@ class DenseHyperparameters(Hyperparameters):
 
     hidden_units: tuple[int, ...] = widths((64, 32))
     activation: str = activation()
-    dropout: float = limited(0.0, lambda value: 0 <= value < 1, "a number in [0, 1)")
-    l2: float = limited(0.0, lambda value: 0 <= value < math.inf, "a number of at least 0")
+    dropout: float = limited(0.0, "a number in [0, 1)", minimum=0, below=1)
+    l2: float = limited(0.0, "a number from 0 to 1000", minimum=0, maximum=1000)
 
 
 def build(shape: InputShape, outputs: int, hyperparameters: DenseHyperparameters) -> tf_keras.Model:

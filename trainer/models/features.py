@@ -13,6 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from trainer.column_types import ROLE_TYPES
 from trainer.documents import Column, Feature, ImageColumn
 from trainer.errors import RequestError
 from trainer.input.images import ImageFeature
@@ -25,11 +26,6 @@ from trainer.statistics import Statistics
 MISSING_ID = 0
 OTHER_ID = 1
 _FIRST_ID = 2
-_NUMBERS = ("INTEGER", "BOOLEAN", "FLOAT", "NUMERIC", "BIGNUMERIC")
-_CATEGORIES = ("STRING", "INTEGER", "BOOLEAN")
-_IMAGES = ("BYTES",)
-_TEXTS = ("STRING",)
-_ALLOWED = {"numeric": _NUMBERS, "categorical": _CATEGORIES, "image": _IMAGES, "text": _TEXTS}
 
 Encoded = dict[str, Any]
 """`numeric`: float32 [B, n_numbers]; `categorical`: int32 [B, n_categories]; `image_<name>` of each image: uint8
@@ -133,7 +129,7 @@ class FeatureColumns:
 
     def _require(self, feature: Feature) -> None:
         type_, is_list = self._types.get(feature.name), feature.name in self._lists
-        allowed = _ALLOWED[feature.of if feature.kind == "sequence" else feature.kind]
+        allowed = ROLE_TYPES[feature.of if feature.kind == "sequence" else feature.kind]
         if type_ not in allowed or is_list != (feature.kind == "sequence"):
             mode = "REPEATED " if feature.kind == "sequence" else ""
             found = f"column of type {'REPEATED ' if is_list else ''}{type_}"

@@ -10,46 +10,110 @@ import difflib
 import json
 import math
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
-
-import tf_keras
 
 from trainer.documents import HyperparameterValue
 from trainer.errors import RequestError
 
 _LIMITS = "limits"
+ACTIVATIONS = (
+    "elu",
+    "exponential",
+    "gelu",
+    "hard_sigmoid",
+    "linear",
+    "mish",
+    "relu",
+    "selu",
+    "sigmoid",
+    "softmax",
+    "softplus",
+    "softsign",
+    "swish",
+    "tanh",
+)
+"""Of `tf_keras.activations`, in every version that the trainer runs on."""
 
 
-def limited(default: HyperparameterValue, allowed: Callable[[Any], bool], words: str) -> Any:  # noqa: ANN401 - a field
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What a hyperparameter's value may be; of a list, what each of its values may be.
+
+    Data and no function, so that `capabilities` can write it down for who plans a training.
+
+    Attributes:
+        words: The same in words, for messages.
+        minimum: The least number.
+        above: All numbers are greater.
+        maximum: The greatest number.
+        below: All numbers are less.
+        one_of: All texts that will do; empty: any.
+        may_be_empty: Whether a list may have no value.
+    """
+
+    words: str
+    minimum: float | None = None
+    above: float | None = None
+    maximum: float | None = None
+    below: float | None = None
+    one_of: tuple[str, ...] = ()
+    may_be_empty: bool = False
+
+    def allow(self, value: HyperparameterValue) -> bool:
+        """Tell whether a value of the right type will do; infinity and NaN never do."""
+        values = value if isinstance(value, tuple) else (value,)
+        return (bool(values) or self.may_be_empty) and all(map(self._allow_one, values))
+
+    def _allow_one(self, value: Any) -> bool:  # noqa: ANN401 - a scalar
+        if isinstance(value, str):
+            return not self.one_of or value in self.one_of
+        return (
+            math.isfinite(value)
+            and (self.minimum is None or value >= self.minimum)
+            and (self.above is None or value > self.above)
+            and (self.maximum is None or value <= self.maximum)
+            and (self.below is None or value < self.below)
+        )
+
+
+def limited(default: HyperparameterValue, words: str, **limits: Any) -> Any:  # noqa: ANN401 - a field
     """Declare a hyperparameter.
 
     Args:
         default: Of the type that the field has.
-        allowed: Tells whether a value of that type will do.
         words: What will do, for messages.
+        **limits: The other attributes of `Limits`.
     """
-    return dataclasses.field(default=default, metadata={_LIMITS: (allowed, words)})
+    return dataclasses.field(default=default, metadata={_LIMITS: Limits(words=words, **limits)})
+
+
+def limits_of(field: dataclasses.Field[Any]) -> Limits | None:
+    """Give the limits of a hyperparameter; None: its type says it all."""
+    found: Limits | None = field.metadata.get(_LIMITS)
+    return found
 
 
 def whole(default: int, low: int, high: int) -> Any:  # noqa: ANN401 - a field
     """Declare a whole number."""
-    return limited(default, lambda value: low <= value <= high, f"a whole number from {low} to {high}")
+    return limited(default, f"a whole number from {low} to {high}", minimum=low, maximum=high)
 
 
 def share(default: float) -> Any:  # noqa: ANN401 - a field
     """Declare a number in [0, 1]."""
-    return limited(default, lambda value: 0 <= value <= 1, "a number in [0, 1]")
+    return limited(default, "a number in [0, 1]", minimum=0, maximum=1)
 
 
 def widths(default: tuple[int, ...], most: int = 65536, *, may_be_empty: bool = False) -> Any:  # noqa: ANN401 - a field
     """Declare whole numbers, one per layer."""
-    return limited(
-        default,
-        lambda value: (value or may_be_empty) and all(1 <= units <= most for units in value),
-        f"whole numbers from 1 to {most}" if may_be_empty else f"one or more whole numbers from 1 to {most}",
-    )
+    words = f"whole numbers from 1 to {most}" if may_be_empty else f"one or more whole numbers from 1 to {most}"
+    return limited(default, words, minimum=1, maximum=most, may_be_empty=may_be_empty)
+
+
+def activation(default: str = "relu") -> Any:  # noqa: ANN401 - a field
+    """Declare the name of a Keras activation."""
+    return limited(default, f"a Keras activation: {', '.join(ACTIVATIONS)}", one_of=ACTIVATIONS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +124,7 @@ class Hyperparameters:
         learning_rate: Of Adam. Default: Keras's own.
     """
 
-    learning_rate: float = limited(0.001, lambda value: 0 < value < math.inf, "a number above 0")
+    learning_rate: float = limited(0.001, "a number above 0, at most 1000", above=0, maximum=1000)
 
 
 Known = TypeVar("Known", bound=Hyperparameters)
@@ -97,29 +161,27 @@ def _read_value(name: str, given: HyperparameterValue, type_: type) -> Hyperpara
         if type_ is bool:
             return {"true": True, "false": False}[str(value).lower()]
         if type_ in (int, float):
-            number = float(value)
-            if isinstance(value, bool) or (type_ is int and number != int(number)):
+            if isinstance(value, bool):
                 raise ValueError(value)
-            return int(number) if type_ is int else number
+            return _whole_number(value) if type_ is int else float(value)
         if isinstance(value, str):
             value = json.loads(value if value.startswith("[") else f"[{value.replace('-', ',')}]")
-        return tuple(int(item) for item in ([value] if isinstance(value, int | float) else value))
-    except (ValueError, TypeError, KeyError):
+        return tuple(_whole_number(item) for item in ([value] if isinstance(value, int | float) else value))
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         names: dict[type, str] = {int: "a whole number", float: "a number", bool: "true or false"}
         words = names.get(type_, "a list of whole numbers, like 64,32")
         raise RequestError("hyperparameters", f"{name} is {value!r}", words) from None
 
 
+def _whole_number(value: Any) -> int:  # noqa: ANN401 - a scalar
+    number = float(value)
+    if isinstance(value, bool) or number != int(number):
+        raise ValueError(value)
+    return int(number)
+
+
 def _require_limits(hyperparameters: Hyperparameters) -> None:
     for field in dataclasses.fields(hyperparameters):
-        allowed, words = field.metadata.get(_LIMITS, (lambda _value: True, ""))
-        value = getattr(hyperparameters, field.name)
-        if not allowed(value):
-            raise RequestError("hyperparameters", f"{field.name} is {value!r}", words)
-
-
-def activation(default: str = "relu") -> Any:  # noqa: ANN401 - a field
-    """Declare the name of a Keras activation."""
-    return limited(
-        default, lambda value: hasattr(tf_keras.activations, value), "the name of a Keras activation, like relu"
-    )
+        limits, value = limits_of(field), getattr(hyperparameters, field.name)
+        if limits and not limits.allow(value):
+            raise RequestError("hyperparameters", f"{field.name} is {value!r}", limits.words)

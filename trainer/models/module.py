@@ -13,7 +13,6 @@ from typing import Any
 import tensorflow as tf
 import tf_keras
 
-from trainer.errors import RequestError
 from trainer.models.dense import deep, model_inputs
 from trainer.models.features import InputShape
 from trainer.models.pretrained import PretrainedHyperparameters, colors
@@ -37,7 +36,6 @@ def build(shape: InputShape, outputs: int, hyperparameters: ModuleHyperparameter
     """Build the model. images [B, h, w, channels], texts [B], numeric [B, n], categorical [B, m] → logits [B, outputs].
 
     Raises:
-        RequestError: A module that is needed is not named.
         DataError: There is no such module, or it answers something else than vectors.
     """
     pixels = {image.key: tf_keras.Input(image.shape, dtype=tf.uint8, name=image.key) for image in shape.images}
@@ -58,11 +56,4 @@ def build(shape: InputShape, outputs: int, hyperparameters: ModuleHyperparameter
 
 
 def _load(name: str, uri: str, hyperparameters: ModuleHyperparameters) -> StoredModule:
-    if not uri:
-        raise RequestError(
-            "hyperparameters",
-            f"{name} is missing",
-            "the folder of a SavedModel, gs://… or a local path",
-            f"Set training.hyperparameters.{name}",
-        )
     return StoredModule(uri, name, fine_tuned=hyperparameters.fine_tune_from < 1)

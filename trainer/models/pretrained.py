@@ -34,7 +34,7 @@ class PretrainedHyperparameters(DenseHyperparameters):
     """
 
     fine_tune_from: float = share(1.0)
-    fine_tune_rate: float = limited(0.1, lambda value: 0 < value <= 1, "a number above 0, at most 1")
+    fine_tune_rate: float = limited(0.1, "a number above 0, at most 1", above=0, maximum=1)
 
 
 class Pretrained(tf_keras.layers.Layer):  # type: ignore[misc]  # Keras has no types

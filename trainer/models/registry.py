@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import tf_keras
@@ -26,11 +26,13 @@ class Architecture:
         build: From input shape, number of logits and hyperparameters to a Keras model.
         hyperparameters: Dataclass whose fields are the names, types, defaults and limits.
         reads: What it reads beside numbers and categories, and needs one of at least.
+        needs: Hyperparameters without a useful default: where such features are, they must be given.
     """
 
     build: Callable[[InputShape, int, Any], tf_keras.Model]
     hyperparameters: type[Hyperparameters]
     reads: tuple[Kind, ...] = ()
+    needs: Mapping[str, Kind] = field(default_factory=dict)
 
     def require_inputs(self, name: str, shape: InputShape) -> None:
         """Check that it can read the features.
@@ -54,6 +56,21 @@ class Architecture:
             f"Set training.model to {' or '.join(wanted)}, or change the features" if wanted else "Change the features",
         )
 
+    def require_given(self, hyperparameters: Hyperparameters, shape: InputShape) -> None:
+        """Check that what it cannot do without is given.
+
+        Raises:
+            RequestError: It is not.
+        """
+        for name, kind in self.needs.items():
+            if getattr(shape, kind) and not getattr(hyperparameters, name):
+                raise RequestError(
+                    "hyperparameters",
+                    f"{name} is missing",
+                    f"an address, gs://… or a local path, for the {kind}",
+                    f"Set training.hyperparameters.{name}",
+                )
+
     def can_read(self, kinds: Sequence[Kind]) -> bool:
         """Tell whether it reads features of these kinds, and needs no other."""
         return set(kinds) <= set(self.reads) and bool(kinds) == bool(self.reads)
@@ -65,8 +82,18 @@ ARCHITECTURES = {
     "dense": Architecture(build=dense.build, hyperparameters=dense.DenseHyperparameters),
     "gru": Architecture(build=gru.build, hyperparameters=recurrent.RecurrentHyperparameters, reads=("sequences",)),
     "lstm": Architecture(build=lstm.build, hyperparameters=recurrent.RecurrentHyperparameters, reads=("sequences",)),
-    "module": Architecture(build=module.build, hyperparameters=module.ModuleHyperparameters, reads=("images", "texts")),
-    "transfer": Architecture(build=transfer.build, hyperparameters=transfer.TransferHyperparameters, reads=("images",)),
+    "module": Architecture(
+        build=module.build,
+        hyperparameters=module.ModuleHyperparameters,
+        reads=("images", "texts"),
+        needs={"module": "images", "text_module": "texts"},
+    ),
+    "transfer": Architecture(
+        build=transfer.build,
+        hyperparameters=transfer.TransferHyperparameters,
+        reads=("images",),
+        needs={"weights": "images"},
+    ),
     "transformer": Architecture(
         build=transformer.build, hyperparameters=transformer.TransformerHyperparameters, reads=("sequences",)
     ),

@@ -28,8 +28,8 @@ class TransferHyperparameters(PretrainedHyperparameters):
     """Of `transfer`: those of `dense`, for the layers after DenseNet121, and those of DenseNet121.
 
     Attributes:
-        weights: Of DenseNet121 without its top: an HDF5 file on `gs://…` or a local path; empty: random numbers, which
-            only makes sense with `fine_tune_from` 0, and is said in the log.
+        weights: Of DenseNet121 without its top: an HDF5 file on `gs://…` or a local path. Needed: its batch
+            normalisation keeps the statistics that it came with, so from random numbers it would learn nothing.
     """
 
     weights: str = ""
@@ -64,10 +64,7 @@ class DenseNet(Pretrained):
             include_top=False, weights=None, input_shape=(None, None, 3), pooling="avg"
         )
         self._network.trainable = hyperparameters.fine_tune_from < 1
-        if hyperparameters.weights:
-            self._load(hyperparameters.weights)
-        else:
-            print("transfer: no weights given: DenseNet121 starts from random numbers", flush=True)
+        self._load(hyperparameters.weights)
 
     def call(self, inputs: tf.Tensor) -> tf.Tensor:
         """Look. [B, h, w, 3] → [B, 1024]."""

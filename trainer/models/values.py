@@ -9,16 +9,17 @@ from __future__ import annotations
 import numpy as np
 import tensorflow as tf
 
+from trainer.column_types import NUMBERS
+
 _INT64_MISSING = np.iinfo(np.int64).min
 _INTEGERS = ("INTEGER", "BOOLEAN")
-_NUMBERS = ("INTEGER", "BOOLEAN", "FLOAT", "NUMERIC", "BIGNUMERIC")
 
 
 def parse_feature(type_: str) -> tf.io.FixedLenFeature:
     """Give how to parse a scalar column; what is missing becomes NaN, the least int64, or an empty string."""
     if type_ in _INTEGERS:
         return tf.io.FixedLenFeature([], tf.int64, default_value=_INT64_MISSING)
-    if type_ in _NUMBERS:
+    if type_ in NUMBERS:
         return tf.io.FixedLenFeature([], tf.float32, default_value=float("nan"))
     return tf.io.FixedLenFeature([], tf.string, default_value="")
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from retraining.core.capabilities import load_capabilities, require_trainable
 from retraining.core.errors import RetrainingError
 from retraining.core.hardware import load_hardware, require_machines
 from retraining.core.model_spec import ModelSpec, find_specs, load_golden_query, load_query, load_spec
@@ -23,6 +24,7 @@ def check(path: Path, include: Path, region: str | None = None) -> str:
     spec = load_spec(path)
     load_query(spec, include)
     load_golden_query(spec, include)
+    require_trainable(spec, load_capabilities())
     require_machines(spec, load_hardware(include_path()), region)
     schedule = spec.schedule or "no schedule"
     return f"{spec.name}: ok ({len(spec.features)} features, {spec.training.model}, {schedule})"

@@ -14,6 +14,8 @@ from pydantic_core import ErrorDetails
 from retraining.core.errors import SpecError
 
 Location = tuple[str | int, ...]
+Finding = tuple[str, str, str, str]
+"""The four parts of a message: where, what was found, what was expected, the way out."""
 
 # libyaml's loader where PyYAML has it: 15 times faster, and every DAG file reads every spec at each parse.
 _SAFE_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -71,12 +73,24 @@ def read_spec_file(path: Path) -> SpecText:
 
 def explain(error: ValidationError, text: SpecText, model: type[BaseModel]) -> SpecError:
     """Turn pydantic's findings into one message: a line per finding, with line number and suggestion."""
-    findings = [_finding(item, text, model) for item in error.errors()]
-    first, *rest = findings
-    if not rest:
-        return SpecError(*first)
+    return _together(text.where, [_finding(item, text, model) for item in error.errors()])
+
+
+def raise_findings(where: str, findings: Sequence[Finding]) -> None:
+    """Raise all findings as one error, if there are any.
+
+    Raises:
+        SpecError: There are.
+    """
+    if findings:
+        raise _together(where, findings)
+
+
+def _together(where: str, findings: Sequence[Finding]) -> SpecError:
+    if len(findings) == 1:
+        return SpecError(*findings[0])
     listed = "\n".join(f"  - {SpecError(*finding)}" for finding in findings)
-    return SpecError(text.where, f"{len(findings)} errors:\n{listed}\n ", "", "Correct each and run make check-models")
+    return SpecError(where, f"{len(findings)} errors:\n{listed}\n ", "", "Correct each and run make check-models")
 
 
 def suggest(word: str, known: Sequence[str]) -> str:
@@ -103,7 +117,7 @@ def _walk(node: yaml.Node, location: Location, lines: dict[Location, int], where
             _walk(item, (*location, index), lines, where)
 
 
-def _finding(item: ErrorDetails, text: SpecText, model: type[BaseModel]) -> tuple[str, str, str, str]:
+def _finding(item: ErrorDetails, text: SpecText, model: type[BaseModel]) -> Finding:
     location = tuple(part for part in item["loc"] if part not in ("numeric", "categorical"))
     line = text.line(location)
     where = f"{text.where}, line {line}" if line else text.where

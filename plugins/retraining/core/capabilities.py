@@ -1,0 +1,219 @@
+"""What the trainer can train, and whether it can train a spec: asked before a job is paid for.
+
+In: `include/contracts/capabilities.json`, which `make contracts` writes from the trainer's own registry, and a spec.
+Out: everything that the trainer would refuse, with the way out.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from retraining.core.documents.document import Document, Text, Value
+from retraining.core.errors import ContractError, SettingsError
+from retraining.core.model_spec import ModelSpec
+from retraining.core.settings import include_path
+from retraining.core.spec_file import Finding, raise_findings, suggest
+from retraining.core.spec_tuning import TuningParameter
+
+Kind = Literal["images", "sequences", "texts"]
+Read = bool | float | str | tuple[int, ...]
+_KINDS: Mapping[str, Kind] = {"image": "images", "sequence": "sequences", "text": "texts"}
+
+
+class Hyperparameter(Value):
+    """A hyperparameter of an architecture: its type, and what a value may be; of `integers` what each of them may be.
+
+    `words` say the limits for messages; None: the type says it all.
+    """
+
+    type: Literal["boolean", "integer", "number", "text", "integers"]
+    default: bool | int | float | str | tuple[int, ...]
+    words: str | None = None
+    minimum: float | None = None
+    above: float | None = None
+    maximum: float | None = None
+    below: float | None = None
+    one_of: tuple[str, ...] = ()
+    may_be_empty: bool = False
+
+    @property
+    def expected(self) -> str:
+        """What a value must be, in words."""
+        return self.words or {"boolean": "true or false", "text": "text"}.get(self.type, self.type)
+
+    def takes(self, value: object) -> bool:
+        """Whether the trainer takes a value, as a spec or (as text) a trial's flag has it."""
+        try:
+            read = self._read(value)
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+            return False
+        values = read if isinstance(read, tuple) else (read,)
+        return (bool(values) or self.may_be_empty) and all(map(self._is_within, values))
+
+    def _read(self, value: Any) -> Read:  # noqa: ANN401 - whatever a YAML file holds
+        if self.type == "text":
+            return str(value)
+        if self.type == "boolean":
+            return {"true": True, "false": False}[str(value).lower()]
+        if self.type == "integers":
+            if isinstance(value, str):
+                value = json.loads(value if value.startswith("[") else f"[{value.replace('-', ',')}]")
+            return tuple(_whole(item) for item in ([value] if isinstance(value, int | float) else value))
+        if isinstance(value, bool):
+            raise ValueError(value)
+        return _whole(value) if self.type == "integer" else float(value)
+
+    def _is_within(self, value: bool | float | str) -> bool:
+        if isinstance(value, str):
+            return not self.one_of or value in self.one_of
+        return (
+            math.isfinite(value)
+            and (self.minimum is None or value >= self.minimum)
+            and (self.above is None or value > self.above)
+            and (self.maximum is None or value <= self.maximum)
+            and (self.below is None or value < self.below)
+        )
+
+
+class Architecture(Value):
+    """An architecture: what it reads beside numbers and categories, and by name the hyperparameters it has.
+
+    `needs` are hyperparameters without a useful default: where such features are, they must be given.
+    """
+
+    reads: tuple[Kind, ...]
+    needs: dict[str, Kind]
+    hyperparameters: dict[str, Hyperparameter]
+
+    def can_read(self, kinds: set[Kind]) -> bool:
+        """Whether it reads features of these kinds, and needs no other."""
+        return kinds <= set(self.reads) and bool(kinds) == bool(self.reads)
+
+
+class ColumnTypes(Value):
+    """Column types that the trainer reads: by role, in CSV files, and from the run table itself."""
+
+    roles: dict[str, tuple[str, ...]]
+    without_csv: tuple[str, ...]
+    read_from_table: tuple[str, ...]
+
+
+class Capabilities(Document):
+    """Architectures by name, and the column types of each role."""
+
+    kind: Literal["capabilities"] = "capabilities"
+    architectures: dict[Text, Architecture]
+    columns: ColumnTypes
+
+
+@functools.cache
+def load_capabilities(include: Path | None = None) -> Capabilities:
+    """The trainer's capabilities.
+
+    Args:
+        include: Folder with `contracts`; by default the one beside the DAGs.
+
+    Raises:
+        SettingsError: The file is missing or malformed.
+    """
+    path = (include or include_path()) / "contracts" / "capabilities.json"
+    try:
+        return Capabilities.parse(path.read_bytes(), path.name)
+    except OSError as error:
+        raise SettingsError(str(path), f"{error.strerror}", "what the trainer can train", "Run make bundle") from error
+    except ContractError as error:
+        raise SettingsError(error.where, error.found, "a file as make contracts writes it") from error
+
+
+def require_trainable(spec: ModelSpec, known: Capabilities, where: str | None = None) -> None:
+    """Refuse a spec, or a run's changed one, that the trainer would refuse.
+
+    An own image (`training.runtime.image`) may have architectures of its own: an unknown name is then left to it.
+
+    Args:
+        spec: With the run's overrides, where there are some.
+        known: What the trainer can train.
+        where: Names the spec in messages; by default its file.
+
+    Raises:
+        SpecError: An unknown architecture or hyperparameter, a value out of its limits, features that the architecture
+            cannot read, or something missing that it needs; the message has all findings.
+    """
+    where = where or f"{spec.name}.yaml"
+    findings = _findings(spec, known.architectures)
+    raise_findings(where, [(f"{where}, {item[0]}", item[1], item[2], item[3]) for item in findings])
+
+
+def _findings(spec: ModelSpec, known: Mapping[str, Architecture]) -> Iterator[Finding]:
+    name = spec.training.model
+    architecture = known.get(name)
+    if architecture is None:
+        if spec.training.runtime.image is None:
+            hint = suggest(name, sorted(known))
+            yield "training.model", f"unknown architecture {name!r}", f"one of: {', '.join(sorted(known))}", hint
+        return
+    yield from _unreadable(spec, architecture, known)
+    yield from _wrong_values(spec, architecture)
+    for parameter in spec.tuning.parameters if spec.tuning else ():
+        yield from _wrong_search(parameter, architecture)
+
+
+def _unreadable(spec: ModelSpec, architecture: Architecture, known: Mapping[str, Architecture]) -> Iterator[Finding]:
+    name, there = spec.training.model, {_KINDS[item.kind]: item.name for item in spec.features if item.kind in _KINDS}
+    strange = next((kind for kind in there if kind not in architecture.reads), None)
+    if strange or (architecture.reads and not there):
+        wanted = [other for other, item in sorted(known.items()) if item.can_read(set(there))]
+        yield (
+            "training.model",
+            f"architecture {name!r} does not read {strange}, and {there[strange]!r} is one"
+            if strange
+            else f"architecture {name!r} needs {' or '.join(architecture.reads)}, and no feature is one",
+            f"features without {strange}" if strange else f"features with {' or '.join(architecture.reads)}",
+            f"Set training.model to {' or '.join(wanted)}, or change the features" if wanted else "Change the features",
+        )
+    for needed, kind in architecture.needs.items():
+        if kind in there and not spec.training.hyperparameters.get(needed):
+            yield (
+                "training.hyperparameters",
+                f"architecture {name!r} has no {needed}",
+                f"its address, gs://…, for the {kind}: without it there is nothing that it could learn from",
+                f"Set training.hyperparameters.{needed}, or choose another architecture",
+            )
+
+
+def _wrong_values(spec: ModelSpec, architecture: Architecture) -> Iterator[Finding]:
+    place, known = "training.hyperparameters", architecture.hyperparameters
+    for name, value in spec.training.hyperparameters.items():
+        if name not in known:
+            expected = f"one of: {', '.join(sorted(known))}"
+            found = f"architecture {spec.training.model!r} has no hyperparameter {name!r}"
+            yield place, found, expected, suggest(name, sorted(known))
+        elif not known[name].takes(value):
+            shown = list(value) if isinstance(value, tuple) else value
+            yield f"{place}.{name}", repr(shown), known[name].expected, "Correct the value"
+
+
+def _wrong_search(parameter: TuningParameter, architecture: Architecture) -> Iterator[Finding]:
+    """What trials could get and the trainer would refuse; unknown names are found above, for the spec knows them."""
+    known = architecture.hyperparameters.get(parameter.name)
+    if known is None:
+        return
+    place = f"tuning.parameters, {parameter.name}"
+    if parameter.kind == "double" and known.type != "number":
+        yield place, "kind double", known.expected, "Search it as integer, discrete or categorical"
+        return
+    for value in parameter.numbers if parameter.kind in ("double", "integer") else parameter.values:
+        if not known.takes(value):
+            yield place, f"{value!r} would be tried", known.expected, "Narrow the search"
+
+
+def _whole(value: Any) -> int:  # noqa: ANN401 - a scalar
+    number = float(value)
+    if isinstance(value, bool) or number != int(number):
+        raise ValueError(value)
+    return int(number)

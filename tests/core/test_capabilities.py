@@ -1,0 +1,130 @@
+"""What the trainer would refuse is refused before a job is paid for."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from small_model import make_spec
+
+from retraining.core import settings
+from retraining.core.capabilities import load_capabilities, require_trainable
+from retraining.core.errors import SettingsError, SpecError
+
+KNOWN = load_capabilities()
+EXAMPLES = settings.include_path() / "contracts" / "examples" / "hyperparameters.json"
+IMAGE = {"name": "photo", "kind": "image", "height": 32, "width": 32}
+TEXT = {"name": "note", "kind": "text"}
+STEPS = {"name": "steps", "kind": "sequence", "of": "numeric", "length": 5}
+OTHER = {"data": {"query": "q.sql", "key": "id", "event_time": "at"}, "evaluation": {"min_value": 0.6}}
+
+
+def require(**changes):
+    require_trainable(make_spec(**changes), KNOWN)
+
+
+@pytest.mark.parametrize(
+    "case",
+    json.loads(EXAMPLES.read_text(encoding="utf-8")),
+    ids=lambda case: f"{case['architecture']}-{case['name']}-{case['value']}",
+)
+def test_hyperparameters_are_taken_and_refused_as_the_trainer_does(case):
+    """`tests/trainer/test_capabilities.py` runs the same examples."""
+    known = KNOWN.architectures[case["architecture"]].hyperparameters.get(case["name"])
+    assert (known is not None and known.takes(case["value"])) == case["taken"]
+
+
+def test_the_small_model_can_be_trained():
+    require()
+
+
+@pytest.mark.parametrize(
+    ("training", "words"),
+    [
+        (
+            {"model": "wide_dep"},
+            r"late.yaml, training.model: unknown architecture 'wide_dep'.*Did you mean 'wide_deep'",
+        ),
+        (
+            {"model": "dense", "hyperparameters": {"learning_rat": 0.1}},
+            r"training.hyperparameters: architecture 'dense' has no hyperparameter 'learning_rat'.*'learning_rate'",
+        ),
+        (
+            {"model": "dense", "hyperparameters": {"dropout": 1.5}},
+            r"training.hyperparameters.dropout: 1.5. Expected a number in \[0, 1\)",
+        ),
+        ({"model": "dense", "hyperparameters": {"hidden_units": [0]}}, r"hidden_units: \[0\]. Expected one or more"),
+        ({"model": "lstm"}, r"needs sequences, and no feature is one.*Set training.model to deep_cross or dense or"),
+    ],
+    ids=str,
+)
+def test_what_the_trainer_would_refuse_is_said(training, words):
+    with pytest.raises(SpecError, match=words):
+        require(training=training)
+
+
+def test_all_findings_come_at_once():
+    with pytest.raises(SpecError, match="2 errors") as caught:
+        require(training={"model": "dense", "hyperparameters": {"dropout": 2, "l2": -1}})
+    assert "dropout" in str(caught.value)
+    assert "l2" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("model", "feature", "missing"),
+    [("transfer", IMAGE, "weights"), ("module", IMAGE, "module"), ("module", TEXT, "text_module")],
+)
+def test_what_cannot_learn_without_something_needs_it(model, feature, missing):
+    with pytest.raises(SpecError, match=f"architecture '{model}' has no {missing}.*hyperparameters.{missing}"):
+        require(**OTHER, features=[feature], training={"model": model})
+    require(**OTHER, features=[feature], training={"model": model, "hyperparameters": {missing: "gs://bucket/there"}})
+
+
+def test_features_that_an_architecture_cannot_read_are_named():
+    words = r"'dense' does not read images, and 'photo' is one.*Set training.model to cnn or module or transfer"
+    with pytest.raises(SpecError, match=words):
+        require(**OTHER, features=[IMAGE], training={"model": "dense"})
+    with pytest.raises(SpecError, match=r"does not read sequences.*Change the features"):
+        require(**OTHER, features=[IMAGE, STEPS], training={"model": "cnn"})
+
+
+@pytest.mark.parametrize(
+    ("parameter", "words"),
+    [
+        (
+            {"name": "dropout", "kind": "double", "min": 0, "max": 1},
+            r"dropout: 1.0 would be tried. Expected a number in",
+        ),
+        ({"name": "hidden_units", "kind": "categorical", "values": ["8", "8-x"]}, r"'8-x' would be tried"),
+        ({"name": "hidden_units", "kind": "double", "min": 1, "max": 9}, "kind double.*Search it as integer"),
+        ({"name": "dropout", "kind": "discrete", "values": [0.5, 3]}, "3.* would be tried"),
+    ],
+    ids=str,
+)
+def test_a_search_that_would_try_what_is_refused_is_refused(parameter, words):
+    training = {"model": "dense", "hyperparameters": {"dropout": 0.1, "hidden_units": [8]}}
+    with pytest.raises(SpecError, match=words):
+        require(training=training, tuning={"parameters": [parameter]})
+
+
+def test_an_own_image_may_have_architectures_of_its_own():
+    runtime = {"image": "europe-docker.pkg.dev/p/r/other:1"}
+    require(training={"model": "forest", "hyperparameters": {"trees": 100}, "runtime": runtime})
+    with pytest.raises(SpecError, match="dropout"):
+        require(training={"model": "dense", "hyperparameters": {"dropout": 9}, "runtime": runtime})
+
+
+def test_the_place_is_the_callers():
+    with pytest.raises(SpecError, match=r"this run's Params, training.hyperparameters.dropout"):
+        require_trainable(
+            make_spec(training={"model": "dense", "hyperparameters": {"dropout": 9}}), KNOWN, "this run's Params"
+        )
+
+
+def test_without_the_file_nothing_is_guessed(tmp_path):
+    with pytest.raises(SettingsError, match=r"what the trainer can train.*make bundle"):
+        load_capabilities(tmp_path)
+    (tmp_path / "contracts").mkdir()
+    (tmp_path / "contracts" / "capabilities.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(SettingsError, match="make contracts"):
+        load_capabilities(tmp_path)
