@@ -16,6 +16,7 @@ from retraining.core import spec_sections as sections
 from retraining.core.errors import PlanError, SpecError
 from retraining.core.spec_cluster import Section, resolve_tier, strategy_problem
 from retraining.core.spec_file import SpecText, explain, read_spec_file, suggest
+from retraining.core.spec_pending import refuse_pending
 from retraining.core.spec_tuning import REPORTED, Tuning
 
 
@@ -171,6 +172,7 @@ def load_spec(path: Path) -> ModelSpec:
             f"{path.stem!r}, as the file is called",
             "Rename one of them",
         )
+    refuse_pending(spec, text)
     return spec
 
 

@@ -305,7 +305,7 @@ class Evaluation(Section):
 
 
 class Deployment(Section):
-    """Where the champion serves, and in which steps traffic moves to a new one (percent, ending with 100)."""
+    """Where the champion serves. `canary_percent` other than [100] is refused in a file: steps are not built yet."""
 
     machine: MachineType = "n1-standard-2"
     min_replicas: Positive = 1
@@ -341,12 +341,15 @@ class PerformanceLimits(Section):
 
 
 class Monitoring(Section):
-    """What is watched, how often, and how soon another retraining may be ordered."""
+    """What is watched, how often, and how soon another retraining may be ordered.
+
+    `max_age_days` is refused in a file: nothing acts on it yet.
+    """
 
     schedule: Cron | None = "0 * * * *"
     window_hours: Positive = 24
     min_requests: Positive = 200
     drift: DriftLimits = Field(default_factory=DriftLimits)
     performance: PerformanceLimits = Field(default_factory=PerformanceLimits)
-    max_age_days: Positive = 14
+    max_age_days: Positive | None = None
     cooldown_hours: Annotated[float, Field(ge=0)] = 24

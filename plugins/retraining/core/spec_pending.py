@@ -1,0 +1,38 @@
+"""Keys of a model's YAML that nothing acts on so far: refused in a file, and read in plans of earlier releases."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from retraining.core.errors import SpecError
+from retraining.core.spec_file import SpecText
+
+if TYPE_CHECKING:
+    from retraining.core.model_spec import ModelSpec
+
+
+def refuse_pending(spec: ModelSpec, text: SpecText) -> None:
+    """Accept a spec whose every key acts.
+
+    Raises:
+        SpecError: One does not yet; what is written there would be believed.
+    """
+    steps = list(spec.deployment.canary_percent)
+    if steps != [100]:
+        raise SpecError(
+            _where(text, "deployment", "canary_percent"),
+            f"deployment.canary_percent is {steps}",
+            "[100]: traffic moves at once, and back when the smoke test fails; steps are not built yet",
+            "Remove the key. To have a person look before any traffic moves, set deployment.approval: true",
+        )
+    if spec.monitoring.max_age_days is not None:
+        raise SpecError(
+            _where(text, "monitoring", "max_age_days"),
+            f"monitoring.max_age_days is {spec.monitoring.max_age_days}",
+            "no such key: nothing looks at a champion's age yet",
+            "Remove the key. What retrains an old model is its schedule",
+        )
+
+
+def _where(text: SpecText, *location: str) -> str:
+    return f"{text.where}, line {text.line(location)}"

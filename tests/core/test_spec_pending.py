@@ -1,0 +1,87 @@
+"""Every key of a model's YAML acts, or is refused with a way out that works."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+from small_model import SPEC_YAML, make_plan, make_spec
+
+from retraining.core import documents, model_spec
+from retraining.core.errors import SpecError
+from retraining.core.spec_file import _sections
+
+ROOT = Path(__file__).resolve().parents[2]
+READERS = ("plugins/retraining", "dags", "trainer")
+# Read where the spec is read, under another name; and keys that are refused.
+ELSEWHERE = {
+    "data.checks.on_new_category": "by name, in findings.severity_of",
+    "data.checks.on_vanished_category": "by name, in findings.severity_of",
+    "training.cluster.tier": "spec_cluster.resolve_tier",
+    "evaluation.min_value": "Evaluation.floor",
+    "evaluation.max_value": "Evaluation.floor",
+    "deployment.canary_percent": "refused",
+    "monitoring.max_age_days": "refused",
+}
+PENDING = {
+    "deployment: {canary_percent: [10, 50, 100]}": (
+        "deployment: {approval: true}",
+        r"late\.yaml, line 18: deployment\.canary_percent is \[10, 50, 100\]\. Expected \[100\].*approval: true",
+    ),
+    "deployment: {canary_percent: [1, 100]}": ("deployment: {}", r"Remove the key"),
+    "monitoring: {max_age_days: 14}": ("schedule: '0 5 * * *'", r"monitoring\.max_age_days is 14\. .*schedule"),
+}
+
+
+def load(path: Path, text: str) -> model_spec.ModelSpec:
+    """A file `late.yaml` with a text."""
+    file = path / "late.yaml"
+    file.write_text(text)
+    return model_spec.load_spec(file)
+
+
+@pytest.mark.parametrize("line", PENDING)
+def test_a_key_that_nothing_acts_on_is_refused_and_its_way_out_loads(line: str, tmp_path: Path) -> None:
+    """What the message names instead is taken."""
+    instead, words = PENDING[line]
+    with pytest.raises(SpecError, match=words):
+        load(tmp_path, f"{SPEC_YAML}{line}\n")
+    text = SPEC_YAML.replace('schedule: "0 3 * * *"', instead) if instead.startswith("schedule") else SPEC_YAML
+    assert load(tmp_path, text if text != SPEC_YAML else f"{SPEC_YAML}{instead}\n")
+
+
+def test_all_traffic_at_once_is_what_happens_and_may_be_written(tmp_path: Path) -> None:
+    """The default, said aloud."""
+    assert load(tmp_path, f"{SPEC_YAML}deployment: {{canary_percent: [100]}}\n") == make_spec()
+
+
+def test_a_plan_of_an_earlier_release_is_still_read() -> None:
+    """The champion's plan is needed for every duel, whatever keys it has."""
+    old = make_spec(deployment={"canary_percent": [10, 100]}, monitoring={"max_age_days": 14})
+    stored = make_plan(old).to_bytes()
+    assert documents.Plan.parse(stored).spec.deployment.canary_percent == (10, 100)
+
+
+def test_every_key_is_read_by_something() -> None:
+    """A key that is only validated and kept is a promise nobody keeps: it acts, or it is refused."""
+    read = _attributes_read()
+    unread = {path for path, name in _keys(model_spec.ModelSpec) if name not in read}
+    assert unread == ELSEWHERE.keys()
+
+
+def _keys(section: type[BaseModel], path: str = "") -> Iterator[tuple[str, str]]:
+    for name, field in section.model_fields.items():
+        yield f"{path}{name}", name
+        for inner in _sections(field.annotation):
+            yield from _keys(inner, f"{path}{name}.")
+
+
+def _attributes_read() -> set[str]:
+    """Names of attributes that any module but those of the spec itself reads."""
+    files = [file for folder in READERS for file in (ROOT / folder).rglob("*.py")]
+    readers = [file for file in files if file.name != "model_spec.py" and not file.name.startswith("spec_")]
+    trees = (ast.parse(file.read_text(encoding="utf-8")) for file in readers)
+    return {node.attr for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
