@@ -12,6 +12,7 @@ from retraining.core.capabilities import load_capabilities, require_trainable
 from retraining.core.errors import SpecError
 from retraining.core.model_spec import ModelSpec, find_specs, load_golden_query, load_query, load_spec
 from retraining.core.settings import include_path
+from retraining.operators.conclusion import ConcludeRunOperator
 from retraining.operators.data import CheckDataOperator, PlanRunOperator
 from retraining.operators.deployment import DeployModelOperator
 from retraining.operators.evaluation import DecideOperator
@@ -68,11 +69,12 @@ def retrain_dag(spec: ModelSpec) -> DAG:
         approve = [approve_task(spec)] if spec.deployment.approval else []
         deploy = DeployModelOperator(task_id="deploy", approval_task_id="approve" if approve else None)
         chain(plan, snapshot, check_data, export, *tune, train, evaluate, decide, register, *approve, deploy)
-        # Teardowns run also after a failed task, and do not hide its failure from the run's state.
-        report = ReportOperator(task_id="report").as_teardown(on_failure_fail_dagrun=True)
-        cancel_jobs = CancelJobsOperator(task_id="cancel_jobs", tuning=bool(tune))
-        cancel_jobs.as_teardown(on_failure_fail_dagrun=True)
-        deploy >> [report, cancel_jobs]
+        # Teardowns run after a failed task too, and when a person ends the run. Only `conclude` may decide the run's
+        # state: with the flag on the other two, `deploy` would be no leaf any more.
+        report = ReportOperator(task_id="report").as_teardown()
+        cancel_jobs = CancelJobsOperator(task_id="cancel_jobs", tuning=bool(tune)).as_teardown()
+        conclude = ConcludeRunOperator(task_id="conclude").as_teardown(on_failure_fail_dagrun=True)
+        chain(deploy, [report, cancel_jobs], conclude)
     return dag
 
 

@@ -27,6 +27,7 @@ def test_parts_may_be_missing():
         errors.DataError,
         errors.ContractError,
         errors.JobError,
+        errors.RunError,
         errors.ConflictError,
     ],
 )

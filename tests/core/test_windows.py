@@ -44,6 +44,24 @@ def test_no_time_at_all_is_refused():
         windows.resolve_as_of(None, None, None, None)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "where"),
+    [
+        (("2013-11-21T03:00:01Z", None, LOGICAL, AFTER), "Param as_of"),
+        ((None, {"as_of": "2999-01-01"}, LOGICAL, AFTER), "asset event, extra.as_of"),
+        ((None, None, datetime(2999, 1, 1, tzinfo=UTC), AFTER), "logical date"),
+    ],
+    ids=["param", "asset", "logical date"],
+)
+def test_a_time_to_come_is_refused_and_an_earlier_one_is_taken(arguments, where):
+    """Its champion would be newer than every later run's."""
+    started = datetime(2013, 11, 21, 3, tzinfo=UTC)
+    with pytest.raises(PlanError, match=f"{where}: .*a time up to 2013-11-21 03:00:00 UTC") as refused:
+        windows.resolve_as_of(*arguments, started)
+    assert "an earlier time" in refused.value.way_out
+    assert windows.resolve_as_of("2013-11-21T03:00:00Z", None, LOGICAL, AFTER, started).value == started
+
+
 def test_the_window_ends_when_labels_were_known():
     found = windows.window(make_spec().data, LOGICAL)
     assert (found.start, found.test_start, found.end) == (date(2013, 11, 9), date(2013, 11, 17), date(2013, 11, 19))

@@ -37,6 +37,12 @@ class FakeTaskInstance:
     max_tries: int = 0
     xcoms: dict[tuple[str, str], Any] = dataclasses.field(default_factory=dict)
 
+    def get_task_states(self, dag_id: str, run_ids: list[str]) -> dict[str, dict[str, str]]:
+        """As Airflow's; only what succeeded left a return value, None included."""
+        del dag_id
+        done = {task: "success" for task, key in self.xcoms if key == "return_value"}
+        return dict.fromkeys(run_ids, done)
+
     def xcom_push(self, key: str, value: Any) -> None:
         """As Airflow's."""
         self.xcoms[self.task_id, key] = value
@@ -80,6 +86,7 @@ class FakeRun:
             run_type=self.run_type,
             logical_date=self.logical_date,
             run_after=self.run_after,
+            start_date=self.run_after,
             consumed_asset_events=self.events,
             triggering_user_name="ada",
         )

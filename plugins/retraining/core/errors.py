@@ -7,6 +7,7 @@
     ├── DataError         the examples are not fit to train on
     ├── ContractError     a document does not obey its contract
     ├── JobError          a job ended badly
+    ├── RunError          tasks of a run did not succeed
     └── ConflictError     somebody else changed what this run wanted to change
 
 Each message has four parts: where, what was found, what was expected, the way out.
@@ -64,6 +65,10 @@ class ContractError(RetrainingError):
 
 class JobError(RetrainingError):
     """A job ended badly."""
+
+
+class RunError(RetrainingError):
+    """Tasks of a run did not succeed."""
 
 
 class ConflictError(RetrainingError):

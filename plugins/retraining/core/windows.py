@@ -27,6 +27,7 @@ def resolve_as_of(
     asset_extra: Mapping[str, Any] | None,
     logical_date: datetime | None,
     run_after: datetime | None,
+    started: datetime | None = None,
 ) -> AsOf:
     """The first that is there: the Param, the asset event's extra, the logical date, `run_after`.
 
@@ -35,19 +36,37 @@ def resolve_as_of(
         asset_extra: `extra` of the newest triggering asset event.
         logical_date: Of the run; None when an asset or the REST interface started it.
         run_after: Of the run.
+        started: When the run started; nothing later is known to it.
 
     Raises:
-        PlanError: A text is no time, or none is there.
+        PlanError: A text is no time, none is there, or it is after `started`.
     """
-    if param:
-        return AsOf(value=parse_time(param, "Param as_of"), source="param")
-    if asset_extra and asset_extra.get("as_of"):
-        return AsOf(value=parse_time(asset_extra["as_of"], "asset event, extra.as_of"), source="asset")
-    if logical_date is not None:
-        return AsOf(value=parse_time(logical_date, "logical date"), source="logical_date")
-    if run_after is not None:
-        return AsOf(value=parse_time(run_after, "run_after"), source="run_after")
+    given: tuple[tuple[Any, str, AsOfSource], ...] = (
+        (param, "Param as_of", "param"),
+        ((asset_extra or {}).get("as_of"), "asset event, extra.as_of", "asset"),
+        (logical_date, "logical date", "logical_date"),
+        (run_after, "run_after", "run_after"),
+    )
+    for text, where, source in given:
+        if text:
+            return AsOf(value=require_past(parse_time(text, where), started, where), source=source)
     raise PlanError("as_of", "no Param, asset event, logical date or run_after", "one of them", "Set the Param as_of")
+
+
+def require_past(value: datetime, started: datetime | None, where: str) -> datetime:
+    """Give a time back that is not after the start of the run; None: not known.
+
+    Raises:
+        PlanError: It is. A model of a time to come would be newer than every later run's, and none could replace it.
+    """
+    if started is not None and value > started:
+        raise PlanError(
+            where,
+            f"{value:%Y-%m-%d %H:%M:%S} UTC, after the run's own time",
+            f"a time up to {started.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC, when the run started",
+            "Trigger again with an earlier time, or without one",
+        )
+    return value
 
 
 def parse_time(value: str | datetime, where: str) -> datetime:

@@ -50,7 +50,7 @@ class PlanRunOperator(BaseOperator):
             sql=model_spec.load_query(spec, include),
             golden_sql=model_spec.load_golden_query(spec, include),
             as_of=windows.resolve_as_of(
-                params["as_of"], newest_extra(dag_run), dag_run.logical_date, dag_run.run_after
+                params["as_of"], newest_extra(dag_run), dag_run.logical_date, dag_run.run_after, dag_run.start_date
             ),
             settings=cloud.settings,
             mode="backfill" if run_type(dag_run) == "backfill" else "live",

@@ -40,7 +40,9 @@ class MeasureDriftOperator(BaseOperator):
         """Resolve the time, ask BigQuery, write `drift.json`."""
         cloud, dag_run, params = Cloud(), context["dag_run"], context["params"]
         spec = load_spec(self.model).with_overrides({"monitoring.window_hours": params["window_hours"]})
-        as_of = windows.resolve_as_of(params["as_of"], None, dag_run.logical_date, dag_run.run_after).value
+        as_of = windows.resolve_as_of(
+            params["as_of"], None, dag_run.logical_date, dag_run.run_after, dag_run.start_date
+        ).value
         folder = names.monitor_uri(cloud.settings.bucket, spec.name, as_of, dag_run.run_id)
         record = Record(cloud.artifacts, folder)
         found = record.find(Drift)
@@ -129,7 +131,9 @@ class DecideRetrainingOperator(BaseOperator):
         row = policy.decide_retraining(spec, record.find(Drift), rows, as_of, record.uri(Drift))
         wished = context["params"]["retrain_as_of"]
         if row.decision == "retrain" and wished:
-            row = row.model_copy(update={"retrain_as_of": windows.parse_time(wished, "Param retrain_as_of")})
+            where = "Param retrain_as_of"
+            time = windows.require_past(windows.parse_time(wished, where), context["dag_run"].start_date, where)
+            row = row.model_copy(update={"retrain_as_of": time})
         return row
 
 

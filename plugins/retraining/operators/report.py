@@ -17,33 +17,40 @@ from retraining.hooks.artifacts import Artifacts
 from retraining.hooks.cloud import Cloud
 from retraining.operators.edge import SECONDS_KEY, fail_for_good
 from retraining.operators.links import JobLink, ReportLink, object_address, push_link
-from retraining.operators.record import RUN_URI, Record
+from retraining.operators.record import Record
 
 TASKS = ("plan", "snapshot", "check_data", "export", "tune", "train", "evaluate", "decide", "register", "deploy")
+
+
+# Also rendered after a `plan` that failed, and so left no folder.
+MAYBE_RUN_URI = "{{ (ti.xcom_pull(task_ids='plan') or {}).get('run_uri', '') }}"
 
 
 class ReportOperator(BaseOperator):
     """Render `report.html` from whatever documents the run came to, also after a failed task.
 
     Args:
-        run_uri: Folder of the run's record.
+        run_uri: Folder of the run's record; empty: the run came to no plan.
 
     Returns:
-        Address of the page.
+        Address of the page; None when there is nothing to show.
     """
 
     template_fields = ("run_uri",)
     operator_extra_links = (ReportLink(),)
 
-    def __init__(self, *, run_uri: str = RUN_URI, **kwargs: Any) -> None:  # noqa: ANN401 - BaseOperator's
+    def __init__(self, *, run_uri: str = MAYBE_RUN_URI, **kwargs: Any) -> None:  # noqa: ANN401 - BaseOperator's
         super().__init__(**kwargs)
         self.run_uri = run_uri
 
     @fail_for_good
-    def execute(self, context: Context) -> str:
+    def execute(self, context: Context) -> str | None:
         """Note what the tasks took, read all documents, render, store."""
         from retraining.core.report import render  # its template engine is not needed to parse a DAG
 
+        if not self.run_uri:
+            self.log.warning("no page: the run has no plan, so no documents; the log of plan says why")
+            return None
         artifacts, ti = Cloud().artifacts, context["ti"]
         record = Record(artifacts, self.run_uri)
         took = timings(record, lambda task, key: ti.xcom_pull(task_ids=task, key=key))

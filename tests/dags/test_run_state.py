@@ -1,0 +1,222 @@
+"""How a run ends: Airflow's own state machine on a database of this module's own.
+
+Tasks end as a test says; which task may start, and what state the run ends in, is Airflow's answer.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException
+
+from .conftest import ROOT, parse
+
+DAG_ID = "retrain__flight_delays"
+TASKS = ["plan", "snapshot", "check_data", "export", "tune", "train", "evaluate", "decide", "register", "deploy"]
+ENDS = ["report", "cancel_jobs"]
+
+
+PASSES = 60
+"""Looks of the scheduler at one run; a failure goes down the line by one task a look."""
+
+
+@dataclasses.dataclass
+class Ended:
+    """A run that has ended: its state, its tasks' states, and what `conclude` said."""
+
+    run: Any
+    state: str
+    tasks: dict[str, str | None]
+    words: str
+
+
+class Scheduler:
+    """Runs the stored DAG to its end, with tasks that end as asked.
+
+    Args:
+        session: On the database.
+    """
+
+    def __init__(self, session: Any) -> None:
+        self.session = session
+        self._conclude = parse(ROOT / "dags")[DAG_ID].get_task("conclude")
+        self._number = itertools.count(1)
+
+    def dag(self, dag_id: str) -> Any:
+        """A DAG as the scheduler has it."""
+        from airflow.models.serialized_dag import SerializedDagModel
+
+        return SerializedDagModel.get(dag_id, session=self.session).dag
+
+    def mark(self, run: Any, state: str) -> None:
+        """What the UI and the API do when a person marks a run."""
+        from airflow.api.common import mark_tasks
+
+        call = getattr(mark_tasks, f"set_dag_run_state_to_{state}")
+        call(dag=self.dag(run.dag_id), run_id=run.run_id, commit=True, session=self.session)
+
+    def run(
+        self,
+        dag_id: str = DAG_ID,
+        *,
+        failing: tuple[str, ...] = (),
+        ended_at: str | None = None,
+        asleep: bool = True,
+        by: str = "failed",
+    ) -> Ended:
+        """One run.
+
+        Args:
+            dag_id: Of which DAG.
+            failing: Tasks that fail.
+            ended_at: The task during which a person marks the run.
+            asleep: Whether it waits for its job then, or for its next try.
+            by: As what the run is marked.
+        """
+        return self._follow(self._create(self.dag(dag_id)), failing, ended_at, asleep, by)
+
+    def clear(self, run: Any, task_id: str) -> Ended:
+        """Clear a task and what follows it, as the UI does, and follow the run to its end; every task succeeds now."""
+        dag = self.dag(run.dag_id)
+        following = {task_id, *dag.get_task(task_id).get_flat_relative_ids(upstream=False)}
+        dag.clear(run_id=run.run_id, task_ids=list(following), session=self.session)
+        run.state, run.dag = "running", dag
+        self.session.flush()
+        return self._follow(run, (), None, True, "")
+
+    def _follow(self, run: Any, failing: tuple[str, ...], ended_at: str | None, asleep: bool, by: str) -> Ended:
+        words, marked = "", False
+        for _ in range(PASSES):
+            # As the scheduler: it looks at running ones only.
+            ready = run.update_state(session=self.session, execute_callbacks=False)[0] if run.state == "running" else ()
+            if run.state != "running":
+                return Ended(run, str(run.state), {ti.task_id: ti.state for ti in run.task_instances}, words)
+            for ti in ready:
+                if ti.task_id == ended_at and not marked:
+                    ti.state, marked = ("up_for_reschedule" if asleep else "up_for_retry"), True
+                    self.session.flush()
+                    self.mark(run, by)
+                elif ti.task_id == "conclude":
+                    ti.state, words = _execute(self._conclude, run)
+                else:
+                    ti.state = "failed" if ti.task_id in failing else "success"
+            self.session.flush()
+        raise AssertionError(f"still running: {[(ti.task_id, ti.state) for ti in run.task_instances]}")
+
+    def _create(self, dag: Any) -> Any:
+        from airflow.utils.types import DagRunTriggeredByType, DagRunType
+
+        run = dag.create_dagrun(
+            run_id=f"manual__{next(self._number)}",
+            run_after=datetime(2013, 11, 20, 3, tzinfo=UTC),
+            run_type=DagRunType.MANUAL,
+            triggered_by=DagRunTriggeredByType.TEST,
+            state="running",
+            session=self.session,
+        )
+        run.dag = dag
+        return run
+
+
+@pytest.fixture(scope="module")
+def scheduler() -> Iterator[Scheduler]:
+    """One on a database of its own, which takes seconds to make."""
+    from airflow import settings
+    from airflow.dag_processing.bundles.manager import DagBundlesManager
+    from airflow.dag_processing.dagbag import DagBag, sync_bag_to_db
+    from airflow.utils.db import initdb
+
+    initdb()
+    bag = DagBag(dag_folder=str(ROOT / "dags"), known_pools={"default_pool"})
+    assert not bag.import_errors
+    with settings.Session() as session:
+        DagBundlesManager().sync_bundles_to_db(session=session)
+        session.commit()
+        sync_bag_to_db(bag, "dags-folder", None)
+        yield Scheduler(session)
+
+
+def _execute(conclude: Any, run: Any) -> tuple[str, str]:
+    """The last task as a worker runs it, with the states that the API server would give it."""
+    states = {run.run_id: {ti.task_id: ti.state and str(ti.state) for ti in run.task_instances}}
+    ti = SimpleNamespace(dag_id=DAG_ID, run_id=run.run_id, get_task_states=lambda **_: states)
+    try:
+        conclude.execute({"ti": ti})
+    except AirflowFailException as error:
+        return "failed", str(error)
+    return "success", ""
+
+
+def test_a_good_run_succeeds(scheduler) -> None:
+    """Every task."""
+    outcome = scheduler.run()
+    assert outcome.state == "success"
+    assert set(outcome.tasks.values()) == {"success"}
+    assert outcome.tasks.keys() == {*TASKS, *ENDS, "conclude"}
+
+
+@pytest.mark.parametrize("task_id", TASKS)
+def test_a_failed_task_makes_a_failed_run(scheduler, task_id: str) -> None:
+    """Whichever; the page is made and the jobs are ended all the same, and the last task names it."""
+    outcome = scheduler.run(failing=(task_id,))
+    assert outcome.state == "failed"
+    assert [outcome.tasks[end] for end in ENDS] == ["success", "success"]
+    assert f"{task_id} failed" in outcome.words
+    assert f"clear {task_id} and what follows it" in outcome.words
+    assert scheduler.clear(outcome.run, task_id).state == "success"
+
+
+@pytest.mark.parametrize("task_id", ENDS)
+def test_a_failed_teardown_is_not_hidden(scheduler, task_id: str) -> None:
+    """A run without its page, or with a job that nobody waits for, is red, though its model serves."""
+    outcome = scheduler.run(failing=(task_id,))
+    assert outcome.state == "failed"
+    assert outcome.tasks["deploy"] == "success"
+    assert f"{task_id} failed" in outcome.words
+    assert scheduler.clear(outcome.run, task_id).state == "success"
+
+
+def test_failed_teardowns_hide_no_failure(scheduler) -> None:
+    """Both are named."""
+    outcome = scheduler.run(failing=("train", *ENDS))
+    assert outcome.state == "failed"
+    assert "train, report, cancel_jobs failed" in outcome.words
+
+
+@pytest.mark.parametrize("asleep", [True, False], ids=["waiting", "between_two_tries"])
+@pytest.mark.parametrize("task_id", ["plan", "train", "deploy"])
+def test_a_run_that_a_person_marked_as_failed_stays_failed(scheduler, task_id: str, asleep: bool) -> None:
+    """Airflow skips what has not begun, and a skipped leaf alone would count as a success."""
+    outcome = scheduler.run(ended_at=task_id, asleep=asleep)
+    assert outcome.state == "failed"
+    assert outcome.tasks[task_id] == ("failed" if asleep else "skipped")
+    assert [outcome.tasks[end] for end in ENDS] == ["success", "success"]  # the run's jobs are ended
+    assert task_id in outcome.words
+
+
+def test_a_run_marked_as_success_before_its_end_says_what_did_not_run(scheduler) -> None:
+    """Airflow leaves no trace of what it was marked as: what did not run counts. Marked again, it stands."""
+    outcome = scheduler.run(ended_at="train", by="success")
+    assert outcome.state == "failed"
+    assert "evaluate, decide, register, deploy did not run" in outcome.words
+    assert "mark the run as success again" in outcome.words
+    scheduler.mark(outcome.run, "success")
+    assert outcome.run.state == "success"
+
+
+OTHERS = {"monitor__flight_delays": ["measure", "decide"], "maintain": ["look", "cancel_jobs", "delete"]}
+
+
+@pytest.mark.parametrize(("dag_id", "task_id"), [(dag_id, task) for dag_id, tasks in OTHERS.items() for task in tasks])
+def test_the_other_dags_hide_no_failure_either(scheduler, dag_id: str, task_id: str) -> None:
+    """A failed task and a person's mark both make a failed run; else it succeeds."""
+    assert scheduler.run(dag_id).state == "success"
+    assert scheduler.run(dag_id, failing=(task_id,)).state == "failed"
+    for asleep in (True, False):
+        assert scheduler.run(dag_id, ended_at=task_id, asleep=asleep).state == "failed"

@@ -1,0 +1,77 @@
+"""How runs end for a real scheduler: the state of the *run*, as its owner's alerts, metrics and backfills see it.
+
+A good run's state is asserted by every night of test_nights.py. Both runs here are of a year's end that no night uses.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+import pytest
+
+from demo.night import DAG_ID, wait_for_dag
+from demo.progress import follow_run
+from demo.system import LaptopSystem
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+
+ENDED = "2013-12-27T03:00:00Z"
+
+
+def states_of_jobs(run_key: str) -> list[str]:
+    """States of the custom jobs of a run, as the job service lists them."""
+    from google.cloud import aiplatform_v1
+
+    region, project = os.environ["RETRAINING_REGION"], os.environ["RETRAINING_PROJECT"]
+    client = aiplatform_v1.JobServiceClient(client_options={"api_endpoint": f"{region}-aiplatform.googleapis.com"})
+    request = {"parent": f"projects/{project}/locations/{region}", "filter": f"labels.retraining-run={run_key}"}
+    return [job.state.name for job in client.list_custom_jobs(request=request)]
+
+
+def tasks_of(api: Any, run_id: str) -> dict[str, str]:
+    """The run's tasks and their states."""
+    return {ti["task_id"]: ti["state"] for ti in api.task_instances(DAG_ID, run_id)}
+
+
+def conclusion(api: Any, run_id: str) -> str:
+    """What the last task said."""
+    return "\n".join(api.log_lines(DAG_ID, run_id, "conclude", 1))
+
+
+def test_a_run_whose_task_fails_is_a_failed_run(laptop: LaptopSystem) -> None:
+    """Refused by its plan: nothing is retried, page and jobs are seen to, and the last task names the first."""
+    api = laptop.airflow.api()
+    wait_for_dag(api, DAG_ID)
+    api.unpause(DAG_ID)
+    run_id = api.trigger(DAG_ID, conf={"as_of": "2999-01-01T00:00:00Z"})
+    state, times = follow_run(api, DAG_ID, run_id, say=print, timeout_s=120)
+    assert state == "failed"
+    tasks = tasks_of(api, run_id)
+    assert (tasks["plan"], tasks["deploy"], tasks["conclude"]) == ("failed", "upstream_failed", "failed")
+    assert (tasks["report"], tasks["cancel_jobs"]) == ("success", "success")
+    assert all(task.tries == 1 for task in times)
+    assert "plan failed" in conclusion(api, run_id)
+    assert "after the run's own time" in "\n".join(api.log_lines(DAG_ID, run_id, "plan", 1))
+
+
+def test_a_run_that_a_person_ends_is_a_failed_run(laptop: LaptopSystem) -> None:
+    """Marked as failed while its job runs: the job is cancelled, and the run does not turn green afterwards."""
+    api = laptop.airflow.api()
+    wait_for_dag(api, DAG_ID)
+    api.unpause(DAG_ID)
+    run_id = api.trigger(DAG_ID, logical_date=ENDED)
+    run_key, deadline = "", time.monotonic() + 120
+    while not (run_key and states_of_jobs(run_key)):
+        assert time.monotonic() < deadline, tasks_of(api, run_id)
+        if tasks_of(api, run_id).get("plan") == "success":
+            run_key = api.xcom(DAG_ID, run_id, "plan")["run_key"]
+        time.sleep(0.3)
+    api.call("PATCH", f"/dags/{DAG_ID}/dagRuns/{run_id}", json={"state": "failed"})
+    state, _ = follow_run(api, DAG_ID, run_id, say=print, timeout_s=120)
+    assert state == "failed"
+    tasks = tasks_of(api, run_id)
+    assert (tasks["report"], tasks["cancel_jobs"], tasks["conclude"]) == ("success", "success", "failed")
+    assert tasks["train"] == "skipped"
+    assert set(states_of_jobs(run_key)) <= {"JOB_STATE_CANCELLING", "JOB_STATE_CANCELLED"}
