@@ -157,6 +157,7 @@ def make_world() -> tuple[FakeCloud, FakeBucket]:
     cloud = FakeCloud()
     bucket = FakeBucket(now=LONG_AGO)
     cloud.artifacts = cloud.objects = bucket
+    bucket.put("gs://bucket/environment.txt", b"bucket")
     for day in DAYS:
         put_span(bucket, day)
     put_run(bucket, OLD_RUN, dict.fromkeys(DAYS, "1"))

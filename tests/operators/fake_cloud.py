@@ -7,6 +7,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from fake_warehouse import FakeWarehouse
+
+from retraining.core.environments import Environment
 from retraining.core.errors import ConflictError
 from retraining.core.settings import Settings
 from retraining.core.span_store import StoredObject
@@ -14,6 +17,7 @@ from retraining.hooks.endpoints import Answer, Endpoint, Operation, deployed_mod
 from retraining.hooks.logs import Cursor, Line
 from retraining.hooks.objects import Deleted
 from retraining.hooks.registry import Upload, Version
+from retraining.hooks.session import Session
 from retraining.hooks.vertex_jobs import Job, JobType
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -25,11 +29,14 @@ SETTINGS = Settings(
     trainer_image="us-central1-docker.pkg.dev/local-project/retraining/trainer:1",
     trainer_package=None,
     serving_image="us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest",
+    environment="bucket",
     gcp_conn_id="google_cloud_default",
     service_account=None,
     wake_interval_s=60,
     watch_s=0,
 )
+
+ENVIRONMENT = Environment(label="bucket", bucket="bucket")
 
 
 class FakeArtifacts:
@@ -106,10 +113,16 @@ class FakeObjects:
 
 
 class FakeJobs:
-    """The job service. `on_create` may raise before or after the job is there."""
+    """The job service, as one environment sees it. `before_create` and `after_create` may raise.
 
-    def __init__(self) -> None:
-        self.jobs: dict[str, Job] = {}
+    Args:
+        environment: Whose jobs are listed.
+        service: What another environment sees of the same project; the jobs are in it.
+    """
+
+    def __init__(self, environment: Environment = ENVIRONMENT, service: FakeJobs | None = None) -> None:
+        self.environment = environment
+        self.jobs: dict[str, Job] = {} if service is None else service.jobs
         self.specs: list[dict[str, Any]] = []
         self.reported: dict[str, list[dict[str, Any]]] = {}
         self.cancelled: list[str] = []
@@ -122,7 +135,9 @@ class FakeJobs:
         return [
             job
             for job in self.jobs.values()
-            if labels.items() <= job.labels.items() and JobType.of_name(job.name) in types
+            if labels.items() <= job.labels.items()
+            and JobType.of_name(job.name) in types
+            and self.environment.owns(job.labels, job.folder_uri)
         ]
 
     def create(self, custom_job: dict[str, Any]) -> Job:
@@ -133,7 +148,7 @@ class FakeJobs:
         job = Job(
             name=f"projects/p/locations/r/{kind}/{number}",
             state="JOB_STATE_RUNNING",
-            labels=dict(custom_job["labels"]),
+            labels={**custom_job["labels"], **self.environment.labels},
             created=START + timedelta(seconds=number),
             spot=custom_job.get("job_spec", {}).get("scheduling", {}).get("strategy") == "SPOT",
             error_code=0,
@@ -151,7 +166,9 @@ class FakeJobs:
 
     def find_active(self, label: str) -> list[Job]:
         """As the hook."""
-        return [job for job in self.jobs.values() if label in job.labels and job.active]
+        ours = self.environment
+        listed = (job for job in self.jobs.values() if ours.owns(job.labels, job.folder_uri))
+        return [job for job in listed if label in job.labels and job.active]
 
     def find_by_name(self, name: str) -> Job | None:
         """As the hook."""
@@ -347,38 +364,6 @@ class FakeEndpoints:
         )
 
 
-class FakeWarehouse:
-    """BigQuery that gives prepared rows by purpose, and notes which jobs it was asked for."""
-
-    def __init__(self) -> None:
-        self.rows: dict[str, list[dict[str, Any]]] = {}
-        self.schemas: dict[str, list[dict[str, str]]] = {}
-        self.tables: list[Any] = []
-        self.asked: list[str] = []
-
-    def dry_run(self, query: Any, where: str) -> Any:
-        """As the hook."""
-        del query
-        self.asked.append(f"dry {where}")
-
-    def run(self, query: Any, job_id: str, where: str) -> Any:
-        """As the hook."""
-        from retraining.hooks.warehouse import Answer as QueryAnswer
-
-        del query
-        self.asked.append(job_id)
-        return QueryAnswer(rows=self.rows.get(where, []), bytes_processed=7)
-
-    def table_schema(self, table: str) -> list[dict[str, str]] | None:
-        """As the hook."""
-        return self.schemas.get(table)
-
-    def list_tables(self, dataset: str) -> list[Any]:
-        """As the hook."""
-        del dataset
-        return self.tables
-
-
 class FakeCloud:
     """The hooks."""
 
@@ -387,6 +372,7 @@ class FakeCloud:
         self.endpoints = FakeEndpoints()
         self.warehouse = FakeWarehouse()
         self.settings = SETTINGS
+        self.session = Session(project="p", region="r", environment=ENVIRONMENT, credentials=None)
         self.artifacts = FakeArtifacts()
         self.objects = FakeObjects(self.artifacts)
         self.jobs = FakeJobs()

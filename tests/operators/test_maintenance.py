@@ -186,6 +186,7 @@ class TestLitter:
         scene.delete()
         left = {uri.removeprefix("gs://bucket/") for uri in scene.bucket.objects if MODEL not in uri}
         assert {uri for uri in left if not uri.startswith("maintenance/")} == {
+            "environment.txt",
             "wakes/saved.json",
             "wakes/young.json",
             "packages/trainer-1.tar.gz",
@@ -218,7 +219,11 @@ class TestJobs:
                 names.KEY_LABEL: f"key{len(scene.cloud.jobs.jobs)}",
             }
             scene.cloud.jobs.jobs[name] = Job(
-                name=name, state="JOB_STATE_RUNNING", labels=labels, created=NOW - timedelta(days=days)
+                name=name,
+                state="JOB_STATE_RUNNING",
+                labels=labels,
+                created=NOW - timedelta(days=days),
+                folder_uri=f"gs://bucket/{MODEL}/runs/{run_key}/training",
             )
             return name
 

@@ -111,6 +111,11 @@ def spans_root(bucket: str, model: str) -> str:
     return f"gs://{bucket}/{model}/spans"
 
 
+def owner_uri(bucket: str) -> str:
+    """Where a bucket says whose it is."""
+    return f"gs://{bucket}/environment.txt"
+
+
 def wakes_uri(bucket: str) -> str:
     """Folder of what waiting tasks remember."""
     return f"gs://{bucket}/wakes"
@@ -168,13 +173,14 @@ def query_job_id(plan: Plan, purpose: str, attempt: str) -> str:
         purpose: `snapshot`, `fingerprint`, `statistics`, …
         attempt: What tells a wanted repetition from a retry, for example `ti.max_tries`.
     """
-    short = hashlib.sha1(f"{plan.dag_run_id}|{attempt}".encode(), usedforsecurity=False).hexdigest()[:10]
+    asked_by = f"{plan.environment or plan.bucket}|{plan.dag_run_id}|{attempt}"
+    short = hashlib.sha1(asked_by.encode(), usedforsecurity=False).hexdigest()[:10]
     return f"{plan.model}__{purpose}__{plan.run_key}__{short}"
 
 
-def monitor_job_id(model: str, as_of: datetime, attempt: str) -> str:
+def monitor_job_id(environment: str, model: str, as_of: datetime, attempt: str) -> str:
     """Deterministic BigQuery job id of a monitor's question."""
-    short = hashlib.sha1(attempt.encode(), usedforsecurity=False).hexdigest()[:10]
+    short = hashlib.sha1(f"{environment}|{attempt}".encode(), usedforsecurity=False).hexdigest()[:10]
     return f"{model}__requests__{_stamp(as_of)}__{short}"
 
 

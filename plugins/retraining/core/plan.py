@@ -56,13 +56,10 @@ def build_plan(
     attempt = dag_run_id if force else None
     spec_json = changed.model_dump(mode="json")
     query, golden = _query(changed.data.query, sql), _query(changed.data.golden_query, golden_sql)
-    decides: dict[str, Any] = {"spec": spec_json, "sql": query.sha256, "trainer_image": settings.trainer_image}
-    if changed.training.runtime.framework:
-        decides["trainer_package"] = settings.trainer_package
-    decides |= {"golden_sql": golden.sha256} if golden else {}
     estimated = estimate(changed, prices, settings.region) if prices else None
     if not over_budget:
         require_budget(changed, estimated)
+    decides = _decides(changed, query, golden, settings)
     key = names.run_key(as_of.value, {**decides, "mode": mode, "deploy": deploy, "attempt": attempt})
     return Plan(
         model=changed.name,
@@ -78,6 +75,7 @@ def build_plan(
         region=settings.region,
         bucket=settings.bucket,
         dataset=settings.dataset,
+        environment=settings.environment,
         run_uri=names.run_uri(settings.bucket, changed.name, key),
         window=windows.window(changed.data, as_of.value),
         query=query,
@@ -91,6 +89,18 @@ def build_plan(
         attempt=attempt,
         estimate_usd=estimated,
     )
+
+
+def _decides(spec: ModelSpec, query: Query, golden: Query | None, settings: Settings) -> dict[str, Any]:
+    """What decides the result of a run beside its mode, and whose it is: equal runs share documents and tables."""
+    return {
+        "spec": spec.model_dump(mode="json"),
+        "sql": query.sha256,
+        "trainer_image": settings.trainer_image,
+        "environment": settings.environment,
+        **({"trainer_package": settings.trainer_package} if spec.training.runtime.framework else {}),
+        **({"golden_sql": golden.sha256} if golden else {}),
+    }
 
 
 @overload

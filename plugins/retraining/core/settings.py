@@ -69,6 +69,13 @@ SETTINGS: dict[str, Setting] = {
         example="us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest",
         default="us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest",
     ),
+    "environment": Setting(
+        variable="RETRAINING_ENVIRONMENT",
+        description="Name of this Airflow environment among those that share the project; empty: the bucket's name",
+        pattern=r"([a-z0-9][a-z0-9._-]{0,221})?",
+        example="production",
+        default="",
+    ),
     "gcp_conn_id": Setting(
         variable="RETRAINING_GCP_CONN_ID",
         description="Airflow connection that says who calls Google Cloud",
@@ -111,6 +118,7 @@ class Settings:
     trainer_image: str
     trainer_package: str | None
     serving_image: str
+    environment: str
     gcp_conn_id: str
     service_account: str | None
     wake_interval_s: int
@@ -142,6 +150,7 @@ def load(environ: Mapping[str, str]) -> Settings:
         trainer_image=values["trainer_image"],
         trainer_package=values["trainer_package"] or None,
         serving_image=values["serving_image"],
+        environment=values["environment"] or values["bucket"],
         gcp_conn_id=values["gcp_conn_id"],
         service_account=values["service_account"] or None,
         wake_interval_s=int(values["wake_interval_s"]),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -26,6 +26,7 @@ class Endpoint:
     name: str
     deployed: dict[str, str]
     traffic: dict[str, int]
+    labels: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +82,9 @@ class Endpoints:
             "parent": location_name(self._session.project, self._session.region),
             "endpoint_id": endpoint_id(model),
             "endpoint": aiplatform_v1.Endpoint(
-                display_name=model, labels=dict(labels), predict_request_response_logging_config=logging_config
+                display_name=model,
+                labels={**labels, **self._session.environment.labels},
+                predict_request_response_logging_config=logging_config,
             ),
         }
         try:
@@ -213,6 +216,7 @@ def _endpoint(endpoint: Any) -> Endpoint:  # noqa: ANN401 - aiplatform_v1.Endpoi
         name=endpoint.name,
         deployed={item.id: f"{item.model.split('@')[0]}@{item.model_version_id}" for item in endpoint.deployed_models},
         traffic={key: int(share) for key, share in endpoint.traffic_split.items() if share},
+        labels=dict(endpoint.labels),
     )
 
 

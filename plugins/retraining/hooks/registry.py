@@ -169,7 +169,7 @@ class Registry:
             version_description=upload.description,
             artifact_uri=upload.artifact_uri,
             container_spec={"image_uri": upload.serving_image},
-            labels=dict(upload.labels),
+            labels={**upload.labels, **self._session.environment.labels},
         )
         request = {"parent": location_name(self._session.project, self._session.region), "model": message, **target}
         operation = self._client.upload_model(request=request, retry=None, timeout=CALL_TIMEOUT_S)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from retraining.core.environments import Environment, label_of
 from retraining.core.errors import RetrainingError, SettingsError
 from retraining.core.settings import Settings
 
@@ -24,10 +25,11 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, kw_only=True)
 class Session:
-    """What every hook needs: where, and as whom. `credentials` are google-auth credentials."""
+    """What every hook needs: where, for which environment, and as whom. `credentials` are google-auth credentials."""
 
     project: str
     region: str
+    environment: Environment
     credentials: Any  # google.auth.credentials.Credentials, not imported at parse time
 
     @property
@@ -55,7 +57,12 @@ def connect(settings: Settings) -> Session:
         raise SettingsError(
             where, f"no usable credentials ({error})", "a google_cloud_platform connection", "Create or correct it"
         ) from error
-    return Session(project=settings.project, region=settings.region, credentials=credentials)
+    return Session(
+        project=settings.project,
+        region=settings.region,
+        environment=Environment(label=label_of(settings.environment), bucket=settings.bucket),
+        credentials=credentials,
+    )
 
 
 def is_transient(error: BaseException) -> bool:

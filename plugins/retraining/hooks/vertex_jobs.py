@@ -1,6 +1,7 @@
 """Custom and tuning jobs of Vertex AI: find, create, look, cancel.
 
-In: job specs and labels. Out: `Job` values. The service has no request id for a create, so whoever creates looks by
+In: job specs and labels. Out: `Job` values. Every job carries the label of the environment that made it, and none of
+another environment's is ever listed. The service has no request id for a create, so whoever creates looks by
 label first (and again after a response that got lost).
 """
 
@@ -56,7 +57,10 @@ class JobType(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A job as the service sees it. `spot`: on spot machines. `error_code` is a google.rpc.Code, 0 for none."""
+    """A job as the service sees it.
+
+    `spot`: on spot machines. `error_code` is a google.rpc.Code, 0 for none. `folder_uri` is its base output directory.
+    """
 
     name: str
     state: str
@@ -67,6 +71,7 @@ class Job:
     spot: bool = False
     error_code: int = 0
     error_message: str = ""
+    folder_uri: str = ""
 
     @property
     def job_id(self) -> str:
@@ -96,24 +101,14 @@ class VertexJobs:
         self._parent = location_name(session.project, session.region)
 
     def find(self, labels: Mapping[str, str], types: Collection[JobType] = (JobType.CUSTOM,)) -> list[Job]:
-        """All jobs of some types with these labels, oldest first."""
+        """All jobs of this environment, of some types, with these labels, oldest first."""
         condition = " AND ".join(f'labels.{name}="{value}"' for name, value in sorted(labels.items()))
-        request = {"parent": self._parent, "filter": condition}
-        found: list[Job] = []
-        for type_ in types:
-            list_jobs = getattr(self._client, f"list_{type_}s")
-            found += map(_job, call(functools.partial(_list_all, list_jobs, request)))
-        return sorted(found, key=lambda job: (job.created is None, job.created, job.name))
+        return sorted(self._list(condition, types), key=lambda job: (job.created is None, job.created, job.name))
 
     def find_active(self, label: str, types: Collection[JobType] = tuple(JobType)) -> list[Job]:
-        """Jobs that may still do something and carry a label, whatever its value."""
+        """Jobs of this environment that may still do something and carry a label, whatever its value."""
         ended = " AND ".join(f'state!="{state}"' for state in ENDED_STATES)
-        request = {"parent": self._parent, "filter": f"labels.{label}:* AND {ended}"}
-        found: list[Job] = []
-        for type_ in types:
-            list_jobs = getattr(self._client, f"list_{type_}s")
-            found += map(_job, call(functools.partial(_list_all, list_jobs, request)))
-        return [job for job in found if job.active]
+        return [job for job in self._list(f"labels.{label}:* AND {ended}", types) if job.active]
 
     def create(self, job: Mapping[str, Any]) -> Job:
         """Create a job. Not repeated here: after an error the job may be there, so look before creating again.
@@ -127,7 +122,8 @@ class VertexJobs:
         type_ = JobType.of(job)
         class_ = getattr(aiplatform_v1, type_.message)
         message = class_()
-        json_format.ParseDict(dict(job), class_.pb(message))
+        labels = {**job.get("labels", {}), **self._session.environment.labels}
+        json_format.ParseDict({**job, "labels": labels}, class_.pb(message))
         create = getattr(self._client, f"create_{type_}")
         return _job(create(parent=self._parent, retry=None, timeout=CALL_TIMEOUT_S, **{type_.value: message}))
 
@@ -169,6 +165,15 @@ class VertexJobs:
         except (FailedPrecondition, NotFound):
             return
 
+    def _list(self, condition: str, types: Collection[JobType]) -> list[Job]:
+        """Jobs by a filter. Whose they are is looked at here: those of an earlier release have no label of it."""
+        request = {"parent": self._parent, "filter": condition}
+        found: list[Job] = []
+        for type_ in types:
+            list_jobs = getattr(self._client, f"list_{type_}s")
+            found += map(_job, call(functools.partial(_list_all, list_jobs, request)))
+        return [job for job in found if self._session.environment.owns(job.labels, job.folder_uri)]
+
     @cached_property
     def _client(self) -> Any:  # noqa: ANN401 - JobServiceClient, not imported at parse time
         from google.cloud import aiplatform_v1
@@ -193,4 +198,5 @@ def _job(job: Any) -> Job:  # noqa: ANN401 - the client's messages have no types
         spot=spec.scheduling.strategy.name == "SPOT",
         error_code=int(job.error.code) if job.error else 0,
         error_message=str(job.error.message) if job.error else "",
+        folder_uri=spec.base_output_directory.output_uri_prefix,
     )

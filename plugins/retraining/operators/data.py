@@ -16,6 +16,7 @@ from retraining.hooks.cloud import Cloud
 from retraining.operators.earlier import read_history
 from retraining.operators.edge import fail_for_good, timed
 from retraining.operators.links import RunDocumentsLink, folder_address, push_link
+from retraining.operators.ownership import require_own_bucket, require_own_model
 from retraining.operators.params import overrides
 from retraining.operators.record import RUN_URI, Record
 
@@ -43,6 +44,8 @@ class PlanRunOperator(BaseOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Read the spec and the run, ask `core`, store the plan (or take the one of an equal run)."""
         cloud, include = Cloud(), include_path()
+        require_own_bucket(cloud)
+        require_own_model(cloud, self.model)
         spec = model_spec.load_spec(include / "models" / f"{self.model}.yaml")
         dag_run, params = context["dag_run"], context["params"]
         made = plan.build_plan(

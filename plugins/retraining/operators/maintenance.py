@@ -22,6 +22,7 @@ from retraining.operators.data import run_type
 from retraining.operators.edge import fail_for_good
 from retraining.operators.leftovers import clean, end_job, look
 from retraining.operators.links import RunDocumentsLink, folder_address, push_link
+from retraining.operators.ownership import require_own_bucket
 from retraining.operators.record import Record
 
 CLEANING_URI = "{{ ti.xcom_pull(task_ids='look')['cleaning_uri'] }}"
@@ -75,6 +76,7 @@ class FindLeftoversOperator(BaseOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Ask the hooks, ask `core`, store the plan (or take the one of an earlier try)."""
         cloud, dag_run, params = Cloud(), context["dag_run"], context["params"]
+        require_own_bucket(cloud)
         limits = Limits(as_of=whole_second(dag_run.run_after), min_age_days=params["min_age_days"])
         folder = names.cleaning_uri(cloud.settings.bucket, limits.as_of, dag_run.run_id)
         record = Record(cloud.artifacts, folder)

@@ -16,6 +16,7 @@ from retraining.core.settings import include_path
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.registry import Version
 from retraining.operators.edge import fail_for_good
+from retraining.operators.ownership import require_own_bucket, require_own_model
 from retraining.operators.record import Record
 
 MONITOR_URI = "{{ ti.xcom_pull(task_ids='measure')['monitor_uri'] }}"
@@ -39,6 +40,8 @@ class MeasureDriftOperator(BaseOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Resolve the time, ask BigQuery, write `drift.json`."""
         cloud, dag_run, params = Cloud(), context["dag_run"], context["params"]
+        require_own_bucket(cloud)
+        require_own_model(cloud, self.model)
         spec = load_spec(self.model).with_overrides({"monitoring.window_hours": params["window_hours"]})
         as_of = windows.resolve_as_of(
             params["as_of"], None, dag_run.logical_date, dag_run.run_after, dag_run.start_date
@@ -70,7 +73,7 @@ class MeasureDriftOperator(BaseOperator):
         # The endpoint makes the table with the first request it logs.
         if cloud.warehouse.table_schema(table) is not None:
             query = drift.render_requests_sql(spec, table, statistics, as_of)
-            job_id = names.monitor_job_id(spec.name, as_of, asked_by)
+            job_id = names.monitor_job_id(settings.environment, spec.name, as_of, asked_by)
             rows = cloud.warehouse.run(query, job_id, "requests").rows
         return drift.measure(
             spec,

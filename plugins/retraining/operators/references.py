@@ -99,7 +99,9 @@ class ModelRuns:
         )
 
     def _claims(self, active: Iterable[Job]) -> Claims:
-        versions = self._cloud.registry.list_versions(self.model)
+        ours = self._cloud.session.environment
+        listed = self._cloud.registry.list_versions(self.model)
+        versions = [version for version in listed if ours.owns(version.labels, version.artifact_uri)]
         endpoint = self._cloud.endpoints.get(self.model)
         deployed = set(endpoint.deployed.values()) if endpoint else set()
         running = {

@@ -12,6 +12,7 @@ from retraining.hooks.cloud import Cloud
 from retraining.hooks.registry import Registry, Upload, Version
 from retraining.operators.edge import fail_for_good, timed
 from retraining.operators.links import ModelVersionLink, push_link, version_address
+from retraining.operators.ownership import require_own_model
 from retraining.operators.record import RUN_URI, Record
 
 
@@ -43,6 +44,7 @@ class RegisterModelOperator(BaseOperator):
         found = record.find(Registration)
         if found is None:
             plan, decision = record.read(Plan), record.read(Decision)
+            require_own_model(cloud, plan.model)  # it may have come since the plan
             version = cloud.registry.upload(plan.model, upload_of(plan, decision, record.read(Report)))
             version = give_aliases(cloud.registry, plan, decision, version)
             found = record.write_once(

@@ -56,7 +56,7 @@ class Estimate(Value):
 class Plan(Document):
     """What this run will do: time, window, spec after overrides, query texts, images, addresses.
 
-    `golden_query` gives the frozen set.
+    `golden_query` gives the frozen set. `environment` is None in a plan of a release that had none.
     """
 
     kind: Literal["plan"] = "plan"
@@ -73,6 +73,7 @@ class Plan(Document):
     region: Text
     bucket: Text
     dataset: Text
+    environment: Text | None = None
     run_uri: Uri
     window: Window
     query: Query

@@ -1,0 +1,76 @@
+"""What two environments see of one project, through Google's own clients."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+from google.cloud import aiplatform_v1, storage
+
+from retraining.core.errors import SettingsError
+from retraining.hooks.registry import Upload
+from retraining.operators.ownership import require_own_model
+
+KEY = "20131120t030000z-000000000001"
+SLEEP = "import time; time.sleep(60)"
+
+
+def make_job(code: str, **labels: str) -> dict[str, Any]:
+    """A job of one replica that runs a line of Python."""
+    image = "us-central1-docker.pkg.dev/local-project/retraining/trainer:test"
+    container = {"image_uri": image, "command": ["python", "-c", code]}
+    pool = {"machine_spec": {"machine_type": "n1-standard-4"}, "replica_count": 1, "container_spec": container}
+    spec = {"worker_pool_specs": [pool], "scheduling": {"timeout": "60s"}}
+    return {"display_name": "test", "job_spec": spec, "labels": labels}
+
+
+@pytest.fixture(scope="module")
+def other(cloud) -> Any:
+    """Another environment of the same project and bucket."""
+    from retraining.hooks.cloud import Cloud
+
+    return Cloud({**os.environ, "RETRAINING_ENVIRONMENT": "other"})
+
+
+def test_equal_labels_are_found_by_their_own_environment_only(cloud, other, unique) -> None:
+    """By label and by a label's name, custom and tuning jobs alike."""
+    mine, theirs = (hooks.jobs.create(make_job(SLEEP, **{unique: "a"})) for hooks in (cloud, other))
+    for hooks, job in ((cloud, mine), (other, theirs)):
+        assert [found.name for found in hooks.jobs.find({unique: "a"})] == [job.name]
+        assert [found.name for found in hooks.jobs.find_active(unique)] == [job.name]
+        hooks.jobs.cancel(job.name)
+
+
+def test_a_job_of_an_earlier_release_is_found_where_its_folder_is(cloud, unique) -> None:
+    """It has no label of its environment; the bucket that it writes to says whose it is."""
+    options = cloud.session.client_options
+    client = aiplatform_v1.JobServiceClient(credentials=cloud.session.credentials, client_options=options)
+    parent = f"projects/{cloud.settings.project}/locations/{cloud.settings.region}"
+    storage.Client().create_bucket(unique)
+    names = []
+    for bucket in (cloud.settings.bucket, unique):
+        job = make_job("pass", owner=unique)
+        job["job_spec"]["base_output_directory"] = {"output_uri_prefix": f"gs://{bucket}/{unique}"}
+        names.append(client.create_custom_job(parent=parent, custom_job=job).name)
+    assert [job.name for job in cloud.jobs.find({"owner": unique})] == names[:1]
+
+
+def test_a_registered_model_is_its_environments(cloud, other, folder, unique) -> None:
+    """Version and endpoint carry the label; the other environment is refused by name."""
+    artifact_uri = f"{folder}/model"
+    cloud.artifacts.write_once(f"{artifact_uri}/saved_model.pb", b"not a model")
+    wanted = Upload(
+        display_name=unique,
+        description="x",
+        artifact_uri=artifact_uri,
+        serving_image=cloud.settings.serving_image,
+        labels={"retraining-run": KEY},
+    )
+    version = cloud.registry.upload(unique, wanted)
+    endpoint = cloud.endpoints.ensure(unique, f"{cloud.settings.project}.{cloud.settings.dataset}.r_{unique}", {})
+    label = cloud.session.environment.label
+    assert version.labels["retraining-environment"] == endpoint.labels["retraining-environment"] == label
+    require_own_model(cloud, unique)
+    with pytest.raises(SettingsError, match=f"models/{unique}@1 .*environment '{label}' made it"):
+        require_own_model(other, unique)
