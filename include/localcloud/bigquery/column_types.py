@@ -168,7 +168,7 @@ def read_expression(column: ColumnType, sql: str, depth: int = 0) -> str:
         listed = sql if inner == element else f"list_transform({sql}, lambda {element}: {inner})"
         return f"coalesce({listed}, [])"  # an array column has no NULL
     if column.kind == "RECORD":
-        parts = [(field, f"struct_extract({sql}, {_text(field.name)})") for field in column.fields]
+        parts = [(field, f"struct_extract({sql}, {text(field.name)})") for field in column.fields]
         inner_parts = [(field.name, read_expression(field, part, depth)) for field, part in parts]
         packed = ", ".join(f"{quoted(name)} := {part}" for name, part in inner_parts)
         return f"CASE WHEN {sql} IS NULL THEN NULL ELSE struct_pack({packed}) END"
@@ -217,7 +217,7 @@ def load_expression(column: ColumnType, sql: str, depth: int = 0) -> str:
         return f"coalesce({listed}, [])"
     if column.kind == "RECORD":
         parts = [
-            (field.name, load_expression(field, f"struct_extract({sql}, {_text(field.name)})", depth))
+            (field.name, load_expression(field, f"struct_extract({sql}, {text(field.name)})", depth))
             for field in column.fields
         ]
         packed = ", ".join(f"{quoted(name)} := {part}" for name, part in parts)
@@ -243,5 +243,6 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _text(name: str) -> str:
+def text(name: str) -> str:
+    """Give a string as a literal in DuckDB's SQL."""
     return "'" + name.replace("'", "''") + "'"

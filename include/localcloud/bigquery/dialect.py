@@ -42,6 +42,19 @@ def rewrite(statement: str) -> str:
     return str(trees[0].sql(dialect="bigquery")) if any(changed) else statement
 
 
+def nameless_column(statement: str) -> int:
+    """Give the number, from 1, of the first column without a name that CREATE TABLE … AS SELECT would make; else 0."""
+    try:
+        trees = sqlglot.parse(statement, read="bigquery")
+    except sqlglot.errors.SqlglotError:
+        return 0
+    if len(trees) != 1 or not isinstance(trees[0], exp.Create) or trees[0].kind not in ("TABLE", "VIEW"):
+        return 0
+    select = _result_of(trees[0].expression) if trees[0].expression else None
+    columns = select.expressions if select else []
+    return next((number for number, column in enumerate(columns, 1) if not _output_name(column)), 0)
+
+
 def widen_numerics(translated: str) -> str:
     """Mend NUMERIC and BIGNUMERIC in DuckDB's SQL.
 
@@ -155,6 +168,40 @@ def _divide_whole_terms(tree: exp.Expression) -> bool:
     return bool(found)
 
 
+def _name_columns(tree: exp.Expression) -> bool:
+    """Mend `SELECT COUNT(*), 1`: the columns are called `f0_` and `f1_`, not `count_star()` and `1`.
+
+    Those of the statement itself, and of the subqueries behind its FROM, whose columns `*` would show.
+    """
+    found = False
+    for select in filter(None, map(_result_of, [tree, *tree.find_all(exp.Subquery, exp.CTE)])):
+        nameless = [column for column in select.expressions if not _output_name(column)]
+        for index, column in enumerate(nameless):
+            column.replace(exp.alias_(column.copy(), f"f{index}_"))
+        found = found or bool(nameless)
+    return found
+
+
+def _result_of(node: exp.Expression) -> exp.Select | None:
+    """Give the SELECT that names the columns of a statement, or of a table in FROM or WITH."""
+    if isinstance(node, exp.Create):
+        return None  # the service refuses it: see `require_names`
+    if isinstance(node, exp.Subquery) and not isinstance(node.parent, exp.From | exp.Join):
+        return None
+    query = node.this if isinstance(node, exp.Subquery | exp.CTE) else node
+    while isinstance(query, exp.SetOperation | exp.Subquery):
+        query = query.this
+    return query if isinstance(query, exp.Select) and not query.args.get("kind") else None
+
+
+def _output_name(column: exp.Expression) -> str:
+    """Give the name that a column of a result has in GoogleSQL; "" when it gets a made-up one."""
+    column = column.unnest()
+    if isinstance(column, exp.Alias | exp.Column | exp.Dot | exp.Star | exp.PropertyEQ):
+        return str(column.alias_or_name) or "*"
+    return "*" if column.is_star else ""
+
+
 _REWRITES: tuple[Callable[[exp.Expression], bool], ...] = (
     _index_arrays_by_expression,
     _keep_offset_names,
@@ -164,4 +211,5 @@ _REWRITES: tuple[Callable[[exp.Expression], bool], ...] = (
     _spell_bytes,
     _cast_big_decimals,
     _divide_whole_terms,
+    _name_columns,
 )

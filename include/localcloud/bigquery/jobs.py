@@ -20,7 +20,6 @@ from localcloud.bigquery.expirations import Expirations
 
 _Call = Callable[..., Awaitable[Untyped]]
 _MINIMUM_BILLED_BYTES = 10 * 1024 * 1024
-_RESULT_BYTES = 256 * 1024 * 1024
 # https://cloud.google.com/bigquery/docs/error-messages#errortable
 _STATUS_OF_REASON = {
     **dict.fromkeys(("accessDenied", "quotaExceeded", "rateLimitExceeded", "responseTooLarge"), HTTPStatus.FORBIDDEN),
@@ -214,15 +213,3 @@ class FailedQueries:
         status = _STATUS_OF_REASON.get(errors[0]["reason"], HTTPStatus.BAD_REQUEST)
         error = {"code": status, "message": errors[0]["message"], "errors": errors}
         await JSONResponse({"error": error}, status_code=status)(scope, receive, send)
-
-
-class BoundedResults(dict[str, Untyped]):
-    """Results of finished queries, the oldest forgotten once they hold too much; bqemulator keeps all of them."""
-
-    def __setitem__(self, job_id: str, table: Untyped) -> None:
-        """Keep a result, and forget the oldest ones above the limit."""
-        super().__setitem__(job_id, table)
-        held = sum(each.nbytes for each in self.values())
-        while held > _RESULT_BYTES and len(self) > 1:
-            oldest = next(iter(self))
-            held -= self.pop(oldest).nbytes

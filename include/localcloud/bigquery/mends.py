@@ -16,8 +16,22 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from localcloud.bigquery import Untyped, bytes_read, dialect, farm, faults, jobs, loads, parameters
+from localcloud.bigquery import (
+    Untyped,
+    bytes_read,
+    dialect,
+    extracts,
+    farm,
+    faults,
+    jobs,
+    loads,
+    parameters,
+    table_types,
+)
+from localcloud.bigquery.changes import count_changes, tell_merged
+from localcloud.bigquery.destinations import write_destinations
 from localcloud.bigquery.expirations import Expirations
+from localcloud.bigquery.results import BoundedResults, describe_anonymous_tables, list_anonymous_rows
 from localcloud.faults import FaultShelf
 
 _log = logging.getLogger("bigquery")
@@ -31,7 +45,7 @@ def apply(
     memory_limit: str,
     expirations: Expirations,
     shelf: FaultShelf,
-    read_server: Callable[[FaultShelf, Untyped], Untyped],
+    read_server: Callable[[FaultShelf, BoundedResults, Untyped], Untyped],
 ) -> None:
     """Apply every mend.
 
@@ -41,13 +55,15 @@ def apply(
         memory_limit: DuckDB's memory limit, for example `1500MB`.
         expirations: when tables expire.
         shelf: the faults in force.
-        read_server: makes the gRPC server, from the faults and the emulator's context.
+        read_server: makes the gRPC server, from the faults, the results of queries and the emulator's context.
     """
     from bqemulator import server
     from bqemulator.api.routes import jobs as job_routes
+    from bqemulator.api.routes import tables, upload
     from bqemulator.jobs import executor
 
-    server.build_grpc_server = functools.partial(read_server, shelf)
+    results = BoundedResults()
+    server.build_grpc_server = functools.partial(read_server, shelf, results)
     bound_memory(memory_limit, directory)
     separate_threads()
     fingerprint_columns()
@@ -55,21 +71,22 @@ def apply(
     accept_any_media_type()
     translate_rightly(executor)
     bind_only_uses()
-    loads.describe_results(executor)
-    loads.keep_big_decimals()
-    loads.describe_created_tables()
-    loads.read_files_by_name(executor)
+    table_types.describe_results(executor)
+    table_types.keep_big_decimals()
+    table_types.describe_created_tables()
+    loads.apply(job_routes, upload)
+    extracts.apply(job_routes, executor)
+    count_changes(executor, job_routes)
+    write_destinations(job_routes)
     for module in (executor, job_routes):
         module.JOB_RESULTS = results
+    describe_anonymous_tables(tables, results, executor.JOB_SCHEMAS)
     jobs.refuse_repeated_ids(job_routes)
     jobs.count_bytes(job_routes)
     jobs.expire_tables(job_routes, expirations)
     jobs.check_in_dry_runs(job_routes)
     faults.fail_queries(job_routes, shelf)
-    open_app(server, project, expirations, shelf)
-
-
-results = jobs.BoundedResults()
+    open_app(server, project, expirations, shelf, results)
 
 
 def bound_memory(limit: str, directory: Path) -> None:
@@ -155,6 +172,7 @@ def translate_rightly(executor: Untyped) -> None:
 
     Where it looks for types it writes out the columns of `*`, and would forget those whose type it cannot name.
     """
+    from bqemulator.domain.errors import InvalidQueryError
     from bqemulator.sql import catalog_schema
 
     known = catalog_schema._safe_bq_to_duckdb
@@ -163,7 +181,10 @@ def translate_rightly(executor: Untyped) -> None:
 
     @functools.wraps(original)
     async def translate(bq_sql: str, **kwargs: Untyped) -> Untyped:
-        return dialect.widen_numerics(await original(dialect.rewrite(bq_sql), **kwargs))
+        nameless = dialect.nameless_column(bq_sql)
+        if nameless:
+            raise InvalidQueryError(f"CREATE TABLE columns must be named, but column {nameless} has no name")
+        return tell_merged(dialect.widen_numerics(await original(dialect.rewrite(bq_sql), **kwargs)))
 
     executor.rewrite_and_translate_statement = translate
 
@@ -175,7 +196,9 @@ def bind_only_uses() -> None:
     emulated._bind_named = lambda sql, values: parameters.bind_named(sql, values, emulated)
 
 
-def open_app(server: Untyped, project: str, expirations: Expirations, shelf: FaultShelf) -> None:
+def open_app(
+    server: Untyped, project: str, expirations: Expirations, shelf: FaultShelf, results: BoundedResults
+) -> None:
     """Mend the REST application as a whole once it is made: see the functions it calls."""
     original = server.create_app
 
@@ -187,6 +210,7 @@ def open_app(server: Untyped, project: str, expirations: Expirations, shelf: Fau
         app.add_middleware(faults.FaultDoor, shelf=shelf)
         show_live_sizes(context, expirations)
         check_inserted_rows(app, context)
+        list_anonymous_rows(app, results)
         asyncio.get_running_loop().create_task(sweep(context, project, expirations), name="expirations")
         return app
 
@@ -235,7 +259,7 @@ def show_live_sizes(context: Untyped, expirations: Expirations) -> None:
     def to_rest(table: Untyped) -> dict[str, Untyped]:
         resource: dict[str, Untyped] = original(table)
         if resource.get("schema", {}).get("fields"):
-            resource["schema"]["fields"] = loads.legacy_names(resource["schema"]["fields"])
+            resource["schema"]["fields"] = table_types.legacy_names(resource["schema"]["fields"])
         where = table.project_id, table.dataset_id, table.table_id
         if table.table_type == "TABLE":
             counted = context.engine.execute(f'SELECT count(*) FROM "{where[0]}__{where[1]}"."{where[2]}"')  # noqa: S608

@@ -12,6 +12,7 @@ import datetime as dt
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
@@ -24,6 +25,7 @@ from localcloud.bigquery.column_types import as_sent, column_types
 from localcloud.bigquery.faults import ReadFaults
 from localcloud.bigquery.read_v1beta1 import OlderReadService
 from localcloud.bigquery.restriction import RestrictionError, select_statement
+from localcloud.bigquery.results import BoundedResults, registered
 from localcloud.bigquery.sessions import RefusalError, Session, Sessions, Stream, read_batches, refusing, wanted_streams
 from localcloud.faults import FaultShelf
 
@@ -36,11 +38,12 @@ _SERVICE = "/google.cloud.bigquery.storage.v1.BigQueryRead/"
 class ReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no types
     """Dispatches the three methods."""
 
-    def __init__(self, context: Untyped, sessions: Sessions, faults: ReadFaults) -> None:
+    def __init__(self, context: Untyped, sessions: Sessions, faults: ReadFaults, results: BoundedResults) -> None:
         self._catalog = context.catalog
         self._engine = context.engine
         self._sessions = sessions
         self._faults = faults
+        self._results = results
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
         """Give the handler of a method (grpc's interface)."""
@@ -58,32 +61,27 @@ class ReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no 
 
     def create_session(self, request: types.CreateReadSessionRequest) -> types.ReadSession:
         """Select the rows, write them down, and say how they can be read."""
-        from bqemulator.storage.sql_identifiers import quoted_table_ref
-
         wanted = request.read_session
-        project, dataset, table = _split_table_name(wanted.table)
-        self._faults.meet("CreateReadSession", f"{project}.{dataset}.{table}")
+        where = _split_table_name(wanted.table)
+        self._faults.meet("CreateReadSession", ".".join(where))
         if types.ReadSession.pb(wanted).table_modifiers.HasField("snapshot_time"):
             raise RefusalError(grpc.StatusCode.UNIMPLEMENTED, "snapshot_time is not offered by the local cloud")
         if wanted.read_options.sample_percentage:
             raise RefusalError(grpc.StatusCode.UNIMPLEMENTED, "sample_percentage is not offered by the local cloud")
-        stored = self._catalog.get_table(project, dataset, table)
-        if stored is None:
-            raise RefusalError(grpc.StatusCode.NOT_FOUND, f"Not found: Table {project}:{dataset}.{table}")
         connection = self._engine.connection.cursor()  # its own: others run queries at the same time
         try:
             connection.execute("SET TimeZone = 'UTC'")
-            statement, columns = select_statement(
-                project=project,
-                dataset=dataset,
-                table=table,
-                columns=column_types(connection, quoted_table_ref(project, dataset, table)),
-                selected=list(wanted.read_options.selected_fields),
-                restriction=wanted.read_options.row_restriction,
-            )
-            reader = as_sent(connection.execute(statement).to_arrow_reader(ROWS_PER_BATCH), columns)
-            split = self._faults.meet_size(f"{project}.{dataset}.{table}", wanted_streams(request))
-            session = self._sessions.create(request.parent.removeprefix("projects/"), reader, request, split)
+            with self._relation(*where, connection) as (source, relation):
+                statement, columns = select_statement(
+                    project=where[0],
+                    source=source,
+                    columns=column_types(connection, relation),
+                    selected=list(wanted.read_options.selected_fields),
+                    restriction=wanted.read_options.row_restriction,
+                )
+                reader = as_sent(connection.execute(statement).to_arrow_reader(ROWS_PER_BATCH), columns)
+                split = self._faults.meet_size(".".join(where), wanted_streams(request))
+                session = self._sessions.create(request.parent.removeprefix("projects/"), reader, request, split)
         except RestrictionError as error:
             raise RefusalError(grpc.StatusCode.INVALID_ARGUMENT, str(error)) from None
         except duckdb.Error as error:
@@ -92,6 +90,20 @@ class ReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no 
         finally:
             connection.close()
         return _describe(session, wanted)
+
+    @contextmanager
+    def _relation(self, project: str, dataset: str, table: str, connection: Untyped) -> Iterator[tuple[str, str]]:
+        """Give a stored table, or a query's result, as GoogleSQL names it and as DuckDB does."""
+        from bqemulator.storage.sql_identifiers import quoted_table_ref
+
+        job_id = self._results.job_of(dataset, table)
+        if job_id is not None:
+            with registered(self._results[job_id], connection) as name:
+                yield name, name
+        elif self._catalog.get_table(project, dataset, table) is not None:
+            yield f"`{project}`.`{dataset}`.`{table}`", quoted_table_ref(project, dataset, table)
+        else:
+            raise RefusalError(grpc.StatusCode.NOT_FOUND, f"Not found: Table {project}:{dataset}.{table}")
 
     def split_stream(self, request: types.SplitReadStreamRequest) -> types.SplitReadStreamResponse:
         """Cut a stream in two at a fraction of its rows."""
@@ -145,8 +157,8 @@ class ReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no 
         session.ended.add(request.read_stream)
 
 
-def build_server(shelf: FaultShelf, context: Untyped) -> tuple[_Server, int]:
-    """Make the gRPC server that stands in for bqemulator's own (`build_grpc_server`, with the shelf of faults)."""
+def build_server(shelf: FaultShelf, results: BoundedResults, context: Untyped) -> tuple[_Server, int]:
+    """Make the gRPC server that stands in for bqemulator's own (`build_grpc_server`, with faults and results)."""
     settings = context.settings
     sessions = Sessions(Path(settings.data_dir) / "sessions", lambda: dt.datetime.now(dt.UTC))
     server = grpc.server(
@@ -157,7 +169,7 @@ def build_server(shelf: FaultShelf, context: Untyped) -> tuple[_Server, int]:
             ("grpc.max_receive_message_length", 16 * 1024 * 1024),
         ],
     )
-    service = ReadService(context, sessions, ReadFaults(shelf))
+    service = ReadService(context, sessions, ReadFaults(shelf), results)
     server.add_generic_rpc_handlers((service, OlderReadService(service, sessions)))
     port = server.add_insecure_port(f"{settings.grpc_host}:{settings.grpc_port}")
     return _Server(server), port

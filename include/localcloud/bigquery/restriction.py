@@ -18,14 +18,13 @@ class RestrictionError(ValueError):
 
 
 def select_statement(
-    *, project: str, dataset: str, table: str, columns: list[ColumnType], selected: list[str], restriction: str
+    *, project: str, source: str, columns: list[ColumnType], selected: list[str], restriction: str
 ) -> tuple[str, list[ColumnType]]:
     """Give the DuckDB statement that reads a session's rows, and the columns of its result.
 
     Args:
         project: project id.
-        dataset: dataset id.
-        table: table id.
+        source: the table, as GoogleSQL names it.
         columns: the table's columns in order.
         selected: wanted columns, all when empty, also nested fields (`a.b`); they come in the table's order, whatever
             the order here.
@@ -35,7 +34,7 @@ def select_statement(
         RestrictionError: an unknown column or field, or a restriction that is not one condition on a row.
     """
     chosen = _choose(columns, selected)
-    statement = f"SELECT * FROM `{project}`.`{dataset}`.`{table}`"  # noqa: S608 - names from the catalog
+    statement = f"SELECT * FROM {source}"  # noqa: S608 - names from the catalog
     if restriction.strip():
         _check(restriction, {column.name.lower() for column in columns})
         statement += f" WHERE {restriction}"

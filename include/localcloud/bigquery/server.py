@@ -42,7 +42,6 @@ def main(arguments: list[str] | None = None) -> int:
         persistence_mode=config.PersistenceMode.PERSISTENT,
         data_dir=directory,
         default_project_id=settings.project,
-        gcs_local_root=state.directory("storage"),
         upload_staging_dir=state.directory("bigquery/uploads"),
         enable_format_extensions=False,  # Avro files; loading it would download it
         query_cache_ttl_seconds=0,
