@@ -13,6 +13,7 @@ STATE ?= build/localcloud
 ROUNDS ?= 5
 SCALE ?= 1
 FRAMEWORK ?= 2.15
+TEST ?= tests/core
 
 VENV := .venv
 UV := $(or $(shell command -v uv 2>/dev/null),$(VENV)/uv/bin/uv)
@@ -20,6 +21,9 @@ AIRFLOW_PY := $(VENV)/airflow/bin/python
 TRAINER_PY := $(VENV)/trainer/bin/python
 LOCALCLOUD_PY := $(VENV)/localcloud/bin/python
 INSTALL := $(UV) pip sync --quiet --require-hashes --python
+FLOOR_DATE := 2026-03-20
+UNIT_TESTS := tests/core tests/dags tests/hooks tests/operators tests/bench tests/compose tests/test_architecture.py tests/test_docs.py
+FLOOR_TESTS := tests/core tests/hooks tests/operators tests/dags
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock'
 
 .PHONY: help
@@ -47,6 +51,7 @@ $(VENV)/trainer/.ready: trainer/requirements.txt trainer/requirements-dev.txt
 $(VENV)/localcloud/.ready: include/localcloud/requirements.txt
 $(VENV)/tuning/.ready: include/localcloud/tuning-requirements.txt
 $(VENV)/bench-tfx/.ready: include/bench/requirements-tfx.txt
+$(VENV)/floor/.ready: requirements-floor.txt
 
 $(VENV)/%/.ready: | $(VENV)/python.ok $(UV)
 	@echo "setup: environment $*"
@@ -66,6 +71,7 @@ lock: | $(UV) ## Resolve the *.in files again into hash-locked requirements
 	$(COMPILE) --upgrade include/localcloud/requirements.in -o include/localcloud/requirements.txt
 	$(COMPILE) --upgrade include/localcloud/tuning-requirements.in -o include/localcloud/tuning-requirements.txt
 	$(COMPILE) --upgrade include/bench/requirements-tfx.in -o include/bench/requirements-tfx.txt
+	$(COMPILE) --upgrade --exclude-newer $(FLOOR_DATE) requirements-floor.in -o requirements-floor.txt
 	echo 'uv' | $(COMPILE) --upgrade - -o requirements-uv.txt
 
 # --- run it ---------------------------------------------------------------------------------------------------------
@@ -92,6 +98,14 @@ test: setup tuning-env ## Run the whole test suite
 	  failed=0; $(AIRFLOW_PY) -m pytest -m "not long" --ignore tests/trainer --ignore tests/e2e || failed=$$?; \
 	  wait $$trainer || failed=$$?; cat build/test-trainer.log; exit $$failed
 	@$(AIRFLOW_PY) -m pytest -m "not long" --durations 10 tests/e2e
+
+.PHONY: test-unit test-one test-floor
+test-unit: $(VENV)/airflow/.ready ## Run what needs no server: core, DAGs, operators, docs (under a minute)
+	@$(AIRFLOW_PY) -m pytest -q -m "not long and not cloud and not e2e" $(UNIT_TESTS)
+test-one: setup ## Run one test, file or folder in the environment that it needs (TEST=tests/core/test_gates.py::test_name)
+	@$(if $(filter tests/trainer%,$(TEST)),$(TRAINER_PY),$(AIRFLOW_PY)) -m pytest $(TEST)
+test-floor: setup $(VENV)/floor/.ready ## Run core, hooks, operators and DAGs on Airflow 3.1.7, the oldest that is supported
+	@$(VENV)/floor/bin/python -m pytest -q -m "not long" $(FLOOR_TESTS)
 
 .PHONY: test-long
 test-long: setup tuning-env ## Run the tests that take minutes

@@ -86,7 +86,7 @@ def approve_task(spec: ModelSpec) -> BaseOperator:
         task_id="approve",
         subject=f"Deploy the new version of {spec.name}?",
         body="{{ ti.xcom_pull(task_ids='decide')['words'] }}",
-        response_timeout=ANSWER_WITHIN,
+        answer_within=ANSWER_WITHIN,
     )
 
 

@@ -7,6 +7,7 @@ import runpy
 import subprocess
 from typing import Any
 
+import airflow.sdk
 import pytest
 from airflow.sdk import Asset
 
@@ -21,7 +22,8 @@ HEAVY = (
     "pandas",
     "numpy",
     "airflow.providers.google",
-    "airflow.models",
+    # Airflow 3.1 has no timetables in its SDK and imports its models itself for the first DAG that has one.
+    *(["airflow.models"] if hasattr(airflow.sdk, "CronTriggerTimetable") else []),
 )
 
 
@@ -112,7 +114,7 @@ def test_the_monitor_can_start_the_retraining(dags) -> None:
 )
 def test_the_form_refuses_what_cannot_be(dags, name: str, good: list[Any], bad: list[Any]) -> None:
     """Types and limits of the Params."""
-    from airflow.sdk.exceptions import ParamValidationError
+    from tests.support.airflow_release import ParamValidationError
 
     param = dags["retrain__flight_delays"].params.get_param(name)
     for value in good:
@@ -158,7 +160,7 @@ def test_nothing_reads_the_clock() -> None:
 
 def test_dags_serialise_and_come_back(dags) -> None:
     """What the scheduler stores is what the file says; links are in it."""
-    from airflow.serialization.serialized_objects import DagSerialization
+    from tests.support.airflow_release import DagSerialization
 
     for dag_id, dag in dags.items():
         data = DagSerialization.to_dict(dag)

@@ -22,7 +22,7 @@ def test_it_looks_first_and_deletes_last(dags) -> None:
 
 def test_it_runs_daily(dags) -> None:
     """Two ticks of the clock are a day apart."""
-    from airflow.serialization.serialized_objects import DagSerialization
+    from tests.support.airflow_release import DagSerialization
 
     dag = DagSerialization.from_dict(DagSerialization.to_dict(dags["maintain"]))
     ticks = [
@@ -49,7 +49,7 @@ def test_by_hand_it_is_a_dry_run(dags) -> None:
 )
 def test_the_form_refuses_what_cannot_be(dags, name, good, bad) -> None:
     """An age limit that a waiting run would not survive, and names that are no model's."""
-    from airflow.sdk.exceptions import ParamValidationError
+    from tests.support.airflow_release import ParamValidationError
 
     param = dags["maintain"].params.get_param(name)
     for value in good:

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException
 from google.cloud import bigquery, storage
 from night import Night, make_source
 
 from retraining.core.errors import JobError
+from tests.support.airflow_release import AirflowFailException
 
 SPEC = """
 name: {name}

@@ -10,7 +10,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException
 from google.cloud import bigquery
 from night import Night, make_source
 
@@ -20,6 +19,7 @@ from retraining.core.documents import Checks, ExportRequest, Plan, Snapshot, Sta
 from retraining.hooks.cloud import Cloud
 from retraining.operators.jobs import order_export
 from retraining.operators.record import Record
+from tests.support.airflow_release import AirflowFailException
 
 SPEC = """
 name: {name}

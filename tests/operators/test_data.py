@@ -8,7 +8,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException
 from fake_cloud import FakeCloud
 
 from retraining.core import names
@@ -20,6 +19,7 @@ from retraining.operators.data import CheckDataOperator, PlanRunOperator
 from retraining.operators.params import overrides, retrain_params
 from retraining.operators.report import timings
 from retraining.operators.snapshot import SnapshotOperator
+from tests.support.airflow_release import AirflowFailException
 
 SPEC = load_spec(include_path() / "models" / "flight_delays.yaml")
 SPAN = Span.parse(

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleException
 from fake_cloud import FakeCloud
 
 from retraining.core.documents import KINDS, Deployment, Document
@@ -16,6 +15,7 @@ from retraining.hooks.endpoints import Endpoint, deployed_model_id
 from retraining.operators import deployment, registration, rollout
 from retraining.operators.deployment import DeployModelOperator
 from retraining.operators.registration import RegisterModelOperator
+from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "include" / "contracts" / "examples" / "valid"
 FOLDER = "gs://bucket/flight_delays/runs/x"

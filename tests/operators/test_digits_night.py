@@ -9,11 +9,11 @@ import base64
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import requests
+from airflow.sdk.execution_time.context import OutletEventAccessors
 from whole_night import load_dags, run_night
 
 from retraining.core import names
@@ -103,7 +103,7 @@ def test_the_monitor_counts_answers_where_images_have_no_values(digits, night, m
         assert time.monotonic() < deadline
         attempt += 1
         params = {**dag.params.dump(), "as_of": f"{datetime.now(UTC) + timedelta(seconds=1):%Y-%m-%dT%H:%M:%SZ}"}
-        run = make_run(run_id=f"manual__{attempt}", params=params, outlet_events=OutletEvents())
+        run = make_run(run_id=f"manual__{attempt}", params=params, outlet_events=OutletEventAccessors())
         run.dag_id = dag.dag_id
         measured = run.execute(dag.get_task("measure"))
         rows = measured["rows"]
@@ -111,14 +111,6 @@ def test_the_monitor_counts_answers_where_images_have_no_values(digits, night, m
     decided = run.execute(dag.get_task("decide"))
     assert decided["because"] == "drift"
     assert decided["words"].startswith("Retraining: digit 0.")
-
-
-class OutletEvents(dict):
-    """Takes asset events."""
-
-    def __missing__(self, _key: Any) -> Any:
-        """An accessor that keeps nothing."""
-        return SimpleNamespace(add=lambda *_args, **_kwargs: None)
 
 
 @pytest.mark.long

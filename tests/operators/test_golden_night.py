@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException
 from google.cloud import bigquery, storage
 from night import Night, make_source
+
+from tests.support.airflow_release import AirflowFailException
 
 SPEC = """
 name: {name}

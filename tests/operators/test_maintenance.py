@@ -6,7 +6,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException
 from cleaning_scene import (
     CHAMPION,
     DAYS,
@@ -30,6 +29,7 @@ from fake_bucket import nothing
 from retraining.core import names
 from retraining.core.leftovers import Table
 from retraining.hooks.vertex_jobs import Job
+from tests.support.airflow_release import AirflowFailException
 
 
 class TestWhatGoes:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.sdk import AssetAlias
+from airflow.sdk.execution_time.context import OutletEventAccessors
 from fake_cloud import FakeCloud
 
 from retraining.core.documents import KINDS, Ledger
@@ -19,19 +19,6 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "include" / "contracts" / "exam
 CHAMPION_KEY = "20131120t030000z-0123456789ab"
 TABLE = "local-project.retraining.requests_flight_delays"
 FORM = {"as_of": None, "retrain_as_of": None, "window_hours": 24}
-
-
-class Events(dict):
-    """`outlet_events` as far as the operator uses them."""
-
-    def __missing__(self, alias: AssetAlias) -> Events:
-        """The alias's own."""
-        self[alias] = Events()
-        return self[alias]
-
-    def add(self, asset: Any, extra: dict[str, Any]) -> None:
-        """Note an event."""
-        self.setdefault("added", []).append((asset, extra))
 
 
 @pytest.fixture
@@ -66,15 +53,16 @@ def monitor(
         run_id=f"scheduled__{hour}",
         logical_date=datetime(2013, 11, 21, hour, tzinfo=UTC),
         params=FORM | (params or {}),
-        outlet_events=Events(),
+        outlet_events=OutletEventAccessors(),
     )
     run.execute(MeasureDriftOperator(task_id="measure", model="flight_delays"))
     return run, run.execute(DecideRetrainingOperator(task_id="decide", model="flight_delays"))
 
 
 def added(run: Any) -> list[tuple[Any, dict[str, Any]]]:
-    """Events of a run."""
-    return [event for accessor in run.outlet_events.values() for event in accessor.get("added", [])]
+    """Events of a run: the asset's key, and what the event says."""
+    events = [event for accessor in run.outlet_events.values() for event in accessor.asset_alias_events]
+    return [(event.dest_asset_key, event.extra) for event in events]
 
 
 def test_drift_orders_a_retraining_with_its_reason(cloud, make_run) -> None:

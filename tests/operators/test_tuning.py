@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleException
 from fake_cloud import FakeCloud
 
 from retraining.core import names
@@ -17,6 +16,7 @@ from retraining.operators import jobs, reconcile
 from retraining.operators.jobs import CancelJobsOperator
 from retraining.operators.record import Record
 from retraining.operators.tuning import TuneOperator
+from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "include" / "contracts" / "examples" / "valid"
 SECTION = {

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowRescheduleException
 from whole_night import run_night
 
 from retraining.core import model_spec, names, orders
@@ -24,6 +23,7 @@ from retraining.core.documents import Plan, Tuning
 from retraining.core.settings import load
 from retraining.operators.record import Record
 from retraining.operators.tuning import TuneOperator
+from tests.support.airflow_release import AirflowRescheduleException
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "include/contracts/examples/valid/plan__scheduled.json"

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleException
 from fake_cloud import FakeCloud
 from google.api_core.exceptions import ServiceUnavailable
 
@@ -17,6 +16,7 @@ from retraining.core.errors import JobError
 from retraining.core.orders import Order
 from retraining.operators import jobs, reconcile
 from retraining.operators.jobs import CancelJobsOperator, VertexJobOperator
+from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "include" / "contracts" / "examples" / "valid"
 RESULT = (EXAMPLES / "report__first_attempt.json").read_bytes()

@@ -11,8 +11,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk.exceptions import AirflowRescheduleException
 from google.cloud import storage
+
+from tests.support.airflow_release import AirflowRescheduleException
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 300

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 from airflow.providers.standard.operators.hitl import HITLOperator
@@ -15,6 +17,12 @@ from retraining.operators.edge import fail_for_good
 from retraining.operators.record import RUN_URI, Record
 
 APPROVE, REJECT = "Approve", "Reject"
+# The standard provider's name for the time to answer within: before its release 1.13 `execution_timeout` stood for it.
+WAIT = (
+    "response_timeout"
+    if "response_timeout" in inspect.signature(HITLOperator.__init__).parameters
+    else "execution_timeout"
+)
 
 
 class RequestApprovalOperator(HITLOperator):
@@ -24,6 +32,7 @@ class RequestApprovalOperator(HITLOperator):
     `deployment.json` that says so.
 
     Args:
+        answer_within: How long the task waits; no answer by then is a no.
         run_uri: Folder of the run's record.
 
     Returns:
@@ -32,8 +41,14 @@ class RequestApprovalOperator(HITLOperator):
 
     template_fields = (*HITLOperator.template_fields, "run_uri")
 
-    def __init__(self, *, run_uri: str = RUN_URI, **kwargs: Any) -> None:  # noqa: ANN401 - HITLOperator's
-        super().__init__(**{"options": [APPROVE, REJECT], "defaults": [REJECT], **kwargs})
+    def __init__(
+        self,
+        *,
+        answer_within: timedelta,
+        run_uri: str = RUN_URI,
+        **kwargs: Any,  # noqa: ANN401 - HITLOperator's
+    ) -> None:
+        super().__init__(**{"options": [APPROVE, REJECT], "defaults": [REJECT], WAIT: answer_within, **kwargs})
         self.run_uri = run_uri
 
     @fail_for_good
