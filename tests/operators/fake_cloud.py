@@ -50,6 +50,10 @@ class FakeArtifacts:
         """As the hook."""
         return self.objects.get(uri)
 
+    def exists(self, uri: str) -> bool:
+        """As the hook."""
+        return uri in self.objects
+
     def read_many(self, uris: list[str]) -> list[bytes]:
         """As the hook."""
         return [self.objects[uri] for uri in uris]
@@ -104,6 +108,13 @@ class FakeObjects:
             if uri.startswith(folder_uri + "/"):
                 created = datetime(2013, 11, 21, tzinfo=UTC)
                 yield StoredObject(uri=uri, bytes=len(self._objects[uri]), generation=1, created=created)
+
+    def find(self, uri: str) -> StoredObject | None:
+        """As the hook."""
+        if uri not in self._objects:
+            return None
+        created = datetime(2013, 11, 21, tzinfo=UTC)
+        return StoredObject(uri=uri, bytes=len(self._objects[uri]), generation=1, created=created)
 
     def delete(self, objects: Iterable[StoredObject]) -> Iterator[Deleted]:
         """As the hook."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
@@ -20,6 +20,8 @@ from retraining.core.shard_form import format_of, images_of, layout_of
 from retraining.core.spec_sections import Hyperparameter
 
 BOOTSTRAP_SAMPLES = 500
+MODEL_FILE = "saved_model.pb"
+"""Of a SavedModel: it names everything else in the folder."""
 COMMAND = ("python", "-m", "trainer.task")
 
 
@@ -34,6 +36,7 @@ class Order:
         result_uri: Where the job leaves its result. When that is there, the job need not run.
         result_kind: Kind of the result.
         custom_job: `aiplatform_v1.CustomJob` in proto-JSON with snake_case names, without the label that identifies it.
+        artifact_uri: An object without which a stored result does not count: then the job runs again.
     """
 
     kind: JobTask
@@ -42,6 +45,12 @@ class Order:
     result_uri: str
     result_kind: str
     custom_job: dict[str, Any]
+    artifact_uri: str = ""
+
+
+def model_file(model_uri: str) -> str:
+    """Address of the file of a SavedModel that tells whether it is there."""
+    return f"{model_uri}/{MODEL_FILE}"
 
 
 def export_order(
@@ -74,7 +83,8 @@ def train_order(plan: Plan, tuning: Tuning | None = None, service_account: str |
     """The job that trains the challenger, with the hyperparameters that the run settled on (None: the spec's own)."""
     hyperparameters = tuning.hyperparameters if tuning else None
     request = train_request(plan, names.training_uri(plan.run_uri), hyperparameters=hyperparameters)
-    return _order(plan, "train", request, request.report_uri, "report", service_account)
+    order = _order(plan, "train", request, request.report_uri, "report", service_account)
+    return replace(order, artifact_uri=model_file(request.model_uri))
 
 
 def train_request(

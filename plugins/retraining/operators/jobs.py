@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from airflow.sdk import BaseOperator, BaseSensorOperator, Context, PokeReturnValue
 
@@ -18,6 +18,7 @@ from retraining.core.orders import Order
 from retraining.core.unseen import unproven_files, unreadable_rows
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.vertex_jobs import Job, JobType
+from retraining.operators.duel import require_models
 from retraining.operators.edge import fail_for_good
 from retraining.operators.job_identity import job_identity
 from retraining.operators.links import JobLink, JobLogsLink, job_address, job_logs_address, push_link
@@ -58,13 +59,15 @@ def order_evaluation(cloud: Cloud, record: Record) -> Order:
             its_plan = made.find(Plan)
             trained_before = its_plan.window.test_start if its_plan else None
             unproven = _unproven(made.find(Manifest), record.read(Snapshot))
-    return orders.evaluate_order(
+    order = orders.evaluate_order(
         plan,
         champion,
         cloud.settings.service_account,
         champion_trained_before=trained_before,
         prove_unseen=unproven,
     )
+    require_models(cloud, record, record.find(EvaluateRequest) or cast("EvaluateRequest", order.request))
+    return order
 
 
 def _unproven(trained_on: Manifest | None, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
@@ -152,6 +155,7 @@ class VertexJobOperator(BaseSensorOperator):
             request_uri=wanted.request_uri,
             result_uri=wanted.result_uri,
             result_kind=wanted.result_kind,
+            artifact_uri=wanted.artifact_uri,
         )
 
 

@@ -36,13 +36,17 @@ LAST_READS = 5
 
 @dataclass(frozen=True, kw_only=True)
 class JobOrder:
-    """What a task wants done: a job, the document it reads, the document it leaves. The last two may be missing."""
+    """What a task wants done: a job, the document it reads, the document it leaves. The last two may be missing.
+
+    The document counts only with the object at `artifact_uri`, where that is named.
+    """
 
     custom_job: dict[str, Any]
     request: Document | None = None
     request_uri: str = ""
     result_uri: str = ""
     result_kind: str = ""
+    artifact_uri: str = ""
 
 
 class Reconciler:
@@ -74,6 +78,8 @@ class Reconciler:
         """
         stored = self._document()
         its_job = self._find_its_job() if stored else None
+        if stored and not (its_job and its_job.active) and self._forget_without_artifact():
+            stored = its_job = None
         if stored and its_job is None:
             LOGGER.info("%s is there already: no job is needed", self._order.result_uri)
             return self._result(stored, None)
@@ -91,6 +97,18 @@ class Reconciler:
                 return None
             time.sleep(LOOK_INTERVAL_S)
             job = self._cloud.jobs.get(job.name)
+
+    def _forget_without_artifact(self) -> bool:
+        """Delete a stored result whose artifact is gone, so that its job runs again; False: there is nothing to do."""
+        gone, uri = self._order.artifact_uri, self._order.result_uri
+        if not gone or self._cloud.artifacts.exists(gone):
+            return False
+        LOGGER.warning(
+            "%s is there, and %s is gone: a result without it does not count, so it is made again", uri, gone
+        )
+        if found := self._cloud.objects.find(uri):
+            list(self._cloud.objects.delete([found]))
+        return True
 
     def _find_its_job(self) -> Job | None:
         """The job that left the stored result, while this task slept or before it was cleared; None: another run's."""
