@@ -22,7 +22,7 @@ TRAINER_PY := $(VENV)/trainer/bin/python
 LOCALCLOUD_PY := $(VENV)/localcloud/bin/python
 INSTALL := $(UV) pip sync --quiet --require-hashes --python
 FLOOR_DATE := 2026-03-20
-UNIT_TESTS := tests/core tests/dags tests/hooks tests/operators tests/bench tests/compose tests/test_architecture.py tests/test_docs.py
+UNIT_TESTS := tests/core tests/dags tests/hooks tests/operators tests/bench tests/ci tests/compose tests/test_architecture.py tests/test_docs.py
 FLOOR_TESTS := tests/core tests/hooks tests/operators tests/dags
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock'
 
@@ -52,6 +52,7 @@ $(VENV)/localcloud/.ready: include/localcloud/requirements.txt
 $(VENV)/tuning/.ready: include/localcloud/tuning-requirements.txt
 $(VENV)/bench-tfx/.ready: include/bench/requirements-tfx.txt
 $(VENV)/floor/.ready: requirements-floor.txt
+$(VENV)/audit/.ready: requirements-audit.txt
 
 $(VENV)/%/.ready: | $(VENV)/python.ok $(UV)
 	@echo "setup: environment $*"
@@ -72,6 +73,7 @@ lock: | $(UV) ## Resolve the *.in files again into hash-locked requirements
 	$(COMPILE) --upgrade include/localcloud/tuning-requirements.in -o include/localcloud/tuning-requirements.txt
 	$(COMPILE) --upgrade include/bench/requirements-tfx.in -o include/bench/requirements-tfx.txt
 	$(COMPILE) --upgrade --exclude-newer $(FLOOR_DATE) requirements-floor.in -o requirements-floor.txt
+	$(COMPILE) --upgrade requirements-audit.in -o requirements-audit.txt
 	echo 'uv' | $(COMPILE) --upgrade - -o requirements-uv.txt
 
 # --- run it ---------------------------------------------------------------------------------------------------------
@@ -129,6 +131,10 @@ check-models: $(VENV)/airflow/.ready ## Validate every include/models/*.yaml; wr
 contracts: $(VENV)/airflow/.ready $(VENV)/trainer/.ready ## Write again what follows from the code in include/contracts: Airflow's schemas, the trainer's capabilities
 	@PYTHONPATH=plugins $(AIRFLOW_PY) -m retraining.core.documents.schemas include/contracts
 	@TF_CPP_MIN_LOG_LEVEL=3 $(TRAINER_PY) -m trainer.capabilities include/contracts/capabilities.json
+
+.PHONY: audit
+audit: $(VENV)/audit/.ready ## Ask the advisory database about every locked package (needs a connection to it)
+	@$(VENV)/audit/bin/python .ci/audit.py
 
 .PHONY: bench-parse
 bench-parse: $(VENV)/airflow/.ready ## Seconds to parse the DAG files with 100 generated model specs
