@@ -10,15 +10,13 @@ NUMBERS = ("INTEGER", "BOOLEAN", "FLOAT", "NUMERIC", "BIGNUMERIC")
 TEXTS = ("STRING", "INTEGER", "BOOLEAN")
 """What becomes the same text in files, in BigQuery's CAST(x AS STRING) and in a request; DATE and FLOAT do not."""
 
-CLASSES = ("INTEGER", "BOOLEAN", "FLOAT")
-
 ROLE_TYPES: dict[str, tuple[str, ...]] = {
     "numeric": NUMBERS,
     "categorical": TEXTS,
     "image": ("BYTES",),
     "text": ("STRING",),
-    "binary": CLASSES,
-    "multiclass": CLASSES,
+    "binary": ("INTEGER", "BOOLEAN", "FLOAT"),
+    "multiclass": ("INTEGER",),
     "slice": TEXTS,
 }
 """By the kind of a feature (of a sequence: of its elements) or of the label, and for slices of an evaluation."""

@@ -103,11 +103,8 @@ class Multiclass:
         return tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
     def targets(self, column: tf.Tensor) -> tf.Tensor:
-        """Give int64; what is not a whole number becomes -1."""
-        if column.dtype.is_integer:
-            return tf.cast(column, tf.int64)
-        whole = tf.equal(column, tf.round(column))
-        return tf.where(whole, tf.cast(tf.where(whole, column, 0.0), tf.int64), tf.constant(-1, tf.int64))
+        """Give int64."""
+        return tf.cast(column, tf.int64)
 
     def scores(self, logits: tf.Tensor) -> tf.Tensor:
         """Give the probability of each class."""

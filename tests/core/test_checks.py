@@ -7,6 +7,7 @@ from small_model import SCHEMA, make_plan, make_snapshot, make_spec, make_statis
 
 from retraining.core import documents, snapshot, statistics
 from retraining.core.checks import check_data, missing_columns
+from retraining.core.column_roles import misfits
 
 
 def found(the_plan, the_statistics=None, the_snapshot=None):
@@ -114,8 +115,11 @@ def test_missing_columns_are_named_with_a_suggestion():
 @pytest.mark.parametrize(
     ("name", "kind", "mode", "words"),
     [
-        ("distance", "STRING", "NULLABLE", "distance is STRING: cast it in the query"),
+        ("distance", "STRING", "NULLABLE", "distance is STRING and cannot be a numeric feature: cast it in the query"),
         ("carrier", "FLOAT", "NULLABLE", "carrier is FLOAT"),
+        ("carrier", "DATE", "NULLABLE", "carrier is DATE and cannot be a categorical feature: cast it in the query"),
+        ("late", "NUMERIC", "NULLABLE", "late is NUMERIC and cannot be a binary label: cast it in the query"),
+        ("id", "JSON", "NULLABLE", "id is JSON and cannot be the key"),
         ("late", "STRING", "NULLABLE", "late is STRING"),
         ("at", "STRING", "NULLABLE", "at is STRING"),
         ("distance", "FLOAT", "REPEATED", "distance is an array"),
@@ -126,3 +130,32 @@ def test_a_type_that_does_not_fit_the_kind_blocks(small_plan, name, kind, mode, 
     checks = found(small_plan, the_snapshot=make_snapshot(small_plan, schema=schema))
     assert names(checks) == ["types"]
     assert words in checks.findings[0].words
+
+
+@pytest.mark.parametrize(
+    ("changes", "column", "type_", "words"),
+    [
+        (
+            {"evaluation": {"min_value": 0.6, "slices": ["distance"]}},
+            "distance",
+            "FLOAT",
+            "distance is FLOAT and cannot be a slice: evaluate by another column",
+        ),
+        (
+            {"training": {"model": "wide_deep", "input": "bigquery"}},
+            "distance",
+            "NUMERIC",
+            "distance is NUMERIC and cannot be read from the table itself: cast it in the query",
+        ),
+        ({"training": {"model": "wide_deep", "input": "csv"}}, "more", "BYTES", "which a CSV file cannot hold"),
+    ],
+    ids=["slice", "bigquery", "csv"],
+)
+def test_what_only_this_spec_cannot_read_blocks(changes, column, type_, words):
+    """The same column is fine for the model without the change."""
+    columns = snapshot.own_columns(
+        [*(item for item in SCHEMA if item["name"] != column), {"name": column, "type": type_}]
+    )
+    assert not list(misfits(make_spec(), columns))
+    (found_one,) = misfits(make_spec(**changes), columns)
+    assert words in found_one.words

@@ -353,7 +353,10 @@ def test_a_days_volume_is_looked_at_when_asked_for(table):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ("CAST(distance AS STRING) AS distance", "distance is STRING: cast it in the query"),
+        (
+            "CAST(distance AS STRING) AS distance",
+            "distance is STRING and cannot be a numeric feature: cast it in the query",
+        ),
         ("[distance] AS distance", "distance is an array"),
         ("CAST(late AS STRING) AS late", "late is STRING"),
         ("CAST(carrier AS BYTES) AS carrier", "carrier is BYTES"),

@@ -118,7 +118,7 @@ def test_a_sequence_without_an_element_blocks(plan, found):
     ("column", "changes", "words"),
     [
         ("pages", {"mode": "NULLABLE"}, "pages is STRING, no array"),
-        ("heat", {"type": "STRING"}, "heat is STRING: cast it"),
+        ("heat", {"type": "STRING"}, "heat is STRING REPEATED and cannot be a sequence feature: cast it"),
     ],
 )
 def test_a_column_that_is_no_such_array_blocks(plan, found, column, changes, words):

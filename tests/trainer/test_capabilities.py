@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import tf_keras
 
 from trainer.capabilities import render
-from trainer.column_types import READ_FROM_TABLE, ROLE_TYPES
+from trainer.column_types import READ_FROM_TABLE, ROLE_TYPES, WITHOUT_CSV
 from trainer.contract import contracts_path
 from trainer.documents import Column, Feature, Label
 from trainer.errors import RequestError, TrainerError
@@ -76,6 +78,16 @@ def test_a_role_takes_the_types_of_the_table_and_no_other(role: str) -> None:
     """The readers themselves are asked, with every type that an export can hold."""
     wanted = READ_FROM_TABLE if role == "table" else ROLE_TYPES[role]
     assert {type_ for type_ in TYPES if taken(role, type_)} == set(wanted)
+
+
+def test_the_page_has_the_same_table() -> None:
+    """The rows of `docs/types.md` about roles, in the order of the table; those that name `training.input` last."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "types.md").read_text(encoding="utf-8")
+    section = page.partition("## What each role takes")[2].partition("\n## ")[0]
+    rows = [line.strip("|").rpartition("|") for line in section.splitlines() if line.startswith("| ")][1:]
+    listed = [re.findall(r"`(\w+)`", types) for _, _, types in rows]
+    assert listed[: len(ROLE_TYPES)] == [list(types) for types in ROLE_TYPES.values()]
+    assert listed[-2:] == [list(READ_FROM_TABLE), list(WITHOUT_CSV)]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from datetime import UTC, date, datetime, time
 
 from retraining.core.check_features import feature_findings
 from retraining.core.check_labels import label_findings
+from retraining.core.column_roles import misfits
 from retraining.core.documents.checks import Checks, Finding, Statistics
 from retraining.core.documents.data import Column, Snapshot
 from retraining.core.documents.document import format_time
@@ -20,16 +21,6 @@ from retraining.core.history import NO_HISTORY, History, schema_changes, vanishe
 from retraining.core.model_spec import ModelSpec
 from retraining.core.quarantine import bad_days
 from retraining.core.spec_file import suggest
-from retraining.core.spec_sections import Feature
-
-NUMBER_TYPES = frozenset({"INTEGER", "FLOAT", "BOOLEAN", "NUMERIC", "BIGNUMERIC"})
-CATEGORY_TYPES = frozenset({"STRING", "INTEGER", "BOOLEAN", "DATE"})
-TEXT_TYPES = frozenset({"STRING"})
-IMAGE_TYPES = frozenset({"BYTES"})
-FEATURE_TYPES = {"numeric": NUMBER_TYPES, "categorical": CATEGORY_TYPES, "image": IMAGE_TYPES, "text": TEXT_TYPES}
-CLASS_TYPES = frozenset({"INTEGER"})
-LABEL_TYPES = frozenset({"INTEGER", "FLOAT", "BOOLEAN", "NUMERIC", "BIGNUMERIC"})
-EVENT_TIME_TYPES = frozenset({"TIMESTAMP", "DATETIME", "DATE"})
 
 _OF_COLUMNS = frozenset({"columns", "types", "schema"})
 
@@ -99,31 +90,8 @@ def missing_columns(spec: ModelSpec, columns: Sequence[Column]) -> list[Finding]
 
 
 def _types(spec: ModelSpec, columns: Sequence[Column]) -> Iterator[Finding]:
-    wanted = {feature.name: FEATURE_TYPES[_kind_of_values(feature)] for feature in spec.features}
-    lists = {feature.name for feature in spec.features if feature.kind == "sequence"}
-    wanted[spec.label.name] = LABEL_TYPES if spec.label.kind == "binary" else CLASS_TYPES
-    wanted[spec.data.event_time] = EVENT_TIME_TYPES
-    for column in columns:
-        name, types = column.name, wanted.get(column.name)
-        array = column.mode == "REPEATED"
-        if types is None or (column.type in types and array == (name in lists)):
-            continue
-        mode = " REPEATED" if name in lists else ""
-        yield finding(
-            spec,
-            "types",
-            feature=name,
-            found=f"{column.type} REPEATED" if array else column.type,
-            expected=f"one of {', '.join(f'{type_}{mode}' for type_ in sorted(types))}",
-            words=f"{name} is an array: unnest it or take one element in the query"
-            if array and name not in lists
-            else f"{name} is {column.type}{'' if array == (name in lists) else ', no array'}: "
-            "cast it in the query, or change its kind in the spec",
-        )
-
-
-def _kind_of_values(feature: Feature) -> str:
-    return feature.of if feature.kind == "sequence" else feature.kind
+    for item in misfits(spec, columns):
+        yield finding(spec, "types", feature=item.column, found=item.found, expected=item.expected, words=item.words)
 
 
 def _left_out(spec: ModelSpec, snapshot: Snapshot) -> Iterator[Finding]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any
 
+from retraining.core.column_roles import reading
 from retraining.core.documents.checks import (
     CategoricalStatistics,
     DayFeature,
@@ -34,22 +35,6 @@ from retraining.core.queries import Parameter, Query, render
 MAX_CATEGORIES = 1000
 QUANTILE_STEPS = 20
 SPLITS = ("train", "validation", "test")
-
-# How a column's values are read, by the API's type; any other type is a finding, and read as missing.
-_NUMBER_KINDS = {
-    "INTEGER": "number",
-    "FLOAT": "number",
-    "NUMERIC": "number",
-    "BIGNUMERIC": "number",
-    "BOOLEAN": "truth",
-}
-_TEXT_KINDS = dict.fromkeys(("STRING", "INTEGER", "BOOLEAN", "DATE"), "text")
-_KINDS_OF_FEATURE = {
-    "numeric": _NUMBER_KINDS,
-    "categorical": _TEXT_KINDS,
-    "image": {"BYTES": "bytes"},
-    "text": {"STRING": "text"},
-}
 
 Row = Mapping[str, Any]
 _Sections = Mapping[str, Mapping[tuple[str, str], list[Row]]]
@@ -78,7 +63,7 @@ def render_statistics_sql(plan: Plan, snapshot: Snapshot, quarantined: Sequence[
         table=snapshot.table,
         key=spec.data.key,
         event_time=spec.data.event_time,
-        label=columns.read(spec.label.name, _NUMBER_KINDS),
+        label=columns.read(spec.label.name, spec.label.kind),
         binary=spec.label.kind == "binary",
         watched=columns.watched(),
         numeric=columns.of_kind("numeric"),
@@ -114,21 +99,20 @@ class _Columns:
         self._types = {column.name: column.type for column in snapshot.columns if column.mode != "REPEATED"}
         self._lists = {column.name: column.type for column in snapshot.columns if column.mode == "REPEATED"}
 
-    def read(self, name: str, kinds: Mapping[str, str]) -> dict[str, Any]:
-        """How a column's values are read."""
-        return {"name": name, "kind": kinds.get(self._types.get(name, ""), "none")}
+    def read(self, name: str, role: str) -> dict[str, Any]:
+        """How a column's values are read; what has a wrong type is a finding, and read as missing."""
+        return {"name": name, "kind": reading(role, self._types.get(name, ""))}
 
     def of_kind(self, kind: str) -> list[dict[str, Any]]:
         """The features of a kind."""
-        kinds = _KINDS_OF_FEATURE[kind]
-        return [self.read(feature.name, kinds) for feature in self._spec.features if feature.kind == kind]
+        return [self.read(feature.name, kind) for feature in self._spec.features if feature.kind == kind]
 
     def sequences(self) -> list[dict[str, Any]]:
         """The features of arrays; `of` says what their elements are."""
         found = []
         for feature in self._spec.features:
             if feature.kind == "sequence":
-                kind = _KINDS_OF_FEATURE[feature.of].get(self._lists.get(feature.name, ""), "none")
+                kind = reading(feature.of, self._lists.get(feature.name, ""))
                 found.append({"name": feature.name, "of": feature.of, "kind": kind})
         return found
 
@@ -141,10 +125,19 @@ class _Columns:
         for feature in self._spec.features:
             name = feature.name
             if name in checks.max_null_fraction or name in places:
-                column = self.read(name, _KINDS_OF_FEATURE.get(feature.kind, {}))
+                column = {} if feature.kind == "sequence" else self.read(name, feature.kind)
                 limit = f"range_{places[name]}" if name in places else None
                 is_list = feature.kind == "sequence" and name in self._lists
-                found.append({**column, "limited": feature.kind == "numeric", "range": limit, "is_list": is_list})
+                found.append(
+                    {
+                        **plain,
+                        **column,
+                        "name": name,
+                        "limited": feature.kind == "numeric",
+                        "range": limit,
+                        "is_list": is_list,
+                    }
+                )
         return found
 
     def limits(self) -> list[Parameter]:

@@ -1,0 +1,134 @@
+"""Which columns a model's roles take: one table of role by type, the trainer's own and what the SQL here adds to it.
+
+In: a spec and the columns of its query. Out: the columns that could not be read, before anything is paid for, and how
+SQL reads the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from retraining.core.capabilities import load_capabilities
+from retraining.core.documents.data import Column
+from retraining.core.model_spec import ModelSpec
+
+EVENT_TIME_TYPES = ("DATE", "DATETIME", "TIMESTAMP")
+KEY_TYPES = (
+    "BIGNUMERIC",
+    "BOOLEAN",
+    "BYTES",
+    "DATE",
+    "DATETIME",
+    "FLOAT",
+    "INTEGER",
+    "NUMERIC",
+    "STRING",
+    "TIME",
+    "TIMESTAMP",
+)
+"""What BigQuery casts to STRING, which is how a key decides its split."""
+
+_READINGS = {"STRING": "text", "BYTES": "bytes", "BOOLEAN": "truth"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Misfit:
+    """A column that a role cannot take: what it is, what it should be, and a sentence with the way out."""
+
+    column: str
+    found: str
+    expected: str
+    words: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Role:
+    """What a spec wants of a column: `part` names it in sentences, `is_list` a REPEATED column."""
+
+    part: str
+    types: tuple[str, ...]
+    is_list: bool = False
+    way_out: str = "cast it in the query, or change its kind in the spec"
+
+
+def types_of(role: str) -> tuple[str, ...]:
+    """Column types of a feature's kind, of a label's kind, or of a slice."""
+    return load_capabilities().columns.roles[role]
+
+
+def reading(role: str, type_: str) -> str:
+    """How SQL reads a column in a role: `number`, `truth`, `text`, `bytes`; `none`: the role does not take the type."""
+    if type_ not in types_of(role):
+        return "none"
+    if role in ("categorical", "text", "slice"):
+        return "text"
+    return _READINGS.get(type_, "number")
+
+
+def misfits(spec: ModelSpec, columns: Sequence[Column]) -> Iterator[Misfit]:
+    """The columns that a role of the spec, or its `training.input`, cannot take; the first role of each column."""
+    by_name = {column.name: column for column in columns}
+    for name, role in _roles(spec):
+        column = by_name.get(name)
+        if column and (column.type not in role.types or (column.mode == "REPEATED") != role.is_list):
+            yield _misfit(by_name.pop(name), role)
+    if spec.training.input == "csv":
+        yield from _without_csv(columns)
+
+
+def _roles(spec: ModelSpec) -> Iterator[tuple[str, _Role]]:
+    """Every column that the spec names, with what it wants of it."""
+    for feature in spec.features:
+        kind, is_list = (feature.of, True) if feature.kind == "sequence" else (feature.kind, False)
+        yield feature.name, _Role(part=f"a {feature.kind} feature", types=types_of(kind), is_list=is_list)
+    label = spec.label
+    yield label.name, _Role(part=f"a {label.kind} label", types=types_of(label.kind), way_out="cast it in the query")
+    for name in spec.evaluation.slices:
+        yield (
+            name,
+            _Role(
+                part="a slice",
+                types=types_of("slice"),
+                way_out="evaluate by another column (evaluation.slices), or make classes of it in the query",
+            ),
+        )
+    times = _Role(part="the event time", types=EVENT_TIME_TYPES, way_out="cast it in the query")
+    yield spec.data.event_time, times
+    yield spec.data.key, _Role(part="the key", types=KEY_TYPES, way_out="cast it in the query")
+    if spec.training.input == "bigquery":
+        direct = _Role(
+            part="read from the table itself",
+            types=load_capabilities().columns.read_from_table,
+            way_out="cast it in the query, or set training.input to tfrecord",
+        )
+        yield from ((name, direct) for name in (*spec.feature_names, label.name))
+
+
+def _misfit(column: Column, role: _Role) -> Misfit:
+    is_list = column.mode == "REPEATED"
+    mode = " REPEATED" if role.is_list else ""
+    what = f"{column.type} REPEATED" if is_list else column.type
+    if is_list and not role.is_list:
+        words = f"{column.name} is an array: unnest it or take one element in the query"
+    elif role.is_list and not is_list:
+        words = f"{column.name} is {column.type}, no array: {role.way_out}"
+    else:
+        words = f"{column.name} is {what} and cannot be {role.part}: {role.way_out}"
+    expected = f"one of {', '.join(f'{type_}{mode}' for type_ in sorted(role.types))}"
+    return Misfit(column=column.name, found=what, expected=expected, words=words)
+
+
+def _without_csv(columns: Sequence[Column]) -> Iterator[Misfit]:
+    """All columns are exported, also those that the model does not read."""
+    excluded = load_capabilities().columns.without_csv
+    for column in columns:
+        if column.mode == "REPEATED" or column.type in excluded:
+            what = f"{column.type} REPEATED" if column.mode == "REPEATED" else column.type
+            yield Misfit(
+                column=column.name,
+                found=what,
+                expected=f"no REPEATED column and no {' or '.join(excluded)}",
+                words=f"{column.name} is {what}, which a CSV file cannot hold: leave it out of the query, or set "
+                "training.input to tfrecord",
+            )
