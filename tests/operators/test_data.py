@@ -92,6 +92,26 @@ def test_equal_runs_share_a_plan_and_force_makes_another(cloud, make_run) -> Non
     assert forced["run_key"] != first["run_key"]
 
 
+REFUSED: dict[str, tuple[dict[str, Any], str, dict[str, Any]]] = {
+    "misspelt": ({"epoch": 1}, r"Params: no Param 'epoch'\. Expected one of: .*Did you mean 'epochs'\?", {"epochs": 1}),
+    "unknown": ({"zzz": 1}, r"no Param 'zzz'\. .*Trigger again with that, or without it", {}),
+    "over the limit": ({"dropout": 1.5}, r"this run's Params, .*dropout: 1\.5\. Expected", {"dropout": 0.5}),
+    "not a number": ({"learning_rate": float("nan")}, r"learning_rate: nan\. Expected", {"learning_rate": 0.01}),
+    "of a list": ({"hidden_units": [16, -1]}, r"hidden_units: \[16, -1\]\. Expected", {"hidden_units": [16, 1]}),
+    "to come": ({"as_of": "2999-01-01"}, r"Param as_of: .*up to 2026-01-01 00:00:00 UTC", {"as_of": "2026-01-01"}),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_param_that_a_paid_job_would_refuse_or_nobody_read(cloud, make_run, name: str) -> None:
+    """Refused before anything is stored; what the message names instead makes a plan."""
+    wrong, words, right = REFUSED[name]
+    with pytest.raises(AirflowFailException, match=words):
+        plan(make_run(params=FORM | wrong))
+    assert not any(uri.endswith("plan.json") for uri in cloud.artifacts.objects)
+    assert plan(make_run(params=FORM | right))["run_key"]
+
+
 @pytest.mark.parametrize(
     ("run", "kind", "mode", "as_of", "reason"),
     [
@@ -135,7 +155,7 @@ def test_an_impossible_param_fails_for_good(cloud, make_run) -> None:
     """One message, before anything is stored."""
     with pytest.raises(AirflowFailException, match="Param as_of"):
         plan(make_run(params=FORM | {"as_of": "soon"}))
-    assert cloud.artifacts.objects == {}
+    assert not any(uri.endswith("plan.json") for uri in cloud.artifacts.objects)
 
 
 def test_stored_spans_are_reused_and_the_rest_exported(cloud, make_run) -> None:

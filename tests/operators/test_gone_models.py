@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleException
 from fake_cloud import FakeCloud
 from test_data import FORM, fill, plan, stored_plan
 
@@ -17,6 +16,7 @@ from retraining.core.orders import model_file
 from retraining.operators import data, jobs, reconcile, snapshot
 from retraining.operators.jobs import VertexJobOperator, order_evaluation, order_training
 from retraining.operators.snapshot import SnapshotOperator
+from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "include" / "contracts" / "examples" / "valid"
 CHAMPION_KEY = "20131113t030000z-0123456789ab"

@@ -14,6 +14,7 @@ from fake_cloud import FakeCloud
 from retraining.core.documents import KINDS, Ledger
 from retraining.operators import monitoring
 from retraining.operators.monitoring import DecideRetrainingOperator, MeasureDriftOperator
+from tests.support.airflow_release import AirflowFailException
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "include" / "contracts" / "examples" / "valid"
 CHAMPION_KEY = "20131120t030000z-0123456789ab"
@@ -90,6 +91,21 @@ def test_retrain_as_of_is_the_retrainings_time(cloud, make_run) -> None:
     assert added(run)[0][1]["as_of"] == "2013-11-23T03:00:00Z"
     row = Ledger.parse(cloud.artifacts.objects[result["ledger_uri"]])
     assert (row.as_of.hour, row.retrain_as_of.day) == (5, 23)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"window_hour": 3}, r"no Param 'window_hour'\. .*Did you mean 'window_hours'\?"),
+        ({"as_of": "2999-01-01"}, "Param as_of: 2999-01-01 00:00:00 UTC, after the run's own time"),
+        ({"retrain_as_of": "2999-01-01"}, "Param retrain_as_of: 2999-01-01 00:00:00 UTC, after the run's own time"),
+    ],
+)
+def test_a_param_that_cannot_be_is_refused(cloud, make_run, wrong, words) -> None:
+    """By name, for good, and no event goes out."""
+    with pytest.raises(AirflowFailException, match=words):
+        monitor(make_run, 5, wrong)
+    assert not any(uri.endswith("ledger.json") for uri in cloud.artifacts.objects)
 
 
 def test_a_cleared_monitor_reads_what_it_wrote(cloud, make_run) -> None:

@@ -11,9 +11,9 @@ except ImportError:  # before 3.2
     from airflow.exceptions import AirflowFailException, AirflowRescheduleException, ParamValidationError
 
 try:
-    from airflow.dag_processing.dagbag import DagBag
+    from airflow.dag_processing.dagbag import DagBag, sync_bag_to_db
 except ImportError:  # before 3.2
-    from airflow.models.dagbag import DagBag
+    from airflow.models.dagbag import DagBag, sync_bag_to_db
 
 try:
     from airflow.serialization.serialized_objects import DagSerialization
@@ -27,6 +27,7 @@ __all__ = [
     "DagSerialization",
     "ParamValidationError",
     "first_clock_run",
+    "sync_bag_to_db",
 ]
 
 

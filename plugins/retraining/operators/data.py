@@ -7,6 +7,7 @@ from typing import Any
 from airflow.sdk import BaseOperator, Context
 
 from retraining.core import checks, model_spec, names, plan, quarantine, statistics, windows
+from retraining.core.capabilities import load_capabilities, require_trainable
 from retraining.core.cost import load_prices
 from retraining.core.documents import Checks, Plan, Snapshot, Statistics, Trigger
 from retraining.core.errors import DataError
@@ -17,7 +18,7 @@ from retraining.operators.earlier import read_history
 from retraining.operators.edge import fail_for_good, timed
 from retraining.operators.links import RunDocumentsLink, folder_address, push_link
 from retraining.operators.ownership import require_own_bucket, require_own_model
-from retraining.operators.params import overrides
+from retraining.operators.params import overrides, require_known, retrain_params
 from retraining.operators.record import RUN_URI, Record
 
 FORCE_WORDS = "When the source is mended, trigger the run again with the Param force: this run's data stays as recorded"
@@ -48,6 +49,9 @@ class PlanRunOperator(BaseOperator):
         require_own_model(cloud, self.model)
         spec = model_spec.load_spec(include / "models" / f"{self.model}.yaml")
         dag_run, params = context["dag_run"], context["params"]
+        require_known(params, retrain_params(spec))
+        changed = overrides(spec, params)
+        require_trainable(spec.with_overrides(changed), load_capabilities(), f"{self.model} with this run's Params")
         made = plan.build_plan(
             spec=spec,
             sql=model_spec.load_query(spec, include),
@@ -58,7 +62,7 @@ class PlanRunOperator(BaseOperator):
             settings=cloud.settings,
             mode="backfill" if run_type(dag_run) == "backfill" else "live",
             trigger=trigger(dag_run),
-            overrides=overrides(spec, params),
+            overrides=changed,
             force=params["force"],
             deploy=params["deploy"],
             dag_id=dag_run.dag_id,

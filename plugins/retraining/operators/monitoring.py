@@ -17,6 +17,7 @@ from retraining.hooks.cloud import Cloud
 from retraining.hooks.registry import Version
 from retraining.operators.edge import fail_for_good
 from retraining.operators.ownership import require_own_bucket, require_own_model
+from retraining.operators.params import monitor_params, require_known
 from retraining.operators.record import Record
 
 MONITOR_URI = "{{ ti.xcom_pull(task_ids='measure')['monitor_uri'] }}"
@@ -42,7 +43,9 @@ class MeasureDriftOperator(BaseOperator):
         cloud, dag_run, params = Cloud(), context["dag_run"], context["params"]
         require_own_bucket(cloud)
         require_own_model(cloud, self.model)
-        spec = load_spec(self.model).with_overrides({"monitoring.window_hours": params["window_hours"]})
+        spec = load_spec(self.model)
+        require_known(params, monitor_params(spec))
+        spec = spec.with_overrides({"monitoring.window_hours": params["window_hours"]})
         as_of = windows.resolve_as_of(
             params["as_of"], None, dag_run.logical_date, dag_run.run_after, dag_run.start_date
         ).value

@@ -7,8 +7,9 @@ from typing import Any, get_args
 
 from airflow.sdk import Param
 
-from retraining.core.errors import SpecError
+from retraining.core.errors import PlanError, SpecError
 from retraining.core.model_spec import ModelSpec
+from retraining.core.spec_file import suggest
 from retraining.core.spec_tuning import Search
 
 _RUN, _DATA, _TRAINING = "This run", "Data", "Training"
@@ -52,6 +53,22 @@ def monitor_params(spec: ModelSpec) -> dict[str, Param]:
             description="Hours of requests before the run's time that are compared with the training data.",
         ),
     }
+
+
+def require_known(params: Mapping[str, Any], known: Mapping[str, Param]) -> None:
+    """Refuse names that the form does not have: Airflow takes any, and a misspelt one would change nothing.
+
+    Args:
+        params: Of the run.
+        known: Those of its DAG.
+
+    Raises:
+        PlanError: There are some.
+    """
+    for name in params:
+        if name not in known:
+            way_out = f"{suggest(name, list(known))} Trigger again with that, or without it".strip()
+            raise PlanError("Params", f"no Param {name!r}", f"one of: {', '.join(known)}", way_out)
 
 
 def overrides(spec: ModelSpec, params: Mapping[str, Any]) -> dict[str, Any]:
