@@ -49,6 +49,11 @@ def jobs_of(run_key: str) -> list[Any]:
     return list(client.list_custom_jobs(request=request))
 
 
+def started_jobs(run_key: str, task_id: str) -> list[Any]:
+    """Return the custom jobs of one task of a run."""
+    return [job for job in jobs_of(run_key) if job.labels["retraining-task"] == task_id]
+
+
 def versions() -> list[Any]:
     """Return the model's versions, oldest first."""
     from google.cloud import aiplatform_v1
@@ -121,14 +126,15 @@ class TestNights:
     def test_second_night_exports_one_day_and_survives_a_killed_worker(
         self, laptop: LaptopSystem, nights: dict[str, Night]
     ) -> None:
-        """The second night reuses the first one's spans; killing the waiting task makes no second job."""
+        """The second night reuses the first one's spans; stopping and killing waiting tasks makes no second job."""
         api = laptop.airflow.api()
         wait_for_dag(api, DAG_ID)
         run_id = api.trigger(DAG_ID, logical_date=SECOND)
-        pid = wait_for("a running train task", lambda: task_process(laptop, "train"), 240)
-        run_key = api.xcom(DAG_ID, run_id, "plan")["run_key"]
-        wait_for("the train job", lambda: [job for job in jobs_of(run_key) if job.labels["retraining-task"] == "train"])
-        os.kill(pid, signal.SIGKILL)
+        for task_id, number in (("export", signal.SIGTERM), ("train", signal.SIGKILL)):
+            pid = wait_for(f"a running {task_id} task", lambda task_id=task_id: task_process(laptop, task_id), 240)
+            run_key = api.xcom(DAG_ID, run_id, "plan")["run_key"]
+            wait_for(f"the {task_id} job", lambda key=run_key, task_id=task_id: started_jobs(key, task_id))
+            os.kill(pid, number)
         state, _ = follow_run(api, DAG_ID, run_id, say=print, timeout_s=400)
         assert state == "success", "\n".join(failure_lines(api, DAG_ID, run_id))
         tries = {ti["task_id"]: ti["try_number"] for ti in api.task_instances(DAG_ID, run_id)}

@@ -323,14 +323,17 @@ def test_another_try_prints_from_the_beginning(cloud, make_run, caplog) -> None:
     assert sum(record.getMessage().endswith("zero") for record in caplog.records) == 2
 
 
-def test_on_kill_cancels_the_job(cloud, make_run) -> None:
-    """Marked as failed or cleared while awake."""
-    task = make_task()
+def test_a_stopped_process_leaves_the_job_to_the_next_try(cloud, make_run) -> None:
+    """Heartbeats that fail, a restarted scheduler or a worker shut down are no wish to end the job."""
+    run, task = make_run(), make_task()
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(task)
     task.on_kill()
     with pytest.raises(AirflowRescheduleException):
-        make_run().execute(task)
-    task.on_kill()
-    assert cloud.jobs.cancelled == [cloud.jobs.newest]
+        run.execute(make_task(), try_number=2)
+    finish(cloud)
+    assert run.execute(make_task(), try_number=2)["job"] == cloud.jobs.newest
+    assert (len(cloud.jobs.jobs), cloud.jobs.cancelled) == (1, [])
 
 
 def test_leftover_jobs_of_the_run_are_cancelled_at_its_end(cloud, make_run) -> None:

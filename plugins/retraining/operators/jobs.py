@@ -87,6 +87,10 @@ class VertexJobOperator(BaseSensorOperator):
     Holds a worker slot only while it looks. A retry, a crash or a restarted scheduler finds the same job again; a
     cleared task ends its old job and makes a new one, unless the result is stored.
 
+    There is no `on_kill`: a task's process is also stopped when its heartbeats fail, when a restarted scheduler resets
+    it, or when its worker is shut down, and then the next try wants the job. `cancel_jobs` ends the jobs of a failed
+    run, a cleared task's next wake those of its older generations, `maintain` the rest.
+
     Args:
         order: Makes the order from the run's record: `order_export`, `order_training`, `order_evaluation`.
         custom_job: A whole `CustomJob` in proto-JSON instead, templated.
@@ -115,7 +119,6 @@ class VertexJobOperator(BaseSensorOperator):
         self.order = order
         self.custom_job = custom_job
         self.run_uri = run_uri if order else ""
-        self._job: Job | None = None
         self._cloud: Cloud | None = None
 
     @fail_for_good
@@ -132,18 +135,11 @@ class VertexJobOperator(BaseSensorOperator):
         settings = cloud.settings
 
         def on_job(job: Job) -> None:
-            self._job = job
             push_link(self, context, JobLink, job_address(settings.project, settings.region, job.job_id))
             push_link(self, context, JobLogsLink, job_logs_address(settings.project, job.job_id))
 
         result = Reconciler(cloud, order, job_identity(context, order.custom_job), on_job).run()
         return False if result is None else PokeReturnValue(True, result)
-
-    def on_kill(self) -> None:
-        """Cleared, failed by hand or timed out while awake: the job is cancelled."""
-        if self._job is not None and self._cloud is not None:
-            self.log.warning("%s is cancelled: its task was stopped", self._job.job_id)
-            self._cloud.jobs.cancel(self._job.name)
 
     def _job_order(self, cloud: Cloud) -> JobOrder:
         if self.order is None:

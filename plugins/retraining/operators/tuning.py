@@ -106,7 +106,6 @@ class TuneOperator(VertexJobOperator):
             return ended
 
         def on_job(job: Job) -> None:
-            self._job = job
             push_link(
                 self, context, JobLink, tuning_job_address(cloud.settings.project, cloud.settings.region, job.job_id)
             )
