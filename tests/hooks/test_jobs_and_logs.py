@@ -52,10 +52,11 @@ def test_a_job_says_whether_its_machines_are_spot(cloud, unique) -> None:
 
 def test_a_failed_job_says_its_exit_status(cloud, unique) -> None:
     """Status 2 is the user's fault."""
-    from retraining.operators.job_failures import Failure, classify
+    from retraining.core.job_failures import Failure
+    from retraining.operators.reconcile import failure_of
 
     job = wait(cloud, cloud.jobs.create(make_job("raise SystemExit(2)", owner=unique)).name)
-    assert classify(job) is Failure.USER
+    assert failure_of(job) is Failure.USER
     cloud.jobs.cancel(job.name)  # of a job that has ended: nothing happens
 
 
@@ -73,11 +74,12 @@ def test_jobs_that_run_are_found_by_a_labels_name(cloud, unique) -> None:
 
 def test_a_cancelled_job_ends(cloud, unique) -> None:
     """Its replica is stopped."""
-    from retraining.operators.job_failures import Failure, classify
+    from retraining.core.job_failures import Failure
+    from retraining.operators.reconcile import failure_of
 
     created = cloud.jobs.create(make_job("import time; time.sleep(60)", owner=unique))
     cloud.jobs.cancel(created.name)
-    assert classify(wait(cloud, created.name)) is Failure.CANCELLED
+    assert failure_of(wait(cloud, created.name)) is Failure.CANCELLED
 
 
 def test_jobs_are_oldest_first(cloud, unique) -> None:

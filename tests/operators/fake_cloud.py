@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from fake_clock import START, FakeClock
 from fake_warehouse import FakeWarehouse
 
 from retraining.core.environments import Environment
@@ -20,7 +21,6 @@ from retraining.hooks.registry import Upload, Version
 from retraining.hooks.session import Session
 from retraining.hooks.vertex_jobs import Job, JobType
 
-START = datetime(2026, 1, 1, tzinfo=UTC)
 SETTINGS = Settings(
     project="local-project",
     region="us-central1",
@@ -384,6 +384,7 @@ class FakeCloud:
         self.warehouse = FakeWarehouse()
         self.settings = SETTINGS
         self.session = Session(project="p", region="r", environment=ENVIRONMENT, credentials=None)
+        self.clock = FakeClock()
         self.artifacts = FakeArtifacts()
         self.objects = FakeObjects(self.artifacts)
         self.jobs = FakeJobs()

@@ -13,7 +13,7 @@ from test_data import FORM, fill, plan, stored_plan
 from retraining.core import names
 from retraining.core.documents import EvaluateRequest, Plan, Report
 from retraining.core.orders import model_file
-from retraining.operators import data, jobs, reconcile, snapshot
+from retraining.operators import data, jobs, snapshot
 from retraining.operators.jobs import VertexJobOperator, order_evaluation, order_training
 from retraining.operators.snapshot import SnapshotOperator
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
@@ -28,7 +28,6 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> FakeCloud:
     fake = FakeCloud()
     for module in (data, jobs, snapshot):
         monkeypatch.setattr(module, "Cloud", lambda: fake)
-    monkeypatch.setattr(reconcile.time, "sleep", lambda _: None)
     return fake
 
 

@@ -12,7 +12,7 @@ from fake_cloud import FakeCloud
 
 from retraining.core import names
 from retraining.core.documents import Plan, Report, Tuning, TuningRequest
-from retraining.operators import jobs, reconcile
+from retraining.operators import jobs
 from retraining.operators.jobs import CancelJobsOperator
 from retraining.operators.record import Record
 from retraining.operators.tuning import TuneOperator
@@ -31,7 +31,6 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> FakeCloud:
     """The cloud that the operator meets; waiting takes no time."""
     fake = FakeCloud()
     monkeypatch.setattr(jobs, "Cloud", lambda: fake)
-    monkeypatch.setattr(reconcile.time, "sleep", lambda _: None)
     return fake
 
 

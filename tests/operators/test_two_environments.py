@@ -13,7 +13,7 @@ from test_vertex_job import RESULT, RESULT_URI, make_task
 from retraining.core.environments import Environment
 from retraining.core.model_spec import load_spec
 from retraining.core.settings import include_path
-from retraining.operators import data, jobs, reconcile, registration
+from retraining.operators import data, jobs, registration
 from retraining.operators.data import PlanRunOperator
 from retraining.operators.jobs import CancelJobsOperator
 from retraining.operators.params import retrain_params
@@ -36,7 +36,6 @@ class Place:
             cloud.registry, cloud.endpoints = self.one.registry, self.one.endpoints
         for module in (data, jobs, registration):
             patch.setattr(module, "Cloud", lambda: self.cloud)
-        patch.setattr(reconcile.time, "sleep", lambda _: None)
 
     def enter(self, cloud: FakeCloud) -> FakeCloud:
         """From now on the tasks are this environment's."""

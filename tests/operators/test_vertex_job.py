@@ -4,28 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
-from typing import Any
 
 import pytest
 from fake_cloud import FakeCloud
 from google.api_core.exceptions import ServiceUnavailable
+from job_scene import RESULT, RESULT_URI, SPOT_JOB, finish, make_task
 
-from retraining.core.documents import KINDS, Document
 from retraining.core.errors import JobError
-from retraining.core.orders import Order
-from retraining.operators import jobs, reconcile
+from retraining.operators import jobs
 from retraining.operators.jobs import CancelJobsOperator, VertexJobOperator
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
-
-EXAMPLES = Path(__file__).resolve().parents[2] / "include" / "contracts" / "examples" / "valid"
-RESULT = (EXAMPLES / "report__first_attempt.json").read_bytes()
-RESULT_URI = "gs://bucket/flight_delays/runs/x/report.json"
-SPOT_JOB = {
-    "display_name": "d",
-    "job_spec": {"scheduling": {"strategy": "SPOT", "timeout": "60s"}},
-    "labels": {"a": "b"},
-}
 
 
 @pytest.fixture
@@ -33,32 +21,7 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> FakeCloud:
     """The cloud that the operators meet; waiting takes no time."""
     fake = FakeCloud()
     monkeypatch.setattr(jobs, "Cloud", lambda: fake)
-    monkeypatch.setattr(reconcile.time, "sleep", lambda _: None)
     return fake
-
-
-def request() -> Document:
-    """A document for the job to read."""
-    return KINDS["train_request"].parse((EXAMPLES / "train_request__defaults.json").read_bytes())
-
-
-def make_task(**kwargs: Any) -> VertexJobOperator:
-    """A task that wants a training."""
-    order = Order(
-        kind="train",
-        request=request(),
-        request_uri="gs://bucket/flight_delays/runs/x/train_request.json",
-        result_uri=RESULT_URI,
-        result_kind="report",
-        custom_job=SPOT_JOB,
-    )
-    return VertexJobOperator(task_id="train", order=lambda *_: order, run_uri="gs://x", retries=2, **kwargs)
-
-
-def finish(cloud: FakeCloud, seconds: float | None = None) -> None:
-    """The newest job succeeds and leaves its result."""
-    cloud.artifacts.objects[RESULT_URI] = RESULT
-    cloud.jobs.end(cloud.jobs.newest, seconds=seconds)
 
 
 def test_a_wake_creates_the_job_and_gives_the_slot_back(cloud, make_run) -> None:
@@ -208,87 +171,6 @@ def test_another_run_or_task_has_its_own_job(cloud, make_run) -> None:
             make_run(run_id=run_id).execute(make_task())
     assert len(cloud.jobs.jobs) == 2
     assert not cloud.jobs.cancelled
-
-
-def test_a_user_error_fails_for_good_with_the_last_lines(cloud, make_run) -> None:
-    """Exit status 2 of the trainer: no retry, and its own words are in the message."""
-    run, task = make_run(), make_task()
-    with pytest.raises(AirflowRescheduleException):
-        run.execute(task)
-    cloud.logs.say("1", "request.json: unknown key 'epoch'. Did you mean 'epochs'?", second=1)
-    message = "The replica workerpool0-0 exited with a non-zero status of 2. Termination reason: Error."
-    cloud.jobs.end(cloud.jobs.newest, "JOB_STATE_FAILED", 3, message)
-    for _ in range(2):  # the second time the lines come from the log again
-        run.xcoms.clear()  # as Airflow does at the start of a wake
-        with pytest.raises(AirflowFailException, match="Did you mean 'epochs'"):
-            run.execute(task)
-        assert run.xcoms["train", "link_job"].endswith("/training/1?project=local-project")
-    assert len(cloud.jobs.jobs) == 1
-
-
-def test_a_program_error_uses_up_airflows_tries(cloud, make_run) -> None:
-    """Exit status 1: this try fails, the next one makes another job, and no more than that."""
-    run, task = make_run(), make_task()
-    with pytest.raises(AirflowRescheduleException):
-        run.execute(task)
-    message = "The replica workerpool0-0 exited with a non-zero status of 1."
-    cloud.jobs.end(cloud.jobs.newest, "JOB_STATE_FAILED", 3, message)
-    with pytest.raises(JobError, match="program error"):
-        run.execute(task)
-    with pytest.raises(AirflowRescheduleException):
-        run.execute(task, try_number=2)
-    cloud.jobs.end(cloud.jobs.newest, "JOB_STATE_FAILED", 3, message)
-    with pytest.raises(JobError, match="program error"):
-        run.execute(task, try_number=2)
-    assert len(cloud.jobs.jobs) == 2
-
-
-def test_preempted_spot_jobs_go_on_and_end_on_demand(cloud, make_run) -> None:
-    """Each wake that finds its job preempted makes the next one; the third has machines on demand."""
-    run, task = make_run(), make_task()
-    for _ in range(3):
-        with pytest.raises(AirflowRescheduleException):
-            run.execute(task)
-        cloud.jobs.end(cloud.jobs.newest, "JOB_STATE_FAILED", 14, "The replica workerpool0-0 was preempted.")
-    strategies = [spec["job_spec"]["scheduling"].get("strategy") for spec in cloud.jobs.specs]
-    assert strategies == ["SPOT", "SPOT", None]
-    assert SPOT_JOB["job_spec"]["scheduling"]["strategy"] == "SPOT"
-
-
-def test_the_service_may_fail_a_job_only_so_often(cloud, make_run) -> None:
-    """After five jobs without machines the task fails, and a retry makes no sixth."""
-    run, task = make_run(), make_task()
-    for _ in range(reconcile.MAX_JOBS):
-        with pytest.raises(AirflowRescheduleException):
-            run.execute(task)
-        cloud.jobs.end(cloud.jobs.newest, "JOB_STATE_FAILED", 8, "Resources are insufficient in region.")
-    for try_number in (1, 2):
-        with pytest.raises(JobError, match="no machines"):
-            run.execute(task, try_number=try_number)
-    assert len(cloud.jobs.jobs) == reconcile.MAX_JOBS
-
-
-@pytest.mark.parametrize(
-    ("state", "code", "message", "failure"),
-    [
-        ("JOB_STATE_FAILED", 14, "The replica workerpool0-0 was preempted.", "preempted"),
-        ("JOB_STATE_FAILED", 8, "The following quota metrics exceed quota limits: x", "quota"),
-        ("JOB_STATE_FAILED", 8, "Resources are insufficient", "no machines"),
-        ("JOB_STATE_FAILED", 13, "Internal error", "internal error of the service"),
-        ("JOB_STATE_CANCELLED", 1, "CANCELED", "cancelled"),
-        ("JOB_STATE_CANCELLED", 1, "The job ran longer than its timeout of 5 s", "ran into its timeout"),
-        ("JOB_STATE_EXPIRED", 0, "", "ran into its timeout"),
-        ("JOB_STATE_FAILED", 3, "exited with a non-zero status of 2. Termination reason", "user error"),
-        ("JOB_STATE_FAILED", 3, "exited with a non-zero status of 137. Termination reason", "program error"),
-    ],
-)
-def test_bad_ends_are_told_apart(state, code, message, failure) -> None:
-    """Each kind of failure has its own consequence."""
-    from retraining.hooks.vertex_jobs import Job
-    from retraining.operators.job_failures import classify
-
-    job = Job(name="n", state=state, labels={}, created=None, error_code=code, error_message=message)
-    assert classify(job) == failure
 
 
 def test_log_lines_are_printed_exactly_once(cloud, make_run, caplog) -> None:

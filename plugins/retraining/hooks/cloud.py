@@ -9,6 +9,7 @@ from functools import cached_property
 from retraining.core import settings as settings_module
 from retraining.core.settings import Settings
 from retraining.hooks.artifacts import Artifacts
+from retraining.hooks.clock import Clock
 from retraining.hooks.endpoints import Endpoints
 from retraining.hooks.logs import JobLogs
 from retraining.hooks.objects import Objects
@@ -27,6 +28,7 @@ class Cloud:
 
     def __init__(self, environ: Mapping[str, str] | None = None) -> None:
         self.settings: Settings = settings_module.load(os.environ if environ is None else environ)
+        self.clock = Clock()
 
     @cached_property
     def session(self) -> Session:

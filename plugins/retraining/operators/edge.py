@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -11,8 +12,9 @@ from airflow.sdk import Context
 
 from retraining.core.errors import ConflictError, JobError, RetrainingError
 from retraining.hooks.airflow_exceptions import AirflowException, AirflowFailException
-from retraining.hooks.session import explain
+from retraining.hooks.session import explain, is_transient
 
+LOGGER = logging.getLogger(__name__)
 RETRYABLE = (JobError, ConflictError)
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -52,5 +54,25 @@ def fail_for_good(method: _Method) -> _Method:
             if explained is None:
                 raise
             raise AirflowFailException(str(explained)) from error
+
+    return guarded  # type: ignore[return-value]  # functools.wraps keeps the signature
+
+
+def sleep_over_outages(poke: _Method) -> _Method:
+    """Decorate a sensor's `poke`: what passes by itself (503, a broken connection) is left to the next wake.
+
+    A failed task would use up one of Airflow's tries, and after the last one a running job would be cancelled. How long
+    a sensor goes on is its `timeout`, by default seven days.
+    """
+
+    @functools.wraps(poke)
+    def guarded(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - passes through what the method takes and gives
+        try:
+            return poke(*args, **kwargs)
+        except Exception as error:
+            if not is_transient(error):
+                raise
+            LOGGER.warning("%s: %s; the next wake goes on", type(error).__name__, error)
+            return False
 
     return guarded  # type: ignore[return-value]  # functools.wraps keeps the signature

@@ -17,14 +17,14 @@ class JobIdentity:
         key: Of this generation and job: `names.job_key`.
         owner: Of the task instance, whatever its generation: `names.job_owner`.
         dag_run: Of the DAG run.
-        tries: How often Airflow has tried this generation, from 1.
+        retries: How many more jobs may follow those that failed for the program's reasons: the task's `retries`.
         try_number: Airflow's own count, over all generations.
     """
 
     key: str
     owner: str
     dag_run: str
-    tries: int
+    retries: int
     try_number: int
 
     @property
@@ -38,13 +38,12 @@ def job_identity(context: Context, job: object) -> JobIdentity:
 
     Args:
         context: Airflow's. `ti.max_tries` grows when the task is cleared and not when it is retried, so it numbers the
-            generations; less the task's `retries` it is the count of tries before this generation.
+            generations.
         job: The job's whole specification.
     """
     ti = context["ti"]
     map_index = -1 if ti.map_index is None else ti.map_index
     owner = names.job_owner(dag_id=ti.dag_id, run_id=ti.run_id, task_id=ti.task_id, map_index=map_index)
-    before = ti.max_tries - (context["task"].retries or 0)
     return JobIdentity(
         key=names.job_key(
             dag_id=ti.dag_id,
@@ -56,6 +55,6 @@ def job_identity(context: Context, job: object) -> JobIdentity:
         ),
         owner=owner,
         dag_run=names.dag_run_label(ti.dag_id, ti.run_id),
-        tries=max(1, ti.try_number - before),
+        retries=context["task"].retries or 0,
         try_number=ti.try_number,
     )

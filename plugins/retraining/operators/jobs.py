@@ -19,7 +19,7 @@ from retraining.core.unseen import unproven_files, unreadable_rows
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.vertex_jobs import Job, JobType
 from retraining.operators.duel import require_models
-from retraining.operators.edge import fail_for_good
+from retraining.operators.edge import fail_for_good, sleep_over_outages
 from retraining.operators.job_identity import job_identity
 from retraining.operators.links import JobLink, JobLogsLink, job_address, job_logs_address, push_link
 from retraining.operators.reconcile import JobOrder, Reconciler
@@ -128,6 +128,7 @@ class VertexJobOperator(BaseSensorOperator):
         self.poke_interval = self._cloud.settings.wake_interval_s
         return super().execute(context)
 
+    @sleep_over_outages
     def poke(self, context: Context) -> PokeReturnValue | bool:
         """Find, create, look: see `reconcile`."""
         cloud = self._cloud = self._cloud or Cloud()

@@ -7,7 +7,6 @@ is the only state: whatever died before this wake, the job is found by its label
 from __future__ import annotations
 
 import logging
-import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,18 +15,17 @@ from typing import Any
 from retraining.core import names
 from retraining.core.documents import KINDS, Document
 from retraining.core.errors import JobError
+from retraining.core.job_failures import OF_THE_SERVICE, Failure, classify, may_follow, on_rung, pause
 from retraining.hooks.airflow_exceptions import AirflowFailException
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.logs import Cursor
 from retraining.hooks.session import is_transient
 from retraining.hooks.vertex_jobs import Job, JobType
-from retraining.operators.job_failures import FOR_GOOD, NEED_TIME, OF_THE_SERVICE, Failure, classify, on_rung
 from retraining.operators.job_identity import JobIdentity
 from retraining.operators.wake import WakeMemory
 
 LOGGER = logging.getLogger(__name__)
 LOOK_INTERVAL_S = 1.0
-MAX_JOBS = 5  # of one generation that failed for the service's reasons
 CREATE_TRIES = 3
 CREATE_WAIT_S = 2.0
 SHOWN_LINES = 20
@@ -39,6 +37,7 @@ class JobOrder:
     """What a task wants done: a job, the document it reads, the document it leaves. The last two may be missing.
 
     The document counts only with the object at `artifact_uri`, where that is named.
+    `retries` stands for the task's own where it is given; `way_out` is what a person does when no job may follow.
     """
 
     custom_job: dict[str, Any]
@@ -47,6 +46,8 @@ class JobOrder:
     result_uri: str = ""
     result_kind: str = ""
     artifact_uri: str = ""
+    retries: int | None = None
+    way_out: str = "Mend what they name and clear the task"
 
 
 class Reconciler:
@@ -73,8 +74,8 @@ class Reconciler:
         """The job's result; None when it is still running at the end of this wake.
 
         Raises:
-            AirflowFailException: The job ended in a way that no repetition mends; with its last lines.
-            JobError: It ended badly, and Airflow may try again.
+            AirflowFailException: No job may follow the one that ended; with its last lines.
+            JobError: It succeeded, and left nothing.
         """
         stored = self._document()
         its_job = self._find_its_job() if stored else None
@@ -84,18 +85,21 @@ class Reconciler:
             LOGGER.info("%s is there already: no job is needed", self._order.result_uri)
             return self._result(stored, None)
         job = its_job or self._find_or_create()
+        if job is None:
+            return None
         self._on_job(job)
         self._recall(job)
-        until = time.monotonic() + self._cloud.settings.watch_s
+        clock = self._cloud.clock
+        until = clock.monotonic() + self._cloud.settings.watch_s
         while True:
             self._print_new_lines(job)
             if not job.active:
                 return self._finish(job)
-            if time.monotonic() >= until:
+            if clock.monotonic() >= until:
                 LOGGER.info("%s is %s; the next wake goes on", job.job_id, job.state)
                 self._memory.save(job=job.name, cursor=self._cursor.to_json())
                 return None
-            time.sleep(LOOK_INTERVAL_S)
+            clock.sleep(LOOK_INTERVAL_S)
             job = self._cloud.jobs.get(job.name)
 
     def _forget_without_artifact(self) -> bool:
@@ -123,8 +127,8 @@ class Reconciler:
     def _all_jobs(self) -> list[Job]:
         return self._cloud.jobs.find({names.OWNER_LABEL: self._identity.owner}, self._types)
 
-    def _find_or_create(self) -> Job:
-        """This generation's job that counts, after ending what older generations left running."""
+    def _find_or_create(self) -> Job | None:
+        """This generation's job that counts, after ending what older generations left; None: its time has not come."""
         mine = []
         for job in self._all_jobs():
             if job.labels.get(names.KEY_LABEL) == self._identity.key:
@@ -140,12 +144,16 @@ class Reconciler:
                 self._on_job(mine[-1])
             if mine and self._recall(mine[-1]):  # it ended between two wakes
                 self._print_rest(mine[-1])
-            job = self._create(mine)
+            return self._create(mine)
         return job
 
-    def _create(self, before: list[Job]) -> Job:
-        failures = [classify(job) for job in before]
-        self._require_another_chance(before, failures)
+    def _create(self, before: list[Job]) -> Job | None:
+        failures = [failure_of(job) for job in before]
+        if before and not self._may_follow(failures):
+            raise AirflowFailException(str(self._error(before[-1], failures[-1])))
+        if (wait := pause(failures)) and (ended := before[-1].ended) and self._cloud.clock.now() < ended + wait:
+            LOGGER.info("%s ended: %s; another job follows after %s", before[-1].job_id, failures[-1], ended + wait)
+            return None
         order = self._order
         if order.request is not None:
             self._cloud.artifacts.write_once(order.request_uri, order.request.to_bytes())
@@ -159,7 +167,7 @@ class Reconciler:
                 if not is_transient(error) or attempt == CREATE_TRIES:
                     raise
                 LOGGER.warning("no answer to the create (%s): looking whether the job is there", error)
-                time.sleep(CREATE_WAIT_S)
+                self._cloud.clock.sleep(CREATE_WAIT_S)
                 found = self._cloud.jobs.find({names.KEY_LABEL: self._identity.key}, self._types)
                 if new := [job for job in found if job.name not in known]:
                     return new[-1]
@@ -168,16 +176,9 @@ class Reconciler:
                 return job
         raise AssertionError("unreachable: the last try returns or raises")
 
-    def _require_another_chance(self, before: list[Job], failures: list[Failure]) -> None:
-        """A failed job is followed by another while its kind allows one."""
-        if not before:
-            return
-        if failures[-1] in FOR_GOOD:
-            raise AirflowFailException(str(self._error(before[-1], failures[-1])))
-        services = sum(failure in OF_THE_SERVICE for failure in failures)
-        # Every other failure used up one of Airflow's tries.
-        if services >= MAX_JOBS or len(failures) - services >= self._identity.tries:
-            raise self._error(before[-1], failures[-1])
+    def _may_follow(self, failures: list[Failure]) -> bool:
+        retries = self._identity.retries if self._order.retries is None else self._order.retries
+        return may_follow(failures, retries)
 
     def _finish(self, job: Job) -> dict[str, Any] | None:
         self._print_rest(job)
@@ -188,13 +189,17 @@ class Reconciler:
                 return {"job": job.name, "state": job.state, "seconds": job.seconds}
             found, way_out = f"it succeeded and left no {self._order.result_uri}", "Look at its log, clear the task"
             raise JobError(job.job_id, found, "", way_out)
-        failure = classify(job)
-        if failure in FOR_GOOD:
+        failure = failure_of(job)
+        mine = [one for one in self._all_jobs() if one.labels.get(names.KEY_LABEL) == self._identity.key]
+        failures = [failure_of(one) for one in mine if one.name != job.name]
+        if not self._may_follow([*failures, failure]):
             raise AirflowFailException(str(self._error(job, failure)))
-        if failure in OF_THE_SERVICE:
-            LOGGER.warning("%s ended: %s (%s); another job follows", job.job_id, failure, job.error_message)
-            return None if failure in NEED_TIME else self.run()
-        raise self._error(job, failure)
+        self._memory.save(job=job.name, cursor=self._cursor.to_json())
+        if failure not in OF_THE_SERVICE:
+            LOGGER.warning("%s Another job follows.", self._error(job, failure))
+            return None
+        LOGGER.warning("%s ended: %s (%s); another job follows", job.job_id, failure, job.error_message)
+        return None if pause([*failures, failure]) else self.run()
 
     def _document(self) -> Document | None:
         """The stored result; None when there is none yet, as always of an order without one."""
@@ -238,4 +243,9 @@ class Reconciler:
             self._tail.extend(f"[{line.task}] {line.text}" for line in self._cloud.logs.read_new(job.job_id, Cursor()))
         lines = "\n".join(self._tail)
         found = f"{failure}: {job.error_message or job.state}\nIts last lines:\n{lines}\n"
-        return JobError(f"job {job.job_id}", found, "", "Mend what they name and clear the task")
+        return JobError(f"job {job.job_id}", found, "", self._order.way_out)
+
+
+def failure_of(job: Job) -> Failure:
+    """The kind of a job's bad end."""
+    return classify(job.state, job.error_code, job.error_message)

@@ -14,17 +14,18 @@ from airflow.sdk import Context, PokeReturnValue
 
 from retraining.core import names, tuning, tuning_orders
 from retraining.core.documents import Document, EvaluateRequest, Evaluation, Plan, Report, Trial, Tuning, TuningRequest
-from retraining.core.errors import ContractError, JobError
+from retraining.core.errors import ContractError
+from retraining.core.job_failures import OF_THE_SERVICE
 from retraining.core.orders import Order
 from retraining.core.spec_sections import HIGHER_IS_BETTER
 from retraining.hooks.airflow_exceptions import AirflowFailException
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.vertex_jobs import Job, JobType
-from retraining.operators.job_failures import OF_THE_SERVICE, classify
+from retraining.operators.edge import sleep_over_outages
 from retraining.operators.job_identity import JobIdentity, job_identity
 from retraining.operators.jobs import VertexJobOperator
 from retraining.operators.links import JobLink, push_link, tuning_job_address
-from retraining.operators.reconcile import JobOrder, Reconciler
+from retraining.operators.reconcile import JobOrder, Reconciler, failure_of
 from retraining.operators.record import RUN_URI, Record
 
 LOGGER = logging.getLogger(__name__)
@@ -46,6 +47,7 @@ class TuneOperator(VertexJobOperator):
     def __init__(self, *, run_uri: str = RUN_URI, **kwargs: Any) -> None:  # noqa: ANN401 - BaseSensorOperator's
         super().__init__(order=_no_order, run_uri=run_uri, **kwargs)
 
+    @sleep_over_outages
     def poke(self, context: Context) -> PokeReturnValue | bool:
         """Decide once; have the jobs done; conclude once."""
         cloud = self._cloud = self._cloud or Cloud()
@@ -110,17 +112,20 @@ class TuneOperator(VertexJobOperator):
                 self, context, JobLink, tuning_job_address(cloud.settings.project, cloud.settings.region, job.job_id)
             )
 
-        wanted = JobOrder(custom_job=order.custom_job, request=order.request, request_uri=order.request_uri)
+        # Failed trials were borne with before: another study would pay for the same ones.
+        wanted = JobOrder(
+            custom_job=order.custom_job,
+            request=order.request,
+            request_uri=order.request_uri,
+            retries=0,
+            way_out="Mend what they name and clear the task, or trigger the run with the Param tune on never",
+        )
         try:
             result = Reconciler(cloud, wanted, identity, on_job).run()
-        except (JobError, AirflowFailException) as error:
+        except AirflowFailException:
             if ended := self._ended(cloud, identity, bears_failure):
                 return ended
-            if not isinstance(error, JobError):
-                raise
-            # Failed trials were borne with before: another study would pay for the same ones.
-            error.way_out = "Mend what they name and clear the task, or trigger the run with the Param tune on never"
-            raise AirflowFailException(str(error)) from error
+            raise
         return None if result is None else str(result["job"])
 
     def _ended(self, cloud: Cloud, identity: JobIdentity, bears_failure: bool) -> str | None:
@@ -128,7 +133,7 @@ class TuneOperator(VertexJobOperator):
         for job in cloud.jobs.find({names.KEY_LABEL: identity.key}, (JobType.TUNING,)):
             if job.state == "JOB_STATE_SUCCEEDED":
                 return job.name
-            if bears_failure and job.state == "JOB_STATE_FAILED" and classify(job) not in OF_THE_SERVICE:
+            if bears_failure and job.state == "JOB_STATE_FAILED" and failure_of(job) not in OF_THE_SERVICE:
                 self.log.warning("%s failed, the study goes on without its trials: %s", job.job_id, job.error_message)
                 return job.name
         return None
