@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from datetime import UTC, datetime
 
@@ -10,6 +11,7 @@ from small_model import AS_OF, make_plan
 
 from retraining.core import names
 from retraining.core.errors import ContractError
+from retraining.core.reserved import RESERVED_MODELS
 
 LABEL_VALUE = re.compile(r"^[a-z0-9_-]{0,63}$")
 LABEL_KEY = re.compile(r"^[a-z][a-z0-9_-]{0,62}$")
@@ -40,6 +42,20 @@ def test_tables_and_addresses_of_a_run(small_plan):
     assert names.artifact_uri(small_plan.run_uri) == f"gs://my-retraining/late/runs/{key}/training/model"
     assert names.request_log_table("my-project", "retraining", "late") == "my-project.retraining.requests_late"
     assert names.spans_uri("b", "late", "0" * 16) == "gs://b/late/spans/0000000000000000"
+
+
+def test_every_folder_of_the_bucket_that_is_no_models_is_closed_to_models():
+    """What `names` makes of a bucket alone, or puts before the model's name."""
+    arguments = {"bucket": "b", "model": "late", "key": "k", "schema_hash": "0", "as_of": AS_OF, "dag_run_id": "r"}
+    folders = set()
+    for function in vars(names).values():
+        parameters = list(inspect.signature(function).parameters) if inspect.isfunction(function) else []
+        if parameters[:1] == ["bucket"]:
+            uri = function(*(arguments[name] for name in parameters))
+            folders.add(uri.removeprefix("gs://b/").partition("/")[0])
+    assert folders - {"late", "environment.txt"} <= RESERVED_MODELS
+    assert {"wakes", "leases", "maintenance"} <= folders
+    assert {"gcloud", "gsutil", "packages"} <= RESERVED_MODELS
 
 
 def test_vertex_names():

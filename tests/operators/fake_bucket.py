@@ -59,6 +59,11 @@ class FakeBucket(FakeArtifacts):
             self._change(lambda: self.put(uri, data))
         return self.objects[uri]
 
+    def overwrite(self, uri: str, data: bytes, content_type: str) -> None:
+        """As the hook."""
+        del content_type
+        self._change(lambda: self.put(uri, data))
+
     def walk(self, folder_uri: str) -> Iterator[StoredObject]:
         """As the hook."""
         for uri in sorted(self.found):

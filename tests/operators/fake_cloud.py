@@ -62,6 +62,10 @@ class FakeArtifacts:
         """As the hook."""
         return {uri: self.objects[uri] for uri in uris if uri in self.objects}
 
+    def existing(self, uris: list[str]) -> list[str]:
+        """As the hook."""
+        return [uri for uri in uris if uri in self.objects]
+
     def list_folders(self, folder_uri: str, *, end: str = "") -> list[str]:
         """As the hook."""
         inside = (uri[len(folder_uri) + 1 :] for uri in self.objects if uri.startswith(folder_uri + "/"))

@@ -193,6 +193,7 @@ class TestLitter:
         }
         assert {(item.what, item.deleted) for item in scene.done().litter} == {
             ("wakes", 1),
+            ("leases", 0),
             ("uploads", 1),
             ("uploads", 0),
         }

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from airflow.providers.standard.operators.empty import EmptyOperator
 from cleaning_scene import (
     DAYS,
     LONG_AGO,
+    MODEL,
     NOW,
     OLD_RUN,
+    SCHEMA,
     Scene,
     add_version,
+    example,
     folder,
     make_daily_run,
     no_half_span,
@@ -23,7 +28,10 @@ from cleaning_scene import (
 )
 from fake_bucket import Killed, nothing
 
-from retraining.operators import sweep
+from retraining.core.documents import KINDS, Document
+from retraining.core.errors import DataError
+from retraining.operators.leases import spans_are_there
+from retraining.operators.record import Record
 
 
 class TestKilledAnywhere:
@@ -166,9 +174,57 @@ class TestRaces:
         scene.bucket.around = come
         return reused
 
-    def test_an_export_in_the_very_seconds_of_the_deletion_leaves_no_half_span(self, scene, monkeypatch) -> None:
-        """It finished the span from files that are gone by now: its marker does not stay."""
-        monkeypatch.setattr(sweep, "LOOK_COUNTS_S", 1e9)  # nobody looks again
+    def test_a_cleared_old_run_finds_its_spans_or_waits_whenever_it_comes(self, make_scene, make_run) -> None:
+        """A job is paid for only when its span stays; one that comes too late waits, and is then told what is gone."""
+        seen = set()
+        for scene, moment in self.at_every_change(make_scene):
+            said: list[Any] = []
+
+            def come(scene: Scene = scene, said: list[Any] = said) -> None:
+                said.append(self.ask(scene, make_run, train_request()))
+
+            moment(come)
+            scene.delete()
+            seen.add(said[0])
+            if said[0] is False:
+                said.append(self.ask(scene, make_run, train_request()))
+            assert said[-1] is whole(scene.bucket, folder(DAYS[0])), said
+            no_half_span(scene.bucket)
+        assert seen == {True, False}
+
+    def test_an_export_and_the_deletion_never_work_on_one_folder(self, make_scene, make_run) -> None:
+        """An export that may begin keeps the files that are there: none of them goes afterwards."""
+        seen = set()
+        for scene, moment in self.at_every_change(make_scene):
+            said: list[Any] = []
+
+            def come(scene: Scene = scene, said: list[Any] = said) -> None:
+                said.append(self.ask(scene, make_run, export_request()))
+                if said[-1]:
+                    export(scene)
+
+            moment(come)
+            scene.delete()
+            seen.add(said[0])
+            if said[0] is False:
+                come()
+            assert said[-1]
+            assert whole(scene.bucket, folder(DAYS[0]))
+        assert seen == {True, False}
+
+    def test_a_span_of_a_run_that_renewed_its_lease_in_the_meantime_stays(self, scene, make_run) -> None:
+        """Between the look and the deletion; the record says whose it is."""
+        scene.look()
+        scene.cancel()
+        scene.bucket.now = NOW + timedelta(hours=3)
+        assert self.ask(scene, make_run, train_request())
+        scene.delete()
+        assert whole(scene.bucket, folder(DAYS[0]))
+        assert {kept.because for kept in scene.plan().models[0].kept_runs} == {"alias", "recent"}
+        assert scene.done().models[0].spans[0].words == f"run {OLD_RUN} needs it: it was last at work on 2013-12-24"
+
+    def test_a_marker_that_comes_from_elsewhere_during_the_deletion_leaves_no_half_span(self, scene) -> None:
+        """Written by somebody who asked nobody, over files that are gone by now: it does not stay."""
         scene.look()
         scene.cancel()
         marker = scene.bucket.objects[f"{folder(DAYS[0])}/span.json"]
@@ -183,12 +239,60 @@ class TestRaces:
         no_half_span(scene.bucket)
         assert "its marker is withdrawn" in scene.done().models[0].spans[0].words
 
-    def test_it_looks_again_when_a_look_is_old(self, scene, monkeypatch) -> None:
-        """A large span takes longer than a look counts."""
-        looks = []
-        real = sweep.ModelRuns.look_again
-        monkeypatch.setattr(sweep.ModelRuns, "look_again", lambda runs: (looks.append(1), real(runs))[1])
-        monkeypatch.setattr(sweep, "BATCH", 1)
-        monkeypatch.setattr(sweep, "LOOK_COUNTS_S", -1.0)
-        scene.clean()
-        assert len(looks) == 1 + 4  # after the marker, and before each of two files and two sidecars
+    @staticmethod
+    def at_every_change(make_scene: Any) -> Iterator[tuple[Scene, Callable[[Callable[[], None]], None]]]:
+        """Scenes before the deletion, and for each how to let something happen at one of its changes."""
+        undisturbed = make_scene()
+        undisturbed.look()
+        undisturbed.cancel()
+        before = undisturbed.bucket.changes
+        undisturbed.delete()
+        for number in range(1, undisturbed.bucket.changes - before + 1):
+            for at_end in (False, True):
+                scene = make_scene()
+                scene.look()
+                scene.cancel()
+                last = scene.bucket.changes + number
+
+                def moment(
+                    event: Callable[[], None], scene: Scene = scene, last: int = last, at_end: bool = at_end
+                ) -> None:
+                    def around(change: int, done: bool) -> None:
+                        if change == last and done == at_end:
+                            scene.bucket.around = nothing
+                            event()
+
+                    scene.bucket.around = around
+
+                yield scene, moment
+
+    @staticmethod
+    def ask(scene: Scene, make_run: Any, request: Document) -> bool:
+        """Whether a task of the old run may create its job; False also when it is told that the span is gone."""
+        record = Record(scene.bucket, f"gs://bucket/{MODEL}/runs/{OLD_RUN}")
+        context = make_run().context(EmptyOperator(task_id="train"))
+        try:
+            return spans_are_there(scene.cloud, record, request, context)
+        except DataError as error:
+            return "span.json: no such object" not in str(error) or "Param force" not in str(error)
+
+
+def train_request() -> Document:
+    """What the old run's training reads; its manifest names the files."""
+    return KINDS["train_request"].parse(example("train_request__defaults", model=MODEL, run_key=OLD_RUN))
+
+
+def export_request() -> Document:
+    """An export of the old run that writes the doomed span."""
+    spans_uri = f"gs://bucket/{MODEL}/spans/{SCHEMA}"
+    span = {"span": DAYS[0], "fingerprint": "1" * 32, "parts": [], "action": "export", "because": "not stored yet"}
+    changes = {"model": MODEL, "run_key": OLD_RUN, "spans_uri": spans_uri, "schema_hash": SCHEMA, "spans": [span]}
+    return KINDS["export_request"].parse(example("export_request__two_new_spans", **changes))
+
+
+def export(scene: Scene) -> None:
+    """The job: what is there is kept, the rest is written, the marker last."""
+    there = dict(scene.bucket.found)
+    put_span(scene.bucket, DAYS[0])
+    for uri, item in there.items():
+        scene.bucket.found[uri] = item

@@ -27,12 +27,6 @@ SEEN_BEFORE = timedelta(hours=6)
 TABLE_GRACE = timedelta(days=1)
 """BigQuery removes an expired table some time after its hour."""
 
-UPLOAD_PREFIXES = ("gcloud/tmp/parallel_composite_uploads", "gsutil/tmp/parallel_composite_uploads")
-"""Pieces of a large upload that was cut off before they were composed.
-
-https://cloud.google.com/storage/docs/parallel-composite-uploads
-"""
-
 _RUN_TABLE = re.compile(r"run_[a-z][a-z0-9_]*__\d{8}t\d{6}z_[0-9a-f]{12}")
 
 

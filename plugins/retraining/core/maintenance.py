@@ -56,7 +56,10 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class FoundRun:
-    """A run's folder: when its newest document was written (None: it has none), whether it has an outcome."""
+    """A run's folder: whether it has an outcome, and when it was last at work (None: it has no documents).
+
+    That is when its newest document was written or its lease renewed.
+    """
 
     run_key: str
     newest: datetime | None
@@ -95,7 +98,7 @@ def _kept_run(key: str, run: FoundRun | None, claims: Claims, limits: Limits) ->
             return KeptRun(run_key=key, because=because, words=who[key])
     if run is None or run.newest is None:
         return None
-    said = f"its last document is of {run.newest:%Y-%m-%d}"
+    said = f"it was last at work on {run.newest:%Y-%m-%d}"
     if not limits.is_old(run.newest):
         return KeptRun(run_key=key, because="recent", words=said)
     if not run.ended and not limits.is_old(run.newest, UNFINISHED_TIMES):

@@ -6,7 +6,7 @@ In: `include/models/<name>.yaml` and a run's overrides. Out: a frozen, validated
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -14,6 +14,7 @@ from pydantic import Field, StringConstraints, ValidationError, model_validator
 
 from retraining.core import spec_sections as sections
 from retraining.core.errors import PlanError, SpecError
+from retraining.core.reserved import RESERVED_MODELS
 from retraining.core.spec_cluster import Section, resolve_tier, strategy_problem
 from retraining.core.spec_file import SpecText, explain, read_spec_file, suggest
 from retraining.core.spec_pending import refuse_pending
@@ -165,6 +166,9 @@ def load_spec(path: Path) -> ModelSpec:
         spec = ModelSpec.model_validate(text.values)
     except ValidationError as error:
         raise explain(error, text, ModelSpec) from error
+    if problem := name_problem(spec.name):
+        line = text.line(("name",))
+        raise SpecError(f"{path.name}, line {line}", *problem, "Rename the model and its file")
     if spec.name != path.stem:
         raise SpecError(
             f"{path.name}, line {text.line(('name',))}",
@@ -174,6 +178,18 @@ def load_spec(path: Path) -> ModelSpec:
         )
     refuse_pending(spec, text)
     return spec
+
+
+def name_problem(name: str) -> tuple[str, str] | None:
+    """What is found and what was expected of a name that no model may have; None: it may.
+
+    Held to where a file is read: a plan that an earlier release made of such a model can still be read.
+    """
+    if name in RESERVED_MODELS:
+        return f"name is {name!r}, a folder of the bucket that is no model's", f"none of {_listed(RESERVED_MODELS)}"
+    if name.endswith("_"):
+        return f"name is {name!r}", "a letter or digit at its end: endpoints' ids have - for _, and none at the end"
+    return None
 
 
 def load_query(spec: ModelSpec, include: Path) -> str:
@@ -207,6 +223,10 @@ def _read_sql(name: str, where: str, include: Path) -> str:
     if not sql.strip():
         raise SpecError(where, f"{name!r} is empty", "a SELECT that gives one row per example")
     return sql
+
+
+def _listed(words: Iterable[str]) -> str:
+    return ", ".join(sorted(words))
 
 
 def find_specs(include: Path) -> list[Path]:

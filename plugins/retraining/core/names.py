@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from retraining.core.documents.document import RUN_KEY_PATTERN, canonical_json
 from retraining.core.documents.planning import Plan
 from retraining.core.errors import ContractError
+from retraining.core.reserved import BucketFolder
 
 MODEL_LABEL = "retraining-model"
 RUN_LABEL = "retraining-run"
@@ -118,7 +119,7 @@ def owner_uri(bucket: str) -> str:
 
 def wakes_uri(bucket: str) -> str:
     """Folder of what waiting tasks remember."""
-    return f"gs://{bucket}/wakes"
+    return f"gs://{bucket}/{BucketFolder.WAKES}"
 
 
 def wake_uri(bucket: str, key: str) -> str:
@@ -126,9 +127,24 @@ def wake_uri(bucket: str, key: str) -> str:
     return f"{wakes_uri(bucket)}/{key}.json"
 
 
+def leases_root(bucket: str) -> str:
+    """Folder of the leases of all models' runs."""
+    return f"gs://{bucket}/{BucketFolder.LEASES}"
+
+
+def leases_uri(bucket: str, model: str) -> str:
+    """Folder of the leases of a model's runs."""
+    return f"{leases_root(bucket)}/{model}"
+
+
+def lease_uri(bucket: str, model: str, key: str) -> str:
+    """Where a run says that it is at work on its spans."""
+    return f"{leases_uri(bucket, model)}/{key}.json"
+
+
 def cleanings_uri(bucket: str) -> str:
     """Folder of all cleanings, in order of their time by name."""
-    return f"gs://{bucket}/maintenance"
+    return f"gs://{bucket}/{BucketFolder.MAINTENANCE}"
 
 
 def cleaning_uri(bucket: str, as_of: datetime, dag_run_id: str) -> str:

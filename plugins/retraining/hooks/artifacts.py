@@ -58,6 +58,13 @@ class Artifacts:
         """Whether there is an object at the address."""
         return bool(call(self._blob(uri).exists))
 
+    def existing(self, uris: list[str]) -> list[str]:
+        """Those of the addresses that have an object, in the given order."""
+        if not uris:
+            return []
+        with ThreadPoolExecutor(min(READERS, len(uris))) as pool:
+            return [uri for uri, there in zip(uris, pool.map(self.exists, uris), strict=True) if there]
+
     def write_once(self, uri: str, data: bytes, content_type: str = "application/json") -> bytes:
         """Write an object unless there is one; gives the bytes that are stored then.
 

@@ -16,6 +16,7 @@ from retraining.core.settings import include_path
 from retraining.hooks.cloud import Cloud
 from retraining.operators.earlier import read_history
 from retraining.operators.edge import fail_for_good, timed
+from retraining.operators.leases import renew_lease
 from retraining.operators.links import RunDocumentsLink, folder_address, push_link
 from retraining.operators.ownership import require_own_bucket, require_own_model
 from retraining.operators.params import overrides, require_known, retrain_params
@@ -45,8 +46,6 @@ class PlanRunOperator(BaseOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Read the spec and the run, ask `core`, store the plan (or take the one of an equal run)."""
         cloud, include = Cloud(), include_path()
-        require_own_bucket(cloud)
-        require_own_model(cloud, self.model)
         spec = model_spec.load_spec(include / "models" / f"{self.model}.yaml")
         dag_run, params = context["dag_run"], context["params"]
         require_known(params, retrain_params(spec))
@@ -71,8 +70,11 @@ class PlanRunOperator(BaseOperator):
             over_budget=params["over_budget"],
         )
         require_machines(made.spec, load_hardware(include), made.region)
+        require_own_bucket(cloud)
+        require_own_model(cloud, self.model)
         record = Record(cloud.artifacts, made.run_uri)
         stored = record.write_once(made)
+        renew_lease(cloud, stored.model, stored.run_key, context)
         for line in plan.explain(stored):
             self.log.info(line)
         push_link(self, context, RunDocumentsLink, folder_address(stored.run_uri, stored.project))

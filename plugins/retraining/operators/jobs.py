@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 
 from airflow.sdk import BaseOperator, BaseSensorOperator, Context, PokeReturnValue
@@ -21,6 +22,7 @@ from retraining.hooks.vertex_jobs import Job, JobType
 from retraining.operators.duel import require_models
 from retraining.operators.edge import fail_for_good, sleep_over_outages
 from retraining.operators.job_identity import job_identity
+from retraining.operators.leases import spans_are_there
 from retraining.operators.links import JobLink, JobLogsLink, job_address, job_logs_address, push_link
 from retraining.operators.reconcile import JobOrder, Reconciler
 from retraining.operators.record import RUN_URI, Record
@@ -132,7 +134,7 @@ class VertexJobOperator(BaseSensorOperator):
     def poke(self, context: Context) -> PokeReturnValue | bool:
         """Find, create, look: see `reconcile`."""
         cloud = self._cloud = self._cloud or Cloud()
-        order = self._job_order(cloud)
+        order = self._job_order(cloud, context)
         settings = cloud.settings
 
         def on_job(job: Job) -> None:
@@ -142,10 +144,11 @@ class VertexJobOperator(BaseSensorOperator):
         result = Reconciler(cloud, order, job_identity(context, order.custom_job), on_job).run()
         return False if result is None else PokeReturnValue(True, result)
 
-    def _job_order(self, cloud: Cloud) -> JobOrder:
+    def _job_order(self, cloud: Cloud, context: Context) -> JobOrder:
         if self.order is None:
             return JobOrder(custom_job=self.custom_job or {})
-        wanted = self.order(cloud, Record(cloud.artifacts, self.run_uri))
+        record = Record(cloud.artifacts, self.run_uri)
+        wanted = self.order(cloud, record)
         return JobOrder(
             custom_job=wanted.custom_job,
             request=wanted.request,
@@ -153,6 +156,7 @@ class VertexJobOperator(BaseSensorOperator):
             result_uri=wanted.result_uri,
             result_kind=wanted.result_kind,
             artifact_uri=wanted.artifact_uri,
+            before_create=partial(spans_are_there, cloud, record, wanted.request, context),
         )
 
 

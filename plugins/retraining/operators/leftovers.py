@@ -25,6 +25,7 @@ from retraining.core.documents.document import MODEL_PATTERN, RUN_KEY_PATTERN
 from retraining.core.documents.maintenance import LitterKind
 from retraining.core.errors import ContractError
 from retraining.core.maintenance import Limits, whole_second
+from retraining.core.reserved import UPLOAD_PREFIXES
 from retraining.core.span_store import read_spans
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.vertex_jobs import Job
@@ -153,10 +154,8 @@ def _sweep(cloud: Cloud, found: ModelLeftovers, limits: Limits, dry_run: bool) -
 
 
 def _litter_places(bucket: str) -> list[tuple[LitterKind, str]]:
-    uploads: list[tuple[LitterKind, str]] = [
-        ("uploads", f"gs://{bucket}/{prefix}") for prefix in leftovers.UPLOAD_PREFIXES
-    ]
-    return [("wakes", names.wakes_uri(bucket)), *uploads]
+    uploads: list[tuple[LitterKind, str]] = [("uploads", f"gs://{bucket}/{prefix}") for prefix in UPLOAD_PREFIXES]
+    return [("wakes", names.wakes_uri(bucket)), ("leases", names.leases_root(bucket)), *uploads]
 
 
 def _count(cloud: Cloud, what: LitterKind, uri: str, limits: Limits) -> Litter:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from retraining.core import names
@@ -38,6 +38,7 @@ class JobOrder:
 
     The document counts only with the object at `artifact_uri`, where that is named.
     `retries` stands for the task's own where it is given; `way_out` is what a person does when no job may follow.
+    `before_create` is asked before a job is paid for; while it says False there is none.
     """
 
     custom_job: dict[str, Any]
@@ -48,6 +49,7 @@ class JobOrder:
     artifact_uri: str = ""
     retries: int | None = None
     way_out: str = "Mend what they name and clear the task"
+    before_create: Callable[[], bool] = field(default=lambda: True)
 
 
 class Reconciler:
@@ -155,6 +157,8 @@ class Reconciler:
             LOGGER.info("%s ended: %s; another job follows after %s", before[-1].job_id, failures[-1], ended + wait)
             return None
         order = self._order
+        if not order.before_create():
+            return None
         if order.request is not None:
             self._cloud.artifacts.write_once(order.request_uri, order.request.to_bytes())
         wanted = on_rung(order.custom_job, failures)

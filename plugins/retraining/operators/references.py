@@ -16,6 +16,7 @@ from retraining.core.documents import Deployment, Document, EvaluateRequest, Exp
 from retraining.core.documents.document import RUN_KEY_PATTERN
 from retraining.core.documents.maintenance import KeptRun
 from retraining.core.maintenance import Claims, FoundRun, Limits, References, kept_runs
+from retraining.core.span_store import StoredObject
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.vertex_jobs import Job
 
@@ -24,6 +25,7 @@ READERS = 8
 KINDS: tuple[type[Document], ...] = (Plan, Snapshot, ExportRequest, Manifest, EvaluateRequest)
 
 _D = TypeVar("_D", bound=Document)
+_T = TypeVar("_T")
 
 
 class ModelRuns:
@@ -40,6 +42,7 @@ class ModelRuns:
         self._limits = limits
         self._bucket = cloud.settings.bucket
         self._known: set[str] = set()
+        self._leases: dict[str, StoredObject] = {}
         self.model = model
         self.references = References(self._bucket, model)
         self.kept: tuple[KeptRun, ...] = ()
@@ -58,6 +61,7 @@ class ModelRuns:
         Raises:
             ContractError: A kept run does not say which spans it uses.
         """
+        self._leases = self._read_leases()  # first: one that is renewed from now on is seen by the next look
         keys = self._run_keys()
         claims = self._claims(active)
         with ThreadPoolExecutor(READERS) as pool:
@@ -68,15 +72,20 @@ class ModelRuns:
             self._add(run)
 
     def look_again(self) -> None:
-        """Add what came since: new runs, and older ones that an alias, the endpoint or a job has begun to point to.
+        """Add what came since: runs that are new or renewed their lease, and older ones that something points to.
+
+        An alias, the endpoint or a job may have begun to.
 
         Raises:
             ContractError: One of them does not say which spans it uses.
         """
+        leases = self._read_leases()
+        renewed = {key for key, lease in leases.items() if self._leases.get(key) != lease}
+        self._leases = leases
         claims = self._claims(self._cloud.jobs.find_active(names.KEY_LABEL))
         keys = set(self._run_keys())
-        new = [self._look_at(key) for key in sorted(keys - self._known)]
-        kept = {run.run_key for run in self.kept}
+        new = [self._look_at(key) for key in sorted(keys - self._known | renewed)]
+        kept = {run.run_key for run in self.kept} - renewed
         came = [run for run in kept_runs(new, claims, self._limits) if run.run_key not in kept]
         for run in came:
             LOGGER.info("run %s came meanwhile: %s", run.run_key, run.words)
@@ -89,12 +98,18 @@ class ModelRuns:
         keys = (folder.rpartition("/")[2] for folder in folders)
         return [key for key in keys if re.match(RUN_KEY_PATTERN, key)]
 
+    def _read_leases(self) -> dict[str, StoredObject]:
+        """Leases by run key, each with its generation."""
+        found = self._cloud.objects.directly_in(names.leases_uri(self._bucket, self.model))
+        return _ours({item.name.removesuffix(".json"): item for item in found})
+
     def _look_at(self, run_key: str) -> FoundRun:
         documents = self._cloud.objects.directly_in(names.run_uri(self._bucket, self.model, run_key))
-        outcome = f"{Deployment.kind_name()}.json"
+        outcome, lease = f"{Deployment.kind_name()}.json", self._leases.get(run_key)
+        signs = [*documents, lease] if documents and lease else documents
         return FoundRun(
             run_key=run_key,
-            newest=max((item.created for item in documents), default=None),
+            newest=max((item.created for item in signs), default=None),
             ended=any(item.name == outcome for item in documents),
         )
 
@@ -142,9 +157,9 @@ class ModelRuns:
         )
 
 
-def _ours(said: Mapping[str, str]) -> dict[str, str]:
+def _ours(said: Mapping[str, _T]) -> dict[str, _T]:
     """Without what no run of ours made."""
-    return {key: words for key, words in said.items() if re.match(RUN_KEY_PATTERN, key)}
+    return {key: value for key, value in said.items() if re.match(RUN_KEY_PATTERN, key)}
 
 
 def _parsed(kind: type[_D], folder: str, stored: Mapping[str, bytes]) -> _D | None:

@@ -15,6 +15,7 @@ from retraining.core.errors import DataError
 from retraining.hooks.cloud import Cloud
 from retraining.operators.data import FORCE_WORDS, job_attempt
 from retraining.operators.edge import fail_for_good, timed
+from retraining.operators.leases import renew_lease
 from retraining.operators.record import RUN_URI, Record
 
 
@@ -41,6 +42,7 @@ class SnapshotOperator(BaseOperator):
         cloud = Cloud()
         record = Record(cloud.artifacts, self.run_uri)
         planned, found = record.read(Plan), record.find(Snapshot)
+        renew_lease(cloud, planned.model, planned.run_key, context)  # before it is looked what the store has
         if found is None:
             found = record.write_once(_Taking(cloud, planned, context).take())
         elif record.find(Manifest) is None and cloud.warehouse.table_schema(found.table) is None:

@@ -1,20 +1,19 @@
 """Deleting spans so that none is ever lost that somebody needs, wherever the deletion is killed.
 
-A span goes in this order: its marker's content becomes a tombstone; the marker goes, if it is still the one that was
-judged; *then* it is looked again whether a run came meanwhile that may have found the span whole, and if one did, the
-marker comes back from the tombstone; else the files go, each if it is still what was listed, and the tombstone last.
+A span goes in this order: its marker's content becomes a tombstone; the marker goes, if it is still the generation that
+was judged; *then* it is looked whose lease was renewed since, and if its run refers to the span, the marker comes back
+from the tombstone; else the files go, each if it is still the generation that was listed, and the tombstone last.
 
 - Killed before the marker is gone: the span is whole, with a tombstone more.
 - Killed later: no snapshot takes it for whole; this cleaning's next try, or tomorrow's, goes on by the tombstone.
-- A run that came before the look is seen by it. One that comes after it finds no marker, so it exports the span; until
-  its job opens the folder it has a snapshot and checks to take. A look counts for `LOOK_COUNTS_S`, which is less.
+- A run renews its lease before it looks at the store. If that was before the look, the look sees it. If it was after,
+  the run finds the tombstone: its jobs wait until it is gone (`operators/leases.py`). No clock decides between them.
 """
 
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TypeVar
 
@@ -28,9 +27,6 @@ from retraining.operators.references import ModelRuns
 
 LOGGER = logging.getLogger(__name__)
 _T = TypeVar("_T")
-LOOK_COUNTS_S = 5.0
-"""Seconds after a look in which files may go. A run needs more from its plan to its export, however small its data."""
-
 TOGETHER = 20
 """Spans whose markers go before one look."""
 
@@ -43,13 +39,11 @@ class Sweep:
     Args:
         cloud: The hooks.
         runs: The model's, as read at the beginning of this try.
-        clock: Seconds since some moment.
     """
 
-    def __init__(self, cloud: Cloud, runs: ModelRuns, clock: Callable[[], float] = time.monotonic) -> None:
-        self._cloud, self._runs, self._clock = cloud, runs, clock
+    def __init__(self, cloud: Cloud, runs: ModelRuns) -> None:
+        self._cloud, self._runs = cloud, runs
         self._root = names.spans_root(cloud.settings.bucket, runs.model)
-        self._looked_at = float("-inf")
 
     def run(self, found: ModelLeftovers) -> CleanedModel:
         """Take back what an earlier cleaning began and somebody needs now; delete what the plan says."""
@@ -88,7 +82,7 @@ class Sweep:
             else:
                 buried.append((span, [item for item in objects if item.name not in (MARKER, TOMBSTONE)]))
         if buried:
-            self._look()
+            self._runs.look_again()
         for span, files in buried:
             words = self._delete_files(span, files)
             yield self._spare(span, words) if words else _deleted(span, span.words)
@@ -105,9 +99,10 @@ class Sweep:
         return ""
 
     def _bury(self, span: DoomedSpan, objects: Iterable[StoredObject]) -> str:
-        """Marker out, tombstone in; a reason when the marker is another one by now."""
+        """Tombstone in, marker out; a reason when the marker is another one by now."""
         marker = next((item for item in objects if item.name == MARKER), None)
-        if marker is None:
+        if marker is None:  # never finished, or a deletion that was cut off: its tombstone says what it was
+            self._cloud.artifacts.write_once(f"{span.uri}/{TOMBSTONE}", b"")
             return ""
         self._drop_tombstone(span.uri)  # of a deletion that was cut off before its marker went
         content = self._cloud.artifacts.read(marker.uri)
@@ -118,11 +113,9 @@ class Sweep:
 
     def _delete_files(self, span: DoomedSpan, files: Sequence[StoredObject]) -> str:
         """Everything but the tombstone, then that; a reason when the span must stay."""
+        if words := self._holder(span):
+            return words
         for batch in _groups(files, BATCH):
-            if self._clock() - self._looked_at > LOOK_COUNTS_S:
-                self._look()
-            if words := self._holder(span):
-                return words
             stays = [item.object.name for item in self._cloud.objects.delete(batch) if not item.gone]
             if stays:
                 return f"{stays[0]} was written again while the span was deleted"
@@ -133,7 +126,7 @@ class Sweep:
         return ""
 
     def _finished_meanwhile(self, marker: StoredObject) -> str:
-        """An export was in the folder in these very seconds: half a span must not look whole."""
+        """Somebody wrote a marker who waits for no tombstone: half a span must not look whole."""
         if self._is_whole(marker, self._cloud.objects.directly_in(marker.folder_uri)):
             return "it was exported again meanwhile"
         list(self._cloud.objects.delete([marker]))
@@ -145,11 +138,6 @@ class Sweep:
             return "it is no folder of the span store"
         held = self._runs.references.holder(place)
         return f"run {held[1].run_key} needs it: {held[1].words}" if held else ""
-
-    def _look(self) -> None:
-        began = self._clock()  # a run may come while the answers are read
-        self._runs.look_again()
-        self._looked_at = began
 
     def _spare(self, span: DoomedSpan, words: str) -> CleanedSpan:
         self._take_back(span.uri)
@@ -170,7 +158,7 @@ class Sweep:
     def _is_whole(self, marker: StoredObject, objects: Iterable[StoredObject]) -> bool:
         """Whether all files that a marker (or a tombstone) lists are there."""
         content = self._cloud.artifacts.read(marker.uri)
-        if content is None:
+        if not content:
             return False
         try:
             span = Span.parse(content, marker.uri)

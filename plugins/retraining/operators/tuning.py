@@ -24,6 +24,7 @@ from retraining.hooks.vertex_jobs import Job, JobType
 from retraining.operators.edge import sleep_over_outages
 from retraining.operators.job_identity import JobIdentity, job_identity
 from retraining.operators.jobs import VertexJobOperator
+from retraining.operators.leases import spans_are_there
 from retraining.operators.links import JobLink, push_link, tuning_job_address
 from retraining.operators.reconcile import JobOrder, Reconciler, failure_of
 from retraining.operators.record import RUN_URI, Record
@@ -113,12 +114,14 @@ class TuneOperator(VertexJobOperator):
             )
 
         # Failed trials were borne with before: another study would pay for the same ones.
+        record = Record(cloud.artifacts, self.run_uri)
         wanted = JobOrder(
             custom_job=order.custom_job,
             request=order.request,
             request_uri=order.request_uri,
             retries=0,
             way_out="Mend what they name and clear the task, or trigger the run with the Param tune on never",
+            before_create=partial(spans_are_there, cloud, record, order.request, context),
         )
         try:
             result = Reconciler(cloud, wanted, identity, on_job).run()

@@ -1,0 +1,52 @@
+"""What of the span store a job needs, and what a run writes down before it relies on it.
+
+A run renews its lease and *then* looks at the store; `maintain` buries a span and *then* looks at the leases. Whatever
+happens in between, one of them sees the other: the cleaning gives the span back, or the run waits and finds it gone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from retraining.core.documents.data import ExportRequest, Manifest, ManifestFile
+from retraining.core.documents.document import Document, canonical_json
+from retraining.core.documents.judgement import EvaluateRequest
+
+
+@dataclass(frozen=True, kw_only=True)
+class Needed:
+    """Folders of spans: `whole` are read, so they must be complete; `written` may be completed by the job."""
+
+    whole: frozenset[str]
+    written: frozenset[str] = frozenset()
+
+    @property
+    def folders(self) -> frozenset[str]:
+        """All of them."""
+        return self.whole | self.written
+
+
+def needed(request: Document, manifest: Manifest | None) -> Needed:
+    """The spans that a job works on.
+
+    Args:
+        request: Of the job.
+        manifest: Of its run; None: it has none yet.
+    """
+    if isinstance(request, ExportRequest):
+        work = [(f"{span.span}/{span.fingerprint}", span.action) for span in request.spans]
+        if request.golden is not None:
+            work.append((f"golden/{request.golden.fingerprint}", request.golden.action))
+        return Needed(
+            whole=frozenset(f"{request.spans_uri}/{path}" for path, action in work if action == "reuse"),
+            written=frozenset(f"{request.spans_uri}/{path}" for path, action in work if action != "reuse"),
+        )
+    files: list[ManifestFile] = [file for split in manifest.splits.values() for file in split.files] if manifest else []
+    if isinstance(request, EvaluateRequest):
+        files += request.prove_unseen
+    return Needed(whole=frozenset(file.uri.rpartition("/")[0] for file in files))
+
+
+def lease_of(dag_id: str, dag_run_id: str, task_id: str) -> bytes:
+    """What a lease says: who renewed it last. Its time and generation are the object's own."""
+    return canonical_json({"dag_id": dag_id, "dag_run_id": dag_run_id, "task_id": task_id})

@@ -1,0 +1,25 @@
+"""Folders of the bucket that are no model's: `core/names.py` makes the addresses in them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+UPLOAD_PREFIXES = ("gcloud/tmp/parallel_composite_uploads", "gsutil/tmp/parallel_composite_uploads")
+"""Pieces of a large upload that was cut off before they were composed.
+
+https://cloud.google.com/storage/docs/parallel-composite-uploads
+"""
+
+
+class BucketFolder(StrEnum):
+    """Folders of the bucket that are no model's. A new one stands here, and so is closed to models."""
+
+    WAKES = "wakes"
+    LEASES = "leases"
+    CLAIMS = "claims"
+    MAINTENANCE = "maintenance"
+    PACKAGES = "packages"
+
+
+RESERVED_MODELS = frozenset({*BucketFolder, *(prefix.partition("/")[0] for prefix in UPLOAD_PREFIXES)})
+"""Names that no model may have: its folder would be one of these."""
