@@ -61,6 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     up = add("up", _up, "Start every server in the foreground; Ctrl-C ends them all.")
     up.add_argument("--host", default="127.0.0.1", help="address the gateway listens on (default: %(default)s)")
     up.add_argument("--port", type=int, help="port of the gateway (default: the one used before, else a free one)")
+    up.add_argument("--project", action="append", default=[], help="a further project that exists; may be given again")
     env = add("env", _env, "Print the environment that points Google's clients here, for the shell's eval.")
     env.add_argument("--json", action="store_true", help="as a JSON object; an empty value means: unset")
     env.add_argument("--gateway-host", help="name under which the client reaches the gateway (in containers)")
@@ -77,6 +78,7 @@ def _up(options: argparse.Namespace) -> int:
         options.state,
         gateway_host=options.host,
         gateway_port=options.port,
+        other_projects=options.project,
         say=lambda line: print(line, flush=True),
     )
 

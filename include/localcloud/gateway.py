@@ -27,10 +27,12 @@ from localcloud.http1 import Head, MalformedMessageError, Request, Response
 from localcloud.identity import Identity
 from localcloud.logservice import LogService
 from localcloud.logstore import LogStore
+from localcloud.projects import Projects
 from localcloud.routes import Address, Handler, Route, Routes
 from localcloud.state import State
 from localcloud.storage_faults import StorageFaults
 from localcloud.storage_guard import StorageGuard
+from localcloud.storage_rules import StorageRules
 
 _log = logging.getLogger("gateway")
 
@@ -255,11 +257,13 @@ async def _connection(address: Address) -> AsyncIterator[tuple[asyncio.StreamRea
 async def run(state: State) -> None:
     """Serve until SIGTERM or SIGINT."""
     settings = state.read_settings()
+    projects = Projects.of(state)
     store = LogStore(state.logs_path)
-    logs = LogService(store)
-    identity = Identity(credentials.load_or_create(state), project=settings.project)
+    logs = LogService(store, projects)
+    identity = Identity(credentials.load_or_create(state), projects=projects)
     guard = StorageGuard(Address("storage", settings.ports["storage"]), state.directory("uploads"))
-    storage = StorageFaults(guard, FaultShelf(state.faults_path)).choose
+    rules = StorageRules(guard.choose, projects)
+    storage = StorageFaults(rules, FaultShelf(state.faults_path)).choose
     gateway = Gateway(Authority(state), Routes(settings, identity=identity.answer, logs=logs.answer, storage=storage))
     grpc_server = logs.start_grpc(settings.ports["logging_grpc"])
     server = await asyncio.start_server(

@@ -18,20 +18,20 @@ from google.auth import crypt, jwt
 
 from localcloud.credentials import TOKEN_URI, ServiceAccount
 from localcloud.http1 import Request, Response
+from localcloud.projects import Projects
 
 JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 LIFETIME_S = 3600
-PROJECT_NUMBER = "123456789012"
 
 
 class Identity:
     """Answers for the identity hosts."""
 
-    def __init__(self, account: ServiceAccount, *, project: str) -> None:
+    def __init__(self, account: ServiceAccount, *, projects: Projects) -> None:
         self._account = account
         self._public_key = account.public_key_pem
         self._signer = crypt.RSASigner.from_string(account.private_key_pem, account.key_id)
-        self._project = project
+        self._projects = projects
 
     async def answer(self, request: Request) -> Response:
         """Answer one request to an identity host."""
@@ -78,13 +78,15 @@ class Identity:
         match = re.fullmatch(r"/v[13]/projects/([^/:]+)", path)
         if match is None:
             return _not_found(path)
-        if match.group(1) not in (self._project, PROJECT_NUMBER):
+        project = self._projects.find(match.group(1))
+        if project is None:
             return Response.of_error(403, f"Project {match.group(1)} does not exist here.", "PERMISSION_DENIED")
+        number = self._projects.number(project)
         return Response.of_json(
             {
-                "name": f"projects/{PROJECT_NUMBER}" if "/v3/" in path else self._project,
-                "projectId": self._project,
-                "projectNumber": PROJECT_NUMBER,
+                "name": f"projects/{number}" if "/v3/" in path else project,
+                "projectId": project,
+                "projectNumber": number,
                 "displayName": "Local cloud",
                 "state": "ACTIVE",
                 "lifecycleState": "ACTIVE",

@@ -11,6 +11,7 @@ import logging
 import urllib.parse
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import grpc
@@ -20,6 +21,7 @@ from google.protobuf import json_format, timestamp_pb2
 from localcloud.http1 import Request, Response
 from localcloud.logfilter import FilterError, compile_filter
 from localcloud.logstore import Entry, LogStore
+from localcloud.projects import Projects
 
 _log = logging.getLogger("logging")
 
@@ -35,8 +37,9 @@ class RefusalError(Exception):
 class LogService:
     """The service; `start_grpc` opens its gRPC port, `answer` serves its REST form inside the gateway."""
 
-    def __init__(self, store: LogStore) -> None:
+    def __init__(self, store: LogStore, projects: Projects) -> None:
         self._store = store
+        self._projects = projects
         self._methods: dict[str, tuple[type, Callable[[Any], Any]]] = {
             "WriteLogEntries": (types.WriteLogEntriesRequest, self.write),
             "ListLogEntries": (types.ListLogEntriesRequest, self.list),
@@ -45,7 +48,8 @@ class LogService:
 
     def write(self, request: types.WriteLogEntriesRequest) -> types.WriteLogEntriesResponse:
         """Store entries; the request's log name, resource and labels are defaults for each."""
-        self._store.append(_to_entry(entry, request) for entry in request.entries)
+        entries = [_to_entry(entry, request) for entry in request.entries]
+        self._store.append(replace(each, log_name=self._projects.with_ids(each.log_name)) for each in entries)
         return types.WriteLogEntriesResponse()
 
     def list(self, request: types.ListLogEntriesRequest) -> types.ListLogEntriesResponse:
@@ -59,7 +63,7 @@ class LogService:
             condition, parameters = compile_filter(request.filter)
         except FilterError as error:
             raise RefusalError(str(error)) from None
-        names = [f"{name.split('/locations/')[0]}/logs/%" for name in request.resource_names]
+        names = [f"{self._projects.with_ids(name.split('/locations/')[0])}/logs/%" for name in request.resource_names]
         entries, end = self._store.page(
             where=f"({' OR '.join(['log_name LIKE ?'] * len(names))}) AND {condition}",
             parameters=[*names, *parameters],
@@ -74,7 +78,8 @@ class LogService:
 
     def list_logs(self, request: types.ListLogsRequest) -> types.ListLogsResponse:
         """Give the names of a project's logs that hold entries."""
-        return types.ListLogsResponse(log_names=self._store.log_names(f"{request.parent}/logs/"))
+        parent = self._projects.with_ids(request.parent)
+        return types.ListLogsResponse(log_names=self._store.log_names(f"{parent}/logs/"))
 
     def start_grpc(self, port: int) -> grpc.Server:
         """Serve gRPC on a loopback port until the server is stopped."""

@@ -2,10 +2,11 @@
 
 In: a state directory. Out: paths inside it, the remembered ports, and the lock that lets one `up` own it.
 
-    state.json       project, region, bucket, dataset, ports
+    state.json       project, further projects, region, bucket, dataset, ports
     lock             held (flock) by the running `up`; its pid is written inside
     authority.pem    certificate of the gateway's own authority (the same for life: clients cache it)
     credentials.json made-up service-account key
+    bucket-owners.json which buckets belong to further projects
     bigquery/ storage/ vertex/ logs.sqlite faults.sqlite gcloud/ server-logs/
 """
 
@@ -42,6 +43,7 @@ class Settings:
     bucket: str = BUCKET
     dataset: str = DATASET
     gateway_host: str = "127.0.0.1"
+    other_projects: list[str] = field(default_factory=list)
     ports: dict[str, int] = field(default_factory=dict)
 
 

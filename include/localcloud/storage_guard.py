@@ -2,8 +2,9 @@
 
 It holds `ifGenerationMatch` for simple and multipart uploads (atomically), but ignores it for resumable uploads (the
 Python client's way above 8 MiB), deletes, patches, rewrites and compositions: a second writer would silently replace
-the first one's object. Here a resumable upload with a precondition is collected in a file and then sent as one
-multipart upload, which the server checks atomically; the other calls are checked first, one at a time.
+the first one's object. Here a resumable upload is collected in a file, checked against the checksums that came with it,
+and then sent as one multipart upload, whose preconditions the server checks atomically; the other calls are checked
+first, one at a time.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 from localcloud import http1, upstream
 from localcloud.http1 import Head, Request, Response
 from localcloud.routes import Address, Handler
+from localcloud.storage_hashes import Hashes, check_hashes, declared_hashes
 
 _SESSION_PREFIX = "guarded-"
 _PRECONDITIONS = ("ifGenerationMatch", "ifGenerationNotMatch", "ifMetagenerationMatch", "ifMetagenerationNotMatch")
@@ -56,10 +58,10 @@ class StorageGuard:
         """Give the target of a request to a storage host."""
         if "upload_id=" + _SESSION_PREFIX in head.target:
             return self._continue_upload
+        if head.method == "POST" and "uploadType=resumable" in head.target:
+            return self._start_upload
         if head.method in ("GET", "HEAD") or not any(f"{name}=" in head.target for name in _PRECONDITIONS):
             return self._server
-        if "uploadType=resumable" in head.target:
-            return self._start_upload
         return self._server if "/upload/" in head.target else self._change
 
     async def _start_upload(self, request: Request) -> Response:
@@ -68,6 +70,9 @@ class StorageGuard:
         name = request.query.get("name") or metadata.get("name")
         if bucket is None or not name:
             return Response.of_error(400, "A resumable upload needs a bucket and a name.", "INVALID_ARGUMENT")
+        there = await upstream.call(self._server, "GET", f"/storage/v1/b/{bucket.group(1)}", [], None)
+        if there.status != 200:
+            return there
         refusal = await self._check(bucket.group(1), quote(name, safe=""), request.query)
         if refusal is not None:
             return refusal
@@ -106,7 +111,10 @@ class StorageGuard:
         if not whole:
             return Response(status=308, fields={"Range": f"bytes=0-{have - 1}"} if have else {})
         try:
-            return await self._finish(session)
+            with session.path.open("rb") as file:
+                found = Hashes.of(iter(lambda: file.read(http1.CHUNK_BYTES), b""))
+            refusal = check_hashes(declared_hashes(request.head, session.metadata), found)
+            return refusal or await self._finish(session)
         finally:
             self._forget(session_id)
 

@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -59,7 +59,7 @@ class _Stopped(Exception):
     """Somebody asked us to stop."""
 
 
-def prepare(state: State, *, gateway_host: str, gateway_port: int | None) -> Settings:
+def prepare(state: State, *, gateway_host: str, gateway_port: int | None, other_projects: Sequence[str]) -> Settings:
     """Make what a start needs: ports, the authority, the service account, the bucket; and write state.json.
 
     Raises:
@@ -69,7 +69,9 @@ def prepare(state: State, *, gateway_host: str, gateway_port: int | None) -> Set
     ports = processes.choose_ports(PORT_NAMES, remembered.ports)
     if gateway_port is not None:
         ports["gateway"] = processes.require_free_port(gateway_port, gateway_host, option="--port")
-    settings = replace(remembered, ports=ports, gateway_host=gateway_host)
+    others = dict.fromkeys([*remembered.other_projects, *other_projects])  # in the order they came: it numbers them
+    others.pop(remembered.project, None)
+    settings = replace(remembered, ports=ports, gateway_host=gateway_host, other_projects=list(others))
     Authority(state)
     credentials.load_or_create(state)
     storage.create_bucket(state, settings.bucket)
@@ -100,7 +102,14 @@ def plan_servers(state: State, settings: Settings) -> list[Server]:
     return servers
 
 
-def run(state: State, *, gateway_host: str, gateway_port: int | None, say: Callable[[str], None]) -> int:
+def run(
+    state: State,
+    *,
+    gateway_host: str,
+    gateway_port: int | None,
+    say: Callable[[str], None],
+    other_projects: Sequence[str] = (),
+) -> int:
     """Run a local cloud in the foreground; give the exit code.
 
     Args:
@@ -108,6 +117,7 @@ def run(state: State, *, gateway_host: str, gateway_port: int | None, say: Calla
         gateway_host: address that the gateway listens on; everything else stays on loopback.
         gateway_port: port of the gateway; None for the remembered or a free one.
         say: takes one line per server that is ready, then `ready`.
+        other_projects: projects that exist beside the main one and those named before.
 
     Raises:
         LocalCloudError: it cannot start, or a server ended by itself.
@@ -117,7 +127,9 @@ def run(state: State, *, gateway_host: str, gateway_port: int | None, say: Calla
         state.ready_path.unlink(missing_ok=True)
         running: list[_Running] = []
         try:
-            settings = prepare(state, gateway_host=gateway_host, gateway_port=gateway_port)
+            settings = prepare(
+                state, gateway_host=gateway_host, gateway_port=gateway_port, other_projects=other_projects
+            )
             running = _start(state, settings)
             _wait_until_ready(running, settings, wakeup, say)
             state.ready_path.touch()

@@ -33,6 +33,7 @@ from localcloud.bigquery.destinations import write_destinations
 from localcloud.bigquery.expirations import Expirations
 from localcloud.bigquery.results import BoundedResults, describe_anonymous_tables, list_anonymous_rows
 from localcloud.faults import FaultShelf
+from localcloud.projects import Projects
 
 _log = logging.getLogger("bigquery")
 _SWEEP_S = 2
@@ -40,7 +41,7 @@ _SWEEP_S = 2
 
 def apply(
     *,
-    project: str,
+    projects: Projects,
     directory: Path,
     memory_limit: str,
     expirations: Expirations,
@@ -50,7 +51,7 @@ def apply(
     """Apply every mend.
 
     Args:
-        project: the one project that exists.
+        projects: those that exist.
         directory: where DuckDB may spill to disk.
         memory_limit: DuckDB's memory limit, for example `1500MB`.
         expirations: when tables expire.
@@ -86,7 +87,7 @@ def apply(
     jobs.expire_tables(job_routes, expirations)
     jobs.check_in_dry_runs(job_routes)
     faults.fail_queries(job_routes, shelf)
-    open_app(server, project, expirations, shelf, results)
+    open_app(server, projects, expirations, shelf, results)
 
 
 def bound_memory(limit: str, directory: Path) -> None:
@@ -197,7 +198,7 @@ def bind_only_uses() -> None:
 
 
 def open_app(
-    server: Untyped, project: str, expirations: Expirations, shelf: FaultShelf, results: BoundedResults
+    server: Untyped, projects: Projects, expirations: Expirations, shelf: FaultShelf, results: BoundedResults
 ) -> None:
     """Mend the REST application as a whole once it is made: see the functions it calls."""
     original = server.create_app
@@ -206,12 +207,12 @@ def open_app(
         app = original(context)
         app.add_exception_handler(Exception, answer_faults)
         app.add_middleware(jobs.FailedQueries)
-        app.add_middleware(OneProject, project=project)
+        app.add_middleware(KnownProjects, projects=projects)
         app.add_middleware(faults.FaultDoor, shelf=shelf)
         show_live_sizes(context, expirations)
         check_inserted_rows(app, context)
         list_anonymous_rows(app, results)
-        asyncio.get_running_loop().create_task(sweep(context, project, expirations), name="expirations")
+        asyncio.get_running_loop().create_task(sweep(context, projects.main, expirations), name="expirations")
         return app
 
     server.create_app = create_app
@@ -229,22 +230,30 @@ async def answer_faults(_request: Untyped, error: Exception) -> Untyped:
     return JSONResponse({"error": {"code": 501, "message": message, "errors": [detail]}}, status_code=501)
 
 
-class OneProject:
-    """Answers 403 for every project but one, as BigQuery does; bqemulator makes up any project it is asked for."""
+class KnownProjects:
+    """Answers 403 for a project that is not there, as BigQuery does; bqemulator makes up any project it is asked for.
 
-    def __init__(self, app: Untyped, project: str) -> None:
+    A project's number is taken for its id.
+    """
+
+    def __init__(self, app: Untyped, projects: Projects) -> None:
         self._app = app
-        self._project = project
+        self._projects = projects
 
     async def __call__(self, scope: dict[str, Untyped], receive: Untyped, send: Untyped) -> None:
         """Serve a request (ASGI)."""
-        asked = re.match(r"(?:/resumable)?(?:/upload)?/bigquery/v2/projects/([^/]+)", scope.get("path", ""))
-        if asked is None or asked.group(1) == self._project:
+        asked = re.match(r"((?:/resumable)?(?:/upload)?/bigquery/v2/projects/)([^/]+)(.*)", scope.get("path", ""))
+        if asked is None:
             await self._app(scope, receive, send)
+            return
+        project = self._projects.find(asked.group(2))
+        if project is not None:
+            path = f"{asked.group(1)}{project}{asked.group(3)}"
+            await self._app({**scope, "path": path, "raw_path": path.encode()}, receive, send)
             return
         from starlette.responses import JSONResponse
 
-        message = f"Access Denied: Project {asked.group(1)}: it does not exist, or you may not use it."
+        message = f"Access Denied: Project {asked.group(2)}: it does not exist, or you may not use it."
         detail = {"reason": "accessDenied", "message": message, "domain": "global"}
         body = {"error": {"code": 403, "message": message, "errors": [detail], "status": "PERMISSION_DENIED"}}
         await JSONResponse(body, status_code=403)(scope, receive, send)

@@ -28,6 +28,7 @@ from localcloud.bigquery.restriction import RestrictionError, select_statement
 from localcloud.bigquery.results import BoundedResults, registered
 from localcloud.bigquery.sessions import RefusalError, Session, Sessions, Stream, read_batches, refusing, wanted_streams
 from localcloud.faults import FaultShelf
+from localcloud.projects import Projects
 
 Rows = tuple[types.ReadRowsResponse, pa.Buffer | None]
 
@@ -38,12 +39,15 @@ _SERVICE = "/google.cloud.bigquery.storage.v1.BigQueryRead/"
 class ReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no types
     """Dispatches the three methods."""
 
-    def __init__(self, context: Untyped, sessions: Sessions, faults: ReadFaults, results: BoundedResults) -> None:
+    def __init__(
+        self, context: Untyped, sessions: Sessions, faults: ReadFaults, results: BoundedResults, projects: Projects
+    ) -> None:
         self._catalog = context.catalog
         self._engine = context.engine
         self._sessions = sessions
         self._faults = faults
         self._results = results
+        self._projects = projects
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
         """Give the handler of a method (grpc's interface)."""
@@ -62,7 +66,8 @@ class ReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no 
     def create_session(self, request: types.CreateReadSessionRequest) -> types.ReadSession:
         """Select the rows, write them down, and say how they can be read."""
         wanted = request.read_session
-        where = _split_table_name(wanted.table)
+        where = _split_table_name(self._projects.with_ids(wanted.table))
+        owner = self._projects.with_ids(request.parent).removeprefix("projects/")
         self._faults.meet("CreateReadSession", ".".join(where))
         if types.ReadSession.pb(wanted).table_modifiers.HasField("snapshot_time"):
             raise RefusalError(grpc.StatusCode.UNIMPLEMENTED, "snapshot_time is not offered by the local cloud")
@@ -81,7 +86,7 @@ class ReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no 
                 )
                 reader = as_sent(connection.execute(statement).to_arrow_reader(ROWS_PER_BATCH), columns)
                 split = self._faults.meet_size(".".join(where), wanted_streams(request))
-                session = self._sessions.create(request.parent.removeprefix("projects/"), reader, request, split)
+                session = self._sessions.create(owner, reader, request, split)
         except RestrictionError as error:
             raise RefusalError(grpc.StatusCode.INVALID_ARGUMENT, str(error)) from None
         except duckdb.Error as error:
@@ -157,7 +162,9 @@ class ReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no 
         session.ended.add(request.read_stream)
 
 
-def build_server(shelf: FaultShelf, results: BoundedResults, context: Untyped) -> tuple[_Server, int]:
+def build_server(
+    projects: Projects, shelf: FaultShelf, results: BoundedResults, context: Untyped
+) -> tuple[_Server, int]:
     """Make the gRPC server that stands in for bqemulator's own (`build_grpc_server`, with faults and results)."""
     settings = context.settings
     sessions = Sessions(Path(settings.data_dir) / "sessions", lambda: dt.datetime.now(dt.UTC))
@@ -169,7 +176,7 @@ def build_server(shelf: FaultShelf, results: BoundedResults, context: Untyped) -
             ("grpc.max_receive_message_length", 16 * 1024 * 1024),
         ],
     )
-    service = ReadService(context, sessions, ReadFaults(shelf), results)
+    service = ReadService(context, sessions, ReadFaults(shelf), results, projects)
     server.add_generic_rpc_handlers((service, OlderReadService(service, sessions)))
     port = server.add_insecure_port(f"{settings.grpc_host}:{settings.grpc_port}")
     return _Server(server), port

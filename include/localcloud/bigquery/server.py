@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import functools
 import os
 import sys
 import time
 from pathlib import Path
 
 from localcloud.faults import FaultShelf
+from localcloud.projects import Projects
 from localcloud.state import State
 
 # A working set that leaves room for TensorFlow and Airflow on a laptop; DuckDB spills to disk above it.
@@ -26,6 +28,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--state", type=Path, required=True)
     state = State(parser.parse_args(arguments).state)
     settings = state.read_settings()
+    projects = Projects.of(state)
     directory = state.directory("bigquery")
 
     import duckdb_extensions
@@ -49,12 +52,12 @@ def main(arguments: list[str] | None = None) -> int:
         log_format=config.LogFormat.CONSOLE,
     )
     mends.apply(
-        project=settings.project,
+        projects=projects,
         directory=directory,
         memory_limit=MEMORY_LIMIT,
         expirations=Expirations(directory / "expirations.json", lambda: time.time_ns() // 1_000_000),
         shelf=FaultShelf(state.faults_path),
-        read_server=read.build_server,
+        read_server=functools.partial(read.build_server, projects),
     )
     server = EmulatorServer(emulator_settings)
     asyncio.run(server._run_forever_async())
