@@ -8,7 +8,7 @@ import pytest
 from small_model import AS_OF, make_plan, make_spec
 
 from retraining.core import documents as d
-from retraining.core import gates, orders
+from retraining.core import gates, orders, unseen
 from retraining.core.errors import ContractError
 
 DIGESTS = {"plan": "a" * 64, "evaluation": "b" * 64, "evaluate_request": "c" * 64}
@@ -18,6 +18,9 @@ CHAMPION = gates.champion_of(
     artifact_uri="gs://my-retraining/late/runs/20131119t030000z-0123456789ab/training/model",
     run_key="20131119t030000z-0123456789ab",
 )
+
+
+PROVEN = unseen.Proof()
 
 
 def metrics(auc, log_loss=0.4):
@@ -45,8 +48,9 @@ def evaluation(the_plan, ours, theirs=None, gain=(0.013, 0.006, 0.02), rows=5000
     )
 
 
-def decide(the_plan, ours, theirs=None, champion=CHAMPION, **changes):
-    request = orders.evaluate_order(the_plan, champion if theirs or champion is not CHAMPION else None).request
+def decide(the_plan, ours, theirs=None, champion=CHAMPION, proof=PROVEN, **changes):
+    against = champion if theirs or champion is not CHAMPION else None
+    request = orders.evaluate_order(the_plan, against, proof=proof).request
     assert isinstance(request, d.EvaluateRequest)
     return gates.decide(the_plan, request, evaluation(the_plan, ours, theirs, **changes), DIGESTS)
 
@@ -62,7 +66,8 @@ def test_a_better_challenger_is_promoted_and_says_by_how_much(small_plan):
         "Promoted: auc 0.684 beats the champion's 0.671 by 0.013 (95 % interval 0.006 to 0.020); "
         "no slice is large enough to compare."
     )
-    assert [gate.gate for gate in decision.gates] == ["mode", "newer_champion", "examples", "floor", "gain", "slices"]
+    asked = ["mode", "newer_champion", "unseen", "examples", "floor", "gain", "slices"]
+    assert [gate.gate for gate in decision.gates] == asked
     assert decision.champion == d.DecisionChampion(version_id="3", run_key=CHAMPION.run_key, as_of=CHAMPION.as_of)
     assert decision.inputs == DIGESTS
 
@@ -197,3 +202,24 @@ def test_a_champion_is_known_by_its_label():
     assert CHAMPION.as_of == AS_OF - timedelta(days=1)
     with pytest.raises(ContractError, match="run key"):
         gates.champion_of("n", "1", "gs://b/m", "not one of ours")
+
+
+def test_a_champion_without_a_record_of_its_training_blocks_and_says_the_way_out(small_plan):
+    """A gain over a model that may have seen the test days is no evidence that could be shown."""
+    gone = unseen.Proof(missing="gs://b/late/runs/x/manifest.json is gone", known=False)
+    decision = decide(small_plan, scores(0.684), scores(0.671), proof=gone)
+    assert decision.verdict == "reject"
+    assert failed(decision) == ["unseen"]
+    assert "gs://b/late/runs/x/manifest.json is gone" in decision.words
+    assert "take the alias champion off version 3" in decision.words
+    without = decide(small_plan, scores(0.684), None, champion=None)  # the way out, followed
+    assert without.verdict == "promote"
+
+
+def test_rows_that_no_file_holds_are_said_and_do_not_block(small_plan):
+    """A champion that has seen test examples only looks better than it is."""
+    partly = unseen.Proof(missing="the champion read 7 rows from its run table itself")
+    decision = decide(small_plan, scores(0.684), scores(0.671), proof=partly)
+    assert decision.verdict == "promote"
+    (gate,) = [gate for gate in decision.gates if gate.gate == "unseen"]
+    assert "not proven: the champion read 7 rows" in gate.words

@@ -91,10 +91,15 @@ def test_a_changed_span_is_searched(cloud, record) -> None:
 
 
 def test_what_cannot_be_proven_is_said(cloud, record, caplog) -> None:
-    """No manifest any more, or a champion that read BigQuery itself."""
+    """No manifest any more, or a champion that read BigQuery itself: in the log, and to the decision."""
     caplog.set_level(logging.WARNING)
-    assert order_evaluation(cloud, record).request.prove_unseen == ()
-    assert "manifest is gone" in caplog.text
+    request = order_evaluation(cloud, record).request
+    assert request.prove_unseen == ()
+    assert "manifest.json is gone" in caplog.text
+    assert "manifest.json is gone" in request.unproven
+    assert not request.trained_on_known
     store_manifest(cloud, record, extra_rows=7)
-    order_evaluation(cloud, record)
+    request = order_evaluation(cloud, record).request
     assert "read 7 rows from its run table" in caplog.text
+    assert "read 7 rows from its run table" in request.unproven
+    assert request.trained_on_known

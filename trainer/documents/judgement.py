@@ -66,6 +66,8 @@ class EvaluateRequest:
     evaluation_uri: str
     golden: bool = False
     prove_unseen: tuple[ManifestFile, ...] = ()
+    unproven: str | None = None
+    trained_on_known: bool = True
     lite: LiteOrder | None = None
 
 

@@ -43,6 +43,7 @@ def decide(
     gates = (
         _mode(plan),
         _newer_champion(plan, evaluate_request),
+        _unseen(evaluate_request),
         _examples(plan, evaluation),
         _floor(plan, evaluation),
         _gain(plan, evaluate_request, evaluation),
@@ -113,6 +114,29 @@ def _newer_champion(plan: Plan, request: EvaluateRequest) -> Gate:
     passed = request.champion.as_of < plan.as_of
     words = f"the champion's data is of {time}, {'before' if passed else 'not before'} this run's"
     return _gate("newer_champion", passed, time, f"before {format_time(plan.as_of)}", words)
+
+
+def _unseen(request: EvaluateRequest) -> Gate:
+    """Whether the champion may have been trained on examples that it is judged on.
+
+    Rows that it read from its run table itself leave no files to look into; such a champion can only look better than
+    it is, which makes promotion harder and not wrong. Without any record the comparison means nothing that could be
+    shown.
+    """
+    expected = "a champion that has seen none of the test examples"
+    if request.champion is None:
+        return _gate("unseen", True, "no champion", expected, "no champion is compared")
+    if request.unproven is None:
+        words = "that the champion has seen none of the test examples is proven by fingerprints and keys"
+        return _gate("unseen", True, "proven", expected, words)
+    words = f"that the champion has seen none of the test examples is not proven: {request.unproven}"
+    if request.trained_on_known:
+        return _gate("unseen", True, "not proven", expected, f"{words}; if it has, it only looks better than it is")
+    way_out = (
+        f"restore that file, or take the alias champion off version {request.champion.version_id} so that the floor "
+        "alone judges; then trigger again with the Param force"
+    )
+    return _gate("unseen", False, "not proven", expected, f"{words}; {way_out}")
 
 
 def _examples(plan: Plan, evaluation: Evaluation) -> Gate:

@@ -9,7 +9,7 @@ from typing import Any
 
 from retraining.core import names
 from retraining.core.cluster import JobTask, Machines, Pool, machines
-from retraining.core.documents.data import ExportRequest, ManifestFile, Snapshot
+from retraining.core.documents.data import ExportRequest, Snapshot
 from retraining.core.documents.document import Document, format_time
 from retraining.core.documents.judgement import Bootstrap, Challenger, Champion, EvaluateRequest, LiteOrder
 from retraining.core.documents.planning import Plan
@@ -18,6 +18,7 @@ from retraining.core.documents.tuning import Tuning
 from retraining.core.errors import PlanError
 from retraining.core.shard_form import format_of, images_of, layout_of
 from retraining.core.spec_sections import Hyperparameter
+from retraining.core.unseen import Proof
 
 BOOTSTRAP_SAMPLES = 500
 MODEL_FILE = "saved_model.pb"
@@ -136,7 +137,7 @@ def evaluate_order(
     service_account: str | None = None,
     *,
     champion_trained_before: date | None = None,
-    prove_unseen: Sequence[ManifestFile] = (),
+    proof: Proof = Proof(),  # noqa: B008 - a frozen value
 ) -> Order:
     """The job that scores challenger and champion on the same shards.
 
@@ -147,23 +148,11 @@ def evaluate_order(
         service_account: Whom the job runs as; None: Vertex AI's own account.
         champion_trained_before: First test day of the champion's own run: it may have been trained on any day before.
             None: not known.
-        prove_unseen: The champion's training files that may hold tonight's test examples: the judge looks.
+        proof: What is known of the champion's training examples: the judge looks into its files, and the decision
+            goes by what they do not prove.
     """
-    skipped = None
-    if (
-        champion is not None
-        and champion_trained_before is not None
-        and champion_trained_before > plan.window.test_start
-    ):
-        skipped = (
-            f"champion version {champion.version_id} was trained on days before {champion_trained_before}, and this "
-            f"run's test days begin on {plan.window.test_start}: it has seen some of them"
-        )
-    if champion is not None and champion.as_of >= plan.as_of:
-        skipped = (
-            f"champion version {champion.version_id} was trained as of {format_time(champion.as_of)}, not before this "
-            f"run's {format_time(plan.as_of)}: it could have seen the test days"
-        )
+    skipped = _reason_to_skip(plan, champion, champion_trained_before)
+    compared = champion is not None and not skipped
     evaluation, forms = plan.spec.evaluation, plan.spec.training.export_lite
     evaluation_uri = names.document_uri(plan.run_uri, "evaluation")
     request = EvaluateRequest(
@@ -178,7 +167,9 @@ def evaluate_order(
         champion=None if skipped else champion,
         champion_skipped=skipped,
         golden=plan.golden_query is not None,
-        prove_unseen=tuple(prove_unseen) if champion and not skipped else (),
+        prove_unseen=proof.files if compared else (),
+        unproven=proof.missing if compared else None,
+        trained_on_known=proof.known or not compared,
         slices=evaluation.slices,
         min_slice_examples=evaluation.promote.min_slice_examples,
         metric=evaluation.metric,
@@ -189,6 +180,23 @@ def evaluate_order(
         lite=LiteOrder(forms=forms, folder_uri=names.lite_uri(plan.run_uri)) if forms else None,
     )
     return _order(plan, "evaluate", request, evaluation_uri, "evaluation", service_account)
+
+
+def _reason_to_skip(plan: Plan, champion: Champion | None, trained_before: date | None) -> str | None:
+    """Why this champion must not be scored: it may have been trained on the test days; None: it may be."""
+    if champion is None:
+        return None
+    if champion.as_of >= plan.as_of:
+        return (
+            f"champion version {champion.version_id} was trained as of {format_time(champion.as_of)}, not before this "
+            f"run's {format_time(plan.as_of)}: it could have seen the test days"
+        )
+    if trained_before is not None and trained_before > plan.window.test_start:
+        return (
+            f"champion version {champion.version_id} was trained on days before {trained_before}, and this "
+            f"run's test days begin on {plan.window.test_start}: it has seen some of them"
+        )
+    return None
 
 
 def custom_job(

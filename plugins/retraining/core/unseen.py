@@ -7,6 +7,8 @@ since, or older than tonight's window) the keys are read by the evaluation.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from retraining.core.documents.data import Manifest, ManifestFile, Snapshot
 
 TRAINED_SPLITS = ("train", "validation")
@@ -34,3 +36,33 @@ def unreadable_rows(champion: Manifest) -> int:
     """How many training rows the champion read from its run table itself: no file holds their keys."""
     splits = [champion.splits[split] for split in TRAINED_SPLITS]  # type: ignore[index]  # as above
     return sum(split.rows - sum(file.rows for file in split.files) for split in splits)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proof:
+    """What is known of a champion's training examples, beside tonight's test examples.
+
+    Attributes:
+        files: Training files that the evaluation reads for keys of tonight's test examples.
+        missing: Why not even that proves it, as the end of a sentence; None: with the files, everything is proven.
+        known: Whether the record of what it was trained on is there.
+    """
+
+    files: tuple[ManifestFile, ...] = ()
+    missing: str | None = None
+    known: bool = True
+
+
+def proof(champion: Manifest | None, manifest_uri: str, snapshot: Snapshot) -> Proof:
+    """Say what is left to read, and what nothing proves.
+
+    Args:
+        champion: Manifest of the run that made the champion; None: it is gone.
+        manifest_uri: Where that manifest is, or was.
+        snapshot: Tonight's.
+    """
+    if champion is None:
+        return Proof(missing=f"{manifest_uri} is gone, which says what the champion was trained on", known=False)
+    rows = unreadable_rows(champion)
+    missing = f"the champion read {rows} rows from its run table itself, whose keys no file holds" if rows else None
+    return Proof(files=unproven_files(champion, snapshot), missing=missing)

@@ -13,10 +13,9 @@ from typing import Any, cast
 
 from airflow.sdk import BaseOperator, BaseSensorOperator, Context, PokeReturnValue
 
-from retraining.core import gates, names, orders
-from retraining.core.documents import Checks, EvaluateRequest, Manifest, ManifestFile, Plan, Snapshot, Tuning
+from retraining.core import gates, names, orders, unseen
+from retraining.core.documents import Checks, EvaluateRequest, Manifest, Plan, Snapshot, Tuning
 from retraining.core.orders import Order
-from retraining.core.unseen import unproven_files, unreadable_rows
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.vertex_jobs import Job, JobType
 from retraining.operators.duel import require_models
@@ -49,8 +48,7 @@ def order_training(cloud: Cloud, record: Record) -> Order:
 def order_evaluation(cloud: Cloud, record: Record) -> Order:
     """The duel. Whom the challenger meets is asked once: later wakes go by the stored request."""
     plan = record.read(Plan)
-    champion, trained_before = None, None
-    unproven: tuple[ManifestFile, ...] = ()
+    champion, trained_before, proof = None, None, unseen.Proof()
     if record.find(EvaluateRequest) is None:
         version = cloud.registry.find_by_alias(plan.model, names.CHAMPION)
         if version is not None:
@@ -60,27 +58,18 @@ def order_evaluation(cloud: Cloud, record: Record) -> Order:
             made = Record(cloud.artifacts, names.run_uri(plan.bucket, plan.model, version.run_key))
             its_plan = made.find(Plan)
             trained_before = its_plan.window.test_start if its_plan else None
-            unproven = _unproven(made.find(Manifest), record.read(Snapshot))
+            proof = unseen.proof(made.find(Manifest), made.uri(Manifest), record.read(Snapshot))
+            if proof.missing:
+                LOGGER.warning("nothing proves that the champion has not seen this test data: %s", proof.missing)
     order = orders.evaluate_order(
         plan,
         champion,
         cloud.settings.service_account,
         champion_trained_before=trained_before,
-        prove_unseen=unproven,
+        proof=proof,
     )
     require_models(cloud, record, record.find(EvaluateRequest) or cast("EvaluateRequest", order.request))
     return order
-
-
-def _unproven(trained_on: Manifest | None, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
-    """The champion's files in which tonight's test examples must be looked for."""
-    if trained_on is None:
-        LOGGER.warning("the champion's manifest is gone: that it has not seen tonight's test examples is not proven")
-        return ()
-    rows = unreadable_rows(trained_on)
-    if rows:
-        LOGGER.warning("the champion read %d rows from its run table: no file can be searched for test examples", rows)
-    return unproven_files(trained_on, snapshot)
 
 
 class VertexJobOperator(BaseSensorOperator):

@@ -59,7 +59,8 @@ class EvaluateRequest(Document):
     """What the judge is asked: two models, the same shards.
 
     `golden` adds the frozen set. `prove_unseen` are the champion's training shards that the fingerprints of this run
-    do not prove free of its test examples: the judge looks for their keys.
+    do not prove free of its test examples: the judge looks for their keys. `unproven` says what not even that proves;
+    `trained_on_known` is False when the record of what the champion was trained on is gone.
     """
 
     kind: Literal["evaluate_request"] = "evaluate_request"
@@ -75,6 +76,8 @@ class EvaluateRequest(Document):
     champion_skipped: str | None
     golden: bool = False
     prove_unseen: tuple[ManifestFile, ...] = ()
+    unproven: str | None = None
+    trained_on_known: bool = True
     lite: LiteOrder | None = None
     slices: tuple[str, ...]
     min_slice_examples: Annotated[int, Field(ge=1)]
@@ -192,7 +195,7 @@ class Evaluation(Document):
     lite: tuple[LiteArtifact, ...] = ()
 
 
-GateName = Literal["floor", "gain", "slices", "examples", "newer_champion", "mode"]
+GateName = Literal["floor", "gain", "slices", "examples", "newer_champion", "unseen", "mode"]
 Verdict = Literal["promote", "reject", "record"]
 
 
