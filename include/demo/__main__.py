@@ -1,167 +1,43 @@
-"""`python -m demo`: the story of one retraining, from an empty machine to an answer of the endpoint.
+"""`python -m demo`: runs the demonstration as a child, and leaves no process behind whichever of the two dies.
 
-Comes in: options of `make demo`. Goes out: text for a person; exit code 0 only if the run succeeded.
+The child (`demo.story`) holds the other end of a pipe and ends everything in order when it closes, also after a SIGKILL
+here. This process inherits whatever a killed child leaves, and kills it. Comes in: options of `make demo`. Goes out:
+the child's exit code.
 """
 
 from __future__ import annotations
 
-import argparse
-import fcntl
-import json
 import os
-import shutil
 import signal
+import subprocess
 import sys
-import time
-from datetime import datetime
-from pathlib import Path
 from types import FrameType
-from typing import TextIO
 
-from demo.memory import MemoryWatch
-from demo.night import Night, predict, run_night
-from demo.summary import data_lines, model_lines, time_lines
-from demo.system import LaptopSystem
-from localcloud.environment import REPOSITORY_PATH
-from localcloud.errors import LocalCloudError
-
-AS_OF = "2013-11-20T03:00:00Z"
-RUN_TIMEOUT_S = 1200
-NEEDED_DISK_BYTES = 2 * 1024**3
+from localcloud.processes import adopt_orphans, end_with_parent, kill_all_descendants
 
 
 def main() -> int:
-    """Run the demonstration; return the process's exit code."""
-    options = _parse()
-    signal.signal(signal.SIGTERM, _interrupt)
-    signal.signal(signal.SIGINT, _interrupt)  # also where a shell started this in the background, with it ignored
-    build_path = options.home.absolute()
-    try:
-        build_path.mkdir(parents=True, exist_ok=True)
-        with (build_path / "demo.lock").open("a+") as lock:
-            _hold(lock)
-            _require_disk(build_path)
-            return _tell(options, build_path)
-    except (LocalCloudError, TimeoutError) as error:
-        print(f"demo: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("demo: ended", file=sys.stderr)
-        return 130
+    """Run the demonstration; return its exit code."""
+    adopt_orphans()
+    if "MAKELEVEL" in os.environ:  # a recipe of make: who kills make means the demonstration
+        end_with_parent(signal.SIGTERM)
+    read_end, write_end = os.pipe()
+    # A session of its own: Ctrl-C reaches it from here alone, and killing this process group does not reach it.
+    command = [sys.executable, "-m", "demo.story", *sys.argv[1:]]
+    story = subprocess.Popen(command, stdin=read_end, start_new_session=True)
+    os.close(read_end)
 
+    def hand_on(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  # the signal module's protocol
+        story.send_signal(signal.SIGINT)
 
-def _tell(options: argparse.Namespace, build_path: Path) -> int:
-    started = time.monotonic()
-    system = LaptopSystem(
-        state_path=Path(os.environ.get("LOCALCLOUD_STATE") or build_path / "localcloud").absolute(),
-        airflow_home_path=build_path / "airflow",
-        port=options.port,
-        say=_say,
-    )
-    memory = MemoryWatch()
-    try:
-        memory.start()
-        system.start()
-        night = run_night(
-            system.airflow.api(),
-            options.as_of,
-            project=os.environ["RETRAINING_PROJECT"],
-            say=_say,
-            timeout_s=RUN_TIMEOUT_S,
-            verbose=options.verbose,
-        )
-        _print_night(night, system.state_path / "storage")
-        _say(f"total      {time.monotonic() - started:.1f} s, at most {memory.stop() / 1e9:.1f} GB")
-        ends = "ends now (KEEP=0)" if options.end else "everything stays up until Ctrl-C"
-        _say(f"Airflow    {system.airflow.url}   user admin, password {system.airflow.password}; {ends}")
-        if not options.end:
-            _stay(system)
-        return 0 if night.state == "success" else 1
-    finally:
-        # A second Ctrl-C while ending must not leave half of it running.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        system.stop()
-
-
-def _print_night(night: Night, storage_path: Path) -> None:
-    _say("")
-    if night.state != "success":
-        _say(f"The run {night.state}. What the failed tasks said last:")
-        for line in night.failure:
-            _say(f"  {line}")
-        return
-    for line in (*data_lines(night.documents), *model_lines(night.documents)):
-        _say(line)
-    deployment, report = night.documents["deployment"], night.documents["report"]
-    if deployment.get("endpoint_name"):
-        instance = report["golden"][0]["instance"]
-        answer = predict(deployment["endpoint_name"], [instance])
-        _say(f"online     {json.dumps(instance)}")
-        probability, version = answer["predictions"][0], answer["modelVersionId"]
-        _say(f"           -> late with probability {probability:.4f}, says version {version}")
-    for line in time_lines(night.times, night.seconds):
-        _say(line)
-    _say(f"report     {storage_path}/{night.run_uri.removeprefix('gs://')}/report.html")
-
-
-def _stay(system: LaptopSystem) -> None:
-    while True:
-        time.sleep(1)
-        system.check_alive()
-
-
-def _parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="demo", description="Retrain the flights model for one night, here.")
-    parser.add_argument("--port", type=int, default=8080, help="port of the Airflow UI on loopback")
-    parser.add_argument("--as-of", type=_instant, default=AS_OF, help="logical date of the run, ISO 8601 with zone")
-    parser.add_argument("--home", type=Path, default=REPOSITORY_PATH / "build", help="folder of everything it keeps")
-    parser.add_argument("--end", action="store_true", help="end everything when the run is over")
-    parser.add_argument("--verbose", action="store_true", help="print the task logs, the jobs' lines among them")
-    return parser.parse_args()
-
-
-def _instant(text: str) -> str:
-    try:
-        if datetime.fromisoformat(text).tzinfo is not None:
-            return text
-    except ValueError:
-        pass  # the same message as for a missing zone
-    raise argparse.ArgumentTypeError(f"found {text!r}, expected ISO 8601 with a zone, e.g. {AS_OF}")
-
-
-def _hold(lock: TextIO) -> None:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        lock.seek(0)
-        raise LocalCloudError(
-            "make demo",
-            found=f"a demonstration is already running in this checkout (pid {lock.read().strip() or '?'})",
-            expected="one at a time",
-            way_out="Use its Airflow, or end it with Ctrl-C where it runs, then try again.",
-        ) from None
-    lock.truncate(0)
-    lock.write(f"{os.getpid()}\n")
-    lock.flush()
-
-
-def _require_disk(path: Path) -> None:
-    free = shutil.disk_usage(path).free
-    if free < NEEDED_DISK_BYTES:
-        raise LocalCloudError(
-            str(path),
-            found=f"{free / 1e9:.1f} GB free on its disk",
-            expected=f"at least {NEEDED_DISK_BYTES / 1e9:.0f} GB",
-            way_out="Free some space (`make clean` removes what earlier runs left), then try again.",
-        )
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  # the signal module's protocol
-    raise KeyboardInterrupt
-
-
-def _say(line: str) -> None:
-    print(line, flush=True)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, hand_on)
+    code = story.wait()
+    os.close(write_end)
+    kill_all_descendants()
+    if code < 0:
+        print(f"demo: killed by {signal.Signals(-code).name}; its servers are ended", file=sys.stderr)
+    return code if code >= 0 else 128 - code
 
 
 if __name__ == "__main__":

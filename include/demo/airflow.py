@@ -7,11 +7,12 @@ its log servers, which listen on every address.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import secrets
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from signal import SIGTERM
@@ -104,8 +105,8 @@ class Airflow:
                 death_signal=SIGTERM,
             )
 
-    def wait_ready(self, *, timeout_s: float = 180, between: Callable[[], None] = lambda: None) -> None:
-        """Wait until the API server answers and the scheduler and the DAG processor beat.
+    def wait_answering(self, *, timeout_s: float = 180, between: Callable[[], None] = lambda: None) -> None:
+        """Wait until the API server answers: from then on a person can log in.
 
         Args:
             timeout_s: Seconds until this gives up.
@@ -114,16 +115,21 @@ class Airflow:
         Raises:
             LocalCloudError: A component ended, or time ran out.
         """
+        self._wait_for((), timeout_s, between)
+
+    def wait_ready(self, *, timeout_s: float = 180, between: Callable[[], None] = lambda: None) -> None:
+        """Wait until the scheduler and the DAG processor beat, too; as `wait_answering` otherwise."""
+        self._wait_for(("scheduler", "dag_processor"), timeout_s, between)
+
+    def _wait_for(self, parts: Iterable[str], timeout_s: float, between: Callable[[], None]) -> None:
         api, deadline = self.api(), time.monotonic() + timeout_s
         while time.monotonic() < deadline:
             self.check_alive()
             between()
-            try:
+            with contextlib.suppress(requests.RequestException):
                 health = api.health()
-            except requests.RequestException:
-                health = {}
-            if all(health.get(part, {}).get("status") == "healthy" for part in ("scheduler", "dag_processor")):
-                return
+                if all(health.get(part, {}).get("status") == "healthy" for part in parts):
+                    return
             time.sleep(0.3)
         raise self._error("api-server", f"Airflow is not ready after {timeout_s:.0f} s")
 
@@ -162,6 +168,8 @@ class Airflow:
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USERNAME}:admin",
             "AIRFLOW__DATABASE__LOAD_DEFAULT_CONNECTIONS": "False",
             "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.3",
+            # A task whose process died with an earlier Airflow of this home is tried again after so long.
+            "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",
             "PATH": f"{AIRFLOW_PROGRAM.parent}:{self.environment.get('PATH', '')}",
             "PYTHONUNBUFFERED": "1",
         }

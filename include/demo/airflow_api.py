@@ -123,9 +123,18 @@ class AirflowApi:
 
     def log_lines(self, dag_id: str, run_id: str, task_id: str, try_number: int) -> list[str]:
         """Return the messages of one try's task log, as far as it is written, without Airflow's folded groups."""
-        path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/logs/{try_number}"
-        content = self.call("GET", path, headers={"Accept": "application/json"})["content"]
+        content = self._log(dag_id, run_id, task_id, try_number)
         return _unfolded(text for line in content for text in _texts(line))
+
+    def error_lines(self, dag_id: str, run_id: str, task_id: str, try_number: int) -> list[str]:
+        """Return the lines of the error that ended one try, without its type; empty if it left none."""
+        content = self._log(dag_id, run_id, task_id, try_number)
+        errors = [line["error_detail"] for line in content if isinstance(line, dict) and line.get("error_detail")]
+        return str(errors[-1][0]["exc_value"]).strip().splitlines() if errors else []
+
+    def _log(self, dag_id: str, run_id: str, task_id: str, try_number: int) -> list[Any]:
+        path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/logs/{try_number}"
+        return list(self.call("GET", path, headers={"Accept": "application/json"})["content"])
 
     def backfill(self, dag_id: str, from_date: str, to_date: str, conf: dict[str, Any] | None = None) -> int:
         """Return the id of a new backfill over the DAG's schedule, both ends included."""

@@ -9,10 +9,11 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from demo.airflow_api import AirflowApi, AirflowApiError
-from demo.progress import FINISHED_RUN, TaskTime, failure_lines, follow_run
+from demo.progress import FINISHED_RUN, Failure, TaskTime, follow_run, read_failures, task_time
 
 MODEL = "flight_delays"
 DAG_ID = f"retrain__{MODEL}"
@@ -24,12 +25,12 @@ class Night:
     """What one run left behind.
 
     Attributes:
-        state: `success` or `failed`.
+        state: `success` or `failed`; a run with a failed task failed.
         times: Its tasks.
-        seconds: From trigger to end, wall clock.
+        seconds: From its start to its end, wall clock.
         run_uri: `gs://` folder of the run's record.
         documents: The record's documents by kind; those that the run did not come to are missing.
-        failure: The end of the failed tasks' logs.
+        failures: Its failed tasks, with their words.
     """
 
     state: str
@@ -37,29 +38,61 @@ class Night:
     seconds: float
     run_uri: str
     documents: dict[str, dict[str, Any]]
-    failure: list[str]
+    failures: list[Failure]
 
 
 def run_night(
-    api: AirflowApi, as_of: str, *, project: str, say: Callable[[str], None], timeout_s: float, verbose: bool
+    api: AirflowApi,
+    as_of: str,
+    *,
+    project: str,
+    say: Callable[[str], None],
+    timeout_s: float,
+    verbose: bool = False,
+    repeat: bool = True,
 ) -> Night:
     """Run the DAG for one logical date and return what it made.
+
+    Args:
+        api: Of the Airflow.
+        as_of: The logical date, ISO 8601.
+        project: Of the bucket.
+        say: Takes one line of progress at a time.
+        timeout_s: Seconds until this gives up.
+        verbose: Whether the tasks' logs are told too.
+        repeat: Whether a run that succeeded is run again.
 
     Raises:
         TimeoutError: It is not over after `timeout_s` seconds.
     """
     wait_for_dag(api, DAG_ID)
     api.unpause(DAG_ID)
-    started = time.monotonic()
-    run_id = _trigger_or_clear(api, as_of, say)
-    state, times = follow_run(api, DAG_ID, run_id, say=say, timeout_s=timeout_s, verbose=verbose)
-    seconds = time.monotonic() - started
+    run_id = _trigger_or_clear(api, as_of, say, repeat=repeat)
+    if run_id is None:
+        run_id = _run_of(api, as_of)["dag_run_id"]
+    else:
+        follow_run(api, DAG_ID, run_id, say=say, timeout_s=timeout_s, verbose=verbose)
+    return read_night(api, run_id, project)
+
+
+def read_night(api: AirflowApi, run_id: str, project: str) -> Night:
+    """Return what a finished run made."""
+    run = api.run(DAG_ID, run_id)
+    times = [task_time(task) for task in api.task_instances(DAG_ID, run_id)]
+    begin, end = (datetime.fromisoformat(run[name]) for name in ("start_date", "end_date"))
     run_uri, documents = "", {}
     if any(task.task_id == "plan" and task.state == "success" for task in times):
         run_uri = api.xcom(DAG_ID, run_id, "plan")["run_uri"]
         documents = read_documents(project, run_uri)
-    failure = failure_lines(api, DAG_ID, run_id) if state != "success" else []
-    return Night(state=state, times=times, seconds=seconds, run_uri=run_uri, documents=documents, failure=failure)
+    failures = read_failures(api, DAG_ID, run_id)
+    return Night(
+        state="failed" if failures else run["state"],
+        times=times,
+        seconds=(end - begin).total_seconds(),
+        run_uri=run_uri,
+        documents=documents,
+        failures=failures,
+    )
 
 
 def wait_for_dag(api: AirflowApi, dag_id: str, timeout_s: float = 90) -> None:
@@ -103,7 +136,8 @@ def predict(endpoint_name: str, instances: list[dict[str, Any]]) -> dict[str, An
     return dict(answer.json())
 
 
-def _trigger_or_clear(api: AirflowApi, as_of: str, say: Callable[[str], None]) -> str:
+def _trigger_or_clear(api: AirflowApi, as_of: str, say: Callable[[str], None], *, repeat: bool) -> str | None:
+    """Start the run, or the tasks of a finished one again; None if there is nothing to do."""
     try:
         run_id = api.trigger(DAG_ID, logical_date=as_of)
     except AirflowApiError as error:
@@ -112,17 +146,22 @@ def _trigger_or_clear(api: AirflowApi, as_of: str, say: Callable[[str], None]) -
     else:
         say(f"{DAG_ID} triggered for {as_of}")
         return run_id
-    run = next(run for run in api.runs(DAG_ID) if _same_instant(run["logical_date"], as_of))
+    run = _run_of(api, as_of)
     run_id = str(run["dag_run_id"])
-    if run["state"] in FINISHED_RUN:
-        api.clear_run(DAG_ID, run_id)
-        say(f"{DAG_ID} has a run for {as_of}: cleared, every task runs again and reuses what is there")
-    else:
+    if run["state"] not in FINISHED_RUN:
         say(f"{DAG_ID} has an unfinished run for {as_of}: it goes on")
+        return run_id
+    if not repeat and run["state"] == "success" and not read_failures(api, DAG_ID, run_id):
+        say(f"{DAG_ID} has succeeded for {as_of} before: nothing runs again; this is what it made")
+        return None
+    api.clear_run(DAG_ID, run_id)
+    say(f"{DAG_ID} has a run for {as_of}: cleared, every task runs again and reuses what is there")
     return run_id
 
 
-def _same_instant(one: str | None, other: str) -> bool:
-    from datetime import datetime
+def _run_of(api: AirflowApi, as_of: str) -> dict[str, Any]:
+    return next(run for run in api.runs(DAG_ID) if _same_instant(run["logical_date"], as_of))
 
+
+def _same_instant(one: str | None, other: str) -> bool:
     return one is not None and datetime.fromisoformat(one) == datetime.fromisoformat(other)

@@ -13,6 +13,7 @@ from typing import Any
 
 from demo.airflow_api import AirflowApi, AirflowApiError
 
+CONCLUSION = "conclude"  # fails because others did
 FINISHED_RUN = frozenset({"success", "failed"})
 SHOWN = {"running", "success", "failed", "upstream_failed", "up_for_retry", "up_for_reschedule", "skipped"}
 
@@ -32,6 +33,14 @@ class TaskTime:
     state: str
     seconds: float | None
     tries: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """A failed task and its words: the lines of the error that ended it."""
+
+    task_id: str
+    words: tuple[str, ...]
 
 
 def follow_run(
@@ -59,21 +68,38 @@ def follow_run(
             if verbose:
                 _show_log(api, dag_id, run_id, task, printed, say)
         if run["state"] in FINISHED_RUN:
-            return run["state"], [_task_time(task) for task in tasks]
+            return run["state"], [task_time(task) for task in tasks]
         if time.monotonic() - started > timeout_s:
             states = ", ".join(f"{task['task_id']}={task['state']}" for task in tasks)
             raise TimeoutError(f"{dag_id} {run_id}: not over after {timeout_s:.0f} s ({states})")
         time.sleep(1)  # the API has no push; this is how often a person sees news
 
 
-def failure_lines(api: AirflowApi, dag_id: str, run_id: str, last: int = 25) -> list[str]:
-    """Return the end of the log of each failed task of the run, headed by its name."""
-    lines = []
-    for task in api.task_instances(dag_id, run_id):
-        if task["state"] == "failed":
-            lines.append(f"--- {task['task_id']} (try {task['try_number']})")
-            lines += api.log_lines(dag_id, run_id, task["task_id"], task["try_number"])[-last:]
-    return lines
+def read_failures(api: AirflowApi, dag_id: str, run_id: str) -> list[Failure]:
+    """Return what each failed task of the run said, in the order in which they failed.
+
+    The run's conclusion is left out where there is another: it says only that.
+    """
+    failed = [task for task in api.task_instances(dag_id, run_id) if task["state"] == "failed"]
+    failed = [task for task in failed if task["task_id"] != CONCLUSION] or failed
+    return [
+        Failure(task_id=task["task_id"], words=_words(api, dag_id, run_id, task))
+        for task in sorted(failed, key=lambda task: task["end_date"] or "9999")
+    ]
+
+
+def failure_lines(api: AirflowApi, dag_id: str, run_id: str) -> list[str]:
+    """Return what the failed tasks of the run said, each line headed by its task."""
+    return [f"{failure.task_id}: {line}" for failure in read_failures(api, dag_id, run_id) for line in failure.words]
+
+
+def _words(api: AirflowApi, dag_id: str, run_id: str, task: dict[str, Any], last: int = 25) -> tuple[str, ...]:
+    """Return the error that ended the task's last try; of a task that died without one the end of its log."""
+    where = (dag_id, run_id, task["task_id"], task["try_number"])
+    try:
+        return tuple(api.error_lines(*where) or api.log_lines(*where)[-last:])
+    except AirflowApiError as error:
+        return (str(error),)
 
 
 def _show_change(task: dict[str, Any], seen: dict[str, str], elapsed_s: float, say: Callable[[str], None]) -> None:
@@ -83,7 +109,7 @@ def _show_change(task: dict[str, Any], seen: dict[str, str], elapsed_s: float, s
     if state not in SHOWN or seen.get(task_id) == news:
         return
     seen[task_id] = news
-    took = _task_time(task).seconds
+    took = task_time(task).seconds
     tail = f"  {took:5.1f} s" if news in {"success", "failed"} and took is not None else ""
     say(f"  {elapsed_s:6.1f} s  {task_id:<12} {news}{tail}")
 
@@ -108,7 +134,8 @@ def _show_log(
     printed[key] = -1 if task["end_date"] and task["state"] in {"success", "failed"} else len(lines)
 
 
-def _task_time(task: dict[str, Any]) -> TaskTime:
+def task_time(task: dict[str, Any]) -> TaskTime:
+    """Return how a task went, from the API's answer."""
     seconds = None
     if task["start_date"] and task["end_date"]:
         begin, end = (datetime.fromisoformat(task[name].replace("Z", "+00:00")) for name in ("start_date", "end_date"))

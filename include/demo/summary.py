@@ -5,10 +5,11 @@ Comes in: the run's documents by kind (as they lie on storage), task times. Goes
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from demo.progress import TaskTime
+from demo.progress import Failure, TaskTime
 
 Document = Mapping[str, Any]
 
@@ -45,6 +46,24 @@ def model_lines(documents: Mapping[str, Document]) -> list[str]:
     if deployment:
         lines.append(f"deployed   {deployment['words']}")
     return lines
+
+
+def answer_lines(instance: Document, answer: Document) -> list[str]:
+    """Return one online request and what the endpoint said."""
+    probability, version = answer["predictions"][0], answer["modelVersionId"]
+    return [
+        f"online     {json.dumps(instance)}",
+        f"           -> late with probability {probability:.4f}, says version {version}",
+    ]
+
+
+def failed_lines(failures: Sequence[Failure]) -> list[str]:
+    """Return what failed, in the tasks' own words."""
+    lines = []
+    for failure in failures:
+        first, *others = failure.words or ("it left no message",)
+        lines += [f"failed     {failure.task_id}: {first}", *(f"           {line}" for line in others)]
+    return lines or ["failed     the run, and none of its tasks: see the log of the scheduler"]
 
 
 def time_lines(times: Sequence[TaskTime], total_s: float) -> list[str]:

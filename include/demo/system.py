@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from demo.airflow import Airflow
+from demo.airflow import USERNAME, Airflow
 from localcloud.environment import REPOSITORY_PATH, client_environment, merged_environment
 from localcloud.errors import LocalCloudError
 from localcloud.processes import adopt_orphans, is_port_free, kill_descendants, spawn, stop, tail
@@ -50,6 +50,11 @@ class LaptopSystem:
             raise RuntimeError("LaptopSystem.start() was not called")
         return self._airflow
 
+    @property
+    def login(self) -> str:
+        """What a person needs to open the UI, on one line."""
+        return f"Airflow    {self.airflow.url}   user {USERNAME}, password {self.airflow.password}"
+
     def start(self) -> None:
         """Start everything and load the demonstration's data; returns when a DAG run can be triggered.
 
@@ -69,7 +74,10 @@ class LaptopSystem:
         self._airflow = self._new_airflow(merged_environment(self.state_path))
         os.environ.update(client_environment(self.state_path))
         self._airflow.start()
-        self._seed()
+        seeding = self._start_seeding()
+        self._airflow.wait_answering(between=self.check_alive)
+        self.say(self.login)
+        self._finish_seeding(seeding)
         self.say(f"flights loaded after {time.monotonic() - started:.1f} s")
         self._airflow.wait_ready(between=self.check_alive)
         self.say(f"Airflow ready after {time.monotonic() - started:.1f} s")
@@ -129,17 +137,23 @@ class LaptopSystem:
                 raise self._cloud_error(f"it is not ready after {timeout_s:.0f} s")
             time.sleep(0.1)
 
-    def _seed(self) -> None:
+    def _start_seeding(self) -> subprocess.Popen[bytes]:
         command = [str(LOCALCLOUD_PYTHON), "-m", "localcloud", "seed", "--state", str(self.state_path)]
-        log_path = self._cloud_log_path.with_name("localcloud-seed.log")
-        log_path.unlink(missing_ok=True)
+        self._seed_log_path.unlink(missing_ok=True)
         env = {**os.environ, "PYTHONPATH": str(REPOSITORY_PATH / "include")}
-        if spawn(command, log_path=log_path, env=env).wait() != 0:
-            raise self._cloud_error(f"the flights could not be loaded: {tail(log_path).strip()}")
+        return spawn(command, log_path=self._seed_log_path, env=env)
+
+    def _finish_seeding(self, seeding: subprocess.Popen[bytes]) -> None:
+        if seeding.wait() != 0:
+            raise self._cloud_error(f"the flights could not be loaded: {tail(self._seed_log_path).strip()}")
 
     @property
     def _cloud_log_path(self) -> Path:
         return self.airflow_home_path.parent / "localcloud-up.log"
+
+    @property
+    def _seed_log_path(self) -> Path:
+        return self.airflow_home_path.parent / "localcloud-seed.log"
 
     def _cloud_error(self, found: str) -> LocalCloudError:
         return LocalCloudError(

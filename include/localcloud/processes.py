@@ -98,6 +98,11 @@ def adopt_orphans() -> None:
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
+def end_with_parent(number: signal.Signals) -> None:
+    """Have the kernel send this process a signal when its parent (or the parent's thread that started it) is gone."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(number))
+
+
 def descendants(pid: int) -> list[int]:
     """Give the pids of all living descendants of a process, parents first."""
     children: dict[int, list[int]] = {}
@@ -117,6 +122,20 @@ def kill_descendants(pid: int) -> None:
     for child in descendants(pid):
         with contextlib.suppress(ProcessLookupError):
             os.kill(child, signal.SIGKILL)
+
+
+def kill_all_descendants() -> None:
+    """SIGKILL everything that descends from this process, until nothing is left; it must have adopted its orphans.
+
+    An orphan becomes a child of the process that adopted it, so "no child left" is "nobody left", also of processes
+    that were started between two looks.
+    """
+    with contextlib.suppress(ChildProcessError):  # no child left
+        while True:
+            kill_descendants(os.getpid())
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+            time.sleep(0.02)
 
 
 def tail(path: Path, lines: int = 15) -> str:

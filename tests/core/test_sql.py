@@ -194,18 +194,19 @@ def log(warehouse, table, *instances):
 
 def test_requests_are_counted_in_their_window_per_feature(warehouse, local_cloud, the_plan, the_statistics):
     table = f"{local_cloud.project}.{DATASET}.requests_late"
-    inside = [{"carrier": "ZZ", "distance": 1000.0}, {"carrier": "", "distance": float("nan")}]
+    missing = [{"carrier": "", "distance": number} for number in (float("nan"), -1e38)]
+    inside = [{"carrier": "ZZ", "distance": 1000.0}, *missing]
     log(warehouse, table, (1, inside), (24, inside[:1]), (0, inside), (25, inside))
     rows = warehouse.run(drift.render_requests_sql(the_plan.spec, table, the_statistics, AS_OF))
     baseline = the_statistics.splits["train"].features["distance"]
     assert isinstance(baseline, d.NumericStatistics)
     last = len(drift.bin_edges(baseline))
     assert {(row["feature"], row["bucket"]): row["instances"] for row in rows} == {
-        ("", None): 3,
+        ("", None): 4,
         ("carrier", "ZZ"): 2,
-        ("carrier", None): 1,
+        ("carrier", None): 2,
         ("distance", str(last)): 2,
-        ("distance", None): 1,
+        ("distance", None): 2,
     }
     found = drift.measure(
         the_plan.spec,
@@ -217,7 +218,7 @@ def test_requests_are_counted_in_their_window_per_feature(warehouse, local_cloud
         statistics=the_statistics,
         rows=rows,
     )
-    assert found.rows == 3
+    assert found.rows == 4
     assert all(feature.drifted for feature in found.features)
 
 

@@ -17,11 +17,15 @@ from demo.system import LOCALCLOUD_PYTHON
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def start_demo(home: Path, port: int | None = None) -> subprocess.Popen[str]:
+def start_demo(
+    home: Path, port: int | None = None, *, as_of: str | None = None, end: bool = False
+) -> subprocess.Popen[str]:
     """Start `python -m demo` in a session of its own, as a shell does for `make`."""
     command = [str(LOCALCLOUD_PYTHON), "-m", "demo", "--home", str(home), "--port", str(port or free_port())]
+    command += [*(["--as-of", as_of] if as_of else []), *(["--end"] if end else [])]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "include")}
     environment.pop("LOCALCLOUD_STATE", None)
+    environment.pop("MAKELEVEL", None)
     return subprocess.Popen(
         command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
     )
@@ -58,16 +62,91 @@ def test_ctrl_c_leaves_no_process(after_s: float, tmp_path: Path) -> None:
     assert processes_of(tmp_path) == []
 
 
-def test_kill_leaves_no_process(tmp_path: Path) -> None:
-    """Even a killed demonstration takes everything with it."""
-    demo = start_demo(tmp_path)
-    time.sleep(6)  # the moment of the kill is what is tested
-    demo.kill()
-    demo.communicate(timeout=60)
-    deadline = time.monotonic() + 30
-    while (left := processes_of(tmp_path)) and time.monotonic() < deadline:
+def read_until(demo: subprocess.Popen[str], marker: str) -> list[str]:
+    """Return the lines that it prints up to the first with the marker."""
+    lines: list[str] = []
+    assert demo.stdout is not None
+    for line in demo.stdout:
+        lines.append(line.rstrip())
+        if marker in line:
+            return lines
+    pytest.fail(f"no line with {marker!r} in:\n" + "\n".join(lines))
+
+
+def wait_for_none(home: Path) -> list[str]:
+    """Return the processes of the folder that are left after the time that ending may take."""
+    deadline = time.monotonic() + 40
+    while (left := processes_of(home)) and time.monotonic() < deadline:
         time.sleep(0.2)
-    assert left == []
+    return left
+
+
+def story_pid(demo: subprocess.Popen[str]) -> int:
+    """Return the process that started the servers: the child of the one that a person started."""
+    return int(Path(f"/proc/{demo.pid}/task/{demo.pid}/children").read_text().split()[0])
+
+
+@pytest.mark.parametrize(
+    ("marker", "inner"),
+    [
+        pytest.param("local cloud ready", False, id="airflow starting"),
+        pytest.param("local cloud ready", True, id="its child"),
+    ],
+)
+def test_kill_leaves_no_process(tmp_path: Path, marker: str, *, inner: bool) -> None:
+    """Whichever of the two processes of a demonstration is killed takes everything with it."""
+    demo = start_demo(tmp_path)
+    lines = read_until(demo, marker)
+    assert len(processes_of(tmp_path)) > 5, lines
+    os.kill(story_pid(demo) if inner else demo.pid, signal.SIGKILL)
+    demo.communicate(timeout=60)
+    assert wait_for_none(tmp_path) == []
+
+
+def test_killed_make_takes_the_demonstration_with_it(tmp_path: Path) -> None:
+    """SIGKILL of `make`, which knows nothing of what it started, ends it as well."""
+    makefile = tmp_path / "Makefile"
+    makefile.write_text(
+        f"demo:\n\t@PYTHONPATH={ROOT}/include exec {LOCALCLOUD_PYTHON} -m demo"
+        f" --home {tmp_path / 'home'} --port {free_port()}\n"
+    )
+    command = ["make", "--no-print-directory", "-f", str(makefile), "demo"]
+    make = subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    read_until(make, "local cloud ready")
+    make.kill()
+    make.communicate(timeout=60)
+    assert wait_for_none(tmp_path / "home") == []
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_killed_in_its_night_goes_on_and_is_not_run_twice(tmp_path: Path) -> None:
+    """Killed while the model trains: nothing is left, the next one ends the night, the one after runs nothing."""
+    first = start_demo(tmp_path)
+    read_until(first, "train        running")
+    first.kill()
+    first.communicate(timeout=60)
+    assert wait_for_none(tmp_path) == []
+    second, _ = start_demo(tmp_path, end=True).communicate(timeout=400)
+    assert "has an unfinished run" in second
+    assert "serves all requests as champion" in second
+    third, _ = start_demo(tmp_path, end=True).communicate(timeout=200)
+    assert "nothing runs again" in third
+    assert " running" not in third
+    assert "late with probability" in third
+
+
+@pytest.mark.long
+def test_a_night_that_fails_says_why(tmp_path: Path) -> None:
+    """A night without data: the task, its message with the way out, exit code 1, nothing left."""
+    demo = start_demo(tmp_path, as_of="2015-01-01T03:00:00Z")
+    output, _ = demo.communicate(timeout=300)
+    assert demo.returncode == 1
+    assert "Traceback" not in output
+    assert "failed     snapshot: " in output
+    assert "no example between 2014-11-01 and 2014-12-31" in output
+    assert "Look at the source tables, at as_of and at data.window_days." in output
+    assert wait_for_none(tmp_path) == []
 
 
 def test_second_demo_says_so(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def nights() -> dict[str, Night]:
 def run(laptop: LaptopSystem, as_of: str) -> Night:
     project = os.environ["RETRAINING_PROJECT"]
     night = run_night(laptop.airflow.api(), as_of, project=project, say=print, timeout_s=400, verbose=False)
-    assert night.state == "success", "\n".join(night.failure)
+    assert night.state == "success", str(night.failures)
     return night
 
 

@@ -41,6 +41,8 @@ def test_numbers_are_normalised_and_missing_ones_filled(feature: dict, found, en
     preprocessing = Preprocessing([Feature(name="x", kind="numeric", **feature)], statistics(x=found))
     result = preprocessing({"x": tf.constant([12.0, NAN])})
     np.testing.assert_allclose(result["numeric"], encoded, rtol=1e-6)
+    said_in_json = preprocessing({"x": tf.constant([12.0, -1e38])})
+    np.testing.assert_array_equal(said_in_json["numeric"], result["numeric"])
     assert result["categorical"].shape == (2, 0)
     assert preprocessing.shape.numbers == len(encoded[0])
 

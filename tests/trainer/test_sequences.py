@@ -58,6 +58,8 @@ def test_numbers_are_normalised_and_say_where_they_are() -> None:
     steps = encoded(feature, found, [[12.0, NAN, 10.0, 6.0], [10.0, NAN, NAN, NAN]])
     np.testing.assert_allclose(steps[..., 0], [[0, 0, -1], [0, 0, 0]])
     np.testing.assert_allclose(steps[..., 1], [[0, 1, 1], [1, 0, 0]])
+    said_in_json = encoded(feature, found, [[12.0, -1e38, 10.0, 6.0], [10.0, -1e38, -1e38, -1e38]])
+    np.testing.assert_array_equal(said_in_json, steps)
 
 
 def test_categories_are_ids_and_0_after_the_end() -> None:

@@ -20,7 +20,7 @@ from trainer.input.images import ImageFeature
 from trainer.models.images import Image
 from trainer.models.sequences import Sequence as Steps
 from trainer.models.sequences import window
-from trainer.models.values import as_list, as_number, as_text, parse_feature, parse_list
+from trainer.models.values import as_list, as_number, as_text, is_missing, parse_feature, parse_list
 from trainer.statistics import Statistics
 
 MISSING_ID = 0
@@ -198,7 +198,7 @@ class Preprocessing(tf.Module):  # type: ignore[misc]  # TensorFlow has no types
 
     def _numeric(self, raw: Mapping[str, tf.Tensor]) -> tf.Tensor:
         values = tf.stack([raw[number.name] for number in self._numbers], axis=1)  # [B, n]
-        missing = tf.math.is_nan(values)
+        missing = is_missing(values)
         fill, mean, scale = (
             tf.constant([getattr(number, field) for number in self._numbers], tf.float32)
             for field in ("fill", "mean", "scale")

@@ -11,6 +11,9 @@ import tensorflow as tf
 
 from trainer.column_types import NUMBERS
 
+MISSING_NUMBER = -1e38
+"""A request's word for a missing number where NaN cannot be said: JSON has none. This and anything below is missing."""
+
 _INT64_MISSING = np.iinfo(np.int64).min
 _INTEGERS = ("INTEGER", "BOOLEAN")
 
@@ -60,4 +63,6 @@ def missing_of(dtype: tf.DType) -> tf.Tensor:
 
 def is_missing(values: tf.Tensor) -> tf.Tensor:
     """Tell which values of a request are missing."""
-    return tf.equal(values, "") if values.dtype == tf.string else tf.math.is_nan(values)
+    if values.dtype == tf.string:
+        return tf.equal(values, "")
+    return tf.math.is_nan(values) | (values <= MISSING_NUMBER)

@@ -1,0 +1,193 @@
+"""The story of one retraining, from an empty machine to an answer of the endpoint.
+
+Comes in: options of `make demo`; standard input is a pipe that `python -m demo` holds, and its end ends this too. Goes
+out: text for a person; exit code 0 only if the run succeeded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import os
+import shutil
+import signal
+import sys
+import threading
+import time
+from datetime import datetime
+from pathlib import Path
+from types import FrameType
+from typing import TextIO
+
+from demo.memory import MemoryWatch
+from demo.night import Night, predict, run_night
+from demo.summary import answer_lines, data_lines, failed_lines, model_lines, time_lines
+from demo.system import LaptopSystem
+from localcloud.environment import REPOSITORY_PATH
+from localcloud.errors import LocalCloudError
+
+AS_OF = "2013-11-20T03:00:00Z"
+RUN_TIMEOUT_S = 1200
+NEEDED_DISK_BYTES = 2 * 1024**3
+ENDING_TIMEOUT_S = 60.0
+
+
+def main() -> int:
+    """Run the demonstration; return the process's exit code."""
+    options = _parse()
+    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGINT, _interrupt)  # also where a shell started this in the background, with it ignored
+    threading.Thread(target=_end_with_starter, daemon=True).start()
+    build_path = options.home.absolute()
+    try:
+        build_path.mkdir(parents=True, exist_ok=True)
+        with (build_path / "demo.lock").open("a+") as lock:
+            _hold(lock)
+            _require_disk(build_path)
+            return _tell(options, build_path)
+    except (LocalCloudError, TimeoutError) as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("demo: ended", file=sys.stderr)
+        return 130
+
+
+def _tell(options: argparse.Namespace, build_path: Path) -> int:
+    started = time.monotonic()
+    system = LaptopSystem(
+        state_path=Path(os.environ.get("LOCALCLOUD_STATE") or build_path / "localcloud").absolute(),
+        airflow_home_path=build_path / "airflow",
+        port=options.port,
+        say=_say,
+    )
+    memory = MemoryWatch()
+    try:
+        memory.start()
+        system.start()
+        night = run_night(
+            system.airflow.api(),
+            options.as_of,
+            project=os.environ["RETRAINING_PROJECT"],
+            say=_say,
+            timeout_s=RUN_TIMEOUT_S,
+            verbose=options.verbose,
+            repeat=False,
+        )
+        _say("")
+        for line in _lines(night, system):
+            _say(line)
+        _say(f"total      {time.monotonic() - started:.1f} s, at most {memory.stop() / 1e9:.1f} GB")
+        if night.state != "success":
+            return 1
+        ends = "ends now (KEEP=0)" if options.end else "everything stays up until Ctrl-C"
+        _say(f"{system.login}; {ends}")
+        if not options.end:
+            _stay(system)
+        return 0
+    finally:
+        # A second Ctrl-C while ending must not leave half of it running.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        system.stop()
+
+
+def _lines(night: Night, system: LaptopSystem) -> list[str]:
+    """Return what a person reads about a finished run."""
+    storage_path = system.state_path / "storage"
+    report = f"report     {storage_path}/{night.run_uri.removeprefix('gs://')}/report.html"
+    if night.state != "success":
+        logs = f"logs       {system.airflow.home_path / 'logs'}"
+        again = "again      make demo runs every task again; V=1 shows their logs, AS_OF=… takes another night"
+        return [*failed_lines(night.failures), *([report] if night.run_uri else []), logs, again]
+    lines = [*data_lines(night.documents), *model_lines(night.documents)]
+    deployment = night.documents["deployment"]
+    if deployment.get("endpoint_name"):
+        instance = night.documents["report"]["golden"][0]["instance"]
+        lines += answer_lines(instance, predict(deployment["endpoint_name"], [instance]))
+    return [*lines, *time_lines(night.times, night.seconds), report]
+
+
+def _stay(system: LaptopSystem) -> None:
+    while True:
+        time.sleep(1)
+        system.check_alive()
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="demo", description="Retrain the flights model for one night, here.")
+    parser.add_argument("--port", type=int, default=8080, help="port of the Airflow UI on loopback")
+    parser.add_argument("--as-of", type=_instant, default=AS_OF, help="logical date of the run, ISO 8601 with zone")
+    parser.add_argument("--home", type=Path, default=REPOSITORY_PATH / "build", help="folder of everything it keeps")
+    parser.add_argument("--end", action="store_true", help="end everything when the run is over")
+    parser.add_argument("--verbose", action="store_true", help="print the task logs, the jobs' lines among them")
+    return parser.parse_args()
+
+
+def _instant(text: str) -> str:
+    try:
+        if datetime.fromisoformat(text).tzinfo is not None:
+            return text
+    except ValueError:
+        pass  # the same message as for a missing zone
+    raise argparse.ArgumentTypeError(f"found {text!r}, expected ISO 8601 with a zone, e.g. {AS_OF}")
+
+
+def _hold(lock: TextIO) -> None:
+    """Be the only demonstration of this folder; one whose starter is gone already is waited for while it ends."""
+    deadline = time.monotonic() + ENDING_TIMEOUT_S
+    while not _locked(lock):
+        lock.seek(0)
+        holder = lock.read().strip()
+        if not _is_gone(holder) or time.monotonic() > deadline:
+            raise LocalCloudError(
+                "make demo",
+                found=f"a demonstration is already running in this checkout (pid {holder or '?'})",
+                expected="one at a time",
+                way_out="Use its Airflow, or end it with Ctrl-C where it runs, then try again.",
+            )
+        time.sleep(0.2)
+    lock.truncate(0)
+    lock.write(f"{os.getppid()}\n")
+    lock.flush()
+
+
+def _locked(lock: TextIO) -> bool:
+    with contextlib.suppress(BlockingIOError):
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return False
+
+
+def _is_gone(pid: str) -> bool:
+    return pid.isdigit() and not Path(f"/proc/{pid}").exists()
+
+
+def _require_disk(path: Path) -> None:
+    free = shutil.disk_usage(path).free
+    if free < NEEDED_DISK_BYTES:
+        raise LocalCloudError(
+            str(path),
+            found=f"{free / 1e9:.1f} GB free on its disk",
+            expected=f"at least {NEEDED_DISK_BYTES / 1e9:.0f} GB",
+            way_out="Free some space (`make clean` removes what earlier runs left), then try again.",
+        )
+
+
+def _end_with_starter() -> None:
+    """Wait for the end of standard input, which is the end of `python -m demo`, however it came."""
+    while os.read(0, 64):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  # the signal module's protocol
+    raise KeyboardInterrupt
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
