@@ -61,7 +61,7 @@ $(VENV)/%/.ready: | $(VENV)/python.ok $(UV)
 	@touch $@
 
 .PHONY: tuning-env
-tuning-env: $(VENV)/tuning/.ready ## Make the environment of the local cloud's tuner (Open Source Vizier with JAX; test makes it)
+tuning-env: $(VENV)/tuning/.ready ## Make the environment of the local cloud's tuner (Open Source Vizier with JAX; demo and test make it)
 
 .PHONY: lock
 lock: | $(UV) ## Resolve the *.in files again into hash-locked requirements
@@ -79,7 +79,7 @@ lock: | $(UV) ## Resolve the *.in files again into hash-locked requirements
 # --- run it ---------------------------------------------------------------------------------------------------------
 
 .PHONY: demo
-demo: setup ## Retrain the flights model for one night, whole, on this machine (KEEP=0 ends by itself, V=1 shows job logs, PORT=8080, AS_OF=2013-11-20T03:00:00Z)
+demo: setup tuning-env ## Retrain the flights model for one night, whole, on this machine (KEEP=0 ends by itself, V=1 shows job logs, PORT=8080, AS_OF=2013-11-20T03:00:00Z)
 	@PYTHONPATH=include exec $(LOCALCLOUD_PY) -m demo --port $(PORT) $(if $(filter 0,$(KEEP)),--end) $(if $(filter 1,$(V)),--verbose) $(if $(AS_OF),--as-of $(AS_OF))
 
 .PHONY: localcloud-up localcloud-env localcloud-down

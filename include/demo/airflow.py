@@ -31,6 +31,7 @@ COMPONENTS = {
     "triggerer": ["triggerer", "--skip-serve-logs"],
 }
 USERNAME = "admin"
+DATA_DAYS = "2013-01-01/2013-12-31"  # of the flights; a run that the clock starts today would find none
 AIRFLOW_PROGRAM = REPOSITORY_PATH / ".venv" / "airflow" / "bin" / "airflow"
 
 
@@ -170,6 +171,7 @@ class Airflow:
             "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.3",
             # A task whose process died with an earlier Airflow of this home is tried again after so long.
             "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",
+            "RETRAINING_DATA_DAYS": DATA_DAYS,
             "PATH": f"{AIRFLOW_PROGRAM.parent}:{self.environment.get('PATH', '')}",
             "PYTHONUNBUFFERED": "1",
         }

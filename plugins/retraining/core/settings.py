@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from retraining.core.errors import SettingsError
@@ -104,6 +105,13 @@ SETTINGS: dict[str, Setting] = {
         example="10",
         default="10",
     ),
+    "data_days": Setting(
+        variable="RETRAINING_DATA_DAYS",
+        description="First and last day of data that ended: no clock starts runs, backfills take them; empty: none",
+        pattern=r"(\d{4}-\d{2}-\d{2}/\d{4}-\d{2}-\d{2})?",
+        example="2013-01-01/2013-12-31",
+        default="",
+    ),
 }
 
 
@@ -156,6 +164,19 @@ def load(environ: Mapping[str, str]) -> Settings:
         wake_interval_s=int(values["wake_interval_s"]),
         watch_s=int(values["watch_s"]),
     )
+
+
+def data_days(environ: Mapping[str, str]) -> tuple[datetime, datetime] | None:
+    """First moment of the first and of the last day of data that ended; None: data goes on, and schedules tick.
+
+    For DAG files, which must not fail for a malformed value: that is taken for none here and refused by `load`.
+    """
+    setting = SETTINGS["data_days"]
+    first, _, last = environ.get(setting.variable, "").strip().partition("/")
+    try:
+        return datetime.fromisoformat(f"{first}T00:00Z"), datetime.fromisoformat(f"{last}T00:00Z")
+    except ValueError:
+        return None
 
 
 def _read(environ: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:

@@ -16,18 +16,41 @@ except ImportError:  # Airflow 3.1
 
 from airflow.sdk import Asset
 
+from retraining.hooks.data_days import data_days
+
 
 def cron_schedule(cron: str) -> Any:  # noqa: ANN401 - core's class or the SDK's
-    """A tick of the clock in UTC, beginning with the next one.
+    """A tick of the clock in UTC, beginning with the next one; None where data ended (`RETRAINING_DATA_DAYS`).
 
     `run_immediately` False would still start the newest past tick within 10 % of the interval; a zero timedelta starts
     none. It works only without a start_date, which the DAGs therefore do not have.
     """
+    if data_days():
+        return None
     return CronTriggerTimetable(cron, timezone="UTC", run_immediately=timedelta(0))
 
 
 def cron_or_asset_schedule(cron: str | None, asset: Asset) -> Any:  # noqa: ANN401 - core's class or the SDK's
-    """The clock or an event of the asset; without a cron expression the event alone."""
+    """The clock or an event of the asset; without a cron expression the event alone.
+
+    Where data ended the clock has ticked for the last time, so that it starts nothing (after a first backfill Airflow
+    would start the newest past tick at once); a backfill takes the ticks of those days.
+    """
     if cron is None:
         return [asset]
-    return AssetOrTimeSchedule(timetable=cron_schedule(cron), assets=[asset])
+    return AssetOrTimeSchedule(timetable=_past_ticks(cron) or cron_schedule(cron), assets=[asset])
+
+
+def _past_ticks(cron: str) -> Any:  # noqa: ANN401 - core's class or the SDK's
+    """The ticks of the days of data that ended; None where it goes on."""
+    days = data_days()
+    if days is None:
+        return None
+    # Only here, where they do not cost every parse. The SDK's own EventsTimetable cannot be stored (Airflow 3.3.2).
+    from airflow.timetables.events import EventsTimetable
+    from croniter import croniter_range  # type: ignore[import-untyped]  # it has no types
+    from pendulum import instance
+
+    first, last = days
+    ticks = croniter_range(first, last + timedelta(days=1, microseconds=-1), cron)
+    return EventsTimetable([instance(tick) for tick in ticks], presorted=True)
