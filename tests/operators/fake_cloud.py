@@ -8,11 +8,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from fake_clock import START, FakeClock
+from fake_settings import ENVIRONMENT, SETTINGS
 from fake_warehouse import FakeWarehouse
 
 from retraining.core.environments import Environment
 from retraining.core.errors import ConflictError
-from retraining.core.settings import Settings
 from retraining.core.span_store import StoredObject
 from retraining.hooks.endpoints import Answer, Endpoint, Operation, deployed_model_id
 from retraining.hooks.logs import Cursor, Line
@@ -20,23 +20,6 @@ from retraining.hooks.objects import Deleted
 from retraining.hooks.registry import Upload, Version
 from retraining.hooks.session import Session
 from retraining.hooks.vertex_jobs import Job, JobType
-
-SETTINGS = Settings(
-    project="local-project",
-    region="us-central1",
-    bucket="bucket",
-    dataset="retraining",
-    trainer_image="us-central1-docker.pkg.dev/local-project/retraining/trainer:1",
-    trainer_package=None,
-    serving_image="us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest",
-    environment="bucket",
-    gcp_conn_id="google_cloud_default",
-    service_account=None,
-    wake_interval_s=60,
-    watch_s=0,
-)
-
-ENVIRONMENT = Environment(label="bucket", bucket="bucket")
 
 
 class FakeArtifacts:

@@ -36,7 +36,13 @@ def make_task(**kwargs: Any) -> VertexJobOperator:
         result_kind="report",
         custom_job=SPOT_JOB,
     )
-    return VertexJobOperator(task_id="train", order=lambda *_: order, run_uri="gs://x", retries=2, **kwargs)
+    return VertexJobOperator(
+        task_id="train",
+        order=lambda *_: order,
+        run_uri="gs://bucket/flight_delays/runs/20131120t030000z-0123456789ab",
+        retries=2,
+        **kwargs,
+    )
 
 
 def finish(cloud: FakeCloud, seconds: float | None = None) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from fake_cloud import FakeCloud
+from fake_settings import here
 
 from retraining.core.documents import KINDS, Deployment, Document
 from retraining.core.errors import ConflictError, JobError
@@ -18,7 +19,6 @@ from retraining.operators.registration import RegisterModelOperator
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "include" / "contracts" / "examples" / "valid"
-FOLDER = "gs://bucket/flight_delays/runs/x"
 
 
 def example(kind: str) -> dict[str, Any]:
@@ -27,12 +27,15 @@ def example(kind: str) -> dict[str, Any]:
     return KINDS[kind].parse(path.read_bytes()).to_json()
 
 
+FOLDER = here(example("plan"))["run_uri"]
+
+
 class Scene:
     """A run that was promoted, and the cloud around it."""
 
     def __init__(self) -> None:
         self.cloud = FakeCloud()
-        plan = example("plan")
+        plan = here(example("plan"))
         self.run_key = plan["run_key"]
         self.as_of = plan["as_of"]
         same = {"model": plan["model"], "run_key": self.run_key}

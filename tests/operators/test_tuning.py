@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from fake_cloud import FakeCloud
+from fake_settings import here
 
 from retraining.core import names
 from retraining.core.documents import Plan, Report, Tuning, TuningRequest
@@ -37,11 +38,10 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> FakeCloud:
 def begin(cloud: FakeCloud, *, days: int = 0, search: str = "auto", learning_rate: float = 0.001) -> Plan:
     """Store the plan of a run so many days after the example's."""
     example = Plan.parse((EXAMPLES / "plan__scheduled.json").read_bytes())
-    values = example.to_json()
     as_of = example.as_of + timedelta(days=days)
     key = names.run_key(as_of, days)
-    uri = names.run_uri(example.bucket, example.model, key)
-    values |= {"as_of": as_of.strftime("%Y-%m-%dT%H:%M:%SZ"), "run_key": key, "run_uri": uri}
+    values = here({**example.to_json(), "as_of": as_of.strftime("%Y-%m-%dT%H:%M:%SZ"), "run_key": key})
+    uri = values["run_uri"]
     values["spec"]["training"]["hyperparameters"] = {"learning_rate": learning_rate}
     values["spec"]["tuning"] = {**SECTION, "search": search}
     plan = Plan.parse(json.dumps(values))

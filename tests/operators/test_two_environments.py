@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleException
-from fake_cloud import SETTINGS, FakeCloud, FakeEndpoints, FakeJobs
+from fake_cloud import FakeCloud, FakeEndpoints, FakeJobs
+from fake_settings import SETTINGS
 from test_vertex_job import RESULT, RESULT_URI, make_task
 
 from retraining.core.environments import Environment
@@ -41,6 +42,12 @@ class Place:
         """From now on the tasks are this environment's."""
         self.cloud = cloud
         return cloud
+
+    def task(self) -> Any:
+        """A task of the environment that works now, which wants a training."""
+        task = make_task()
+        task.run_uri = f"gs://{self.cloud.settings.bucket}/{MODEL}/runs/20131120t030000z-0123456789ab"
+        return task
 
     def register(self, cloud: FakeCloud, run_key: str, *, labelled: bool = True) -> None:
         """A version that a run of an environment made."""
@@ -86,13 +93,13 @@ class TestJobs:
             for _ in range(2):
                 for cloud in (place.one, place.two):
                     place.enter(cloud)
-                    wake(make_task(), runs[id(cloud)])
+                    wake(place.task(), runs[id(cloud)])
             assert active(place) == ["one", "two"]
             for cloud in (place.one, place.two):
                 place.enter(cloud).artifacts.objects[RESULT_URI] = RESULT
                 (mine,) = [job for job in cloud.jobs.find({}) if job.active]
                 cloud.jobs.end(mine.name, seconds=60.0)
-                assert runs[id(cloud)].execute(make_task())["job"] == mine.name
+                assert runs[id(cloud)].execute(place.task())["job"] == mine.name
                 del cloud.artifacts.objects[RESULT_URI]
         assert len(place.one.jobs.jobs) == 4
         assert place.one.jobs.cancelled == place.two.jobs.cancelled == []
@@ -102,8 +109,8 @@ class TestJobs:
         run = make_run(**IDS)
         for cloud in (place.one, place.two):
             place.enter(cloud)
-            wake(make_task(), run)
-        wake(make_task(), run, try_number=2, max_tries=3)
+            wake(place.task(), run)
+        wake(place.task(), run, try_number=2, max_tries=3)
         assert active(place) == ["one", "two"]
         assert len(place.two.jobs.cancelled) == 1
         assert place.one.jobs.cancelled == []
@@ -113,14 +120,14 @@ class TestJobs:
         run = make_run(**IDS)
         for cloud in (place.one, place.two):
             place.enter(cloud)
-            wake(make_task(), run)
+            wake(place.task(), run)
         assert len(run.execute(CancelJobsOperator(task_id="cancel_jobs"))) == 1
         assert active(place) == ["one"]
 
     def test_the_cleaning_sees_its_own_jobs_only(self, place, make_run) -> None:
         """A job of the other one is neither judged nor a reason to keep something."""
         place.enter(place.two)
-        wake(make_task(), make_run(**IDS))
+        wake(place.task(), make_run(**IDS))
         assert place.one.jobs.find_active("retraining-key") == []
         assert len(place.two.jobs.find_active("retraining-key")) == 1
 

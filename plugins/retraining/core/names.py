@@ -6,7 +6,7 @@ import hashlib
 import re
 from datetime import UTC, datetime
 
-from retraining.core.documents.document import RUN_KEY_PATTERN, canonical_json
+from retraining.core.documents.document import MODEL_PATTERN, RUN_KEY_PATTERN, canonical_json
 from retraining.core.documents.planning import Plan
 from retraining.core.errors import ContractError
 from retraining.core.reserved import BucketFolder
@@ -98,8 +98,7 @@ def spans_uri(bucket: str, model: str, schema_hash: str) -> str:
 
 def monitor_uri(bucket: str, model: str, as_of: datetime, dag_run_id: str) -> str:
     """Folder of one monitor run's documents."""
-    run = hashlib.sha1(dag_run_id.encode(), usedforsecurity=False).hexdigest()[:8]
-    return f"{monitors_uri(bucket, model)}/{_stamp(as_of)}-{run}"
+    return f"{monitors_uri(bucket, model)}/{_stamp(as_of)}-{dag_run_hash(dag_run_id)}"
 
 
 def monitors_uri(bucket: str, model: str) -> str:
@@ -149,8 +148,24 @@ def cleanings_uri(bucket: str) -> str:
 
 def cleaning_uri(bucket: str, as_of: datetime, dag_run_id: str) -> str:
     """Folder of one cleaning's documents."""
-    run = hashlib.sha1(dag_run_id.encode(), usedforsecurity=False).hexdigest()[:8]
-    return f"{cleanings_uri(bucket)}/{_stamp(as_of)}-{run}"
+    return f"{cleanings_uri(bucket)}/{_stamp(as_of)}-{dag_run_hash(dag_run_id)}"
+
+
+def dag_run_hash(dag_run_id: str) -> str:
+    """What tells the folders of two runs of one time apart."""
+    return hashlib.sha1(dag_run_id.encode(), usedforsecurity=False).hexdigest()[:8]
+
+
+def model_of_dag(dag_id: str) -> str:
+    """The model of `retrain__<model>` or `monitor__<model>`.
+
+    Raises:
+        ContractError: The DAG has none.
+    """
+    model = dag_id.partition("__")[2]
+    if not re.fullmatch(MODEL_PATTERN, model):
+        raise ContractError("DAG id", repr(dag_id), "one like retrain__<model>", "Name the DAG so")
+    return model
 
 
 def run_table(plan: Plan) -> str:

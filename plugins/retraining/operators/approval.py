@@ -14,7 +14,8 @@ from retraining.core.documents import Decision, Plan
 from retraining.hooks.cloud import Cloud
 from retraining.operators.deployment import reason_against
 from retraining.operators.edge import fail_for_good
-from retraining.operators.record import RUN_URI, Record
+from retraining.operators.ownership import own_run
+from retraining.operators.record import RUN_URI
 
 APPROVE, REJECT = "Approve", "Reject"
 # The standard provider's name for the time to answer within: before its release 1.13 `execution_timeout` stood for it.
@@ -54,7 +55,7 @@ class RequestApprovalOperator(HITLOperator):
     @fail_for_good
     def execute(self, context: Context) -> Any:  # noqa: ANN401 - HITLOperator parks or defers the task
         """Ask, and wait without a worker slot."""
-        record = Record(Cloud().artifacts, self.run_uri)
+        record = own_run(Cloud(), context, self.run_uri)
         if words := reason_against(record.read(Plan), record.read(Decision), None):
             return {"approved": False, "words": words}
         return super().execute(context)

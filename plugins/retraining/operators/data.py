@@ -18,7 +18,7 @@ from retraining.operators.earlier import read_history
 from retraining.operators.edge import fail_for_good, timed
 from retraining.operators.leases import renew_lease
 from retraining.operators.links import RunDocumentsLink, folder_address, push_link
-from retraining.operators.ownership import require_own_bucket, require_own_model
+from retraining.operators.ownership import own_run, require_own_bucket, require_own_model
 from retraining.operators.params import overrides, require_known, retrain_params
 from retraining.operators.record import RUN_URI, Record
 
@@ -106,7 +106,7 @@ class CheckDataOperator(BaseOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """One query, two documents, a verdict."""
         cloud = Cloud()
-        record = Record(cloud.artifacts, self.run_uri)
+        record = own_run(cloud, context, self.run_uri)
         planned, taken = record.read(Plan), record.read(Snapshot)
         found = record.find(Statistics) or record.write_once(self._count(cloud, planned, taken, context))
         judged = record.find(Checks)

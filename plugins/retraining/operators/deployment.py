@@ -14,7 +14,8 @@ from retraining.hooks.registry import Version
 from retraining.operators.edge import fail_for_good
 from retraining.operators.job_identity import job_identity
 from retraining.operators.links import EndpointLink, endpoint_address, push_link
-from retraining.operators.record import RUN_URI, Record
+from retraining.operators.ownership import own_run
+from retraining.operators.record import RUN_URI
 from retraining.operators.rollout import Rollout
 from retraining.operators.wake import WakeMemory
 
@@ -57,7 +58,7 @@ class DeployModelOperator(BaseSensorOperator):
     def poke(self, context: Context) -> PokeReturnValue | bool:
         """Take the recorded deployment, or write down why there is none, or go on with it."""
         cloud = Cloud()
-        record = Record(cloud.artifacts, self.run_uri)
+        record = own_run(cloud, context, self.run_uri)
         done = record.find(Deployment)
         if done is None:
             plan, decision = record.read(Plan), record.read(Decision)

@@ -10,7 +10,8 @@ from retraining.core import gates
 from retraining.core.documents import Decision, EvaluateRequest, Evaluation, Plan
 from retraining.hooks.cloud import Cloud
 from retraining.operators.edge import fail_for_good, timed
-from retraining.operators.record import RUN_URI, Record
+from retraining.operators.ownership import own_run
+from retraining.operators.record import RUN_URI
 
 
 class DecideOperator(BaseOperator):
@@ -31,9 +32,9 @@ class DecideOperator(BaseOperator):
 
     @timed
     @fail_for_good
-    def execute(self, context: Context) -> dict[str, Any]:  # noqa: ARG002 - Airflow's signature
+    def execute(self, context: Context) -> dict[str, Any]:
         """Three documents in, one out."""
-        record = Record(Cloud().artifacts, self.run_uri)
+        record = own_run(Cloud(), context, self.run_uri)
         plan, request, evaluation = record.read(Plan), record.read(EvaluateRequest), record.read(Evaluation)
         digests: dict[gates.InputName, str] = {
             "plan": record.digest(Plan),

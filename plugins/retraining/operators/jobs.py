@@ -23,6 +23,7 @@ from retraining.operators.edge import fail_for_good, sleep_over_outages
 from retraining.operators.job_identity import job_identity
 from retraining.operators.leases import spans_are_there
 from retraining.operators.links import JobLink, JobLogsLink, job_address, job_logs_address, push_link
+from retraining.operators.ownership import own_run
 from retraining.operators.reconcile import JobOrder, Reconciler
 from retraining.operators.record import RUN_URI, Record
 
@@ -136,7 +137,7 @@ class VertexJobOperator(BaseSensorOperator):
     def _job_order(self, cloud: Cloud, context: Context) -> JobOrder:
         if self.order is None:
             return JobOrder(custom_job=self.custom_job or {})
-        record = Record(cloud.artifacts, self.run_uri)
+        record = own_run(cloud, context, self.run_uri)
         wanted = self.order(cloud, record)
         return JobOrder(
             custom_job=wanted.custom_job,

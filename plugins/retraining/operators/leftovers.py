@@ -27,6 +27,7 @@ from retraining.core.errors import ContractError
 from retraining.core.maintenance import Limits, whole_second
 from retraining.core.reserved import UPLOAD_PREFIXES
 from retraining.core.span_store import read_spans
+from retraining.core.trust import require_own_places
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.vertex_jobs import Job
 from retraining.operators.record import Record
@@ -121,6 +122,8 @@ def end_job(cloud: Cloud, found: FoundJob) -> CleanedJob:
         return CleanedJob(name=found.name, outcome="cancelled", words=found.words)  # by an earlier try
     if job is None or not job.active:
         return CleanedJob(name=found.name, outcome="left", words="it has ended")
+    if not cloud.session.environment.owns(job.labels, job.folder_uri):
+        return CleanedJob(name=found.name, outcome="left", words="it is another environment's")
     if whole_second(_last_sign(cloud, job)) > found.silent_since:
         return CleanedJob(name=found.name, outcome="left", words="somebody looks at it again")
     cloud.jobs.cancel(found.name)
@@ -137,6 +140,7 @@ def clean(cloud: Cloud, record: Record, jobs: Sequence[CleanedJob]) -> Maintenan
     """
     plan = record.read(MaintenancePlan)
     limits = Limits(as_of=plan.as_of, min_age_days=plan.min_age_days)
+    require_own_places(plan, [uri for _, uri in _litter_places(cloud.settings.bucket)], cloud.settings.bucket)
     models = [_sweep(cloud, found, limits, plan.dry_run) for found in plan.models]
     litter = [] if plan.dry_run else [_delete_litter(cloud, item, limits) for item in plan.litter]
     return cleaning.conclude(plan, record.digest(MaintenancePlan), models, litter, jobs)

@@ -22,7 +22,7 @@ from retraining.operators.data import run_type
 from retraining.operators.edge import fail_for_good
 from retraining.operators.leftovers import clean, end_job, look
 from retraining.operators.links import RunDocumentsLink, folder_address, push_link
-from retraining.operators.ownership import require_own_bucket
+from retraining.operators.ownership import own_cleaning, require_own_bucket
 from retraining.operators.record import Record
 
 CLEANING_URI = "{{ ti.xcom_pull(task_ids='look')['cleaning_uri'] }}"
@@ -112,10 +112,10 @@ class CancelLeftJobsOperator(BaseOperator):
         self.cleaning_uri = cleaning_uri
 
     @fail_for_good
-    def execute(self, context: Context) -> list[dict[str, Any]]:  # noqa: ARG002 - Airflow's signature
+    def execute(self, context: Context) -> list[dict[str, Any]]:
         """Look at each once more, cancel."""
         cloud = Cloud()
-        plan = Record(cloud.artifacts, self.cleaning_uri).read(MaintenancePlan)
+        plan = own_cleaning(cloud, context, self.cleaning_uri).read(MaintenancePlan)
         done = [] if plan.dry_run else [end_job(cloud, job) for job in plan.jobs if job.cancel]
         for job in done:
             self.log.warning("%s %s: %s", job.name, job.outcome, job.words)
@@ -144,7 +144,7 @@ class DeleteLeftoversOperator(BaseOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Sweep model by model, then what lies about; conclude once."""
         cloud = Cloud()
-        record = Record(cloud.artifacts, self.cleaning_uri)
+        record = own_cleaning(cloud, context, self.cleaning_uri)
         done = record.find(Maintenance)
         if done is None:
             ended = context["ti"].xcom_pull(task_ids="cancel_jobs") or []

@@ -16,7 +16,7 @@ from retraining.core.settings import include_path
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.registry import Version
 from retraining.operators.edge import fail_for_good
-from retraining.operators.ownership import require_own_bucket, require_own_model
+from retraining.operators.ownership import own_monitor, require_own_bucket, require_own_model
 from retraining.operators.params import monitor_params, require_known
 from retraining.operators.record import Record
 
@@ -114,7 +114,7 @@ class DecideRetrainingOperator(BaseOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Earlier rows and the drift in, one row out; the event when the row says so."""
         cloud = Cloud()
-        record = Record(cloud.artifacts, self.monitor_uri)
+        record = own_monitor(cloud, context, self.monitor_uri)
         row = record.find(Ledger) or record.write_once(self._decide(cloud, record, context))
         self.log.info(row.words)
         ledger_uri = record.uri(Ledger)

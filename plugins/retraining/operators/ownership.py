@@ -2,9 +2,54 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from airflow.sdk import Context
+
 from retraining.core import names
+from retraining.core.documents import Plan
 from retraining.core.errors import SettingsError
+from retraining.core.maintenance import whole_second
+from retraining.core.trust import require_agreement, require_cleaning_folder, require_monitor_folder, require_run_folder
 from retraining.hooks.cloud import Cloud
+from retraining.operators.record import Record
+
+
+def own_run(cloud: Cloud, context: Context, run_uri: str) -> Record:
+    """The record of a run whose folder another task named: of this DAG's model, by the settings as they are now.
+
+    Raises:
+        ContractError: The folder is another's, or its plan names other places or images than the settings.
+    """
+    ti: Any = context["ti"]
+    require_run_folder(run_uri, cloud.settings.bucket, ti.dag_id)
+    record = Record(cloud.artifacts, run_uri)
+    plan = record.find(Plan)
+    if plan is not None:
+        require_agreement(plan, run_uri, cloud.settings)
+    return record
+
+
+def own_monitor(cloud: Cloud, context: Context, monitor_uri: str) -> Record:
+    """The record of this monitor run, whose folder another task named.
+
+    Raises:
+        ContractError: The folder is another's.
+    """
+    ti: Any = context["ti"]
+    require_monitor_folder(monitor_uri, cloud.settings.bucket, ti.dag_id, ti.run_id)
+    return Record(cloud.artifacts, monitor_uri)
+
+
+def own_cleaning(cloud: Cloud, context: Context, cleaning_uri: str) -> Record:
+    """The record of this cleaning, whose folder another task named.
+
+    Raises:
+        ContractError: The folder is another's.
+    """
+    dag_run: Any = context["dag_run"]
+    require_cleaning_folder(cleaning_uri, cloud.settings.bucket, whole_second(dag_run.run_after), dag_run.run_id)
+    return Record(cloud.artifacts, cleaning_uri)
 
 
 def require_own_bucket(cloud: Cloud) -> None:

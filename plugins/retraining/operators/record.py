@@ -20,11 +20,13 @@ class Record:
 
     Args:
         artifacts: Cloud Storage.
-        folder_uri: `run_uri` of a plan, or the folder of a monitor's run.
+        folder_uri: `run_uri` of a plan, or the folder of a monitor's run. One that another task named goes through
+            `operators/ownership.py`.
     """
 
     def __init__(self, artifacts: Artifacts, folder_uri: str) -> None:
         self._artifacts = artifacts
+        self._read: dict[type[Document], Document] = {}
         self.folder_uri = folder_uri
 
     def uri(self, kind: type[Document]) -> str:
@@ -37,8 +39,14 @@ class Record:
         Raises:
             ContractError: What is there does not obey the contract.
         """
-        data = self._artifacts.read(self.uri(kind))
-        return None if data is None else kind.parse(data, self.uri(kind))
+        if kind not in self._read:  # what is there never changes
+            data = self._artifacts.read(self.uri(kind))
+            if data is None:
+                return None
+            self._read[kind] = kind.parse(data, self.uri(kind))
+        found = self._read[kind]
+        assert isinstance(found, kind)  # noqa: S101 - kept under its own type
+        return found
 
     def read(self, kind: type[_D]) -> _D:
         """The document of a kind, which an earlier task wrote.

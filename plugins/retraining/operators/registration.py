@@ -12,8 +12,8 @@ from retraining.hooks.cloud import Cloud
 from retraining.hooks.registry import Registry, Upload, Version
 from retraining.operators.edge import fail_for_good, timed
 from retraining.operators.links import ModelVersionLink, push_link, version_address
-from retraining.operators.ownership import require_own_model
-from retraining.operators.record import RUN_URI, Record
+from retraining.operators.ownership import own_run, require_own_model
+from retraining.operators.record import RUN_URI
 
 
 class RegisterModelOperator(BaseOperator):
@@ -40,7 +40,7 @@ class RegisterModelOperator(BaseOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Upload (once), give aliases, write it down."""
         cloud = Cloud()
-        record = Record(cloud.artifacts, self.run_uri)
+        record = own_run(cloud, context, self.run_uri)
         found = record.find(Registration)
         if found is None:
             plan, decision = record.read(Plan), record.read(Decision)

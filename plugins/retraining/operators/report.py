@@ -17,6 +17,7 @@ from retraining.hooks.artifacts import Artifacts
 from retraining.hooks.cloud import Cloud
 from retraining.operators.edge import SECONDS_KEY, fail_for_good
 from retraining.operators.links import JobLink, ReportLink, object_address, push_link
+from retraining.operators.ownership import own_run
 from retraining.operators.record import Record
 
 TASKS = ("plan", "snapshot", "check_data", "export", "tune", "train", "evaluate", "decide", "register", "deploy")
@@ -51,8 +52,8 @@ class ReportOperator(BaseOperator):
         if not self.run_uri:
             self.log.warning("no page: the run has no plan, so no documents; the log of plan says why")
             return None
-        artifacts, ti = Cloud().artifacts, context["ti"]
-        record = Record(artifacts, self.run_uri)
+        cloud, ti = Cloud(), context["ti"]
+        artifacts, record = cloud.artifacts, own_run(cloud, context, self.run_uri)
         took = timings(record, lambda task, key: ti.xcom_pull(task_ids=task, key=key))
         if record.find(Deployment) is not None:  # of a run that went to its end: those numbers stand
             took = record.write_once(took)

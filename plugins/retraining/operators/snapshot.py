@@ -16,7 +16,8 @@ from retraining.hooks.cloud import Cloud
 from retraining.operators.data import FORCE_WORDS, job_attempt
 from retraining.operators.edge import fail_for_good, timed
 from retraining.operators.leases import renew_lease
-from retraining.operators.record import RUN_URI, Record
+from retraining.operators.ownership import own_run
+from retraining.operators.record import RUN_URI
 
 
 class SnapshotOperator(BaseOperator):
@@ -40,7 +41,7 @@ class SnapshotOperator(BaseOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Ask BigQuery and the span store, unless an earlier try did; say what is done with each span."""
         cloud = Cloud()
-        record = Record(cloud.artifacts, self.run_uri)
+        record = own_run(cloud, context, self.run_uri)
         planned, found = record.read(Plan), record.find(Snapshot)
         renew_lease(cloud, planned.model, planned.run_key, context)  # before it is looked what the store has
         if found is None:

@@ -26,6 +26,7 @@ from retraining.operators.job_identity import JobIdentity, job_identity
 from retraining.operators.jobs import VertexJobOperator
 from retraining.operators.leases import spans_are_there
 from retraining.operators.links import JobLink, push_link, tuning_job_address
+from retraining.operators.ownership import own_run
 from retraining.operators.reconcile import JobOrder, Reconciler, failure_of
 from retraining.operators.record import RUN_URI, Record
 
@@ -52,7 +53,7 @@ class TuneOperator(VertexJobOperator):
     def poke(self, context: Context) -> PokeReturnValue | bool:
         """Decide once; have the jobs done; conclude once."""
         cloud = self._cloud = self._cloud or Cloud()
-        record = Record(cloud.artifacts, self.run_uri)
+        record = own_run(cloud, context, self.run_uri)
         plan, settled = record.read(Plan), record.find(Tuning)
         if settled is None:
             request = self._request(cloud, record, plan)
@@ -114,7 +115,7 @@ class TuneOperator(VertexJobOperator):
             )
 
         # Failed trials were borne with before: another study would pay for the same ones.
-        record = Record(cloud.artifacts, self.run_uri)
+        record = own_run(cloud, context, self.run_uri)
         wanted = JobOrder(
             custom_job=order.custom_job,
             request=order.request,

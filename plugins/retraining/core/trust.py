@@ -1,0 +1,97 @@
+"""Where a task may work: addresses that come from XCom, held to this environment and to the DAG's own model.
+
+Whoever may write an XCom (a person in the UI, another DAG) could otherwise point a task at a folder of his own, whose
+plan names his image, his project and his bucket.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from datetime import datetime
+
+from retraining.core import names
+from retraining.core.documents.document import RUN_KEY_PATTERN
+from retraining.core.documents.maintenance import MaintenancePlan
+from retraining.core.documents.planning import Plan
+from retraining.core.errors import ContractError
+from retraining.core.settings import SETTINGS, Settings
+from retraining.core.span_store import place_of
+
+_AGREED = ("project", "region", "bucket", "dataset", "environment", "trainer_image", "trainer_package", "serving_image")
+_CLEAR = "Documents are where the first task wrote them: clear the run from its first task on"
+
+
+def require_run_folder(uri: str, bucket: str, dag_id: str) -> None:
+    """Refuse a run's folder that is not one of the DAG's own model in this environment's bucket.
+
+    Raises:
+        ContractError: It is another one.
+    """
+    root = names.runs_uri(bucket, names.model_of_dag(dag_id))
+    folder, _, key = uri.rpartition("/")
+    if folder != root or not re.fullmatch(RUN_KEY_PATTERN, key):
+        raise ContractError(f"run_uri from XCom, for {dag_id}", repr(uri[:300]), f"a run's folder in {root}", _CLEAR)
+
+
+def require_monitor_folder(uri: str, bucket: str, dag_id: str, dag_run_id: str) -> None:
+    """Refuse a monitor's folder that is not this run's own.
+
+    Raises:
+        ContractError: It is another one.
+    """
+    root = names.monitors_uri(bucket, names.model_of_dag(dag_id))
+    folder, _, name = uri.rpartition("/")
+    stamp, _, run = name.partition("-")
+    if folder != root or not re.fullmatch(r"\d{8}t\d{6}z", stamp) or run != names.dag_run_hash(dag_run_id):
+        expected = f"this run's folder in {root}"
+        raise ContractError(f"monitor_uri from XCom, for {dag_id}", repr(uri[:300]), expected, _CLEAR)
+
+
+def require_cleaning_folder(uri: str, bucket: str, as_of: datetime, dag_run_id: str) -> None:
+    """Refuse a cleaning's folder that is not this run's own.
+
+    Raises:
+        ContractError: It is another one.
+    """
+    own = names.cleaning_uri(bucket, as_of, dag_run_id)
+    if uri != own:
+        raise ContractError("cleaning_uri from XCom", repr(uri[:300]), own, _CLEAR)
+
+
+def require_own_places(plan: MaintenancePlan, litter_uris: Collection[str], bucket: str) -> None:
+    """Refuse a cleaning's plan that would touch anything but the span stores and the folders of small objects.
+
+    Raises:
+        ContractError: It names another place.
+    """
+    foreign = [item.uri for item in plan.litter if item.uri not in litter_uris]
+    for found in plan.models:
+        root = names.spans_root(bucket, found.model)
+        uris = [*(span.uri for span in found.delete), *found.restore]
+        foreign += [uri for uri in uris if place_of(uri, root) is None]
+    if foreign:
+        raise ContractError(MaintenancePlan.kind_name(), repr(foreign[0][:300]), f"places of gs://{bucket}", _CLEAR)
+
+
+def require_agreement(plan: Plan, folder_uri: str, settings: Settings) -> None:
+    """Refuse a plan that is not of its folder, or names other places or images than the settings.
+
+    Raises:
+        ContractError: They differ; names each.
+    """
+    where = names.document_uri(folder_uri, Plan.kind_name())
+    own = names.run_uri(settings.bucket, plan.model, plan.run_key)
+    if not plan.run_uri == own == folder_uri:
+        raise ContractError(where, f"the plan of run {plan.run_uri}", f"that of {folder_uri}", _CLEAR)
+    differ = {name: (getattr(plan, name), getattr(settings, name)) for name in _AGREED}
+    if plan.environment is None:  # of a release that had none: its bucket says whose it is
+        differ.pop("environment")
+    differ = {name: pair for name, pair in differ.items() if pair[0] != pair[1]}
+    if differ:
+        raise ContractError(
+            where,
+            "; ".join(f"{name} {found!r}" for name, (found, _) in differ.items()),
+            "; ".join(f"{SETTINGS[name].variable} {expected!r}" for name, (_, expected) in differ.items()),
+            "Clear the run from plan on, so that it goes by the settings as they are now; or set them back",
+        )
