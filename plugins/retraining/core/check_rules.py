@@ -61,6 +61,8 @@ RULES: dict[str, Rule] = {
     "empty_image": _FIXED,
     "new_category": Rule(severity="warn", may_be=(), key="on_new_category"),
     "vanished_category": Rule(severity="warn", may_be=(), key="on_vanished_category"),
+    "min_examples": Rule(severity="warn"),
+    "floor": Rule(severity="warn"),
     "quarantine": _FIXED,
 }
 

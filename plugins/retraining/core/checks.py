@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, time
 
+from retraining.core.check_decision import decision_findings
 from retraining.core.check_features import feature_findings
 from retraining.core.check_labels import label_findings
 from retraining.core.column_roles import misfits
@@ -51,6 +52,7 @@ def check_data(plan: Plan, snapshot: Snapshot, statistics: Statistics, history: 
         *label_findings(spec, statistics),
         *feature_findings(spec, statistics),
         *vanished_categories(plan, statistics, history),
+        *decision_findings(spec, statistics),
     ]
     # What has a wrong type was read as missing: only the type is worth a word.
     unreadable = {item.feature for item in of_columns if item.check == "types"}

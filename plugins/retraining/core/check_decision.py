@@ -1,0 +1,83 @@
+"""Findings on the decision to come: it cannot be positive whatever is trained, or its floor would stop nothing.
+
+Asked before anything is paid for, of the label's statistics alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from retraining.core.documents.checks import Finding, LabelStatistics, Statistics
+from retraining.core.findings import finding
+from retraining.core.model_spec import ModelSpec
+from retraining.core.spec_sections import HIGHER_IS_BETTER, Metric
+
+CONSTANT_AUC = 0.5
+
+
+def decision_findings(spec: ModelSpec, statistics: Statistics) -> Iterator[Finding]:
+    """What makes the decision vain: too few test rows, a floor out of reach, a floor below every model."""
+    test = statistics.splits["test"]
+    least = spec.evaluation.promote.min_examples
+    if 0 < test.rows < least:
+        yield finding(
+            spec,
+            "min_examples",
+            found=f"{test.rows} rows in test",
+            expected=f"at least {least}",
+            words=f"{test.rows} test examples are too few to judge, so nothing of this run will be promoted: "
+            "lengthen data.test_days, or lower evaluation.promote.min_examples",
+        )
+    yield from _floor(spec, test.label)
+
+
+def constant_score(metric: Metric, label: LabelStatistics) -> float | None:
+    """What a model scores that always answers with the shares of the test labels; None: there is no label.
+
+    The AUC of equal scores is 1/2; the rest follows from the metrics' definitions.
+    """
+    shares = _shares(label)
+    if not shares:
+        return None
+    if metric == "auc":
+        return CONSTANT_AUC
+    if metric == "accuracy":
+        return max(shares)
+    if metric == "log_loss":
+        return -sum(share * math.log(share) for share in shares if share > 0)
+    # Of a binary label the squared error of the one probability, of several classes the sum over them.
+    return shares[1] * (1 - shares[1]) if label.counts is None else sum(share * (1 - share) for share in shares)
+
+
+def _shares(label: LabelStatistics) -> list[float]:
+    if label.counts is not None:
+        total = sum(label.counts)
+        return [count / total for count in label.counts] if total else []
+    return [] if label.mean is None or not 0 <= label.mean <= 1 else [1 - label.mean, label.mean]
+
+
+def _floor(spec: ModelSpec, label: LabelStatistics) -> Iterator[Finding]:
+    metric, floor = spec.evaluation.metric, spec.evaluation.floor
+    higher = metric in HIGHER_IS_BETTER
+    key = "evaluation.min_value" if higher else "evaluation.max_value"
+    constant = constant_score(metric, label)
+    if floor > 1 if higher else floor < 0:
+        best = 1 if higher else 0
+        yield finding(
+            spec,
+            "floor",
+            found=f"{key} {floor:g}",
+            expected=f"a bound that a {metric} can reach: its best is {best}",
+            words=f"no model reaches {key} {floor:g}, so nothing of this run will be promoted: "
+            f"{'lower' if higher else 'raise'} it",
+        )
+    elif constant is not None and (floor <= constant if higher else floor >= constant):
+        yield finding(
+            spec,
+            "floor",
+            found=f"{key} {floor:g}",
+            expected=f"{'above' if higher else 'below'} {constant:.4f}",
+            words=f"a model that always answers the same has {metric} {constant:.3f} on these test days and reaches "
+            f"{key} {floor:g}: the floor stops nothing; {'raise it over' if higher else 'lower it under'} that",
+        )

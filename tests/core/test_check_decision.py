@@ -1,0 +1,88 @@
+"""A decision that cannot be positive, or a floor that stops nothing, is said before anything is paid for."""
+
+from __future__ import annotations
+
+import pytest
+from small_model import make_plan, make_spec, make_statistics
+from test_gates import decide, failed, scores
+
+from retraining.core.check_decision import constant_score, decision_findings
+from retraining.core.documents.checks import LabelStatistics
+from retraining.core.model_spec import ModelSpec
+
+
+def judged(metric: str = "auc", **changes: object) -> ModelSpec:
+    """The small model with another section `evaluation`."""
+    return make_spec(evaluation={"metric": metric, "promote": {"min_examples": 10}, **changes})
+
+
+def words(spec: ModelSpec, **changes: object) -> dict[str, str]:
+    """Findings by check; all only warn."""
+    found = list(decision_findings(spec, make_statistics(make_plan(spec), **changes)))
+    assert all(item.severity == "warn" for item in found)
+    return {item.check: item.words for item in found}
+
+
+@pytest.mark.parametrize("least", [30, 31])
+def test_too_few_test_rows_are_said_where_the_gate_would_fail(least: int) -> None:
+    """30 test rows: the finding is there exactly where the decision's gate is closed; lowering the bound opens it."""
+    spec = judged(min_value=0.6, promote={"min_examples": least})
+    closed = failed(decide(make_plan(spec), scores(0.9), rows=30)) == ["examples"]
+    assert ("min_examples" in words(spec)) is closed
+    assert closed is (least > 30)
+
+
+def test_the_words_say_what_helps() -> None:
+    """Both ways out."""
+    said = words(judged(min_value=0.6, promote={"min_examples": 1000}))["min_examples"]
+    assert "30 test examples are too few to judge, so nothing of this run will be promoted" in said
+    assert "lengthen data.test_days, or lower evaluation.promote.min_examples" in said
+
+
+@pytest.mark.parametrize(
+    ("label", "expected"),
+    [
+        ((0.2, None), {"auc": 0.5, "accuracy": 0.8, "log_loss": 0.5004, "brier": 0.16}),
+        ((None, (6, 3, 1)), {"auc": 0.5, "accuracy": 0.6, "log_loss": 0.8979, "brier": 0.54}),
+        ((0.0, None), {"auc": 0.5, "accuracy": 1.0, "log_loss": 0.0, "brier": 0.0}),
+    ],
+    ids=["binary", "classes", "one class"],
+)
+def test_what_a_constant_model_scores(label, expected) -> None:
+    """By the metrics' definitions."""
+    mean, counts = label
+    statistics = LabelStatistics(mean=mean, nulls=0, counts=counts)
+    assert {metric: constant_score(metric, statistics) for metric in expected} == pytest.approx(expected, abs=1e-4)
+
+
+def test_without_a_label_nothing_is_said() -> None:
+    """Other checks block then."""
+    assert constant_score("auc", LabelStatistics(mean=None, nulls=3)) is None
+    assert words(judged(min_value=0.4), rows={}) == {}
+
+
+@pytest.mark.parametrize(
+    ("metric", "dead", "alive"),
+    [
+        ("auc", {"min_value": 0.5}, {"min_value": 0.51}),
+        ("accuracy", {"min_value": 0.8}, {"min_value": 0.81}),
+        ("log_loss", {"max_value": 0.6}, {"max_value": 0.5}),
+        ("brier", {"max_value": 0.17}, {"max_value": 0.15}),
+    ],
+)
+def test_a_floor_that_a_constant_model_reaches(metric, dead, alive) -> None:
+    """The label rate is 0.2. What the words say mends it."""
+    said = words(judged(metric, **dead))["floor"]
+    assert f"a model that always answers the same has {metric}" in said
+    assert "the floor stops nothing" in said
+    assert words(judged(metric, **alive)) == {}
+
+
+@pytest.mark.parametrize(
+    ("metric", "floor", "way_out"),
+    [("auc", {"min_value": 65}, "lower it"), ("log_loss", {"max_value": -0.1}, "raise it")],
+)
+def test_a_floor_out_of_reach(metric, floor, way_out) -> None:
+    """A percentage, a sign."""
+    said = words(judged(metric, **floor))["floor"]
+    assert said.endswith(f"nothing of this run will be promoted: {way_out}")
