@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import timedelta
 from pathlib import Path
 
 from airflow.sdk import DAG, get_parsing_context
 
 from retraining.core.errors import SpecError
-from retraining.core.model_spec import ModelSpec, find_specs, load_spec
+from retraining.core.model_spec import ModelSpec, find_specs, load_spec, plain_name
 from retraining.core.settings import include_path
 from retraining.operators.monitoring import DecideRetrainingOperator, MeasureDriftOperator
 from retraining.operators.params import monitor_params
 from retraining.operators.schedules import cron_schedule
 
+LOGGER = logging.getLogger(__name__)
 RUNBOOK = (Path(__file__).parent / "runbooks" / "monitor.md").read_text(encoding="utf-8")
 RETRIES = {"retries": 2, "retry_delay": timedelta(seconds=30), "retry_exponential_backoff": True}
 
@@ -41,13 +43,15 @@ def build_dags(include: Path, only: str | None) -> dict[str, DAG]:
     """All DAGs by id; a model whose file is broken has none here, `retrain__<model>` says why."""
     dags = {}
     for path in find_specs(include):
-        dag_id = f"monitor__{path.stem}"
+        dag_id = f"monitor__{plain_name(path)}"
         if only not in (None, dag_id):
             continue
         try:
             dags[dag_id] = monitor_dag(load_spec(path))
         except SpecError:
             continue
+        except Exception:
+            LOGGER.exception("%s has no monitor; the other models have theirs", path.name)
     return dags
 
 

@@ -10,7 +10,7 @@ from airflow.sdk import DAG, Asset, BaseOperator, chain, get_parsing_context
 from retraining.core import names
 from retraining.core.capabilities import load_capabilities, require_trainable
 from retraining.core.errors import SpecError
-from retraining.core.model_spec import ModelSpec, find_specs, load_golden_query, load_query, load_spec
+from retraining.core.model_spec import ModelSpec, find_specs, load_golden_query, load_query, load_spec, plain_name
 from retraining.core.settings import include_path
 from retraining.operators.conclusion import ConcludeRunOperator
 from retraining.operators.data import CheckDataOperator, PlanRunOperator
@@ -110,7 +110,7 @@ def build_dags(include: Path, only: str | None) -> dict[str, DAG]:
     """All DAGs by id; with `only`, that one (a worker that runs a task needs no other)."""
     dags = {}
     for path in find_specs(include):
-        dag_id = f"retrain__{path.stem}"
+        dag_id = f"retrain__{plain_name(path)}"
         if only not in (None, dag_id):
             continue
         try:
@@ -121,6 +121,9 @@ def build_dags(include: Path, only: str | None) -> dict[str, DAG]:
             dags[dag_id] = retrain_dag(spec)
         except SpecError as error:
             dags[dag_id] = invalid_dag(dag_id, path, error)
+        except Exception as error:  # noqa: BLE001 - whatever one file does to this code, the other models keep their DAGs
+            found = SpecError(path.name, f"{type(error).__name__}: {error}", "", "Look at what was last changed in it")
+            dags[dag_id] = invalid_dag(dag_id, path, found)
     return dags
 
 

@@ -22,6 +22,7 @@ import jsonschema
 
 from trainer.documents import TrainRequest
 from trainer.errors import ContractError
+from trainer.json_text import read_json
 from trainer.storage import Storage
 
 SCHEMA_VERSION = 1
@@ -74,12 +75,13 @@ def parse(document: type[Document], content: bytes, where: str) -> Document:
     """
     kind: str = document.kind  # type: ignore[attr-defined]  # each document class has its kind as a class variable
     try:
-        value = json.loads(content)
+        value = read_json(content)
     except ValueError as error:
         raise ContractError(where, f"is not JSON ({error})", f"a document of kind {kind!r}") from None
     validate(kind, value, where)
     built: Document = _build(
-        document, {name: item for name, item in value.items() if name not in ("kind", "schema_version")}
+        document,
+        {name: item for name, item in value.items() if name not in ("kind", "schema_version")},  # type: ignore[attr-defined]  # the schema says that it is an object
     )
     return built
 

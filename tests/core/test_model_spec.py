@@ -129,7 +129,9 @@ def test_a_key_that_stands_twice_is_refused_with_both_lines(tmp_path):
 
 
 def test_yaml_that_builds_objects_is_refused(tmp_path):
-    with pytest.raises(SpecError, match="not YAML"):
+    with pytest.raises(
+        SpecError, match=r"the tag tag:yaml.org,2002:python/object/apply:os.getcwd. Expected plain values"
+    ):
         load(tmp_path, SPEC_YAML + "owner: !!python/object/apply:os.getcwd []\n")
 
 
@@ -137,6 +139,102 @@ def test_yaml_that_builds_objects_is_refused(tmp_path):
 def test_what_is_no_mapping_is_refused(tmp_path, text, words):
     with pytest.raises(SpecError, match=words):
         load(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[" * 100_000, r"late.yaml, line 1: more than 20 levels"),
+        ("a: " + "{a: " * 30, r"line 1: more than 20 levels"),
+        ("a: 1\n" * 60_000, r"more than 256 kB"),
+        ("a: &x [1]\nb: *x\n", r"line 1: the anchor &x"),
+        ("a: *x\n", r"line 1: the alias \*x"),
+        ("a: &x [*x]\n", r"the anchor &x"),
+        ("a: 1\nb: !!int abc\n", r"line 2: the tag tag:yaml.org,2002:int"),
+        ("a: !!timestamp 2026-02-28\n", r"the tag tag:yaml.org,2002:timestamp"),
+        ("a: .nan\n", r"line 1: a is nan, which is no number"),
+        ("a: [1, .inf]\n", r"line 1: a.1 is inf, which is no number"),
+        ("a: 1e999\n", r"unknown key 'a'"),  # YAML 1.1 wants a dot in a float: this is text
+        ("a: 1.0e+999\n", r"a is inf, which is no number"),
+        (f"a: {'9' * 30}\n", r"line 1: a is a whole number of 2\^63 or more"),
+        (f"a: 0x{'f' * 5000}\n", r"a is a whole number of 2\^63 or more"),
+        (f"a: {'9' * 5000}\n", r"a number that is none"),
+        ("1: 2\n", r"line 1: a key that is no text: 1"),
+        ("? [a]\n: 1\n", r"a key that is no text: a list or a mapping"),
+        ("<<: {name: late}\n", r"unknown key '<<'"),
+        ('a: "\\0"\n', r"the character U\+0000"),
+        ('a: "\\ud800"\n', r"not YAML: found invalid Unicode"),
+        ("--- a\n--- b\n", r"not YAML: but found another document"),
+    ],
+    ids=lambda value: value[:30],
+)
+def test_what_is_not_plain_yaml_is_refused(tmp_path, text, words):
+    with pytest.raises(SpecError, match=words):
+        load(tmp_path, text)
+
+
+def test_dates_are_text(tmp_path):
+    """29 February of a year that has none ended the reading of every model."""
+    assert load(tmp_path, SPEC_YAML + "tags: [2026-02-29, 2026-02-28]\n").tags == ("2026-02-29", "2026-02-28")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        (
+            "kind: numeric",
+            "kind: number",
+            r"line 14: features.1.kind is 'number'. Expected one of: numeric, .* 'numeric'\?",
+        ),
+        ("kind: numeric", "unit: km", r"features.1.kind is missing. Expected one of: numeric, categorical"),
+        ("kind: binary", "kind: binari", r"label.kind is 'binari'. Expected one of: binary, multiclass. .*'binary'\?"),
+        ("metric: auc", "metric: acuracy", r"evaluation.metric is 'acuracy'.* Did you mean 'accuracy'\?"),
+        ("learning_rate: 0.01", "learning_rate: {a: [b]}", r"training.hyperparameters.learning_rate is {'a': \['b'\]}"),
+        ("learning_rate: 0.01", "numeric: {a: 1}", r"training.hyperparameters.numeric is"),
+        ("slices: [carrier]", "slices: carrier", r"evaluation.slices is 'carrier'. Expected a list"),
+        ("label: {name: late, kind: binary}", "label: late", r"label is 'late'. Expected a mapping"),
+        ("checks: {", "checks: 5 # {", r"data.checks is 5. Expected a mapping"),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_a_message_names_a_key_that_is_there_and_says_it_once(tmp_path, old, new, words):
+    assert old in SPEC_YAML
+    with pytest.raises(SpecError, match=words) as caught:
+        load(tmp_path, SPEC_YAML.replace(old, new, 1))
+    assert "\n" not in str(caught.value)
+
+
+def test_many_findings_are_cut(tmp_path):
+    features = "".join(f"  - {{name: f{index}, kind: nmeric}}\n" for index in range(31))
+    text = SPEC_YAML.replace("  - {name: distance, kind: numeric}\n", features)
+    with pytest.raises(SpecError, match="and 11 more") as caught:
+        load(tmp_path, text)
+    assert len(str(caught.value).splitlines()) == 22
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("min_rows: 100", "min_rows: 10000000000000"),
+        ("schedule:", "budget_usd: 1.0e+30\nschedule:"),
+        ("min_value: 0.6,", "min_value: 0.6, promote: {max_slice_loss: 1.0e+9},"),
+        ("model: wide_deep,", "model: wide_deep, clip_norm: 1.0e+300,"),
+        ("evaluation:", "deployment: {max_replicas: 1000000}\nevaluation:"),
+        ("evaluation:", "monitoring: {window_hours: 1000000}\nevaluation:"),
+    ],
+    ids=str,
+)
+def test_absurd_sizes_are_refused(tmp_path, old, new):
+    assert old in SPEC_YAML
+    with pytest.raises(SpecError, match="Expected less than or equal to"):
+        load(tmp_path, SPEC_YAML.replace(old, new, 1))
+
+
+def test_two_files_of_one_model_are_refused(tmp_path):
+    write(tmp_path, SPEC_YAML)
+    (tmp_path / "late.yml").write_text(SPEC_YAML, encoding="utf-8")
+    with pytest.raises(SpecError, match=r"late.yaml: late.yml beside it"):
+        model_spec.load_spec(tmp_path / "late.yaml")
 
 
 def test_the_file_is_called_as_the_model(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,10 @@ BROKEN = {
     "misspelt": ("name: broken\nscedule: null\n", "Did you mean 'schedule'"),
     "unparsable": ("name: [unclosed\n", "not YAML"),
     "empty": ("", "a NoneType"),
+    "deep": ("[" * 100_000, "more than 20 levels"),
+    "a name & more": ("name: other\n", "data is missing"),
+    "tagged": ("name: !!int abc\n", "the tag"),
+    "anchored": ("name: &a [*a]\n", "the anchor &a"),
 }
 CHANGED: dict[str, dict[str, Any]] = {
     "no_query": {"data__query": "nowhere/examples.sql"},
@@ -67,7 +72,10 @@ def parsed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 def test_a_broken_file_breaks_its_own_dag_only(parsed) -> None:
     """Every other DAG is there, and nothing else: a broken model has no monitor."""
-    invalid = {f"retrain__{name}" for name in (*BROKEN, "no_query", "taken_name", "no_such_architecture")}
+    invalid = {
+        f"retrain__{re.sub(r'[^a-z_]', '_', name)}"
+        for name in (*BROKEN, "no_query", "taken_name", "no_such_architecture")
+    }
     good = {f"{kind}__{name}" for name in ("careful", "on_demand") for kind in ("retrain", "monitor")}
     assert {dag_id for dag_id, dag in parsed["dags"].items() if "invalid-spec" in dag["tags"]} == invalid
     assert REPOSITORY | good | invalid <= parsed["dags"].keys()
@@ -77,7 +85,7 @@ def test_a_broken_file_breaks_its_own_dag_only(parsed) -> None:
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_file_shows_the_whole_message(parsed, name: str) -> None:
     """Tagged, with one task that fails."""
-    dag = parsed["dags"][f"retrain__{name}"]
+    dag = parsed["dags"][f"retrain__{re.sub(r'[^a-z_]', '_', name)}"]
     assert list(dag["tasks"]) == ["read_spec"]
     assert BROKEN[name][1] in dag["doc"]
 
@@ -96,6 +104,28 @@ def test_a_missing_query_a_taken_name_and_an_unknown_architecture_are_invalid_sp
     assert "no file 'nowhere/examples.sql'" in parsed["dags"]["retrain__no_query"]["doc"]
     assert "a hyperparameter named 'force'" in parsed["dags"]["retrain__taken_name"]["doc"]
     assert "Did you mean 'wide_deep'" in parsed["dags"]["retrain__no_such_architecture"]["doc"]
+
+
+def test_what_no_check_foresaw_breaks_its_own_dag_only(bundle: Path) -> None:
+    """The code that reads one file fails as it never should: that model says so, the others are there."""
+    code = """
+import json, monitor, retrain
+from retraining.core.settings import include_path
+
+for file in (retrain, monitor):
+    read = file.load_spec
+    def load_spec(path, read=read):
+        if path.stem == "digits":
+            raise RecursionError("too deep")
+        return read(path)
+    file.load_spec = load_spec
+found = {**retrain.build_dags(include_path(), None), **monitor.build_dags(include_path(), None)}
+print(json.dumps({dag_id: dag.doc_md for dag_id, dag in found.items()}))
+"""
+    found = json.loads(run_python(bundle, code).splitlines()[-1])
+    assert "digits.yaml: RecursionError: too deep" in found["retrain__digits"]
+    assert "monitor__digits" not in found
+    assert REPOSITORY - {"monitor__digits"} == found.keys()
 
 
 def test_only_the_wanted_dag_is_built(parsed) -> None:

@@ -6,6 +6,7 @@ In: `include/models/<name>.yaml` and a run's overrides. Out: a frozen, validated
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -16,9 +17,10 @@ from retraining.core import spec_sections as sections
 from retraining.core.errors import PlanError, SpecError
 from retraining.core.reserved import RESERVED_MODELS
 from retraining.core.spec_cluster import Section, resolve_tier, strategy_problem
-from retraining.core.spec_file import SpecText, explain, read_spec_file, suggest
+from retraining.core.spec_file import explain, suggest
 from retraining.core.spec_pending import refuse_pending
 from retraining.core.spec_tuning import REPORTED, Tuning
+from retraining.core.yaml_text import SpecText, read_spec_file
 
 
 class ModelSpec(Section):
@@ -30,10 +32,12 @@ class ModelSpec(Section):
 
     name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,40}$")]
     description: Annotated[str, StringConstraints(min_length=1, max_length=2000)]
-    owner: Annotated[str, StringConstraints(min_length=1)] = "retraining"
-    tags: tuple[Annotated[str, StringConstraints(min_length=1, max_length=100)], ...] = ()
+    owner: Annotated[str, StringConstraints(min_length=1, max_length=100)] = "retraining"
+    tags: Annotated[
+        tuple[Annotated[str, StringConstraints(min_length=1, max_length=100)], ...], Field(max_length=50)
+    ] = ()
     schedule: sections.Cron | None = None
-    budget_usd: Annotated[float, Field(gt=0)] | None = None
+    budget_usd: Annotated[float, Field(gt=0, le=10**9)] | None = None
     data: sections.Data
     features: Annotated[tuple[sections.Feature, ...], Field(min_length=1, max_length=sections.MAX_FEATURES)]
     label: sections.Label
@@ -162,6 +166,9 @@ def load_spec(path: Path) -> ModelSpec:
         SpecError: Anything is wrong with it; the message has all findings, with lines.
     """
     text = read_spec_file(path)
+    twin = path.with_suffix(".yml" if path.suffix == ".yaml" else ".yaml")
+    if twin.is_file():
+        raise SpecError(path.name, f"{twin.name} beside it", "one file per model", "Remove one of them")
     try:
         spec = ModelSpec.model_validate(text.values)
     except ValidationError as error:
@@ -239,6 +246,11 @@ def find_specs(include: Path) -> list[Path]:
     if not folder.is_dir():
         raise SpecError(str(folder), "no such folder", "one YAML file per model in it", "Run make bundle again")
     return sorted(path for path in folder.iterdir() if path.suffix in (".yaml", ".yml") and path.is_file())
+
+
+def plain_name(path: Path) -> str:
+    """What a model's DAGs are called after; of a file whose name no DAG can have, something like it."""
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", path.stem)[:200]
 
 
 def _replace(values: dict[str, Any], path: list[str], value: object, name: str) -> None:

@@ -12,14 +12,18 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 Strategy = Literal["auto", "one_device", "mirrored", "multi_worker", "parameter_server", "tpu"]
-MachineType = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]*(-[a-z0-9]+)+$")]
+MachineType = Annotated[str, StringConstraints(max_length=100, pattern=r"^[a-z][a-z0-9]*(-[a-z0-9]+)+$")]
 
 
 class Section(BaseModel):
     """A part of the spec: frozen, unknown keys refused."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", protected_namespaces=(), json_schema_serialization_defaults_required=True
+        frozen=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        protected_namespaces=(),
+        json_schema_serialization_defaults_required=True,
     )
 
 
@@ -118,7 +122,7 @@ class Runtime(Section):
     """
 
     framework: Annotated[str, StringConstraints(pattern=r"^2\.\d{1,2}$")] | None = None
-    image: Annotated[str, StringConstraints(pattern=r"^[^\s/]+/\S+[:@]\S+$")] | None = None
+    image: Annotated[str, StringConstraints(max_length=500, pattern=r"^[^\s/]+/\S+[:@]\S+$")] | None = None
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:

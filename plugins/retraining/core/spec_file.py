@@ -1,79 +1,47 @@
-"""Reading a model's YAML file: safe, duplicate keys refused, every message with its line and a suggestion."""
+"""What is wrong with a model's YAML file, in words: every message with its line, keys that exist, a suggestion."""
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, get_args
 
-import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from retraining.core.errors import SpecError
+from retraining.core.yaml_text import Location, SpecText
 
-Location = tuple[str | int, ...]
 Finding = tuple[str, str, str, str]
 """The four parts of a message: where, what was found, what was expected, the way out."""
 
-# libyaml's loader where PyYAML has it: 15 times faster, and every DAG file reads every spec at each parse.
-_SAFE_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-class SpecText:
-    """A parsed YAML file that still knows on which line each key stands."""
-
-    def __init__(self, where: str, values: dict[str, Any], lines: Mapping[Location, int]) -> None:
-        self.where = where
-        self.values = values
-        self._lines = lines
-
-    def line(self, location: Location) -> int | None:
-        """The line (from 1) of a key, or of the nearest one around it."""
-        while location and location not in self._lines:
-            location = location[:-1]
-        return self._lines.get(location)
-
-
-def read_spec_text(text: str, where: str) -> SpecText:
-    """Parse YAML without constructing anything but plain values.
-
-    Raises:
-        SpecError: It is not YAML, has a key twice, or is not a mapping.
-    """
-    try:
-        node = yaml.compose(text, Loader=_SAFE_LOADER)
-        lines: dict[Location, int] = {}
-        if node is not None:
-            _walk(node, (), lines, where)
-        values = yaml.load(text, Loader=_SAFE_LOADER)  # noqa: S506 - safe, in C or in Python
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f"{where}, line {mark.line + 1}" if mark else where
-        problem = getattr(error, "problem", None) or str(error)
-        raise SpecError(place, f"not YAML: {problem}", "", "Look at the indentation and the quotes there") from error
-    if not isinstance(values, dict):
-        raise SpecError(where, f"a {type(values).__name__}", "a mapping with the keys name, data, features, …")
-    return SpecText(where, values, lines)
-
-
-def read_spec_file(path: Path) -> SpecText:
-    """Read and parse a file.
-
-    Raises:
-        SpecError: It cannot be read, or `read_spec_text` refuses it.
-    """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SpecError(path.name, f"cannot be read ({error})", "a UTF-8 text file") from error
-    return read_spec_text(text, path.name)
+_SHOWN_FINDINGS = 20
+_SHOWN_CHARACTERS = 80
+# Pydantic speaks of Python; who wrote the file speaks of YAML.
+_EXPECTATIONS = {
+    "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
+    "dict_type": "a mapping",
+    "tuple_type": "a list",
+    "string_type": "text (put it in quotes)",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "finite_number": "a finite number",
+}
 
 
 def explain(error: ValidationError, text: SpecText, model: type[BaseModel]) -> SpecError:
-    """Turn pydantic's findings into one message: a line per finding, with line number and suggestion."""
-    return _together(text.where, [_finding(item, text, model) for item in error.errors()])
+    """Turn pydantic's findings into one message: a line per place, with line number and suggestion."""
+    by_place: dict[Location, list[ErrorDetails]] = {}
+    for item in error.errors():
+        if item["type"] == "too_short" and item["input"]:
+            continue  # pydantic counts what was right; what was not is an error of its own
+        by_place.setdefault(_place(item, text.values), []).append(item)
+    # A union's member that is a list may find fault with an item; that another kind of value was given says it all.
+    inner = {place for place in by_place for length in range(len(place)) if place[:length] in by_place and length}
+    findings = [_finding(place, items, text, model) for place, items in by_place.items() if place not in inner]
+    return _together(text.where, findings)
 
 
 def raise_findings(where: str, findings: Sequence[Finding]) -> None:
@@ -89,7 +57,10 @@ def raise_findings(where: str, findings: Sequence[Finding]) -> None:
 def _together(where: str, findings: Sequence[Finding]) -> SpecError:
     if len(findings) == 1:
         return SpecError(*findings[0])
-    listed = "\n".join(f"  - {SpecError(*finding)}" for finding in findings)
+    shown = [f"  - {SpecError(*finding)}" for finding in findings[:_SHOWN_FINDINGS]]
+    if len(findings) > len(shown):
+        shown.append(f"  - and {len(findings) - len(shown)} more.")
+    listed = "\n".join(shown)
     return SpecError(where, f"{len(findings)} errors:\n{listed}\n ", "", "Correct each and run make check-models")
 
 
@@ -99,51 +70,70 @@ def suggest(word: str, known: Sequence[str]) -> str:
     return f"Did you mean {near[0]!r}?" if near else ""
 
 
-def _walk(node: yaml.Node, location: Location, lines: dict[Location, int], where: str) -> None:
-    if isinstance(node, yaml.MappingNode):
-        seen: dict[str, int] = {}
-        for key_node, value_node in node.value:
-            key, line = str(key_node.value), key_node.start_mark.line + 1
-            if key in seen:
-                raise SpecError(
-                    f"{where}, line {line}", f"key {key!r} again", f"it once (first on line {seen[key]})", "Remove one"
-                )
-            seen[key] = line
-            lines[(*location, key)] = line
-            _walk(value_node, (*location, key), lines, where)
-    elif isinstance(node, yaml.SequenceNode):
-        for index, item in enumerate(node.value):
-            lines[(*location, index)] = item.start_mark.line + 1
-            _walk(item, (*location, index), lines, where)
-
-
-def _finding(item: ErrorDetails, text: SpecText, model: type[BaseModel]) -> Finding:
-    location = tuple(part for part in item["loc"] if part not in ("numeric", "categorical"))
-    line = text.line(location)
-    where = f"{text.where}, line {line}" if line else text.where
-    dotted = ".".join(map(str, location))
-    if item["type"] == "extra_forbidden":
-        known = _known_keys(model, item["loc"][:-1])
-        key = str(location[-1])
-        inside = f" in {'.'.join(map(str, location[:-1]))}" if location[:-1] else ""
-        return where, f"unknown key {key!r}{inside}", f"one of: {', '.join(known)}", suggest(key, known)
+def _place(item: ErrorDetails, values: Mapping[str, Any]) -> Location:
+    """Keys of the file that lead to an error. Pydantic also names the members of unions on the way: no such key."""
+    found: Any = values
+    place: list[str | int] = []
+    for part in item["loc"]:
+        inside = isinstance(found, Mapping) and part in found
+        if inside or (isinstance(found, list | tuple) and isinstance(part, int) and part < len(found)):
+            found = found[part]
+            place.append(part)
     if item["type"] == "missing":
-        return where, f"{dotted} is missing", "it to be there", "Add it; include/models holds an example"
-    message = item["msg"].removeprefix("Value error, ")
-    if item["type"] == "value_error":
-        return where, f"{dotted}: {message}" if dotted else message, "", ""
-    return where, f"{dotted} is {item['input']!r}", _expectation(message), ""
+        place.append(item["loc"][-1])
+    if item["type"].startswith("union_tag_"):
+        place.append("kind")
+    return tuple(place)
 
 
-def _expectation(message: str) -> str:
+def _finding(place: Location, items: Sequence[ErrorDetails], text: SpecText, model: type[BaseModel]) -> Finding:
+    """One message about a place; what several members of a union expect there is one expectation."""
+    item, line, dotted = items[0], text.line(place), ".".join(map(str, place))
+    where = f"{text.where}, line {line}" if line else text.where
+    match item["type"]:
+        case "extra_forbidden":
+            known, key = _known_keys(model, item["loc"][:-1]), str(place[-1])
+            inside = f" in {'.'.join(map(str, place[:-1]))}" if place[:-1] else ""
+            return where, f"unknown key {shorten(key)}{inside}", f"one of: {', '.join(known)}", suggest(key, known)
+        case "missing":
+            return where, f"{dotted} is missing", "it to be there", "Add it; include/models holds an example"
+        case "union_tag_invalid" | "union_tag_not_found":
+            kinds = _kinds(_annotation(model, item["loc"]))
+            given = item.get("ctx", {}).get("tag")
+            found = f"{dotted} is missing" if given is None else f"{dotted} is {shorten(given)}"
+            return where, found, f"one of: {', '.join(kinds)}", suggest(str(given), kinds) if given else "Add it"
+        case "value_error":
+            message = item["msg"].removeprefix("Value error, ")
+            return where, f"{dotted}: {message}" if dotted else message, "", ""
+    allowed = re.findall(r"'([^']*)'", item["ctx"]["expected"]) if item["type"] == "literal_error" else []
+    hint = suggest(str(item["input"]), allowed) if isinstance(item["input"], str) else ""
+    expected = " or ".join(dict.fromkeys(map(_expectation, items)))
+    return where, f"{dotted or 'the file'} is {shorten(item['input'])}", expected, hint
+
+
+def _expectation(item: ErrorDetails) -> str:
+    message = _EXPECTATIONS.get(item["type"], item["msg"])
     for prefix in ("Input should be ", "String should "):
-        if message.startswith(prefix):
-            return message.removeprefix(prefix)
+        message = message.removeprefix(prefix)
     return message
+
+
+def shorten(value: object) -> str:
+    """A value for a message, cut."""
+    try:
+        text = repr(value)
+    except ValueError:  # a whole number of more digits than Python writes
+        text = "a huge number"
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[: _SHOWN_CHARACTERS - 1]}…"
 
 
 def _known_keys(model: type[BaseModel], location: Location) -> list[str]:
     """Keys of the section at a pydantic error location (which names the variant of a union as a step)."""
+    found = _section(_annotation(model, location))
+    return list(found.model_fields) if found else []
+
+
+def _annotation(model: type[BaseModel], location: Location) -> object:
     found: object = model
     for part in location:
         if isinstance(found, type) and issubclass(found, BaseModel):
@@ -151,8 +141,12 @@ def _known_keys(model: type[BaseModel], location: Location) -> list[str]:
                 found = found.model_fields[part].annotation
             continue
         found = _variant(found, part)
-    found = _section(found)
-    return list(found.model_fields) if found else []
+    return found
+
+
+def _kinds(annotation: object) -> list[str]:
+    """Values of `kind` that tell the members of a union apart."""
+    return [kind for section in _sections(annotation) for kind in get_args(section.model_fields["kind"].annotation)]
 
 
 def _variant(annotation: object, part: str | int) -> object:

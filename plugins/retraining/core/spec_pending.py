@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from retraining.core.errors import SpecError
-from retraining.core.spec_file import SpecText
+from retraining.core.yaml_text import SpecText
 
 if TYPE_CHECKING:
     from retraining.core.model_spec import ModelSpec

@@ -8,7 +8,13 @@ from __future__ import annotations
 import keyword
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, FiniteFloat, StringConstraints, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    StringConstraints,
+    field_validator,
+    model_validator,
+)
 
 from retraining.core.check_rules import Severity, severity_problem
 from retraining.core.cron import check_cron
@@ -40,8 +46,9 @@ def _identifier(name: str) -> str:
 ColumnName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$"), AfterValidator(_identifier)]
 Cron = Annotated[str, AfterValidator(check_cron)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
-Positive = Annotated[int, Field(ge=1)]
-SqlPath = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_./-]*\.sql$")]
+Count = Annotated[int, Field(ge=1, le=10**12)]
+"""Of rows, or of requests."""
+SqlPath = Annotated[str, StringConstraints(max_length=500, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_./-]*\.sql$")]
 Scalar = bool | int | float | str
 Hyperparameter = Scalar | tuple[Scalar, ...]
 
@@ -53,12 +60,12 @@ class DataChecks(Section):
     fewer rows than the median of the last `volume_runs` runs; `severity` overrides a check's own, by its name.
     """
 
-    min_rows: Positive = 1000
+    min_rows: Count = 1000
     max_null_fraction: dict[ColumnName, Fraction] = Field(default_factory=dict)
     label_rate: tuple[Fraction, Fraction] = (0.001, 0.999)
-    ranges: dict[ColumnName, tuple[FiniteFloat, FiniteFloat]] = Field(default_factory=dict)
-    max_age_hours: Annotated[float, Field(gt=0)] | None = None
-    max_volume_change: Annotated[float, Field(gt=0)] | None = 0.5
+    ranges: dict[ColumnName, tuple[float, float]] = Field(default_factory=dict)
+    max_age_hours: Annotated[float, Field(gt=0, le=87_600)] | None = None
+    max_volume_change: Annotated[float, Field(gt=0, le=1000)] | None = 0.5
     volume_runs: Annotated[int, Field(ge=1, le=100)] = 5
     on_new_category: Literal["warn", "block", "ignore"] = "warn"
     on_vanished_category: Literal["warn", "block", "ignore"] = "warn"
@@ -118,11 +125,11 @@ class Data(Section):
     window_days: Annotated[int, Field(ge=2, le=3650)] = 60
     test_days: Annotated[int, Field(ge=1, le=365)] = 7
     validation_percent: Annotated[int, Field(ge=1, le=50)] = 10
-    rows_per_shard: Annotated[int, Field(ge=1000)] = 100_000
+    rows_per_shard: Annotated[int, Field(ge=1000, le=10**9)] = 100_000
     shard_mb: Annotated[int, Field(ge=1, le=1024)] = 64
     compression: Literal["GZIP", "NONE"] = "GZIP"
     layout: Layout = Field(default_factory=Layout)
-    schema_version: Positive = 1
+    schema_version: Annotated[int, Field(ge=1, le=10**6)] = 1
     export: ExportMachines = Field(default_factory=ExportMachines)
     keep_table_days: Annotated[int, Field(ge=1, le=90)] = 7
     checks: DataChecks = Field(default_factory=DataChecks)
@@ -223,7 +230,7 @@ Label = Annotated[BinaryLabel | MulticlassLabel, Field(discriminator="kind")]
 class Training(Section):
     """What is trained and how. `batch_size` is per replica; `strategy` distributes it (auto: by the cluster)."""
 
-    model: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
+    model: Annotated[str, StringConstraints(max_length=100, pattern=r"^[a-z][a-z0-9_]*$")]
     epochs: Annotated[int, Field(ge=1, le=10000)] = 5
     batch_size: Annotated[int, Field(ge=1, le=1_000_000)] = 512
     hyperparameters: dict[ColumnName, Hyperparameter] = Field(default_factory=dict)
@@ -275,9 +282,9 @@ class Promote(Section):
 
     min_gain: Annotated[float, Field(ge=-1, le=1)] = 0.0
     confidence: Annotated[float, Field(gt=0.5, lt=1)] = 0.95
-    max_slice_loss: Annotated[float, Field(ge=0)] = 0.03
-    min_examples: Positive = 1000
-    min_slice_examples: Positive = 200
+    max_slice_loss: Annotated[float, Field(ge=0, le=1000)] = 0.03
+    min_examples: Count = 1000
+    min_slice_examples: Count = 200
 
 
 class Evaluation(Section):
@@ -286,7 +293,7 @@ class Evaluation(Section):
     metric: Metric = "auc"
     min_value: float | None = None
     max_value: float | None = None
-    slices: tuple[ColumnName, ...] = ()
+    slices: Annotated[tuple[ColumnName, ...], Field(max_length=100)] = ()
     promote: Promote = Field(default_factory=Promote)
 
     @model_validator(mode="after")
@@ -308,8 +315,8 @@ class Deployment(Section):
     """Where the champion serves. `canary_percent` other than [100] is refused in a file: steps are not built yet."""
 
     machine: MachineType = "n1-standard-2"
-    min_replicas: Positive = 1
-    max_replicas: Positive = 1
+    min_replicas: Annotated[int, Field(ge=1, le=1000)] = 1
+    max_replicas: Annotated[int, Field(ge=1, le=1000)] = 1
     canary_percent: tuple[Annotated[int, Field(ge=1, le=100)], ...] = (100,)
     approval: bool = False
 
@@ -337,7 +344,7 @@ class DriftLimits(Section):
 class PerformanceLimits(Section):
     """How much of its metric the champion may lose, from duel to duel, before that is reason for a study."""
 
-    max_drop: Annotated[float, Field(gt=0)] = 0.03
+    max_drop: Annotated[float, Field(gt=0, le=1000)] = 0.03
 
 
 class Monitoring(Section):
@@ -347,9 +354,9 @@ class Monitoring(Section):
     """
 
     schedule: Cron | None = "0 * * * *"
-    window_hours: Positive = 24
-    min_requests: Positive = 200
+    window_hours: Annotated[int, Field(ge=1, le=8760)] = 24
+    min_requests: Count = 200
     drift: DriftLimits = Field(default_factory=DriftLimits)
     performance: PerformanceLimits = Field(default_factory=PerformanceLimits)
-    max_age_days: Positive | None = None
-    cooldown_hours: Annotated[float, Field(ge=0)] = 24
+    max_age_days: Annotated[int, Field(ge=1, le=3650)] | None = None
+    cooldown_hours: Annotated[float, Field(ge=0, le=87_600)] = 24

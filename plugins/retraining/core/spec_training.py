@@ -12,7 +12,7 @@ Loop = Literal["fit", "custom"]
 Precision = Literal["float32", "mixed_float16", "mixed_bfloat16"]
 Sharding = Literal["auto", "examples", "files"]
 WarmupFraction = Annotated[float, Field(ge=0, le=0.5)]
-ClipNorm = Annotated[float, Field(gt=0)]
+ClipNorm = Annotated[float, Field(gt=0, le=10**6)]
 LiteForm = Literal["float16", "int8"]
 AccumulateSteps = Annotated[int, Field(ge=1, le=10_000)]
 
@@ -20,8 +20,8 @@ AccumulateSteps = Annotated[int, Field(ge=1, le=10_000)]
 class Checkpoint(Section):
     """When a checkpoint is written inside an epoch, beside the one at its end; null: not by that."""
 
-    every_steps: Annotated[int, Field(ge=1)] | None = None
-    every_seconds: Annotated[float, Field(gt=0)] | None = 300.0
+    every_steps: Annotated[int, Field(ge=1, le=10**9)] | None = None
+    every_seconds: Annotated[float, Field(gt=0, le=10**6)] | None = 300.0
 
 
 class ReduceRate(Section):

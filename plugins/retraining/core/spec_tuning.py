@@ -10,7 +10,8 @@ from pydantic import Field, StringConstraints, model_validator
 from retraining.core.spec_cluster import Section
 
 HyperparameterName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
-Positive = Annotated[int, Field(ge=1)]
+Trials = Annotated[int, Field(ge=1, le=1000)]
+"""More of them is a slip of the pen, not a search."""
 Search = Literal["auto", "always", "never"]
 Goal = Literal["maximize", "minimize"]
 
@@ -38,7 +39,7 @@ class TuningParameter(Section):
     min: float | None = None
     max: float | None = None
     scale: Literal["linear", "log", "reverse_log"] = "linear"
-    values: tuple[float | str, ...] = ()
+    values: Annotated[tuple[float | str, ...], Field(max_length=1000)] = ()
     when: Condition | None = None
 
     @model_validator(mode="after")
@@ -77,17 +78,17 @@ class Tuning(Section):
     """
 
     search: Search = "auto"
-    every_days: Positive = 7
-    max_trials: Positive = 12
-    parallel_trials: Positive = 3
+    every_days: Annotated[int, Field(ge=1, le=3650)] = 7
+    max_trials: Trials = 12
+    parallel_trials: Trials = 3
     recall: Annotated[int, Field(ge=0, le=20)] = 3
-    max_failed_trials: Positive = 3
+    max_failed_trials: Trials = 3
     metric: Annotated[str, StringConstraints(pattern=r"^val_[a-z_]+$")] = "val_auc"
     goal: Goal = "maximize"
     algorithm: Literal["bayesian", "grid", "random"] = "bayesian"
     early_stopping: Literal["none", "median", "decay"] = "median"
     spot: bool = True
-    parameters: Annotated[tuple[TuningParameter, ...], Field(min_length=1)]
+    parameters: Annotated[tuple[TuningParameter, ...], Field(min_length=1, max_length=100)]
 
     @model_validator(mode="before")
     @classmethod

@@ -18,6 +18,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
+from retraining.core.documents.json_text import read_json
 from retraining.core.errors import ContractError
 
 TIME_PATTERN = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z$"
@@ -97,7 +98,7 @@ class Document(Value):
             if raw.get(key) != expected:
                 raise ContractError(
                     where,
-                    f"{key} is {raw.get(key)!r}",
+                    f"{key} is {repr(raw.get(key))[:80]}",
                     f"{expected!r}",
                     "Read it with the release that wrote it, or correct its address",
                 )
@@ -138,8 +139,8 @@ def digest(data: bytes) -> str:
 
 def _load(data: bytes | str, where: str) -> dict[str, Any]:
     try:
-        raw = json.loads(data)
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raw = read_json(data)
+    except ValueError as error:
         raise ContractError(where, f"not JSON ({error})", "a JSON document", "Clear the task that wrote it") from error
     if not isinstance(raw, dict):
         raise ContractError(where, f"a JSON {type(raw).__name__}", "a JSON object", "Clear the task that wrote it")
