@@ -26,6 +26,7 @@ from retraining.core.settings import SETTINGS
 REPOSITORY = Path(__file__).resolve().parents[1]
 COMPOSER = REPOSITORY / "docs" / "composer.md"
 MODEL_SPEC = REPOSITORY / "docs" / "model-spec.md"
+TRAINING = REPOSITORY / "docs" / "training.md"
 CONTRIBUTING = REPOSITORY / "CONTRIBUTING.md"
 
 
@@ -282,6 +283,24 @@ class TestLinksAndPaths:
         assert named
         # `trainer/checkpoints` and its like stand for folders in the bucket; none of those begins with a folder's name.
         assert not {name: where for name, where in named.items() if not any(REPOSITORY.glob(name.rstrip("/")))}
+
+    def test_named_tests_exist(self) -> None:
+        """`tests/folder/test_file.py::test_name`: the function is there."""
+        named = found_in_code(r"(tests/[\w/]+\.py::\w+)")
+        assert named
+        gone = {}
+        for name, where in named.items():
+            path, _, function = name.partition("::")
+            text = (REPOSITORY / path).read_text(encoding="utf-8") if (REPOSITORY / path).exists() else ""
+            if not re.search(rf"^\s*def {function}\(", text, re.MULTILINE):
+                gone[name] = where
+        assert not gone
+
+    def test_every_requirement_names_a_test_or_a_command(self) -> None:
+        """Rows of the table of ids: no row points at a file as a whole, or at nothing."""
+        rows = [row for row in table_rows(page(TRAINING)) if row[0].startswith("S-")]
+        assert len(rows) > 30
+        assert not [row for row in rows if "::test_" not in row[2] and "`make " not in row[2]]
 
     def test_every_page_is_reached_from_the_readme(self) -> None:
         """Nobody must guess that a page exists."""

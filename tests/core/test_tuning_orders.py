@@ -44,6 +44,21 @@ def test_the_whole_study_spec():
     assert job["trial_job_spec"]["scheduling"]["strategy"] == "SPOT"
 
 
+def test_trials_run_on_spot_machines_and_the_final_training_on_demand():
+    """Unless the spec says otherwise: a lost trial costs little, a lost training the night."""
+    from retraining.core import orders
+
+    plan = plan_with()
+    request = tuning.decide(plan, [], None, higher_is_better=True)
+    trials = tuning_orders.search_order(plan, request, plan.spec.tuning.parameters).custom_job["trial_job_spec"]
+    training = orders.train_order(plan, None).custom_job["job_spec"]
+    assert trials["scheduling"]["strategy"] == "SPOT"
+    assert "strategy" not in training["scheduling"]
+    plan = plan_with({**SECTION, "spot": False})
+    trials = tuning_orders.search_order(plan, request, plan.spec.tuning.parameters).custom_job["trial_job_spec"]
+    assert "strategy" not in trials["scheduling"]
+
+
 def test_the_repetition_tries_each_once_and_leaves_the_rest_to_the_search():
     plan = plan_with({**SECTION, "max_failed_trials": 1})
     earlier = [study(7, trial(1, 0.9, 0.002), trial(2, 0.8, 0.05))]

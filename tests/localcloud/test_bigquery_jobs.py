@@ -222,6 +222,9 @@ def test_tables_tell_rows_bytes_and_expiration(client):
     run(client, sql, query_parameters=parameters).result()
     table = client.get_table("jobs.until")
     assert (table.num_rows, table.expires) == (3, expires)
+    listed = {item.table_id: item.expires for item in client.list_tables("jobs")}
+    assert listed["until"] == expires
+    assert listed["people"] is None
     assert table.num_bytes == 16 + 3 * 2 + len("AdaGraceÉmilie".encode()) + 3 * 8
 
 

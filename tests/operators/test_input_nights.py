@@ -19,7 +19,6 @@ from whole_night import run_night
 
 from retraining.core.model_spec import load_spec
 
-pytestmark = pytest.mark.long
 DAYS, PER_DAY = 10, 240
 SPEC = """
 name: {name}
@@ -108,6 +107,7 @@ def test_a_night_on_csv(judge) -> None:
     assert len(rows) == files[0]["rows"]
 
 
+@pytest.mark.long
 def test_a_night_on_the_run_table(judge) -> None:
     """Only the judge's days are exported; training and validation are read by tensorflow-io's client."""
     found = judge("bigquery")

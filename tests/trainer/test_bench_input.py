@@ -39,8 +39,9 @@ def test_a_contender_that_stops_early_has_no_end_to_wait_for(folder: Path) -> No
     assert measured == Measured(rows=1024, seconds=measured.seconds, stall_s=None)
 
 
-def test_ratios_are_to_the_tutorial_on_the_same_rows() -> None:
+def test_ratios_are_to_the_others_on_the_same_rows() -> None:
     rates = dict.fromkeys(CONTENDERS, 100) | {"tutorial flights": 10, "tutorial wide": 5, "ours wide": 40}
+    rates |= {"helper flights": 20, "autotune flights": 50}
     readings = {
         name: [{"rows": rate, "seconds": 1, "stall_s": 0.05}, {"rows": rate, "seconds": 1, "stall_s": None}]
         for name, rate in rates.items()
@@ -48,6 +49,8 @@ def test_ratios_are_to_the_tutorial_on_the_same_rows() -> None:
     rows = summarise(readings)
     found = {(row["contender"], row["data"], row["compression"], row["layout"]): row for row in rows}
     assert found["ours", "flights", "none", "columns"]["ratio_to_tutorial"] == 10
+    assert found["ours", "flights", "none", "pre-batched"]["ratio_to_helper"] == 5
+    assert found["ours", "flights", "none", "columns"]["ratio_to_autotune"] == 2
     assert found["ours", "flights", "GZIP", "columns"]["ratio_to_tutorial"] == 1
     assert found["ours", "wide", "none", "vector"]["ratio_to_tutorial"] == 20
     assert found["ours", "flights", "none", "pre-batched"]["stall_s"] == 0.05

@@ -210,7 +210,6 @@ def test_a_replica_that_vanishes_costs_the_steps_since_the_last_checkpoint(
     assert assert_like(request, alone, one).resumed_from_step >= 30
 
 
-@pytest.mark.long
 def test_an_evaluator_scores_checkpoints_beside_the_training_and_ends_with_it(run_cluster) -> None:
     training = {**LOCKSTEP, "epochs": 100}
     request, cluster = run_cluster(training, chief=1, evaluator=1)
@@ -246,14 +245,13 @@ def test_a_trial_of_two_workers_that_diverges_at_once_is_infeasible_and_not_fail
 SERVED = {"chief-0": 0, "worker-0": 0, "worker-1": 0, "ps-0": 0}
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("lost", "number"),
     [
         pytest.param(None, signal.SIGTERM, id="nobody"),
-        pytest.param("worker-1", signal.SIGKILL, id="worker"),
-        pytest.param("ps-0", signal.SIGKILL, id="parameter-server"),
-        pytest.param("chief-0", signal.SIGTERM, id="chief"),
+        pytest.param("worker-1", signal.SIGKILL, id="worker", marks=pytest.mark.long),
+        pytest.param("ps-0", signal.SIGKILL, id="parameter-server", marks=pytest.mark.long),
+        pytest.param("chief-0", signal.SIGTERM, id="chief", marks=pytest.mark.long),
     ],
 )
 def test_parameter_servers_reach_the_loss_of_one_device_whoever_is_lost(

@@ -271,7 +271,6 @@ def shallow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tf_keras.applications, "DenseNet121", build)
 
 
-@pytest.mark.long
 def test_transfer_takes_its_weights_from_a_path_and_is_stored_whole(shallow: None, tmp_path: Path) -> None:
     model = transfer_is_stored_whole(tmp_path)
     assert not pretrained_variables(model)

@@ -263,7 +263,7 @@ def show_live_sizes(context: Untyped, expirations: Expirations) -> None:
     """Show a table's rows, bytes, types and expiration as they are; bqemulator counts only some kinds of writes."""
     from bqemulator.api.routes import tables
 
-    original = tables._table_to_rest
+    original, original_item = tables._table_to_rest, tables._table_to_list_item
 
     def to_rest(table: Untyped) -> dict[str, Untyped]:
         resource: dict[str, Untyped] = original(table)
@@ -277,7 +277,13 @@ def show_live_sizes(context: Untyped, expirations: Expirations) -> None:
         expires = expirations.get(".".join(where))
         return resource | ({"expirationTime": str(expires)} if expires is not None else {})
 
+    def to_list_item(table: Untyped) -> dict[str, Untyped]:
+        item: dict[str, Untyped] = original_item(table)
+        expires = expirations.get(f"{table.project_id}.{table.dataset_id}.{table.table_id}")
+        return item | ({"expirationTime": str(expires)} if expires is not None else {})
+
     tables._table_to_rest = to_rest
+    tables._table_to_list_item = to_list_item
 
 
 def check_inserted_rows(app: Untyped, context: Untyped) -> None:

@@ -1,6 +1,7 @@
 """Versions of a model in the Vertex AI registry, and the aliases that point to them.
 
-In: a run's model and labels. Out: `Version` values. Uploading is idempotent by label; aliases move by compare-and-set.
+In: a run's model and labels. Out: `Version` values. Uploading is idempotent by label; an alias is
+looked at before it moves and after: the service has no etag for aliases.
 """
 
 from __future__ import annotations
