@@ -1,9 +1,9 @@
 """`make bench-input`: how fast a training's input is, against TensorFlow's tutorial and helper.
 
 In: nothing but this machine. Out: a table with medians and ratios, and `build/bench/input.json`. Files are written
-once to memory (/dev/shm), contenders take turns for several rounds, each reading in a process of its own. Ratios are to three
-others on the same rows: TensorFlow's own helper, the tutorial's order mended and left to AUTOTUNE, and the tutorial as
-it stands, which gains most from a free core and therefore says least.
+once to memory (/dev/shm), contenders take turns for several rounds, each reading in a process of its own. Ratios are to
+three others on the same rows: TensorFlow's own helper, the tutorial's order mended and left to AUTOTUNE, and the
+tutorial as it stands, which gains most from a free core and therefore says least.
 """
 
 from __future__ import annotations

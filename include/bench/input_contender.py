@@ -62,8 +62,12 @@ def tutorial(files: Files, spec: Spec) -> tf.data.Dataset:
 
 def helper(files: Files, spec: Spec) -> tf.data.Dataset:
     """Read through TensorFlow's own helper."""
+
+    def reader(paths: tf.Tensor) -> tf.data.Dataset:
+        return tf.data.TFRecordDataset(paths, files.tensorflow_compression)
+
     return tf.data.experimental.make_batched_features_dataset(
-        files.paths, BATCH_ROWS, spec, num_epochs=1, shuffle=False
+        files.paths, BATCH_ROWS, spec, reader=reader, num_epochs=1, shuffle=False
     )
 
 
