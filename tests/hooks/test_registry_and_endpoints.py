@@ -85,7 +85,7 @@ def test_a_deployment_that_fails_says_why(cloud, upload, unique) -> None:
     version = upload(KEYS[0])
     endpoint = cloud.endpoints.ensure(unique, f"{cloud.settings.project}.{cloud.settings.dataset}.r_{unique}", {})
     machine: dict[str, Any] = {"machine_type": "n1-standard-2", "min_replicas": 1, "max_replicas": 1}
-    operation = cloud.endpoints.start_deploy(endpoint, version.version_name, KEYS[0], machine, {"0": 100})
+    operation = cloud.endpoints.start_deploy(endpoint, version.version_name, KEYS[0], machine)
     until = time.monotonic() + 60
     while not (operation := cloud.endpoints.operation(operation.name)).done:
         assert time.monotonic() < until
@@ -94,3 +94,21 @@ def test_a_deployment_that_fails_says_why(cloud, upload, unique) -> None:
     assert cloud.endpoints.running_operations(endpoint) == []
     assert cloud.endpoints.read(endpoint.name).deployed == {}
     cloud.endpoints.undeploy(endpoint, "123")  # of what is not there: nothing happens
+    assert cloud.endpoints.operation(f"{operation.name}000") is None
+    cloud.endpoints.cancel_operation(operation.name)  # of what has ended: nothing happens
+
+
+def test_traffic_is_set_only_on_the_endpoint_that_was_read(cloud, unique) -> None:
+    """The etag is compared; a split that is there already is no conflict, whoever set it; none is a split too."""
+    from google.cloud import aiplatform_v1
+
+    endpoint = cloud.endpoints.ensure(unique, f"{cloud.settings.project}.{cloud.settings.dataset}.r_{unique}", {})
+    assert cloud.endpoints.set_traffic(endpoint, {}).traffic == {}
+    client = aiplatform_v1.EndpointServiceClient(
+        credentials=cloud.session.credentials, client_options=cloud.session.client_options
+    )
+    changed = aiplatform_v1.Endpoint(name=endpoint.name, display_name="changed")
+    client.update_endpoint(endpoint=changed, update_mask={"paths": ["display_name"]})
+    assert cloud.endpoints.set_traffic(endpoint, {}).traffic == {}
+    with pytest.raises(ConflictError, match="somebody else changed it"):
+        cloud.endpoints.set_traffic(endpoint, {"123": 100})

@@ -8,16 +8,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from fake_clock import START, FakeClock
+from fake_serving import FakeEndpoints, FakeRegistry
 from fake_settings import ENVIRONMENT, SETTINGS
 from fake_warehouse import FakeWarehouse
 
 from retraining.core.environments import Environment
-from retraining.core.errors import ConflictError
 from retraining.core.span_store import StoredObject
-from retraining.hooks.endpoints import Answer, Endpoint, Operation, deployed_model_id
 from retraining.hooks.logs import Cursor, Line
 from retraining.hooks.objects import Deleted
-from retraining.hooks.registry import Upload, Version
 from retraining.hooks.session import Session
 from retraining.hooks.vertex_jobs import Job, JobType
 
@@ -217,149 +215,6 @@ class FakeLogs:
         since = cursor.since()
         found = sorted(self.entries.get(job_id, []), key=lambda entry: entry[1].time)
         return [line for key, line in found if (since is None or line.time >= since) and cursor.take(key, line.time)]
-
-
-class FakeRegistry:
-    """Versions of one model."""
-
-    def __init__(self) -> None:
-        self.versions: dict[str, Version] = {}
-
-    def add(self, run_key: str, *aliases: str) -> Version:
-        """A version of a run."""
-        number = str(len(self.versions) + 1)
-        self.versions[number] = Version(
-            model_name="projects/p/locations/r/models/flight_delays",
-            version_id=number,
-            aliases=aliases,
-            labels={"retraining-run": run_key},
-            artifact_uri=f"gs://bucket/flight_delays/runs/{run_key}/training/model",
-        )
-        return self.versions[number]
-
-    def find_by_alias(self, model: str, alias: str) -> Version | None:
-        """As the hook."""
-        del model
-        return next((version for version in self.versions.values() if alias in version.aliases), None)
-
-    def find_by_run(self, model: str, run_key: str) -> Version | None:
-        """As the hook."""
-        del model
-        return next((version for version in self.versions.values() if version.run_key == run_key), None)
-
-    def list_versions(self, model: str) -> list[Version]:
-        """As the hook."""
-        return [version for version in self.versions.values() if version.model_name.endswith(f"/{model}")]
-
-    def upload(self, model: str, upload: Upload) -> Version:
-        """As the hook."""
-        run_key = upload.labels["retraining-run"]
-        return self.find_by_run(model, run_key) or self.add(run_key)
-
-    def merge_aliases(self, version: Version, wishes: list[str]) -> Version:
-        """As the hook: an alias moves."""
-        given = {wish for wish in wishes if not wish.startswith("-")}
-        taken = {wish[1:] for wish in wishes if wish.startswith("-")}
-        for number, old in self.versions.items():
-            kept = set(old.aliases) - given
-            if number == version.version_id:
-                kept = (kept | given) - taken
-            self.versions[number] = dataclasses.replace(old, aliases=tuple(sorted(kept)))
-        return self.versions[version.version_id]
-
-    def move_alias(self, model: str, alias: str, to: Version, expected: str | None) -> Version:
-        """As the hook: compare and set."""
-        holder = self.find_by_alias(model, alias)
-        if (holder.version_id if holder else None) not in (expected, to.version_id):
-            raise ConflictError(alias, "another holder")
-        return self.merge_aliases(to, [alias])
-
-
-class FakeEndpoints:
-    """One endpoint. `ready` False keeps a deployment under way; `predictions` is what it answers."""
-
-    def __init__(self) -> None:
-        self.endpoint: Endpoint | None = None
-        self.ready = True
-        self.error = ""
-        self.deploys: list[tuple[str, dict[str, int]]] = []
-        self.running: dict[str, tuple[str, str]] = {}
-        self.predictions: list[Any] = []
-        self.instances: list[Any] = []
-        self.undeployed: list[str] = []
-
-    def ensure(self, model: str, log_table: str, labels: Mapping[str, str]) -> Endpoint:
-        """As the hook."""
-        del model, log_table, labels
-        self.endpoint = self.endpoint or Endpoint(
-            name="projects/p/locations/r/endpoints/flight-delays", deployed={}, traffic={}
-        )
-        return self.endpoint
-
-    def get(self, model: str) -> Endpoint | None:
-        """As the hook."""
-        del model
-        return self.endpoint
-
-    def read(self, name: str) -> Endpoint:
-        """As the hook; a deployment that is ready is done by now."""
-        del name
-        assert self.endpoint is not None
-        for operation, (deployed_id, version_name) in list(self.running.items()):
-            if self.ready and not self.error:
-                traffic = self.endpoint.traffic or {deployed_id: 100}
-                deployed = {**self.endpoint.deployed, deployed_id: version_name}
-                self.endpoint = dataclasses.replace(self.endpoint, deployed=deployed, traffic=traffic)
-                del self.running[operation]
-        return self.endpoint
-
-    def start_deploy(
-        self, endpoint: Endpoint, version_name: str, run_key: str, machine: Any, traffic: dict[str, int]
-    ) -> Operation:
-        """As the hook."""
-        del endpoint, machine
-        self.deploys.append((version_name, traffic))
-        name = f"operations/{len(self.deploys)}"
-        self.running[name] = (deployed_model_id(run_key), version_name)
-        return Operation(name=name, done=False)
-
-    def operation(self, name: str) -> Operation:
-        """As the hook."""
-        return Operation(name=name, done=bool(self.error) or name not in self.running, error=self.error)
-
-    def running_operations(self, endpoint: Endpoint) -> list[Operation]:
-        """As the hook."""
-        del endpoint
-        return [Operation(name=name, done=False) for name in self.running]
-
-    def set_traffic(self, endpoint: Endpoint, traffic: dict[str, int]) -> Endpoint:
-        """As the hook."""
-        assert sum(traffic.values()) == 100
-        assert self.endpoint is not None
-        assert set(traffic) <= set(self.endpoint.deployed)
-        del endpoint
-        self.endpoint = dataclasses.replace(self.endpoint, traffic=dict(traffic))
-        return self.endpoint
-
-    def undeploy(self, endpoint: Endpoint, deployed_id: str) -> None:
-        """As the hook: refused while it has traffic, unless it is the last one."""
-        del endpoint
-        assert self.endpoint is not None
-        others = {key: name for key, name in self.endpoint.deployed.items() if key != deployed_id}
-        assert not others or not self.endpoint.traffic.get(deployed_id)
-        traffic = {key: share for key, share in self.endpoint.traffic.items() if key in others}
-        self.endpoint = dataclasses.replace(self.endpoint, deployed=others, traffic=traffic)
-        self.undeployed.append(deployed_id)
-
-    def predict(self, endpoint: Endpoint, instances: list[Any]) -> Answer:
-        """As the hook."""
-        del endpoint
-        assert self.endpoint is not None
-        self.instances = instances
-        return Answer(
-            predictions=self.predictions,
-            deployed_model_id=max(self.endpoint.traffic, key=self.endpoint.traffic.__getitem__),
-        )
 
 
 class FakeCloud:

@@ -8,6 +8,7 @@ from unittest.mock import create_autospec
 
 import pytest
 from airflow.providers.standard.operators import hitl
+from fake_cloud import FakeCloud
 
 from retraining.operators import approval
 from retraining.operators.approval import RequestApprovalOperator
@@ -21,13 +22,13 @@ class FakeRecord:
 
     def read(self, kind: type) -> object:
         """Return something of that kind."""
-        return SimpleNamespace(kind=kind)
+        return SimpleNamespace(kind=kind, model="flight_delays")
 
 
 @pytest.fixture
 def ask(monkeypatch: pytest.MonkeyPatch) -> RequestApprovalOperator:
     """The task of a run whose decision is to promote."""
-    monkeypatch.setattr(approval, "Cloud", lambda: SimpleNamespace(artifacts=None))
+    monkeypatch.setattr(approval, "Cloud", FakeCloud)
     monkeypatch.setattr(approval, "own_run", lambda *_: FakeRecord())
     monkeypatch.setattr(approval, "reason_against", lambda *_: None)
     monkeypatch.setattr(hitl, "upsert_hitl_detail", create_autospec(hitl.upsert_hitl_detail))

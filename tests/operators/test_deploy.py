@@ -2,80 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from pathlib import Path
+from datetime import timedelta
 from typing import Any
 
 import pytest
-from fake_cloud import FakeCloud
-from fake_settings import here
+from deploy_scene import FOLDER, Scene, example, use
 
-from retraining.core.documents import KINDS, Deployment, Document
+from retraining.core.documents import Deployment
 from retraining.core.errors import ConflictError, JobError
-from retraining.hooks.endpoints import Endpoint, deployed_model_id
-from retraining.operators import deployment, registration, rollout
+from retraining.hooks.endpoints import deployed_model_id
+from retraining.operators.approval import RequestApprovalOperator
 from retraining.operators.deployment import DeployModelOperator
+from retraining.operators.evaluation import DecideOperator
 from retraining.operators.registration import RegisterModelOperator
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
-
-EXAMPLES = Path(__file__).resolve().parents[2] / "include" / "contracts" / "examples" / "valid"
-
-
-def example(kind: str) -> dict[str, Any]:
-    """A valid document of a kind, as JSON values."""
-    path = min(EXAMPLES.glob(f"{kind}__*.json"))
-    return KINDS[kind].parse(path.read_bytes()).to_json()
-
-
-FOLDER = here(example("plan"))["run_uri"]
-
-
-class Scene:
-    """A run that was promoted, and the cloud around it."""
-
-    def __init__(self) -> None:
-        self.cloud = FakeCloud()
-        plan = here(example("plan"))
-        self.run_key = plan["run_key"]
-        self.as_of = plan["as_of"]
-        same = {"model": plan["model"], "run_key": self.run_key}
-        self.put("plan", plan | {"mode": "live", "deploy": True})
-        self.put("decision", example("decision") | same | {"verdict": "promote", "mode": "live"})
-        self.put("report", example("report") | same)
-        self.report = self.read("report")
-        self.cloud.endpoints.predictions = [item["prediction"] for item in self.report["golden"]]
-
-    def put(self, kind: str, values: dict[str, Any]) -> None:
-        """Store a document."""
-        document: Document = KINDS[kind].parse(__import__("json").dumps(values))
-        self.cloud.artifacts.objects[f"{FOLDER}/{kind}.json"] = document.to_bytes()
-
-    def change(self, kind: str, **values: Any) -> None:
-        """Store it anew with other values."""
-        self.put(kind, self.read(kind) | values)
-
-    def read(self, kind: str) -> dict[str, Any]:
-        """A stored document as JSON values."""
-        return KINDS[kind].parse(self.cloud.artifacts.objects[f"{FOLDER}/{kind}.json"]).to_json()
-
-    def old_champion(self, run_key: str = "20130101t000000z-000000000000") -> str:
-        """A champion that serves; gives its deployed-model id."""
-        version = self.cloud.registry.add(run_key, "champion")
-        self.cloud.endpoints.endpoint = Endpoint(
-            name="projects/p/locations/r/endpoints/flight-delays",
-            deployed={"1": version.version_name},
-            traffic={"1": 100},
-        )
-        return "1"
 
 
 @pytest.fixture
 def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
     """The scene that the operators meet."""
     made = Scene()
-    for module in (deployment, registration):
-        monkeypatch.setattr(module, "Cloud", lambda: made.cloud)
-    monkeypatch.setattr(rollout.time, "sleep", lambda _: None)
+    use(monkeypatch, made.cloud)
     return made
 
 
@@ -89,18 +38,26 @@ def deploy(run: Any, **kwargs: Any) -> Any:
     return run.execute(DeployModelOperator(task_id="deploy", run_uri=FOLDER, **kwargs))
 
 
+def deploy_at_last(run: Any) -> Any:
+    """Wake the deploy task until it ends."""
+    for _ in range(20):
+        with contextlib.suppress(AirflowRescheduleException):
+            return deploy(run)
+    raise AssertionError("it never ends")
+
+
 def test_a_promoted_version_is_challenger_until_it_serves(scene, make_run) -> None:
     """Registered once, deployed, crowned; the endpoint's answers were compared."""
     run = make_run()
-    assert register(run)["aliases"] == ["challenger"]
-    assert register(run)["aliases"] == ["challenger"]
+    assert register(run)["aliases"] == ["challenger", "default"]
+    assert register(run)["aliases"] == ["challenger", "default"]
     assert len(scene.cloud.registry.versions) == 1
     assert deploy(run)["deployed"]
     mine = deployed_model_id(scene.run_key)
-    assert scene.cloud.registry.versions["1"].aliases == ("champion",)
+    assert scene.cloud.registry.versions["1"].aliases == ("champion", "default")
     assert scene.read("deployment")["traffic"] == {mine: 100}
     assert scene.read("deployment")["smoke_test"]["requests"] == len(scene.report["golden"])
-    assert scene.cloud.endpoints.deploys[0][1] == {"0": 100}
+    assert len(scene.cloud.endpoints.deploys) == 1
     assert run.xcoms["deploy", "link_endpoint"].endswith("/endpoints/flight-delays?project=p")
 
 
@@ -110,9 +67,8 @@ def test_the_old_champion_becomes_previous_and_leaves(scene, make_run) -> None:
     run = make_run()
     register(run)
     assert "after version 1" in deploy(run)["words"]
-    assert scene.cloud.endpoints.deploys[0][1] == {old: 100, "0": 0}
     assert scene.cloud.registry.versions["1"].aliases == ("previous",)
-    assert scene.cloud.registry.versions["2"].aliases == ("champion",)
+    assert scene.cloud.registry.versions["2"].aliases == ("champion", "default")
     assert scene.cloud.endpoints.undeployed == [old]
     assert scene.read("deployment")["previous_version_name"].endswith("@1")
 
@@ -127,7 +83,7 @@ def test_wrong_answers_bring_the_old_traffic_back(scene, make_run) -> None:
         deploy(run)
     assert scene.cloud.endpoints.endpoint.traffic == {old: 100}
     assert scene.cloud.endpoints.undeployed == [deployed_model_id(scene.run_key)]
-    assert scene.cloud.registry.versions["1"].aliases == ("champion",)
+    assert scene.cloud.registry.versions["1"].aliases == ("champion", "default")
     assert f"{FOLDER}/deployment.json" not in scene.cloud.artifacts.objects
 
 
@@ -161,6 +117,7 @@ def test_a_champion_changed_meanwhile_is_not_replaced(scene, make_run) -> None:
     with pytest.raises(ConflictError):
         deploy(run)
     assert scene.cloud.endpoints.endpoint.traffic == {old: 100}
+    assert scene.cloud.endpoints.endpoint.deployed.keys() == {old}
 
 
 def test_a_slow_deployment_is_started_once(scene, make_run) -> None:
@@ -246,11 +203,13 @@ def test_a_backfilled_version_is_known_by_its_date(scene, make_run) -> None:
     """And is nobody's challenger."""
     scene.change("decision", verdict="record", mode="backfill")
     scene.change("plan", mode="backfill", deploy=False)
+    scene.old_champion()
     assert register(make_run())["aliases"] == [f"as-of-{scene.as_of[:10].replace('-', '')}"]
 
 
 def test_a_rejected_version_has_no_alias(scene, make_run) -> None:
     """It is registered all the same."""
+    scene.old_champion()
     scene.change("decision", verdict="reject")
     assert register(make_run())["aliases"] == []
 
@@ -259,4 +218,119 @@ def test_an_older_challenger_does_not_take_the_alias(scene, make_run) -> None:
     """The newer one keeps it."""
     newer = scene.cloud.registry.add("20991231t000000z-000000000000", "challenger")
     assert register(make_run())["aliases"] == []
-    assert scene.cloud.registry.versions[newer.version_id].aliases == ("challenger",)
+    assert scene.cloud.registry.versions[newer.version_id].aliases == ("challenger", "default")
+
+
+def test_a_deployment_that_brought_nothing_is_asked_for_again(scene, make_run) -> None:
+    """Its operation is done without an error, and the endpoint does not have the model."""
+    run = make_run()
+    register(run)
+    scene.cloud.endpoints.lost = 2
+    assert deploy_at_last(run)["deployed"]
+    assert len(scene.cloud.endpoints.deploys) == 3
+
+
+def test_a_deployment_that_never_brings_anything_ends(scene, make_run) -> None:
+    """Not after seven days: after three deployments, with the way out; nothing is left."""
+    run = make_run()
+    register(run)
+    scene.cloud.endpoints.lost = 99
+    with pytest.raises(JobError, match="3 deployments are done, and the endpoint does not have"):
+        deploy_at_last(run)
+    assert len(scene.cloud.endpoints.deploys) == 3
+    assert not scene.endpoint.deployed
+    scene.cloud.endpoints.lost = 0
+    assert deploy_at_last(run)["deployed"]
+
+
+def test_another_worker_that_just_asked_is_waited_for(scene, make_run) -> None:
+    """Its create may still be on its way: only when it has given no sign for two minutes is it asked again."""
+    run = make_run()
+    register(run)
+    real = scene.cloud.endpoints.start_deploy
+    scene.cloud.endpoints.start_deploy = lambda *_: (_ for _ in ()).throw(TimeoutError("no answer"))
+    with pytest.raises(TimeoutError):
+        deploy(run)
+    asked: list[Any] = []
+    scene.cloud.endpoints.start_deploy = lambda *args: asked.append(args) or real(*args)
+    scene.cloud.clock.sleep(60)
+    with pytest.raises(AirflowRescheduleException):
+        deploy(run)
+    assert not asked
+    scene.cloud.clock.sleep(61)
+    assert deploy(run)["deployed"]
+    assert len(asked) == 1
+
+
+def test_the_old_version_may_answer_for_a_moment(scene, make_run) -> None:
+    """The service sends requests another way a little later; the smoke test asks until its own version answers."""
+    old = scene.old_champion()
+    run = make_run()
+    register(run)
+    real, answers = scene.cloud.endpoints.predict, []
+
+    def slowly(endpoint: Any, instances: Any) -> Any:
+        answers.append(real(endpoint, instances))
+        return dataclasses.replace(answers[-1], deployed_model_id=old if len(answers) < 3 else scene.mine)
+
+    scene.cloud.endpoints.predict = slowly
+    assert deploy(run)["deployed"]
+    assert len(answers) == 3
+
+
+def test_a_champion_that_the_decision_did_not_meet_is_not_replaced(scene, make_run) -> None:
+    """A person went back while the run waited; what the message says brings a version that met that champion."""
+    run = make_run()
+    register(run)
+    other = scene.cloud.registry.add("20130102t000000z-000000000000")
+    scene.cloud.registry.merge_aliases(other, ["champion"])
+    words = deploy(run)["words"]
+    assert words == (
+        "Nothing deployed: version 2 is champion now, and the decision was taken against no version. "
+        "Evaluate again: trigger retrain__flight_delays with Force, so that a new attempt meets it."
+    )
+    assert scene.cloud.endpoints.endpoint is None
+    attempt = Scene(scene.cloud, "20131120t030000z-ffffffffffff")
+    attempt.put("evaluate_request", attempt_request(attempt, other))
+    duel = example("evaluation__duel") | {"model": "flight_delays", "run_key": attempt.run_key, "rows": 5000}
+    attempt.put("evaluation", duel | {"difference": duel["difference"] | {"low": 0.002}})
+    del scene.cloud.artifacts.objects[f"{attempt.folder}/decision.json"]
+    again = make_run(run_id="manual__2")
+    assert again.execute(DecideOperator(task_id="decide", run_uri=attempt.folder))["verdict"] == "promote"
+    assert attempt.read("decision")["champion"]["version_id"] == "2"
+    again.execute(RegisterModelOperator(task_id="register", run_uri=attempt.folder))
+    assert again.execute(DeployModelOperator(task_id="deploy", run_uri=attempt.folder))["deployed"]
+    assert scene.holder("champion") == "3"
+    assert scene.holder("previous") == "2"
+
+
+def test_a_person_is_not_asked_for_what_would_be_refused(scene, make_run) -> None:
+    """The approval looks at the champion too."""
+    run = make_run()
+    register(run)
+    scene.cloud.registry.merge_aliases(scene.cloud.registry.add("20130102t000000z-000000000000"), ["champion"])
+    task = RequestApprovalOperator(task_id="approve", run_uri=FOLDER, subject="?", answer_within=timedelta(hours=1))
+    found = run.execute(task)
+    assert not found["approved"]
+    assert "Evaluate again" in found["words"]
+
+
+def test_a_rejected_first_version_is_default_only_until_a_better_one_is_there(scene, make_run) -> None:
+    """Vertex AI gives `default` to the first version, and one version must have it."""
+    scene.change("decision", verdict="reject")
+    assert register(make_run())["aliases"] == ["default"]
+    later = Scene(scene.cloud, "20131121t030000z-ffffffffffff")
+    later.change("plan", as_of="2013-11-21T03:00:00Z")
+    run = make_run(run_id="manual__2")
+    found = run.execute(RegisterModelOperator(task_id="register", run_uri=later.folder))
+    assert found["aliases"] == ["challenger", "default"]
+    assert scene.cloud.registry.versions["1"].aliases == ()
+    assert run.execute(DeployModelOperator(task_id="deploy", run_uri=later.folder))["deployed"]
+    assert scene.holder("default") == scene.holder("champion") == "2"
+
+
+def attempt_request(attempt: Scene, champion: Any) -> dict[str, Any]:
+    """The request of the judge that meets a champion."""
+    request = example("evaluate_request") | {"model": "flight_delays", "run_key": attempt.run_key}
+    met = {"version_name": champion.version_name, "version_id": champion.version_id, "run_key": champion.run_key}
+    return request | {"champion": request["champion"] | met | {"as_of": "2013-01-02T00:00:00Z"}}

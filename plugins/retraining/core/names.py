@@ -21,6 +21,8 @@ DAG_RUN_LABEL = "retraining-dag-run"
 CHALLENGER = "challenger"
 CHAMPION = "champion"
 PREVIOUS = "previous"
+DEFAULT = "default"
+"""Vertex AI gives it to a model's first version, and exactly one version has it at any time."""
 
 _AS_OF_FORMAT = "%Y%m%dt%H%M%Sz"
 
@@ -114,6 +116,11 @@ def spans_root(bucket: str, model: str) -> str:
 def owner_uri(bucket: str) -> str:
     """Where a bucket says whose it is."""
     return f"gs://{bucket}/environment.txt"
+
+
+def rollout_uri(bucket: str, model: str) -> str:
+    """Where it is written down how far the change of a model's champion has come, and what was before it."""
+    return f"gs://{bucket}/{model}/rollout.json"
 
 
 def wakes_uri(bucket: str) -> str:

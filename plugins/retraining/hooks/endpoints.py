@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from retraining.core.errors import ConflictError
 from retraining.core.names import endpoint_id, endpoint_name, location_name
 from retraining.hooks.session import Session, call
 
@@ -27,6 +28,7 @@ class Endpoint:
     deployed: dict[str, str]
     traffic: dict[str, int]
     labels: dict[str, str] = field(default_factory=dict)
+    etag: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,16 +105,14 @@ class Endpoints:
         version_name: str,
         run_key: str,
         machine: Mapping[str, Any],
-        traffic: Mapping[str, int],
     ) -> Operation | None:
-        """Begin to deploy a version; None when this run's deployment has begun or is there already.
+        """Begin to deploy a version, without traffic; None when this run's is there already.
 
         Args:
             endpoint: Where.
             version_name: `projects/…/models/<id>@<version>`.
             run_key: Of the run that made it.
             machine: `machine_type`, `min_replicas`, `max_replicas`.
-            traffic: After it is deployed; `"0"` stands for the new one.
         """
         from google.api_core.exceptions import AlreadyExists, InvalidArgument
         from google.cloud import aiplatform_v1
@@ -128,7 +128,8 @@ class Endpoints:
                 "max_replica_count": machine["max_replicas"],
             },
         )
-        request = {"endpoint": endpoint.name, "deployed_model": message, "traffic_split": dict(traffic)}
+        # Without a traffic split the endpoint's stays as it is when the machines are ready, many minutes from now.
+        request = {"endpoint": endpoint.name, "deployed_model": message}
         try:
             started = self._client.deploy_model(request=request, retry=None, timeout=CALL_TIMEOUT_S)
         except (AlreadyExists, InvalidArgument):
@@ -141,9 +142,23 @@ class Endpoints:
         """An endpoint by its full name."""
         return _endpoint(call(lambda: self._client.get_endpoint(name=name, retry=None, timeout=CALL_TIMEOUT_S)))
 
-    def operation(self, name: str) -> Operation:
-        """Long-running work as it stands."""
-        return _operation(call(lambda: self._client.get_operation({"name": name}, timeout=CALL_TIMEOUT_S)))
+    def operation(self, name: str) -> Operation | None:
+        """Long-running work as it stands; None when the service has forgotten it."""
+        from google.api_core.exceptions import NotFound
+
+        try:
+            return _operation(call(lambda: self._client.get_operation({"name": name}, timeout=CALL_TIMEOUT_S)))
+        except NotFound:
+            return None
+
+    def cancel_operation(self, name: str) -> None:
+        """Ask long-running work to end; it may be too late for that, or the service may not do it."""
+        from google.api_core.exceptions import FailedPrecondition, MethodNotImplemented, NotFound
+
+        try:
+            call(lambda: self._client.cancel_operation({"name": name}, timeout=CALL_TIMEOUT_S))
+        except (FailedPrecondition, MethodNotImplemented, NotFound):
+            return
 
     def running_operations(self, endpoint: Endpoint) -> list[Operation]:
         """Work on an endpoint that is not done."""
@@ -151,14 +166,31 @@ class Endpoints:
         return [operation for operation in map(_operation, found.operations) if not operation.done]
 
     def set_traffic(self, endpoint: Endpoint, traffic: Mapping[str, int]) -> Endpoint:
-        """Share the requests anew; percentages by deployed-model id that add up to 100."""
+        """Share the requests anew, if the endpoint is as it was read.
+
+        Args:
+            endpoint: As it was read; its etag is compared.
+            traffic: Percentages by deployed-model id that add up to 100; none: nobody answers.
+
+        Raises:
+            ConflictError: Somebody else changed the endpoint meanwhile.
+        """
+        from google.api_core.exceptions import Aborted
         from google.cloud import aiplatform_v1
 
-        wished = aiplatform_v1.Endpoint(name=endpoint.name, traffic_split=dict(traffic))
+        wished = aiplatform_v1.Endpoint(name=endpoint.name, traffic_split=dict(traffic), etag=endpoint.etag)
         request = {"endpoint": wished, "update_mask": {"paths": ["traffic_split"]}}
-        return _endpoint(
-            call(lambda: self._client.update_endpoint(request=request, retry=None, timeout=CALL_TIMEOUT_S))
-        )
+        try:
+            return _endpoint(
+                call(lambda: self._client.update_endpoint(request=request, retry=None, timeout=CALL_TIMEOUT_S))
+            )
+        except Aborted as error:
+            now = self.read(endpoint.name)
+            if now.traffic == dict(traffic):  # this call's own doing, whose answer was lost
+                return now
+            raise ConflictError(
+                endpoint.name, f"traffic {now.traffic}: somebody else changed it", "", "The next try reads it again"
+            ) from error
 
     def undeploy(self, endpoint: Endpoint, deployed_id: str) -> None:
         """Take a deployed model without traffic away; one that is gone stays gone. Does not wait for its machines."""
@@ -217,6 +249,7 @@ def _endpoint(endpoint: Any) -> Endpoint:  # noqa: ANN401 - aiplatform_v1.Endpoi
         deployed={item.id: f"{item.model.split('@')[0]}@{item.model_version_id}" for item in endpoint.deployed_models},
         traffic={key: int(share) for key, share in endpoint.traffic_split.items() if share},
         labels=dict(endpoint.labels),
+        etag=endpoint.etag,
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import Context
 
+from retraining.core import names
 from retraining.core.documents import Decision, Plan
 from retraining.hooks.cloud import Cloud
 from retraining.operators.deployment import reason_against
@@ -55,8 +56,11 @@ class RequestApprovalOperator(HITLOperator):
     @fail_for_good
     def execute(self, context: Context) -> Any:  # noqa: ANN401 - HITLOperator parks or defers the task
         """Ask, and wait without a worker slot."""
-        record = own_run(Cloud(), context, self.run_uri)
-        if words := reason_against(record.read(Plan), record.read(Decision), None):
+        cloud = Cloud()
+        record = own_run(cloud, context, self.run_uri)
+        plan = record.read(Plan)
+        champion = cloud.registry.find_by_alias(plan.model, names.CHAMPION)
+        if words := reason_against(plan, record.read(Decision), champion):
             return {"approved": False, "words": words}
         return super().execute(context)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from airflow.sdk import BaseSensorOperator, Context, PokeReturnValue
 
-from retraining.core import names
+from retraining.core import names, rollouts
 from retraining.core.documents import Decision, Deployment, Plan, Registration, Report
 from retraining.core.documents.document import format_time
 from retraining.hooks.cloud import Cloud
@@ -15,9 +15,10 @@ from retraining.operators.edge import fail_for_good
 from retraining.operators.job_identity import job_identity
 from retraining.operators.links import EndpointLink, endpoint_address, push_link
 from retraining.operators.ownership import own_run
-from retraining.operators.record import RUN_URI
-from retraining.operators.rollout import Rollout
-from retraining.operators.wake import WakeMemory
+from retraining.operators.record import RUN_URI, Record
+from retraining.operators.rollout import RolloutSteps
+from retraining.operators.rollout_end import end_recorded, settle
+from retraining.operators.rollout_state import OvertakenError, RolloutState
 
 
 class DeployModelOperator(BaseSensorOperator):
@@ -59,25 +60,37 @@ class DeployModelOperator(BaseSensorOperator):
         """Take the recorded deployment, or write down why there is none, or go on with it."""
         cloud = Cloud()
         record = own_run(cloud, context, self.run_uri)
-        done = record.find(Deployment)
+        plan = record.read(Plan)
+        state = RolloutState(cloud, plan.model)
+        try:
+            done = record.find(Deployment) or self._go_on(context, cloud, record, state)
+        except OvertakenError as error:
+            self.log.warning("%s", error)
+            done = None
         if done is None:
-            plan, decision = record.read(Plan), record.read(Decision)
-            champion = cloud.registry.find_by_alias(plan.model, names.CHAMPION)
-            words = self._denied(context) or reason_against(plan, decision, champion)
-            if words:
-                done = record.write_once(nothing_deployed(plan, words))
-            else:
-                identity = job_identity(context, plan.run_key)
-                memory = WakeMemory(cloud.artifacts, cloud.settings.bucket, identity.key, identity.try_number)
-                rollout = Rollout(cloud, plan, record.read(Registration), record.read(Report), memory)
-                made = rollout.run(champion)
-                if made is None:
-                    return False
-                done = record.write_once(made)
+            return False
+        if done.deployed:
+            end_recorded(state, plan.run_key)
         if done.endpoint_name:
             push_link(self, context, EndpointLink, endpoint_address(done.endpoint_name))
         self.log.info(done.words)
         return PokeReturnValue(True, {"deployed": done.deployed, "words": done.words})
+
+    def _go_on(self, context: Context, cloud: Cloud, record: Record, state: RolloutState) -> Deployment | None:
+        """The deployment as far as it comes now; None: the next wake goes on."""
+        plan, decision = record.read(Plan), record.read(Decision)
+        rollout = state.read()  # before the champion: whoever changes that writes here first
+        under_way = rollouts.is_open(rollout)
+        if under_way and rollout and rollout.run_key != plan.run_key and decision.verdict == "promote":
+            self.log.warning("run %s left its deployment open: it is settled first", rollout.run_key)
+            settle(cloud, state)
+            return None
+        champion = cloud.registry.find_by_alias(plan.model, names.CHAMPION)
+        if not under_way and (words := self._denied(context) or reason_against(plan, decision, champion)):
+            return record.write_once(nothing_deployed(plan, words))
+        steps = RolloutSteps(cloud, plan, record.read(Registration), record.read(Report), state)
+        made = steps.run(champion, job_identity(context, plan.run_key).dag_run)
+        return None if made is None else record.write_once(made)
 
     def _denied(self, context: Context) -> str | None:
         if self.approval_task_id is None:
@@ -101,7 +114,20 @@ def reason_against(plan: Plan, decision: Decision, champion: Version | None) -> 
                 f"Nothing deployed: champion version {champion.version_id} is of {format_time(as_of)}, "
                 f"not older than this run's {format_time(plan.as_of)}."
             )
+    if champion is not None and champion.run_key == plan.run_key:
+        return None
+    now = champion.version_id if champion else None
+    then = decision.champion.version_id if decision.champion else None
+    if now != then:
+        return (
+            f"Nothing deployed: {_called(now)} is champion now, and the decision was taken against {_called(then)}. "
+            f"Evaluate again: trigger {plan.dag_id} with Force, so that a new attempt meets it."
+        )
     return None
+
+
+def _called(version_id: str | None) -> str:
+    return f"version {version_id}" if version_id else "no version"
 
 
 def nothing_deployed(plan: Plan, words: str) -> Deployment:

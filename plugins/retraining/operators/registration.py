@@ -74,7 +74,11 @@ def upload_of(plan: Plan, decision: Decision, report: Report) -> Upload:
 
 
 def give_aliases(registry: Registry, plan: Plan, decision: Decision, version: Version) -> Version:
-    """Aliases that follow from the verdict. An older challenger does not take the alias from a newer one."""
+    """Aliases that follow from the verdict. An older challenger does not take the alias from a newer one.
+
+    Vertex AI gives `default` to the first version, whatever its verdict. While there is no champion, which has it
+    from then on, a challenger takes it over.
+    """
     if decision.verdict == "record":
         return registry.merge_aliases(version, [names.alias_as_of(plan.as_of)])
     if decision.verdict == "reject":
@@ -82,4 +86,7 @@ def give_aliases(registry: Registry, plan: Plan, decision: Decision, version: Ve
     holder = registry.find_by_alias(plan.model, names.CHALLENGER)
     if holder and holder.run_key and names.run_key_as_of(holder.run_key) > plan.as_of:
         return version
-    return registry.move_alias(plan.model, names.CHALLENGER, version, holder.version_id if holder else None)
+    version = registry.move_alias(plan.model, names.CHALLENGER, version, holder.version_id if holder else None)
+    if names.DEFAULT not in version.aliases and registry.find_by_alias(plan.model, names.CHAMPION) is None:
+        version = registry.merge_aliases(version, [names.DEFAULT])
+    return version

@@ -1,31 +1,31 @@
 """Moving an endpoint's traffic to a new version, one safe step after the other; each may be repeated.
 
-In: what the endpoint and the registry say now, and what an earlier wake noted. Out: the deployment document, or None
-while the machines start. Nothing becomes champion before the endpoint itself gave the model's own answers.
+In: what the endpoint and the registry say now, and how far an earlier wake came (`RolloutState`). Out: the deployment
+document, or None while something is waited for. Nothing becomes champion before the endpoint itself gave the model's
+own answers; what cannot be completed is brought back by `Return`.
 """
 
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable
 
-from retraining.core import answers, names
-from retraining.core.documents import Deployment, Plan, Registration, Report, SmokeTest
+from retraining.core import answers, names, rollouts
+from retraining.core.documents import Before, Deployment, Plan, Registration, Report, Rollout, SmokeTest
 from retraining.core.errors import ConflictError, ContractError, JobError
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.endpoints import Endpoint, Operation, deployed_model_id
 from retraining.hooks.registry import Version
-from retraining.operators.wake import WakeMemory
+from retraining.operators.rollout_end import finish, go_back, move_traffic, take_office
+from retraining.operators.rollout_state import OvertakenError, RolloutState
 
 LOGGER = logging.getLogger(__name__)
 LOOK_INTERVAL_S = 1.0
-NEW = "0"  # in a traffic split: the model being deployed
+ASK_FOR_S = 60.0  # the service takes a moment to send requests another way
 MAX_ABS_ERROR = 1e-4  # float32 sums differ by order; the trainer's and the endpoint's TensorFlow may not be the same
 
 
-class Rollout:
+class RolloutSteps:
     """The deployment of one run's version.
 
     Args:
@@ -33,88 +33,149 @@ class Rollout:
         plan: The run.
         registration: Its version.
         report: With the golden requests.
-        memory: Of this try's earlier wakes.
+        state: Of the model's rollout, as it was read.
     """
 
     def __init__(
-        self, cloud: Cloud, plan: Plan, registration: Registration, report: Report, memory: WakeMemory
+        self, cloud: Cloud, plan: Plan, registration: Registration, report: Report, state: RolloutState
     ) -> None:
         self._cloud = cloud
         self._plan = plan
         self._registration = registration
         self._report = report
-        self._memory = memory
-        self._notes: dict[str, Any] = {}
+        self._state = state
         self._id = deployed_model_id(plan.run_key)
+        self._began = False
 
-    def run(self, champion: Version | None) -> Deployment | None:
+    def run(self, champion: Version | None, dag_run: str) -> Deployment | None:
         """Go as far as this wake allows.
 
         Args:
-            champion: The version with that alias now; None: there is none yet.
+            champion: The version with that alias now, before this rollout has begun; None: there is none yet.
+            dag_run: Label of the DAG run.
 
         Raises:
             ContractError: The endpoint does not answer as the saved model does; the previous traffic is back.
-            ConflictError: Another run changed the champion meanwhile; the previous traffic is back.
+            ConflictError: Somebody else changed the champion, or is at work; what was changed is brought back.
             JobError: The deployment failed.
         """
-        self._notes = self._memory.load()
-        log_table = names.request_log_table(self._plan.project, self._plan.dataset, self._plan.model)
-        endpoint = self._cloud.endpoints.ensure(self._plan.model, log_table, {names.MODEL_LABEL: self._plan.model})
-        if self._id not in endpoint.deployed:
+        if not self._is_open(champion, dag_run):
+            return None
+        endpoint = self._cloud.endpoints.get(self._plan.model)
+        if endpoint is None:
+            raise ConflictError(self._plan.model, "the endpoint is gone", "it to be there", "The next try makes it")
+        if self._state.current.state == "going":
             deployed = self._deploy(endpoint)
             if deployed is None:
                 return None
-            endpoint = deployed
-        previous = self._notes.setdefault("previous_traffic", self._others(endpoint))
-        previous_name = self._previous_name(champion)
-        self._memory.save(**self._notes)
-        smoke_test = self._switch(endpoint, previous, champion)
-        self._undeploy_others(endpoint)
-        words = f"Version {self._registration.version_id} serves all requests as champion"
-        words += f", after version {previous_name.split('@')[-1]}." if previous_name else ", the first one."
-        return Deployment(
-            model=self._plan.model,
-            run_key=self._plan.run_key,
-            deployed=True,
-            words=words,
-            endpoint_name=endpoint.name,
-            deployed_model_id=self._id,
-            traffic={self._id: 100},
-            version_name=self._registration.version_name,
-            previous_version_name=previous_name,
-            smoke_test=smoke_test,
-            log_table=log_table,
+            self._or_go_back(lambda: self._prove(deployed))
+        if self._state.current.state == "proven":
+            self._or_go_back(self._crown)
+        return self._deployment(endpoint) if finish(self._cloud, self._state) else None
+
+    def _is_open(self, champion: Version | None, dag_run: str) -> bool:
+        """Whether this run's rollout goes forward; begins it where none is open."""
+        found = self._state.found
+        if found is None or not rollouts.is_open(found):
+            self._begin(champion, dag_run)
+        elif found.state == "returning":
+            LOGGER.warning("an earlier try ended (%s): what was before is brought back first", found.because)
+            go_back(self._cloud, self._state)
+            return False
+        else:
+            self._state.change(dag_run=dag_run)  # also a sign of life
+        return True
+
+    def _begin(self, champion: Version | None, dag_run: str) -> None:
+        """Write down what is so now, before anything is changed."""
+        registry, model, now = self._cloud.registry, self._plan.model, self._state.now()
+        log_table = names.request_log_table(self._plan.project, self._plan.dataset, model)
+        endpoint = self._cloud.endpoints.ensure(model, log_table, {names.MODEL_LABEL: model})
+        earlier = self._state.found
+        previous, default = registry.find_by_alias(model, names.PREVIOUS), registry.find_by_alias(model, names.DEFAULT)
+        if champion is not None and champion.version_id == self._registration.version_id:
+            if earlier is not None and earlier.run_key == self._plan.run_key and endpoint.traffic.get(self._id):
+                self._state.change(state="done", dag_run=dag_run)  # all but its document was done
+                return
+            champion, previous = previous, None
+        self._state.begin(
+            Rollout(
+                model=model,
+                run_key=self._plan.run_key,
+                dag_run=dag_run,
+                version_id=self._registration.version_id,
+                version_name=self._registration.version_name,
+                deployed_model_id=self._id,
+                state="going",
+                because="",
+                before=Before(
+                    champion_id=champion.version_id if champion else None,
+                    champion_name=champion.version_name if champion else None,
+                    previous_id=previous.version_id if previous else None,
+                    default_id=default.version_id if default else None,
+                    traffic={key: share for key, share in endpoint.traffic.items() if key != self._id},
+                ),
+                writer="",
+                changed=now,
+                asked=now,
+                starts=0,
+                operation=None,
+                smoke_test=None,
+                smoke_requests=earlier.smoke_requests if earlier else (),
+            )
         )
+        self._began = True
 
     def _deploy(self, endpoint: Endpoint) -> Endpoint | None:
         """Start the deployment, or go on watching it; None when the machines are not ready at the end of this wake."""
-        operation = self._operation(endpoint)
-        until = time.monotonic() + self._cloud.settings.watch_s
+        until = self._cloud.clock.monotonic() + self._cloud.settings.watch_s
         while True:
-            if operation is not None and operation.done and operation.error:
-                self._notes.pop("operation", None)
-                self._memory.save(**self._notes)
-                raise JobError(endpoint.name, f"the deployment failed: {operation.error}", "", "Clear the deploy task")
+            # The operation first: once it is done the endpoint has the model, if it ever will.
+            operation = self._operation(endpoint)
             seen = self._cloud.endpoints.read(endpoint.name)
             if self._id in seen.deployed:
                 return seen
-            if time.monotonic() >= until:
+            if (operation is None or operation.done) and self._start(endpoint, operation):
+                continue
+            if self._cloud.clock.monotonic() >= until:
                 LOGGER.info("%s is being deployed; the next wake goes on", self._registration.version_name)
                 return None
-            time.sleep(LOOK_INTERVAL_S)
-            operation = self._cloud.endpoints.operation(operation.name) if operation else None
+            self._cloud.clock.sleep(LOOK_INTERVAL_S)
 
     def _operation(self, endpoint: Endpoint) -> Operation | None:
-        """The deployment under way: the one noted, one that is running, or a new one."""
-        if name := self._notes.get("operation"):
+        """The deployment under way: the one noted, or one that is running."""
+        if name := self._state.current.operation:
             return self._cloud.endpoints.operation(name)
-        if running := self._cloud.endpoints.running_operations(endpoint):
+        running = self._cloud.endpoints.running_operations(endpoint)
+        if running:
             LOGGER.info("%s is at work on the endpoint: waiting for it", running[0].name)
-            return running[0]
-        self._notes["previous_traffic"] = endpoint.traffic
+        return running[0] if running else None
+
+    def _start(self, endpoint: Endpoint, operation: Operation | None) -> bool:
+        """Ask for the deployment where nothing is under way: the first time, or because nothing came of the last.
+
+        False: another worker asks for it just now.
+        """
+        current = self._state.current
+        if operation is not None and operation.error:
+            error = JobError(endpoint.name, f"the deployment failed: {operation.error}", "", "Clear the deploy task")
+            self._go_back(error)
+            raise error
+        now = self._state.now()
+        if not current.operation and not self._began and now - current.asked < rollouts.CLAIM:
+            LOGGER.info("another worker asked for the deployment at %s: waiting for it", current.asked)
+            return False
+        if current.starts >= rollouts.MOST_STARTS:
+            found = f"{current.starts} deployments are done, and the endpoint does not have {self._id}"
+            error = JobError(endpoint.name, found, "the deployed model", "Look at the endpoint, clear the deploy task")
+            self._go_back(error)
+            raise error
+        if current.operation:
+            LOGGER.warning("%s is done, and the endpoint does not have the model: once more", current.operation)
+        self._state.change(operation=None, asked=now, starts=current.starts + 1)
+        self._began = False
         resources = self._plan.spec.deployment
-        operation = self._cloud.endpoints.start_deploy(
+        started = self._cloud.endpoints.start_deploy(
             endpoint,
             self._registration.version_name,
             self._plan.run_key,
@@ -123,33 +184,44 @@ class Rollout:
                 "min_replicas": resources.min_replicas,
                 "max_replicas": resources.max_replicas,
             },
-            {**endpoint.traffic, NEW: 0} if endpoint.traffic else {NEW: 100},
         )
-        if operation is not None:
-            LOGGER.info("%s: deploying %s", operation.name, self._registration.version_name)
-            self._notes["operation"] = operation.name
-            self._memory.save(**self._notes)
-        return operation
+        if started is not None:
+            LOGGER.info("%s: deploying %s", started.name, self._registration.version_name)
+            self._state.change(operation=started.name)
+        return True
 
-    def _switch(self, endpoint: Endpoint, previous: Mapping[str, int], champion: Version | None) -> SmokeTest:
-        """Give the new version the traffic, ask it, make it champion; on any error give the traffic back."""
-        self._cloud.endpoints.set_traffic(endpoint, {self._id: 100})
+    def _or_go_back(self, step: Callable[[], None]) -> None:
+        """A step that changes what people meet; on any error all is brought back to what was before."""
         try:
-            smoke_test = self._ask_golden(endpoint)
-            self._crown(champion)
-        except Exception:
-            self._give_back(endpoint, previous)
+            step()
+        except OvertakenError:
             raise
-        return smoke_test
+        except Exception as error:
+            self._go_back(error)
+            raise
 
-    def _ask_golden(self, endpoint: Endpoint) -> SmokeTest:
+    def _prove(self, endpoint: Endpoint) -> None:
         golden = self._report.golden
         if not golden:
             raise ContractError("report.json", "no golden requests", "some", "Clear the train task")
+        start = self._state.now()
+        # Written before it is asked: whatever dies, the monitor knows which requests were no customer's.
+        windows = rollouts.with_smoke_request(self._state.current, start, start + rollouts.TEST_TAKES, len(golden))
+        self._state.change(smoke_requests=windows)
+        move_traffic(self._cloud, self._state, endpoint, {self._id: 100})
+        smoke_test = self._ask_golden(endpoint)
+        windows = rollouts.with_smoke_request(self._state.current, start, self._state.now(), len(golden))
+        self._state.change(state="proven", smoke_test=smoke_test, smoke_requests=windows)
+
+    def _ask_golden(self, endpoint: Endpoint) -> SmokeTest:
+        golden = self._report.golden
         instances = answers.instances(golden, self._plan.spec.features)
-        answer = self._cloud.endpoints.predict(endpoint, instances)
-        if answer.deployed_model_id != self._id:
-            raise JobError(endpoint.name, f"{answer.deployed_model_id} answered", self._id, "Clear the deploy task")
+        until = self._cloud.clock.monotonic() + ASK_FOR_S
+        while (answer := self._cloud.endpoints.predict(endpoint, instances)).deployed_model_id != self._id:
+            if self._cloud.clock.monotonic() >= until:
+                found = f"{answer.deployed_model_id} answers, a minute after all requests go to {self._id}"
+                raise JobError(endpoint.name, found, self._id, "Clear the deploy task")
+            self._cloud.clock.sleep(LOOK_INTERVAL_S)
         worst = max(
             answers.distance(said, item.prediction) for said, item in zip(answer.predictions, golden, strict=True)
         )
@@ -159,51 +231,52 @@ class Rollout:
                 endpoint.name,
                 f"answers that differ from the saved model's by up to {worst:.3g}",
                 f"at most {MAX_ABS_ERROR:g}",
-                "The previous version serves again. Compare the serving image's TensorFlow with the trainer's",
+                "What served before serves again. Compare the serving image's TensorFlow with the trainer's",
             )
         return SmokeTest(requests=len(golden), max_abs_error=worst)
 
-    def _crown(self, champion: Version | None) -> None:
-        """Compare-and-set of `champion`; the old one becomes `previous`, and `challenger` has done its service."""
-        registry, model = self._cloud.registry, self._plan.model
+    def _crown(self) -> None:
+        """Make the old champion `previous` first; then move `champion`, by compare-and-set, and `default` with it."""
+        registry, model, before = self._cloud.registry, self._plan.model, self._state.current.before
         version = registry.find_by_run(model, self._plan.run_key)
         if version is None:
             raise ConflictError(
                 self._registration.version_name, "the version is gone", "it to be there", "Clear register"
             )
-        if champion is None or champion.version_id != version.version_id:
-            version = registry.move_alias(model, names.CHAMPION, version, champion.version_id if champion else None)
-            if champion is not None:
-                registry.merge_aliases(champion, [names.PREVIOUS])
-        if names.CHALLENGER in version.aliases:
-            registry.merge_aliases(version, [f"-{names.CHALLENGER}"])
+        holder = registry.find_by_alias(model, names.CHAMPION)
+        if holder is None or holder.version_id != version.version_id:
+            if holder is not None and holder.version_id == before.champion_id:
+                registry.merge_aliases(holder, [names.PREVIOUS])
+            version = registry.move_alias(model, names.CHAMPION, version, before.champion_id)
+        take_office(registry, version)
+        self._state.change(state="done")
 
-    def _give_back(self, endpoint: Endpoint, previous: Mapping[str, int]) -> None:
-        now = self._cloud.endpoints.read(endpoint.name)
-        still_there = {key: share for key, share in previous.items() if key in now.deployed and key != self._id}
-        if sum(still_there.values()) == 100:
-            LOGGER.warning("the previous traffic is given back: %s", still_there)
-            self._cloud.endpoints.set_traffic(endpoint, still_there)
-        else:
-            LOGGER.warning("there is no previous version to give the traffic back to: the endpoint is emptied")
-        self._cloud.endpoints.undeploy(endpoint, self._id)
+    def _go_back(self, error: Exception) -> None:
+        """From here on there is only the way back, whoever takes it; the error says why."""
+        try:
+            self._state.change(state="returning", because=str(error))
+            go_back(self._cloud, self._state)
+        except OvertakenError:
+            LOGGER.warning("somebody else goes on with the rollout: nothing is brought back here")
+        except Exception:
+            # The error that led here is the one to raise; the next wake, or the run's teardown, goes on with this.
+            LOGGER.exception("what was before could not be brought back yet")
 
-    def _undeploy_others(self, endpoint: Endpoint) -> None:
-        for deployed_id, version_name in endpoint.deployed.items():
-            if deployed_id != self._id:
-                LOGGER.info("undeploying %s (%s)", deployed_id, version_name)
-                self._cloud.endpoints.undeploy(endpoint, deployed_id)
-
-    def _others(self, endpoint: Endpoint) -> dict[str, int]:
-        return {key: share for key, share in endpoint.traffic.items() if key != self._id}
-
-    def _previous_name(self, champion: Version | None) -> str | None:
-        """Whom this version follows; noted, because after a crash the champion is this version itself."""
-        if "previous_version" not in self._notes:
-            name = champion.version_name if champion else None
-            if name == self._registration.version_name:
-                before = self._cloud.registry.find_by_alias(self._plan.model, names.PREVIOUS)
-                name = before.version_name if before else None
-            self._notes["previous_version"] = name
-        found: str | None = self._notes["previous_version"]
-        return found
+    def _deployment(self, endpoint: Endpoint) -> Deployment:
+        rollout = self._state.current
+        before = rollout.before
+        words = f"Version {rollout.version_id} serves all requests as champion"
+        words += f", after version {before.champion_id}." if before.champion_id else ", the first one."
+        return Deployment(
+            model=rollout.model,
+            run_key=rollout.run_key,
+            deployed=True,
+            words=words,
+            endpoint_name=endpoint.name,
+            deployed_model_id=self._id,
+            traffic={self._id: 100},
+            version_name=rollout.version_name,
+            previous_version_name=before.champion_name,
+            smoke_test=rollout.smoke_test,
+            log_table=names.request_log_table(self._plan.project, self._plan.dataset, self._plan.model),
+        )

@@ -71,7 +71,7 @@ from retraining.core.documents.maintenance import (
     SpanSum,
 )
 from retraining.core.documents.planning import Estimate, Plan, Query, Trigger, Window
-from retraining.core.documents.rollout import Deployment, Registration, SmokeTest
+from retraining.core.documents.rollout import Before, Deployment, Registration, Rollout, SmokeRequest, SmokeTest
 from retraining.core.documents.timings import TaskTiming, Timings
 from retraining.core.documents.training import Framework, Golden, Report, Signature, TrainingOrder, TrainRequest
 from retraining.core.documents.tuning import Recalled, Trial, Tuning, TuningRequest
@@ -97,6 +97,7 @@ KINDS: dict[str, type[Document]] = {
         Decision,
         Registration,
         Deployment,
+        Rollout,
         Timings,
         Drift,
         Ledger,
@@ -108,6 +109,7 @@ KINDS: dict[str, type[Document]] = {
 __all__ = [
     "KINDS",
     "Baseline",
+    "Before",
     "CategoricalStatistics",
     "Challenger",
     "Champion",
@@ -167,11 +169,13 @@ __all__ = [
     "Recalled",
     "Registration",
     "Report",
+    "Rollout",
     "Scores",
     "SequenceStatistics",
     "Shard",
     "Signature",
     "Slice",
+    "SmokeRequest",
     "SmokeTest",
     "Snapshot",
     "SnapshotSpan",

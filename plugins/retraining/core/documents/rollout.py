@@ -6,7 +6,16 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from retraining.core.documents.document import Count, Document, ModelId, Number, RunKey, Text, Value
+from retraining.core.documents.document import (
+    Count,
+    Document,
+    ModelId,
+    Number,
+    RunKey,
+    Text,
+    UtcTime,
+    Value,
+)
 
 
 class Registration(Document):
@@ -43,3 +52,56 @@ class Deployment(Document):
     previous_version_name: str | None
     smoke_test: SmokeTest | None
     log_table: str | None
+
+
+RolloutState = Literal["going", "proven", "done", "returning", "ended"]
+
+
+class SmokeRequest(Value):
+    """A smoke test in the endpoint's request log: who answered, how many instances, from when until when."""
+
+    deployed_model_id: Text
+    instances: Annotated[int, Field(ge=1)]
+    start: UtcTime
+    end: UtcTime
+
+
+class Before(Value):
+    """What was so before the endpoint was touched; what cannot be completed is brought back to this.
+
+    Version ids by alias (null: no version had it), name of the champion's version, and traffic by deployed model.
+    """
+
+    champion_id: str | None
+    champion_name: str | None
+    previous_id: str | None
+    default_id: str | None
+    traffic: dict[str, Annotated[int, Field(ge=0, le=100)]]
+
+
+class Rollout(Document):
+    """The change of a model's champion that is under way, or the last one: one object per model, changed by generation.
+
+    `going`: the version is deployed and tested. `proven`: it passed, the aliases are being moved. `done`: it is
+    champion, the others leave. `returning`: all is brought back to `before`, for the reason `because`. `ended`: nothing
+    is open. `writer` is who wrote this; `asked` is when the deployment was last asked for, `starts` times so far.
+    `smoke_requests` are of this and of earlier rollouts: the monitor leaves them out.
+    """
+
+    kind: Literal["rollout"] = "rollout"
+    model: ModelId
+    run_key: RunKey
+    dag_run: Text
+    version_id: Text
+    version_name: Text
+    deployed_model_id: Text
+    state: RolloutState
+    because: str
+    before: Before
+    writer: str
+    changed: UtcTime
+    asked: UtcTime
+    starts: Count
+    operation: str | None
+    smoke_test: SmokeTest | None
+    smoke_requests: tuple[SmokeRequest, ...]

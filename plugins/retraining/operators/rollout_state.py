@@ -1,0 +1,97 @@
+"""How far the change of a champion has come: one object per model, changed by compare and set.
+
+Whatever dies, the next wake, the run's teardown or the daily cleaning reads here which way to go: on, or back. Two that
+are at work at once agree by it too: who did not win a change steps back.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from datetime import datetime
+from typing import Any
+
+from retraining.core import names
+from retraining.core.documents import Rollout
+from retraining.core.errors import ConflictError
+from retraining.hooks.cloud import Cloud
+
+LOGGER = logging.getLogger(__name__)
+
+
+class OvertakenError(ConflictError):
+    """Somebody else changed the rollout meanwhile; the next wake reads what it is now."""
+
+
+class RolloutState:
+    """The rollout of one model.
+
+    Args:
+        cloud: The hooks.
+        model: Whose.
+    """
+
+    def __init__(self, cloud: Cloud, model: str) -> None:
+        self._artifacts = cloud.artifacts
+        self._clock = cloud.clock
+        self._uri = names.rollout_uri(cloud.settings.bucket, model)
+        self._generation = 0
+        self._writer = uuid.uuid4().hex
+        self.found: Rollout | None = None
+
+    def now(self) -> datetime:
+        """Whole second by which claims and signs of life are written; no decision rests on it."""
+        return self._clock.now().replace(microsecond=0)
+
+    def read(self) -> Rollout | None:
+        """What is stored now; changes are made to this."""
+        data, self._generation = self._artifacts.read_generation(self._uri)
+        self.found = Rollout.parse(data, self._uri) if self._generation else None
+        return self.found
+
+    @property
+    def current(self) -> Rollout:
+        """What was read or written last."""
+        if self.found is None:
+            raise OvertakenError(self._uri, "no rollout", "one that is under way", "The next wake begins it")
+        return self.found
+
+    def begin(self, rollout: Rollout) -> Rollout:
+        """Write a new one in the place of what was read."""
+        return self._write(rollout)
+
+    def change(self, **values: Any) -> Rollout:  # noqa: ANN401 - the document's own types, which it checks
+        """Write some values anew.
+
+        Raises:
+            OvertakenError: Somebody else wrote since it was read.
+        """
+        return self._write(self.current.model_copy(update=values))
+
+    def require_unchanged(self) -> None:
+        """Look whether it is still what was read or written last.
+
+        Raises:
+            OvertakenError: Somebody else wrote since.
+        """
+        _, generation = self._artifacts.read_generation(self._uri)
+        if generation != self._generation:
+            raise self._overtaken()
+
+    def _write(self, rollout: Rollout) -> Rollout:
+        stamped = rollout.model_copy(update={"writer": self._writer, "changed": self.now()})
+        written = self._artifacts.write_if(self._uri, stamped.to_bytes(), self._generation)
+        if written is None:
+            raise self._overtaken()
+        if self.found is None or stamped.state != self.found.state:
+            LOGGER.info(
+                "rollout of version %s: %s%s",
+                stamped.version_id,
+                stamped.state,
+                f" ({stamped.because})" if stamped.because else "",
+            )
+        self._generation, self.found = written, stamped
+        return stamped
+
+    def _overtaken(self) -> OvertakenError:
+        return OvertakenError(self._uri, "another worker's change", "none since it was read", "The next wake goes on")
