@@ -28,6 +28,7 @@ from localcloud.identity import Identity
 from localcloud.logservice import LogService
 from localcloud.logstore import LogStore
 from localcloud.projects import Projects
+from localcloud.resource_manager import ResourceManager
 from localcloud.routes import Address, Handler, Route, Routes
 from localcloud.state import State
 from localcloud.storage_faults import StorageFaults
@@ -265,7 +266,7 @@ async def run(state: State) -> None:
     rules = StorageRules(guard.choose, projects)
     storage = StorageFaults(rules, FaultShelf(state.faults_path)).choose
     gateway = Gateway(Authority(state), Routes(settings, identity=identity.answer, logs=logs.answer, storage=storage))
-    grpc_server = logs.start_grpc(settings.ports["logging_grpc"])
+    grpc_server = logs.start_grpc(settings.ports["logging_grpc"], ResourceManager(projects))
     server = await asyncio.start_server(
         gateway.serve, settings.gateway_host, settings.ports["gateway"], limit=http1.HEAD_LIMIT_BYTES, backlog=512
     )

@@ -81,10 +81,10 @@ class LogService:
         parent = self._projects.with_ids(request.parent)
         return types.ListLogsResponse(log_names=self._store.log_names(f"{parent}/logs/"))
 
-    def start_grpc(self, port: int) -> grpc.Server:
-        """Serve gRPC on a loopback port until the server is stopped."""
+    def start_grpc(self, port: int, *further: grpc.GenericRpcHandler) -> grpc.Server:
+        """Serve gRPC, and the `further` small services, on a loopback port until the server is stopped."""
         server = grpc.server(ThreadPoolExecutor(8), options=[("grpc.so_reuseport", 0)])
-        server.add_generic_rpc_handlers((_Dispatch(self._methods),))
+        server.add_generic_rpc_handlers((_Dispatch(self._methods), *further))
         server.add_insecure_port(f"127.0.0.1:{port}")
         server.start()
         return server

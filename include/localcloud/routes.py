@@ -73,7 +73,7 @@ class Routes:
                 Route(host="logging.googleapis.com", grpc=logs_grpc, rest=lambda _head: logs),
                 Route(host="oauth2.googleapis.com", rest=lambda _head: identity),
                 Route(host="iamcredentials.googleapis.com", rest=lambda _head: identity),
-                Route(host="cloudresourcemanager.googleapis.com", rest=lambda _head: identity),
+                Route(host="cloudresourcemanager.googleapis.com", grpc=logs_grpc, rest=lambda _head: identity),
             )
         }
 

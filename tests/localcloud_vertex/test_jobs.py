@@ -69,6 +69,41 @@ def test_nonzero_exit_fails_the_job_in_the_words_of_the_service(api):
     )
 
 
+def test_pip_is_not_this_machines(api, local_cloud):
+    """It says what to do instead, and fails the job."""
+    job = api.wait(api.create_job(container={"command": ["bash", "-c", "pip install seaborn && echo never"]}))
+    assert job.error.message.startswith("The replica workerpool0-0 exited with a non-zero status of 1.")
+    assert "python_package_spec.package_uris" in str([entry.payload for entry in read_log(local_cloud, job)])
+
+
+@pytest.mark.parametrize(
+    "container",
+    [
+        {"args": ["--model-dir=/gcs/bucket/model"]},
+        {"command": ["bash", "-c", "cp x /gcs/bucket/x"]},
+        {"env": [{"name": "OUT", "value": "/gcs/bucket"}]},
+    ],
+    ids=["argument", "command", "variable"],
+)
+def test_a_mounted_bucket_is_refused(api, container):
+    """Not a folder of this machine whose files nobody finds."""
+    job = api.wait(api.create_job("print('never')", container=container))
+    assert job.state == v1.JobState.JOB_STATE_FAILED
+    assert "does not mount buckets below /gcs" in job.error.message
+
+
+def test_a_program_that_makes_up_a_mounted_path_is_told(api, local_cloud):
+    """As samples do, from AIP_MODEL_DIR."""
+    code = """
+        import os
+        os.makedirs("gs://b/model".replace("gs://", "/gcs/"), exist_ok=True)
+    """
+    job = api.wait(api.create_job(code))
+    assert job.state == v1.JobState.JOB_STATE_FAILED
+    assert "does not mount buckets below /gcs" in str([entry.payload for entry in read_log(local_cloud, job)])
+    assert not Path("/gcs/b").exists()
+
+
 def test_replica_sees_what_vertex_tells_it(api, local_cloud, bucket, tmp_path):
     report = tmp_path / "env.json"
     code = f"import json, os; json.dump(dict(os.environ), open({str(report)!r}, 'w'))"

@@ -48,7 +48,7 @@ def test_first_version_is_the_default_one(api, upload, saved_model_uri):
 
 
 def test_versions_count_up_and_are_found_by_id_and_alias(api, model):
-    assert [version.version_id for version in api.models.list_model_versions(name=model)] == ["3", "2", "1"]
+    assert [version.version_id for version in api.models.list_model_versions(name=model)] == ["1", "2", "3"]
     assert api.models.get_model(name=model).version_id == "1"
     assert api.models.get_model(name=f"{model}@3").version_id == "3"
     assert api.models.get_model(name=f"{model}@challenger").version_id == "2"
@@ -63,10 +63,10 @@ def test_versions_are_listed_by_label_order_and_page(api, model):
         return [version.version_id for version in api.models.list_model_versions(request={"name": model, **request})]
 
     assert ids(filter='labels.v="two"') == ["2"]
-    assert ids(filter="labels.v:* AND NOT labels.v=two") == ["3", "1"]
+    assert ids(filter="labels.v:* AND NOT labels.v=two") == ["1", "3"]
     assert ids(order_by="create_time") == ["1", "2", "3"]
     assert ids(order_by="create_time desc") == ["3", "2", "1"]
-    assert ids(page_size=2) == ["3", "2", "1"]
+    assert ids(page_size=2) == ["1", "2", "3"]
     with pytest.raises(exceptions.InvalidArgument, match="order_by"):
         ids(order_by="colour")
 

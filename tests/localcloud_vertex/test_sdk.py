@@ -39,7 +39,7 @@ def test_model_from_upload_to_prediction(aiplatform, saved_model_uri):
         display_name="sdk model", parent_model=model.resource_name, is_default_version=False, **fields
     )
     assert (model.version_id, second.version_id) == ("1", "2")
-    assert [version.version_id for version in model.versioning_registry.list_versions()] == ["2", "1"]
+    assert [version.version_id for version in model.versioning_registry.list_versions()] == ["1", "2"]
     second.versioning_registry.add_version_aliases(["champion"], "2")
     assert aiplatform.Model("sdk_model@champion").version_id == "2"
 
@@ -51,6 +51,9 @@ def test_model_from_upload_to_prediction(aiplatform, saved_model_uri):
     assert endpoint.raw_predict(
         b'{"instances": [{"carrier": "AA", "distance": 4}]}', {"Content-Type": "application/json"}
     ).json() == {"predictions": [4.0]}
+    raw = endpoint.predict(instances=[{"carrier": "UA", "distance": 4}], use_raw_predict=True)
+    assert (raw.predictions, raw.deployed_model_id) == ([8.0], prediction.deployed_model_id)
+    assert (raw.model_resource_name, raw.model_version_id) == (prediction.model_resource_name, "2")
     endpoint.deploy(model, machine_type="n1-standard-2", traffic_percentage=30)
     assert sorted(endpoint.traffic_split.values()) == [30, 70]
     endpoint.undeploy_all()

@@ -37,10 +37,12 @@ def merge(current: Aliases, version_id: str, wishes: Sequence[str]) -> dict[str,
     Raises:
         InvalidArgument: A malformed alias, or `-default`.
     """
-    wanted = {wish for wish in wishes if not wish.startswith("-")}
+    wanted = dict.fromkeys(wish for wish in wishes if not wish.startswith("-"))  # in the order they were given
     unwanted = {wish[1:] for wish in wishes if wish.startswith("-")}
-    both = wanted & unwanted
-    findings = [finding for alias in sorted(wanted | unwanted) for finding in check_alias(alias, "version_aliases")]
+    both = wanted.keys() & unwanted
+    findings = [
+        finding for alias in sorted(wanted.keys() | unwanted) for finding in check_alias(alias, "version_aliases")
+    ]
     if DEFAULT in unwanted - both:
         findings.append(
             (
@@ -51,12 +53,12 @@ def merge(current: Aliases, version_id: str, wishes: Sequence[str]) -> dict[str,
         )
     if findings:
         raise found_errors(findings)
-    given, taken = wanted - both, unwanted - both
+    given, taken = [alias for alias in wanted if alias not in both], unwanted - both
     result = {}
     for version, aliases in current.items():
         kept = [alias for alias in aliases if alias not in given]
         if version == version_id:
-            kept = [alias for alias in kept if alias not in taken] + sorted(given)
+            kept = [alias for alias in kept if alias not in taken] + given
         result[version] = kept
     return result
 

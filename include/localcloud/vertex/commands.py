@@ -6,8 +6,9 @@ Comes in: a worker pool's spec. Goes out: a command line and a whole environment
 from __future__ import annotations
 
 import os
+import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from google.cloud.aiplatform_v1.types import ContainerSpec, EnvVar, PythonPackageSpec, WorkerPoolSpec
@@ -20,6 +21,13 @@ from localcloud.vertex.replicas import expand_variables
 
 # What a container of the real service would not know of must not help here either.
 _NOT_IN_CONTAINERS = ("AIRFLOW_", "RETRAINING_", "CLOUDSDK_", "LOCALCLOUD_")
+_MOUNT = re.compile(r"(^|[\s=:,'\"])/gcs(/|$)")
+_JOB_SITE = Path(__file__).with_name("job_site")
+_NO_PIP = """#!/bin/sh
+echo "pip: the local cloud does not install packages while a job runs: the environment that stands for its image is" \
+  "shared. Give packages by python_package_spec.package_uris, or add them to that environment" >&2
+exit 1
+"""
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -47,7 +55,8 @@ def _container_command(
     spec: ContainerSpec, variables: Mapping[str, str], folder: Path, images: Images
 ) -> tuple[list[str], dict[str, str]]:
     image = _find(images, spec.image_uri)
-    env = _environment(image, variables, spec.env, folder, [])
+    env = _environment(image, variables, spec.env, folder, [], _own_programs(folder))
+    _refuse_mounts([*spec.command, *spec.args], spec.env)
     command = [expand_variables(word, env) for word in (*spec.command, *spec.args)]
     if not spec.command:
         raise FailedPrecondition(
@@ -65,8 +74,33 @@ def _package_command(
     packages = folder / "packages"
     if not packages.exists():
         install_packages(spec.package_uris, image, folder, buckets)
-    env = _environment(image, variables, spec.env, folder, [packages])
+    env = _environment(image, variables, spec.env, folder, [packages], _own_programs(folder))
+    _refuse_mounts(spec.args, spec.env)
     return [str(image.python), "-m", spec.python_module, *(expand_variables(word, env) for word in spec.args)], env
+
+
+def _refuse_mounts(words: Iterable[str], variables: Iterable[EnvVar]) -> None:
+    """Refuse a job that names a mounted bucket: here its `/gcs` would be a folder of this machine.
+
+    What a program makes up by itself is met by `job_site`.
+    """
+    said = [("an argument", word) for word in words] + [(f"the variable {each.name}", each.value) for each in variables]
+    for where, text in said:
+        if _MOUNT.search(text):
+            raise FailedPrecondition(
+                f"{where[0].upper()}{where[1:]} of the job names {text!r}: the local cloud does not mount buckets below"
+                " /gcs. Give the gs:// address, which TensorFlow and Google's clients open."
+            )
+
+
+def _own_programs(folder: Path) -> Path:
+    """Make the folder of programs that are the job's and no other's: a `pip` that says what to do instead."""
+    programs = folder / "bin"
+    programs.mkdir(parents=True, exist_ok=True)
+    for name in ("pip", "pip3"):
+        (programs / name).write_text(_NO_PIP)
+        (programs / name).chmod(0o755)
+    return programs
 
 
 def _find(images: Images, uri: str) -> Image:
@@ -86,21 +120,24 @@ def _find(images: Images, uri: str) -> Image:
 
 
 def _environment(
-    image: Image, variables: Mapping[str, str], own: list[EnvVar], folder: Path, packages: list[Path]
+    image: Image,
+    variables: Mapping[str, str],
+    own: list[EnvVar],
+    folder: Path,
+    packages: list[Path],
+    programs: Path | None = None,
 ) -> dict[str, str]:
     known = {name: value for name, value in variables.items() if not name.startswith(_NOT_IN_CONTAINERS) and value}
-    roots = [str(path) for path in (*packages, *image.import_roots)]
+    roots = [str(path) for path in (*packages, *image.import_roots, _JOB_SITE)]
     env = {
         **known,
-        "PATH": f"{image.python.parent}{os.pathsep}{_SYSTEM_PATH}",
+        "PATH": os.pathsep.join((str(image.python.parent), *([str(programs)] if programs else []), _SYSTEM_PATH)),
         "PYTHONPATH": os.pathsep.join(roots),
         "PYTHONUNBUFFERED": "1",
         "HOME": str(folder),
         "LANG": "C.UTF-8",
         "TZ": "UTC",
     }
-    if not roots:
-        del env["PYTHONPATH"]
     for variable in own:
         env[variable.name] = expand_variables(variable.value, env)
     return env

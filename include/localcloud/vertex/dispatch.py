@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from localcloud.projects import Projects
 from localcloud.vertex import names, schema
 from localcloud.vertex.errors import ApiError, InvalidArgument, PermissionDenied, Unimplemented, found_errors
 from localcloud.vertex.methods import Message, Method, raw
@@ -52,10 +53,10 @@ class Dispatcher:
         projects: Projects that exist.
     """
 
-    def __init__(self, cloud: Cloud, families: Mapping[str, Iterable[ModuleType]], projects: Iterable[str]) -> None:
+    def __init__(self, cloud: Cloud, families: Mapping[str, Iterable[ModuleType]], projects: Projects) -> None:
         self._cloud = cloud
         self._families = {service: tuple(modules) for service, modules in families.items()}
-        self._projects = frozenset(projects)
+        self._projects = projects
 
     def call(self, method: Method, request: Message, host: str) -> tuple[Message, Context]:
         """Answer a call.
@@ -80,6 +81,7 @@ class Dispatcher:
 
     def _answer(self, method: Method, request: Message, context: Context) -> Message:
         handler = self._find(method)
+        write_ids(raw(request), self._projects)
         self._check_place(request, context)
         fault = self._cloud.faults.take(method.full_name, kinds=("error", "lost_response", "delay")) or {"kind": "none"}
         if fault["kind"] == "delay":
@@ -112,12 +114,32 @@ class Dispatcher:
                 f"The provided location ID {location.region!r} doesn't match the endpoint {context.host!r}."
                 f" The valid location ID is {context.host_region!r}."
             )
-        if location.project not in self._projects:
+        if self._projects.find(location.project) is None:
             raise PermissionDenied(
                 f"Permission denied on resource '//aiplatform.googleapis.com/{location}' (or it may not exist):"
                 f" the project {location.project!r} was found in the request, the local cloud has"
-                f" {sorted(self._projects)}."
+                f" {sorted(self._projects.ids)}."
             )
+
+
+def write_ids(message: Message, projects: Projects) -> None:
+    """Write a project's id where a name in a request has its number: the service takes either."""
+    for field, value in message.ListFields():
+        kind = field.message_type
+        if kind is not None and (kind.GetOptions().map_entry or kind.full_name.startswith("google.protobuf.")):
+            continue  # labels, traffic and instances have no names of resources
+        values = list(value) if field.is_repeated else [value]
+        if field.message_type is not None:
+            for child in values:
+                write_ids(child, projects)
+        elif field.cpp_type == field.CPPTYPE_STRING and field.type != field.TYPE_BYTES:
+            known = [projects.with_ids(each) if each.startswith("projects/") else each for each in values]
+            if known == values:
+                continue
+            if field.is_repeated:
+                value[:] = known
+            else:
+                setattr(message, field.name, known[0])
 
 
 def addressed_location(request: Message) -> names.Location | None:

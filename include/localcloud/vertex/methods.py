@@ -186,5 +186,10 @@ def _operation_methods() -> Iterator[Method]:
             request_type=request_type,
             response_type=response_type,
             unary=True,
-            routes=tuple(route for route in routes[name] if route.template.startswith("/v1/")),
+            routes=tuple(
+                dataclasses.replace(route, template=route.template.replace("/v1/", f"/{version}/", 1))
+                for version in ("v1", "v1beta1")  # who started one by a preview client polls it there
+                for route in routes[name]
+                if route.template.startswith("/v1/")
+            ),
         )

@@ -54,6 +54,8 @@ def raw_predict(request: types.RawPredictRequest, context: Context) -> httpbody_
     context.cloud.request_log.record(endpoint, deployed.id, _rows(data, "instances"), _rows(answer, "predictions"))
     context.headers["X-Vertex-AI-Endpoint-Id"] = names.last_part(endpoint.name)
     context.headers["X-Vertex-AI-Deployed-Model-Id"] = deployed.id
+    context.headers["X-Vertex-AI-Model"] = deployed.model
+    context.headers["X-Vertex-AI-Model-Version-Id"] = deployed.model_version_id
     return httpbody_pb2.HttpBody(content_type="application/json", data=answer)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -66,7 +67,7 @@ def upload_model(request: types.UploadModelRequest, context: Context) -> operati
 
     def work(progress: Progress) -> types.UploadModelResponse:
         progress.check()
-        _check_artifact(model.artifact_uri, context)
+        _check_artifact(model, context)
         version = add_version(context.cloud.store, request, family_name, model)
         return types.UploadModelResponse(model=family_name, model_version_id=version.version_id)
 
@@ -92,10 +93,11 @@ def list_models(request: types.ListModelsRequest, context: Context) -> types.Lis
 
 
 def list_model_versions(request: types.ListModelVersionsRequest, context: Context) -> types.ListModelVersionsResponse:
-    """All versions of a model, newest first."""
+    """All versions of a model, oldest first."""
     name, store = names.parse_model(request.name), context.cloud.store
     store.get(MODELS, name.model_name)
-    found = [view(store, name, version) for version in store.list_under(MODEL_VERSIONS, name.model_name)]
+    versions = sorted(store.list_under(MODEL_VERSIONS, name.model_name), key=lambda version: int(version.version_id))
+    found = [view(store, name, version) for version in versions]
     page, token = list_page(found, request, VERSION_FIELDS, times="version_")
     return types.ListModelVersionsResponse(models=page, next_page_token=token)
 
@@ -214,26 +216,47 @@ def _check_upload(request: types.UploadModelRequest, model: Model, context: Cont
         yield "model.container_spec", "A custom-trained model needs a serving container. Set container_spec.image_uri."
     if model.artifact_uri:
         yield from check_bucket(model.artifact_uri, "model.artifact_uri", context.cloud.buckets)
-    else:
+    elif context.cloud.images.find(model.container_spec.image_uri, "serving"):
         raise Unimplemented(
-            "The local cloud does not offer models without model.artifact_uri. Set it to the gs:// folder"
-            " of a SavedModel."
+            "The local cloud does not offer models without model.artifact_uri for this container. Set it to the gs://"
+            " folder of a SavedModel."
         )
 
 
-def _check_artifact(uri: str, context: Context) -> None:
-    bucket, path = split_gcs_uri(uri)
+# What pre-built containers look for (https://cloud.google.com/vertex-ai/docs/training/exporting-model-artifacts); a
+# custom container's folder may hold anything.
+_ARTIFACTS = {
+    "sklearn": (("model.pkl", "model.joblib"), "a scikit-learn model"),
+    "xgboost": (("model.bst", "model.pkl", "model.joblib"), "an XGBoost model"),
+}
+_SAVED_MODEL = (("saved_model.pb", "saved_model.pbtxt"), "a SavedModel")
+
+
+def _expected_files(image_uri: str, context: Context) -> tuple[tuple[str, ...], str] | None:
+    """Give what a serving container expects in its model's folder, and what that is; None when it may be anything."""
+    if context.cloud.images.find(image_uri, "serving"):
+        return _SAVED_MODEL
+    prebuilt = re.search(r"/prediction/(?P<framework>sklearn|xgboost)-", image_uri)
+    return _ARTIFACTS[prebuilt["framework"]] if prebuilt else None
+
+
+def _check_artifact(model: Model, context: Context) -> None:
+    expected = _expected_files(model.container_spec.image_uri, context)
+    if expected is None or not model.artifact_uri:
+        return
+    wanted, what = expected
+    bucket, path = split_gcs_uri(model.artifact_uri)
     folder = path.rstrip("/") + "/" if path else ""
     found = context.cloud.buckets.list_paths(bucket, folder)
     if not found:
         raise FailedPrecondition(
-            f"Model directory {uri} is expected to contain a SavedModel, but it is empty or does not exist."
+            f"Model directory {model.artifact_uri} is expected to contain {what}, but it is empty or does not exist."
         )
-    if not {f"{folder}saved_model.pb", f"{folder}saved_model.pbtxt"} & set(found):
+    if not {f"{folder}{name}" for name in wanted} & set(found):
         seen = [path.removeprefix(folder) for path in found[:5]]
         raise FailedPrecondition(
-            f"Model directory {uri} is expected to contain exactly one of: [saved_model.pb,"
-            f" saved_model.pbtxt]. Found {seen}."
+            f"Model directory {model.artifact_uri} is expected to contain exactly one of: [{', '.join(wanted)}]."
+            f" Found {seen}."
         )
 
 

@@ -16,8 +16,12 @@ from google.protobuf import unknown_fields
 
 from localcloud.vertex.methods import Message, raw
 
-# An environment variable may be empty, whatever its docstring says.
-_MAY_BE_EMPTY = {("google.cloud.aiplatform.v1.EnvVar", "value")}
+# What may be empty, whatever its docstring says: an environment variable, and the client of a suggestion, which
+# Google's own SDK leaves empty unless told otherwise (aiplatform.vizier.Study.suggest).
+_MAY_BE_EMPTY = {
+    ("google.cloud.aiplatform.v1.EnvVar", "value"),
+    ("google.cloud.aiplatform.v1.SuggestTrialsRequest", "client_id"),
+}
 _FIELD_DOC = re.compile(r"^        (?P<name>\w+) \([^\n]*?\):\n\s+(?P<words>[^\n]*)", re.MULTILINE)
 
 

@@ -21,7 +21,8 @@ import grpc
 from localcloud.environment import client_environment
 from localcloud.errors import LocalCloudError
 from localcloud.faults import FaultShelf
-from localcloud.state import State
+from localcloud.projects import Projects
+from localcloud.state import PROJECT, State
 from localcloud.vertex import deployments, endpoints, evaluations, jobs, operations, predictions, registry
 from localcloud.vertex.buckets import Buckets
 from localcloud.vertex.clients import Clients
@@ -61,7 +62,7 @@ class VertexServer:
 
     Args:
         state: State directory of the local cloud.
-        project: The project that exists.
+        projects: The projects that exist.
         host: Address to listen on.
         grpc_port: Port for gRPC.
         rest_port: Port for REST.
@@ -72,7 +73,7 @@ class VertexServer:
     """
 
     def __init__(
-        self, *, state: State, project: str, host: str, grpc_port: int, rest_port: int, grace_s: float
+        self, *, state: State, projects: Projects, host: str, grpc_port: int, rest_port: int, grace_s: float
     ) -> None:
         folder = state.directory("vertex")
         self._lock = _own(folder)
@@ -80,7 +81,7 @@ class VertexServer:
         self._fault_shelf = FaultShelf(state.faults_path)
         self._guardian = Guardian()
         self._shipper = LogShipper(state.logs_path)
-        clients = Clients(project, lambda: _environment(state))
+        clients = Clients(projects.main, lambda: _environment(state))
         machinery = Machinery(
             store=self._store,
             faults=Faults(self._fault_shelf),
@@ -105,7 +106,7 @@ class VertexServer:
             request_log=RequestLog(self._store, clients),
         )
         methods = load_methods()
-        dispatcher = Dispatcher(self._cloud, FAMILIES, [project])
+        dispatcher = Dispatcher(self._cloud, FAMILIES, projects)
         self._grpc: grpc.Server = bind_grpc(dispatcher, methods, f"{host}:{grpc_port}")
         self._rest = RestServer(dispatcher, methods, self._cloud.faults, (host, rest_port))
 
@@ -156,11 +157,11 @@ def _environment(state: State) -> Mapping[str, str]:
         return {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
 
 
-def _project_of(state: State) -> str:
+def _projects_of(state: State) -> Projects:
     try:
-        return state.read_settings().project
+        return Projects.of(state)
     except LocalCloudError:
-        return "local-project"
+        return Projects([PROJECT])
 
 
 def main() -> int:
@@ -186,7 +187,7 @@ def main() -> int:
     try:
         server = VertexServer(
             state=state,
-            project=arguments.project or _project_of(state),
+            projects=Projects([arguments.project]) if arguments.project else _projects_of(state),
             host=arguments.host,
             grpc_port=arguments.grpc_port,
             rest_port=arguments.rest_port,
