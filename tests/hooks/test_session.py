@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import requests
 from google.api_core import exceptions
 
 from retraining.core.errors import SettingsError
@@ -25,7 +26,11 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         exceptions.TooManyRequests("429"),
         exceptions.InternalServerError("500"),
         exceptions.BadGateway("502"),
+        exceptions.Unknown("Stream removed"),
         ConnectionResetError("reset"),
+        requests.exceptions.ConnectionError("refused"),
+        requests.exceptions.ReadTimeout("slow"),
+        requests.exceptions.ChunkedEncodingError("cut off"),
     ],
     ids=lambda error: type(error).__name__,
 )
@@ -40,6 +45,28 @@ def test_transient_errors_are_retried_with_growing_waits(no_waiting, error) -> N
 
     assert session.call(ask) == "answer"
     assert no_waiting == [0.5, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("error", "may"),
+    [
+        (exceptions.DeadlineExceeded("504"), True),
+        (exceptions.ServiceUnavailable("503"), True),
+        (exceptions.InternalServerError("500"), True),
+        (exceptions.DataLoss("lost"), True),
+        (exceptions.Cancelled("499"), True),
+        (ConnectionResetError("reset"), True),
+        (exceptions.TooManyRequests("429"), False),
+        (exceptions.InvalidArgument("400"), False),
+        (exceptions.PermissionDenied("403"), False),
+        (exceptions.Aborted("409"), False),
+        (ValueError("no such field"), False),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else str(value),
+)
+def test_only_a_refusal_is_sure_to_have_changed_nothing(error, may) -> None:
+    """A create without an answer, or with one of trouble, may be done yet."""
+    assert session.may_have_worked(error) is may
 
 
 def test_other_errors_are_not_retried(no_waiting) -> None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import timedelta
+from typing import Any
 
 import pytest
+from fake_clock import START
 from fake_cloud import FakeCloud
-from google.api_core.exceptions import ServiceUnavailable
+from google.api_core.exceptions import InvalidArgument, ServiceUnavailable, TooManyRequests
 from job_scene import RESULT, RESULT_URI, SPOT_JOB, finish, make_task
 
 from retraining.core.errors import JobError
+from retraining.core.job_claims import SETTLED_AFTER
 from retraining.operators import jobs
 from retraining.operators.jobs import CancelJobsOperator, VertexJobOperator
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
@@ -139,18 +143,55 @@ def test_a_lost_response_makes_no_second_job(cloud, make_run) -> None:
     assert len(cloud.jobs.jobs) == 1
 
 
-def test_a_refused_create_is_tried_again(cloud, make_run) -> None:
-    """503 before the job was made: one job in the end."""
-    failures = iter([ServiceUnavailable("no"), ServiceUnavailable("no")])
+def refuse_creates(cloud: FakeCloud, *failures: Exception) -> None:
+    """The next creates make no job and end so."""
+    left = iter(failures)
 
     def refuse() -> None:
-        if failure := next(failures, None):
+        if failure := next(left, None):
             raise failure
 
     cloud.jobs.before_create = refuse
+
+
+def wake_at(cloud: FakeCloud, run: Any, seconds: float) -> int:
+    """A wake of a waiting task so long after the beginning; gives how many jobs there are then."""
+    cloud.clock.time = START + timedelta(seconds=seconds)
     with pytest.raises(AirflowRescheduleException):
-        make_run().execute(make_task())
-    assert len(cloud.jobs.jobs) == 1
+        run.execute(make_task())
+    return len(cloud.jobs.jobs)
+
+
+def test_a_create_without_an_answer_is_tried_again_when_no_job_can_come_of_it(cloud, make_run) -> None:
+    """503, and no job was made: another create before the first one is settled might be paid twice."""
+    run = make_run()
+    refuse_creates(cloud, ServiceUnavailable("no"), ServiceUnavailable("no"))
+    settled = SETTLED_AFTER.total_seconds()
+    assert [wake_at(cloud, run, at) for at in (0, 60, settled - 1, settled, 2 * settled - 1, 2 * settled)] == [
+        0
+    ] * 5 + [1]
+
+
+def test_a_create_that_is_never_answered_ends_for_good(cloud, make_run) -> None:
+    """Five times, as with jobs that the service failed."""
+    run = make_run()
+    refuse_creates(cloud, *[ServiceUnavailable("no")] * 9)
+    settled = SETTLED_AFTER.total_seconds()
+    assert [wake_at(cloud, run, number * settled) for number in range(5)] == [0] * 5
+    cloud.clock.time = START + 5 * SETTLED_AFTER
+    with pytest.raises(AirflowFailException, match=r"d: it was never created: internal error of the service.*clear"):
+        run.execute(make_task())
+
+
+def test_a_refused_create_need_not_be_waited_for(cloud, make_run) -> None:
+    """No quota: again after a minute. Wrong: the task fails, and cleared, or tried again, it creates at once."""
+    run = make_run()
+    refuse_creates(cloud, TooManyRequests("quota metrics exceed quota limits"), InvalidArgument("bad machine"))
+    assert [wake_at(cloud, run, at) for at in (0, 59)] == [0, 0]
+    cloud.clock.time = START + timedelta(seconds=60)
+    with pytest.raises(AirflowFailException, match="bad machine"):
+        run.execute(make_task())
+    assert wake_at(cloud, run, 120) == 1
 
 
 def test_a_cleared_task_cancels_its_old_job_and_makes_a_new_one(cloud, make_run) -> None:

@@ -17,6 +17,7 @@ TASK_LABEL = "retraining-task"
 KEY_LABEL = "retraining-key"
 OWNER_LABEL = "retraining-owner"
 DAG_RUN_LABEL = "retraining-dag-run"
+GENERATION_LABEL = "retraining-generation"
 
 CHALLENGER = "challenger"
 CHAMPION = "champion"
@@ -146,6 +147,11 @@ def leases_uri(bucket: str, model: str) -> str:
 def lease_uri(bucket: str, model: str, key: str) -> str:
     """Where a run says that it is at work on its spans."""
     return f"{leases_uri(bucket, model)}/{key}.json"
+
+
+def claim_uri(bucket: str, key: str) -> str:
+    """Who may create the next job of a key; among the wakes, with which it grows old and is deleted."""
+    return f"{wakes_uri(bucket)}/claims/{key}.json"
 
 
 def cleanings_uri(bucket: str) -> str:

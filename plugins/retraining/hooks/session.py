@@ -69,6 +69,7 @@ def is_transient(error: BaseException) -> bool:
     """Whether the same call may pass a moment later: 429, 500, 502, 503, 504, or a broken connection."""
     from google.api_core import exceptions
     from google.auth.exceptions import TransportError
+    from requests import exceptions as requests_exceptions
 
     kinds = (
         exceptions.TooManyRequests,
@@ -76,12 +77,33 @@ def is_transient(error: BaseException) -> bool:
         exceptions.BadGateway,
         exceptions.ServiceUnavailable,
         exceptions.GatewayTimeout,
+        exceptions.Unknown,  # a gRPC stream that broke
         exceptions.RetryError,
         TransportError,
+        # What Cloud Storage's and BigQuery's clients give: none of them is a builtin ConnectionError.
+        requests_exceptions.ConnectionError,
+        requests_exceptions.Timeout,
+        requests_exceptions.ChunkedEncodingError,
         ConnectionError,
         TimeoutError,
     )
     return isinstance(error, kinds)
+
+
+def may_have_worked(error: BaseException) -> bool:
+    """Whether a call that was to change something may have done so, or may yet: it has no answer, or one of trouble."""
+    from google.api_core import exceptions
+
+    if isinstance(error, exceptions.ClientError):
+        return isinstance(error, exceptions.Cancelled)
+    return is_transient(error) or isinstance(error, exceptions.GoogleAPICallError)
+
+
+def is_exhausted(error: BaseException) -> bool:
+    """Whether a quota is used up, or there are no machines: 429."""
+    from google.api_core import exceptions
+
+    return isinstance(error, exceptions.TooManyRequests)
 
 
 def call(function: Callable[[], _T], *, timeout_s: float = RETRY_TIMEOUT_S, first_wait_s: float = 0.5) -> _T:

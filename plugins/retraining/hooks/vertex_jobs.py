@@ -15,6 +15,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
+from retraining.core.job_claims import CREATE_TIMEOUT
 from retraining.core.names import location_name
 from retraining.hooks.session import Session, call
 
@@ -125,7 +126,9 @@ class VertexJobs:
         labels = {**job.get("labels", {}), **self._session.environment.labels}
         json_format.ParseDict({**job, "labels": labels}, class_.pb(message))
         create = getattr(self._client, f"create_{type_}")
-        return _job(create(parent=self._parent, retry=None, timeout=CALL_TIMEOUT_S, **{type_.value: message}))
+        return _job(
+            create(parent=self._parent, retry=None, timeout=CREATE_TIMEOUT.total_seconds(), **{type_.value: message})
+        )
 
     def get(self, name: str) -> Job:
         """A job as it stands."""

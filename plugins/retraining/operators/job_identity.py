@@ -17,6 +17,7 @@ class JobIdentity:
         key: Of this generation and job: `names.job_key`.
         owner: Of the task instance, whatever its generation: `names.job_owner`.
         dag_run: Of the DAG run.
+        generation: Its number; grows when the task is cleared.
         retries: How many more jobs may follow those that failed for the program's reasons: the task's `retries`.
         try_number: Airflow's own count, over all generations.
     """
@@ -24,13 +25,19 @@ class JobIdentity:
     key: str
     owner: str
     dag_run: str
+    generation: int
     retries: int
     try_number: int
 
     @property
     def labels(self) -> dict[str, str]:
         """What the job carries."""
-        return {names.KEY_LABEL: self.key, names.OWNER_LABEL: self.owner, names.DAG_RUN_LABEL: self.dag_run}
+        return {
+            names.KEY_LABEL: self.key,
+            names.OWNER_LABEL: self.owner,
+            names.DAG_RUN_LABEL: self.dag_run,
+            names.GENERATION_LABEL: str(self.generation),
+        }
 
 
 def job_identity(context: Context, job: object) -> JobIdentity:
@@ -55,6 +62,7 @@ def job_identity(context: Context, job: object) -> JobIdentity:
         ),
         owner=owner,
         dag_run=names.dag_run_label(ti.dag_id, ti.run_id),
+        generation=ti.max_tries,
         retries=context["task"].retries or 0,
         try_number=ti.try_number,
     )

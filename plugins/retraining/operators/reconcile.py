@@ -12,22 +12,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from retraining.core import names
+from retraining.core import job_claims
 from retraining.core.documents import KINDS, Document
 from retraining.core.errors import JobError
-from retraining.core.job_failures import OF_THE_SERVICE, Failure, classify, may_follow, on_rung, pause
+from retraining.core.job_failures import OF_THE_SERVICE, Failure, classify, may_follow, on_rung
 from retraining.hooks.airflow_exceptions import AirflowFailException
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.logs import Cursor
-from retraining.hooks.session import is_transient
 from retraining.hooks.vertex_jobs import Job, JobType
+from retraining.operators.claimed_jobs import ClaimedJobs, Seen
 from retraining.operators.job_identity import JobIdentity
 from retraining.operators.wake import WakeMemory
 
 LOGGER = logging.getLogger(__name__)
 LOOK_INTERVAL_S = 1.0
-CREATE_TRIES = 3
-CREATE_WAIT_S = 2.0
 SHOWN_LINES = 20
 LAST_READS = 5
 
@@ -68,7 +66,7 @@ class Reconciler:
         self._identity = identity
         self._on_job = on_job
         self._memory = WakeMemory(cloud.artifacts, cloud.settings.bucket, identity.key, identity.try_number)
-        self._types = (JobType.of(order.custom_job),)
+        self._jobs = ClaimedJobs(cloud, identity, JobType.of(order.custom_job))
         self._cursor = Cursor()
         self._tail: deque[str] = deque(maxlen=SHOWN_LINES)
 
@@ -80,15 +78,19 @@ class Reconciler:
             JobError: It succeeded, and left nothing.
         """
         stored = self._document()
-        its_job = self._find_its_job() if stored else None
-        if stored and not (its_job and its_job.active) and self._forget_without_artifact():
-            stored = its_job = None
-        if stored and its_job is None:
+        seen = self._jobs.look()
+        job = seen.standing.counts or (self._newest_paid(seen) if stored else None)
+        if stored and not (job and job.active) and self._forget_without_artifact():
+            stored, job = None, seen.standing.counts
+        alone = self._jobs.tidy(seen, keep=job)
+        if stored and job is None:
             LOGGER.info("%s is there already: no job is needed", self._order.result_uri)
             return self._result(stored, None)
-        job = its_job or self._find_or_create()
-        if job is None:
-            return None
+        if job is None and alone:
+            job = self._next(seen)
+        return None if job is None else self._watch(job)
+
+    def _watch(self, job: Job) -> dict[str, Any] | None:
         self._on_job(job)
         self._recall(job)
         clock = self._cloud.clock
@@ -116,69 +118,41 @@ class Reconciler:
             list(self._cloud.objects.delete([found]))
         return True
 
-    def _find_its_job(self) -> Job | None:
-        """The job that left the stored result, while this task slept or before it was cleared; None: another run's."""
-        jobs = self._paid_jobs()
-        return jobs[-1] if jobs else None
+    def _newest_paid(self, seen: Seen) -> Job | None:
+        """The job that left the stored result before this task was cleared; None: it is another run's."""
+        paid = [job for job in seen.everything if self._is_paid(job)]
+        return paid[-1] if paid else None
 
-    def _paid_jobs(self) -> list[Job]:
-        """Every job that this task instance had for this order, of any generation and end, oldest first."""
-        labels = self._order.custom_job.get("labels", {})
-        return [job for job in self._all_jobs() if labels.items() <= job.labels.items()]
+    def _is_paid(self, job: Job) -> bool:
+        """Whether a job of this task instance is of this order, of whatever generation and end."""
+        return bool(self._order.custom_job.get("labels", {}).items() <= job.labels.items())
 
-    def _all_jobs(self) -> list[Job]:
-        return self._cloud.jobs.find({names.OWNER_LABEL: self._identity.owner}, self._types)
-
-    def _find_or_create(self) -> Job | None:
-        """This generation's job that counts, after ending what older generations left; None: its time has not come."""
-        mine = []
-        for job in self._all_jobs():
-            if job.labels.get(names.KEY_LABEL) == self._identity.key:
-                mine.append(job)
-            elif job.active:
-                LOGGER.warning("%s is of an older generation of this task: it is cancelled", job.job_id)
-                self._cloud.jobs.cancel(job.name)
-        if mine and (mine[-1].active or mine[-1].state == "JOB_STATE_SUCCEEDED"):
-            LOGGER.info("%s is this task's job: %s", mine[-1].job_id, mine[-1].state)
-            job = mine[-1]
-        else:
-            if mine:
-                self._on_job(mine[-1])
-            if mine and self._recall(mine[-1]):  # it ended between two wakes
-                self._print_rest(mine[-1])
-            return self._create(mine)
-        return job
-
-    def _create(self, before: list[Job]) -> Job | None:
-        failures = [failure_of(job) for job in before]
-        if before and not self._may_follow(failures):
-            raise AirflowFailException(str(self._error(before[-1], failures[-1])))
-        if (wait := pause(failures)) and (ended := before[-1].ended) and self._cloud.clock.now() < ended + wait:
-            LOGGER.info("%s ended: %s; another job follows after %s", before[-1].job_id, failures[-1], ended + wait)
+    def _next(self, seen: Seen) -> Job | None:
+        """The job that follows those which failed; None: its time has not come."""
+        spent = seen.standing.spent
+        if spent:
+            self._on_job(spent[-1])
+            if self._recall(spent[-1]):  # it ended between two wakes
+                self._print_rest(spent[-1])
+        failures = self._failures(seen)
+        if not self._may_follow(failures):
+            raise AirflowFailException(str(self._error(spent[-1] if spent else None, failures[-1])))
+        last_end = max((job.ended for job in spent if job.ended), default=None)
+        begin = job_claims.not_before(seen.claim, last_end, failures)
+        if begin and self._cloud.clock.now() < begin:
+            why = f"the last one ended: {failures[-1]}" if failures else "somebody may be about to create it"
+            LOGGER.info("no job is created before %s: %s", begin, why)
             return None
-        order = self._order
-        if not order.before_create():
+        if not self._order.before_create():
             return None
-        if order.request is not None:
-            self._cloud.artifacts.write_once(order.request_uri, order.request.to_bytes())
-        wanted = on_rung(order.custom_job, failures)
-        wanted["labels"] = {**wanted.get("labels", {}), **self._identity.labels}
-        known = {job.name for job in before}
-        for attempt in range(1, CREATE_TRIES + 1):
-            try:
-                job = self._cloud.jobs.create(wanted)
-            except Exception as error:
-                if not is_transient(error) or attempt == CREATE_TRIES:
-                    raise
-                LOGGER.warning("no answer to the create (%s): looking whether the job is there", error)
-                self._cloud.clock.sleep(CREATE_WAIT_S)
-                found = self._cloud.jobs.find({names.KEY_LABEL: self._identity.key}, self._types)
-                if new := [job for job in found if job.name not in known]:
-                    return new[-1]
-            else:
-                LOGGER.info("%s is created", job.job_id)
-                return job
-        raise AssertionError("unreachable: the last try returns or raises")
+        if self._order.request is not None:
+            self._cloud.artifacts.write_once(self._order.request_uri, self._order.request.to_bytes())
+        return self._jobs.create(on_rung(self._order.custom_job, failures), seen)
+
+    def _failures(self, seen: Seen) -> list[Failure]:
+        """Of this generation's jobs, then of creates that made none."""
+        made_none = seen.claim.failures_by(self._cloud.clock.now()) if seen.claim else ()
+        return [*map(failure_of, seen.standing.spent), *made_none]
 
     def _may_follow(self, failures: list[Failure]) -> bool:
         retries = self._identity.retries if self._order.retries is None else self._order.retries
@@ -193,17 +167,17 @@ class Reconciler:
                 return {"job": job.name, "state": job.state, "seconds": job.seconds}
             found, way_out = f"it succeeded and left no {self._order.result_uri}", "Look at its log, clear the task"
             raise JobError(job.job_id, found, "", way_out)
-        failure = failure_of(job)
-        mine = [one for one in self._all_jobs() if one.labels.get(names.KEY_LABEL) == self._identity.key]
-        failures = [failure_of(one) for one in mine if one.name != job.name]
-        if not self._may_follow([*failures, failure]):
-            raise AirflowFailException(str(self._error(job, failure)))
         self._memory.save(job=job.name, cursor=self._cursor.to_json())
-        if failure not in OF_THE_SERVICE:
-            LOGGER.warning("%s Another job follows.", self._error(job, failure))
+        seen = self._jobs.look(fresh=job)
+        if job not in seen.standing.spent:
+            LOGGER.warning("%s was made beside an older job: the next wake waits for that one", job.job_id)
             return None
-        LOGGER.warning("%s ended: %s (%s); another job follows", job.job_id, failure, job.error_message)
-        return None if pause([*failures, failure]) else self.run()
+        failure = failure_of(job)
+        if not self._may_follow(self._failures(seen)):
+            raise AirflowFailException(str(self._error(job, failure)))
+        text = job.error_message if failure in OF_THE_SERVICE else str(self._error(job, failure))
+        LOGGER.warning("%s ended: %s (%s); another job follows", job.job_id, failure, text)
+        return None
 
     def _document(self) -> Document | None:
         """The stored result; None when there is none yet, as always of an order without one."""
@@ -213,7 +187,8 @@ class Reconciler:
 
     def _result(self, document: Document, job: Job | None) -> dict[str, Any]:
         """The result for XCom, with what all jobs of this task took."""
-        took = [(one.seconds, one.spot) for one in self._paid_jobs() if one.seconds is not None] if job else []
+        paid = [one for one in self._jobs.look().everything if self._is_paid(one)] if job else []
+        took = [(one.seconds, one.spot) for one in paid if one.seconds is not None]
         return {
             "uri": self._order.result_uri,
             "sha256": document.digest(),
@@ -242,7 +217,14 @@ class Reconciler:
             if not self._print_new_lines(job):
                 return
 
-    def _error(self, job: Job, failure: Failure) -> JobError:
+    def _error(self, job: Job | None, failure: Failure) -> JobError:
+        if job is None:
+            return JobError(
+                self._order.custom_job.get("display_name", "job"),
+                f"it was never created: {failure}",
+                "",
+                self._order.way_out,
+            )
         if not self._tail:  # an earlier wake printed them
             self._tail.extend(f"[{line.task}] {line.text}" for line in self._cloud.logs.read_new(job.job_id, Cursor()))
         lines = "\n".join(self._tail)
