@@ -181,13 +181,13 @@ class _Client:
             session = self._session(restriction, fields, format_)
             streams = session.get_streams()
 
-            def batches_of(stream: Tensor, client: Tensor) -> Dataset:
-                session._client_resource = client
+            def batches_of(number: Tensor) -> Dataset:
+                # By number: a dataset of resource handles ends the process (DT_VARIANT == input.dtype()).
+                stream, session._client_resource = streams[number], self._stream_clients[number]
                 # Nothing but a plain batch may stand here: asked again after its end, the client ends the process.
                 return session.read_rows(stream).batch(READ_ROWS)
 
-            pairs = tf.data.Dataset.from_tensor_slices((streams, self._stream_clients[: tf.size(streams)]))
-            return pairs.interleave(
+            return tf.data.Dataset.range(tf.size(streams, tf.int64)).interleave(
                 batches_of,
                 cycle_length=self._streams,
                 num_parallel_calls=min(self._reading.threads, self._streams),

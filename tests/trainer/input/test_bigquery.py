@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+import requests
 import tensorflow as tf
 
-from trainer.contract import parse
+from trainer.contract import parse, read, serialise
 from trainer.documents import ExportRequest, Manifest
 from trainer.errors import DataError
 from trainer.export.reader import BigQueryReader
@@ -218,6 +221,27 @@ def test_every_layout_gives_the_examples_of_the_plain_one(
     assert_equal(columns_of(export(table, tmp_path, layout=layout), "train"), columns_of(tfrecords, "train"))
 
 
+def test_a_table_of_four_streams_gives_the_examples_of_the_files(
+    tfrecords: Manifest, direct: Manifest, tmp_path: Path, add_fault, local_cloud
+) -> None:
+    """In a process of its own: what the client cannot bear ends it by SIGABRT, and no error can be caught."""
+    fault = add_fault(f"BigQueryRead.CreateReadSession {direct.table}", "split", count=1000, streams=4)
+    (tmp_path / "manifest.json").write_bytes(serialise(direct))
+    read = subprocess.run(
+        [sys.executable, __file__, str(tmp_path / "manifest.json"), str(tmp_path / "train.npz")],
+        env={**os.environ, **local_cloud.env, "PYTHONPATH": str(Path(__file__).parents[3])},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert read.returncode == 0, read.stderr[-3000:]
+    with np.load(tmp_path / "train.npz", allow_pickle=True) as stored:
+        assert_equal(dict(stored), columns_of(tfrecords, "train"))
+    found = requests.get(f"https://{local_cloud.region}-aiplatform.googleapis.com/faults", timeout=60).json()
+    left = {item["id"]: item["count"] for item in found["faults"]}
+    assert left[fault["id"]] < 1000
+
+
 def test_shares_of_replicas_are_disjoint_and_whole(tfrecords: Manifest, direct: Manifest) -> None:
     parts = [columns_of(direct, "validation", Share(index=index, count=3)) for index in range(3)]
     together = {name: np.concatenate([part[name] for part in parts]) for name in SPEC}
@@ -296,3 +320,7 @@ def test_a_training_reads_the_table(local_cloud, exported, tmp_path: Path) -> No
     request["report_uri"] = str(tmp_path / "other.json")
     path.write_text(json.dumps(request))
     assert main(["train", "--request", str(path)]) == 2
+
+
+if __name__ == "__main__":
+    np.savez(sys.argv[2], **columns_of(read(Manifest, sys.argv[1], Storage()), "train"))
