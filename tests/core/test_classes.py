@@ -277,7 +277,10 @@ def test_answers_drift_when_one_class_takes_over(plan):
 def measured(plan, answered: dict[str | None, int]):
     """Drift of 300 requests with these answers."""
     found, _ = judge(plan, EVEN)
-    rows_ = [{"feature": "digit", "bucket": bucket, "instances": count} for bucket, count in answered.items()]
+    rows_ = [
+        {"feature": "digit", "bucket": bucket, "unseen": False, "instances": count}
+        for bucket, count in answered.items()
+    ]
     return drift.measure(
         plan.spec,
         as_of=AS_OF,
@@ -286,7 +289,7 @@ def measured(plan, answered: dict[str | None, int]):
         champion=documents.DriftChampion(version_id="3", run_key=CHAMPION.run_key),
         baseline_uri="gs://b/digits/statistics.json",
         statistics=found,
-        rows=[{"feature": "", "bucket": None, "instances": 300}, *rows_],
+        rows=[{"feature": "", "bucket": None, "unseen": False, "instances": 300}, *rows_],
     )
 
 

@@ -110,7 +110,9 @@ def test_answers_are_counted_by_their_likeliest_class(warehouse, plan, local_clo
     values = [{**row, "logging_time": row["logging_time"].isoformat()} for row in logged]
     config = bigquery.LoadJobConfig(schema=fields)
     client.load_table_from_json(values, table, job_config=config).result()
-    split = documents.SplitStatistics(rows=0, features={}, label=documents.LabelStatistics(mean=None, nulls=0))
+    split = documents.SplitStatistics(
+        rows=0, features={}, label=documents.LabelStatistics(mean=None, nulls=0, counts=(3, 2, 1))
+    )
     baseline = documents.Statistics.model_construct(splits={"train": split})
     counted = {
         (row["feature"], row["bucket"]): row["instances"]

@@ -37,10 +37,16 @@ def measure(rows, spec=None, **changes):
 def rows(carriers, bins):
     total = sum(carriers.values())
     return [
-        {"feature": "", "bucket": None, "instances": total},
-        *({"feature": "carrier", "bucket": value, "instances": count} for value, count in carriers.items()),
-        *({"feature": "distance", "bucket": index, "instances": count} for index, count in bins.items()),
+        row("", None, total),
+        *(row("carrier", value, count) for value, count in carriers.items() if value != "ZZ"),
+        *(row("carrier", None, count, unseen=True) for value, count in carriers.items() if value == "ZZ"),
+        *(row("distance", index, count) for index, count in bins.items()),
     ]
+
+
+def row(feature, bucket, instances, *, unseen=False):
+    """A row of the query. The training data has UA and AA, and no ZZ."""
+    return {"feature": feature, "bucket": bucket, "unseen": unseen, "instances": instances}
 
 
 SAME = {str(index): 5 for index in range(1, 21)}
@@ -61,6 +67,13 @@ def test_requests_like_the_training_data_have_no_distance():
 def test_an_unseen_category_counts_with_its_whole_share():
     found = values(measure(rows({"UA": 45, "AA": 15, "ZZ": 40}, SAME)))
     assert found["carrier"] == pytest.approx(0.4)
+
+
+def test_values_beyond_the_baselines_first_ones_are_expected_to_be_unseen():
+    baseline = d.CategoricalStatistics(
+        kind="categorical", nulls=10, distinct=5000, top=(d.ValueCount(value="UA", count=60),)
+    )
+    assert drift.category_shares(baseline, 100) == {"UA": 0.6, None: 0.1, drift.UNSEEN: pytest.approx(0.3)}
 
 
 def test_missing_categories_count_as_a_value():
@@ -118,7 +131,7 @@ def test_a_feature_the_champion_did_not_know_is_left_out():
     )
     query = drift.render_requests_sql(the_plan.spec, TABLE, cut, AS_OF)
     assert "'distance'" not in query.sql
-    assert [parameter.name for parameter in query.parameters] == ["window_start", "window_end"]
+    assert [parameter.name for parameter in query.parameters] == ["window_start", "window_end", "values_0"]
 
 
 def test_the_query_counts_in_the_window_with_the_baselines_edges():
@@ -129,6 +142,7 @@ def test_the_query_counts_in_the_window_with_the_baselines_edges():
     assert parameters["window_end"] == "2013-11-20T03:00:00Z"
     assert parameters["edges_1"] == tuple(float(edge) for edge in range(21))
     assert "@edges_1" in query.sql
+    assert parameters["values_0"] == ("UA", "AA")
     assert "JSON_VALUE(logged_instance, '$.carrier')" in query.sql
     assert f"`{TABLE}`" in query.sql
 

@@ -201,9 +201,9 @@ def test_requests_are_counted_in_their_window_per_feature(warehouse, local_cloud
     baseline = the_statistics.splits["train"].features["distance"]
     assert isinstance(baseline, d.NumericStatistics)
     last = len(drift.bin_edges(baseline))
-    assert {(row["feature"], row["bucket"]): row["instances"] for row in rows} == {
+    assert {(row["feature"], row["unseen"] or row["bucket"]): row["instances"] for row in rows} == {
         ("", None): 4,
-        ("carrier", "ZZ"): 2,
+        ("carrier", True): 2,
         ("carrier", None): 2,
         ("distance", str(last)): 2,
         ("distance", None): 2,
@@ -220,6 +220,16 @@ def test_requests_are_counted_in_their_window_per_feature(warehouse, local_cloud
     )
     assert found.rows == 4
     assert all(feature.drifted for feature in found.features)
+
+
+def test_requests_with_a_thousand_values_of_their_own_are_one_row(warehouse, local_cloud, the_plan, the_statistics):
+    table = f"{local_cloud.project}.{DATASET}.requests_late"
+    known = the_statistics.splits["train"].features["carrier"].top[0].value
+    invented = [{"carrier": f"value {number}", "distance": 1.0} for number in range(1000)]
+    log(warehouse, table, (1, [*invented, {"carrier": known, "distance": 1.0}]))
+    rows = warehouse.run(drift.render_requests_sql(the_plan.spec, table, the_statistics, AS_OF))
+    counted = [(row["bucket"], row["unseen"], row["instances"]) for row in rows if row["feature"] == "carrier"]
+    assert sorted(counted, key=str) == sorted([(None, True, 1000), (known, False, 1)], key=str)
 
 
 def test_the_flights_query_gives_what_was_known_before_departure(warehouse, local_cloud):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from retraining.core.errors import SettingsError
+from retraining.core.errors import ContractError, SettingsError
+from retraining.hooks import artifacts
 
 
 def test_write_once_keeps_the_first_bytes(cloud, folder) -> None:
@@ -59,3 +60,21 @@ def test_listing_is_bounded_and_sorted(cloud, folder) -> None:
     found = cloud.artifacts.list_uris(folder, start="2013-01-01", end="2013-01-03", suffix="/span.json")
     assert found == [f"{folder}/2013-01-01/f/span.json", f"{folder}/2013-01-02/f/span.json"]
     assert cloud.artifacts.read_many([*found, f"{folder}/gone"]) == [b"{}", b"{}"]
+
+
+def test_a_document_that_is_too_large_is_not_kept_in_memory(cloud, folder, monkeypatch) -> None:
+    """It ends while it is read, by name; what is as large as allowed is read."""
+    cloud.artifacts.overwrite(f"{folder}/a.json", b"0123456789", "application/json")
+    monkeypatch.setattr(artifacts, "MAX_DOCUMENT_BYTES", 9)
+    for read in (cloud.artifacts.read, cloud.artifacts.read_generation):
+        with pytest.raises(ContractError, match=r"a\.json: more than 9 bytes"):
+            read(f"{folder}/a.json")
+    monkeypatch.setattr(artifacts, "MAX_DOCUMENT_BYTES", 10)
+    assert cloud.artifacts.read(f"{folder}/a.json") == b"0123456789"
+
+
+def test_an_empty_object_is_read(cloud, folder) -> None:
+    """As no bytes, which is not the same as no object."""
+    cloud.artifacts.overwrite(f"{folder}/empty", b"", "text/plain")
+    assert cloud.artifacts.read(f"{folder}/empty") == b""
+    assert cloud.artifacts.existing([f"{folder}/none", f"{folder}/empty"]) == [f"{folder}/empty"]

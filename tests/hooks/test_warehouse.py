@@ -6,6 +6,7 @@ import pytest
 
 from retraining.core.errors import DataError
 from retraining.core.queries import Parameter, Query
+from retraining.hooks import warehouse
 
 
 def test_parameters_keep_their_types(cloud, unique) -> None:
@@ -51,3 +52,34 @@ def test_a_wrong_statement_says_what_bigquery_says(cloud, unique) -> None:
 def test_a_missing_table_has_no_schema(cloud, unique) -> None:
     """None is an answer."""
     assert cloud.warehouse.table_schema(f"{cloud.settings.project}.{cloud.settings.dataset}.{unique}") is None
+
+
+@pytest.mark.parametrize(
+    ("limit", "sql"),
+    [
+        ("MAX_ROWS", "SELECT n FROM UNNEST(GENERATE_ARRAY(1, 11)) AS n"),
+        ("MAX_RESULT_BYTES", "SELECT REPEAT('x', 5) AS text, ['a', REPEAT('y', 5)] AS more"),
+    ],
+)
+def test_an_answer_that_is_too_large_is_refused_with_what_to_do(cloud, unique, monkeypatch, limit, sql) -> None:
+    """One row or byte less is taken."""
+    monkeypatch.setattr(warehouse, limit, 10)
+    with pytest.raises(DataError, match=r"examples\.sql: an answer of more than .* Shorten data\.window_days"):
+        cloud.warehouse.run(Query(sql=sql), unique, "examples.sql")
+    monkeypatch.setattr(warehouse, limit, 11)
+    assert cloud.warehouse.run(Query(sql=sql), unique, "examples.sql").rows
+
+
+def test_a_statement_may_read_so_many_bytes_and_no_more(cloud, unique, monkeypatch) -> None:
+    """BigQuery is told, and what it says of a larger one names the setting; the local one counts no bytes."""
+    asked, client = [], cloud.warehouse._client
+    real = client.query
+    monkeypatch.setattr(client, "query", lambda *args, **kwargs: (asked.append(kwargs), real(*args, **kwargs))[1])
+    cloud.warehouse.run(Query(sql="SELECT 1 AS n"), unique, "test")
+    sent = asked[0]["job_config"].to_api_repr()["query"]["maximumBytesBilled"]
+    assert int(sent) == cloud.settings.max_bytes_billed == 10**13
+    words = {"reason": "bytesBilledLimitExceeded", "message": "Query exceeded limit for bytes billed: 1."}
+    error = warehouse._failure("examples.sql", words)
+    assert isinstance(error, DataError)
+    assert "RETRAINING_MAX_BYTES_BILLED" in str(error)
+    assert "raise that setting" in str(error)

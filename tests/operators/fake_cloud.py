@@ -225,7 +225,9 @@ class FakeCloud:
         self.endpoints = FakeEndpoints()
         self.warehouse = FakeWarehouse()
         self.settings = SETTINGS
-        self.session = Session(project="p", region="r", environment=ENVIRONMENT, credentials=None)
+        self.session = Session(
+            project="p", region="r", environment=ENVIRONMENT, max_bytes_billed=10**13, credentials=None
+        )
         self.clock = FakeClock()
         self.artifacts = FakeArtifacts()
         self.objects = FakeObjects(self.artifacts)

@@ -19,6 +19,7 @@ SETTINGS = Settings(
     environment="bucket",
     gcp_conn_id="google_cloud_default",
     service_account=None,
+    max_bytes_billed=10**13,
     wake_interval_s=60,
     watch_s=0,
 )

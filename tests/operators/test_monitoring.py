@@ -39,8 +39,8 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> FakeCloud:
     )
     fake.warehouse.schemas[TABLE] = []
     fake.warehouse.rows["requests"] = [
-        {"feature": "", "bucket": None, "instances": 300},
-        {"feature": "carrier", "bucket": "ZZ", "instances": 300},
+        {"feature": "", "bucket": None, "unseen": False, "instances": 300},
+        {"feature": "carrier", "bucket": None, "unseen": True, "instances": 300},
     ]
     return fake
 

@@ -16,6 +16,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from enum import Enum
 from typing import Any
 
 from retraining.core.documents.checks import (
@@ -30,14 +31,25 @@ from retraining.core.model_spec import ModelSpec
 from retraining.core.queries import Parameter, Query, render
 
 
+class Unseen(Enum):
+    """The bucket of all values that the baseline does not have: no value is equal to it."""
+
+    UNSEEN = "unseen"
+
+
+UNSEEN = Unseen.UNSEEN
+Bucket = str | Unseen | None
+
+
 def render_requests_sql(spec: ModelSpec, log_table: str, statistics: Statistics, as_of: datetime) -> Query:
     """Query that counts the logged instances of `monitoring.window_hours` before `as_of` (exclusive).
 
-    One row per feature and bucket: `feature, bucket, instances`. Feature `''` has the number of instances. The bucket
-    of a number is its bin's index among the baseline's edges (0: below all of them), of a category its value; null is
-    a missing value. With several classes the label is there too, with the likeliest class of each answer.
+    One row per feature and bucket: `feature, bucket, unseen, instances`. Feature `''` has the number of instances. The
+    bucket of a number is its bin's index among the baseline's edges (0: below all of them), of a category its value;
+    null is a missing value, or with `unseen` all values that the baseline does not have. With several classes the label
+    is there too, with the likeliest class of each answer.
     """
-    numeric = []
+    numeric, categorical = [], []
     parameters = [
         Parameter(
             name="window_start",
@@ -51,14 +63,20 @@ def render_requests_sql(spec: ModelSpec, log_table: str, statistics: Statistics,
         if isinstance(baseline, NumericStatistics) and (edges := bin_edges(baseline)):
             numeric.append({"name": feature.name, "edges": f"edges_{index}"})
             parameters.append(Parameter(name=f"edges_{index}", type="FLOAT64", value=tuple(edges)))
-    categorical = [feature.name for feature in spec.features if feature.kind == "categorical"]
+        elif isinstance(baseline, CategoricalStatistics) and feature.kind == "categorical":
+            categorical.append({"name": feature.name, "known": f"values_{index}"})
+            known = tuple(item.value for item in baseline.top)
+            parameters.append(Parameter(name=f"values_{index}", type="STRING", value=known))
+    answer = spec.label.name if spec.label.kind == "multiclass" else None
+    if answer is not None:
+        classes = len(statistics.splits["train"].label.counts or ())
+        parameters.append(Parameter(name="classes", type="INT64", value=classes))
     sql = render(
         "requests.sql.j2",
         table=log_table,
         numeric=numeric,
         categorical=categorical,
-        names=[*(item["name"] for item in numeric), *categorical],
-        answer=spec.label.name if spec.label.kind == "multiclass" else None,
+        answer=answer,
     )
     return Query(sql=sql, parameters=tuple(parameters))
 
@@ -86,9 +104,9 @@ def measure(
         statistics: Of the champion's run.
         rows: Of the query.
     """
-    counts: dict[str, dict[str | None, int]] = defaultdict(dict)
+    counts: dict[str, dict[Bucket, int]] = defaultdict(dict)
     for row in rows:
-        bucket = None if row["bucket"] is None else str(row["bucket"])
+        bucket = UNSEEN if row["unseen"] else None if row["bucket"] is None else str(row["bucket"])
         counts[str(row["feature"])][bucket] = int(row["instances"])
     total = sum(counts.pop("", {}).values())
     limits, train = spec.monitoring.drift, statistics.splits["train"]
@@ -115,7 +133,7 @@ def measure(
 
 
 def _feature_drift(
-    name: str, train: SplitStatistics, counts: Mapping[str | None, int], threshold: float
+    name: str, train: SplitStatistics, counts: Mapping[Bucket, int], threshold: float
 ) -> FeatureDrift | None:
     """The drift of one feature; None when the champion's training data has no numbers or categories of it."""
     baseline = train.features.get(name)
@@ -131,7 +149,7 @@ def _feature_drift(
     return _drifted(name, "jensen_shannon", value, threshold)
 
 
-def l_infinity(p: Mapping[str | None, float], q: Mapping[str | None, float]) -> float:
+def l_infinity(p: Mapping[Bucket, float], q: Mapping[Bucket, float]) -> float:
     """Largest difference of any value's share, over the values of both."""
     return max((abs(p.get(value, 0.0) - q.get(value, 0.0)) for value in {*p, *q}), default=0.0)
 
@@ -164,28 +182,29 @@ def bin_shares(baseline: NumericStatistics, rows: int, edges: Sequence[float]) -
     return [*(share * (1 - missing) for share in shares), missing]
 
 
-def category_shares(baseline: CategoricalStatistics, rows: int) -> dict[str | None, float]:
+def category_shares(baseline: CategoricalStatistics, rows: int) -> dict[Bucket, float]:
     """The baseline's share per value; None is the missing ones. Values beyond the first 1000 count as unseen."""
-    shares: dict[str | None, float] = {item.value: item.count / rows for item in baseline.top}
+    shares: dict[Bucket, float] = {item.value: item.count / rows for item in baseline.top}
     shares[None] = baseline.nulls / rows
+    shares[UNSEEN] = max(0.0, 1.0 - sum(shares.values()))
     return shares
 
 
-def class_shares(train: SplitStatistics) -> dict[str | None, float]:
+def class_shares(train: SplitStatistics) -> dict[Bucket, float]:
     """The training labels' share per class."""
     counts = train.label.counts or ()
     return {str(label): count / sum(counts) for label, count in enumerate(counts)}
 
 
-def _bins(counts: Mapping[str | None, int], edges: int) -> list[float]:
+def _bins(counts: Mapping[Bucket, int], edges: int) -> list[float]:
     total = sum(counts.values()) or 1
     shares = [0.0] * (edges + 2)
     for bucket, count in counts.items():
-        shares[-1 if bucket is None else int(bucket)] += count / total
+        shares[int(bucket) if isinstance(bucket, str) else -1] += count / total
     return shares
 
 
-def _shares(counts: Mapping[str | None, int]) -> dict[str | None, float]:
+def _shares(counts: Mapping[Bucket, int]) -> dict[Bucket, float]:
     total = sum(counts.values()) or 1
     return {value: count / total for value, count in counts.items()}
 

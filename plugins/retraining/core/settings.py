@@ -91,6 +91,13 @@ SETTINGS: dict[str, Setting] = {
         example="trainer@my-project.iam.gserviceaccount.com",
         default="",
     ),
+    "max_bytes_billed": Setting(
+        variable="RETRAINING_MAX_BYTES_BILLED",
+        description="Bytes that one statement on BigQuery may read; a larger one is refused before it costs anything",
+        pattern=r"[1-9]\d{6,17}",
+        example="1000000000000",
+        default="10000000000000",
+    ),
     "wake_interval_s": Setting(
         variable="RETRAINING_WAKE_INTERVAL_S",
         description="Seconds a waiting task sleeps, without a worker slot, between two looks at its job",
@@ -129,6 +136,7 @@ class Settings:
     environment: str
     gcp_conn_id: str
     service_account: str | None
+    max_bytes_billed: int
     wake_interval_s: int
     watch_s: int
 
@@ -161,6 +169,7 @@ def load(environ: Mapping[str, str]) -> Settings:
         environment=values["environment"] or values["bucket"],
         gcp_conn_id=values["gcp_conn_id"],
         service_account=values["service_account"] or None,
+        max_bytes_billed=int(values["max_bytes_billed"]),
         wake_interval_s=int(values["wake_interval_s"]),
         watch_s=int(values["watch_s"]),
     )

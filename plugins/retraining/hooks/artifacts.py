@@ -6,14 +6,18 @@ be derived again.
 
 from __future__ import annotations
 
+import functools
+import io
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Any
 
-from retraining.core.errors import SettingsError
+from retraining.core.errors import ContractError, SettingsError
 from retraining.hooks.session import Session, call
 
 READERS = 16
+MAX_DOCUMENT_BYTES = 64_000_000
+"""Of one document, in a worker's memory; the manifest of 100,000 files has 40 MB."""
 
 
 class Artifacts:
@@ -31,12 +35,13 @@ class Artifacts:
 
         Raises:
             SettingsError: The bucket does not exist.
+            ContractError: It is larger than `MAX_DOCUMENT_BYTES`.
         """
         from google.api_core.exceptions import NotFound
 
         blob = self._blob(uri)
         try:
-            data: bytes = call(blob.download_as_bytes)
+            data = call(functools.partial(_download, blob, uri))
         except NotFound:
             self._require_bucket(blob.bucket)
             return None
@@ -96,7 +101,7 @@ class Artifacts:
         blob = self._blob(uri)
         try:
             # The download takes the generation of what it brings from the response.
-            data: bytes = call(blob.download_as_bytes)
+            data = call(functools.partial(_download, blob, uri))
         except NotFound:
             return b"", 0
         return data, int(blob.generation)
@@ -182,6 +187,31 @@ class Artifacts:
             raise SettingsError(
                 f"gs://{bucket.name}", "no such bucket", "the bucket of RETRAINING_BUCKET", "Create it or correct that"
             )
+
+
+class _Bounded(io.BytesIO):
+    """Bytes that end with an error where a document would be too large, however it is compressed."""
+
+    def __init__(self, uri: str) -> None:
+        super().__init__()
+        self._uri = uri
+
+    def write(self, data: Any) -> int:  # noqa: ANN401 - any buffer
+        """As BytesIO's."""
+        if self.tell() + len(data) > MAX_DOCUMENT_BYTES:
+            raise ContractError(
+                self._uri,
+                f"more than {MAX_DOCUMENT_BYTES} bytes",
+                "a document of this system, which is smaller",
+                "Look who wrote it; clear the task that should have written it when it is gone",
+            )
+        return super().write(data)
+
+
+def _download(blob: Any, uri: str) -> bytes:  # noqa: ANN401 - google.cloud.storage.Blob has no types
+    file = _Bounded(uri)
+    blob.download_to_file(file)
+    return file.getvalue()
 
 
 def _split(uri: str) -> tuple[str, str]:

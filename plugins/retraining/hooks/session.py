@@ -25,11 +25,15 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, kw_only=True)
 class Session:
-    """What every hook needs: where, for which environment, and as whom. `credentials` are google-auth credentials."""
+    """What every hook needs: where, for which environment, and as whom. `credentials` are google-auth credentials.
+
+    `max_bytes_billed` is of one statement on BigQuery.
+    """
 
     project: str
     region: str
     environment: Environment
+    max_bytes_billed: int
     credentials: Any  # google.auth.credentials.Credentials, not imported at parse time
 
     @property
@@ -61,6 +65,7 @@ def connect(settings: Settings) -> Session:
         project=settings.project,
         region=settings.region,
         environment=Environment(label=label_of(settings.environment), bucket=settings.bucket),
+        max_bytes_billed=settings.max_bytes_billed,
         credentials=credentials,
     )
 

@@ -8,7 +8,7 @@ same id, and a task here asks several questions before it writes one document.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -20,6 +20,11 @@ from retraining.hooks.session import Session, call
 
 LOGGER = logging.getLogger(__name__)
 MAX_JOBS_PER_ID = 5
+PAGE = 10_000
+MAX_ROWS = 1_000_000
+MAX_RESULT_BYTES = 256_000_000
+"""Of one answer, in a worker's memory; the statistics of 100 features over ten years of days have 400,000 rows."""
+
 # https://cloud.google.com/bigquery/docs/error-messages: the others are the query's or its tables' own fault.
 TRANSIENT_REASONS = frozenset(
     {
@@ -85,7 +90,8 @@ class Warehouse:
             where: What the statement is, for the message.
 
         Raises:
-            DataError: The SQL or a table it names is wrong; the message is BigQuery's.
+            DataError: The SQL or a table it names is wrong (the message is BigQuery's), it would read more than
+                `RETRAINING_MAX_BYTES_BILLED`, or its answer is larger than `MAX_ROWS` or `MAX_RESULT_BYTES`.
             SettingsError: The connection's account may not do that.
             JobError: BigQuery failed, or a quota is used up; the next call runs another job, `MAX_JOBS_PER_ID` times.
         """
@@ -93,7 +99,9 @@ class Warehouse:
             suffixed = job_id if attempt == 1 else f"{job_id}-{attempt}"
             job, joined = self._start_or_join(query, suffixed, where)
             try:
-                rows = [dict(row) for row in job.result(retry=None, job_retry=None)]
+                rows = _read(job.result(page_size=PAGE, retry=None, job_retry=None), where)
+            except DataError:
+                raise
             except Exception as error:
                 if job.error_result is None:
                     raise  # the question failed, not the job: the task's retry joins it
@@ -147,6 +155,7 @@ class Warehouse:
         from google.cloud import bigquery
 
         config = bigquery.QueryJobConfig.from_api_repr({"query": _without_text(query)})
+        config.maximum_bytes_billed = self._session.max_bytes_billed
         try:
             # Repeating is safe: after a lost response the id is taken, and the job is joined.
             job = call(
@@ -159,6 +168,31 @@ class Warehouse:
         return job, False
 
 
+def _read(found: Iterable[Mapping[str, Any]], where: str) -> list[dict[str, Any]]:
+    """All rows, as long as they are few."""
+    rows: list[dict[str, Any]] = []
+    size = 0
+    for row in found:
+        rows.append(dict(row))
+        size += sum(_size(value) for value in rows[-1].values())
+        if len(rows) > MAX_ROWS or size > MAX_RESULT_BYTES:
+            raise DataError(
+                where,
+                f"an answer of more than {len(rows) - 1} rows or {size} bytes",
+                f"at most {MAX_ROWS} rows and {MAX_RESULT_BYTES} bytes: a worker keeps them in memory",
+                "Shorten data.window_days, or take away features or the values that make it so large",
+            )
+    return rows
+
+
+def _size(value: object) -> int:
+    if isinstance(value, str | bytes):
+        return len(value)
+    if isinstance(value, list | tuple):
+        return sum(map(_size, value))
+    return 8
+
+
 def _failure(where: str, result: Mapping[str, Any]) -> RetrainingError:
     """What BigQuery's error means: somebody must mend the SQL or the rights, or the next try may pass."""
     message, reason = str(result.get("message")), str(result.get("reason"))
@@ -167,6 +201,10 @@ def _failure(where: str, result: Mapping[str, Any]) -> RetrainingError:
         if reason == "quotaExceeded":
             way_out += ": wait until the quota is there again, or have it raised"
         return JobError(where, f"BigQuery did not finish the statement ({reason}): {message}", "", way_out)
+    if reason == "bytesBilledLimitExceeded":
+        way_out = "Read less: a partitioned source, fewer columns, a shorter data.window_days; or raise that setting"
+        expected = "at most RETRAINING_MAX_BYTES_BILLED bytes"
+        return DataError(where, f"BigQuery refuses the statement: {message}", expected, way_out)
     if reason == "accessDenied":
         way_out = "Give the connection's account the role that the message names, or correct RETRAINING_PROJECT"
         return SettingsError(where, f"BigQuery refuses the statement: {message}", "an account that may do it", way_out)
