@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from pathlib import Path
 
 from small_model import SPEC_YAML
 
 from retraining.core import check_models
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def include(tmp_path, **files):
@@ -45,7 +49,14 @@ def test_a_region_without_the_accelerator_is_an_error(tmp_path, capsys):
 
 def test_without_a_region_it_says_that_it_did_not_look(tmp_path, capsys):
     assert check_models.main(include(tmp_path, late=SPEC_YAML)) == 0
-    assert "region not checked: set RETRAINING_REGION" in capsys.readouterr().err
+    assert check_models.REGION_WORDS in capsys.readouterr().err
+
+
+def test_what_it_says_of_the_region_is_a_command_that_gives_it():
+    """Followed as it stands."""
+    command = check_models.REGION_WORDS.split(" looks")[0].split()
+    done = subprocess.run([*command, "--dry-run"], cwd=ROOT, text=True, capture_output=True, check=True)
+    assert "--region us-central1" in done.stdout
 
 
 def test_a_missing_query_is_an_error(tmp_path, capsys):

@@ -128,7 +128,26 @@ def test_a_negative_least_gain_tolerates_a_loss():
     the_plan = make_plan(make_spec(evaluation=evaluation_section))
     decision = decide(the_plan, scores(0.688), scores(0.69), gain=(-0.002, -0.008, 0.004))
     assert decision.verdict == "promote"
-    assert "within the tolerated loss" in decision.words
+    assert "a loss of" in decision.words
+    assert "is tolerated" in decision.words
+    assert " beats " not in decision.words
+
+
+@pytest.mark.parametrize(
+    ("gain", "words"),
+    [
+        ((0.0, -0.01, 0.01), "does not surely beat the champion's 0.700, but a loss of 0.05 is tolerated: gain 0.000"),
+        ((0.0004, -0.01, 0.01), "a loss of 0.05 is tolerated: gain 0.0004"),
+        ((0.0002, 0.0001, 0.0003), "auc 0.700 beats the champion's 0.700 by 0.0002 (95 % interval 0.0001 to 0.0003)"),
+    ],
+    ids=["a tie", "nearly one", "small and sure"],
+)
+def test_a_tie_beats_nobody(gain, words):
+    section = {"metric": "auc", "min_value": 0.6, "promote": {"min_gain": -0.05}}
+    decision = decide(make_plan(make_spec(evaluation=section)), scores(0.7), scores(0.7), gain=gain)
+    assert decision.verdict == "promote"
+    assert words in decision.words
+    assert "by 0.000 " not in decision.words
 
 
 def test_where_lower_is_better_the_signs_turn():

@@ -96,7 +96,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, dict[str, Any]]] = {
     "misspelt": ({"epoch": 1}, r"Params: no Param 'epoch'\. Expected one of: .*Did you mean 'epochs'\?", {"epochs": 1}),
     "unknown": ({"zzz": 1}, r"no Param 'zzz'\. .*Trigger again with that, or without it", {}),
     "over the limit": ({"dropout": 1.5}, r"this run's Params, .*dropout: 1\.5\. Expected", {"dropout": 0.5}),
-    "not a number": ({"learning_rate": float("nan")}, r"learning_rate: nan\. Expected", {"learning_rate": 0.01}),
+    "not a number": ({"learning_rate": float("nan")}, r"learning_rate is nan\. Expected", {"learning_rate": 0.01}),
     "of a list": ({"hidden_units": [16, -1]}, r"hidden_units: \[16, -1\]\. Expected", {"hidden_units": [16, 1]}),
     "to come": ({"as_of": "2999-01-01"}, r"Param as_of: .*up to 2026-01-01 00:00:00 UTC", {"as_of": "2026-01-01"}),
 }

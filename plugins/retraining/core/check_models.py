@@ -14,6 +14,8 @@ from retraining.core.hardware import load_hardware, require_machines
 from retraining.core.model_spec import ModelSpec, find_specs, load_golden_query, load_query, load_spec
 from retraining.core.settings import include_path
 
+REGION_WORDS = "make check-models RETRAINING_REGION=us-central1 looks for its machines there too"
+
 
 def check(path: Path, include: Path, region: str | None = None) -> str:
     """One line about a model. With a region its accelerators must be there.
@@ -58,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             failed = True
             print(error, file=sys.stderr)
     if options.region is None:
-        print("region not checked: set RETRAINING_REGION, or give --region", file=sys.stderr)
+        print(f"region not checked: {REGION_WORDS}", file=sys.stderr)
     if not paths:
         print(f"{include / 'models'}: no model. Copy one of the repository's and change it.", file=sys.stderr)
     return int(failed or not paths)

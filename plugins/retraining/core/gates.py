@@ -19,7 +19,7 @@ from retraining.core.documents.judgement import (
 )
 from retraining.core.documents.planning import Plan
 from retraining.core.errors import ContractError
-from retraining.core.names import run_key_as_of
+from retraining.core.names import document_uri, run_key_as_of
 from retraining.core.spec_sections import HIGHER_IS_BETTER, Metric
 
 InputName = Literal["plan", "evaluation", "evaluate_request"]
@@ -80,24 +80,19 @@ def value_of(metrics: Metrics, metric: Metric) -> float | None:
 def _same_run(plan: Plan, request: EvaluateRequest, evaluation: Evaluation) -> None:
     for document in (request, evaluation):
         if document.run_key != plan.run_key:
-            raise ContractError(
-                f"{document.kind_name()}.json",
-                f"run_key {document.run_key}",
-                plan.run_key,
-                "Clear the run from plan on",
-            )
+            raise _misfit(plan, document, f"run_key {document.run_key}", f"{plan.run_key}, this run's own")
     wanted, found = request.champion is not None, evaluation.champion is not None
     if wanted != found and not (wanted and evaluation.champion_skipped):
-        raise ContractError(
-            "evaluation.json",
-            "a champion" if found else "no champion",
-            "the one of evaluate_request.json",
-            "Clear the evaluate task",
-        )
+        asked = "the one of evaluate_request.json" if wanted else "none, as evaluate_request.json has it"
+        raise _misfit(plan, evaluation, "a champion" if found else "no champion", asked)
     if evaluation.difference is not None and evaluation.difference.metric != request.metric:
-        raise ContractError(
-            "evaluation.json", f"a difference in {evaluation.difference.metric}", request.metric, "Clear evaluate"
-        )
+        raise _misfit(plan, evaluation, f"a difference in {evaluation.difference.metric}", request.metric)
+
+
+def _misfit(plan: Plan, document: EvaluateRequest | Evaluation, found: str, expected: str) -> ContractError:
+    """A document that belongs to another duel: clearing the task alone would find it again."""
+    where = document_uri(plan.run_uri, document.kind_name())
+    return ContractError(where, found, expected, "Delete this object, then clear evaluate and what follows")
 
 
 def _mode(plan: Plan) -> Gate:
@@ -191,13 +186,13 @@ def _gain(plan: Plan, request: EvaluateRequest, evaluation: Evaluation) -> Gate:
     if metric not in HIGHER_IS_BETTER:
         mean, low, high = -mean, -high, -low
     passed = low > promote.min_gain
-    interval = f"{difference.confidence * 100:g} % interval {low:.3f} to {high:.3f}"
-    if passed and mean >= 0:
-        words = f"{metric} {ours:.3f} beats the champion's {theirs:.3f} by {mean:.3f} ({interval})"
+    interval = f"{difference.confidence * 100:g} % interval {_amount(low)} to {_amount(high)}"
+    if passed and low > 0:
+        words = f"{metric} {ours:.3f} beats the champion's {theirs:.3f} by {_amount(mean)} ({interval})"
     elif passed:
         words = (
-            f"{metric} {ours:.3f} is within the tolerated loss of the champion's {theirs:.3f}: "
-            f"gain {mean:.3f} ({interval})"
+            f"{metric} {ours:.3f} does not surely beat the champion's {theirs:.3f}, but a loss of "
+            f"{-promote.min_gain:g} is tolerated: gain {_amount(mean)} ({interval})"
         )
     else:
         words = (
@@ -205,6 +200,11 @@ def _gain(plan: Plan, request: EvaluateRequest, evaluation: Evaluation) -> Gate:
             f"and its lower end must be over {promote.min_gain:g}"
         )
     return _gate("gain", passed, f"gain {mean:.4f}, {interval}", expected, words)
+
+
+def _amount(value: float) -> str:
+    """Three decimals, or two digits of what they would round to nothing."""
+    return f"{value:.3f}" if value == 0 or abs(value) >= 0.0005 else f"{value:.2g}"
 
 
 def _slices(plan: Plan, request: EvaluateRequest, evaluation: Evaluation) -> Gate:

@@ -179,7 +179,8 @@ def evaluate_order(
         evaluation_uri=evaluation_uri,
         lite=LiteOrder(forms=forms, folder_uri=names.lite_uri(plan.run_uri)) if forms else None,
     )
-    return _order(plan, "evaluate", request, evaluation_uri, "evaluation", service_account)
+    order = _order(plan, "evaluate", request, evaluation_uri, "evaluation", service_account)
+    return replace(order, artifact_uri=order.request_uri)  # who met whom stands there alone
 
 
 def _reason_to_skip(plan: Plan, champion: Champion | None, trained_before: date | None) -> str | None:

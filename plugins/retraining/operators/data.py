@@ -22,7 +22,10 @@ from retraining.operators.ownership import own_run, require_own_bucket, require_
 from retraining.operators.params import overrides, require_known, retrain_params
 from retraining.operators.record import RUN_URI, Record
 
-FORCE_WORDS = "When the source is mended, trigger the run again with the Param force: this run's data stays as recorded"
+FORCE_WORDS = (
+    "When the source is mended, trigger the DAG again with this run's as_of and the Param force: this run's data stays "
+    "as recorded. When the query or the spec is changed, clear plan and what follows it: that makes another run of it"
+)
 
 
 class PlanRunOperator(BaseOperator):

@@ -16,7 +16,7 @@ def require_models(cloud: Cloud, record: Record, request: EvaluateRequest) -> No
     Raises:
         ContractError: A SavedModel is gone; with the run that made it, and what to do.
     """
-    if record.find(Evaluation) is not None:
+    if record.find(Evaluation) is not None and record.find(EvaluateRequest) is not None:
         return
     challenger = model_file(request.challenger.model_uri)
     if not cloud.artifacts.exists(challenger):

@@ -13,7 +13,7 @@ from retraining.hooks.registry import Registry, Upload, Version
 from retraining.operators.edge import fail_for_good, timed
 from retraining.operators.links import ModelVersionLink, push_link, version_address
 from retraining.operators.ownership import own_run, require_own_model
-from retraining.operators.record import RUN_URI
+from retraining.operators.record import RUN_URI, Record
 
 
 class RegisterModelOperator(BaseOperator):
@@ -41,7 +41,7 @@ class RegisterModelOperator(BaseOperator):
         """Upload (once), give aliases, write it down."""
         cloud = Cloud()
         record = own_run(cloud, context, self.run_uri)
-        found = record.find(Registration)
+        found = self._stored(cloud, record)
         if found is None:
             plan, decision = record.read(Plan), record.read(Decision)
             require_own_model(cloud, plan.model)  # it may have come since the plan
@@ -60,6 +60,16 @@ class RegisterModelOperator(BaseOperator):
         push_link(self, context, ModelVersionLink, version_address(found.version_name))
         self.log.info("%s with aliases %s", found.version_name, ", ".join(found.aliases) or "none")
         return {"version_name": found.version_name, "aliases": list(found.aliases)}
+
+    def _stored(self, cloud: Cloud, record: Record) -> Registration | None:
+        """What an earlier try registered; of a version that is gone nothing, so that the model is registered again."""
+        found = record.find(Registration)
+        if found is None or cloud.registry.find_by_run(found.model, found.run_key) is not None:
+            return found
+        self.log.warning("%s is gone from the registry: the model is registered again", found.version_name)
+        if stored := cloud.objects.find(record.uri(Registration)):
+            list(cloud.objects.delete([stored]))
+        return None
 
 
 def upload_of(plan: Plan, decision: Decision, report: Report) -> Upload:

@@ -21,6 +21,8 @@ from pydantic import (
 from retraining.core.documents.json_text import read_json
 from retraining.core.errors import ContractError
 
+# A document is written once: clearing its task alone finds it again.
+DELETE_IT = "Delete this object, then clear the task that wrote it and what follows"
 TIME_PATTERN = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z$"
 MODEL_PATTERN = r"^[a-z][a-z0-9_]{0,40}$"
 RUN_KEY_PATTERN = r"^\d{8}t\d{6}z-[0-9a-f]{12}$"
@@ -100,7 +102,7 @@ class Document(Value):
                     where,
                     f"{key} is {repr(raw.get(key))[:80]}",
                     f"{expected!r}",
-                    "Read it with the release that wrote it, or correct its address",
+                    f"Read it with the release that wrote it. Or: {DELETE_IT[0].lower()}{DELETE_IT[1:]}",
                 )
         try:
             return cls.model_validate_json(json.dumps(raw))
@@ -109,7 +111,7 @@ class Document(Value):
                 where,
                 "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()[:5]),
                 f"a document as in include/contracts/{cls.kind_name()}.schema.json",
-                "Documents are written by the tasks only: clear the task that wrote it",
+                DELETE_IT,
             ) from error
 
     def to_json(self) -> dict[str, Any]:
@@ -141,7 +143,7 @@ def _load(data: bytes | str, where: str) -> dict[str, Any]:
     try:
         raw = read_json(data)
     except ValueError as error:
-        raise ContractError(where, f"not JSON ({error})", "a JSON document", "Clear the task that wrote it") from error
+        raise ContractError(where, f"not JSON ({error})", "a JSON document", DELETE_IT) from error
     if not isinstance(raw, dict):
-        raise ContractError(where, f"a JSON {type(raw).__name__}", "a JSON object", "Clear the task that wrote it")
+        raise ContractError(where, f"a JSON {type(raw).__name__}", "a JSON object", DELETE_IT)
     return raw
