@@ -3,7 +3,8 @@
 In: a state directory of a local cloud that was started at least once. Out: names and values; an empty value means
 "unset this". Which client reads which variable: requests and google-auth REQUESTS_CA_BUNDLE and HTTPS_PROXY, gRPC
 lower-case https_proxy and GRPC_DEFAULT_SSL_ROOTS_FILE_PATH, TensorFlow's gs:// (libcurl) CURL_CA_BUNDLE,
-googleapiclient HTTPLIB2_CA_CERTS, aiohttp and httpx SSL_CERT_FILE, gcloud and bq CLOUDSDK_*.
+googleapiclient HTTPLIB2_CA_CERTS (and a proxy only with PySocks installed), aiohttp and httpx SSL_CERT_FILE, gcloud
+and bq CLOUDSDK_*. PYTHONPATH leads to `client_site`, which lets aiohttp heed the proxy; it goes before what there is.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from localcloud.state import Settings, State
 REPOSITORY_PATH = Path(__file__).resolve().parents[2]
 SERVING_IMAGE = "us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest"
 NO_PROXY = "127.0.0.1,localhost"
+CLIENT_SITE_PATH = Path(__file__).with_name("client_site")
 
 
 def client_environment(state_path: Path | str, *, gateway_host: str | None = None) -> dict[str, str]:
@@ -43,6 +45,7 @@ def client_environment(state_path: Path | str, *, gateway_host: str | None = Non
     gateway = f"http://{host}:{settings.ports['gateway']}"
     return {
         "LOCALCLOUD_STATE": str(state.path),
+        "PYTHONPATH": str(CLIENT_SITE_PATH),
         **_transport(gateway, str(state.authority_path)),
         **_identity(state, settings),
         **_command_line_tools(state, settings),
@@ -52,7 +55,10 @@ def client_environment(state_path: Path | str, *, gateway_host: str | None = Non
 
 def merged_environment(state_path: Path | str, base: Mapping[str, str] | None = None) -> dict[str, str]:
     """Give a whole process environment: `base` (default this process's) with the client variables laid over it."""
-    merged = {**(os.environ if base is None else base), **client_environment(state_path)}
+    before = os.environ if base is None else base
+    merged = {**before, **client_environment(state_path)}
+    paths = dict.fromkeys([str(CLIENT_SITE_PATH), *before.get("PYTHONPATH", "").split(os.pathsep)])
+    merged["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     return {name: value for name, value in merged.items() if value or name not in _UNSET}
 
 
@@ -134,7 +140,15 @@ def trainer_version(repository_path: Path = REPOSITORY_PATH) -> str:
 
 
 def render_exports(environment: Mapping[str, str]) -> str:
-    """Render lines for a shell's `eval`: `export NAME=value`, or `unset NAME` for an empty value."""
-    return "\n".join(
-        f"export {name}={shlex.quote(value)}" if value else f"unset {name}" for name, value in environment.items()
-    )
+    """Render lines for a shell's `eval`: `export NAME=value`, or `unset NAME` for an empty value.
+
+    PYTHONPATH goes before the shell's own.
+    """
+
+    def line(name: str, value: str) -> str:
+        if not value:
+            return f"unset {name}"
+        rest = '"${PYTHONPATH:+:$PYTHONPATH}"' if name == "PYTHONPATH" else ""
+        return f"export {name}={shlex.quote(value)}{rest}"
+
+    return "\n".join(line(name, value) for name, value in environment.items())

@@ -51,10 +51,12 @@ def test_merged_environment_replaces_and_removes(local_cloud):
         "http_proxy": "http://proxy:3128",
         "CURL_CA_BUNDLE": "/x",
         "HOME": "/home/me",
+        "PYTHONPATH": "/mine",
     }
     merged = merged_environment(local_cloud.state_path, base)
     assert ("SSL_CERT_DIR" in merged, "http_proxy" in merged, merged["HOME"]) == (False, False, "/home/me")
     assert merged["CURL_CA_BUNDLE"] == local_cloud.env["CURL_CA_BUNDLE"]
+    assert merged["PYTHONPATH"] == f"{local_cloud.env['PYTHONPATH']}:/mine"
 
 
 def test_gateway_by_another_name(local_cloud):
@@ -67,3 +69,12 @@ def test_gateway_by_another_name(local_cloud):
 def test_values_are_quoted():
     """Whatever is in them."""
     assert render_exports({"A": "it's $HOME", "B": ""}) == "export A='it'\"'\"'s $HOME'\nunset B"
+
+
+def test_a_shells_python_path_stays_behind_ours():
+    """Set or not."""
+    line = render_exports({"PYTHONPATH": "/ours"})
+    for before, after in (({}, "/ours"), ({"PYTHONPATH": "/mine"}, "/ours:/mine")):
+        script = f"set -u; {line}; echo $PYTHONPATH"
+        shown = subprocess.run(["sh", "-c", script], env=before, text=True, capture_output=True, check=True)
+        assert shown.stdout == f"{after}\n"

@@ -81,7 +81,7 @@ def test_models_for_other_containers(api, local_cloud, bucket):
     model = register(SKLEARN, uri)
     assert register("us-central1-docker.pkg.dev/local-project/mine/server:1", uri)
     assert register("us-central1-docker.pkg.dev/local-project/mine/server:1")
-    with pytest.raises(exceptions.FailedPrecondition, match="saved_model.pb"):
+    with pytest.raises(exceptions.FailedPrecondition, match=r"saved_model\.pb"):
         register(SERVING_IMAGE, uri)
     endpoint = api.endpoints.create_endpoint(parent=api.parent, endpoint={"display_name": "other"}).result()
     deployed = {"model": model, "dedicated_resources": {"machine_spec": {"machine_type": "n1-standard-2"}}}

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from google.cloud.aiplatform_v1.types import ContainerSpec, EnvVar, PythonPackageSpec, WorkerPoolSpec
 
+from localcloud.environment import CLIENT_SITE_PATH
 from localcloud.vertex.buckets import Buckets
 from localcloud.vertex.errors import FailedPrecondition
 from localcloud.vertex.images import Image, Images
@@ -22,7 +23,6 @@ from localcloud.vertex.replicas import expand_variables
 # What a container of the real service would not know of must not help here either.
 _NOT_IN_CONTAINERS = ("AIRFLOW_", "RETRAINING_", "CLOUDSDK_", "LOCALCLOUD_")
 _MOUNT = re.compile(r"(^|[\s=:,'\"])/gcs(/|$)")
-_JOB_SITE = Path(__file__).with_name("job_site")
 _NO_PIP = """#!/bin/sh
 echo "pip: the local cloud does not install packages while a job runs: the environment that stands for its image is" \
   "shared. Give packages by python_package_spec.package_uris, or add them to that environment" >&2
@@ -82,7 +82,7 @@ def _package_command(
 def _refuse_mounts(words: Iterable[str], variables: Iterable[EnvVar]) -> None:
     """Refuse a job that names a mounted bucket: here its `/gcs` would be a folder of this machine.
 
-    What a program makes up by itself is met by `job_site`.
+    What a program makes up by itself is met by `client_site`.
     """
     said = [("an argument", word) for word in words] + [(f"the variable {each.name}", each.value) for each in variables]
     for where, text in said:
@@ -128,7 +128,7 @@ def _environment(
     programs: Path | None = None,
 ) -> dict[str, str]:
     known = {name: value for name, value in variables.items() if not name.startswith(_NOT_IN_CONTAINERS) and value}
-    roots = [str(path) for path in (*packages, *image.import_roots, _JOB_SITE)]
+    roots = [str(path) for path in (*packages, *image.import_roots, CLIENT_SITE_PATH)]
     env = {
         **known,
         "PATH": os.pathsep.join((str(image.python.parent), *([str(programs)] if programs else []), _SYSTEM_PATH)),
