@@ -12,7 +12,7 @@ from fake_settings import here
 
 from retraining.core.documents import KINDS, Document
 from retraining.hooks.endpoints import Endpoint, deployed_model_id
-from retraining.operators import approval, deployment, evaluation, registration
+from retraining.operators import approval, deployment, evaluation, jobs, registration
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "include" / "contracts" / "examples" / "valid"
 
@@ -95,7 +95,7 @@ class Scene:
 
 def use(monkeypatch: pytest.MonkeyPatch, cloud: Any) -> None:
     """Let the operators meet a cloud."""
-    for module in (approval, deployment, evaluation, registration):
+    for module in (approval, deployment, evaluation, jobs, registration):
         monkeypatch.setattr(module, "Cloud", lambda: cloud)
 
 

@@ -64,6 +64,18 @@ class FakeBucket(FakeArtifacts):
         del content_type
         self._change(lambda: self.put(uri, data))
 
+    def read_generation(self, uri: str) -> tuple[bytes, int]:
+        """As the hook."""
+        stored = self.found.get(uri)
+        return (self.objects[uri], stored.generation) if stored else (b"", 0)
+
+    def write_if(self, uri: str, data: bytes, generation: int) -> int | None:
+        """As the hook: compare and set."""
+        if self.read_generation(uri)[1] != generation:
+            return None
+        self._change(lambda: self.put(uri, data))
+        return self.found[uri].generation
+
     def walk(self, folder_uri: str) -> Iterator[StoredObject]:
         """As the hook."""
         for uri in sorted(self.found):

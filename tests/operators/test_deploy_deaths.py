@@ -7,6 +7,7 @@ the next night's run, or the daily cleaning.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,9 +16,11 @@ from deploy_scene import FOLDER, Scene, use
 from dying_cloud import Death, DyingCloud
 
 from retraining.core.errors import ConflictError, JobError
+from retraining.hooks.endpoints import deployed_model_id
 from retraining.operators.deployment import DeployModelOperator
+from retraining.operators.jobs import CancelJobsOperator
+from retraining.operators.left_deployments import end_deployment, find_deployments
 from retraining.operators.registration import RegisterModelOperator
-from retraining.operators.rollout_end import settle_run
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 
 MOST_WAKES = 60
@@ -65,17 +68,22 @@ class Night:
         raise AssertionError(f"not at its end after {MOST_WAKES} wakes: {self.scene.cloud.artifacts.objects}")
 
     def teardown(self) -> None:
-        """The run's teardown, as often as it asks to be called again."""
+        """The run's task `cancel_jobs`, as often as it asks to be called again."""
         use(self._monkeypatch, self.scene.cloud)
-        context = self.run.context(DeployModelOperator(task_id="deploy"))
-        from retraining.core import names
-
-        label = names.dag_run_label(context["ti"].dag_id, context["ti"].run_id)
+        task = CancelJobsOperator(task_id="cancel_jobs")
         for _ in range(MOST_WAKES):
             self.scene.cloud.clock.sleep(60)
-            if settle_run(self.scene.cloud, "flight_delays", label):
+            with contextlib.suppress(AirflowRescheduleException):
+                self.run.execute(task)
                 return
         raise AssertionError("the teardown never ends")
+
+    def clean(self) -> list[str]:
+        """The daily cleaning's part for deployed models; gives the outcomes."""
+        self.scene.cloud.clock.sleep(24 * 3600)
+        now = self.scene.cloud.clock.now()
+        found = list(find_deployments(self.scene.cloud, "flight_delays", now))
+        return [end_deployment(self.scene.cloud, item, now).outcome for item in found]
 
 
 @pytest.fixture
@@ -241,6 +249,62 @@ def test_two_workers_at_once_agree(night, monkeypatch, make_run, right: bool) ->
             break
     else:
         raise AssertionError("the wake has more calls than that")
+
+
+def test_the_daily_cleaning_settles_what_everybody_died_of(night) -> None:
+    """Neither another try, nor the teardown, nor another run: a day later no machine is paid that nobody asked for."""
+    outcomes = set()
+    for where, seen in deaths(night, lambda it, at, after: it.deploy(at, after=after, tries=1)):
+        outcomes.add(tuple(seen.clean()))
+        if seen.scene.holder("champion") == "3":
+            require_served(where, seen, "3", "2")
+        else:
+            require_as_before(where, seen, first=False)
+        assert seen.clean() == [], where
+    assert ("settled",) in outcomes
+
+
+def test_what_a_live_task_deploys_is_not_touched_by_a_cleaning(night) -> None:
+    """Its last wake was a minute ago, and its model has no traffic yet."""
+    it = night()
+    it.scene.cloud.endpoints.ready = False
+    with pytest.raises(AssertionError, match="not at its end"):
+        it.deploy()
+    it.scene.cloud.endpoints.ready = True
+    assert len(it.scene.endpoint.deployed) == 2
+    assert list(find_deployments(it.scene.cloud, "flight_delays", it.scene.cloud.clock.now())) == []
+
+
+def test_a_cleaning_leaves_what_a_person_deployed(night) -> None:
+    """A model without traffic goes when a run deployed it, and when nothing is under way."""
+    it = night()
+    assert it.deploy() == "deployed"
+    endpoints, old = it.scene.cloud.endpoints, it.scene.cloud.registry.versions["2"]
+    for deployed_id in ("77", deployed_model_id(old.run_key)):
+        endpoints.endpoint = dataclasses.replace(
+            endpoints.endpoint, deployed={**endpoints.endpoint.deployed, deployed_id: old.version_name}
+        )
+    assert it.clean() == ["undeployed"]
+    assert set(it.scene.endpoint.deployed) == {"77", it.scene.mine}
+
+
+def test_a_run_that_is_ended_while_its_machines_come_leaves_none(night) -> None:
+    """The operation is cancelled; where the service does not, the teardown waits for the machines and undeploys."""
+    for cancellable in (True, False):
+        it = night()
+        endpoints = it.scene.cloud.endpoints
+        endpoints.ready = False
+        with pytest.raises(AssertionError, match="not at its end"):
+            it.deploy()
+        if not cancellable:
+            endpoints.cancel_operation = lambda _: None
+            task, seen = CancelJobsOperator(task_id="cancel_jobs"), it
+            with pytest.raises(AirflowRescheduleException):
+                seen.run.execute(task)
+        endpoints.ready = True
+        it.teardown()
+        require_as_before(str(cancellable), it, first=False)
+        assert len(endpoints.deploys) == 1
 
 
 def test_machines_that_leave_slowly_are_waited_for(night) -> None:

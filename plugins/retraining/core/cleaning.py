@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from retraining.core.documents.maintenance import (
+    CleanedDeployment,
     CleanedJob,
     CleanedLitter,
     CleanedModel,
@@ -55,6 +56,7 @@ def plan_lines(plan: MaintenancePlan) -> list[str]:
             f"job {job.name.rsplit('/', 1)[-1]} of {job.run_key} {'ends' if job.cancel else 'stays'}: {job.words}"
         )
     lines += [f"table {table.table}: {table.words}" for table in plan.tables]
+    lines += [f"deployed model {found.deployed_model_id} of {found.model}: {found.words}" for found in plan.deployments]
     return [*lines, "dry run: nothing is deleted or cancelled"] if plan.dry_run else lines
 
 
@@ -78,6 +80,10 @@ def result_lines(done: Maintenance) -> list[str]:
     for cleaned in done.models:
         lines += [f"spared: {span.uri}: {span.words}" for span in cleaned.spans if span.outcome == "spared"]
         lines += [f"restored: {uri}" for uri in cleaned.restored]
+    lines += [
+        f"deployed model {item.deployed_model_id} of {item.model} {item.outcome}: {item.words}"
+        for item in done.deployments
+    ]
     return [*lines, done.words]
 
 
@@ -87,6 +93,7 @@ def conclude(
     models: Sequence[CleanedModel],
     litter: Sequence[CleanedLitter],
     jobs: Sequence[CleanedJob],
+    deployments: Sequence[CleanedDeployment] = (),
 ) -> Maintenance:
     """The document of a cleaning.
 
@@ -96,6 +103,7 @@ def conclude(
         models: What became of the spans; in a dry run too: nothing.
         litter: What was deleted beside them.
         jobs: What became of jobs that nobody waits for.
+        deployments: What became of deployed models that no run brings to its end.
     """
     deleted = sum(span.outcome == "deleted" for model in models for span in model.spans)
     freed = sum(model.freed_bytes for model in models) + sum(item.freed_bytes for item in litter)
@@ -106,12 +114,16 @@ def conclude(
             f"Dry run: {_some(len(doomed), 'span')} with {_megabytes(sum(span.bytes for span in doomed))} MB would go, "
             f"and {_some(sum(job.cancel for job in plan.jobs), 'job')} would be cancelled."
         )
+        if plan.deployments:
+            words += f" {_some(len(plan.deployments), 'deployed model')} would be brought to an end."
     else:
         small = sum(item.deleted for item in litter)
         words = (
             f"{_some(deleted, 'span')} and {_some(small, 'small object')} deleted, {_megabytes(freed)} MB; "
             f"{_some(cancelled, 'job')} cancelled."
         )
+        if ended := sum(item.outcome != "left" for item in deployments):
+            words += f" {_some(ended, 'deployed model')} brought to an end."
     refusals = [model.model for model in models if model.refused]
     words += f" Nothing of {', '.join(refusals)} was deleted." if refusals else ""
     return Maintenance(
@@ -123,6 +135,7 @@ def conclude(
         litter=tuple(litter),
         jobs=tuple(jobs),
         tables=plan.tables,
+        deployments=tuple(deployments),
         freed_bytes=freed,
         words=words,
     )

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
 
-from airflow.sdk import BaseOperator, BaseSensorOperator, Context, PokeReturnValue
+from airflow.sdk import BaseSensorOperator, Context, PokeReturnValue
 
 from retraining.core import gates, names, orders, unseen
 from retraining.core.documents import Checks, EvaluateRequest, Manifest, Plan, Snapshot, Tuning
@@ -26,8 +26,10 @@ from retraining.operators.links import JobLink, JobLogsLink, job_address, job_lo
 from retraining.operators.ownership import own_run
 from retraining.operators.reconcile import JobOrder, Reconciler
 from retraining.operators.record import RUN_URI, Record
+from retraining.operators.rollout_end import settle_run
 
 LOGGER = logging.getLogger(__name__)
+SETTLE_TIMEOUT_S = 2 * 3600.0  # machines come within minutes, or never
 OrderSource = Callable[[Cloud, Record], Order]
 
 
@@ -150,8 +152,11 @@ class VertexJobOperator(BaseSensorOperator):
         )
 
 
-class CancelJobsOperator(BaseOperator):
-    """Cancel what this DAG run left running: jobs whose task was failed or cleared while it slept.
+class CancelJobsOperator(BaseSensorOperator):
+    """Cancel what this DAG run left running: jobs whose task was failed or cleared while it slept, and a deployment.
+
+    A deployment that was not done is taken back: its machines cost as much without traffic. That may take as long as
+    they need to come, so it waits as `deploy` does, without a worker slot.
 
     Args:
         tuning: Whether the run may have left a tuning job too.
@@ -160,18 +165,24 @@ class CancelJobsOperator(BaseOperator):
         Names of the cancelled jobs.
     """
 
-    def __init__(self, *, tuning: bool = False, **kwargs: Any) -> None:  # noqa: ANN401 - BaseOperator's
-        super().__init__(**kwargs)
+    def __init__(self, *, tuning: bool = False, **kwargs: Any) -> None:  # noqa: ANN401 - BaseSensorOperator's
+        super().__init__(**{"mode": "reschedule", "timeout": SETTLE_TIMEOUT_S, **kwargs})
         self.tuning = tuning
 
     @fail_for_good
-    def execute(self, context: Context) -> list[str]:
-        """Find by label, cancel."""
-        ti, jobs = context["ti"], Cloud().jobs
+    def execute(self, context: Context) -> Any:  # noqa: ANN401 - what poke gives
+        """One wake."""
+        self.poke_interval = Cloud().settings.wake_interval_s
+        return super().execute(context)
+
+    def poke(self, context: Context) -> PokeReturnValue:
+        """Find by label, cancel; then settle."""
+        ti, cloud = context["ti"], Cloud()
         label = names.dag_run_label(ti.dag_id, ti.run_id)
         types = tuple(JobType) if self.tuning else (JobType.CUSTOM,)
-        left = [job.name for job in jobs.find({names.DAG_RUN_LABEL: label}, types) if job.active]
+        left = [job.name for job in cloud.jobs.find({names.DAG_RUN_LABEL: label}, types) if job.active]
         for name in left:
             self.log.warning("%s is cancelled: nobody waits for it", name)
-            jobs.cancel(name)
-        return left
+            cloud.jobs.cancel(name)
+        settled = settle_run(cloud, names.model_of_dag(ti.dag_id), label)
+        return PokeReturnValue(settled, left)

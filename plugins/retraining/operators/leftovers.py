@@ -30,6 +30,7 @@ from retraining.core.span_store import read_spans
 from retraining.core.trust import require_own_places
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.vertex_jobs import Job
+from retraining.operators.left_deployments import end_deployment, find_deployments
 from retraining.operators.record import Record
 from retraining.operators.references import ModelRuns
 from retraining.operators.sweep import Sweep
@@ -65,6 +66,7 @@ def look(cloud: Cloud, limits: Limits, models: Sequence[str], dry_run: bool, dag
         litter=tuple(_count(cloud, what, uri, limits) for what, uri in _litter_places(settings.bucket)),
         jobs=tuple(jobs),
         tables=tuple(leftovers.judge_tables(cloud.warehouse.list_tables(settings.dataset), limits)),
+        deployments=tuple(found for model in models for found in find_deployments(cloud, model, limits.as_of)),
     )
 
 
@@ -143,7 +145,8 @@ def clean(cloud: Cloud, record: Record, jobs: Sequence[CleanedJob]) -> Maintenan
     require_own_places(plan, [uri for _, uri in _litter_places(cloud.settings.bucket)], cloud.settings.bucket)
     models = [_sweep(cloud, found, limits, plan.dry_run) for found in plan.models]
     litter = [] if plan.dry_run else [_delete_litter(cloud, item, limits) for item in plan.litter]
-    return cleaning.conclude(plan, record.digest(MaintenancePlan), models, litter, jobs)
+    deployments = [] if plan.dry_run else [end_deployment(cloud, item, plan.as_of) for item in plan.deployments]
+    return cleaning.conclude(plan, record.digest(MaintenancePlan), models, litter, jobs, deployments)
 
 
 def _sweep(cloud: Cloud, found: ModelLeftovers, limits: Limits, dry_run: bool) -> CleanedModel:

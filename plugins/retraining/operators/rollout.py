@@ -88,7 +88,7 @@ class RolloutSteps:
 
     def _begin(self, champion: Version | None, dag_run: str) -> None:
         """Write down what is so now, before anything is changed."""
-        registry, model, now = self._cloud.registry, self._plan.model, self._state.now()
+        registry, model, now = self._cloud.registry, self._plan.model, self._state.moment()
         log_table = names.request_log_table(self._plan.project, self._plan.dataset, model)
         endpoint = self._cloud.endpoints.ensure(model, log_table, {names.MODEL_LABEL: model})
         earlier = self._state.found
@@ -161,7 +161,7 @@ class RolloutSteps:
             error = JobError(endpoint.name, f"the deployment failed: {operation.error}", "", "Clear the deploy task")
             self._go_back(error)
             raise error
-        now = self._state.now()
+        now = self._state.moment()
         if not current.operation and not self._began and now - current.asked < rollouts.CLAIM:
             LOGGER.info("another worker asked for the deployment at %s: waiting for it", current.asked)
             return False
@@ -204,13 +204,13 @@ class RolloutSteps:
         golden = self._report.golden
         if not golden:
             raise ContractError("report.json", "no golden requests", "some", "Clear the train task")
-        start = self._state.now()
+        start = self._state.moment()
         # Written before it is asked: whatever dies, the monitor knows which requests were no customer's.
         windows = rollouts.with_smoke_request(self._state.current, start, start + rollouts.TEST_TAKES, len(golden))
         self._state.change(smoke_requests=windows)
         move_traffic(self._cloud, self._state, endpoint, {self._id: 100})
         smoke_test = self._ask_golden(endpoint)
-        windows = rollouts.with_smoke_request(self._state.current, start, self._state.now(), len(golden))
+        windows = rollouts.with_smoke_request(self._state.current, start, self._state.moment(), len(golden))
         self._state.change(state="proven", smoke_test=smoke_test, smoke_requests=windows)
 
     def _ask_golden(self, endpoint: Endpoint) -> SmokeTest:

@@ -39,7 +39,7 @@ class RolloutState:
         self._writer = uuid.uuid4().hex
         self.found: Rollout | None = None
 
-    def now(self) -> datetime:
+    def moment(self) -> datetime:
         """Whole second by which claims and signs of life are written; no decision rests on it."""
         return self._clock.now().replace(microsecond=0)
 
@@ -79,7 +79,7 @@ class RolloutState:
             raise self._overtaken()
 
     def _write(self, rollout: Rollout) -> Rollout:
-        stamped = rollout.model_copy(update={"writer": self._writer, "changed": self.now()})
+        stamped = rollout.model_copy(update={"writer": self._writer, "changed": self.moment()})
         written = self._artifacts.write_if(self._uri, stamped.to_bytes(), self._generation)
         if written is None:
             raise self._overtaken()

@@ -11,6 +11,7 @@ from retraining.core.documents.document import Count, Document, ModelId, RunKey,
 KeepRun = Literal["alias", "serving", "running", "recent", "unfinished"]
 KeepSpan = Literal["young", "alias", "serving", "running", "recent", "unfinished", "window"]
 LitterKind = Literal["wakes", "uploads", "leases", "claims"]
+DeploymentOutcome = Literal["settled", "undeployed", "left"]
 
 
 class KeptRun(Value):
@@ -94,6 +95,18 @@ class FoundTable(Value):
     words: Text
 
 
+class FoundDeployment(Value):
+    """A deployed model that costs and that no run brings to its end any more.
+
+    `rollout`: its run went silent before it was done. `unclaimed`: it has no traffic, and nothing is under way.
+    """
+
+    model: ModelId
+    deployed_model_id: Text
+    what: Literal["rollout", "unclaimed"]
+    words: Text
+
+
 class MaintenancePlan(Document):
     """What one cleaning found and means to do, written before it does anything."""
 
@@ -106,6 +119,7 @@ class MaintenancePlan(Document):
     litter: tuple[Litter, ...]
     jobs: tuple[FoundJob, ...]
     tables: tuple[FoundTable, ...]
+    deployments: tuple[FoundDeployment, ...] = ()
 
 
 class CleanedSpan(Value):
@@ -146,6 +160,15 @@ class CleanedJob(Value):
     words: Text
 
 
+class CleanedDeployment(Value):
+    """What became of a deployed model; `settled`: its rollout was completed or taken back."""
+
+    model: ModelId
+    deployed_model_id: Text
+    outcome: DeploymentOutcome
+    words: Text
+
+
 class Maintenance(Document):
     """What one cleaning did; after a dry run: nothing. `words` sums it up in a sentence."""
 
@@ -158,5 +181,6 @@ class Maintenance(Document):
     litter: tuple[CleanedLitter, ...]
     jobs: tuple[CleanedJob, ...]
     tables: tuple[FoundTable, ...]
+    deployments: tuple[CleanedDeployment, ...] = ()
     freed_bytes: Count
     words: Text
