@@ -155,7 +155,7 @@ def load(environ: Mapping[str, str]) -> Settings:
         raise SettingsError(
             "environment",
             "; ".join(findings),
-            "",
+            "every variable with a fitting value",
             "Set them in Composer's environment variables, or locally with: python -m localcloud env",
         )
     return Settings(

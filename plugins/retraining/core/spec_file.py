@@ -61,7 +61,7 @@ def _together(where: str, findings: Sequence[Finding]) -> SpecError:
     if len(findings) > len(shown):
         shown.append(f"  - and {len(findings) - len(shown)} more.")
     listed = "\n".join(shown)
-    return SpecError(where, f"{len(findings)} errors:\n{listed}\n ", "", "Correct each and run make check-models")
+    return SpecError(where, f"{len(findings)} errors:\n{listed}\n ", "none", "Correct each and run make check-models")
 
 
 def suggest(word: str, known: Sequence[str]) -> str:

@@ -89,7 +89,7 @@ def read_spec_text(text: str, where: str) -> SpecText:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or str(error)
         raise SpecError(
-            _place(where, mark), f"not YAML: {problem}", "", "Look at the indentation and the quotes there"
+            _place(where, mark), f"not YAML: {problem}", "YAML", "Look at the indentation and the quotes there"
         ) from error
     except ValueError as error:  # PyYAML's constructors let it out: 5,000 digits, 1:99999…
         raise SpecError(where, f"a number that is none ({error})", "numbers below 2^63", "Correct it") from error

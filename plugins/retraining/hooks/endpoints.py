@@ -189,7 +189,10 @@ class Endpoints:
             if now.traffic == dict(traffic):  # this call's own doing, whose answer was lost
                 return now
             raise ConflictError(
-                endpoint.name, f"traffic {now.traffic}: somebody else changed it", "", "The next try reads it again"
+                endpoint.name,
+                f"traffic {now.traffic}: somebody else changed it",
+                "this run alone to change it",
+                "The next try reads it again",
             ) from error
 
     def undeploy(self, endpoint: Endpoint, deployed_id: str) -> None:

@@ -116,7 +116,7 @@ class Registry:
             raise ConflictError(
                 self._model_name(model),
                 f"no version with label {RUN_LABEL}={run_key} after its upload",
-                "",
+                "that version",
                 "Clear the task",
             )
         return registered

@@ -135,7 +135,10 @@ def explain(error: BaseException) -> RetrainingError | None:
 
     if isinstance(error, RefreshError | DefaultCredentialsError):
         return SettingsError(
-            "Google Cloud credentials", f"refused ({error})", "", "Look at the Airflow connection's key or account"
+            "Google Cloud credentials",
+            f"refused ({error})",
+            "credentials that Google Cloud takes",
+            "Look at the Airflow connection's key or account",
         )
     if not isinstance(error, exceptions.ClientError) or is_transient(error) or isinstance(error, exceptions.Conflict):
         return None
@@ -146,4 +149,4 @@ def explain(error: BaseException) -> RetrainingError | None:
         way_out = "Create it, or correct RETRAINING_PROJECT, RETRAINING_REGION, RETRAINING_BUCKET or RETRAINING_DATASET"
     else:
         way_out = "Correct what the message names and clear the task"
-    return SettingsError(f"Google Cloud, {type(error).__name__}", message, "", way_out)
+    return SettingsError(f"Google Cloud, {type(error).__name__}", message, "an answer", way_out)

@@ -117,7 +117,9 @@ class Warehouse:
                 job.total_bytes_processed or 0,
             )
             return Answer(rows=rows, bytes_processed=int(job.total_bytes_processed or 0))
-        raise JobError(where, f"BigQuery failed {MAX_JOBS_PER_ID} times", "", f"Look at job {job_id}, clear the task")
+        raise JobError(
+            where, f"BigQuery failed {MAX_JOBS_PER_ID} times", "one success", f"Look at job {job_id}, clear the task"
+        )
 
     def table_schema(self, table: str) -> list[dict[str, Any]] | None:
         """Columns of `project.dataset.table` as `{name, type, mode, fields}`; None when there is no such table.
@@ -200,7 +202,7 @@ def _failure(where: str, result: Mapping[str, Any]) -> RetrainingError:
         way_out = "The task's next try runs another job"
         if reason == "quotaExceeded":
             way_out += ": wait until the quota is there again, or have it raised"
-        return JobError(where, f"BigQuery did not finish the statement ({reason}): {message}", "", way_out)
+        return JobError(where, f"BigQuery did not finish the statement ({reason}): {message}", "its result", way_out)
     if reason == "bytesBilledLimitExceeded":
         way_out = "Read less: a partitioned source, fewer columns, a shorter data.window_days; or raise that setting"
         expected = "at most RETRAINING_MAX_BYTES_BILLED bytes"
@@ -208,7 +210,9 @@ def _failure(where: str, result: Mapping[str, Any]) -> RetrainingError:
     if reason == "accessDenied":
         way_out = "Give the connection's account the role that the message names, or correct RETRAINING_PROJECT"
         return SettingsError(where, f"BigQuery refuses the statement: {message}", "an account that may do it", way_out)
-    return DataError(where, f"BigQuery refuses the statement: {message}", "", "Correct the SQL or the table it names")
+    return DataError(
+        where, f"BigQuery refuses the statement: {message}", "one that it runs", "Correct the SQL or the table it names"
+    )
 
 
 def _without_text(query: Query) -> dict[str, Any]:

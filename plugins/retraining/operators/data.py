@@ -122,7 +122,7 @@ class CheckDataOperator(BaseOperator):
         if not judged.passed:
             blocking = [finding for finding in judged.findings if finding.severity == "block"]
             words = "; ".join(finding.words for finding in blocking)
-            raise DataError(record.uri(Checks), f"{len(blocking)} findings block: {words}", "", FORCE_WORDS)
+            raise DataError(record.uri(Checks), f"{len(blocking)} findings block: {words}", "none", FORCE_WORDS)
         return {
             "passed": True,
             "warnings": [finding.words for finding in judged.findings],

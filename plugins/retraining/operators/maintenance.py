@@ -155,7 +155,10 @@ class DeleteLeftoversOperator(BaseOperator):
         refusals = [model.refused for model in done.models if model.refused]
         if refusals:
             raise ContractError(
-                record.uri(Maintenance), "; ".join(refusals), "", "Mend what is named; the next cleaning goes on"
+                record.uri(Maintenance),
+                "; ".join(refusals),
+                "nothing that is refused",
+                "Mend what is named; the next cleaning goes on",
             )
         return {"maintenance_uri": record.uri(Maintenance), "freed_bytes": done.freed_bytes, "words": done.words}
 

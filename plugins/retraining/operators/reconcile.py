@@ -166,7 +166,7 @@ class Reconciler:
             if not self._order.result_uri:
                 return {"job": job.name, "state": job.state, "seconds": job.seconds}
             found, way_out = f"it succeeded and left no {self._order.result_uri}", "Look at its log, clear the task"
-            raise JobError(job.job_id, found, "", way_out)
+            raise JobError(job.job_id, found, "that document", way_out)
         self._memory.save(job=job.name, cursor=self._cursor.to_json())
         seen = self._jobs.look(fresh=job)
         if job not in seen.standing.spent:
@@ -222,14 +222,14 @@ class Reconciler:
             return JobError(
                 self._order.custom_job.get("display_name", "job"),
                 f"it was never created: {failure}",
-                "",
+                "a job",
                 self._order.way_out,
             )
         if not self._tail:  # an earlier wake printed them
             self._tail.extend(f"[{line.task}] {line.text}" for line in self._cloud.logs.read_new(job.job_id, Cursor()))
         lines = "\n".join(self._tail)
         found = f"{failure}: {job.error_message or job.state}\nIts last lines:\n{lines}\n"
-        return JobError(f"job {job.job_id}", found, "", self._order.way_out)
+        return JobError(f"job {job.job_id}", found, "success", self._order.way_out)
 
 
 def failure_of(job: Job) -> Failure:

@@ -158,7 +158,9 @@ class RolloutSteps:
         """
         current = self._state.current
         if operation is not None and operation.error:
-            error = JobError(endpoint.name, f"the deployment failed: {operation.error}", "", "Clear the deploy task")
+            error = JobError(
+                endpoint.name, f"the deployment failed: {operation.error}", "it to serve", "Clear the deploy task"
+            )
             self._go_back(error)
             raise error
         now = self._state.moment()
