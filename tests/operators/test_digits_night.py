@@ -19,6 +19,7 @@ from whole_night import load_dags, run_night
 from retraining.core import names
 from retraining.core.model_spec import load_spec
 from retraining.core.settings import include_path
+from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 
 FIRST, SECOND = (datetime(2013, 11, day, 3, tzinfo=UTC) for day in (20, 21))
 
@@ -102,8 +103,9 @@ def test_the_monitor_counts_answers_where_images_have_no_values(digits, night, m
     while rows < 2 * len(ones):  # answers reach the log within a second
         assert time.monotonic() < deadline
         attempt += 1
-        params = {**dag.params.dump(), "as_of": f"{datetime.now(UTC) + timedelta(seconds=1):%Y-%m-%dT%H:%M:%SZ}"}
-        run = make_run(run_id=f"manual__{attempt}", params=params, outlet_events=OutletEventAccessors())
+        now = datetime.now(UTC) + timedelta(seconds=1)
+        params = {**dag.params.dump(), "as_of": f"{now:%Y-%m-%dT%H:%M:%SZ}"}
+        run = make_run(run_id=f"manual__{attempt}", params=params, run_after=now, outlet_events=OutletEventAccessors())
         run.dag_id = dag.dag_id
         measured = run.execute(dag.get_task("measure"))
         rows = measured["rows"]
@@ -111,6 +113,42 @@ def test_the_monitor_counts_answers_where_images_have_no_values(digits, night, m
     decided = run.execute(dag.get_task("decide"))
     assert decided["because"] == "drift"
     assert decided["words"].startswith("Retraining: digit 0.")
+
+
+@pytest.mark.long
+def test_a_champions_model_that_is_gone_comes_back_as_the_message_says(digits, night, make_run) -> None:
+    """The next night's evaluate names its run; that run's train stores the same model again, and the duel is held."""
+    from google.cloud import storage
+
+    report = night(digits, FIRST)["report"]
+    bucket, _, folder = report["model_uri"].removeprefix("gs://").partition("/")
+    for blob in storage.Client().list_blobs(bucket, prefix=f"{folder}/"):
+        blob.delete()
+    run = make_run(run_id="manual__20131121", logical_date=SECOND)
+    with pytest.raises(
+        AirflowFailException, match=r"the model of the champion.*Clear train of DAG run manual__20131120"
+    ):
+        run_night(digits, run, "evaluate")
+    run_again(digits, make_run(run_id="manual__20131120", logical_date=FIRST), "train")
+    again = night(digits, FIRST)["report"]
+    assert (again["model_digest"], again["golden"]) == (report["model_digest"], report["golden"])
+    assert run_night(digits, run, "evaluate")["evaluation"]["champion"] is not None
+
+
+def run_again(spec: Any, run: Any, task_id: str) -> None:
+    """Clear a task of a night that was run: another generation of it."""
+    dag = load_dags("retrain").retrain_dag(spec)
+    run.dag_id, run.params = dag.dag_id, dag.params.dump()
+    run.execute(dag.get_task("plan"))
+    task = dag.get_task(task_id)
+    deadline = time.monotonic() + 300
+    while time.monotonic() < deadline:
+        try:
+            run.execute(task, max_tries=task.retries * 2 + 1)
+        except AirflowRescheduleException:
+            continue
+        return
+    raise AssertionError(f"{task_id} did not end")
 
 
 @pytest.mark.long

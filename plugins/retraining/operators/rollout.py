@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from retraining.core import answers, names, rollouts
 from retraining.core.documents import Before, Deployment, Plan, Registration, Report, Rollout, SmokeTest
+from retraining.core.documents.document import DELETE_IT
 from retraining.core.errors import ConflictError, ContractError, JobError
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.endpoints import Endpoint, Operation, deployed_model_id
@@ -205,7 +206,8 @@ class RolloutSteps:
     def _prove(self, endpoint: Endpoint) -> None:
         golden = self._report.golden
         if not golden:
-            raise ContractError("report.json", "no golden requests", "some", "Clear the train task")
+            where = names.document_uri(self._plan.run_uri, "report")
+            raise ContractError(where, "no golden requests", "some", DELETE_IT)
         start = self._state.moment()
         # Written before it is asked: whatever dies, the monitor knows which requests were no customer's.
         windows = rollouts.with_smoke_request(self._state.current, start, start + rollouts.TEST_TAKES, len(golden))
@@ -243,7 +245,10 @@ class RolloutSteps:
         version = registry.find_by_run(model, self._plan.run_key)
         if version is None:
             raise ConflictError(
-                self._registration.version_name, "the version is gone", "it to be there", "Clear register"
+                self._registration.version_name,
+                "the version is gone",
+                "it to be there",
+                "Clear register and what follows it: it is registered again",
             )
         holder = registry.find_by_alias(model, names.CHAMPION)
         if holder is None or holder.version_id != version.version_id:
