@@ -98,6 +98,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str, dict[str, Any]]] = {
     "over the limit": ({"dropout": 1.5}, r"this run's Params, .*dropout: 1\.5\. Expected", {"dropout": 0.5}),
     "not a number": ({"learning_rate": float("nan")}, r"learning_rate is nan\. Expected", {"learning_rate": 0.01}),
     "of a list": ({"hidden_units": [16, -1]}, r"hidden_units: \[16, -1\]\. Expected", {"hidden_units": [16, 1]}),
+    "no time": ({"as_of": "soon"}, r"Param as_of: 'soon'\. Expected a time such as", {"as_of": "2013-11-20T03:00:00Z"}),
+    "too early": ({"as_of": "0001-01-05"}, r"as_of: .*Expected a later time", {"as_of": "2013-11-20"}),
     "to come": ({"as_of": "2999-01-01"}, r"Param as_of: .*up to 2026-01-01 00:00:00 UTC", {"as_of": "2026-01-01"}),
 }
 
