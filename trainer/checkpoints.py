@@ -21,7 +21,7 @@ import tensorflow as tf
 import tf_keras
 
 from trainer.errors import DataError
-from trainer.storage import Storage, join
+from trainer.storage import Storage, join, path_below
 
 _STATE = "state.json"
 _KEPT = 2
@@ -134,7 +134,7 @@ class Checkpoints:
         if document is None:
             raise DataError(self.folder(step), "there is no checkpoint", "a folder with state.json", "Start again")
         for name, digest in document["files"].items():
-            path = folder_path / name
+            path = path_below(folder_path, name)
             self._storage.download(join(self.folder(step), name), path)
             found = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "no file"
             if found != digest:

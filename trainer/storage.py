@@ -17,7 +17,7 @@ from typing import IO, TypeVar
 
 from trainer.backends import Backend, StoredObject
 from trainer.backends.disk import Disk
-from trainer.errors import RequestError, StorageError
+from trainer.errors import DataError, RequestError, StorageError
 
 _PARALLEL = 16
 
@@ -117,14 +117,16 @@ class Storage:
 
         Returns:
             How many there were.
+
+        Raises:
+            DataError: The name of one leads elsewhere; none is copied.
         """
         prefix = uri.rstrip("/") + "/"
-        objects = self.list(prefix)
+        objects = {found.uri: path_below(folder_path, found.uri.removeprefix(prefix)) for found in self.list(prefix)}
 
-        def download(found: StoredObject) -> None:
-            path = folder_path / found.uri.removeprefix(prefix)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self.download(found.uri, path)
+        def download(found: str) -> None:
+            objects[found].parent.mkdir(parents=True, exist_ok=True)
+            self.download(found, objects[found])
 
         in_parallel(download, objects)
         return len(objects)
@@ -158,6 +160,24 @@ def room_for(uri: str) -> Iterator[None]:
             "room for it on that disk",
             "Make room and start again: what is finished is kept",
         ) from error
+
+
+def path_below(folder_path: Path, name: str) -> Path:
+    """Give the local place of an object by its name below an address.
+
+    Names of objects may hold anything: `..`, empty parts, a slash in front. None of these is a place below the folder.
+
+    Raises:
+        DataError: It is no such name.
+    """
+    if "\0" in name or any(part in ("", ".", "..") for part in name.split("/")):
+        raise DataError(
+            f"an object named {name!r}",
+            "a name that is no place below a folder",
+            "names without empty parts, '.' and '..'",
+            "Delete the object: nothing of this system writes such a name",
+        )
+    return folder_path / name
 
 
 def join(uri: str, *parts: str) -> str:

@@ -15,7 +15,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import google_crc32c
 import pytest
 
-from trainer.errors import RequestError
+from trainer.backends import bounded
+from trainer.errors import DataError, RequestError
 from trainer.storage import Storage
 
 
@@ -199,3 +200,34 @@ def test_a_missing_bucket_is_the_requests_fault(storage: Storage, call: str) -> 
     arguments = ["gs://other/x"] + ([b"1"] if call == "write_once" else [])
     with pytest.raises(RequestError, match="gs://other/x: the bucket does not exist"):
         getattr(storage, call)(*arguments)
+
+
+@pytest.mark.parametrize("name", ["../evil", "a/../../evil", "/evil", "a//b", "./a", "a/..", "a\0b"])
+def test_a_folder_with_a_name_that_leads_elsewhere_is_not_copied_at_all(fake, tmp_path: Path, name: str) -> None:
+    fake.objects = {"model/a/first": b"1", f"model/{name}": b"evil", "model/z": b"2"}
+    with pytest.raises(DataError, match="no place below a folder"):
+        Storage().download_folder("gs://bucket/model", tmp_path / "inner" / "copy")
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_a_checkpoint_that_names_files_elsewhere_is_refused(tmp_path: Path) -> None:
+    from trainer.checkpoints import Checkpoints  # TensorFlow, which no other test of this file needs
+
+    checkpoints = Checkpoints(str(tmp_path / "stored"), Storage())
+    folder = Path(checkpoints.folder(1))
+    folder.mkdir(parents=True)
+    (tmp_path / "stored" / "evil").write_bytes(b"evil")
+    (folder / "state.json").write_text(json.dumps({"state": {}, "files": {"../evil": "0" * 64}}))
+    with pytest.raises(DataError, match="no place below a folder"):
+        checkpoints.fetch(1, tmp_path / "copy")
+
+
+def test_a_document_that_no_memory_should_take_is_refused_by_name(fake, tmp_path: Path, monkeypatch) -> None:
+    fake.objects = {"a.json": b"0123456789"}
+    (tmp_path / "a.json").write_bytes(b"0123456789")
+    for uri in ("gs://bucket/a.json", str(tmp_path / "a.json")):
+        monkeypatch.setattr(bounded, "MAX_DOCUMENT_BYTES", 10)
+        assert Storage().read(uri) == b"0123456789"
+        monkeypatch.setattr(bounded, "MAX_DOCUMENT_BYTES", 9)
+        with pytest.raises(DataError, match=r"a\.json: more than 9 bytes"):
+            Storage().read(uri)

@@ -19,6 +19,7 @@ from google.cloud import storage
 from google.cloud.storage.retry import DEFAULT_RETRY
 
 from trainer.backends import StoredObject
+from trainer.backends.bounded import BoundedBuffer
 from trainer.backends.digest import sha256_of
 from trainer.errors import RequestError, StorageError
 
@@ -42,11 +43,12 @@ class CloudStorage:
         """Give the content, its CRC32C checked by the client; None where there is no such object."""
         with _translated(uri):
             try:
-                content: bytes = self._blob(uri).download_as_bytes(retry=_RETRY)
+                content = BoundedBuffer(uri)
+                self._blob(uri).download_to_file(content, retry=_RETRY)
             except google.api_core.exceptions.NotFound as error:
                 self._require_bucket(uri, error)
                 return None
-            return content
+            return content.getvalue()
 
     def size(self, uri: str) -> int | None:
         """Give the bytes of the object; None where there is none."""

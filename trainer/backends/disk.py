@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from trainer.backends import StoredObject
+from trainer.backends.bounded import require_small
 from trainer.backends.digest import sha256_of
 from trainer.errors import StorageError
 
@@ -19,6 +20,7 @@ class Disk:
     def read(self, uri: str) -> bytes | None:
         """Give the content; None where there is no such file."""
         try:
+            require_small(uri, Path(uri).stat().st_size)
             return Path(uri).read_bytes()
         except (FileNotFoundError, NotADirectoryError):
             return None

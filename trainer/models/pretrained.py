@@ -21,7 +21,7 @@ from trainer.errors import DataError
 from trainer.models.dense import DenseHyperparameters
 from trainer.models.hyperparameters import limited, share
 from trainer.models.images import Image
-from trainer.storage import Storage
+from trainer.storage import Storage, path_below
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +72,7 @@ def fetch_file(uri: str) -> Path:
         if not Path(uri).is_file():
             raise _nothing(uri, "a file")
         return Path(uri)
-    path = _place(uri) / Path(uri).name
+    path = path_below(_place(uri), uri.rpartition("/")[2])
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         if not Storage().download(uri, path):

@@ -78,11 +78,26 @@ class Buckets:
         """Fetch all objects below a folder; gives how many.
 
         Raises:
-            FailedPrecondition: One vanished meanwhile.
+            FailedPrecondition: One vanished meanwhile, or the name of one leads elsewhere; then none is fetched.
             Unavailable: Storage does not answer.
         """
         folder = prefix.rstrip("/") + "/" if prefix else ""
         paths = [path for path in self.list_paths(bucket, folder) if not path.endswith("/")]
-        for path in paths:
-            self.download(bucket, path, target / path.removeprefix(folder))
+        places = {path: path_below(target, path.removeprefix(folder)) for path in paths}  # all, before the first
+        for path, place in places.items():
+            self.download(bucket, path, place)
         return len(paths)
+
+
+def path_below(folder: Path, name: str) -> Path:
+    """The local place of an object by its name below a prefix.
+
+    Raises:
+        FailedPrecondition: The name has empty parts, `.` or `..`, or begins with a slash: it would lead elsewhere.
+    """
+    if "\0" in name or any(part in ("", ".", "..") for part in name.split("/")):
+        raise FailedPrecondition(
+            f"The object name {name!r} is no place below a folder. Expected a name without empty parts, '.' and '..'. "
+            "Delete the object."
+        )
+    return folder / name

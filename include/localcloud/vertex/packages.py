@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from localcloud.vertex.buckets import Buckets
+from localcloud.vertex.buckets import Buckets, path_below
 from localcloud.vertex.errors import FailedPrecondition
 from localcloud.vertex.images import REPOSITORY_PATH, Image
 from localcloud.vertex.validation import split_gcs_uri
@@ -32,7 +32,7 @@ def install_packages(uris: Sequence[str], image: Image, folder: Path, buckets: B
     files = []
     for uri in uris:
         bucket, path = split_gcs_uri(uri)
-        files.append(folder / "downloads" / Path(path).name)
+        files.append(path_below(folder / "downloads", path.rpartition("/")[2]))
         buckets.download(bucket, path, files[-1])
     done = subprocess.run(
         [*_installer(image), "--no-deps", "--no-build-isolation", "--target", str(target), *map(str, files)],

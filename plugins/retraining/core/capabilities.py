@@ -46,6 +46,11 @@ class Hyperparameter(Value):
         """What a value must be, in words."""
         return self.words or {"boolean": "true or false", "text": "text"}.get(self.type, self.type)
 
+    @property
+    def is_address(self) -> bool:
+        """Whether it names a file or folder on storage: of the trainer's texts, all that are no choice."""
+        return self.type == "text" and not self.one_of
+
     def takes(self, value: object) -> bool:
         """Whether the trainer takes a value, as a spec or (as text) a trial's flag has it."""
         try:
@@ -128,6 +133,20 @@ def load_capabilities(include: Path | None = None) -> Capabilities:
         raise SettingsError(str(path), f"{error.strerror}", "what the trainer can train", "Run make bundle") from error
     except ContractError as error:
         raise SettingsError(error.where, error.found, "a file as make contracts writes it") from error
+
+
+def addresses(spec: ModelSpec, known: Capabilities) -> frozenset[str]:
+    """Hyperparameters of a spec that name files or folders: a SavedModel is code, so only the YAML file says which.
+
+    Of an own image's architecture, whose hyperparameters are not known, all texts with a slash.
+    """
+    architecture = known.architectures.get(spec.training.model)
+    of_trainer = architecture.hyperparameters if architecture else {}
+    return frozenset(
+        name
+        for name, value in spec.training.hyperparameters.items()
+        if (name in of_trainer and of_trainer[name].is_address) or (isinstance(value, str) and "/" in value)
+    )
 
 
 def require_trainable(spec: ModelSpec, known: Capabilities, where: str | None = None) -> None:

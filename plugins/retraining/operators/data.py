@@ -7,7 +7,7 @@ from typing import Any
 from airflow.sdk import BaseOperator, Context
 
 from retraining.core import checks, model_spec, names, plan, quarantine, statistics, windows
-from retraining.core.capabilities import load_capabilities, require_trainable
+from retraining.core.capabilities import addresses, load_capabilities, require_trainable
 from retraining.core.cost import load_prices
 from retraining.core.documents import Checks, Plan, Snapshot, Statistics, Trigger
 from retraining.core.errors import DataError
@@ -51,7 +51,7 @@ class PlanRunOperator(BaseOperator):
         cloud, include = Cloud(), include_path()
         spec = model_spec.load_spec(include / "models" / f"{self.model}.yaml")
         dag_run, params = context["dag_run"], context["params"]
-        require_known(params, retrain_params(spec))
+        require_known(params, retrain_params(spec), addresses(spec, load_capabilities()))
         changed = overrides(spec, params)
         require_trainable(spec.with_overrides(changed), load_capabilities(), f"{self.model} with this run's Params")
         made = plan.build_plan(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, get_args
 
 from airflow.sdk import Param
 
+from retraining.core.capabilities import addresses, load_capabilities
 from retraining.core.errors import PlanError, SpecError
 from retraining.core.model_spec import ModelSpec
 from retraining.core.spec_file import suggest
@@ -16,17 +17,23 @@ _RUN, _DATA, _TRAINING = "This run", "Data", "Training"
 MAX_WINDOW_DAYS = 3650
 MAX_EPOCHS = 10000
 # Airflow checks the format date-time only where a further package is installed.
+NO_ADDRESS = "^[^/]+$"
 TIME_PATTERN = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?$"
 
 
 def retrain_params(spec: ModelSpec) -> dict[str, Param]:
     """Params of `retrain__<model>`; the defaults are the spec's own values, so an untouched form changes nothing.
 
+    Addresses (`module`, `text_module`, `weights`) are none: what is loaded from there is code.
+
     Raises:
         SpecError: A hyperparameter has the name of another Param.
     """
     params = {**_run_params(), **_spec_params(spec), **_tuning_params(spec)}
+    fixed = addresses(spec, load_capabilities())
     for name, value in spec.training.hyperparameters.items():
+        if name in fixed:
+            continue
         if name in params:
             raise SpecError(
                 f"{spec.name}.yaml, training.hyperparameters",
@@ -55,24 +62,31 @@ def monitor_params(spec: ModelSpec) -> dict[str, Param]:
     }
 
 
-def require_known(params: Mapping[str, Any], known: Mapping[str, Param]) -> None:
+def require_known(params: Mapping[str, Any], known: Mapping[str, Param], fixed: Collection[str] = ()) -> None:
     """Refuse names that the form does not have: Airflow takes any, and a misspelt one would change nothing.
 
     Args:
         params: Of the run.
         known: Those of its DAG.
+        fixed: Addresses in the spec, which no run may change.
 
     Raises:
         PlanError: There are some.
     """
     for name in params:
         if name not in known:
+            if name in fixed:
+                raise _no_address(name)
             way_out = f"{suggest(name, list(known))} Trigger again with that, or without it".strip()
             raise PlanError("Params", f"no Param {name!r}", f"one of: {', '.join(known)}", way_out)
 
 
 def overrides(spec: ModelSpec, params: Mapping[str, Any]) -> dict[str, Any]:
-    """What the form changed, as `ModelSpec.with_overrides` takes it; values equal to the spec's are left out."""
+    """What the form changed, as `ModelSpec.with_overrides` takes it; values equal to the spec's are left out.
+
+    Raises:
+        PlanError: A text is an address.
+    """
     changed: dict[str, Any] = {}
     for name, path, old in (
         ("window_days", "data.window_days", spec.data.window_days),
@@ -81,13 +95,25 @@ def overrides(spec: ModelSpec, params: Mapping[str, Any]) -> dict[str, Any]:
     ):
         if params.get(name) not in (None, old):
             changed[path] = params[name]
+    fixed = addresses(spec, load_capabilities())
     for name, value in spec.training.hyperparameters.items():
-        wished = params.get(name)
+        wished = None if name in fixed else params.get(name)
+        if isinstance(wished, str) and "/" in wished:
+            raise _no_address(name)
         if isinstance(wished, list):
             wished = tuple(wished)
         if wished is not None and wished != value:
             changed[f"training.hyperparameters.{name}"] = list(wished) if isinstance(wished, tuple) else wished
     return changed
+
+
+def _no_address(name: str) -> PlanError:
+    return PlanError(
+        f"Param {name!r}",
+        "an address: what is loaded from there is code",
+        "addresses in the model's YAML file only",
+        "Trigger again without it, or change the file",
+    )
 
 
 def time_param(description: str) -> Param:
@@ -177,7 +203,7 @@ def _hyperparameter_param(spec: ModelSpec, name: str, value: object) -> Param:
     elif isinstance(value, float):
         kind = {"type": "number"}
     elif isinstance(value, str):
-        kind = {"type": "string", "minLength": 1}
+        kind = {"type": "string", "minLength": 1, "pattern": NO_ADDRESS}
     else:
         value, kind = list(value), {"type": "array"}  # type: ignore[call-overload]  # the spec has scalars and tuples
     searched = next((item for item in spec.tuning.parameters if item.name == name), None) if spec.tuning else None
