@@ -22,7 +22,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 from localcloud import http1, upstream
 from localcloud.http1 import Head, Request, Response
 from localcloud.routes import Address, Handler
-from localcloud.storage_hashes import Hashes, check_hashes, declared_hashes
+from localcloud.storage_hashes import check_hashes, declared_hashes
 
 _SESSION_PREFIX = "guarded-"
 _PRECONDITIONS = ("ifGenerationMatch", "ifGenerationNotMatch", "ifMetagenerationMatch", "ifMetagenerationNotMatch")
@@ -112,8 +112,8 @@ class StorageGuard:
             return Response(status=308, fields={"Range": f"bytes=0-{have - 1}"} if have else {})
         try:
             with session.path.open("rb") as file:
-                found = Hashes.of(iter(lambda: file.read(http1.CHUNK_BYTES), b""))
-            refusal = check_hashes(declared_hashes(request.head, session.metadata), found)
+                pieces = iter(lambda: file.read(http1.CHUNK_BYTES), b"")
+                refusal = await check_hashes(declared_hashes(request.head, session.metadata), pieces)
             return refusal or await self._finish(session)
         finally:
             self._forget(session_id)

@@ -5,41 +5,40 @@ In: header fields, metadata, contents. Out: the refusal that the service answers
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import google_crc32c
 
 from localcloud.http1 import Head, Response
 
-
-@dataclass(frozen=True, kw_only=True)
-class Hashes:
-    """The checksums of a content, in base64 as the JSON API writes them."""
-
-    md5: str
-    crc32c: str
-
-    @classmethod
-    def of(cls, pieces: Iterable[bytes]) -> Hashes:
-        """Compute them over pieces in their order."""
-        md5, crc32c = hashlib.md5(usedforsecurity=False), google_crc32c.Checksum()
-        for piece in pieces:
-            md5.update(piece)
-            crc32c.update(piece)
-        return cls(md5=base64.b64encode(md5.digest()).decode(), crc32c=base64.b64encode(crc32c.digest()).decode())
+_WORDS = {"md5Hash": "MD5 hash", "crc32c": "CRC32C"}
 
 
-def check_hashes(declared: dict[str, str], found: Hashes) -> Response | None:
-    """Give the answer to checksums (`md5Hash`, `crc32c`) that are not those of what came, else None."""
-    for name, word, value in (("md5Hash", "MD5 hash", found.md5), ("crc32c", "CRC32C", found.crc32c)):
-        if name in declared and declared[name] != value:
-            message = f'Provided {word} "{declared[name]}" doesn\'t match calculated {word} "{value}".'
+async def check_hashes(declared: Mapping[str, str], pieces: Iterable[bytes]) -> Response | None:
+    """Give the answer to checksums (`md5Hash`, `crc32c`) that are not those of what came, else None.
+
+    Only the declared ones are computed, beside the event loop: others are served meanwhile.
+    """
+    found = await asyncio.to_thread(_compute, declared, pieces)
+    for name, word in _WORDS.items():
+        if name in declared and declared[name] != found[name]:
+            message = f'Provided {word} "{declared[name]}" doesn\'t match calculated {word} "{found[name]}".'
             return Response.of_error(400, message, "INVALID_ARGUMENT")
     return None
+
+
+def _compute(declared: Mapping[str, str], pieces: Iterable[bytes]) -> dict[str, str]:
+    """Give checksums in base64, as the JSON API writes them."""
+    sums = {"md5Hash": hashlib.md5(usedforsecurity=False), "crc32c": google_crc32c.Checksum()}
+    wanted = {name: value for name, value in sums.items() if name in declared}
+    for piece in pieces if wanted else ():
+        for each in wanted.values():
+            each.update(piece)
+    return {name: base64.b64encode(each.digest()).decode() for name, each in wanted.items()}
 
 
 def declared_hashes(head: Head, metadata: Mapping[str, Any] | None = None) -> dict[str, str]:

@@ -20,7 +20,7 @@ from localcloud.http1 import Head, Request, Response
 from localcloud.projects import Projects
 from localcloud.routes import Address, Target
 from localcloud.storage_globs import compile_glob
-from localcloud.storage_hashes import Hashes, check_hashes, declared_hashes
+from localcloud.storage_hashes import check_hashes, declared_hashes
 
 _BUCKETS = re.compile(r"/storage/v1/b/?")
 _BUCKET = re.compile(r"/storage/v1/b/(?P<bucket>[^/]+)/?")
@@ -97,7 +97,7 @@ class StorageRules:
                 return Response.of_error(400, "Malformed multipart body.", "INVALID_ARGUMENT")
             metadata, content = parts
             declared = declared_hashes(request.head, metadata)
-        refusal = check_hashes(declared, Hashes.of([content]))
+        refusal = await check_hashes(declared, [content])
         if refusal is not None:
             return refusal
         return await self._pass_on(Request(host=request.host, head=request.head, body=_pieces(body)))
