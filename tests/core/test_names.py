@@ -46,7 +46,15 @@ def test_tables_and_addresses_of_a_run(small_plan):
 
 def test_every_folder_of_the_bucket_that_is_no_models_is_closed_to_models():
     """What `names` makes of a bucket alone, or puts before the model's name."""
-    arguments = {"bucket": "b", "model": "late", "key": "k", "schema_hash": "0", "as_of": AS_OF, "dag_run_id": "r"}
+    arguments = {
+        "bucket": "b",
+        "model": "late",
+        "key": "k",
+        "schema_hash": "0",
+        "as_of": AS_OF,
+        "dag_run_id": "r",
+        "dag_run": "l",
+    }
     folders = set()
     for function in vars(names).values():
         parameters = list(inspect.signature(function).parameters) if inspect.isfunction(function) else []

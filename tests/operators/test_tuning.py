@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from datetime import timedelta
 from pathlib import Path
@@ -313,11 +314,27 @@ def test_a_search_of_fewer_trials_than_may_fail_is_no_failure(cloud, make_run) -
     assert Record(cloud.artifacts, plan.run_uri).read(Tuning).best == "recall-2"
 
 
+def test_a_study_made_beside_another_is_cancelled(cloud, make_run) -> None:
+    """While both search, and when the older one has ended: the younger one is nobody's."""
+    plan, run = begin(cloud), make_run()
+    wake(run, plan)
+    older = cloud.jobs.newest
+    cloud.jobs.create(cloud.jobs.specs[0])
+    assert wake(run, plan) is None
+    assert cloud.jobs.cancelled == [cloud.jobs.newest]
+    cloud.jobs.create(cloud.jobs.specs[0])
+    cloud.jobs.end(older)
+    cloud.jobs.reported[older] = []
+    with contextlib.suppress(AirflowFailException):  # no trial, no study
+        wake(run, plan)
+    assert [job.name for job in cloud.jobs.jobs.values() if job.active] == []
+    assert older not in cloud.jobs.cancelled
+
+
 def test_what_a_failed_run_left_searching_is_cancelled(cloud, make_run, monkeypatch) -> None:
     """Of a model with tuning."""
     plan, run = begin(cloud), make_run()
     wake(run, plan)
-    assert run.execute(CancelJobsOperator(task_id="cancel_jobs")) == []
     assert run.execute(CancelJobsOperator(task_id="cancel_jobs", tuning=True)) == [cloud.jobs.newest]
     assert cloud.jobs.cancelled == [cloud.jobs.newest]
 

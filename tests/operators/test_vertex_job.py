@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from datetime import timedelta
@@ -268,6 +269,37 @@ def test_leftover_jobs_of_the_run_are_cancelled_at_its_end(cloud, make_run) -> N
     first = next(iter(cloud.jobs.jobs))
     assert run.execute(CancelJobsOperator(task_id="cancel_jobs")) == [first]
     assert cloud.jobs.cancelled == [first]
+
+
+def test_a_job_that_no_list_shows_yet_is_cancelled_at_the_runs_end(cloud, make_run, monkeypatch) -> None:
+    """The claim names it."""
+    run = make_run()
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(make_task())
+    monkeypatch.setattr(cloud.jobs, "find", lambda *_: [])
+    assert run.execute(CancelJobsOperator(task_id="cancel_jobs")) == [cloud.jobs.newest]
+
+
+@pytest.mark.parametrize("after_s", [30, 240, None])
+def test_the_runs_end_waits_for_a_create_without_an_answer(cloud, make_run, after_s) -> None:
+    """Whoever began it is gone: the job is cancelled when it shows itself; nobody waits longer than it can take."""
+    run = make_run()
+    cloud.jobs.before_create = lambda: (_ for _ in ()).throw(KeyboardInterrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run.execute(make_task())
+    cloud.jobs.before_create = lambda: None
+    (label,) = {uri.split("/")[-2] for uri in cloud.artifacts.objects if "/claims/" in uri}
+    (key,) = {uri.split("/")[-1].removesuffix(".json") for uri in cloud.artifacts.objects if "/claims/" in uri}
+    task = CancelJobsOperator(task_id="cancel_jobs")
+    for seconds in range(0, 600, 30):
+        cloud.clock.time = START + timedelta(seconds=seconds)
+        if seconds == after_s:
+            cloud.jobs.create({"labels": {"retraining-dag-run": label, "retraining-key": key}})
+        with contextlib.suppress(AirflowRescheduleException):
+            run.execute(task)
+            break
+    assert cloud.jobs.cancelled == list(cloud.jobs.jobs)
+    assert seconds == (SETTLED_AFTER.total_seconds() if after_s is None else after_s)
 
 
 def test_a_raw_job_is_its_own_result(cloud, make_run) -> None:

@@ -149,9 +149,14 @@ def lease_uri(bucket: str, model: str, key: str) -> str:
     return f"{leases_uri(bucket, model)}/{key}.json"
 
 
-def claim_uri(bucket: str, key: str) -> str:
-    """Who may create the next job of a key; among the wakes, with which it grows old and is deleted."""
-    return f"{wakes_uri(bucket)}/claims/{key}.json"
+def claims_uri(bucket: str, dag_run: str) -> str:
+    """Folder of a DAG run's claims, by its label; among the wakes, with which they grow old and are deleted."""
+    return f"{wakes_uri(bucket)}/claims/{dag_run}"
+
+
+def claim_uri(bucket: str, dag_run: str, key: str) -> str:
+    """Who may create the next job of a key."""
+    return f"{claims_uri(bucket, dag_run)}/{key}.json"
 
 
 def cleanings_uri(bucket: str) -> str:

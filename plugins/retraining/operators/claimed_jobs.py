@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from retraining.core import names
-from retraining.core.job_claims import START_WITHIN, Claim, Standing, sort_out
+from retraining.core.job_claims import SETTLED_AFTER, START_WITHIN, Claim, Standing, sort_out
 from retraining.core.job_failures import RESOURCE_EXHAUSTED, classify
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.session import is_exhausted, may_have_worked
@@ -55,7 +55,7 @@ class ClaimedJobs:
         self._cloud = cloud
         self._identity = identity
         self._types = (type_,)
-        self._uri = names.claim_uri(cloud.settings.bucket, identity.key)
+        self._uri = names.claim_uri(cloud.settings.bucket, identity.dag_run, identity.key)
 
     def look(self, fresh: Job | None = None) -> Seen:
         """What is there. A job that the claim names is asked for where the list does not have it yet.
@@ -91,10 +91,14 @@ class ClaimedJobs:
             elif job.labels.get(names.KEY_LABEL) != identity.key:
                 LOGGER.warning("%s is of an older generation of this task: it is cancelled", job.job_id)
                 self._cloud.jobs.cancel(job.name)
-            else:
-                LOGGER.warning("%s was made beside an older job: it is cancelled", job.job_id)
-                self._cloud.jobs.cancel(job.name)
+        self.cancel(job for job in seen.standing.surplus if not keep or job.name != keep.name)
         return not newer
+
+    def cancel(self, surplus: Iterable[Job]) -> None:
+        """Cancel jobs that were made beside an older one."""
+        for job in surplus:
+            LOGGER.warning("%s was made beside an older job: it is cancelled", job.job_id)
+            self._cloud.jobs.cancel(job.name)
 
     def create(self, wanted: Mapping[str, Any], seen: Seen) -> Job | None:
         """The job, created under a claim; None: somebody else may be at it, or it is not known what became of it.
@@ -163,3 +167,35 @@ class ClaimedJobs:
     def _read(self) -> tuple[Claim | None, int]:
         data, generation = self._cloud.artifacts.read_generation(self._uri)
         return (Claim.parse(data) if data else None), generation
+
+
+def cancel_all(cloud: Cloud, dag_run: str, types: Collection[JobType]) -> tuple[list[str], bool]:
+    """Cancel every job of a DAG run; gives their names, and whether no other can come.
+
+    Jobs that no list shows yet are known by their claims. While a create has no answer its job may come: whoever began
+    it may be gone, and nobody else would look for it.
+
+    Args:
+        cloud: The hooks.
+        dag_run: Its label.
+        types: Of jobs that the run may have.
+    """
+    stored = cloud.artifacts.read_some(cloud.artifacts.list_uris(names.claims_uri(cloud.settings.bucket, dag_run)))
+    claims = {uri.rpartition("/")[2].removesuffix(".json"): Claim.parse(data) for uri, data in stored.items()}
+    jobs = {job.name: job for job in cloud.jobs.find({names.DAG_RUN_LABEL: dag_run}, types)}
+    for name in {name for claim in claims.values() for name in claim.jobs}.difference(jobs):
+        if (job := cloud.jobs.find_by_name(name)) is not None:
+            jobs[name] = job
+    left = [job.name for job in jobs.values() if job.active]
+    for name in left:
+        LOGGER.warning("%s is cancelled: nobody waits for it", name)
+        cloud.jobs.cancel(name)
+    certain = True
+    for key, claim in claims.items():
+        seen = [job.name for job in jobs.values() if job.labels.get(names.KEY_LABEL) == key]
+        if claim.with_jobs(seen).open and cloud.clock.now() < claim.since + SETTLED_AFTER:
+            LOGGER.info(
+                "a create of this run has no answer: its job is looked for until %s", claim.since + SETTLED_AFTER
+            )
+            certain = False
+    return left, certain

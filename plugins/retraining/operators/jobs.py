@@ -18,6 +18,7 @@ from retraining.core.documents import Checks, EvaluateRequest, Manifest, Plan, S
 from retraining.core.orders import Order
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.vertex_jobs import Job, JobType
+from retraining.operators.claimed_jobs import cancel_all
 from retraining.operators.duel import require_models
 from retraining.operators.edge import fail_for_good, sleep_over_outages
 from retraining.operators.job_identity import job_identity
@@ -156,13 +157,14 @@ class CancelJobsOperator(BaseSensorOperator):
     """Cancel what this DAG run left running: jobs whose task was failed or cleared while it slept, and a deployment.
 
     A deployment that was not done is taken back: its machines cost as much without traffic. That may take as long as
-    they need to come, so it waits as `deploy` does, without a worker slot.
+    they need to come, so it waits as `deploy` does, without a worker slot; as it does for the job of a create without an
+    answer.
 
     Args:
         tuning: Whether the run may have left a tuning job too.
 
     Returns:
-        Names of the cancelled jobs.
+        Names of the jobs that its last wake cancelled.
     """
 
     def __init__(self, *, tuning: bool = False, **kwargs: Any) -> None:  # noqa: ANN401 - BaseSensorOperator's
@@ -175,14 +177,12 @@ class CancelJobsOperator(BaseSensorOperator):
         self.poke_interval = Cloud().settings.wake_interval_s
         return super().execute(context)
 
+    @sleep_over_outages
     def poke(self, context: Context) -> PokeReturnValue:
-        """Find by label, cancel; then settle."""
+        """Cancel what is found; then settle."""
         ti, cloud = context["ti"], Cloud()
         label = names.dag_run_label(ti.dag_id, ti.run_id)
         types = tuple(JobType) if self.tuning else (JobType.CUSTOM,)
-        left = [job.name for job in cloud.jobs.find({names.DAG_RUN_LABEL: label}, types) if job.active]
-        for name in left:
-            self.log.warning("%s is cancelled: nobody waits for it", name)
-            cloud.jobs.cancel(name)
+        left, certain = cancel_all(cloud, label, types)
         settled = settle_run(cloud, names.model_of_dag(ti.dag_id), label)
-        return PokeReturnValue(settled, left)
+        return PokeReturnValue(settled and certain, left)

@@ -21,6 +21,7 @@ from retraining.core.spec_sections import HIGHER_IS_BETTER
 from retraining.hooks.airflow_exceptions import AirflowFailException
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.vertex_jobs import Job, JobType
+from retraining.operators.claimed_jobs import ClaimedJobs
 from retraining.operators.edge import sleep_over_outages
 from retraining.operators.job_identity import JobIdentity, job_identity
 from retraining.operators.jobs import VertexJobOperator
@@ -134,9 +135,12 @@ class TuneOperator(VertexJobOperator):
 
     def _ended(self, cloud: Cloud, identity: JobIdentity, bears_failure: bool) -> str | None:
         """Name of the job that succeeded, or that failed by its trials where that is borne; None: there is none."""
-        for job in cloud.jobs.find({names.KEY_LABEL: identity.key}, (JobType.TUNING,)):
-            if job.state == "JOB_STATE_SUCCEEDED":
-                return job.name
+        jobs = ClaimedJobs(cloud, identity, JobType.TUNING)
+        standing = jobs.look().standing
+        if (job := standing.counts) is not None:
+            jobs.cancel(standing.surplus)
+            return job.name if job.state == "JOB_STATE_SUCCEEDED" else None
+        for job in standing.spent:
             if bears_failure and job.state == "JOB_STATE_FAILED" and failure_of(job) not in OF_THE_SERVICE:
                 self.log.warning("%s failed, the study goes on without its trials: %s", job.job_id, job.error_message)
                 return job.name
