@@ -82,6 +82,10 @@ lock: | $(UV) ## Resolve the *.in files again into hash-locked requirements
 demo: setup tuning-env ## Retrain the flights model for one night, whole, on this machine (KEEP=0 ends by itself, V=1 shows job logs, PORT=8080, AS_OF=2013-11-20T03:00:00Z)
 	@PYTHONPATH=include exec $(LOCALCLOUD_PY) -m demo --port $(PORT) $(if $(filter 0,$(KEEP)),--end) $(if $(filter 1,$(V)),--verbose) $(if $(AS_OF),--as-of $(AS_OF))
 
+.PHONY: demo-env
+demo-env: $(VENV)/localcloud/.ready ## Print the environment of a shell beside the demonstration: airflow, and Google's clients
+	@PYTHONPATH=include $(LOCALCLOUD_PY) -m demo.shell
+
 .PHONY: localcloud-up localcloud-env localcloud-down
 localcloud-up: $(VENV)/localcloud/.ready $(VENV)/trainer/.ready ## Start the local cloud alone, in the foreground (STATE=build/localcloud)
 	@PYTHONPATH=include exec $(LOCALCLOUD_PY) -m localcloud up --state $(STATE)

@@ -31,6 +31,7 @@ COMPONENTS = {
     "triggerer": ["triggerer", "--skip-serve-logs"],
 }
 USERNAME = "admin"
+SETTINGS_NAME = "settings.json"
 DATA_DAYS = "2013-01-01/2013-12-31"  # of the flights; a run that the clock starts today would find none
 AIRFLOW_PROGRAM = REPOSITORY_PATH / ".venv" / "airflow" / "bin" / "airflow"
 
@@ -96,7 +97,8 @@ class Airflow:
         self._migrated_path.write_text(self._locked_version())
 
     def start(self) -> None:
-        """Start all components; returns at once."""
+        """Start all components; returns at once. The settings are left in the home folder, for `demo.shell`."""
+        (self.home_path / SETTINGS_NAME).write_text(json.dumps(self._settings()))
         for name, arguments in COMPONENTS.items():
             self._processes[name] = spawn(
                 [AIRFLOW_PROGRAM, *arguments],
@@ -153,13 +155,21 @@ class Airflow:
         """Return the whole environment of this Airflow's processes."""
         return {
             **self.environment,
+            **self._settings(),
+            "AIRFLOW__API__SECRET_KEY": self._secret("secret_key"),
+            "AIRFLOW__API_AUTH__JWT_SECRET": self._secret("jwt_secret"),
+            "PATH": f"{AIRFLOW_PROGRAM.parent}:{self.environment.get('PATH', '')}",
+            "PYTHONUNBUFFERED": "1",
+        }
+
+    def _settings(self) -> dict[str, str]:
+        """Return what makes a process one of this Airflow's; no secrets, a person's shell gets these too."""
+        return {
             "AIRFLOW_HOME": str(self.home_path),
             "AIRFLOW__API__BASE_URL": self.url,
             "AIRFLOW__API__HOST": "127.0.0.1",
             "AIRFLOW__API__PORT": str(self.port),
-            "AIRFLOW__API__SECRET_KEY": self._secret("secret_key"),
             "AIRFLOW__API__WORKERS": "1",
-            "AIRFLOW__API_AUTH__JWT_SECRET": self._secret("jwt_secret"),
             "AIRFLOW__CORE__DAGS_FOLDER": str(self.dags_path),
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
@@ -172,8 +182,6 @@ class Airflow:
             # A task whose process died with an earlier Airflow of this home is tried again after so long.
             "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",
             "RETRAINING_DATA_DAYS": DATA_DAYS,
-            "PATH": f"{AIRFLOW_PROGRAM.parent}:{self.environment.get('PATH', '')}",
-            "PYTHONUNBUFFERED": "1",
         }
 
     @property

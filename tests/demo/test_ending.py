@@ -13,6 +13,7 @@ import pytest
 
 from demo.airflow import free_port
 from demo.system import LOCALCLOUD_PYTHON
+from tests.demo.demonstrations import processes_of, read_until
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -31,19 +32,6 @@ def start_demo(
     )
 
 
-def processes_of(home: Path) -> list[str]:
-    """Return the command lines of living processes whose command or environment names the folder."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            command = (folder / "cmdline").read_bytes()
-            if folder.name != str(os.getpid()) and str(home).encode() in command + (folder / "environ").read_bytes():
-                found.append(command.replace(b"\0", b" ").decode(errors="replace"))
-        except OSError:
-            continue  # it ended while we looked, or is another user's
-    return found
-
-
 @pytest.mark.parametrize(
     "after_s",
     [
@@ -60,17 +48,6 @@ def test_ctrl_c_leaves_no_process(after_s: float, tmp_path: Path) -> None:
     output, _ = demo.communicate(timeout=60)
     assert demo.returncode not in (0, None), output
     assert processes_of(tmp_path) == []
-
-
-def read_until(demo: subprocess.Popen[str], marker: str) -> list[str]:
-    """Return the lines that it prints up to the first with the marker."""
-    lines: list[str] = []
-    assert demo.stdout is not None
-    for line in demo.stdout:
-        lines.append(line.rstrip())
-        if marker in line:
-            return lines
-    pytest.fail(f"no line with {marker!r} in:\n" + "\n".join(lines))
 
 
 def wait_for_none(home: Path) -> list[str]:
