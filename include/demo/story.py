@@ -22,7 +22,7 @@ from typing import TextIO
 
 from demo.memory import MemoryWatch
 from demo.night import Night, predict, run_night
-from demo.summary import answer_lines, data_lines, failed_lines, model_lines, time_lines
+from demo.summary import answer_lines, data_lines, failed_lines, model_lines
 from demo.system import LaptopSystem
 from localcloud.environment import REPOSITORY_PATH
 from localcloud.errors import LocalCloudError
@@ -105,7 +105,7 @@ def _lines(night: Night, system: LaptopSystem) -> list[str]:
     if deployment.get("endpoint_name"):
         instance = night.documents["report"]["golden"][0]["instance"]
         lines += answer_lines(instance, predict(deployment["endpoint_name"], [instance]))
-    return [*lines, *time_lines(night.times, night.seconds), report]
+    return [*lines, f"run        {night.seconds:.1f} s", report]
 
 
 def _stay(system: LaptopSystem) -> None:

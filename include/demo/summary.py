@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from demo.progress import Failure, TaskTime
+from demo.progress import Failure
 
 Document = Mapping[str, Any]
 
@@ -64,11 +64,3 @@ def failed_lines(failures: Sequence[Failure]) -> list[str]:
         first, *others = failure.words or ("it left no message",)
         lines += [f"failed     {failure.task_id}: {first}", *(f"           {line}" for line in others)]
     return lines or ["failed     the run, and none of its tasks: see the log of the scheduler"]
-
-
-def time_lines(times: Sequence[TaskTime], total_s: float) -> list[str]:
-    """Return seconds per task, in the order in which they ran, and the run's total."""
-    lines = [f"seconds    {'task':<12} seconds"]
-    lines += [f"           {t.task_id:<12} {t.seconds:7.1f}" for t in times if t.seconds is not None]
-    lines.append(f"           {'whole run':<12} {total_s:7.1f}")
-    return lines
