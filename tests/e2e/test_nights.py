@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import requests
 
 from demo.night import DAG_ID, MODEL, Night, predict, read_documents, run_night, wait_for_dag
 from demo.progress import FINISHED_RUN, failure_lines, follow_run
@@ -111,6 +112,20 @@ class TestNights:
         assert len(jobs_of(run_key)) == len(JOBS)
         answer = predict(night.documents["deployment"]["endpoint_name"], [g["instance"] for g in report["golden"]])
         assert answer["predictions"] == pytest.approx([g["prediction"] for g in report["golden"]], abs=1e-5)
+
+    @pytest.mark.usefixtures("laptop")
+    def test_a_missing_number_of_a_request_is_filled_as_the_spec_says(self, nights: dict[str, Night]) -> None:
+        """-1e38 over REST is `missing: mean`; JSON's null is refused, as TensorFlow Serving does (needs the first)."""
+        night = nights[FIRST]
+        endpoint, instance = night.documents["deployment"]["endpoint_name"], night.documents["report"]["golden"][0]
+        train = read_json(f"{night.run_uri}/statistics.json")["splits"]["train"]["features"]["distance"]
+        assert train["nulls"] == 0  # else the model has a second column that says what was missing
+        asked = [{**instance["instance"], "distance": distance} for distance in (-1e38, train["mean"], 5000.0)]
+        missing, mean, far = predict(endpoint, asked)["predictions"]
+        assert missing == pytest.approx(mean, abs=1e-5)
+        assert missing != pytest.approx(far, abs=1e-5)
+        with pytest.raises(requests.HTTPError, match="400"):
+            predict(endpoint, [{**instance["instance"], "distance": None}])
 
     @pytest.mark.usefixtures("laptop")
     def test_the_report_is_on_storage(self, nights: dict[str, Night]) -> None:
