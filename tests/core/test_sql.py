@@ -222,6 +222,24 @@ def test_requests_are_counted_in_their_window_per_feature(warehouse, local_cloud
     assert all(feature.drifted for feature in found.features)
 
 
+def test_smoke_tests_are_not_counted(warehouse, local_cloud, the_plan, the_statistics):
+    """Neither is another model's answer, another number of instances, or another time taken for one."""
+    table = f"{local_cloud.project}.{DATASET}.requests_with_smoke"
+    one = {"carrier": "ZZ", "distance": 1000.0}
+    log(warehouse, table, (1, [one] * 5), (1, [one] * 4), (2, [one] * 5))
+    asked = AS_OF - timedelta(hours=1)
+    window = {"instances": 5, "start": asked - timedelta(seconds=10), "end": asked + timedelta(seconds=10)}
+    smoke = [d.SmokeRequest(deployed_model_id="2", **window), d.SmokeRequest(deployed_model_id="3", **window)]
+    long_ago = {"start": asked - timedelta(days=9), "end": asked - timedelta(days=8), "instances": 5}
+    query = drift.render_requests_sql(
+        the_plan.spec, table, the_statistics, AS_OF, [*smoke, d.SmokeRequest(deployed_model_id="2", **long_ago)]
+    )
+    assert "smoke_1_model" in query.sql
+    assert "smoke_2_model" not in query.sql
+    counted = [row["instances"] for row in warehouse.run(query) if row["feature"] == ""]
+    assert counted == [9]
+
+
 def test_requests_with_a_thousand_values_of_their_own_are_one_row(warehouse, local_cloud, the_plan, the_statistics):
     table = f"{local_cloud.project}.{DATASET}.requests_late"
     known = the_statistics.splits["train"].features["carrier"].top[0].value

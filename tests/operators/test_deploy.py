@@ -17,6 +17,7 @@ from retraining.operators.approval import RequestApprovalOperator
 from retraining.operators.deployment import DeployModelOperator
 from retraining.operators.evaluation import DecideOperator
 from retraining.operators.registration import RegisterModelOperator
+from retraining.operators.rollout_state import RolloutState
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 
 
@@ -313,6 +314,34 @@ def test_a_person_is_not_asked_for_what_would_be_refused(scene, make_run) -> Non
     found = run.execute(task)
     assert not found["approved"]
     assert "Evaluate again" in found["words"]
+
+
+def test_smoke_requests_are_written_down_before_they_are_sent(scene, make_run) -> None:
+    """Of a test that passed, of one that failed, and of one that nobody ended: the monitor leaves all of them out."""
+    run = make_run()
+    register(run)
+    known: list[Any] = []
+    real = scene.cloud.endpoints.predict
+
+    def predict(endpoint: Any, instances: Any) -> Any:
+        known.extend(RolloutState(scene.cloud, "flight_delays").read().smoke_requests)
+        scene.cloud.clock.sleep(3)
+        return real(endpoint, instances)
+
+    scene.cloud.endpoints.predict = predict
+    scene.wrong_answers()
+    asked = scene.cloud.clock.now()
+    with pytest.raises(AirflowFailException):
+        deploy(run)
+    assert [(item.deployed_model_id, item.instances) for item in known] == [(scene.mine, len(scene.report["golden"]))]
+    assert known[0].start < asked
+    assert known[0].end >= asked + timedelta(minutes=4)
+    scene.right_answers()
+    scene.cloud.clock.sleep(3600)
+    assert deploy_at_last(run)["deployed"]
+    first, second = RolloutState(scene.cloud, "flight_delays").read().smoke_requests
+    assert first == known[0]
+    assert second.end - second.start == timedelta(seconds=3 + 2 * 10)
 
 
 def test_a_rejected_first_version_is_default_only_until_a_better_one_is_there(scene, make_run) -> None:

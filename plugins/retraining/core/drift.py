@@ -26,6 +26,7 @@ from retraining.core.documents.checks import (
     Statistics,
 )
 from retraining.core.documents.document import format_time
+from retraining.core.documents.rollout import SmokeRequest
 from retraining.core.documents.watch import Drift, DriftChampion, FeatureDrift
 from retraining.core.model_spec import ModelSpec
 from retraining.core.queries import Parameter, Query, render
@@ -41,23 +42,41 @@ UNSEEN = Unseen.UNSEEN
 Bucket = str | Unseen | None
 
 
-def render_requests_sql(spec: ModelSpec, log_table: str, statistics: Statistics, as_of: datetime) -> Query:
+def render_requests_sql(
+    spec: ModelSpec,
+    log_table: str,
+    statistics: Statistics,
+    as_of: datetime,
+    smoke_requests: Sequence[SmokeRequest] = (),
+) -> Query:
     """Query that counts the logged instances of `monitoring.window_hours` before `as_of` (exclusive).
 
     One row per feature and bucket: `feature, bucket, unseen, instances`. Feature `''` has the number of instances. The
     bucket of a number is its bin's index among the baseline's edges (0: below all of them), of a category its value;
     null is a missing value, or with `unseen` all values that the baseline does not have. With several classes the label
     is there too, with the likeliest class of each answer.
+
+    Args:
+        spec: The model.
+        log_table: The requests' table.
+        statistics: Of the champion's run.
+        as_of: End of the window.
+        smoke_requests: What deployments asked; it is left out.
     """
     numeric, categorical = [], []
+    start = as_of - timedelta(hours=spec.monitoring.window_hours)
     parameters = [
-        Parameter(
-            name="window_start",
-            type="TIMESTAMP",
-            value=format_time(as_of - timedelta(hours=spec.monitoring.window_hours)),
-        ),
+        Parameter(name="window_start", type="TIMESTAMP", value=format_time(start)),
         Parameter(name="window_end", type="TIMESTAMP", value=format_time(as_of)),
     ]
+    smokes = [item for item in smoke_requests if item.end > start and item.start < as_of]
+    for index, item in enumerate(smokes):
+        parameters += [
+            Parameter(name=f"smoke_{index}_model", type="STRING", value=item.deployed_model_id),
+            Parameter(name=f"smoke_{index}_instances", type="INT64", value=item.instances),
+            Parameter(name=f"smoke_{index}_start", type="TIMESTAMP", value=format_time(item.start)),
+            Parameter(name=f"smoke_{index}_end", type="TIMESTAMP", value=format_time(item.end)),
+        ]
     for index, feature in enumerate(spec.features):
         baseline = statistics.splits["train"].features.get(feature.name)
         if isinstance(baseline, NumericStatistics) and (edges := bin_edges(baseline)):
@@ -77,6 +96,7 @@ def render_requests_sql(spec: ModelSpec, log_table: str, statistics: Statistics,
         numeric=numeric,
         categorical=categorical,
         answer=answer,
+        smoke_requests=[f"smoke_{index}" for index in range(len(smokes))],
     )
     return Query(sql=sql, parameters=tuple(parameters))
 

@@ -19,6 +19,7 @@ from retraining.operators.edge import fail_for_good
 from retraining.operators.ownership import own_monitor, require_own_bucket, require_own_model
 from retraining.operators.params import monitor_params, require_known
 from retraining.operators.record import Record
+from retraining.operators.rollout_state import RolloutState
 
 MONITOR_URI = "{{ ti.xcom_pull(task_ids='measure')['monitor_uri'] }}"
 
@@ -75,7 +76,9 @@ class MeasureDriftOperator(BaseOperator):
         rows: list[dict[str, Any]] = []
         # The endpoint makes the table with the first request it logs.
         if cloud.warehouse.table_schema(table) is not None:
-            query = drift.render_requests_sql(spec, table, statistics, as_of)
+            rollout = RolloutState(cloud, spec.name).read()
+            smoke_requests = rollout.smoke_requests if rollout else ()
+            query = drift.render_requests_sql(spec, table, statistics, as_of, smoke_requests)
             job_id = names.monitor_job_id(settings.environment, spec.name, as_of, asked_by)
             rows = cloud.warehouse.run(query, job_id, "requests").rows
         return drift.measure(
