@@ -41,7 +41,7 @@ SOURCE_ROOTS = {
     "bench": REPOSITORY / "include" / "bench",
 }
 # The core decides with the standard library and these.
-CORE_THIRD_PARTY = {"pydantic", "pydantic_core", "yaml", "jinja2"}
+CORE_THIRD_PARTY = {"pydantic", "pydantic_core", "yaml", "jinja2", "croniter"}
 TENSORFLOW = {"tensorflow", "tf_keras", "keras", "tensorflow_io"}
 # Serves a SavedModel as the serving container would: it runs in the trainer's environment, as a process of its own.
 SERVING_PROCESS = "include/localcloud/vertex/serving_process.py"
@@ -167,7 +167,7 @@ def test_imports_go_down_only() -> None:
 
 
 def test_core_needs_no_airflow_and_no_google() -> None:
-    """The core imports the standard library, pydantic, YAML and Jinja, nowhere anything else."""
+    """The core imports the standard library, pydantic, YAML, Jinja and croniter (Airflow's own), nothing else."""
     findings = [
         f"{source.where}:{found.line} imports {found.target}"
         for source in in_rooms("retraining.core")

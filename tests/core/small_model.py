@@ -28,7 +28,10 @@ label: {name: late, kind: binary}
 training: {model: wide_deep, hyperparameters: {learning_rate: 0.01, hidden_units: [16, 8]}}
 evaluation: {metric: auc, min_value: 0.6, slices: [carrier], promote: {min_examples: 10}}
 """
-SQL = "SELECT id, at, carrier, distance, late FROM source.rows WHERE at >= @window_start AND at < @window_end;"
+SQL = (
+    "SELECT id, at, carrier, distance, late FROM source.rows "
+    "WHERE at >= @window_start AND at < LEAST(@window_end, @as_of);"
+)
 AS_OF = datetime(2013, 11, 20, 3, tzinfo=UTC)
 ENVIRON = {
     "RETRAINING_PROJECT": "my-project",

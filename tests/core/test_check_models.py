@@ -6,7 +6,7 @@ import json
 import subprocess
 from pathlib import Path
 
-from small_model import SPEC_YAML
+from small_model import SPEC_YAML, SQL
 
 from retraining.core import check_models
 
@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def include(tmp_path, **files):
     (tmp_path / "models").mkdir()
     (tmp_path / "sql" / "late").mkdir(parents=True)
-    (tmp_path / "sql" / "late" / "examples.sql").write_text("SELECT 1", encoding="utf-8")
+    (tmp_path / "sql" / "late" / "examples.sql").write_text(SQL, encoding="utf-8")
     for name, text in files.items():
         (tmp_path / "models" / f"{name}.yaml").write_text(text, encoding="utf-8")
     return ["--include", str(tmp_path)]
@@ -45,6 +45,11 @@ def test_a_region_without_the_accelerator_is_an_error(tmp_path, capsys):
     assert "region" not in capsys.readouterr().err
     assert check_models.main([*arguments, "--region", "us-west3"]) == 1
     assert "late.yaml, training.cluster: NVIDIA_TESLA_T4 in us-west3" in capsys.readouterr().err
+
+
+def test_a_region_that_does_not_exist_is_an_error(tmp_path, capsys):
+    assert check_models.main([*include(tmp_path, late=SPEC_YAML), "--region", "us-central7"]) == 1
+    assert "RETRAINING_REGION: no region 'us-central7'. Expected one of: africa-south1" in capsys.readouterr().err
 
 
 def test_without_a_region_it_says_that_it_did_not_look(tmp_path, capsys):

@@ -6,7 +6,7 @@ import json
 
 import pytest
 import yaml
-from small_model import SPEC_YAML, make_spec, spec_values
+from small_model import SPEC_YAML, SQL, make_spec, spec_values
 
 from retraining.core import model_spec, settings
 from retraining.core.errors import PlanError, SpecError
@@ -78,7 +78,7 @@ def test_all_sections_of_the_design_are_taken():
         ("description: Will it be late?\n", "", r"description is missing"),
         ("window_days: 10", "window_days: ten", r"line 9: data.window_days is 'ten'. Expected a valid integer"),
         ("window_days: 10", "window_days: 2", r"no day is left to train on"),
-        ("0 3 * * *", "0 25 * * *", r"line 4: schedule: '25' is no hour"),
+        ("0 3 * * *", "0 25 * * *", r"line 4: schedule: '0 25 \* \* \*' is no time that Airflow knows"),
         ("late/examples.sql", "../secret.sql", r"data.query"),
         ("late/examples.sql", "late/../../secret.sql", r"must stay below include/sql"),
         ("name: distance,", "name: carrier,", r"feature 'carrier' stands twice"),
@@ -271,8 +271,14 @@ def test_the_query_is_read_and_its_absence_said(tmp_path):
     (folder / "examples.sql").write_text(" \n", encoding="utf-8")
     with pytest.raises(SpecError, match="is empty"):
         model_spec.load_query(make_spec(), tmp_path)
-    (folder / "examples.sql").write_text("SELECT 1", encoding="utf-8")
-    assert model_spec.load_query(make_spec(), tmp_path) == "SELECT 1"
+    (folder / "examples.sql").write_text("DROP TABLE a", encoding="utf-8")
+    with pytest.raises(SpecError, match=r"late.yaml, data.query, late/examples.sql: a statement that begins with DROP"):
+        model_spec.load_query(make_spec(), tmp_path)
+    (folder / "examples.sql").write_bytes(b"\xff")
+    with pytest.raises(SpecError, match="cannot be read"):
+        model_spec.load_query(make_spec(), tmp_path)
+    (folder / "examples.sql").write_text(SQL, encoding="utf-8")
+    assert model_spec.load_query(make_spec(), tmp_path) == SQL
 
 
 def test_a_query_that_links_outside_is_refused(tmp_path):

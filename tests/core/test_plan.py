@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from small_model import AS_OF, ENVIRON, SQL, make_plan, make_spec
 
-from retraining.core import cost, documents, plan, settings
+from retraining.core import cost, documents, orders, plan, settings
 from retraining.core.documents import digest
-from retraining.core.errors import PlanError
+from retraining.core.errors import PlanError, SettingsError
 
 
 def test_a_plan_holds_everything_a_run_needs(small_plan):
@@ -45,11 +45,32 @@ def test_the_same_inputs_give_the_same_run_whoever_starts_it(small_plan):
         {"force": True},
         {"spec": make_spec(description="another")},
         {"settings": settings.load({**ENVIRON, "RETRAINING_TRAINER_IMAGE": "host/trainer:0.2.0"})},
+        {"settings": settings.load({**ENVIRON, "RETRAINING_SERVING_IMAGE": f"host/serving@sha256:{'a' * 64}"})},
+        {"settings": settings.load({**ENVIRON, "RETRAINING_TRAINER_IMAGE": f"host/trainer@sha256:{'b' * 64}"})},
     ],
-    ids=["sql", "override", "backfill", "no deploy", "force", "spec", "image"],
+    ids=["sql", "override", "backfill", "no deploy", "force", "spec", "image", "serving image", "digest"],
 )
 def test_whatever_decides_the_result_changes_the_key(small_plan, changes):
     assert make_plan(**changes).run_key != small_plan.run_key
+
+
+def test_an_image_by_digest_is_kept_as_it_is():
+    images = {
+        "RETRAINING_TRAINER_IMAGE": f"host/trainer@sha256:{'b' * 64}",
+        "RETRAINING_SERVING_IMAGE": f"host:5000/serving@sha256:{'a' * 64}",
+    }
+    planned = make_plan(settings=settings.load({**ENVIRON, **images}))
+    assert [planned.trainer_image, planned.serving_image] == list(images.values())
+    own = {"image": f"host/own@sha256:{'c' * 64}"}
+    planned = make_plan(make_spec(training={"model": "wide_deep", "runtime": own}))
+    (pool,) = orders.train_order(planned, None).custom_job["job_spec"]["worker_pool_specs"]
+    assert pool["container_spec"]["image_uri"] == own["image"]
+
+
+@pytest.mark.parametrize("image", ["host/trainer", "trainer:1", "host/trainer@sha256:abc", "host/trainer@latest"])
+def test_an_image_without_tag_or_whole_digest_is_refused(image):
+    with pytest.raises(SettingsError, match="RETRAINING_SERVING_IMAGE is"):
+        settings.load({**ENVIRON, "RETRAINING_SERVING_IMAGE": image})
 
 
 def test_force_makes_one_attempt_per_dag_run():

@@ -7,6 +7,7 @@ import pytest
 
 from retraining.core import queries
 from retraining.core.errors import SpecError
+from retraining.core.sql_text import without_semicolon
 
 
 def test_parameters_are_written_as_the_rest_interface_wants_them():
@@ -58,4 +59,4 @@ def test_a_template_without_its_values_is_an_error():
 
 @pytest.mark.parametrize("sql", ["SELECT 1", "SELECT 1;", "\nSELECT 1 ;\n;\n"])
 def test_a_query_loses_its_semicolon(sql):
-    assert queries.without_semicolon(sql) == "SELECT 1"
+    assert without_semicolon(sql) == "SELECT 1"

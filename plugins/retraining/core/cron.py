@@ -1,58 +1,32 @@
-"""A light check of cron expressions, so that a typing error shows in `make check-models`; Airflow checks the rest."""
+"""Schedules, by what Airflow reads them with: what it takes is taken, what it refuses shows in `make check-models`."""
 
 from __future__ import annotations
 
-import re
+from datetime import UTC, datetime
 
-_FIELDS = (
-    ("minute", 0, 59, ()),
-    ("hour", 0, 23, ()),
-    ("day of month", 1, 31, ()),
-    ("month", 1, 12, ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")),
-    ("day of week", 0, 7, ("sun", "mon", "tue", "wed", "thu", "fri", "sat")),
-)
-_PRESETS = frozenset({"@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly"})
-_ITEM = re.compile(r"^(?P<first>\*|[a-z0-9]+)(?:-(?P<last>[a-z0-9]+))?(?:/(?P<step>\d+))?$")
+from croniter import croniter  # type: ignore[import-untyped]  # it has no types; it comes with Airflow
+
+PRESETS = ("@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly")
+"""Airflow's own names, which it turns into expressions itself."""
+_MAX_CHARACTERS = 200
+_ANY_DAY = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 def check_cron(expression: str) -> str:
-    """Return the expression unchanged when it is a five-field cron expression or one of Airflow's presets.
+    """Return the expression unchanged when Airflow can schedule by it.
 
     Raises:
-        ValueError: It is neither; the message names the field.
+        ValueError: It cannot be read, or never comes (30 February); the message says why.
     """
-    if expression in _PRESETS:
+    if expression in PRESETS:
         return expression
-    parts = expression.split()
-    if len(parts) != len(_FIELDS):
+    if len(expression) > _MAX_CHARACTERS:
+        raise ValueError(f"a cron expression of {len(expression)} characters; expected at most {_MAX_CHARACTERS}")
+    try:
+        croniter(expression, _ANY_DAY).get_next()
+    except (ValueError, KeyError, IndexError, AttributeError, TypeError) as error:  # its own errors are ValueErrors
         raise ValueError(
-            f"{expression!r} has {len(parts)} fields; a cron expression has 5: minute hour day-of-month month "
-            "day-of-week, for example '0 3 * * *'"
-        )
-    for part, (name, low, high, words) in zip(parts, _FIELDS, strict=True):
-        for item in part.lower().split(","):
-            _check_item(item, name, low, high, words)
+            f"{expression!r} is no time that Airflow knows ({error}); expected a cron expression, minute hour "
+            f"day-of-month month day-of-week, for example '0 3 * * *', or one of {', '.join(PRESETS)}"
+        ) from error
     return expression
-
-
-def _check_item(item: str, name: str, low: int, high: int, words: tuple[str, ...]) -> None:
-    match = _ITEM.match(item)
-    if match is None:
-        raise ValueError(f"{item!r} is no {name}: expected {low}-{high}, *, a range, a list or a step like */5")
-    if match["step"] is not None and int(match["step"]) == 0:
-        raise ValueError(f"{item!r} steps by 0 in the {name} field")
-    if match["first"] == "*":
-        if match["last"] is not None:
-            raise ValueError(f"{item!r} is no {name}: * cannot begin a range")
-        return
-    bounds = [_number(text, name, low, high, words) for text in (match["first"], match["last"]) if text is not None]
-    if bounds != sorted(bounds):
-        raise ValueError(f"{item!r} runs backwards in the {name} field")
-
-
-def _number(text: str, name: str, low: int, high: int, words: tuple[str, ...]) -> int:
-    if text in words:
-        return words.index(text) + (1 if low == 1 else 0)
-    if not text.isdigit() or not low <= int(text) <= high:
-        raise ValueError(f"{text!r} is no {name}: expected {low} to {high}")
-    return int(text)

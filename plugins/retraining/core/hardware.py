@@ -32,7 +32,7 @@ class AcceleratorPlaces(Value):
 
 
 class Hardware(Document):
-    """Machine types of custom training (patterns), accelerators, and TPU machine types with their regions.
+    """Regions, machine types of custom training (patterns), accelerators, and TPU machine types with their regions.
 
     `frameworks` are the versions that `training.runtime.framework` may name.
     """
@@ -41,6 +41,7 @@ class Hardware(Document):
     effective: date
     source: Text
     note: str
+    regions: tuple[str, ...]
     frameworks: tuple[str, ...]
     machines: tuple[str, ...]
     accelerators: dict[str, AcceleratorPlaces]
@@ -74,6 +75,11 @@ def require_machines(spec: ModelSpec, hardware: Hardware, region: str | None = N
         SpecError: A machine type, accelerator, pair or number of them, region or pre-built container that does not
             exist; names it.
     """
+    if region is not None and region not in hardware.regions:
+        way_out = (
+            suggest(region, hardware.regions) or "Where the table is behind, add it to include/regions/hardware.json"
+        )
+        raise SpecError("RETRAINING_REGION", f"no region {region!r}", f"one of: {', '.join(hardware.regions)}", way_out)
     framework = spec.training.runtime.framework
     if framework is not None and framework not in hardware.frameworks:
         raise SpecError(

@@ -20,6 +20,7 @@ from retraining.core.spec_cluster import Section, resolve_tier, strategy_problem
 from retraining.core.spec_file import explain, suggest
 from retraining.core.spec_pending import refuse_pending
 from retraining.core.spec_tuning import REPORTED, Tuning
+from retraining.core.sql_text import PARAMETERS, require_select
 from retraining.core.yaml_text import SpecText, read_spec_file
 
 
@@ -203,22 +204,22 @@ def load_query(spec: ModelSpec, include: Path) -> str:
     """Text of the spec's examples query.
 
     Raises:
-        SpecError: The file is missing, empty or outside include/sql.
+        SpecError: The file is missing, empty, outside include/sql, or not one SELECT with its parameters.
     """
-    return _read_sql(spec.data.query, f"{spec.name}.yaml, data.query", include)
+    return _read_sql(spec.data.query, f"{spec.name}.yaml, data.query", include, PARAMETERS)
 
 
 def load_golden_query(spec: ModelSpec, include: Path) -> str | None:
     """Text of the query of the spec's frozen set; None: it has none.
 
     Raises:
-        SpecError: The file is missing, empty or outside include/sql.
+        SpecError: The file is missing, empty, outside include/sql, or not one SELECT with its parameters.
     """
     wanted = spec.data.golden_query
-    return None if wanted is None else _read_sql(wanted, f"{spec.name}.yaml, data.golden_query", include)
+    return None if wanted is None else _read_sql(wanted, f"{spec.name}.yaml, data.golden_query", include, ())
 
 
-def _read_sql(name: str, where: str, include: Path) -> str:
+def _read_sql(name: str, where: str, include: Path, parameters: tuple[str, ...]) -> str:
     folder = (include / "sql").resolve()
     path = (folder / name).resolve()
     if not path.is_relative_to(folder):
@@ -226,9 +227,13 @@ def _read_sql(name: str, where: str, include: Path) -> str:
     if not path.is_file():
         known = sorted(str(found.relative_to(folder)) for found in folder.rglob("*.sql"))
         raise SpecError(where, f"no file {name!r}", "a file below include/sql", suggest(name, known))
-    sql = path.read_text(encoding="utf-8")
+    try:
+        sql = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError(where, f"{name!r} cannot be read ({error})", "a UTF-8 text file") from error
     if not sql.strip():
         raise SpecError(where, f"{name!r} is empty", "a SELECT that gives one row per example")
+    require_select(sql, f"{where}, {name}", parameters)
     return sql
 
 

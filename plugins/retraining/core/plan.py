@@ -97,6 +97,7 @@ def _decides(spec: ModelSpec, query: Query, golden: Query | None, settings: Sett
         "spec": spec.model_dump(mode="json"),
         "sql": query.sha256,
         "trainer_image": settings.trainer_image,
+        "serving_image": settings.serving_image,
         "environment": settings.environment,
         **({"trainer_package": settings.trainer_package} if spec.training.runtime.framework else {}),
         **({"golden_sql": golden.sha256} if golden else {}),

@@ -107,11 +107,3 @@ def quote_table(name: str) -> str:
     if not _TABLE.fullmatch(name):
         raise SpecError("SQL", f"table name {name!r}", "project.dataset.table", "Look at the RETRAINING_ settings")
     return f"`{name}`"
-
-
-def without_semicolon(sql: str) -> str:
-    """A query that can stand in parentheses: no semicolon and no blank at its end."""
-    text = sql.strip()
-    while text.endswith(";"):
-        text = text[:-1].rstrip()
-    return text

@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from retraining.core.errors import SettingsError
+from retraining.core.spec_cluster import IMAGE_PATTERN
 from retraining.core.spec_file import suggest
 
 PREFIX = "RETRAINING_"
@@ -52,8 +53,8 @@ SETTINGS: dict[str, Setting] = {
     ),
     "trainer_image": Setting(
         variable="RETRAINING_TRAINER_IMAGE",
-        description="Container image of the trainer, with its tag",
-        pattern=r"[^\s/]+/\S+[:@]\S+",
+        description="Container image of the trainer, by digest or tag",
+        pattern=IMAGE_PATTERN,
         example="us-central1-docker.pkg.dev/my-project/retraining/trainer:0.1.0",
     ),
     "trainer_package": Setting(
@@ -65,8 +66,8 @@ SETTINGS: dict[str, Setting] = {
     ),
     "serving_image": Setting(
         variable="RETRAINING_SERVING_IMAGE",
-        description="Container image that serves the SavedModel",
-        pattern=r"[^\s/]+/\S+[:@]\S+",
+        description="Container image that serves the SavedModel, by digest or tag",
+        pattern=IMAGE_PATTERN,
         example="us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest",
         default="us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest",
     ),

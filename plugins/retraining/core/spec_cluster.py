@@ -13,6 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 
 Strategy = Literal["auto", "one_device", "mirrored", "multi_worker", "parameter_server", "tpu"]
 MachineType = Annotated[str, StringConstraints(max_length=100, pattern=r"^[a-z][a-z0-9]*(-[a-z0-9]+)+$")]
+IMAGE_PATTERN = r"[^\s/@]+/[^\s@]+(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}|@sha256:[0-9a-f]{64})"
+"""An image by its tag, which may be moved to another one, or by its digest, which is that image for ever."""
 
 
 class Section(BaseModel):
@@ -122,7 +124,7 @@ class Runtime(Section):
     """
 
     framework: Annotated[str, StringConstraints(pattern=r"^2\.\d{1,2}$")] | None = None
-    image: Annotated[str, StringConstraints(max_length=500, pattern=r"^[^\s/]+/\S+[:@]\S+$")] | None = None
+    image: Annotated[str, StringConstraints(max_length=500, pattern=f"^{IMAGE_PATTERN}$")] | None = None
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:

@@ -1,0 +1,98 @@
+"""What a file of SQL is, as far as that can be told without BigQuery: one SELECT, with the parameters it must have.
+
+Only comments, quotes, parentheses and semicolons are looked at: the query is put in parentheses, so a second
+statement, or a parenthesis too many, would change a statement of this project. BigQuery's dry run judges the rest.
+https://cloud.google.com/bigquery/docs/reference/standard-sql/lexical
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+
+from retraining.core.errors import SpecError
+from retraining.core.spec_file import suggest
+
+PARAMETERS = ("window_start", "window_end", "as_of")
+"""What every examples query gets, and must use: it would read all of its tables, or what was not known then."""
+
+MAX_CHARACTERS = 1_000_000  # BigQuery's limit for a query: https://cloud.google.com/bigquery/quotas#query_jobs
+_BEGINNINGS = ("SELECT", "WITH", "FROM", "(")
+_TOKEN = re.compile(
+    r"""
+    (?P<blank>\s+|--[^\n]*|\#[^\n]*|/\*.*?\*/)
+    |(?P<text>'''(?:\\.|(?!''').)*'''|\"\"\"(?:\\.|(?!\"\"\").)*\"\"\"
+        |'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|`(?:\\.|[^`\\\n])*`)
+    |(?P<parameter>@@?\w+)
+    |(?P<word>\w+)
+    |(?P<open>/\*|['"`])
+    |(?P<symbol>.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def require_select(sql: str, where: str, parameters: Collection[str]) -> None:
+    """Refuse a text that is not one SELECT, with these parameters and no other.
+
+    Args:
+        sql: Text of the file.
+        where: Names it in messages.
+        parameters: What it must use, each of them.
+
+    Raises:
+        SpecError: It is none; says why.
+    """
+    if len(sql) > MAX_CHARACTERS:
+        raise SpecError(where, f"{len(sql):,} characters", f"at most {MAX_CHARACTERS:,}, BigQuery's limit")
+    depth, used, first, ended = 0, set(), "", False
+    for kind, word, line in _tokens(sql):
+        place = f"{where}, line {line}"
+        if ended:
+            raise SpecError(place, f"{word!r} after the first semicolon", "one statement", "Remove what follows it")
+        if kind == "open":
+            raise SpecError(place, f"{word} that is not closed", "its other end", "Close it")
+        first = first or word.upper()
+        depth += (word == "(") - (word == ")")
+        if depth < 0:
+            raise SpecError(place, "a parenthesis that closes nothing", "as many ( as )", "Remove it")
+        if kind == "parameter":
+            used.add(word.lstrip("@").lower() if not word.startswith("@@") else "")
+        ended = word == ";"
+    if not first:
+        raise SpecError(where, "no statement", "a SELECT that gives one row per example")
+    if first not in _BEGINNINGS:
+        raise SpecError(where, f"a statement that begins with {first}", "one SELECT, which may begin with WITH")
+    if depth:
+        raise SpecError(where, f"{depth} ( that are not closed", "as many ) as (", "Close them")
+    _require_parameters(used - {""}, parameters, where)
+
+
+def without_semicolon(sql: str) -> str:
+    """A query that can stand in parentheses: nothing from its semicolon on."""
+    at = next((match.start() for match in _TOKEN.finditer(sql) if match.group() == ";"), len(sql))
+    return sql[:at].strip()
+
+
+def _tokens(sql: str) -> Iterator[tuple[str, str, int]]:
+    """Kind, text and line of everything but blanks and comments."""
+    line = 1
+    for match in _TOKEN.finditer(sql):
+        kind, token = str(match.lastgroup), match.group()
+        if kind != "blank":
+            yield kind, token, line
+        line += token.count("\n")
+
+
+def _require_parameters(used: set[str], wanted: Collection[str], where: str) -> None:
+    listed = ", ".join(f"@{name}" for name in wanted)
+    for name in sorted(used - set(wanted)):
+        expected = f"one of: {listed}" if wanted else "none: this set is the same for every run"
+        raise SpecError(where, f"unknown parameter @{name}", expected, suggest(name, list(wanted)))
+    if missing := [name for name in wanted if name not in used]:
+        raise SpecError(
+            where,
+            f"no @{missing[0]} in it",
+            f"a query that uses each of {listed}",
+            "Take rows of [@window_start, @window_end) by their event time, and only what was known @as_of",
+        )
