@@ -47,7 +47,7 @@ def test_no_time_at_all_is_refused():
 @pytest.mark.parametrize(
     ("arguments", "where"),
     [
-        (("2013-11-21T03:00:01Z", None, LOGICAL, AFTER), "Param as_of"),
+        (("2013-11-21T03:05:01Z", None, LOGICAL, AFTER), "Param as_of"),
         ((None, {"as_of": "2999-01-01"}, LOGICAL, AFTER), "asset event, extra.as_of"),
         ((None, None, datetime(2999, 1, 1, tzinfo=UTC), AFTER), "logical date"),
     ],
@@ -60,6 +60,12 @@ def test_a_time_to_come_is_refused_and_an_earlier_one_is_taken(arguments, where)
         windows.resolve_as_of(*arguments, started)
     assert "an earlier time" in refused.value.way_out
     assert windows.resolve_as_of("2013-11-21T03:00:00Z", None, LOGICAL, AFTER, started).value == started
+
+
+def test_clocks_that_differ_lose_no_night():
+    """The scheduler that made the run is four minutes ahead of the one that started it."""
+    ahead = LOGICAL + timedelta(minutes=4)
+    assert windows.resolve_as_of(None, None, ahead, ahead, LOGICAL).value == ahead
 
 
 def test_the_window_ends_when_labels_were_known():

@@ -11,6 +11,8 @@ from retraining.core.documents.planning import Window
 from retraining.core.errors import PlanError
 from retraining.core.spec_sections import Data
 
+CLOCKS_DIFFER = timedelta(minutes=5)
+"""What the clocks of a browser, a scheduler and a worker may be apart: no reason to lose a night."""
 AsOfSource = Literal["param", "asset", "logical_date", "run_after"]
 
 
@@ -59,7 +61,7 @@ def require_past(value: datetime, started: datetime | None, where: str) -> datet
     Raises:
         PlanError: It is. A model of a time to come would be newer than every later run's, and none could replace it.
     """
-    if started is not None and value > started:
+    if started is not None and value > started + CLOCKS_DIFFER:
         raise PlanError(
             where,
             f"{value:%Y-%m-%d %H:%M:%S} UTC, after the run's own time",
