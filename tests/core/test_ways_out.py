@@ -1,0 +1,179 @@
+"""What messages about a model's files, its query's columns, machines and money advise, done as they say.
+
+Of a run's documents: tests/operators/test_ways_out.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_model import SPEC_YAML, make_plan, make_spec
+
+from retraining.core import columns, golden, hardware, model_spec, orders, queries, settings, snapshot, windows
+from retraining.core.cost import load_prices
+from retraining.core.errors import RetrainingError
+from retraining.core.yaml_text import read_spec_text
+
+INCLUDE = settings.include_path()
+HARDWARE = hardware.load_hardware(INCLUDE)
+GPU = {"type": "NVIDIA_TESLA_T4", "count": 1}
+
+
+@dataclass(frozen=True)
+class Case:
+    """An input that is refused, words of the message's way out, and the input changed as it says."""
+
+    do: Callable[[Any], object]
+    wrong: Any
+    words: str
+    right: Any
+
+
+def load(text: str, path: Path) -> model_spec.ModelSpec:
+    """A file `late.yaml`."""
+    (path / "late.yaml").write_text(text)
+    return model_spec.load_spec(path / "late.yaml")
+
+
+def column(name: str = "x", kind: str = "STRING", **others: Any) -> list[dict[str, Any]]:
+    """A schema of one column, as BigQuery's API gives it."""
+    return [{"name": name, "type": kind, "mode": "NULLABLE", **others}]
+
+
+def own(schema: list[dict[str, Any]]) -> object:
+    """The query's columns."""
+    return columns.own_columns(schema, "late/examples.sql")
+
+
+def with_machines(training: dict[str, Any]) -> None:
+    """Whether Vertex AI has what a training asks for."""
+    values = {"model": "wide_deep", "runtime": {"image": "r/i:1"}, **training}
+    hardware.require_machines(make_spec(training=values), HARDWARE, "us-central1")
+
+
+def cluster(machine: str, **accelerator: Any) -> dict[str, Any]:
+    """A training on one machine."""
+    chief = {"machine": machine, **({"accelerator": accelerator} if accelerator else {})}
+    return {"cluster": {"tier": "CUSTOM", "chief": chief}}
+
+
+def affordable(options: dict[str, Any]) -> object:
+    """A plan of a model with a budget of a dollar."""
+    timeout = options.pop("timeout_hours", 6)
+    training = {"model": "wide_deep", "cluster": {"timeout_hours": timeout}}
+    spec = make_spec(budget_usd=options.pop("budget_usd", 1.3), training=training)
+    return make_plan(spec=spec, prices=load_prices(INCLUDE), **options)
+
+
+def order(framework: str | None) -> object:
+    """A training in a pre-built container without the trainer's distribution."""
+    training = {"model": "wide_deep", **({"runtime": {"framework": framework}} if framework else {})}
+    return orders.train_order(make_plan(make_spec(training=training)))
+
+
+CASES = {
+    "yaml": Case(lambda text: read_spec_text(text, "x"), "a: [1", "Look at the indentation and the quotes", "a: [1]"),
+    "key twice": Case(lambda text: read_spec_text(text, "x"), "a: 1\na: 2", "Remove one", "a: 1"),
+    "query outside": Case(
+        lambda name: model_spec._read_sql(name, "data.query", INCLUDE),
+        "flight_delay/examples.sql",
+        "Did you mean 'flight_delays/examples.sql'?",
+        "flight_delays/examples.sql",
+    ),
+    "override": Case(
+        lambda path: make_spec().with_overrides({path: 9}),
+        "data.window_day",
+        "Did you mean 'window_days'?",
+        "data.window_days",
+    ),
+    "taken column": Case(own, column("split"), "Rename it with AS", column("split_km")),
+    "column twice": Case(own, column("a") + column("a"), "Rename one with AS", column("a") + column("b")),
+    "unmapped type": Case(own, column(kind="INTERVAL"), "CAST(x AS STRING)", column(kind="STRING")),
+    "nested arrays": Case(
+        own,
+        column("s", "RECORD", mode="REPEATED", fields=[{"name": "f", "type": "STRING", "mode": "REPEATED"}]),
+        "join its values into one STRING",
+        column("s", "RECORD", mode="REPEATED", fields=[{"name": "f", "type": "STRING", "mode": "NULLABLE"}]),
+    ),
+    "column name": Case(queries.quote_column, "a b", "Rename the column in the query", "a_b"),
+    "framework": Case(with_machines, {"runtime": {"framework": "2.99"}}, "Name an own image instead", {}),
+    "machine": Case(with_machines, cluster("n1-standart-8"), "For example n1-standard-8", cluster("n1-standard-8")),
+    "accelerator": Case(
+        with_machines,
+        cluster("n1-standard-8", type="NVIDIA_TESLA_T5"),
+        "Did you mean",
+        cluster("n1-standard-8", **GPU),
+    ),
+    "pair": Case(with_machines, cluster("e2-standard-8", **GPU), "Change one of them", cluster("n1-standard-8", **GPU)),
+    "count": Case(
+        with_machines,
+        cluster("n1-standard-8", type="NVIDIA_TESLA_T4", count=8),
+        "Change accelerator.count",
+        cluster("n1-standard-8", **GPU),
+    ),
+    "budget": Case(affordable, {}, "or trigger the run with the Param over_budget", {"over_budget": True}),
+    "timeout": Case(affordable, {}, "Shorten training.cluster.timeout_hours", {"timeout_hours": 0.1}),
+    "distribution": Case(order, "2.15", "or remove the key to use the image", None),
+    "as_of": Case(
+        lambda text: windows.resolve_as_of(text, None, None, None), "noon", "2013-11-20T03:00:00Z", "2013-11-20"
+    ),
+    "no time": Case(
+        lambda text: windows.resolve_as_of(text, None, None, None), None, "Set the Param as_of", "2013-11-20"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_way_out_is_one(name: str) -> None:
+    """Refused; and taken when it is changed as the message says."""
+    case = CASES[name]
+    with pytest.raises(RetrainingError) as refused:
+        case.do(case.wrong)
+    assert case.words in str(refused.value)
+    case.do(case.right)
+
+
+def test_a_file_and_its_model_have_one_name(tmp_path: Path) -> None:
+    """`Rename one of them`: either."""
+    with pytest.raises(RetrainingError, match="Rename one of them"):
+        load(SPEC_YAML.replace("name: late", "name: early"), tmp_path)
+    assert load(SPEC_YAML, tmp_path).name == "late"
+
+
+def test_every_finding_is_named_at_once_and_corrected_they_load(tmp_path: Path) -> None:
+    """Two misspelt keys, two suggestions."""
+    wrong = SPEC_YAML.replace("schedule:", "scedule:").replace("window_days", "windowdays")
+    with pytest.raises(RetrainingError) as refused:
+        load(wrong, tmp_path)
+    said = str(refused.value)
+    assert "Did you mean 'schedule'?" in said
+    assert "Did you mean 'window_days'?" in said
+    assert load(SPEC_YAML, tmp_path)
+
+
+def test_days_without_rows_mean_another_window(small_plan) -> None:
+    """`Look at the source tables, at as_of and at data.window_days`: with rows in the window it is a snapshot."""
+    from small_model import SCHEMA, fingerprint_rows
+
+    def take(rows: Any) -> object:
+        return snapshot.build_snapshot(small_plan, SCHEMA, rows, {}, 0)
+
+    with pytest.raises(RetrainingError, match=r"at as_of and at data\.window_days"):
+        take([])
+    assert take(fingerprint_rows("2013-11-10"))
+
+
+def test_an_empty_frozen_set_is_corrected_in_its_query() -> None:
+    """`Correct the query, and drop the empty table`: with rows it is one."""
+    plan = make_plan(
+        make_spec(data={**make_spec().data.model_dump(mode="json"), "golden_query": "late/golden.sql"}),
+        golden_sql="SELECT 1",
+    )
+    with pytest.raises(RetrainingError, match="Correct the query, and drop the empty table"):
+        golden.build_frozen_set(plan, [{"row_count": 0}])
+    corrected = {"row_count": 3, "bit_xor": "1", "hash_sum": "2", "shards": 1}
+    assert golden.build_frozen_set(plan, [corrected]).rows == 3
