@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleException
+
 from fake_cloud import FakeCloud, FakeEndpoints, FakeJobs
 from fake_settings import SETTINGS
 from test_vertex_job import RESULT, RESULT_URI, make_task
@@ -14,10 +15,13 @@ from test_vertex_job import RESULT, RESULT_URI, make_task
 from retraining.core.environments import Environment
 from retraining.core.model_spec import load_spec
 from retraining.core.settings import include_path
+from retraining.hooks.endpoints import deployed_model_id
 from retraining.operators import data, jobs, registration
 from retraining.operators.data import PlanRunOperator
 from retraining.operators.jobs import CancelJobsOperator
+from retraining.operators.left_deployments import find_deployments
 from retraining.operators.params import retrain_params
+from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 
 MODEL = "flight_delays"
 IDS = {"dag_id": f"retrain__{MODEL}", "run_id": "scheduled__2013-11-20T03:00:00+00:00", "run_type": "scheduled"}
@@ -181,3 +185,17 @@ class TestModels:
         with pytest.raises(AirflowFailException, match="the bucket of environment 'one'") as caught:
             plan_night(make_run(**IDS), 21)
         assert "RETRAINING_ENVIRONMENT=one if it is that one" in str(caught.value)
+
+    def test_the_cleaning_leaves_another_environments_deployed_models_alone(self, place) -> None:
+        """A model without traffic is paid for; who made it ends it."""
+        keys = ("20131119t030000z-000000000001", "20131120t030000z-000000000002")
+        for key in keys:
+            place.register(place.one, key)
+        serving, left = (deployed_model_id(key) for key in keys)
+        endpoint = FakeEndpoints.ensure(place.one.endpoints, MODEL, "p.d.t", {})
+        versions = [version.version_name for version in place.one.registry.list_versions(MODEL)]
+        deployed = dict(zip((serving, left), versions, strict=True))
+        place.one.endpoints.endpoint = dataclasses.replace(endpoint, deployed=deployed, traffic={serving: 100})
+        now = datetime(2013, 11, 21, tzinfo=UTC)
+        assert [found.deployed_model_id for found in find_deployments(place.one, MODEL, now)] == [left]
+        assert list(find_deployments(place.two, MODEL, now)) == []

@@ -16,7 +16,6 @@ class BucketFolder(StrEnum):
 
     WAKES = "wakes"
     LEASES = "leases"
-    CLAIMS = "claims"
     MAINTENANCE = "maintenance"
     PACKAGES = "packages"
 

@@ -86,7 +86,11 @@ def _unclaimed(cloud: Cloud, model: str, rollout: Rollout | None) -> dict[str, s
     endpoint = cloud.endpoints.get(model)
     if endpoint is None or len(endpoint.deployed) == len(endpoint.traffic):
         return {}
-    ours = {deployed_model_id(version.run_key) for version in cloud.registry.list_versions(model) if version.run_key}
+    ours = {
+        deployed_model_id(version.run_key)
+        for version in cloud.registry.list_versions(model)
+        if version.run_key and cloud.session.environment.owns(version.labels, version.artifact_uri)
+    }
     found = rollouts.unclaimed(endpoint.deployed, endpoint.traffic, ours, rollout)
     return {deployed_id: endpoint.deployed[deployed_id] for deployed_id in found}
 

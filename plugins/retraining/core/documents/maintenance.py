@@ -10,7 +10,7 @@ from retraining.core.documents.document import Count, Document, ModelId, RunKey,
 
 KeepRun = Literal["alias", "serving", "running", "recent", "unfinished"]
 KeepSpan = Literal["young", "alias", "serving", "running", "recent", "unfinished", "window"]
-LitterKind = Literal["wakes", "uploads", "leases", "claims"]
+LitterKind = Literal["wakes", "uploads", "leases"]
 DeploymentOutcome = Literal["settled", "undeployed", "left"]
 
 
