@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-
 from fake_cloud import FakeCloud, FakeEndpoints, FakeJobs
 from fake_settings import SETTINGS
 from test_vertex_job import RESULT, RESULT_URI, make_task

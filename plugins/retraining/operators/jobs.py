@@ -157,7 +157,7 @@ class CancelJobsOperator(BaseSensorOperator):
     """Cancel what this DAG run left running: jobs whose task was failed or cleared while it slept, and a deployment.
 
     A deployment that was not done is taken back: its machines cost as much without traffic. That may take as long as
-    they need to come, so it waits as `deploy` does, without a worker slot; as it does for the job of a create without an
+    they need to come, so it waits as `deploy` does, without a worker slot; so too for the job of a create without an
     answer.
 
     Args:
