@@ -206,11 +206,12 @@ def test_what_blocked_data_advises_makes_another_run(include, make_run, monkeypa
     assert "the Param force" in data.FORCE_WORDS
     assert "the query or the spec is changed, clear plan and what follows" in data.FORCE_WORDS
     night = SmallNight(include, "late", make_run(), SPEC)
-    night.write("SELECT 1")
+    query = "SELECT * FROM source.rows WHERE at >= @window_start AND at < LEAST(@window_end, @as_of)"
+    night.write(query)
     first = night.plan()["run_uri"]
     assert night.plan()["run_uri"] == first
     assert night.plan(force=True)["run_uri"] != first
-    night.write("SELECT 2")
+    night.write(f"{query} AND distance > 0")
     changed = night.plan()["run_uri"]
     assert changed != first
     (include / "models" / "late.yaml").write_text(SPEC.format(name="late").replace("window_days: 10", "window_days: 9"))
