@@ -93,7 +93,8 @@ def begin(model: str, days: int) -> Plan:
 
 
 def wake(run: Any, plan: Plan) -> dict[str, Any] | None:
-    """One wake of the task `tune`; None when it sleeps again."""
+    """One wake of the task `tune` of the model's DAG; None when it sleeps again."""
+    run.dag_id = f"retrain__{plan.model}"
     try:
         return dict(run.execute(TuneOperator(task_id="tune", run_uri=plan.run_uri, retries=2)))
     except AirflowRescheduleException:
@@ -124,7 +125,7 @@ def test_studies_of_two_weeks_on_the_local_cloud(quick_trials, make_run, monkeyp
     from retraining.hooks.vertex_jobs import VertexJobs
     from retraining.operators.report import timings
 
-    model, run = "tuned", make_run(run_id="scheduled__1")
+    model, run = "tuned", make_run(run_id="scheduled__1", dag_id="retrain__tuned")
     first, create = begin(model, 0), VertexJobs.create
 
     def die_after(self: VertexJobs, job: Any) -> Any:
