@@ -158,13 +158,13 @@ class _Watched:
         return call
 
 
-def kill_at(number: int) -> Callable[[str], None]:
-    """End the process at its so many-th announcement."""
+def kill_at(number: int, error: type[BaseException] = Killed) -> Callable[[str], None]:
+    """End the process at its so many-th announcement; with another error, that call fails, or its answer is lost."""
     left = iter(range(number, -1, -1))
 
     def around(_: str) -> None:
         if next(left, None) == 0:
-            raise Killed
+            raise error("at this call")
 
     return around
 

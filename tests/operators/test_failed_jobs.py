@@ -7,13 +7,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleException
 from fake_cloud import FakeCloud
 from google.api_core.exceptions import ServiceUnavailable
 from job_scene import SPOT_JOB, finish, make_task
 
 from retraining.core.job_failures import MAX_SERVICE_FAILURES
 from retraining.operators import jobs
+from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 
 EXIT_1 = "The replica workerpool0-0 exited with a non-zero status of 1."
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from google.api_core.exceptions import ServiceUnavailable
 from job_stage import Held, Killed, World, announcements, kill_at
 
 from retraining.core.job_claims import SETTLED_AFTER
@@ -54,6 +56,18 @@ def test_killed_anywhere_one_job_follows_a_lost_one() -> None:
     for world in kills(after_a_lost_job):
         assert world.until_done(try_number=2)["job"] == world.jobs.newest
         assert len(world.jobs.jobs) == 2
+
+
+@pytest.mark.parametrize("make", [fresh, after_a_lost_job])
+def test_a_call_that_fails_or_whose_answer_is_lost_makes_no_second_job(make) -> None:
+    """503 before and after the work of every call of the wake: `poke` leaves the rest to the next wake."""
+    for number in range(len(announcements(make().wake))):
+        world = make()
+        before = len(world.jobs.jobs)
+        with contextlib.suppress(ServiceUnavailable):
+            world.wake(kill_at(number, ServiceUnavailable))
+        assert world.until_done()["job"] == world.jobs.newest
+        assert len(world.jobs.jobs) == before + 1
 
 
 @pytest.mark.parametrize("lag_s", [30, 240, 290, 700])
