@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fake_cloud import FakeCloud, FakeEndpoints, FakeJobs
 from fake_settings import SETTINGS
-from test_vertex_job import RESULT, RESULT_URI, make_task
+from job_scene import RESULT, RESULT_URI, make_task
 
 from retraining.core.environments import Environment
 from retraining.core.model_spec import load_spec
