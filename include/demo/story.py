@@ -20,6 +20,9 @@ from pathlib import Path
 from types import FrameType
 from typing import TextIO
 
+import requests
+
+from demo.airflow_api import AirflowApiError
 from demo.memory import MemoryWatch
 from demo.night import Night, predict, run_night
 from demo.summary import answer_lines, data_lines, failed_lines, model_lines
@@ -46,7 +49,7 @@ def main() -> int:
             _hold(lock)
             _require_disk(build_path)
             return _tell(options, build_path)
-    except (LocalCloudError, TimeoutError) as error:
+    except (LocalCloudError, TimeoutError, AirflowApiError, requests.RequestException) as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
