@@ -127,9 +127,10 @@ typecheck: $(VENV)/airflow/.ready ## mypy, strict
 	@$(AIRFLOW_PY) -m mypy plugins dags include trainer
 
 .PHONY: check-models
-check-models: $(VENV)/airflow/.ready ## Validate every include/models/*.yaml; writes build/model.schema.json for editors
+check-models: $(VENV)/airflow/.ready ## Validate every include/models/*.yaml; writes build/model.schema.json (RETRAINING_PROJECT and RETRAINING_REGION: ask BigQuery too)
 	@mkdir -p build
 	@PYTHONPATH=plugins $(AIRFLOW_PY) -m retraining.core.check_models --json-schema build/model.schema.json $(if $(RETRAINING_REGION),--region $(RETRAINING_REGION))
+	@$(if $(and $(RETRAINING_PROJECT),$(RETRAINING_REGION)),PYTHONPATH=plugins $(AIRFLOW_PY) -m retraining.hooks.check_queries --project $(RETRAINING_PROJECT) --region $(RETRAINING_REGION),:)
 
 .PHONY: contracts
 contracts: $(VENV)/airflow/.ready $(VENV)/trainer/.ready ## Write again what follows from the code in include/contracts: Airflow's schemas, the trainer's capabilities

@@ -6,6 +6,7 @@ import json
 import subprocess
 from pathlib import Path
 
+import pytest
 from small_model import SPEC_YAML, SQL
 
 from retraining.core import check_models
@@ -45,6 +46,29 @@ def test_a_region_without_the_accelerator_is_an_error(tmp_path, capsys):
     assert "region" not in capsys.readouterr().err
     assert check_models.main([*arguments, "--region", "us-west3"]) == 1
     assert "late.yaml, training.cluster: NVIDIA_TESLA_T4 in us-west3" in capsys.readouterr().err
+
+
+def test_what_no_check_foresaw_does_not_hide_the_other_models(tmp_path, capsys, monkeypatch):
+    arguments = include(tmp_path, late=SPEC_YAML, one=SPEC_YAML)
+    read = check_models.load_spec
+
+    def load_spec(path):
+        if path.stem == "one":
+            raise RecursionError("too deep")
+        return read(path)
+
+    monkeypatch.setattr(check_models, "load_spec", load_spec)
+    assert check_models.main(arguments) == 1
+    captured = capsys.readouterr()
+    assert captured.out.startswith("late: ok")
+    assert "one.yaml: RecursionError: too deep" in captured.err
+
+
+@pytest.mark.parametrize("machine", ["n1-standard-3", "n7-standard-4", "cloud-tpu"])
+def test_an_endpoints_machine_that_does_not_exist_is_an_error(tmp_path, capsys, machine):
+    text = SPEC_YAML + f"deployment: {{machine: {machine}}}\n"
+    assert check_models.main(include(tmp_path, late=text)) == 1
+    assert f"late.yaml, deployment.machine: '{machine}'. Expected a machine type" in capsys.readouterr().err
 
 
 def test_a_region_that_does_not_exist_is_an_error(tmp_path, capsys):

@@ -59,6 +59,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except RetrainingError as error:
             failed = True
             print(error, file=sys.stderr)
+        except Exception as error:  # noqa: BLE001 - one file, whatever it does, does not hide what the others have
+            failed = True
+            print(f"{path.name}: {type(error).__name__}: {error}", file=sys.stderr)
     if options.region is None:
         print(f"region not checked: {REGION_WORDS}", file=sys.stderr)
     if not paths:

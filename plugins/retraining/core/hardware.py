@@ -32,7 +32,7 @@ class AcceleratorPlaces(Value):
 
 
 class Hardware(Document):
-    """Regions, machine types of custom training (patterns), accelerators, and TPU machine types with their regions.
+    """Regions, machine types of training and of endpoints (patterns), accelerators, TPU machine types by region.
 
     `frameworks` are the versions that `training.runtime.framework` may name.
     """
@@ -44,6 +44,7 @@ class Hardware(Document):
     regions: tuple[str, ...]
     frameworks: tuple[str, ...]
     machines: tuple[str, ...]
+    serving_machines: tuple[str, ...]
     accelerators: dict[str, AcceleratorPlaces]
     tpu_machines: dict[str, tuple[str, ...]]
 
@@ -88,6 +89,10 @@ def require_machines(spec: ModelSpec, hardware: Hardware, region: str | None = N
             f"one of {', '.join(hardware.frameworks)}",
             "Name an own image instead (training.runtime.image)",
         )
+    serving = spec.deployment.machine
+    if not any(re.fullmatch(pattern, serving) for pattern in hardware.serving_machines):
+        where, expected = f"{spec.name}.yaml, deployment.machine", "a machine type of Vertex AI endpoints"
+        raise SpecError(where, repr(serving), expected, "For example n1-standard-2")
     for task in TASKS:
         where = f"{spec.name}.yaml, {'data.export' if task == 'export' else 'training.cluster'}"
         for pool in machines(spec, task).pools:

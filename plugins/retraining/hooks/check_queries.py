@@ -1,0 +1,90 @@
+"""`python -m retraining.hooks.check_queries --project my-project --region us-central1`: BigQuery about every query.
+
+In: the models' files, a project, this machine's own credentials (`gcloud auth application-default login`). Out: unknown
+tables and columns, and columns whose type their role cannot take, in words. Dry runs: nothing is read, nothing costs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from retraining.core.checks import missing_columns
+from retraining.core.column_roles import misfits
+from retraining.core.columns import own_columns
+from retraining.core.environments import Environment
+from retraining.core.errors import RetrainingError
+from retraining.core.model_spec import ModelSpec, find_specs, load_golden_query, load_query, load_spec
+from retraining.core.queries import Parameter, Query
+from retraining.core.settings import include_path
+from retraining.core.spec_file import raise_findings
+from retraining.core.sql_text import PARAMETERS
+from retraining.hooks.session import SCOPES, Session
+from retraining.hooks.warehouse import Warehouse
+
+_ANY_TIME = "2000-01-01T00:00:00Z"  # a dry run does not look at values
+
+
+def check(spec: ModelSpec, include: Path, warehouse: Warehouse) -> str:
+    """One line about a model's queries.
+
+    Raises:
+        RetrainingError: BigQuery refuses one, or its columns are not what the spec needs.
+    """
+    asked = tuple(Parameter(name=name, type="TIMESTAMP", value=_ANY_TIME) for name in PARAMETERS)
+    _require_columns(spec, spec.data.query, Query(sql=load_query(spec, include), parameters=asked), warehouse)
+    golden = load_golden_query(spec, include)
+    if golden is not None:
+        _require_columns(spec, str(spec.data.golden_query), Query(sql=golden), warehouse)
+    return f"{spec.name}: BigQuery takes its queries, and their columns fit"
+
+
+def _require_columns(spec: ModelSpec, where: str, query: Query, warehouse: Warehouse) -> None:
+    columns = own_columns(warehouse.dry_run(query, where).schema, where)
+    missing = [(where, item.found, item.expected, item.words) for item in missing_columns(spec, columns)]
+    wrong = [
+        (where, f"column {item.column!r}: {item.found}", item.expected, item.words) for item in misfits(spec, columns)
+    ]
+    raise_findings(where, [*missing, *wrong])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print a line per model, or what is wrong.
+
+    Returns:
+        0 when every query is as its spec needs it, 1 when not.
+    """
+    parser = argparse.ArgumentParser(prog="check_queries", description=__doc__)
+    parser.add_argument("--project", required=True, help="project that the dry runs are asked in")
+    parser.add_argument("--region", required=True, help="location of the tables")
+    parser.add_argument("--include", type=Path, help="folder with models and sql (default: the one beside dags)")
+    options = parser.parse_args(arguments)
+    failed = False
+    for line, wrong in _lines(options.include or include_path(), _warehouse(options.project, options.region)):
+        print(line, file=sys.stderr if wrong else sys.stdout)
+        failed = failed or wrong
+    return int(failed)
+
+
+def _lines(include: Path, warehouse: Warehouse) -> Iterator[tuple[str, bool]]:
+    for path in find_specs(include):
+        try:
+            yield check(load_spec(path), include, warehouse), False
+        except RetrainingError as error:
+            yield str(error), True
+
+
+def _warehouse(project: str, region: str) -> Warehouse:
+    import google.auth
+
+    credentials, _ = google.auth.default(scopes=list(SCOPES))
+    environment = Environment(label="check-models", bucket="")
+    return Warehouse(
+        Session(project=project, region=region, environment=environment, max_bytes_billed=0, credentials=credentials)
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

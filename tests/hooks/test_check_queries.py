@@ -1,0 +1,73 @@
+"""`make check-models` with a project at hand: BigQuery is asked, and the columns are held against the spec."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from retraining.hooks import check_queries
+
+SPEC = """
+name: parcels
+description: Late?
+data: {query: parcels/examples.sql, key: id, event_time: happened}
+features: [{name: carrier, kind: categorical}, {name: weight, kind: numeric}]
+label: {name: late, kind: binary}
+training: {model: wide_deep}
+evaluation: {metric: auc, min_value: 0.6, slices: [carrier]}
+"""
+WHERE = "WHERE happened >= @window_start AND happened < LEAST(@window_end, @as_of)"
+
+
+@pytest.fixture(scope="module")
+def table(cloud):
+    """A table with columns of several types."""
+    from retraining.core.queries import Query
+
+    name = f"{cloud.settings.project}.{cloud.settings.dataset}.check_queries"
+    columns = (
+        "'a' AS id, TIMESTAMP '2024-01-01' AS happened, 'AA' AS carrier, "
+        "DATE '2024-01-01' AS day, 1.5 AS weight, 1 AS late"
+    )
+    cloud.warehouse.run(
+        Query(sql=f"CREATE OR REPLACE TABLE `{name}` AS SELECT {columns}"), "check_queries_table", "test"
+    )
+    return name
+
+
+def run(tmp_path, cloud, sql, spec=SPEC):
+    (tmp_path / "models").mkdir(exist_ok=True)
+    (tmp_path / "sql" / "parcels").mkdir(parents=True, exist_ok=True)
+    (tmp_path / "models" / "parcels.yaml").write_text(spec, encoding="utf-8")
+    (tmp_path / "sql" / "parcels" / "examples.sql").write_text(sql, encoding="utf-8")
+    settings = cloud.settings
+    return check_queries.main(["--project", settings.project, "--region", settings.region, "--include", str(tmp_path)])
+
+
+def test_a_query_that_fits_is_taken(tmp_path, cloud, table, capsys):
+    assert run(tmp_path, cloud, f"SELECT id, happened, carrier, weight, late FROM `{table}` {WHERE}") == 0  # noqa: S608 - ours
+    assert capsys.readouterr().out == "parcels: BigQuery takes its queries, and their columns fit\n"
+
+
+@pytest.mark.parametrize(
+    ("columns", "source", "words"),
+    [
+        ("id, happened, carrier, weight, late", "{table}_gone", "check_queries_gone"),
+        ("id, happened, carrier, wieght, late", "{table}", "wieght"),
+        ("id, happened, carrier, weight AS wieght, late", "{table}", "no column 'weight'.*Did you mean 'wieght'"),
+        (
+            "id, happened, day AS carrier, weight, late",
+            "{table}",
+            "column 'carrier': DATE.*cannot be a categorical feature",
+        ),
+    ],
+    ids=["unknown table", "unknown column", "missing column", "wrong type"],
+)
+def test_what_only_a_run_would_find_is_found(tmp_path, cloud, table, capsys, columns, source, words):
+    sql = f"SELECT {columns} FROM `{source.format(table=table)}` {WHERE}"  # noqa: S608 - ours
+    assert run(tmp_path, cloud, sql) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("parcels/examples.sql: ")
+
+    assert re.search(words, said), said
