@@ -5,6 +5,9 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import pytest
+
+from retraining.hooks import logs
 from retraining.hooks.logs import Cursor
 
 
@@ -38,6 +41,19 @@ def test_a_job_is_found_by_its_labels_and_ends(cloud, unique) -> None:
     lines = [line for line in cloud.logs.read_new(created.job_id, cursor) if line.task == "workerpool0-0"]
     assert [line.text for line in lines] == ["one", "two"]
     assert cloud.logs.read_new(created.job_id, Cursor.from_json(cursor.to_json())) == []
+
+
+@pytest.mark.parametrize(("limit", "value"), [("MAX_LINES", 1), ("MAX_BYTES", 2)])
+def test_many_lines_are_read_in_several_reads(cloud, unique, monkeypatch, limit, value) -> None:
+    """Each line once and in order, however many there are."""
+    created = cloud.jobs.create(make_job("print('one'); print('two'); print('three')", owner=unique))
+    wait(cloud, created.name)
+    monkeypatch.setattr(logs, limit, value)
+    cursor, reads = Cursor(), []
+    while lines := cloud.logs.read_new(created.job_id, cursor):
+        reads.append([line.text for line in lines if line.task == "workerpool0-0"])
+    assert all(len(read) <= 1 for read in reads)
+    assert [text for read in reads for text in read] == ["one", "two", "three"]
 
 
 def test_a_job_says_whether_its_machines_are_spot(cloud, unique) -> None:

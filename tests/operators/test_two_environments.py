@@ -150,8 +150,17 @@ class TestModels:
             plan_night(make_run(**IDS), 21)
         assert "models/flight_delays@1" in str(caught.value)
         assert "Give the model another name" in str(caught.value)
+        assert "set RETRAINING_ENVIRONMENT=one if this is that environment, in another bucket" in str(caught.value)
         place.enter(place.one)
         assert plan_night(make_run(**IDS), 21)["run_key"].startswith("20131121t030000z")
+
+    def test_an_environment_that_moved_to_another_bucket_keeps_its_models_by_its_name(self, place, make_run) -> None:
+        """As the message says; and its own first bucket is not asked any more."""
+        place.register(place.one, plan_night(make_run(**IDS), 20)["run_key"])
+        moved = place.enter(place.two)
+        moved.settings = dataclasses.replace(moved.settings, environment="one")
+        moved.session = dataclasses.replace(moved.session, environment=Environment(label="one", bucket="two"))
+        assert plan_night(make_run(**IDS), 21)["run_uri"].startswith(f"gs://two/{MODEL}/runs/")
 
     def test_a_model_of_an_earlier_release_stays_usable_where_its_files_are(self, place, make_run) -> None:
         """Without a label it is the environment's that has the run."""
@@ -184,6 +193,8 @@ class TestModels:
         with pytest.raises(AirflowFailException, match="the bucket of environment 'one'") as caught:
             plan_night(make_run(**IDS), 21)
         assert "RETRAINING_ENVIRONMENT=one if it is that one" in str(caught.value)
+        place.one.settings = dataclasses.replace(place.one.settings, environment="one")
+        assert plan_night(make_run(**IDS), 21)["mode"] == "live"
 
     def test_the_cleaning_leaves_another_environments_deployed_models_alone(self, place) -> None:
         """A model without traffic is paid for; who made it ends it."""

@@ -18,6 +18,9 @@ from retraining.hooks.session import Session, call
 
 OVERLAP_S = 30
 PAGE_SIZE = 1000
+MAX_LINES = 10_000
+MAX_BYTES = 20_000_000
+"""Of one read, in a worker's memory; the next read goes on behind them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +60,10 @@ class Cursor:
         self.newest = max(self.newest or time, time)
         return True
 
+    def knows(self, key: str) -> bool:
+        """Whether an entry was noted before."""
+        return key in self.seen
+
     def since(self) -> datetime | None:
         """Where the next read begins; forgets what lies before it."""
         if self.newest is None:
@@ -77,7 +84,7 @@ class JobLogs:
         self._session = session
 
     def read_new(self, job_id: str, cursor: Cursor) -> list[Line]:
-        """Lines that were not read before, in order of time; moves the cursor.
+        """Lines that were not read before, in order of time; moves the cursor. At most `MAX_LINES` or `MAX_BYTES`.
 
         Args:
             job_id: Last part of the job's name.
@@ -87,8 +94,19 @@ class JobLogs:
         since = cursor.since()
         if since is not None:
             conditions.append(f'timestamp>="{since.isoformat()}"')
-        entries = call(lambda: list(self._entries(" AND ".join(conditions))))
+        entries = call(lambda: self._unread(" AND ".join(conditions), cursor))
         return [_line(entry) for entry in entries if cursor.take(_key(entry), _time(entry))]
+
+    def _unread(self, condition: str, cursor: Cursor) -> list[Any]:
+        found, size = [], 0
+        for entry in self._entries(condition):
+            if cursor.knows(_key(entry)):
+                continue
+            found.append(entry)
+            size += len(entry.text_payload or str(entry.json_payload or ""))
+            if len(found) >= MAX_LINES or size >= MAX_BYTES:
+                break
+        return found
 
     def _entries(self, condition: str) -> Iterator[Any]:
         request = {

@@ -67,8 +67,7 @@ def require_own_bucket(cloud: Cloud) -> None:
             uri,
             f"the bucket of environment {owner!r}",
             f"this one's, {settings.environment!r}",
-            f"Set RETRAINING_BUCKET to a bucket of its own, or RETRAINING_ENVIRONMENT={owner} if it is that one; "
-            "delete that object when the environment was renamed",
+            f"Set RETRAINING_BUCKET to a bucket of its own, or RETRAINING_ENVIRONMENT={owner} if it is that one",
         )
 
 
