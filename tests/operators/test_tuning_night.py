@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fake_settings import PLACES
 from whole_night import run_night
 
 from retraining.core import model_spec, names, orders
@@ -83,8 +84,7 @@ def begin(model: str, days: int) -> Plan:
     key = names.run_key(as_of, model)
     uri = names.run_uri(settings.bucket, model, key)
     values |= {"model": model, "run_key": key, "run_uri": uri, "as_of": f"{as_of:%Y-%m-%dT%H:%M:%SZ}"}
-    values |= {"project": settings.project, "region": settings.region, "bucket": settings.bucket}
-    values["trainer_image"] = settings.trainer_image
+    values |= {name: getattr(settings, name) for name in PLACES}
     values["spec"] |= {"name": model, "tuning": SECTION}
     values["spec"]["training"]["hyperparameters"] = {"learning_rate": 0.001, "layers": 2}
     plan = Plan.parse(json.dumps(values))
