@@ -69,10 +69,14 @@ def test_columns_without_a_name(client, sql, names):
     assert [field.name for field in client.query(sql).result().schema] == names
 
 
-def test_a_table_needs_names(client, table):
+@pytest.mark.parametrize("kind", ["TABLE", "VIEW"])
+def test_a_table_needs_names(client, table, kind):
     """As the service says it."""
-    with pytest.raises(exceptions.BadRequest, match="column 2 has no name"):
-        client.query(f"CREATE TABLE `{table}` AS SELECT 1 AS a, COUNT(*) FROM UNNEST([1])").result()  # noqa: S608 - a name of ours
+    with pytest.raises(exceptions.BadRequest, match=f"CREATE {kind} columns must be named, but column 2 has no name"):
+        client.query(f"CREATE {kind} `{table}` AS SELECT 1 AS a, COUNT(*) FROM UNNEST([1])").result()  # noqa: S608
+    if kind == "TABLE":
+        client.query(f"CREATE TABLE `{table}` (a INT64, b INT64) AS SELECT 1, COUNT(*) FROM UNNEST([1])").result()  # noqa: S608
+        assert [tuple(row.values()) for row in client.list_rows(table)] == [(1, 1)]
 
 
 @pytest.mark.parametrize(

@@ -42,17 +42,24 @@ def rewrite(statement: str) -> str:
     return str(trees[0].sql(dialect="bigquery")) if any(changed) else statement
 
 
-def nameless_column(statement: str) -> int:
-    """Give the number, from 1, of the first column without a name that CREATE TABLE … AS SELECT would make; else 0."""
+def nameless_column(statement: str) -> str:
+    """Give what the service says of a CREATE TABLE or VIEW … AS SELECT with a column that has no name; "" if all have.
+
+    Columns are counted from 1.
+    """
     try:
         trees = sqlglot.parse(statement, read="bigquery")
     except sqlglot.errors.SqlglotError:
-        return 0
+        return ""
     if len(trees) != 1 or not isinstance(trees[0], exp.Create) or trees[0].kind not in ("TABLE", "VIEW"):
-        return 0
+        return ""
+    if isinstance(trees[0].this, exp.Schema):  # the statement names them itself
+        return ""
     select = _result_of(trees[0].expression) if trees[0].expression else None
-    columns = select.expressions if select else []
-    return next((number for number, column in enumerate(columns, 1) if not _output_name(column)), 0)
+    for number, column in enumerate(select.expressions if select else [], 1):
+        if not _output_name(column):
+            return f"CREATE {trees[0].kind} columns must be named, but column {number} has no name"
+    return ""
 
 
 def widen_numerics(translated: str) -> str:

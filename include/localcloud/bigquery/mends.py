@@ -182,9 +182,9 @@ def translate_rightly(executor: Untyped) -> None:
 
     @functools.wraps(original)
     async def translate(bq_sql: str, **kwargs: Untyped) -> Untyped:
-        nameless = dialect.nameless_column(bq_sql)
-        if nameless:
-            raise InvalidQueryError(f"CREATE TABLE columns must be named, but column {nameless} has no name")
+        complaint = dialect.nameless_column(bq_sql)
+        if complaint:
+            raise InvalidQueryError(complaint)
         return tell_merged(dialect.widen_numerics(await original(dialect.rewrite(bq_sql), **kwargs)))
 
     executor.rewrite_and_translate_statement = translate
