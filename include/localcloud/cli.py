@@ -1,4 +1,4 @@
-"""The commands of the local cloud: up, env, seed, status, down.
+"""The commands of the local cloud: up, env, token, seed, status, down.
 
 In: command-line arguments. Out: lines on standard output, an exit code, and messages in four parts on standard error.
 """
@@ -14,6 +14,8 @@ import time
 from pathlib import Path
 
 from localcloud import processes
+from localcloud.bearer import Bearers
+from localcloud.credentials import ACCOUNT_EMAIL
 from localcloud.environment import client_environment, render_exports
 from localcloud.errors import LocalCloudError
 from localcloud.state import State, state_path_from
@@ -50,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="localcloud", description="A Google Cloud on loopback, for development and tests."
     )
-    commands = parser.add_subparsers(required=True, metavar="{up,env,seed,status,down}")
+    commands = parser.add_subparsers(required=True, metavar="{up,env,token,seed,status,down}")
 
     def add(name: str, command: object, about: str) -> argparse.ArgumentParser:
         sub = commands.add_parser(name, help=about, description=about)
@@ -65,6 +67,8 @@ def _parser() -> argparse.ArgumentParser:
     env = add("env", _env, "Print the environment that points Google's clients here, for the shell's eval.")
     env.add_argument("--json", action="store_true", help="as a JSON object; an empty value means: unset")
     env.add_argument("--gateway-host", help="name under which the client reaches the gateway (in containers)")
+    token = add("token", _token, "Print an access token, for curl: it lasts an hour.")
+    token.add_argument("--account", default=ACCOUNT_EMAIL, help="whose (default: %(default)s)")
     add("seed", _seed, "Load the demo's flights, weather and digits into BigQuery (does nothing when they are there).")
     add("status", _status, "Print the servers, their addresses and logs; exit code 0 only when all is ready.")
     add("down", _down, "Stop the local cloud of this state directory and wait until it is gone.")
@@ -89,12 +93,18 @@ def _env(options: argparse.Namespace) -> int:
     return 0
 
 
+def _token(options: argparse.Namespace) -> int:
+    options.state.read_settings()  # refuses where no local cloud was started
+    print(Bearers(options.state).issue(options.account))
+    return 0
+
+
 def _seed(options: argparse.Namespace) -> int:
     from localcloud import seed
 
     _require_running(options.state)
     os.environ.update(client_environment(options.state.path))
-    for line in seed.seed(options.state.read_settings()):
+    for line in seed.seed(options.state.read_settings(), Bearers(options.state).issue(ACCOUNT_EMAIL)):
         print(line, flush=True)
     return 0
 
@@ -104,14 +114,19 @@ def _status(options: argparse.Namespace) -> int:
     pid = options.state.running_pid()
     ready = pid is not None and options.state.ready_path.exists()
     print(f"{options.state.path}: {f'running (pid {pid})' if pid else 'not running'}{', ready' if ready else ''}")
-    for name, port in settings.ports.items():
-        answers = "listening" if processes.accepts(port) else "-"
-        log_path = options.state.server_log_path(_SERVER_OF_PORT.get(name, name))
-        print(f"  {name:<14} 127.0.0.1:{port:<6} {answers:<10} {log_path}")
+    port = settings.ports["gateway"]
+    rows = [("gateway", f"127.0.0.1:{port}", processes.accepts(port))]
+    for name in _SERVER_OF_SOCKET:
+        path = options.state.socket_path(name)
+        rows.append((name, path.name, processes.accepts_at(path)))
+    for name, address, answers in rows:
+        log_path = options.state.server_log_path(_SERVER_OF_SOCKET.get(name, name))
+        print(f"  {name:<14} {address:<16} {'listening' if answers else '-':<10} {log_path}")
     return 0 if ready else 1
 
 
-_SERVER_OF_PORT = {
+_SERVER_OF_SOCKET = {
+    "storage": "storage",
     "bigquery_rest": "bigquery",
     "bigquery_grpc": "bigquery",
     "vertex_grpc": "vertex",

@@ -16,21 +16,28 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
+from localcloud.bearer import Bearers
+from localcloud.credentials import ACCOUNT_EMAIL, Accounts
 from localcloud.state import Settings, State
 
 REPOSITORY_PATH = Path(__file__).resolve().parents[2]
 SERVING_IMAGE = "us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest"
 NO_PROXY = "127.0.0.1,localhost"
 CLIENT_SITE_PATH = Path(__file__).with_name("client_site")
+# TensorFlow's gs:// takes one token for the life of its process: as long as the longest job of Vertex AI, seven days.
+TENSORFLOW_TOKEN_LIFETIME_S = 7 * 24 * 3600
 
 
-def client_environment(state_path: Path | str, *, gateway_host: str | None = None) -> dict[str, str]:
+def client_environment(
+    state_path: Path | str, *, gateway_host: str | None = None, account: str = ACCOUNT_EMAIL
+) -> dict[str, str]:
     """Give every variable a client process needs to use the local cloud of this state directory.
 
     Args:
         state_path: state directory of the local cloud.
         gateway_host: name under which this client reaches the gateway; default the address it listens on
             (in containers: the name of the local cloud's container).
+        account: e-mail address of the service account that the client is; it gets a key.
 
     Returns:
         Names and values. An empty value means that the variable must not be set (SSL_CERT_DIR); passing it on as
@@ -47,8 +54,8 @@ def client_environment(state_path: Path | str, *, gateway_host: str | None = Non
         "LOCALCLOUD_STATE": str(state.path),
         "PYTHONPATH": str(CLIENT_SITE_PATH),
         **_transport(gateway, str(state.authority_path)),
-        **_identity(state, settings),
-        **_command_line_tools(state, settings),
+        **_identity(state, settings, account),
+        **_command_line_tools(state, settings, account),
         **_retraining(settings),
     }
 
@@ -80,29 +87,30 @@ def _transport(gateway: str, authority: str) -> dict[str, str]:
     return {**proxies, **exceptions, **roots, **dict.fromkeys(_UNSET, "")}
 
 
-def _identity(state: State, settings: Settings) -> dict[str, str]:
+def _identity(state: State, settings: Settings, account: str) -> dict[str, str]:
+    key_path = str(Accounts(state).key_path(account))
     extra = {
-        "key_path": str(state.key_path),
+        "key_path": key_path,
         "project": settings.project,
         "gcs.session-kwargs": {"trust_env": True},  # gcsfs (aiohttp) uses a proxy only when told to
     }
     return {
-        "GOOGLE_APPLICATION_CREDENTIALS": str(state.key_path),
+        "GOOGLE_APPLICATION_CREDENTIALS": key_path,
         "GOOGLE_CLOUD_PROJECT": settings.project,
         "AIRFLOW_CONN_GOOGLE_CLOUD_DEFAULT": json.dumps({"conn_type": "google_cloud_platform", "extra": extra}),
         "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false",
-        "GOOGLE_AUTH_TOKEN_FOR_TESTING": "local",  # TensorFlow's gs:// takes this for its token
+        "GOOGLE_AUTH_TOKEN_FOR_TESTING": Bearers(state).issue(account, TENSORFLOW_TOKEN_LIFETIME_S),
         "NO_GCE_CHECK": "true",
     }
 
 
-def _command_line_tools(state: State, settings: Settings) -> dict[str, str]:
+def _command_line_tools(state: State, settings: Settings, account: str) -> dict[str, str]:
     return {
         "CLOUDSDK_CONFIG": str(state.path / "gcloud"),
         "CLOUDSDK_CORE_PROJECT": settings.project,
         "CLOUDSDK_COMPUTE_REGION": settings.region,
         "CLOUDSDK_AI_REGION": settings.region,
-        "CLOUDSDK_AUTH_CREDENTIAL_FILE_OVERRIDE": str(state.key_path),
+        "CLOUDSDK_AUTH_CREDENTIAL_FILE_OVERRIDE": str(Accounts(state).key_path(account)),
         "CLOUDSDK_CORE_CHECK_GCE_METADATA": "false",
         "CLOUDSDK_CORE_DISABLE_PROMPTS": "true",
         "CLOUDSDK_CORE_DISABLE_USAGE_REPORTING": "true",

@@ -1,8 +1,9 @@
 """The one door to the local cloud: an HTTP CONNECT proxy that ends TLS itself, so that real host names lead here.
 
 In: connections of unmodified Google clients (`https_proxy`). Out: for a host of `routes`, TLS with a certificate of our
-own authority, then HTTP/2 bytes piped to the service's gRPC port or HTTP/1.1 requests to its REST port. Every other
-host, and every request that is not CONNECT, is refused: nothing local can reach the real cloud by mistake.
+own authority, then HTTP/2 bytes piped to the service's gRPC socket or HTTP/1.1 requests to its REST socket. Every other
+host, and every request that is not CONNECT, is refused: nothing local can reach the real cloud by mistake. A request
+must say who calls (`bearer`), which gRPC servers check themselves, and must not come from a page of another site.
 """
 
 from __future__ import annotations
@@ -21,50 +22,58 @@ from pathlib import Path
 import uvloop
 
 from localcloud import credentials, http1
+from localcloud.bearer import BearerError, Bearers
 from localcloud.certificates import Authority
 from localcloud.faults import FaultShelf
-from localcloud.http1 import Head, MalformedMessageError, Request, Response
+from localcloud.grpc_door import GrpcDoor
+from localcloud.http1 import Exchange, Head, MalformedMessageError, Peer, Request, Response
 from localcloud.identity import Identity
 from localcloud.logservice import LogService
-from localcloud.logstore import LogStore
+from localcloud.logstore import LogStore, is_found
 from localcloud.projects import Projects
 from localcloud.resource_manager import ResourceManager
 from localcloud.routes import Address, Handler, Route, Routes
 from localcloud.state import State
+from localcloud.storage_batch import StorageBatches
 from localcloud.storage_faults import StorageFaults
 from localcloud.storage_guard import StorageGuard
+from localcloud.storage_names import StorageNames
 from localcloud.storage_rules import StorageRules
 
 _log = logging.getLogger("gateway")
 
 HANDSHAKE_TIMEOUT_S = 30
-_GONE = (ConnectionError, MalformedMessageError, ssl.SSLError, TimeoutError)
+_CHALLENGE = {"WWW-Authenticate": 'Bearer realm="https://accounts.google.com/"'}
+_GONE = (ConnectionError, ssl.SSLError, TimeoutError)
 
 
 class Gateway:
     """Accepts connections and carries each to the service its host name stands for."""
 
-    def __init__(self, authority: Authority, routes: Routes) -> None:
+    def __init__(self, authority: Authority, routes: Routes, bearers: Bearers) -> None:
         self._authority = authority
         self._routes = routes
+        self._bearers = bearers
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one client connection to its end."""
+        peer = Peer(reader, writer)
         try:
-            await self._serve(reader, writer)
-        except _GONE as error:
+            await self._serve(peer, writer)
+        except (*_GONE, MalformedMessageError) as error:
+            await _tell(peer, error)
             _log.debug("connection ended: %r", error)
         finally:
             writer.close()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = await asyncio.wait_for(http1.read_head(reader), HANDSHAKE_TIMEOUT_S)
+    async def _serve(self, peer: Peer, writer: asyncio.StreamWriter) -> None:
+        head = await peer.receive()
         if head is None:
             return
         host = head.target.rsplit(":", 1)[0]  # tensorflow-io's gRPC sends no port
         route = self._routes.find(host) if head.method == "CONNECT" else None
         if route is None:
-            await self._refuse(head, writer)
+            await self._refuse(head, peer)
             return
         writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
         await writer.drain()
@@ -73,11 +82,11 @@ class Gateway:
             if protocol == "h2":
                 await self._pipe_grpc(plain_reader, plain_writer, route)
             else:
-                await self._serve_http1(plain_reader, plain_writer, host, route)
+                await self._serve_http1(Peer(plain_reader, plain_writer), plain_writer, host, route)
         finally:
             plain_writer.close()
 
-    async def _refuse(self, head: Head, writer: asyncio.StreamWriter) -> None:
+    async def _refuse(self, head: Head, peer: Peer) -> None:
         asked = head.target if head.method == "CONNECT" else f"{head.method} {head.target}"
         text = (
             f"local cloud: refused {asked}. Expected CONNECT to one of: {', '.join(self._routes.hosts())}. "
@@ -85,8 +94,7 @@ class Gateway:
         )
         _log.warning("%s", text.strip())
         response = Response(status=403, body=text.encode(), content_type="text/plain; charset=utf-8")
-        writer.write(response.encode(close=True))
-        await writer.drain()
+        await peer.respond(response)
 
     async def _end_tls(
         self, writer: asyncio.StreamWriter, host: str
@@ -114,74 +122,96 @@ class Gateway:
         async with _connection(route.grpc) as (up_reader, up_writer):
             await _first_to_end(_pump(reader, up_writer), _pump(up_reader, writer))
 
-    async def _serve_http1(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, route: Route
-    ) -> None:
-        while (head := await http1.read_head(reader)) is not None:
-            _acknowledge(writer)
-            target = route.rest(head)
-            if target is None:
-                message = f"{host} has no {head.target.split('?')[0]} in the local cloud"
-                writer.write(Response.of_error(404, message, "NOT_FOUND").encode(close=True))
-                await writer.drain()
-                return
-            if isinstance(target, Address):
-                keep = await self._forward(reader, writer, _mend(head, host), target)
-            else:
-                keep = await self._answer(reader, writer, host, head, target)
-            if not keep:
-                return
-
-    async def _forward(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, head: Head, address: Address
-    ) -> bool:
-        """Carry one request to a REST server and its response back; tell whether the connection can go on."""
+    async def _serve_http1(self, peer: Peer, writer: asyncio.StreamWriter, host: str, route: Route) -> None:
         try:
-            opened = await address.connect()
-        except ConnectionError:
+            while (head := await peer.receive()) is not None:
+                _acknowledge(writer)
+                await self._serve_one(peer, host, route, head)
+                if not peer.next_request():
+                    return
+        except (*_GONE, MalformedMessageError) as error:
+            await _tell(peer, error)
+
+    async def _serve_one(self, peer: Peer, host: str, route: Route, head: Head) -> None:
+        refusal, principal = self._admit(host, head)
+        target = None if refusal is not None else route.rest(head)
+        if refusal is not None:
+            await peer.respond(refusal)
+        elif target is None:
+            message = f"{host} has no {head.target.split('?')[0]} in the local cloud"
+            await peer.respond(Response.of_error(404, message, "NOT_FOUND"))
+        elif isinstance(target, Address):
+            await self._forward(peer, _mend(head, host), target)
+        else:
+            await self._answer(peer, Request(host=host, principal=principal, head=head, body=peer.body()), target)
+
+    def _admit(self, host: str, head: Head) -> tuple[Response | None, str]:
+        """Give the refusal of a request, or None and who sent it.
+
+        A browser says where a page is from (Origin), and by which name it thinks to reach us (Host): a page of another
+        site may not use the tunnel of somebody's browser, whatever name its server gave to this address.
+        """
+        named = head.get("host").lower().removesuffix(":443")
+        if named != host:
+            message = f"Host {named!r} in a connection to {host}. Expected the host that the connection was made to."
+            return Response.of_error(421, message, "FAILED_PRECONDITION"), ""
+        origin = head.get("origin")
+        if origin and self._routes.find(origin.removeprefix("https://").removesuffix(":443")) is None:
+            message = f"Requests from pages of {origin} are refused. Expected a client without Origin."
+            return Response.of_error(403, message, "PERMISSION_DENIED"), ""
+        if host == "oauth2.googleapis.com":  # who asks for a token has none
+            return None, ""
+        try:
+            return None, self._bearers.principal(head.get("authorization"))
+        except BearerError as error:
+            return Response.of_error(401, str(error), "UNAUTHENTICATED", fields=_CHALLENGE), ""
+
+    async def _forward(self, peer: Peer, head: Head, address: Address) -> None:
+        """Carry one request to a REST server and its response back."""
+        try:
+            exchange = Exchange(await address.connect(), head)
+        except OSError:
             message = f"{address.name} is not answering; see its log with `python -m localcloud status`"
-            writer.write(Response.of_error(503, message, "UNAVAILABLE").encode(close=True))
-            await writer.drain()
-            return False
-        up_reader, up_writer = opened
-        up_writer.write(head.encode())
-        body = http1.read_request_body(reader, head, raw=True)
-        sending = asyncio.create_task(_write_all(body, up_writer))
+            await peer.respond(Response.of_error(503, message, "UNAVAILABLE"))
+            return
+        sending = asyncio.create_task(exchange.send_body(peer.body()))
+        receiving = asyncio.create_task(exchange.receive())
         try:
-            answer = await _relay_response(up_reader, writer, head.method)
-            complete = sending.done()  # an early answer leaves the rest of the request unread
-            return complete and http1.has_length(answer, head.method) and not head.closes()
+            await asyncio.wait((sending, receiving), return_when=asyncio.FIRST_COMPLETED)
+            if sending.done() and isinstance(sending.exception(), MalformedMessageError):
+                await sending  # the client's fault: the server waits for what never comes
+            answer = await receiving
+            await peer.begin(answer.status, http1.passed_on(answer))
+            async for piece in exchange.body():
+                await peer.send(piece)
+            await peer.end()
         finally:
-            sending.cancel()
-            with contextlib.suppress(asyncio.CancelledError, *_GONE):
-                await sending
-            up_writer.close()
+            for task in (sending, receiving):
+                task.cancel()
+            await asyncio.gather(sending, receiving, return_exceptions=True)
+            exchange.close()
 
-    async def _answer(
-        self,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-        host: str,
-        head: Head,
-        handler: Handler,
-    ) -> bool:
-        """Answer one request inside the gateway; tell whether the connection can go on."""
-        if head.get("expect").lower() == "100-continue":
-            writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        request = Request(host=host, head=head, body=http1.read_request_body(reader, head, raw=False))
+    async def _answer(self, peer: Peer, request: Request, handler: Handler) -> None:
+        """Answer one request inside the gateway."""
         try:
             response = await handler(request)
-        except _GONE:
+        except (*_GONE, MalformedMessageError):
             raise
         except Exception:  # noqa: BLE001 - a fault of ours is told to the client and logged, as any server does
-            _log.exception("%s %s%s", head.method, host, head.target)
+            _log.exception("%s %s%s", request.method, request.host, request.head.target)
             message = "The local cloud failed on this request; the gateway's log has the reason"
             response = Response.of_error(500, message, "INTERNAL")
         async for _ in request.body:  # what the handler left unread
             pass
-        writer.write(response.encode(close=head.closes()))
-        await writer.drain()
-        return not head.closes()
+        await peer.respond(response)
+
+
+async def _tell(peer: Peer, error: Exception) -> None:
+    """Answer what was no HTTP, where an answer can still be sent; the connection ends after it."""
+    _log.debug("connection ended: %r", error)
+    if isinstance(error, MalformedMessageError) and peer.can_answer:
+        with contextlib.suppress(*_GONE):
+            await peer.respond(Response.of_error(error.status, str(error), "INVALID_ARGUMENT", {"Connection": "close"}))
 
 
 def _acknowledge(writer: asyncio.StreamWriter) -> None:
@@ -196,37 +226,11 @@ def _acknowledge(writer: asyncio.StreamWriter) -> None:
 def _mend(head: Head, host: str) -> Head:
     """Give the request head as the servers behind the gateway need it.
 
-    TensorFlow's gs:// sends `Transfer-Encoding: identity`, which Go's HTTP server refuses with 501. Storage builds the
-    address of a resumable upload from X-Forwarded-Proto. A connection of the client is not one of the server's.
+    Storage builds the address of a resumable upload from X-Forwarded-Proto.
     """
-    mended = head.without("x-forwarded-proto", "x-forwarded-host", "proxy-connection", "connection", "keep-alive")
-    if not head.is_chunked():
-        mended = mended.without("transfer-encoding")
+    mended = head.without("x-forwarded-proto", "x-forwarded-host")
     mended.fields += [("X-Forwarded-Proto", "https"), ("X-Forwarded-Host", host)]
     return mended
-
-
-async def _relay_response(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, method: str) -> Head:
-    while True:
-        answer = await http1.read_head(reader)
-        if answer is None:
-            raise ConnectionResetError("the server closed the connection without an answer")
-        relayed = answer.without("connection", "keep-alive")
-        if answer.status >= 200 and not http1.has_length(answer, method):
-            relayed.fields.append(("Connection", "close"))
-        writer.write(relayed.encode())
-        if answer.status >= 200:
-            break
-        await writer.drain()
-    await _write_all(http1.read_response_body(reader, answer, method), writer)
-    return answer
-
-
-async def _write_all(pieces: AsyncIterator[bytes], writer: asyncio.StreamWriter) -> None:
-    async for piece in pieces:
-        writer.write(piece)
-        await writer.drain()
-    await writer.drain()
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -261,12 +265,15 @@ async def run(state: State) -> None:
     projects = Projects.of(state)
     store = LogStore(state.logs_path)
     logs = LogService(store, projects)
-    identity = Identity(credentials.load_or_create(state), projects=projects)
-    guard = StorageGuard(Address("storage", settings.ports["storage"]), state.directory("uploads"))
-    rules = StorageRules(guard.choose, projects)
-    storage = StorageFaults(rules, FaultShelf(state.faults_path)).choose
-    gateway = Gateway(Authority(state), Routes(settings, identity=identity.answer, logs=logs.answer, storage=storage))
-    grpc_server = logs.start_grpc(settings.ports["logging_grpc"], ResourceManager(projects))
+    is_found("", "")  # the first search of a process takes a second or more
+    bearers = Bearers(state)
+    identity = Identity(credentials.load_or_create(state), credentials.Accounts(state), bearers, projects=projects)
+    guard = StorageGuard(Address("storage", state.socket_path("storage"), enclosed=True), state.directory("uploads"))
+    names = StorageNames(StorageRules(guard.choose, projects).choose, state.directory("storage"))
+    storage = StorageBatches(StorageFaults(names, FaultShelf(state.faults_path)).choose).choose
+    routes = Routes(state, identity=identity.answer, logs=logs.answer, storage=storage)
+    gateway = Gateway(Authority(state), routes, bearers)
+    grpc_server = logs.start_grpc(state.socket_path("logging_grpc"), GrpcDoor(bearers), ResourceManager(projects))
     server = await asyncio.start_server(
         gateway.serve, settings.gateway_host, settings.ports["gateway"], limit=http1.HEAD_LIMIT_BYTES, backlog=512
     )

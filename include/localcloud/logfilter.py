@@ -14,8 +14,13 @@ import json
 import re
 from dataclasses import dataclass, field
 
-from localcloud.logstore import SEVERITIES
+import pyarrow as pa
 
+from localcloud.logstore import SEVERITIES, is_found
+
+# The service's own limit: https://cloud.google.com/logging/quotas#log-queries; the others keep SQLite's parser whole.
+LONGEST = 20_000
+_MOST_TERMS, _DEEPEST = 300, 50
 _TOKEN = re.compile(
     r"""\s*(?:(?P<string>"(?:[^"\\]|\\.)*")|(?P<operator><=|>=|!=|=~|!~|[=<>:])|(?P<mark>[()-])"""
     r"""|(?P<word>(?:[^\s"()=<>:!]|"(?:[^"\\]|\\.)*")+))"""
@@ -41,8 +46,12 @@ class _Parser:
     text: str
     tokens: list[tuple[str, str]] = field(default_factory=list)
     parameters: list[object] = field(default_factory=list)
+    terms: int = 0
+    depth: int = 0
 
     def __post_init__(self) -> None:
+        if len(self.text) > LONGEST:
+            raise FilterError(f"The filter has {len(self.text)} characters. Expected at most {LONGEST}")
         position, text = 0, self.text.rstrip()
         while position < len(text):
             match = _TOKEN.match(text, position)
@@ -75,6 +84,16 @@ class _Parser:
         return f"({' AND '.join(terms)})" if len(terms) > 1 else terms[0]
 
     def term(self) -> str:
+        self.terms, self.depth = self.terms + 1, self.depth + 1
+        if self.terms > _MOST_TERMS or self.depth > _DEEPEST:
+            raise FilterError(
+                f"The filter is too long or too deep. Expected at most {_MOST_TERMS} comparisons, {_DEEPEST} deep"
+            )
+        made = self._term()
+        self.depth -= 1
+        return made
+
+    def _term(self) -> str:
         kind, value = self.take()
         if (kind, value) in (("word", "NOT"), ("mark", "-")):
             return f"NOT {self.term()}"
@@ -117,6 +136,7 @@ class _Parser:
     def comparison(self, name: str, operator: str, value: str) -> str:
         expression = self.expression(name)
         if operator in ("=~", "!~"):
+            check_pattern(value)
             self.parameters.append(value)
             return f"{'NOT ' if operator == '!~' else ''}coalesce({expression}, '') REGEXP ?"
         if operator == ":":
@@ -152,6 +172,18 @@ def compile_filter(text: str) -> tuple[str, list[object]]:
     if parser.tokens:
         raise FilterError(f"Unparseable filter at {parser.tokens[0][1]!r}")
     return condition, parser.parameters
+
+
+def check_pattern(pattern: str) -> None:
+    """Refuse what is no regular expression.
+
+    Raises:
+        FilterError: it is none (https://github.com/google/re2/wiki/Syntax).
+    """
+    try:
+        is_found(pattern, "")
+    except pa.ArrowInvalid as error:
+        raise FilterError(f"Invalid regular expression: {error}") from None
 
 
 def _path(dotted: str) -> list[str]:

@@ -5,13 +5,16 @@ In: requests in Google's own types. Out: entries in the `logstore` file, which o
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import logging
+import sqlite3
 import urllib.parse
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -28,6 +31,7 @@ _log = logging.getLogger("logging")
 _SERVICE = "/google.logging.v2.LoggingServiceV2/"
 _MAX_PAGE = 1000
 _DEFAULT_PAGE = 50
+_MAX_NAMES = 100  # as the service
 
 
 class RefusalError(Exception):
@@ -64,13 +68,18 @@ class LogService:
         except FilterError as error:
             raise RefusalError(str(error)) from None
         names = [f"{self._projects.with_ids(name.split('/locations/')[0])}/logs/%" for name in request.resource_names]
-        entries, end = self._store.page(
-            where=f"({' OR '.join(['log_name LIKE ?'] * len(names))}) AND {condition}",
-            parameters=[*names, *parameters],
-            descending=order.endswith("desc"),
-            limit=min(request.page_size or _DEFAULT_PAGE, _MAX_PAGE),
-            after=_read_token(request.page_token),
-        )
+        if len(names) > _MAX_NAMES:
+            raise RefusalError(f"ListLogEntries takes at most {_MAX_NAMES} resource names.")
+        try:
+            entries, end = self._store.page(
+                where=f"({' OR '.join(['log_name LIKE ?'] * len(names))}) AND {condition}",
+                parameters=[*names, *parameters],
+                descending=order.endswith("desc"),
+                limit=min(max(request.page_size, 0) or _DEFAULT_PAGE, _MAX_PAGE),
+                after=_read_token(request.page_token),
+            )
+        except (sqlite3.Error, OverflowError, UnicodeEncodeError) as error:  # a path or number that SQLite refuses
+            raise RefusalError(f"The filter cannot be evaluated: {error}.") from None
         return types.ListLogEntriesResponse(
             entries=[_from_entry(entry) for entry in entries],
             next_page_token="" if end is None else _write_token(end),
@@ -81,11 +90,13 @@ class LogService:
         parent = self._projects.with_ids(request.parent)
         return types.ListLogsResponse(log_names=self._store.log_names(f"{parent}/logs/"))
 
-    def start_grpc(self, port: int, *further: grpc.GenericRpcHandler) -> grpc.Server:
-        """Serve gRPC, and the `further` small services, on a loopback port until the server is stopped."""
-        server = grpc.server(ThreadPoolExecutor(8), options=[("grpc.so_reuseport", 0)])
+    def start_grpc(
+        self, socket_path: Path, door: grpc.ServerInterceptor, *further: grpc.GenericRpcHandler
+    ) -> grpc.Server:
+        """Serve gRPC, and the `further` small services, on a unix socket; `door` decides who may call."""
+        server = grpc.server(ThreadPoolExecutor(8), interceptors=[door])
         server.add_generic_rpc_handlers((_Dispatch(self._methods), *further))
-        server.add_insecure_port(f"127.0.0.1:{port}")
+        server.add_insecure_port(f"unix:{socket_path}")
         server.start()
         return server
 
@@ -101,8 +112,9 @@ class LogService:
             return Response.of_error(404, f"{request.path} is not part of the local cloud", "NOT_FOUND")
         try:
             message = kind.pb(kind())  # type: ignore[attr-defined]  # proto-plus
-            answer = method(kind.wrap(json_format.Parse(document or b"{}", message)))  # type: ignore[attr-defined]
-        except (RefusalError, json_format.ParseError) as error:
+            parsed = kind.wrap(json_format.Parse(document or b"{}", message))  # type: ignore[attr-defined]
+            answer = await asyncio.to_thread(method, parsed)  # a slow filter must not hold up other requests
+        except (RefusalError, json_format.ParseError, UnicodeDecodeError, RecursionError, OverflowError) as error:
             return Response.of_error(400, str(error), "INVALID_ARGUMENT")
         return Response(body=json_format.MessageToJson(type(answer).pb(answer), indent=None).encode())
 

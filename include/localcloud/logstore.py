@@ -13,7 +13,6 @@ name `projects/<project>/logs/<task_name>`; the text in `textPayload`, or a `jso
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 import threading
 import time
@@ -23,6 +22,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_QUERY_TIMEOUT_S = 10.0
+_STEPS = 10_000  # of SQLite's machine between two looks at the clock
 # google.logging.type.LogSeverity
 SEVERITIES = {
     "DEFAULT": 0,
@@ -141,6 +145,9 @@ class LogStore:
             limit: at most so many.
             after: where the page before ended.
 
+        Raises:
+            sqlite3.Error: the condition is malformed or takes too long.
+
         Returns:
             The entries, and where this page ended (None: nothing comes after it now).
         """
@@ -150,7 +157,12 @@ class LogStore:
             f"SELECT id, {', '.join(_COLUMNS)} FROM entries WHERE ({where}) {resume} "  # noqa: S608 - values are parameters
             f"ORDER BY timestamp_ns {direction}, id {direction} LIMIT ?"
         )
-        rows = self._connection().execute(statement, [*parameters, *(after or ()), limit + 1]).fetchall()
+        connection, end_s = self._connection(), time.monotonic() + _QUERY_TIMEOUT_S
+        connection.set_progress_handler(lambda: time.monotonic() > end_s, _STEPS)
+        try:
+            rows = connection.execute(statement, [*parameters, *(after or ()), limit + 1]).fetchall()
+        finally:
+            connection.set_progress_handler(None, 0)
         entries = [_from_row(row[1:]) for row in rows[:limit]]
         end = (entries[-1].timestamp_ns, int(rows[limit - 1][0])) if len(rows) > limit else None
         return entries, end
@@ -165,7 +177,7 @@ class LogStore:
     def _connection(self) -> sqlite3.Connection:
         if not hasattr(self._local, "connection"):
             connection = sqlite3.connect(self._path, timeout=30)
-            connection.create_function("regexp", 2, _matches, deterministic=True)  # X REGEXP Y calls regexp(Y, X)
+            connection.create_function("regexp", 2, is_found, deterministic=True)  # X REGEXP Y calls it with Y, X
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=NORMAL")
             self._local.connection = connection
@@ -187,8 +199,11 @@ _COLUMNS = (
 _MARKS = ", ".join("?" * len(_COLUMNS))
 
 
-def _matches(pattern: str, text: str | None) -> bool:
-    return text is not None and re.search(pattern, text) is not None
+def is_found(pattern: str, text: str | None) -> bool:
+    """Tell whether a regular expression is found in a text, in time that grows with the text alone (RE2)."""
+    return text is not None and bool(
+        pc.match_substring_regex(pa.array([text], pa.string()), pattern=pattern)[0].as_py()
+    )
 
 
 def _to_row(entry: Entry, now_ns: int) -> tuple[object, ...]:

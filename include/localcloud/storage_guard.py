@@ -65,10 +65,12 @@ class StorageGuard:
         return self._server if "/upload/" in head.target else self._change
 
     async def _start_upload(self, request: Request) -> Response:
-        metadata = json.loads(await request.read() or b"{}")
+        metadata = upstream.json_object(await request.read())
+        if metadata is None:
+            return Response.of_error(400, "Parse Error: an object's metadata is a JSON object.", "INVALID_ARGUMENT")
         bucket = re.search(r"/b/([^/]+)/o", request.path)
         name = request.query.get("name") or metadata.get("name")
-        if bucket is None or not name:
+        if bucket is None or not name or not isinstance(name, str):
             return Response.of_error(400, "A resumable upload needs a bucket and a name.", "INVALID_ARGUMENT")
         there = await upstream.call(self._server, "GET", f"/storage/v1/b/{bucket.group(1)}", [], None)
         if there.status != 200:
@@ -144,7 +146,11 @@ class StorageGuard:
         session.path.unlink(missing_ok=True)
 
     async def _change(self, request: Request) -> Response:
-        """Check a delete, patch, rewrite, copy or composition, then pass it on."""
+        """Check a delete, patch, rewrite, copy or composition, then pass it on.
+
+        Its body is read first: one that never comes must not keep all others waiting.
+        """
+        body = await request.read()
         async with self._one_change:
             destination = _DESTINATION.fullmatch(request.path)
             changed = _CHANGED.fullmatch(request.path)
@@ -157,7 +163,6 @@ class StorageGuard:
             refusal = await self._check(*where, request.query)
             if refusal is not None:
                 return refusal
-            body = await request.read()
             split = urlsplit(request.head.target)
             query = urlencode([pair for pair in parse_qsl(split.query) if pair[0] not in _PRECONDITIONS])
             fields = [
@@ -172,6 +177,11 @@ class StorageGuard:
 
     async def _check(self, bucket: str, quoted_object: str, query: dict[str, str]) -> Response | None:
         """Give the 412 answer when the stored object does not meet the query's preconditions, else None."""
+        for name in _PRECONDITIONS:
+            if not re.fullmatch(r"-?[0-9]{1,19}", query.get(name, "0")):
+                return Response.of_error(
+                    400, f"Invalid value for {name}: expected a 64-bit integer.", "INVALID_ARGUMENT"
+                )
         stored = await upstream.call(self._server, "GET", f"/storage/v1/b/{bucket}/o/{quoted_object}", [], None)
         resource = json.loads(stored.body) if stored.status == 200 else {}
         found = {

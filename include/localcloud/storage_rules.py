@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from localcloud import upstream
 from localcloud.http1 import Head, Request, Response
 from localcloud.projects import Projects
-from localcloud.routes import Address, Target
+from localcloud.routes import Target
 from localcloud.storage_globs import compile_glob
 from localcloud.storage_hashes import check_hashes, declared_hashes
 
@@ -108,11 +108,11 @@ class StorageRules:
         asked = request.query.get("project")
         if asked is not None and self._projects.find(asked) is None:
             return Response.of_error(400, f"Unknown project id: {asked}", "INVALID_ARGUMENT")
-        try:
-            wanted = json.loads(body or b"{}")
-        except ValueError:
+        wanted = upstream.json_object(body)
+        if wanted is None:
             return Response.of_error(400, "Parse Error", "INVALID_ARGUMENT")
-        if isinstance(wanted, dict) and (wanted.get("versioning") or {}).get("enabled"):
+        versioning = wanted.get("versioning")
+        if isinstance(versioning, dict) and versioning.get("enabled"):
             return Response.of_error(501, _NO_VERSIONS, "UNIMPLEMENTED")
         answer = await self._pass_on(Request(host=request.host, head=request.head, body=_pieces(body)))
         if answer.status != 200 or not answer.body:
@@ -135,15 +135,7 @@ class StorageRules:
         return await self._pass_on(Request(host=request.host, head=head, body=_pieces(b"")))
 
     async def _pass_on(self, request: Request) -> Response:
-        target = self._inner(request.head)
-        if not isinstance(target, Address):
-            return await target(request)
-        body = await request.read()
-        fields = [
-            *request.head.without("host", "transfer-encoding", "content-length", "connection", "expect").fields,
-            ("Content-Length", str(len(body))),
-        ]
-        return await upstream.call(target, request.method, request.head.target, fields, _pieces(body))
+        return await upstream.pass_on(self._inner(request.head), request)
 
 
 def _check_conditions(resource: dict[str, Any], query: dict[str, str]) -> Response | None:

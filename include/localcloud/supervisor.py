@@ -7,7 +7,6 @@ sends them the signal that `processes.spawn` armed).
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import selectors
 import signal
@@ -19,33 +18,28 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from localcloud import credentials, processes, storage
+from localcloud import credentials, enclosure, processes, storage
 from localcloud.certificates import Authority
 from localcloud.environment import merged_environment
 from localcloud.errors import LocalCloudError
 from localcloud.state import Settings, State
 
-PORT_NAMES = (
-    "gateway",
-    "storage",
-    "bigquery_rest",
-    "bigquery_grpc",
-    "vertex_grpc",
-    "vertex_rest",
-    "logging_grpc",
-)
 READY_TIMEOUT_S = 120
+OPEN_PORT_WARNING = (
+    "its port is open to every user of this machine, because no network namespace can be made here; see"
+    " docs/security.md"
+)
 STOP_GRACE_S = 8.0
 _INCLUDE_PATH = Path(__file__).resolve().parents[1]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Server:
-    """One server of the local cloud: how it is started, and which of its ports must answer before it is ready."""
+    """One server of the local cloud: how it is started, and which of its sockets must answer before it is ready."""
 
     name: str
     args: list[str]
-    ports: tuple[str, ...]
+    sockets: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,12 +60,16 @@ def prepare(state: State, *, gateway_host: str, gateway_port: int | None, other_
         LocalCloudError: the asked port is in use.
     """
     remembered = state.read_settings() if state.settings_path.exists() else Settings()
-    ports = processes.choose_ports(PORT_NAMES, remembered.ports)
+    ports = processes.choose_ports(["gateway"], remembered.ports)
     if gateway_port is not None:
         ports["gateway"] = processes.require_free_port(gateway_port, gateway_host, option="--port")
     others = dict.fromkeys([*remembered.other_projects, *other_projects])  # in the order they came: it numbers them
     others.pop(remembered.project, None)
     settings = replace(remembered, ports=ports, gateway_host=gateway_host, other_projects=list(others))
+    for server in plan_servers(state):
+        for name in server.sockets:
+            state.socket_path(name).unlink(missing_ok=True)  # what a killed one left would seem to be there
+    state.token_key()
     Authority(state)
     credentials.load_or_create(state)
     storage.create_bucket(state, settings.bucket)
@@ -81,25 +79,19 @@ def prepare(state: State, *, gateway_host: str, gateway_port: int | None, other_
     return settings
 
 
-def plan_servers(state: State, settings: Settings) -> list[Server]:
+def plan_servers(state: State) -> list[Server]:
     """Say which servers make up the cloud."""
-    ports = settings.ports
-    python = [sys.executable, "-m"]
-    where = ["--state", str(state.path)]
-    vertex = ["--grpc-port", str(ports["vertex_grpc"]), "--rest-port", str(ports["vertex_rest"])]
-    servers = [
-        Server(
-            name="bigquery",
-            args=[*python, "localcloud.bigquery.server", *where],
-            ports=("bigquery_rest", "bigquery_grpc"),
-        ),
-        Server(name="storage", args=storage.command(state, settings), ports=("storage",)),
-        Server(name="gateway", args=[*python, "localcloud.gateway", *where], ports=("gateway", "logging_grpc")),
+
+    def server(name: str, module: str, *sockets: str) -> Server:
+        args = [sys.executable, "-m", f"localcloud.{module}", "--state", str(state.path)]
+        return Server(name=name, args=args, sockets=sockets)
+
+    return [
+        server("bigquery", "bigquery.server", "bigquery_rest", "bigquery_grpc"),
+        server("storage", "storage", "storage"),
+        server("gateway", "gateway", "logging_grpc"),
+        server("vertex", "vertex.server", "vertex_grpc", "vertex_rest"),
     ]
-    if importlib.util.find_spec("localcloud.vertex.server") is not None:
-        args = [*python, "localcloud.vertex.server", *where, *vertex]
-        servers.append(Server(name="vertex", args=args, ports=("vertex_grpc", "vertex_rest")))
-    return servers
 
 
 def run(
@@ -114,7 +106,7 @@ def run(
 
     Args:
         state: its state directory, owned until the end.
-        gateway_host: address that the gateway listens on; everything else stays on loopback.
+        gateway_host: address that the gateway listens on; everything else listens on unix sockets of its owner.
         gateway_port: port of the gateway; None for the remembered or a free one.
         say: takes one line per server that is ready, then `ready`.
         other_projects: projects that exist beside the main one and those named before.
@@ -130,8 +122,8 @@ def run(
             settings = prepare(
                 state, gateway_host=gateway_host, gateway_port=gateway_port, other_projects=other_projects
             )
-            running = _start(state, settings)
-            _wait_until_ready(running, settings, wakeup, say)
+            running = _start(state)
+            _wait_until_ready(running, state, settings, wakeup, say)
             state.ready_path.touch()
             say(f"ready     {state.path} (pid {os.getpid()})")
             while True:
@@ -145,12 +137,12 @@ def run(
             processes.kill_descendants(os.getpid())
 
 
-def _start(state: State, settings: Settings) -> list[_Running]:
+def _start(state: State) -> list[_Running]:
     env = merged_environment(state.path)
     env["PYTHONPATH"] = os.pathsep.join(filter(None, (str(_INCLUDE_PATH), env.get("PYTHONPATH"))))
     env["PYTHONUNBUFFERED"] = "1"
     running = []
-    for server in plan_servers(state, settings):
+    for server in plan_servers(state):
         log_path = state.server_log_path(server.name)
         log_path.unlink(missing_ok=True)
         process = processes.spawn(server.args, log_path=log_path, env=env)
@@ -158,26 +150,36 @@ def _start(state: State, settings: Settings) -> list[_Running]:
     return running
 
 
-def _wait_until_ready(running: list[_Running], settings: Settings, wakeup: _Wakeup, say: Callable[[str], None]) -> None:
+def _wait_until_ready(
+    running: list[_Running], state: State, settings: Settings, wakeup: _Wakeup, say: Callable[[str], None]
+) -> None:
     begun = time.monotonic()
     waiting = list(running)
     while waiting:
         _check_alive(running)
         for each in list(waiting):
-            if all(processes.accepts(settings.ports[name]) for name in each.server.ports):
-                addresses = " ".join(f"{name}=127.0.0.1:{settings.ports[name]}" for name in each.server.ports)
-                say(f"{each.server.name:<9} {addresses} ({time.monotonic() - begun:.1f} s)")
+            if _is_ready(each.server, state, settings):
+                address = f" 127.0.0.1:{settings.ports['gateway']}" if each.server.name == "gateway" else ""
+                say(f"{each.server.name:<9}{address} ({time.monotonic() - begun:.1f} s)")
+                if enclosure.OPEN_PORT in processes.tail(each.log_path):
+                    say(f"{each.server.name:<9} {OPEN_PORT_WARNING}")
                 waiting.remove(each)
         if time.monotonic() - begun > READY_TIMEOUT_S:
             late = waiting[0]
             raise LocalCloudError(
                 late.server.name,
                 found=f"not ready after {READY_TIMEOUT_S} s",
-                expected="its ports to accept connections",
+                expected="its sockets to accept connections",
                 way_out=f"The end of its log ({late.log_path}):\n{processes.tail(late.log_path)}",
             )
         if waiting:
             wakeup.wait(0.05)
+
+
+def _is_ready(server: Server, state: State, settings: Settings) -> bool:
+    if server.name == "gateway" and not processes.accepts(settings.ports["gateway"]):
+        return False
+    return all(processes.accepts_at(state.socket_path(name)) for name in server.sockets)
 
 
 def _check_alive(running: list[_Running]) -> None:

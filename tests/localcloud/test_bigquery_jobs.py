@@ -8,7 +8,6 @@ import time
 import uuid
 
 import pytest
-import requests
 from google.api_core import exceptions
 from google.cloud import bigquery
 
@@ -49,7 +48,7 @@ def test_one_of_many_wins_a_job_id(client, local_cloud):
     url = f"https://bigquery.googleapis.com/bigquery/v2/projects/{local_cloud.project}/jobs"
     codes: list[int] = []
     threads = [
-        threading.Thread(target=lambda: codes.append(requests.post(url, json=body, timeout=30).status_code))
+        threading.Thread(target=lambda: codes.append(local_cloud.http.post(url, json=body, timeout=30).status_code))
         for _ in range(6)
     ]
     for thread in threads:
@@ -129,9 +128,9 @@ def test_unknown_project_is_refused(local_cloud):
 def test_faults_of_the_emulator_are_not_retried(client, local_cloud):
     """An internal fault is answered with 501 and its text, which no client repeats."""
     url = f"https://bigquery.googleapis.com/bigquery/v2/projects/{local_cloud.project}/queries/no-such-job"
-    assert requests.get(url, timeout=30).status_code == 404
+    assert local_cloud.http.get(url, timeout=30).status_code == 404
     url = f"https://bigquery.googleapis.com/bigquery/v2/projects/{local_cloud.project}/jobs"
-    answer = requests.post(url, json={"configuration": {"query": {"query": ["not", "text"]}}}, timeout=30)
+    answer = local_cloud.http.post(url, json={"configuration": {"query": {"query": ["not", "text"]}}}, timeout=30)
     assert answer.status_code in (400, 501)
     assert answer.json()["error"]["message"]
 

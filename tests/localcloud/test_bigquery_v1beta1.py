@@ -33,14 +33,15 @@ def call(local_cloud):
         "CREATE OR REPLACE TABLE older.numbers AS SELECT n, n * 2 AS twice"  # noqa: S608 - a number of this file
         f" FROM UNNEST(GENERATE_ARRAY(0, {ROWS - 1})) AS n"
     )
-    port = State(local_cloud.state_path).read_settings().ports["bigquery_grpc"]
-    with grpc.insecure_channel(f"127.0.0.1:{port}", options=[("grpc.max_receive_message_length", -1)]) as channel:
+    path = State(local_cloud.state_path).socket_path("bigquery_grpc")
+    who = [("authorization", local_cloud.headers["Authorization"])]
+    with grpc.insecure_channel(f"unix:{path}", options=[("grpc.max_receive_message_length", -1)]) as channel:
 
         def do(method: str, **fields):
             request = MESSAGES[f"{method}Request"](**fields)
             parse = MESSAGES[_ANSWERS[method]].FromString if method in _ANSWERS else empty_pb2.Empty.FromString
             kind = channel.unary_stream if method == "ReadRows" else channel.unary_unary
-            return kind(_SERVICE + method, type(request).SerializeToString, parse)(request)
+            return kind(_SERVICE + method, type(request).SerializeToString, parse)(request, metadata=who)
 
         yield do
 

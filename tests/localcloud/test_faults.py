@@ -7,7 +7,6 @@ import uuid
 
 import pyarrow as pa
 import pytest
-import requests
 from google.api_core import exceptions
 from google.cloud import bigquery, bigquery_storage_v1, storage
 from google.cloud.bigquery_storage_v1 import types
@@ -138,8 +137,8 @@ def test_address_of_an_object_is_a_read_too(local_cloud, bucket, folder, add_fau
     upload(bucket, f"{folder}/a")
     url = f"https://storage.googleapis.com/{bucket.name}/{folder}/a"
     add_fault(f"storage.objects.get gs://{bucket.name}/{folder}/a", "error", code="PERMISSION_DENIED")
-    assert requests.get(url, timeout=30).status_code == 403
-    assert requests.get(url, timeout=30).content == b"x" * SMALL
+    assert local_cloud.http.get(url, timeout=30).status_code == 403
+    assert local_cloud.http.get(url, timeout=30).content == b"x" * SMALL
 
 
 def test_slow_storage_is_slow(bucket, folder, add_fault):

@@ -93,15 +93,15 @@ def test_impersonation(local_cloud):
     assert credentials.token
 
 
-def test_trust_boundary_is_answered_at_once(key):
+def test_trust_boundary_is_answered_at_once(key, local_cloud):
     """google-auth asks for it once per credential; without an answer every new client waits."""
     url = f"https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/{key['client_email']}/allowedLocations"
-    assert requests.get(url, timeout=5).json() == {"locations": [], "encodedLocations": "0x0"}
+    assert local_cloud.http.get(url, timeout=5).json() == {"locations": [], "encodedLocations": "0x0"}
 
 
 @pytest.mark.parametrize("version", ["v1", "v3"])
 def test_projects(local_cloud, version):
     """The one project is there; another is refused as one that does not exist."""
     base = f"https://cloudresourcemanager.googleapis.com/{version}/projects"
-    assert requests.get(f"{base}/{local_cloud.project}", timeout=5).json()["projectId"] == local_cloud.project
-    assert requests.get(f"{base}/other", timeout=5).status_code == 403
+    assert local_cloud.http.get(f"{base}/{local_cloud.project}", timeout=5).json()["projectId"] == local_cloud.project
+    assert local_cloud.http.get(f"{base}/other", timeout=5).status_code == 403

@@ -90,7 +90,9 @@ def test_restart_keeps_everything(localcloud_commands, tmp_path, number):
     process.wait(timeout=PATIENCE_S)
     assert wait_until_gone(tmp_path) == []
     localcloud_commands.start_ready(tmp_path)
-    assert localcloud_commands.run("env", "--json", "--state", str(tmp_path)).stdout == before
+    again = json.loads(localcloud_commands.run("env", "--json", "--state", str(tmp_path)).stdout)
+    changed = "GOOGLE_AUTH_TOKEN_FOR_TESTING"  # one more, which ends later
+    assert again == {**json.loads(before), changed: again[changed]}
     assert ask(tmp_path, READ) == generation
     assert (tmp_path / "authority.pem").read_bytes() == authority
 

@@ -6,7 +6,6 @@ import datetime as dt
 import uuid
 
 import pytest
-import requests
 from google.api_core import exceptions
 from google.cloud.logging_v2.services.logging_service_v2 import LoggingServiceV2Client
 
@@ -152,15 +151,15 @@ def test_rest(local_cloud, job):
         "timestamp": "2013-11-20T04:00:00.123456789Z",
         "severity": "NOTICE",
     }
-    assert requests.post(f"{base}:write", json={"entries": [entry]}, timeout=10).status_code == 200
+    assert local_cloud.http.post(f"{base}:write", json={"entries": [entry]}, timeout=10).status_code == 200
     body = {
         "resourceNames": [f"projects/{local_cloud.project}"],
         "filter": f'resource.labels.job_id="{job}" severity=NOTICE',
         "pageSize": 5,
     }
-    (found,) = requests.post(f"{base}:list", json=body, timeout=10).json()["entries"]
+    (found,) = local_cloud.http.post(f"{base}:list", json=body, timeout=10).json()["entries"]
     assert {key: found[key] for key in entry if key != "resource"} == {
         k: v for k, v in entry.items() if k != "resource"
     }
-    refused = requests.post(f"{base}:list", json={**body, "filter": "("}, timeout=10)
+    refused = local_cloud.http.post(f"{base}:list", json={**body, "filter": "("}, timeout=10)
     assert (refused.status_code, refused.json()["error"]["status"]) == (400, "INVALID_ARGUMENT")

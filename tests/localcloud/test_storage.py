@@ -6,7 +6,6 @@ import threading
 import uuid
 
 import pytest
-import requests
 from google.api_core import exceptions
 from google.cloud import storage
 
@@ -136,19 +135,21 @@ def test_missing_things_are_404(bucket, local_cloud, name):
 def test_tensorflow_writes_with_a_needless_header(local_cloud, name):
     """`Transfer-Encoding: identity`, which TensorFlow's gs:// sends, and its host name, are accepted."""
     url = f"https://www.googleapis.com/upload/storage/v1/b/{local_cloud.bucket}/o?uploadType=resumable&name={name}"
-    started = requests.post(url, data=b"", headers={"Transfer-Encoding": "identity"}, timeout=30)
+    started = local_cloud.http.post(url, data=b"", headers={"Transfer-Encoding": "identity"}, timeout=30)
     assert started.status_code == 200
     assert started.headers["Location"].startswith("https://")
     headers = {"Transfer-Encoding": "identity", "Content-Range": "bytes 0-2/3", "Content-Length": "3"}
-    assert requests.put(started.headers["Location"], data=b"abc", headers=headers, timeout=30).status_code == 200
-    read = requests.get(f"https://storage.googleapis.com/{local_cloud.bucket}/{name}", timeout=30)
+    assert (
+        local_cloud.http.put(started.headers["Location"], data=b"abc", headers=headers, timeout=30).status_code == 200
+    )
+    read = local_cloud.http.get(f"https://storage.googleapis.com/{local_cloud.bucket}/{name}", timeout=30)
     assert read.content == b"abc"
 
 
 def test_chunked_bodies_and_many_requests_on_one_connection(local_cloud, name):
     """Bodies with and without a length follow each other on a kept connection."""
     url = f"https://storage.googleapis.com/upload/storage/v1/b/{local_cloud.bucket}/o?uploadType=media&name={name}"
-    with requests.Session() as session:
+    with local_cloud.http as session:
         for index in range(5):
             sent = session.post(f"{url}{index}", data=iter([b"x" * 70_000, b"y" * index]), timeout=30)
             assert sent.json()["size"] == str(70_000 + index)

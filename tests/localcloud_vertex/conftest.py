@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import http.client
+import json
 import os
 import signal
 import socket
@@ -23,6 +26,9 @@ from google.cloud.aiplatform_v1.services.job_service.transports import JobServic
 from google.cloud.aiplatform_v1.services.model_service.transports import ModelServiceGrpcTransport
 from google.cloud.aiplatform_v1.services.prediction_service.transports import PredictionServiceGrpcTransport
 from google.cloud.aiplatform_v1.services.vizier_service.transports import VizierServiceGrpcTransport
+
+from localcloud.bearer import Bearers
+from localcloud.state import State
 
 REPOSITORY_PATH = Path(__file__).resolve().parents[2]
 LOCALCLOUD_PYTHON = REPOSITORY_PATH / ".venv/localcloud/bin/python"
@@ -125,8 +131,7 @@ def api(local_cloud) -> Api:
 @pytest.fixture(scope="session")
 def rest(local_cloud) -> Callable[..., requests.Response]:
     """REST through the gateway: `rest("GET", "customJobs")`, below the location unless the path begins with /."""
-    session = requests.Session()
-    session.headers["Authorization"] = "Bearer made-up"
+    session = local_cloud.http
 
     def call(
         verb: str, path: str, body: Any = None, region: str = local_cloud.region, **kwargs: Any
@@ -186,17 +191,24 @@ def upload(api, saved_model_uri) -> Callable[..., v1.UploadModelResponse]:
 
 
 class SoloServer:
-    """A Vertex AI server of a test's own, which may be killed and started again; no gateway, plaintext ports."""
+    """A Vertex AI server of a test's own, which may be killed and started again; no gateway, plaintext sockets."""
 
     def __init__(self, state_path: Path) -> None:
         self.state_path = state_path
         self.process: subprocess.Popen[bytes] | None = None
         self.api: Api
-        self.rest_url = ""
+        self.state = State(state_path)
+        self.headers = {"Authorization": ""}
 
     def start(self) -> Api:
         """Start on the state directory; gives clients."""
-        grpc_port, rest_port = _free_port(), _free_port()
+        self.launch()
+        self.headers = {"Authorization": f"Bearer {Bearers(self.state).issue('solo@local-project')}"}
+        poll(self._healthy, bool, 60)
+        return self._connect()
+
+    def launch(self) -> subprocess.Popen[bytes]:
+        """Start without waiting for it."""
         command = [
             LOCALCLOUD_PYTHON,
             "-m",
@@ -210,14 +222,17 @@ class SoloServer:
         self.state_path.mkdir(parents=True, exist_ok=True)
         with (self.state_path / "server.log").open("ab") as log:
             self.process = subprocess.Popen(
-                [*map(str, command), "--grpc-port", str(grpc_port), "--rest-port", str(rest_port)],
+                [*map(str, command)],
                 env=environ,
                 stdout=log,
                 stderr=log,
             )
-        self.rest_url = f"http://127.0.0.1:{rest_port}"
-        poll(self._healthy, bool, 60)
-        channel = grpc.insecure_channel(f"127.0.0.1:{grpc_port}")
+        return self.process
+
+    def _connect(self) -> Api:
+        channel = grpc.intercept_channel(
+            grpc.insecure_channel(f"unix:{self.state.socket_path('vertex_grpc')}"), _Caller(self.headers)
+        )
         self.api = Api(
             parent="projects/local-project/locations/us-central1",
             jobs=v1.JobServiceClient(transport=JobServiceGrpcTransport(channel=channel)),
@@ -238,9 +253,28 @@ class SoloServer:
         assert self.process is not None
         assert self.process.poll() is None, (self.state_path / "server.log").read_text()
         try:
-            return requests.get(f"{self.rest_url}/healthz", timeout=5).status_code == 200
-        except requests.ConnectionError:
+            return self.ask("GET", "/healthz")[0] == 200
+        except OSError:
             return False
+
+    def ask(self, verb: str, path: str, body: Any = None) -> tuple[int, Any]:
+        """Give status and document of a REST call."""
+        connection = http.client.HTTPConnection("localhost", timeout=5)
+        with socket.socket(socket.AF_UNIX) as connection.sock, contextlib.closing(connection):
+            connection.sock.connect(str(self.state.socket_path("vertex_rest")))
+            connection.request(verb, path, json.dumps(body), self.headers)
+            answer = connection.getresponse()
+            return answer.status, json.load(answer)
+
+
+class _Caller(grpc.UnaryUnaryClientInterceptor):  # type: ignore[misc]  # grpc publishes no types
+    """Says who calls: a channel without TLS carries no credentials."""
+
+    def __init__(self, headers: dict[str, str]) -> None:
+        self._metadata = [(name.lower(), value) for name, value in headers.items()]
+
+    def intercept_unary_unary(self, continuation: Any, details: Any, request: Any) -> Any:
+        return continuation(details._replace(metadata=[*(details.metadata or ()), *self._metadata]), request)
 
 
 @pytest.fixture
@@ -250,12 +284,6 @@ def solo(local_cloud, tmp_path) -> Iterator[SoloServer]:
     yield server
     if server.process is not None and server.process.poll() is None:
         server.end(signal.SIGKILL)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def deploy(

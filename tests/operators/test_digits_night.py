@@ -11,9 +11,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import google.auth
 import pytest
-import requests
 from airflow.sdk.execution_time.context import OutletEventAccessors
+from google.auth.transport.requests import AuthorizedSession
 from whole_night import load_dags, run_night
 
 from retraining.core import names
@@ -58,7 +59,8 @@ def predict(endpoint_name: str, instances: list[Any]) -> list[Any]:
     """Ask as any application would."""
     region = endpoint_name.split("/")[3]
     url = f"https://{region}-aiplatform.googleapis.com/v1/{endpoint_name}:predict"
-    answer = requests.post(url, json={"instances": instances}, headers={"Authorization": "Bearer x"}, timeout=60)
+    session = AuthorizedSession(google.auth.default(scopes=["https://www.googleapis.com/auth/cloud-platform"])[0])
+    answer = session.post(url, json={"instances": instances}, timeout=60)
     assert answer.status_code == 200, answer.text
     return list(answer.json()["predictions"])
 

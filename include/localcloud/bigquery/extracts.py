@@ -124,7 +124,6 @@ def _write_relation(
             f"{len(uris)} destination addresses: the local cloud offers one. Give one, with a wildcard for many files"
         )
     bucket, name = staging.split(uris[0])
-    connection.execute("SET TimeZone = 'UTC'")
     values = ", ".join(f"{read_expression(each, quoted(each.name))} AS {quoted(each.name)}" for each in columns)
     statement = f"SELECT {values} FROM {relation}"  # noqa: S608 - names from the catalog
     table = as_sent(connection.execute(statement).to_arrow_reader(_ROWS_PER_BATCH), columns).read_all()

@@ -47,6 +47,8 @@ def apply(
     expirations: Expirations,
     shelf: FaultShelf,
     read_server: Callable[[FaultShelf, BoundedResults, Untyped], Untyped],
+    rest_socket: Path,
+    readable: list[Path],
 ) -> None:
     """Apply every mend.
 
@@ -57,6 +59,8 @@ def apply(
         expirations: when tables expire.
         shelf: the faults in force.
         read_server: makes the gRPC server, from the faults, the results of queries and the emulator's context.
+        rest_socket: unix socket of the REST server.
+        readable: directories that loads and extracts may read and write.
     """
     from bqemulator import server
     from bqemulator.api.routes import jobs as job_routes
@@ -65,7 +69,9 @@ def apply(
 
     results = BoundedResults()
     server.build_grpc_server = functools.partial(read_server, shelf, results)
+    listen_at(server, rest_socket)
     bound_memory(memory_limit, directory)
+    lock_files(readable)
     separate_threads()
     fingerprint_columns()
     keep_no_history()
@@ -98,11 +104,38 @@ def bound_memory(limit: str, directory: Path) -> None:
 
     def apply_pragmas(self: Untyped) -> None:
         original(self)
+        self.connection.execute("SET GLOBAL TimeZone = 'UTC'")
         self.connection.execute(f"SET memory_limit = '{limit}'")
         self.connection.execute(f"SET temp_directory = '{directory / 'spill'}'")
         self.connection.execute(dialect.TOP_COUNT_MACRO)
 
     DuckDBEngine._apply_session_pragmas = apply_pragmas
+
+
+def listen_at(server: Untyped, path: Path) -> None:
+    """Let the REST server listen on a unix socket: its port asks nobody who they are."""
+    original = server.uvicorn.Config
+    # The gateway's word counts for the scheme that clients use: addresses of uploads are made of it.
+    server.uvicorn.Config = functools.partial(original, uds=str(path), forwarded_allow_ips="*")
+
+
+def lock_files(readable: list[Path]) -> None:
+    """Keep SQL away from files (`read_text`, `COPY … TO`, `ATTACH`), but for the directories that loads need.
+
+    The settings cannot be changed again, so each connection's time zone is set for all of them before.
+    """
+    from bqemulator.storage.engine import DuckDBEngine
+
+    original = DuckDBEngine._register_builtin_udfs  # the last step before the engine serves
+
+    def register(self: Untyped) -> None:
+        original(self)
+        quoted = ", ".join("'" + str(path).replace("'", "''") + "'" for path in readable)
+        self.connection.execute(f"SET allowed_directories = [{quoted}]")
+        self.connection.execute("SET enable_external_access = false")
+        self.connection.execute("SET lock_configuration = true")
+
+    DuckDBEngine._register_builtin_udfs = register
 
 
 def separate_threads() -> None:
@@ -119,7 +152,6 @@ def separate_threads() -> None:
         if threading.current_thread() is threading.main_thread():
             return original(self, sql, parameters)
         cursor = self.connection.cursor()
-        cursor.execute("SET TimeZone = 'UTC'")
         return cursor.execute(sql, parameters) if parameters is not None else cursor.execute(sql)
 
     DuckDBEngine.execute = execute
@@ -205,10 +237,10 @@ def open_app(
 
     def create_app(context: Untyped) -> Untyped:
         app = original(context)
-        app.add_exception_handler(Exception, answer_faults)
         app.add_middleware(jobs.FailedQueries)
         app.add_middleware(KnownProjects, projects=projects)
         app.add_middleware(faults.FaultDoor, shelf=shelf)
+        app.add_middleware(AnswerFaults)
         show_live_sizes(context, expirations)
         check_inserted_rows(app, context)
         list_anonymous_rows(app, results)
@@ -218,16 +250,38 @@ def open_app(
     server.create_app = create_app
 
 
-async def answer_faults(_request: Untyped, error: Exception) -> Untyped:
-    """Answer an internal fault with 501 and its text.
+class AnswerFaults:
+    """Answers an internal fault with 501 and its text, SQL that is nested too deep with 400.
 
     bqemulator says 500 "internal error", which Google's clients repeat for ten minutes before they show anything.
     """
-    from starlette.responses import JSONResponse
 
-    message = f"The local cloud's BigQuery cannot do this: {type(error).__name__}: {error}"
-    detail = {"reason": "notImplemented", "message": message}
-    return JSONResponse({"error": {"code": 501, "message": message, "errors": [detail]}}, status_code=501)
+    def __init__(self, app: Untyped) -> None:
+        self._app = app
+
+    async def __call__(self, scope: dict[str, Untyped], receive: Untyped, send: Untyped) -> None:
+        """Serve a request (ASGI)."""
+        from starlette.responses import JSONResponse
+
+        begun = False
+
+        async def note(message: dict[str, Untyped]) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, note)
+        except Exception as error:
+            if begun or scope["type"] != "http":
+                raise
+            status, reason, message = 501, "notImplemented", "The local cloud's BigQuery cannot do this"
+            if isinstance(error, RecursionError):
+                status, reason, message = 400, "invalidQuery", "Query is too complex: it is nested too deep"
+            _log.warning("%s %s: %r", scope.get("method"), scope.get("path"), error)
+            message = f"{message}: {type(error).__name__}: {str(error)[:2000]}"
+            document = {"code": status, "message": message, "errors": [{"reason": reason, "message": message}]}
+            await JSONResponse({"error": document}, status_code=status)(scope, receive, send)
 
 
 class KnownProjects:

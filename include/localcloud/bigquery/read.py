@@ -75,7 +75,6 @@ class ReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no 
             raise RefusalError(grpc.StatusCode.UNIMPLEMENTED, "sample_percentage is not offered by the local cloud")
         connection = self._engine.connection.cursor()  # its own: others run queries at the same time
         try:
-            connection.execute("SET TimeZone = 'UTC'")
             with self._relation(*where, connection) as (source, relation):
                 statement, columns = select_statement(
                     project=where[0],
@@ -163,22 +162,27 @@ class ReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no 
 
 
 def build_server(
-    projects: Projects, shelf: FaultShelf, results: BoundedResults, context: Untyped
+    socket_path: Path,
+    door: grpc.ServerInterceptor,
+    projects: Projects,
+    shelf: FaultShelf,
+    results: BoundedResults,
+    context: Untyped,
 ) -> tuple[_Server, int]:
-    """Make the gRPC server that stands in for bqemulator's own (`build_grpc_server`, with faults and results)."""
+    """Make the gRPC server that stands in for bqemulator's own; `door` decides who may call."""
     settings = context.settings
     sessions = Sessions(Path(settings.data_dir) / "sessions", lambda: dt.datetime.now(dt.UTC))
     server = grpc.server(
         ThreadPoolExecutor(16, thread_name_prefix="read"),
         options=[
-            ("grpc.so_reuseport", 0),  # else a second server would share the port without a word
             ("grpc.max_send_message_length", -1),
             ("grpc.max_receive_message_length", 16 * 1024 * 1024),
         ],
+        interceptors=[door],
     )
     service = ReadService(context, sessions, ReadFaults(shelf), results, projects)
     server.add_generic_rpc_handlers((service, OlderReadService(service, sessions)))
-    port = server.add_insecure_port(f"{settings.grpc_host}:{settings.grpc_port}")
+    port = server.add_insecure_port(f"unix:{socket_path}")
     return _Server(server), port
 
 

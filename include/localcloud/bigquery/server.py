@@ -1,6 +1,6 @@
 """Runs BigQuery for a state directory: `python -m localcloud.bigquery.server --state DIR`.
 
-In: the ports in state.json. Out: REST and Storage Read on loopback until SIGTERM; tables live in `bigquery/` of the
+In: the state directory. Out: REST and Storage Read on unix sockets until SIGTERM; tables live in `bigquery/` of the
 state directory and are there again after a restart.
 """
 
@@ -14,7 +14,9 @@ import sys
 import time
 from pathlib import Path
 
+from localcloud.bearer import Bearers
 from localcloud.faults import FaultShelf
+from localcloud.grpc_door import GrpcDoor
 from localcloud.projects import Projects
 from localcloud.state import State
 
@@ -40,8 +42,6 @@ def main(arguments: list[str] | None = None) -> int:
 
     duckdb_extensions.import_extension("spatial")  # the emulator would download it
     emulator_settings = config.Settings(
-        rest_port=settings.ports["bigquery_rest"],
-        grpc_port=settings.ports["bigquery_grpc"],
         persistence_mode=config.PersistenceMode.PERSISTENT,
         data_dir=directory,
         default_project_id=settings.project,
@@ -57,7 +57,11 @@ def main(arguments: list[str] | None = None) -> int:
         memory_limit=MEMORY_LIMIT,
         expirations=Expirations(directory / "expirations.json", lambda: time.time_ns() // 1_000_000),
         shelf=FaultShelf(state.faults_path),
-        read_server=functools.partial(read.build_server, projects),
+        read_server=functools.partial(
+            read.build_server, state.socket_path("bigquery_grpc"), GrpcDoor(Bearers(state)), projects
+        ),
+        rest_socket=state.socket_path("bigquery_rest"),
+        readable=[state.directory("bigquery/uploads")],
     )
     server = EmulatorServer(emulator_settings)
     asyncio.run(server._run_forever_async())

@@ -20,6 +20,7 @@ Predicate = Callable[[Message], bool]
 _TOKEN = re.compile(
     r"""\s*(?:(?P<op><=|>=|!=|=|<|>|:)|(?P<paren>[()])|(?P<quoted>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(?P<dot>\.)|(?P<word>[^\s()<>=!:."']+))"""
 )
+_LONGEST, _DEEPEST, _SHOWN = 16_384, 50, 500
 _ORDER: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -54,8 +55,11 @@ class _Parser:
     def __init__(self, expression: str, fields: Mapping[str, str]) -> None:
         self._expression = expression
         self._fields = fields
+        if len(expression) > _LONGEST:
+            raise self._wrong(f"it has {len(expression)} characters, at most {_LONGEST} are taken")
         self._tokens = list(self._split(expression))
         self._at = 0
+        self._depth = 0
 
     def _split(self, expression: str) -> list[tuple[str, str]]:
         tokens, position, text = [], 0, expression.rstrip()
@@ -68,10 +72,9 @@ class _Parser:
         return tokens
 
     def _wrong(self, what: str) -> InvalidArgument:
+        shown = self._expression if len(self._expression) <= _SHOWN else f"{self._expression[:_SHOWN]}…"
         example = 'labels.key="value" AND NOT display_name="x"'
-        return InvalidArgument(
-            f"Invalid filter {self._expression!r}: {what}. Expected such as {example}.", field="filter"
-        )
+        return InvalidArgument(f"Invalid filter {shown!r}: {what}. Expected such as {example}.", field="filter")
 
     def _peek(self, ahead: int = 0) -> tuple[str, str]:
         index = self._at + ahead
@@ -104,6 +107,14 @@ class _Parser:
         return lambda message: any(term(message) for term in terms)
 
     def _negation(self) -> Predicate:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise self._wrong(f"it is more than {_DEEPEST} levels deep")
+        predicate = self._negated()
+        self._depth -= 1
+        return predicate
+
+    def _negated(self) -> Predicate:
         kind, text = self._peek()
         if (kind, text) == ("word", "NOT"):
             self._next()

@@ -8,9 +8,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from concurrent import futures
+from pathlib import Path
 
 import grpc
 
+from localcloud.bearer import Bearers
+from localcloud.grpc_door import GrpcDoor
 from localcloud.vertex import schema
 from localcloud.vertex.dispatch import Dispatcher
 from localcloud.vertex.errors import ApiError, InvalidArgument, Unimplemented
@@ -23,27 +26,20 @@ WORKERS = 48
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 
 
-def bind_grpc(dispatcher: Dispatcher, methods: Iterable[Method], address: str) -> grpc.Server:
-    """Listen for gRPC; gives the server, which answers once it is started.
-
-    Raises:
-        OSError: The port is taken.
-    """
+def bind_grpc(dispatcher: Dispatcher, methods: Iterable[Method], socket_path: Path, bearers: Bearers) -> grpc.Server:
+    """Listen for gRPC on a unix socket; gives the server, which answers once it is started."""
     options = [
         ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
         ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
-        ("grpc.so_reuseport", 0),
     ]
-    server = grpc.server(futures.ThreadPoolExecutor(WORKERS, thread_name_prefix="grpc"), options=options)
+    server = grpc.server(
+        futures.ThreadPoolExecutor(WORKERS, thread_name_prefix="grpc"),
+        options=options,
+        interceptors=[GrpcDoor(bearers)],
+    )
     server.add_generic_rpc_handlers((_Handler(dispatcher, methods),))
-    try:
-        bound = server.add_insecure_port(address)
-    except RuntimeError as error:
-        raise OSError(
-            f"gRPC: cannot listen on {address}: {error}. Expected a free port. Choose another --grpc-port."
-        ) from error
-    if bound == 0:
-        raise OSError(f"gRPC: cannot listen on {address}. Expected a free port. Choose another --grpc-port.")
+    socket_path.unlink(missing_ok=True)  # of a server that was killed: this state directory is ours
+    server.add_insecure_port(f"unix:{socket_path}")
     return server
 
 

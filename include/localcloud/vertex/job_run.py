@@ -144,7 +144,10 @@ class JobRun:
         folder = job_folder(machinery.folder, self._name)
         command, env = replica_command(
             spec=self._job.job_spec.worker_pool_specs[replica.pool],
-            variables={**machinery.environment(), **self._variables(replica, addresses)},
+            variables={
+                **machinery.environment(self._job.job_spec.service_account),
+                **self._variables(replica, addresses),
+            },
             folder=folder,
             images=machinery.images,
             buckets=machinery.buckets,

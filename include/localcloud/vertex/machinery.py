@@ -19,7 +19,8 @@ class Machinery:
     """What running jobs and deployed models share.
 
     Args:
-        environment: Gives the variables that lead Google's clients to the local cloud.
+        environment: Gives the variables that lead Google's clients to the local cloud, as the named service account
+            ("": the one of custom code).
         folder: Jobs keep their files in folders below it.
         grace_s: Between SIGTERM and SIGKILL.
     """
@@ -30,6 +31,6 @@ class Machinery:
     images: Images
     guardian: Guardian
     shipper: LogShipper
-    environment: Callable[[], Mapping[str, str]]
+    environment: Callable[[str], Mapping[str, str]]
     folder: Path
     grace_s: float

@@ -8,11 +8,15 @@ from __future__ import annotations
 import http.server
 import json
 import logging
+import socket
+import socketserver
 import threading
 import urllib.parse
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
+from localcloud.bearer import BearerError, Bearers
 from localcloud.vertex.dispatch import Dispatcher
 from localcloud.vertex.errors import ApiError, InvalidArgument, NotFound
 from localcloud.vertex.faults import Faults
@@ -30,28 +34,33 @@ class RestServer(http.server.ThreadingHTTPServer):
         dispatcher: Answers the calls.
         methods: The API's table.
         faults: What `/faults` changes.
-        address: Host and port to listen on.
-
-    Raises:
-        OSError: The port is taken.
+        bearers: Knows who calls.
+        socket_path: Unix socket to listen on.
     """
 
     daemon_threads = True
-    allow_reuse_address = True
+    address_family = socket.AF_UNIX
     request_queue_size = 128
 
     def __init__(
-        self, dispatcher: Dispatcher, methods: Iterable[Method], faults: Faults, address: tuple[str, int]
+        self,
+        dispatcher: Dispatcher,
+        methods: Iterable[Method],
+        faults: Faults,
+        bearers: Bearers,
+        *,
+        socket_path: Path,
     ) -> None:
         self.dispatcher = dispatcher
         self.router = Router(methods)
         self.faults = faults
-        try:
-            super().__init__(address, _Door)
-        except OSError as error:
-            raise OSError(
-                f"REST: cannot listen on {address[0]}:{address[1]}: {error.strerror}. Choose another --rest-port."
-            ) from error
+        self.bearers = bearers
+        socket_path.unlink(missing_ok=True)  # of a server that was killed: this state directory is ours
+        super().__init__(str(socket_path), _Door)  # type: ignore[arg-type]  # a path for AF_UNIX
+
+    def server_bind(self) -> None:
+        """Take the socket (an HTTPServer would ask for the name of its host)."""
+        socketserver.TCPServer.server_bind(self)
 
     def start(self) -> None:
         """Begin to answer."""
@@ -77,6 +86,8 @@ class _Door(http.server.BaseHTTPRequestHandler):
             body = self._body()
             parts = urllib.parse.urlsplit(self.path)
             path = urllib.parse.unquote(parts.path)
+            if path != "/healthz":
+                self._authenticate()
             if path == "/healthz" or path.split("/")[1] == "faults":
                 status, data, kind = self._own_page(path, body)
             else:
@@ -89,6 +100,12 @@ class _Door(http.server.BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(data)
+
+    def _authenticate(self) -> None:
+        try:
+            self.server.bearers.principal(self.headers.get("Authorization", ""))
+        except BearerError as error:
+            raise ApiError(str(error), code="UNAUTHENTICATED") from None
 
     def _body(self) -> bytes:
         if "chunked" in self.headers.get("Transfer-Encoding", "").lower():

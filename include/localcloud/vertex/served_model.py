@@ -60,6 +60,7 @@ class ServedModel:
         self._connections: queue.SimpleQueue[http.client.HTTPConnection] = queue.SimpleQueue()
         self._replica: Replica | None = None
         self._port: int | None = None
+        self._secret = ""
         self._failures = 0
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._keep_up, name=f"serving-{deployed_model_id}", daemon=True)
@@ -121,7 +122,7 @@ class ServedModel:
     def _post(self, port: int, body: bytes) -> bytes:
         connection = self._connect(port)
         try:
-            connection.request("POST", "/predict", body, {"Content-Type": "application/json"})
+            connection.request("POST", "/predict", body, {"Content-Type": "application/json", **self._proof()})
             response = connection.getresponse()
             data = response.read()
         except BaseException:  # half an answer may still be in it: it must not go back to the others
@@ -131,6 +132,10 @@ class ServedModel:
         if response.status != 200:
             raise InvalidArgument(data.decode())
         return data
+
+    def _proof(self) -> dict[str, str]:
+        """The header field that the process knows us by: its port is everybody's on this machine."""
+        return {"X-Serving-Secret": self._secret}
 
     def _connect(self, port: int) -> http.client.HTTPConnection:
         with contextlib.suppress(queue.Empty):
@@ -186,7 +191,8 @@ class ServedModel:
                     )
                 if self._stopping.is_set() or time.monotonic() > end:
                     raise Unavailable(f"The {self._where} did not become healthy in time.")
-            self._port = self._checked_port(int(port_file.read_text()))
+            port, self._secret = port_file.read_text().split()
+            self._port = self._checked_port(int(port))
         except BaseException:
             replica.signal(signal.SIGKILL)
             raise
@@ -204,7 +210,7 @@ class ServedModel:
     def _checked_port(self, port: int) -> int:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
         with contextlib.closing(connection):
-            connection.request("GET", "/health")
+            connection.request("GET", "/health", headers=self._proof())
             if connection.getresponse().status != 200:
                 raise Unavailable(f"The {self._where} is not healthy.")
         return port

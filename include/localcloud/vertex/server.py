@@ -1,6 +1,6 @@
-"""Starts the local Vertex AI: `python -m localcloud.vertex.server --state DIR --grpc-port P --rest-port Q`.
+"""Starts the local Vertex AI: `python -m localcloud.vertex.server --state DIR`.
 
-Comes in: a state directory and two ports. Goes out: gRPC and REST on loopback, until SIGTERM or SIGINT.
+Comes in: a state directory. Goes out: gRPC and REST on unix sockets in it, until SIGTERM or SIGINT.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from typing import TextIO
 
 import grpc
 
+from localcloud.bearer import Bearers
+from localcloud.credentials import CUSTOM_CODE_AGENT, SERVICE_AGENT
 from localcloud.environment import client_environment
 from localcloud.errors import LocalCloudError
 from localcloud.faults import FaultShelf
@@ -63,25 +65,20 @@ class VertexServer:
     Args:
         state: State directory of the local cloud.
         projects: The projects that exist.
-        host: Address to listen on.
-        grpc_port: Port for gRPC.
-        rest_port: Port for REST.
         grace_s: How long a cancelled replica has between SIGTERM and SIGKILL.
 
     Raises:
-        OSError: A port is taken, or another server works on the same state.
+        OSError: A socket cannot be made, or another server works on the same state.
     """
 
-    def __init__(
-        self, *, state: State, projects: Projects, host: str, grpc_port: int, rest_port: int, grace_s: float
-    ) -> None:
+    def __init__(self, *, state: State, projects: Projects, grace_s: float) -> None:
         folder = state.directory("vertex")
         self._lock = _own(folder)
         self._store = Store(folder / "vertex.sqlite")
         self._fault_shelf = FaultShelf(state.faults_path)
         self._guardian = Guardian()
         self._shipper = LogShipper(state.logs_path)
-        clients = Clients(projects.main, lambda: _environment(state))
+        clients = Clients(projects.main, lambda: _environment(state, SERVICE_AGENT))
         machinery = Machinery(
             store=self._store,
             faults=Faults(self._fault_shelf),
@@ -89,7 +86,7 @@ class VertexServer:
             images=Images(folder / "images.json"),
             guardian=self._guardian,
             shipper=self._shipper,
-            environment=lambda: _environment(state),
+            environment=lambda account: _environment(state, account or CUSTOM_CODE_AGENT),
             folder=folder / "jobs",
             grace_s=grace_s,
         )
@@ -107,8 +104,11 @@ class VertexServer:
         )
         methods = load_methods()
         dispatcher = Dispatcher(self._cloud, FAMILIES, projects)
-        self._grpc: grpc.Server = bind_grpc(dispatcher, methods, f"{host}:{grpc_port}")
-        self._rest = RestServer(dispatcher, methods, self._cloud.faults, (host, rest_port))
+        bearers = Bearers(state)
+        self._grpc: grpc.Server = bind_grpc(dispatcher, methods, state.socket_path("vertex_grpc"), bearers)
+        self._rest = RestServer(
+            dispatcher, methods, self._cloud.faults, bearers, socket_path=state.socket_path("vertex_rest")
+        )
 
     def start(self) -> None:
         """Settle what a stop left open, then answer."""
@@ -150,9 +150,9 @@ def _own(folder: Path) -> TextIO:
     return lock
 
 
-def _environment(state: State) -> Mapping[str, str]:
+def _environment(state: State, account: str) -> Mapping[str, str]:
     try:
-        return client_environment(state.path)
+        return client_environment(state.path, account=account)
     except LocalCloudError:
         return {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
 
@@ -168,9 +168,6 @@ def main() -> int:
     """Serve until a signal comes; gives the exit code."""
     parser = argparse.ArgumentParser(prog="python -m localcloud.vertex.server", description="The local Vertex AI.")
     parser.add_argument("--state", type=Path, required=True, help="state directory of the local cloud")
-    parser.add_argument("--grpc-port", type=int, required=True, help="port for gRPC")
-    parser.add_argument("--rest-port", type=int, required=True, help="port for REST, /faults and /healthz")
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     parser.add_argument("--project", default=None, help="the project that exists (default: the local cloud's)")
     parser.add_argument(
         "--grace-seconds",
@@ -188,17 +185,11 @@ def main() -> int:
         server = VertexServer(
             state=state,
             projects=Projects([arguments.project]) if arguments.project else _projects_of(state),
-            host=arguments.host,
-            grpc_port=arguments.grpc_port,
-            rest_port=arguments.rest_port,
             grace_s=arguments.grace_seconds,
         )
     except OSError as error:
         print(f"vertex: {error}", file=sys.stderr)
         return 1
-    LOGGER.info(
-        "serving gRPC on %s:%d, REST on %s:%d", arguments.host, arguments.grpc_port, arguments.host, arguments.rest_port
-    )
     server.start()
     while not stop.wait(1.0):
         pass

@@ -2,7 +2,8 @@
 
 Comes in: a folder with a SavedModel (waited for: it may still be on its way while TensorFlow is imported). Goes out:
 `POST /predict` {"instances": […]} -> {"predictions": […]} ({"inputs": …} -> {"outputs": …} by column), `GET /health`,
-`GET /metadata`; errors as 400 {"error": …}. The port is written to a file once the model can answer.
+`GET /metadata`; errors as 400 {"error": …}. The port, and the secret that a request must bring, are
+written to a file once the model can answer.
 https://www.tensorflow.org/tfx/serving/api_rest
 """
 
@@ -14,6 +15,7 @@ import http.server
 import importlib.util
 import json
 import logging
+import secrets
 import sys
 import time
 import types
@@ -25,6 +27,7 @@ import numpy as np
 # A JSON value.
 Json = Any
 SIGNATURE = "serving_default"
+SECRET_FIELD = "X-Serving-Secret"  # noqa: S105 - a name
 _INTEGERS = (np.integer, np.unsignedinteger)
 
 
@@ -246,11 +249,14 @@ class _Door(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     wbufsize = -1
     model: Model
+    secret: str
 
     def log_message(self, format: str, *args: object) -> None:
         del format, args  # the prediction service has its own access log
 
     def do_GET(self) -> None:
+        if self._is_foreign():
+            return
         if self.path == "/health":
             self._send(200, {"status": "ok"})
         elif self.path == "/metadata":
@@ -259,6 +265,8 @@ class _Door(http.server.BaseHTTPRequestHandler):
             self._send(404, {"error": f"{self.path} was not found. Expected /health or /metadata."})
 
     def do_POST(self) -> None:
+        if self._is_foreign():
+            return
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         try:
             self._send(200, self.model.answer(json.loads(body)))
@@ -266,6 +274,14 @@ class _Door(http.server.BaseHTTPRequestHandler):
             self._send(400, {"error": str(error)})
         except ValueError as error:
             self._send(400, {"error": f"JSON Parse error: {error}"})
+
+    def _is_foreign(self) -> bool:
+        """Refuse who did not read the port file, which only this process's owner can."""
+        foreign = not secrets.compare_digest(self.headers.get(SECRET_FIELD, ""), self.secret)
+        if foreign:
+            self.close_connection = True
+            self._send(401, {"error": "This server is for the prediction service alone."})
+        return foreign
 
     def _send(self, status: int, answer: dict[str, Json]) -> None:
         data = json.dumps(answer).encode()
@@ -281,14 +297,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", type=Path, required=True, help="folder of the SavedModel")
     parser.add_argument(
-        "--port-file", type=Path, required=True, help="the port is written here once the model can answer"
+        "--port-file", type=Path, required=True, help="port and secret are written here once the model can answer"
     )
     arguments = parser.parse_args()
     _Door.model = Model(arguments.model)
+    _Door.secret = secrets.token_urlsafe(24)
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Door)
     server.daemon_threads = True
     partial = arguments.port_file.with_suffix(".part")
-    partial.write_text(str(server.server_address[1]))
+    partial.touch(mode=0o600)
+    partial.write_text(f"{server.server_address[1]} {_Door.secret}")
     partial.replace(arguments.port_file)
     server.serve_forever()
 
