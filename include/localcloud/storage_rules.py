@@ -118,6 +118,8 @@ class StorageRules:
         if answer.status != 200 or not answer.body:
             return answer
         document = json.loads(answer.body)
+        if not isinstance(document, dict):  # of a bucket that was deleted
+            return answer
         if request.method == "POST" and asked is not None:
             self._projects.own(document["name"], asked)
         if document.get("kind") == "storage#buckets":
