@@ -52,6 +52,15 @@ def test_a_missing_bucket_is_named_with_the_setting(cloud) -> None:
             ask()
 
 
+def test_no_right_to_ask_for_the_bucket_is_needed(cloud, folder, add_fault) -> None:
+    """The documented role for objects has no storage.buckets.get: what is missing is told without it."""
+    add_fault("storage.buckets.get gs://*", "error", count=0, code="PERMISSION_DENIED")
+    assert cloud.artifacts.read(f"{folder}/none.json") is None
+    assert cloud.artifacts.write_once(f"{folder}/a.json", b"{}") == b"{}"
+    with pytest.raises(SettingsError, match="no such bucket"):
+        cloud.artifacts.read("gs://no-such-bucket-either/x")
+
+
 def test_listing_is_bounded_and_sorted(cloud, folder) -> None:
     """`start` is in, `end` is out, `suffix` filters; other folders are left out."""
     for path in ("2013-01-03/f/span.json", "2013-01-01/f/span.json", "2013-01-02/f/x.gz", "2013-01-02/f/span.json"):

@@ -29,6 +29,7 @@ class Artifacts:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._known_buckets: set[str] = set()
 
     def read(self, uri: str) -> bytes | None:
         """An object's bytes, or None when there is none.
@@ -181,12 +182,20 @@ class Artifacts:
         bucket, path = _split(uri)
         return self._client.bucket(bucket).blob(path)
 
-    @staticmethod
-    def _require_bucket(bucket: Any) -> None:  # noqa: ANN401 - google.cloud.storage.Bucket has no types
-        if not call(bucket.exists):
+    def _require_bucket(self, bucket: Any) -> None:  # noqa: ANN401 - google.cloud.storage.Bucket has no types
+        """Ask for a list of one object: asking for the bucket itself takes a right that no role for objects has."""
+        from google.api_core.exceptions import NotFound
+
+        if bucket.name in self._known_buckets:
+            return
+        listed = functools.partial(self._client.list_blobs, bucket.name, max_results=1, fields="items(name)")
+        try:
+            call(lambda: next(iter(listed()), None))
+        except NotFound:
             raise SettingsError(
                 f"gs://{bucket.name}", "no such bucket", "the bucket of RETRAINING_BUCKET", "Create it or correct that"
-            )
+            ) from None
+        self._known_buckets.add(bucket.name)
 
 
 class _Bounded(io.BytesIO):
