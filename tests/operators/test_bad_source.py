@@ -47,7 +47,7 @@ FROM UNNEST(GENERATE_ARRAY(0, 299)) AS i
 """
 QUERY = (
     "SELECT id, seen_at, carrier, distance, late FROM bad_source.parcels"
-    " WHERE seen_at >= @window_start AND seen_at < @window_end"
+    " WHERE seen_at >= @window_start AND seen_at < LEAST(@window_end, @as_of)"
 )
 
 
@@ -87,7 +87,7 @@ def run_tables(client: bigquery.Client, dataset: str, name: str) -> list[str]:
     [
         pytest.param(QUERY.replace("bad_source.parcels", "bad_source.gone"), "bad_source.gone", id="missing-table"),
         pytest.param(QUERY.replace("distance", "distanze"), "distanze", id="missing-column-in-the-source"),
-        pytest.param(QUERY.replace("SELECT id", "SELEC id"), "yntax", id="wrong-sql"),
+        pytest.param(QUERY.replace("FROM", "FORM"), "yntax", id="wrong-sql"),
     ],
 )
 def test_a_query_that_cannot_run_is_found_before_anything_is_made(
@@ -208,7 +208,10 @@ def test_events_of_the_future_are_left_out(night, client) -> None:
         " SELECT CONCAT('skewed-', id), TIMESTAMP_ADD(seen_at, INTERVAL 9000 DAY), carrier, distance, late"
         " FROM bad_source.parcels"
     )
-    night.write("SELECT id, seen_at, carrier, distance, late FROM bad_source.skewed")
+    night.write(
+        "SELECT id, seen_at, carrier, distance, late FROM bad_source.skewed"
+        " WHERE seen_at >= LEAST(@window_start, @window_end, @as_of)"
+    )
     planned = night.plan()
     taken = night.snapshot()
     assert (taken["spans"], taken["rows"]) == (10, 240)

@@ -58,7 +58,7 @@ FROM UNNEST(GENERATE_ARRAY(0, 311)) AS i
 """
 QUERY = (
     "SELECT id, seen_at, carrier, distance, late FROM checks_source.parcels"
-    " WHERE seen_at >= @window_start AND seen_at < @window_end"
+    " WHERE seen_at >= @window_start AND seen_at < LEAST(@window_end, @as_of)"
 )
 
 
