@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from trainer.contract import serialise
+from trainer.contract import read, serialise
 from trainer.documents import (
     Difference,
     EvaluateRequest,
@@ -22,6 +22,7 @@ from trainer.documents import (
     Manifest,
     ManifestSplit,
     Metrics,
+    Report,
     SliceMetrics,
 )
 from trainer.errors import DataError
@@ -98,7 +99,9 @@ def _judged_models(
     request: EvaluateRequest, columns: Columns, storage: Storage
 ) -> tuple[dict[str, StoredModel], str | None]:
     """Load the models that can be scored, the challenger first; and say why the champion is not among them."""
-    challenger = load_model(request.challenger.model_uri, storage)
+    report_uri = request.challenger.report_uri
+    digest = read(Report, report_uri, storage).model_digest if report_uri else None
+    challenger = load_model(request.challenger.model_uri, storage, digest)
     if misfit := columns.misfit(challenger):
         raise DataError(f"{CHALLENGER} model", *misfit, "Clear the run's train task")
     models = {CHALLENGER: challenger}

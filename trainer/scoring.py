@@ -25,7 +25,7 @@ from trainer.labels import label_type, labels_of, require_labels
 from trainer.metrics import Floats
 from trainer.models.images import as_files
 from trainer.models.values import as_list, as_number, as_text, parse_feature, parse_list
-from trainer.savedmodel import StoredModel
+from trainer.savedmodel import StoredModel, digest_folder
 from trainer.storage import Storage
 
 _PIXELS_AT_ONCE = 4 << 20  # a model's own memory is a few hundred times that
@@ -47,16 +47,29 @@ class Scored:
     slices: Mapping[str, npt.NDArray[np.object_]]
 
 
-def load_model(uri: str, storage: Storage) -> StoredModel:
+def load_model(uri: str, storage: Storage, digest: str | None = None) -> StoredModel:
     """Fetch and load a stored model.
 
+    Args:
+        uri: Its folder.
+        storage: Where it is.
+        digest: That it must have; None: any.
+
     Raises:
-        DataError: There is none, or it cannot be loaded.
+        DataError: There is none, it is another one, or it cannot be loaded.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
         if not storage.download_folder(uri, path):
             raise DataError(uri, "there is no model", "a SavedModel folder", "Clear the run's train task")
+        found = digest_folder(path) if digest else None
+        if found != digest:
+            raise DataError(
+                uri,
+                f"a model with SHA-256 {found}: it was written again since the report",
+                f"the report's, {digest}",
+                "Trigger the DAG again with Force: a new attempt trains in a folder of its own",
+            )
         return StoredModel(path, uri)
 
 

@@ -11,6 +11,7 @@ from google.cloud import aiplatform_v1, storage
 from retraining.core.errors import SettingsError
 from retraining.hooks.registry import Upload
 from retraining.operators.ownership import require_own_model
+from retraining.operators.version_upload import upload_once
 
 KEY = "20131120t030000z-000000000001"
 SLEEP = "import time; time.sleep(60)"
@@ -67,7 +68,7 @@ def test_a_registered_model_is_its_environments(cloud, other, folder, unique) ->
         serving_image=cloud.settings.serving_image,
         labels={"retraining-run": KEY},
     )
-    version = cloud.registry.upload(unique, wanted)
+    version = upload_once(cloud, unique, wanted, f"{folder}/upload.json")
     endpoint = cloud.endpoints.ensure(unique, f"{cloud.settings.project}.{cloud.settings.dataset}.r_{unique}", {})
     label = cloud.session.environment.label
     assert version.labels["retraining-environment"] == endpoint.labels["retraining-environment"] == label

@@ -9,7 +9,9 @@ import pytest
 
 from retraining.core.errors import ConflictError
 from retraining.hooks.registry import Upload, Version
+from retraining.operators.version_upload import drop_twins, upload_once
 
+DIGEST = "ad258febbdf880da4d157eb7acb5254edc62e74b90ee9229f97676ad814dbac4"  # also in tests/trainer/test_train.py
 KEYS = ("20131120t030000z-000000000001", "20131121t030000z-000000000002")
 
 
@@ -27,7 +29,7 @@ def upload(cloud, folder, unique):
             serving_image=cloud.settings.serving_image,
             labels={"retraining-run": run_key, "retraining-model": unique},
         )
-        return cloud.registry.upload(unique, wanted)
+        return upload_once(cloud, unique, wanted, f"{folder}/{run_key}/upload.json")
 
     return do
 
@@ -42,6 +44,43 @@ def test_a_run_has_one_version(cloud, upload, unique) -> None:
     assert cloud.registry.find_by_run(unique, KEYS[1]).run_key == KEYS[1]
     assert sorted(version.run_key for version in cloud.registry.list_versions(unique)) == sorted(KEYS)
     assert cloud.registry.list_versions(f"{unique}_not_there") == []
+
+
+def test_an_upload_is_seen_while_it_runs_and_a_twin_can_be_deleted(cloud, upload, unique) -> None:
+    """By its operation and among the model's; a deployed or only version is not deleted."""
+    first = upload(KEYS[0])
+    wanted = Upload(
+        display_name=unique,
+        description="Promoted.",
+        artifact_uri=first.artifact_uri,
+        serving_image=cloud.settings.serving_image,
+        labels={"retraining-run": KEYS[0]},
+    )
+    assert not cloud.registry.delete_version(first)
+    operation = cloud.registry.start_upload(unique, wanted)
+    until = time.monotonic() + 30
+    while not (seen := cloud.registry.operation(operation.name)).done:
+        assert time.monotonic() < until
+        time.sleep(0.1)
+    assert not seen.error
+    assert cloud.registry.running_operations(unique) == []
+    assert cloud.registry.running_operations(f"{unique}_not_there") == []
+    assert cloud.registry.operation(f"{operation.name}000") is None
+    assert [version.version_id for version in cloud.registry.versions_of_run(unique, KEYS[0])] == ["1", "2"]
+    assert drop_twins(cloud, unique, KEYS[0]).version_id == "1"
+    until = time.monotonic() + 30
+    while len(cloud.registry.list_versions(unique)) > 1:
+        assert time.monotonic() < until
+        time.sleep(0.1)
+
+
+def test_a_models_digest_is_that_of_its_files(cloud, folder) -> None:
+    """As `digest_folder` of the trainer has it: names and contents of all files, in order of names."""
+    assert cloud.model_files.digest(f"{folder}/model") is None
+    for name, content in (("saved_model.pb", b"graph"), ("variables/variables.index", b""), ("assets/a.txt", b"1")):
+        cloud.artifacts.write_once(f"{folder}/model/{name}", content)
+    cloud.artifacts.write_once(f"{folder}/model_of_another/saved_model.pb", b"x")
+    assert cloud.model_files.digest(f"{folder}/model") == DIGEST
 
 
 def test_an_alias_moves_only_from_where_it_was_seen(cloud, upload, unique) -> None:

@@ -36,6 +36,7 @@ class Scene:
         self.put("decision", example("decision") | same | {"verdict": "promote", "mode": "live", "champion": None})
         self.put("report", example("report") | same)
         self.report = self.read("report")
+        self.cloud.model_files.digests[self.report["model_uri"]] = self.report["model_digest"]
         self.right_answers()
 
     @property

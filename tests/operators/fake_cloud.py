@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from fake_clock import START, FakeClock
-from fake_serving import FakeEndpoints, FakeRegistry
+from fake_serving import FakeEndpoints, FakeModelFiles, FakeRegistry
 from fake_settings import ENVIRONMENT, SETTINGS
 from fake_warehouse import FakeWarehouse
 
@@ -223,6 +223,7 @@ class FakeCloud:
     def __init__(self) -> None:
         self.registry = FakeRegistry()
         self.endpoints = FakeEndpoints()
+        self.model_files = FakeModelFiles()
         self.warehouse = FakeWarehouse()
         self.settings = SETTINGS
         self.session = Session(

@@ -7,20 +7,28 @@ from collections.abc import Mapping
 from typing import Any
 
 from retraining.core.errors import ConflictError
-from retraining.hooks.endpoints import Answer, Endpoint, Operation, deployed_model_id
+from retraining.hooks.endpoints import Answer, Endpoint, deployed_model_id
+from retraining.hooks.operations import Operation
 from retraining.hooks.registry import Upload, Version
 
 
 class FakeRegistry:
-    """Versions of one model; the first one has the alias `default` until another is given it, as on the service."""
+    """Versions of one model; the first one has the alias `default` until another is given it, as on the service.
+
+    `ready` False keeps uploads under way; `error` ends them badly.
+    """
 
     def __init__(self, model: str = "flight_delays") -> None:
         self.model = model
         self.versions: dict[str, Version] = {}
+        self.ready = True
+        self.error = ""
+        self.uploads: list[str] = []
+        self.uploading: dict[str, str] = {}
 
     def add(self, run_key: str, *aliases: str) -> Version:
         """A version of a run."""
-        number = str(len(self.versions) + 1)
+        number = str(max(map(int, self.versions), default=0) + 1)
         self.versions[number] = Version(
             model_name=f"projects/p/locations/r/models/{self.model}",
             version_id=number,
@@ -37,17 +45,45 @@ class FakeRegistry:
 
     def find_by_run(self, model: str, run_key: str) -> Version | None:
         """As the hook."""
+        return next(iter(self.versions_of_run(model, run_key)), None)
+
+    def versions_of_run(self, model: str, run_key: str) -> list[Version]:
+        """As the hook; an upload that is ready is done by now."""
         del model
-        return next((version for version in self.versions.values() if version.run_key == run_key), None)
+        self.finish()
+        return [version for version in self.versions.values() if version.run_key == run_key]
 
     def list_versions(self, model: str) -> list[Version]:
         """As the hook."""
         return [version for version in self.versions.values() if version.model_name.endswith(f"/{model}")]
 
-    def upload(self, model: str, upload: Upload) -> Version:
+    def start_upload(self, model: str, upload: Upload) -> Operation:
         """As the hook."""
-        run_key = upload.labels["retraining-run"]
-        return self.find_by_run(model, run_key) or self.add(run_key)
+        del model
+        name = f"uploads/{len(self.uploads) + 1}"
+        self.uploads.append(name)
+        self.uploading[name] = upload.labels["retraining-run"]
+        return Operation(name=name, done=False)
+
+    def finish(self) -> None:
+        """Uploads that are ready are done."""
+        for name, run_key in list(self.uploading.items()) if self.ready else ():
+            del self.uploading[name]
+            self.add(run_key)
+
+    def operation(self, name: str) -> Operation:
+        """As the hook."""
+        return Operation(name=name, done=name not in self.uploading or bool(self.error), error=self.error)
+
+    def running_operations(self, model: str) -> list[Operation]:
+        """As the hook."""
+        del model
+        return [] if self.error else [Operation(name=name, done=False) for name in self.uploading]
+
+    def delete_version(self, version: Version) -> bool:
+        """As the hook."""
+        self.versions.pop(version.version_id, None)
+        return True
 
     def merge_aliases(self, version: Version, wishes: list[str]) -> Version:
         """As the hook: an alias moves."""
@@ -188,3 +224,14 @@ class FakeEndpoints:
         assert self.endpoint is not None
         self.endpoint = dataclasses.replace(self.endpoint, etag=f"{self.endpoint.etag}+", **values)
         return self.endpoint
+
+
+class FakeModelFiles:
+    """Digests of stored models, by folder."""
+
+    def __init__(self) -> None:
+        self.digests: dict[str, str] = {}
+
+    def digest(self, folder_uri: str) -> str | None:
+        """As the hook."""
+        return self.digests.get(folder_uri)

@@ -17,6 +17,7 @@ from retraining.core.settings import include_path
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.registry import Upload
 from retraining.operators.maintenance import CancelLeftJobsOperator, DeleteLeftoversOperator, FindLeftoversOperator
+from retraining.operators.version_upload import upload_once
 
 EXAMPLES = include_path() / "contracts" / "examples" / "valid"
 SCHEMA = "0123456789abcdef"
@@ -69,7 +70,9 @@ class Shop:
         wanted = Upload(
             display_name=self.model, description="x", artifact_uri=artifact_uri, serving_image=image, labels=labels
         )
-        self.cloud.registry.merge_aliases(self.cloud.registry.upload(self.model, wanted), [alias])
+        self.cloud.registry.merge_aliases(
+            upload_once(self.cloud, self.model, wanted, f"gs://{self.bucket.name}/{run_key}/upload.json"), [alias]
+        )
 
 
 @pytest.fixture

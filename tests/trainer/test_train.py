@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 from trainer.contract import parse
-from trainer.documents import Report
+from trainer.documents import Challenger, Report
 from trainer.errors import DataError, RequestError
 from trainer.evaluate import evaluate, load_model
 from trainer.input import open_source
@@ -213,6 +214,39 @@ def judge(exported, tmp_path: Path):
             return evaluate(request, manifest, source, exported.storage, print)
 
     return evaluate_models
+
+
+def test_the_digest_of_a_model_is_what_the_airflow_side_takes(tmp_path: Path) -> None:
+    """Of the same files as in tests/hooks/test_registry_and_endpoints.py."""
+    for name, content in (("saved_model.pb", b"graph"), ("variables/variables.index", b""), ("assets/a.txt", b"1")):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "assets.extra").mkdir()
+    assert digest_folder(tmp_path) == "ad258febbdf880da4d157eb7acb5254edc62e74b90ee9229f97676ad814dbac4"
+
+
+def test_another_model_than_the_reports_is_not_judged(trained, exported, tmp_path: Path) -> None:
+    """A second job of the same run wrote the folder again after the first one's report."""
+    request, manifest = trained[0], exported.manifest()
+    model = shutil.copytree(request.model_uri, tmp_path / "model")
+    wanted = dataclasses.replace(
+        exported.evaluate_request(str(model), None),
+        challenger=Challenger(model_uri=str(model), report_uri=request.report_uri),
+        evaluation_uri=str(tmp_path / "evaluation.json"),
+    )
+
+    def judge_it() -> None:
+        with open_source(manifest, manifest.splits, exported.storage) as source:
+            evaluate(wanted, manifest, source, exported.storage, print)
+
+    judge_it()
+    (tmp_path / "evaluation.json").unlink()
+    variables = next((model / "variables").glob("variables.data*"))
+    variables.write_bytes(variables.read_bytes()[:-1] + b"x")
+    with pytest.raises(DataError, match=r"written again since the report.*Force") as refused:
+        judge_it()
+    assert json.loads(Path(request.report_uri).read_bytes())["model_digest"] in str(refused.value)
+    assert not (tmp_path / "evaluation.json").exists()
 
 
 def test_both_models_are_judged_on_the_same_examples(trained, judge, exported, tmp_path: Path) -> None:

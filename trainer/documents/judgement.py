@@ -11,9 +11,10 @@ from trainer.documents.training import Feature, Label
 
 @dataclass(frozen=True, kw_only=True)
 class Challenger:
-    """The model of this run."""
+    """The model of this run, and the report whose digest it must have."""
 
     model_uri: str
+    report_uri: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

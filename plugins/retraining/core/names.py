@@ -154,6 +154,11 @@ def claims_uri(bucket: str, dag_run: str) -> str:
     return f"{wakes_uri(bucket)}/claims/{dag_run}"
 
 
+def upload_claim_uri(folder_uri: str) -> str:
+    """Who may register a run's model."""
+    return f"{folder_uri}/upload.json"
+
+
 def claim_uri(bucket: str, dag_run: str, key: str) -> str:
     """Who may create the next job of a key."""
     return f"{claims_uri(bucket, dag_run)}/{key}.json"

@@ -163,7 +163,9 @@ def evaluate_order(
         features=plan.spec.features,
         label=plan.spec.label,
         key=plan.spec.data.key,
-        challenger=Challenger(model_uri=names.artifact_uri(plan.run_uri)),
+        challenger=Challenger(
+            model_uri=names.artifact_uri(plan.run_uri), report_uri=names.document_uri(plan.run_uri, "report")
+        ),
         champion=None if skipped else champion,
         champion_skipped=skipped,
         golden=plan.golden_query is not None,

@@ -12,6 +12,7 @@ from retraining.hooks.artifacts import Artifacts
 from retraining.hooks.clock import Clock
 from retraining.hooks.endpoints import Endpoints
 from retraining.hooks.logs import JobLogs
+from retraining.hooks.model_files import ModelFiles
 from retraining.hooks.objects import Objects
 from retraining.hooks.registry import Registry
 from retraining.hooks.session import Session, connect
@@ -64,6 +65,11 @@ class Cloud:
     def registry(self) -> Registry:
         """Vertex AI models."""
         return Registry(self.session)
+
+    @cached_property
+    def model_files(self) -> ModelFiles:
+        """Stored models, on Cloud Storage."""
+        return ModelFiles(self.session)
 
     @cached_property
     def endpoints(self) -> Endpoints:

@@ -14,6 +14,7 @@ from typing import Any
 
 from retraining.core.errors import ConflictError
 from retraining.core.names import endpoint_id, endpoint_name, location_name
+from retraining.hooks.operations import Operation, operation_of
 from retraining.hooks.session import Session, call
 
 CALL_TIMEOUT_S = 60
@@ -29,15 +30,6 @@ class Endpoint:
     traffic: dict[str, int]
     labels: dict[str, str] = field(default_factory=dict)
     etag: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Operation:
-    """Long-running work. `error` is empty unless it ended badly."""
-
-    name: str
-    done: bool
-    error: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +128,7 @@ class Endpoints:
             if deployed_id in self.read(endpoint.name).deployed:
                 return None
             raise
-        return _operation(started.operation)
+        return operation_of(started.operation)
 
     def read(self, name: str) -> Endpoint:
         """An endpoint by its full name."""
@@ -147,7 +139,7 @@ class Endpoints:
         from google.api_core.exceptions import NotFound
 
         try:
-            return _operation(call(lambda: self._client.get_operation({"name": name}, timeout=CALL_TIMEOUT_S)))
+            return operation_of(call(lambda: self._client.get_operation({"name": name}, timeout=CALL_TIMEOUT_S)))
         except NotFound:
             return None
 
@@ -163,7 +155,7 @@ class Endpoints:
     def running_operations(self, endpoint: Endpoint) -> list[Operation]:
         """Work on an endpoint that is not done."""
         found = call(lambda: self._client.list_operations({"name": endpoint.name}, timeout=CALL_TIMEOUT_S))
-        return [operation for operation in map(_operation, found.operations) if not operation.done]
+        return [operation for operation in map(operation_of, found.operations) if not operation.done]
 
     def set_traffic(self, endpoint: Endpoint, traffic: Mapping[str, int]) -> Endpoint:
         """Share the requests anew, if the endpoint is as it was read.
@@ -254,11 +246,6 @@ def _endpoint(endpoint: Any) -> Endpoint:  # noqa: ANN401 - aiplatform_v1.Endpoi
         labels=dict(endpoint.labels),
         etag=endpoint.etag,
     )
-
-
-def _operation(operation: Any) -> Operation:  # noqa: ANN401 - google.longrunning.Operation has no types
-    failed = operation.done and operation.HasField("error")
-    return Operation(name=operation.name, done=bool(operation.done), error=operation.error.message if failed else "")
 
 
 def _value(struct_pb2: Any, value: object) -> Any:  # noqa: ANN401 - protobuf's Value; json_format would refuse NaN

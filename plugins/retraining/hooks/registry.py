@@ -13,10 +13,10 @@ from typing import Any
 
 from retraining.core.errors import ConflictError
 from retraining.core.names import RUN_LABEL, location_name, model_name
+from retraining.hooks.operations import Operation, operation_of
 from retraining.hooks.session import Session, call
 
 CALL_TIMEOUT_S = 60
-UPLOAD_TIMEOUT_S = 900
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,14 +74,7 @@ class Registry:
 
     def find_by_run(self, model: str, run_key: str) -> Version | None:
         """The version a run registered, or None. Of several (an upload whose answer was lost) the oldest."""
-        from google.api_core.exceptions import NotFound
-
-        request = {"name": self._model_name(model), "filter": f'labels.{RUN_LABEL}="{run_key}"'}
-        try:
-            found = call(lambda: list(self._client.list_model_versions(request=request, timeout=CALL_TIMEOUT_S)))
-        except NotFound:
-            return None
-        return min(map(_version, found), key=lambda version: int(version.version_id), default=None)
+        return next(iter(self.versions_of_run(model, run_key)), None)
 
     def list_versions(self, model: str) -> list[Version]:
         """All versions of a model, in no order; none when the model is not registered."""
@@ -94,32 +87,63 @@ class Registry:
             return []
         return [_version(version) for version in found]
 
-    def upload(self, model: str, upload: Upload) -> Version:
-        """Register a run's model as a version, or give the one it has already.
+    def versions_of_run(self, model: str, run_key: str) -> list[Version]:
+        """What a run registered, oldest first; several when an upload was made twice."""
+        from google.api_core.exceptions import NotFound
+
+        request = {"name": self._model_name(model), "filter": f'labels.{RUN_LABEL}="{run_key}"'}
+        try:
+            found = call(lambda: list(self._client.list_model_versions(request=request, timeout=CALL_TIMEOUT_S)))
+        except NotFound:
+            return []
+        return sorted(map(_version, found), key=lambda version: int(version.version_id))
+
+    def start_upload(self, model: str, upload: Upload) -> Operation:
+        """Begin to register a version. Not repeated here: after an error it may have begun, so look before.
 
         The first upload of a model makes it; later ones name it as parent.
         """
         from google.api_core.exceptions import AlreadyExists
 
-        run_key = upload.labels[RUN_LABEL]
-        if found := self.find_by_run(model, run_key):
-            return found
         if self._exists(model):
-            self._upload(upload, parent_model=self._model_name(model))
-        else:
-            try:
-                self._upload(upload, model_id=model)
-            except AlreadyExists:  # another run was first
-                self._upload(upload, parent_model=self._model_name(model))
-        registered = self.find_by_run(model, run_key)
-        if registered is None:
-            raise ConflictError(
-                self._model_name(model),
-                f"no version with label {RUN_LABEL}={run_key} after its upload",
-                "that version",
-                "Clear the task",
-            )
-        return registered
+            return self._upload(upload, parent_model=self._model_name(model))
+        try:
+            return self._upload(upload, model_id=model)
+        except AlreadyExists:  # another run was first
+            return self._upload(upload, parent_model=self._model_name(model))
+
+    def operation(self, name: str) -> Operation | None:
+        """Long-running work as it stands; None when the service has forgotten it."""
+        from google.api_core.exceptions import NotFound
+
+        try:
+            return operation_of(call(lambda: self._client.get_operation({"name": name}, timeout=CALL_TIMEOUT_S)))
+        except NotFound:
+            return None
+
+    def running_operations(self, model: str) -> list[Operation]:
+        """Work on a model that is not done, its uploads among it."""
+        from google.api_core.exceptions import NotFound
+
+        request = {"name": self._model_name(model)}
+        try:
+            found = call(lambda: self._client.list_operations(request, timeout=CALL_TIMEOUT_S))
+        except NotFound:
+            return []
+        return [operation for operation in map(operation_of, found.operations) if not operation.done]
+
+    def delete_version(self, version: Version) -> bool:
+        """Delete a version; False: it is deployed, or a model's only one, and stays. One that is gone stays gone."""
+        from google.api_core.exceptions import FailedPrecondition, NotFound
+
+        request = {"name": version.version_name}
+        try:
+            call(lambda: self._client.delete_model_version(request=request, retry=None, timeout=CALL_TIMEOUT_S))
+        except NotFound:
+            return True
+        except FailedPrecondition:
+            return False
+        return True
 
     def merge_aliases(self, version: Version, wishes: Sequence[str]) -> Version:
         """Give aliases to a version; `-alias` takes one away. An alias of another version moves here."""
@@ -162,7 +186,7 @@ class Registry:
             return False
         return True
 
-    def _upload(self, upload: Upload, **target: str) -> None:
+    def _upload(self, upload: Upload, **target: str) -> Operation:
         from google.cloud import aiplatform_v1
 
         message = aiplatform_v1.Model(
@@ -173,8 +197,8 @@ class Registry:
             labels={**upload.labels, **self._session.environment.labels},
         )
         request = {"parent": location_name(self._session.project, self._session.region), "model": message, **target}
-        operation = self._client.upload_model(request=request, retry=None, timeout=CALL_TIMEOUT_S)
-        operation.result(timeout=UPLOAD_TIMEOUT_S)
+        started = self._client.upload_model(request=request, retry=None, timeout=CALL_TIMEOUT_S)
+        return operation_of(started.operation)
 
     def _model_name(self, model: str) -> str:
         return model_name(self._session.project, self._session.region, model)

@@ -14,6 +14,7 @@ from retraining.operators.edge import fail_for_good, timed
 from retraining.operators.links import ModelVersionLink, push_link, version_address
 from retraining.operators.ownership import own_run, require_own_model
 from retraining.operators.record import RUN_URI, Record
+from retraining.operators.version_upload import require_reported_model, upload_once
 
 
 class RegisterModelOperator(BaseOperator):
@@ -45,7 +46,10 @@ class RegisterModelOperator(BaseOperator):
         if found is None:
             plan, decision = record.read(Plan), record.read(Decision)
             require_own_model(cloud, plan.model)  # it may have come since the plan
-            version = cloud.registry.upload(plan.model, upload_of(plan, decision, record.read(Report)))
+            report = record.read(Report)
+            require_reported_model(cloud, report)
+            upload = upload_of(plan, decision, report)
+            version = upload_once(cloud, plan.model, upload, names.upload_claim_uri(plan.run_uri))
             version = give_aliases(cloud.registry, plan, decision, version)
             found = record.write_once(
                 Registration(

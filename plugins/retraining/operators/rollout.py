@@ -15,10 +15,12 @@ from retraining.core.documents import Before, Deployment, Plan, Registration, Re
 from retraining.core.documents.document import DELETE_IT
 from retraining.core.errors import ConflictError, ContractError, JobError
 from retraining.hooks.cloud import Cloud
-from retraining.hooks.endpoints import Endpoint, Operation, deployed_model_id
+from retraining.hooks.endpoints import Endpoint, deployed_model_id
+from retraining.hooks.operations import Operation
 from retraining.hooks.registry import Version
 from retraining.operators.rollout_end import finish, go_back, move_traffic, take_office
 from retraining.operators.rollout_state import OvertakenError, RolloutState
+from retraining.operators.version_upload import drop_twins
 
 LOGGER = logging.getLogger(__name__)
 LOOK_INTERVAL_S = 1.0
@@ -92,6 +94,7 @@ class RolloutSteps:
         registry, model, now = self._cloud.registry, self._plan.model, self._state.moment()
         log_table = names.request_log_table(self._plan.project, self._plan.dataset, model)
         endpoint = self._cloud.endpoints.ensure(model, log_table, {names.MODEL_LABEL: model})
+        drop_twins(self._cloud, model, self._plan.run_key)  # of an upload that ended after another had counted
         earlier = self._state.found
         previous, default = registry.find_by_alias(model, names.PREVIOUS), registry.find_by_alias(model, names.DEFAULT)
         if champion is not None and champion.version_id == self._registration.version_id:

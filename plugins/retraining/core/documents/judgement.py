@@ -25,9 +25,10 @@ from retraining.core.spec_training import LiteForm
 
 
 class Challenger(Value):
-    """The model of this run."""
+    """The model of this run, and the report whose digest it must have (null: of a request of an earlier release)."""
 
     model_uri: Uri
+    report_uri: Uri | None = None
 
 
 class Champion(Value):

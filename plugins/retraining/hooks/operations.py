@@ -1,0 +1,21 @@
+"""Long-running work of Vertex AI, as its services tell of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operation:
+    """Long-running work. `error` is empty unless it ended badly."""
+
+    name: str
+    done: bool
+    error: str = ""
+
+
+def operation_of(operation: Any) -> Operation:  # noqa: ANN401 - google.longrunning.Operation has no types
+    """The service's message as a value."""
+    failed = operation.done and operation.HasField("error")
+    return Operation(name=operation.name, done=bool(operation.done), error=operation.error.message if failed else "")
