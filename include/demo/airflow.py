@@ -178,6 +178,8 @@ class Airflow:
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self.home_path / "passwords.json"),
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USERNAME}:admin",
             "AIRFLOW__DATABASE__LOAD_DEFAULT_CONNECTIONS": "False",
+            # Seconds that one process waits for another's write; the default, 5, is too few for a busy machine.
+            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{self.home_path / 'airflow.db'}?timeout=60",
             "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.3",
             # A task whose process died with an earlier Airflow of this home is tried again after so long.
             "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",

@@ -13,7 +13,7 @@ import pytest
 
 from demo.airflow import free_port
 from demo.system import LOCALCLOUD_PYTHON
-from tests.demo.demonstrations import processes_of, read_until
+from tests.demo.demonstrations import family_of, processes_of, read_until, survivors
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -50,10 +50,10 @@ def test_ctrl_c_leaves_no_process(after_s: float, tmp_path: Path) -> None:
     assert processes_of(tmp_path) == []
 
 
-def wait_for_none(home: Path) -> list[str]:
-    """Return the processes of the folder that are left after the time that ending may take."""
+def wait_for_none(home: Path, family: dict[int, str]) -> list[str | int]:
+    """Return the processes of the folder and of the family that are left after the time that ending may take."""
     deadline = time.monotonic() + 40
-    while (left := processes_of(home)) and time.monotonic() < deadline:
+    while (left := [*processes_of(home), *survivors(family)]) and time.monotonic() < deadline:
         time.sleep(0.2)
     return left
 
@@ -74,10 +74,11 @@ def test_kill_leaves_no_process(tmp_path: Path, marker: str, *, inner: bool) -> 
     """Whichever of the two processes of a demonstration is killed takes everything with it."""
     demo = start_demo(tmp_path)
     lines = read_until(demo, marker)
-    assert len(processes_of(tmp_path)) > 5, lines
+    family = family_of(demo)
+    assert len(family) > 5, lines
     os.kill(story_pid(demo) if inner else demo.pid, signal.SIGKILL)
     demo.communicate(timeout=60)
-    assert wait_for_none(tmp_path) == []
+    assert wait_for_none(tmp_path, family) == []
 
 
 def test_killed_make_takes_the_demonstration_with_it(tmp_path: Path) -> None:
@@ -90,9 +91,10 @@ def test_killed_make_takes_the_demonstration_with_it(tmp_path: Path) -> None:
     command = ["make", "--no-print-directory", "-f", str(makefile), "demo"]
     make = subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     read_until(make, "local cloud ready")
+    family = family_of(make)
     make.kill()
     make.communicate(timeout=60)
-    assert wait_for_none(tmp_path / "home") == []
+    assert wait_for_none(tmp_path / "home", family) == []
 
 
 @pytest.mark.long
@@ -101,9 +103,10 @@ def test_killed_in_its_night_goes_on_and_is_not_run_twice(tmp_path: Path) -> Non
     """Killed while the model trains: nothing is left, the next one ends the night, the one after runs nothing."""
     first = start_demo(tmp_path)
     read_until(first, "train        running")
+    family = family_of(first)
     first.kill()
     first.communicate(timeout=60)
-    assert wait_for_none(tmp_path) == []
+    assert wait_for_none(tmp_path, family) == []
     second, _ = start_demo(tmp_path, end=True).communicate(timeout=400)
     assert "has an unfinished run" in second
     assert "serves all requests as champion" in second
@@ -123,7 +126,7 @@ def test_a_night_that_fails_says_why(tmp_path: Path) -> None:
     assert "failed     snapshot: " in output
     assert "no example between 2014-11-01 and 2014-12-31" in output
     assert "Look at the source tables, at as_of and at data.window_days." in output
-    assert wait_for_none(tmp_path) == []
+    assert wait_for_none(tmp_path, {}) == []
 
 
 def test_second_demo_says_so(tmp_path: Path) -> None:
