@@ -204,7 +204,7 @@ class SoloServer:
         """Start on the state directory; gives clients."""
         self.launch()
         self.headers = {"Authorization": f"Bearer {Bearers(self.state).issue('solo@local-project')}"}
-        poll(self._healthy, bool, 60)
+        poll(self._healthy, bool, 120)
         return self._connect()
 
     def launch(self) -> subprocess.Popen[bytes]:
