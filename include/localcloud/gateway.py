@@ -27,6 +27,8 @@ from localcloud.certificates import Authority
 from localcloud.faults import FaultShelf
 from localcloud.grpc_door import GrpcDoor
 from localcloud.http1 import Exchange, Head, MalformedMessageError, Peer, Request, Response
+from localcloud.iam import Iam
+from localcloud.iam_doors import StorageIam, guard_identity
 from localcloud.identity import Identity
 from localcloud.logservice import LogService
 from localcloud.logstore import LogStore, is_found
@@ -264,16 +266,18 @@ async def run(state: State) -> None:
     settings = state.read_settings()
     projects = Projects.of(state)
     store = LogStore(state.logs_path)
-    logs = LogService(store, projects)
+    iam = Iam(state, projects)
+    logs = LogService(store, projects, iam)
     is_found("", "")  # the first search of a process takes a second or more
     bearers = Bearers(state)
     identity = Identity(credentials.load_or_create(state), credentials.Accounts(state), bearers, projects=projects)
     guard = StorageGuard(Address("storage", state.socket_path("storage"), enclosed=True), state.directory("uploads"))
     names = StorageNames(StorageRules(guard.choose, projects).choose, state.directory("storage"))
-    storage = StorageBatches(StorageFaults(names, FaultShelf(state.faults_path)).choose).choose
-    routes = Routes(state, identity=identity.answer, logs=logs.answer, storage=storage)
+    permitted = StorageIam(StorageFaults(names, FaultShelf(state.faults_path)).choose, iam, bearers)
+    storage = StorageBatches(permitted.choose).choose
+    routes = Routes(state, identity=guard_identity(identity.answer, iam), logs=logs.answer, storage=storage)
     gateway = Gateway(Authority(state), routes, bearers)
-    grpc_server = logs.start_grpc(state.socket_path("logging_grpc"), GrpcDoor(bearers), ResourceManager(projects))
+    grpc_server = logs.start_grpc(state.socket_path("logging_grpc"), GrpcDoor(bearers, iam), ResourceManager(projects))
     server = await asyncio.start_server(
         gateway.serve, settings.gateway_host, settings.ports["gateway"], limit=http1.HEAD_LIMIT_BYTES, backlog=512
     )

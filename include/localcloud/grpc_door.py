@@ -1,7 +1,8 @@
-"""What stands before every gRPC method of the local cloud: who calls, and whether the request can be read.
+"""What stands before every gRPC method of the local cloud: who calls, what they may do, can it be read.
 
-In: calls. Out: UNAUTHENTICATED for nobody we know, INVALID_ARGUMENT for bytes that are not the method's request,
-INTERNAL for a fault of ours; gRPC for Python would say UNKNOWN or INTERNAL to all of them, and print a traceback.
+In: calls. Out: UNAUTHENTICATED for nobody we know, PERMISSION_DENIED by the IAM table, INVALID_ARGUMENT for bytes that
+are not the method's request, INTERNAL for a fault of ours; gRPC for Python would say UNKNOWN or INTERNAL to all of
+them, and print a traceback.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import Any
 import grpc
 
 from localcloud.bearer import BearerError, Bearers
+from localcloud.iam import DeniedError, Iam
+from localcloud.iam_calls import asked
 
 _log = logging.getLogger("grpc")
 
@@ -20,10 +23,16 @@ Details = Any  # grpc.HandlerCallDetails: grpc publishes no types
 
 
 class GrpcDoor(grpc.ServerInterceptor):  # type: ignore[misc]  # grpc publishes no types
-    """Stands before the methods of one server."""
+    """Stands before the methods of one server.
 
-    def __init__(self, bearers: Bearers) -> None:
+    Args:
+        bearers: Knows who calls.
+        iam: The IAM table; None for a server that asks it itself.
+    """
+
+    def __init__(self, bearers: Bearers, iam: Iam | None = None) -> None:
         self._bearers = bearers
+        self._iam = iam
 
     def intercept_service(
         self,
@@ -36,7 +45,8 @@ class GrpcDoor(grpc.ServerInterceptor):  # type: ignore[misc]  # grpc publishes 
             return None
         read = handler.request_deserializer or (lambda data: data)
         try:
-            self._bearers.principal(authorization_of(handler_call_details.invocation_metadata))
+            principal = self._bearers.principal(authorization_of(handler_call_details.invocation_metadata))
+            read = self._permitting(read, principal, handler_call_details.method)
         except BearerError as error:
             read = _refusing(str(error))
         make = (
@@ -44,6 +54,15 @@ class GrpcDoor(grpc.ServerInterceptor):  # type: ignore[misc]  # grpc publishes 
         )
         behaviour = _stream(handler, read) if handler.response_streaming else _single(handler, read)
         return make(behaviour, None, handler.response_serializer)
+
+    def _permitting(self, read: Callable[[bytes], Any], principal: str, path: str) -> Callable[[bytes], Any]:
+        def permit(data: bytes) -> object:
+            request = read(data)
+            if self._iam is not None and self._iam.in_force():
+                self._iam.check(principal, *asked(path, request))
+            return request
+
+        return permit
 
 
 class _Refusal(Exception):
@@ -68,6 +87,8 @@ def _read(read: Callable[[bytes], Any], data: bytes, context: grpc.ServicerConte
         return read(data)
     except _Refusal as refusal:
         context.abort(grpc.StatusCode.UNAUTHENTICATED, str(refusal))
+    except DeniedError as denied:
+        context.abort(grpc.StatusCode.PERMISSION_DENIED, str(denied))
     except Exception as error:  # noqa: BLE001 - protobuf raises DecodeError or a plain RuntimeError
         context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"The request cannot be read: {error}.")
     raise AssertionError("abort always raises")

@@ -22,6 +22,8 @@ from google.cloud.logging_v2 import types
 from google.protobuf import json_format, timestamp_pb2
 
 from localcloud.http1 import Request, Response
+from localcloud.iam import DeniedError, Iam
+from localcloud.iam_calls import asked
 from localcloud.logfilter import FilterError, compile_filter
 from localcloud.logstore import Entry, LogStore
 from localcloud.projects import Projects
@@ -41,9 +43,10 @@ class RefusalError(Exception):
 class LogService:
     """The service; `start_grpc` opens its gRPC port, `answer` serves its REST form inside the gateway."""
 
-    def __init__(self, store: LogStore, projects: Projects) -> None:
+    def __init__(self, store: LogStore, projects: Projects, iam: Iam) -> None:
         self._store = store
         self._projects = projects
+        self._iam = iam
         self._methods: dict[str, tuple[type, Callable[[Any], Any]]] = {
             "WriteLogEntries": (types.WriteLogEntriesRequest, self.write),
             "ListLogEntries": (types.ListLogEntriesRequest, self.list),
@@ -103,17 +106,21 @@ class LogService:
     async def answer(self, request: Request) -> Response:
         """Answer a REST request: entries:write, entries:list, and the list of logs."""
         if request.path in ("/v2/entries:write", "/v2/entries:list"):
-            kind, method = self._methods["WriteLogEntries" if request.path.endswith("write") else "ListLogEntries"]
+            name = "WriteLogEntries" if request.path.endswith("write") else "ListLogEntries"
             document = await request.read()
         elif request.path.startswith("/v2/projects/") and request.path.endswith("/logs"):
-            kind, method = self._methods["ListLogs"]
+            name = "ListLogs"
             document = json.dumps({"parent": request.path.removeprefix("/v2/").removesuffix("/logs")}).encode()
         else:
             return Response.of_error(404, f"{request.path} is not part of the local cloud", "NOT_FOUND")
+        kind, method = self._methods[name]
         try:
             message = kind.pb(kind())  # type: ignore[attr-defined]  # proto-plus
             parsed = kind.wrap(json_format.Parse(document or b"{}", message))  # type: ignore[attr-defined]
+            self._iam.check(request.principal, *asked(_SERVICE + name, parsed))
             answer = await asyncio.to_thread(method, parsed)  # a slow filter must not hold up other requests
+        except DeniedError as error:
+            return Response.of_error(403, str(error), "PERMISSION_DENIED")
         except (RefusalError, json_format.ParseError, UnicodeDecodeError, RecursionError, OverflowError) as error:
             return Response.of_error(400, str(error), "INVALID_ARGUMENT")
         return Response(body=json_format.MessageToJson(type(answer).pb(answer), indent=None).encode())

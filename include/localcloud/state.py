@@ -9,7 +9,7 @@ In: a state directory. Out: paths inside it, the remembered ports, and the lock 
     token.key        signs the access tokens that are given out
     sockets/         where the servers listen, for the gateway alone
     bucket-owners.json which buckets belong to further projects
-    bigquery/ storage/ vertex/ logs.sqlite faults.sqlite gcloud/ server-logs/
+    bigquery/ storage/ vertex/ logs.sqlite faults.sqlite iam.json gcloud/ server-logs/
 
 The directory is its owner's alone (mode 0700): who reads it may use this cloud.
 """
@@ -101,6 +101,11 @@ class State:
     def faults_path(self) -> Path:
         """The SQLite file of the faults in force, which every server reads."""
         return self.path / "faults.sqlite"
+
+    @property
+    def iam_path(self) -> Path:
+        """The IAM table in force, which every server reads; there is no such file while everybody may all."""
+        return self.path / "iam.json"
 
     def directory(self, name: str) -> Path:
         """Give the directory of one service (bigquery, storage, vertex, gcloud, server-logs), made if missing."""

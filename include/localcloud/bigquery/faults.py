@@ -85,14 +85,15 @@ class FaultDoor:
                 await self._app(scope, receive, _swallow)
             from starlette.responses import JSONResponse
 
-            await JSONResponse(_error_document(action), status_code=_STATUS[action["code"]])(scope, receive, send)
+            await JSONResponse(error_document(action), status_code=_STATUS[action["code"]])(scope, receive, send)
 
 
 async def _swallow(_message: dict[str, Any]) -> None:
     """Take a piece of an answer that nobody gets."""
 
 
-def _error_document(action: Action) -> dict[str, Any]:
+def error_document(action: Action) -> dict[str, Any]:
+    """Give an error in the form of BigQuery's REST API."""
     detail = {"reason": _reason(action), "message": action["message"], "domain": "global"}
     error = {"code": _STATUS[action["code"]], "message": action["message"], "status": action["code"]}
     return {"error": {**error, "errors": [detail]}}

@@ -15,8 +15,10 @@ import time
 from pathlib import Path
 
 from localcloud.bearer import Bearers
+from localcloud.bigquery import Untyped
 from localcloud.faults import FaultShelf
 from localcloud.grpc_door import GrpcDoor
+from localcloud.iam import Iam
 from localcloud.projects import Projects
 from localcloud.state import State
 
@@ -29,28 +31,18 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="localcloud.bigquery.server", description=__doc__)
     parser.add_argument("--state", type=Path, required=True)
     state = State(parser.parse_args(arguments).state)
-    settings = state.read_settings()
     projects = Projects.of(state)
     directory = state.directory("bigquery")
+    bearers, iam = Bearers(state), Iam(state, projects)
 
     import duckdb_extensions
-    from bqemulator import config
     from bqemulator.server import EmulatorServer
 
-    from localcloud.bigquery import mends, read
+    from localcloud.bigquery import mends, permissions, read
     from localcloud.bigquery.expirations import Expirations
 
     duckdb_extensions.import_extension("spatial")  # the emulator would download it
-    emulator_settings = config.Settings(
-        persistence_mode=config.PersistenceMode.PERSISTENT,
-        data_dir=directory,
-        default_project_id=settings.project,
-        upload_staging_dir=state.directory("bigquery/uploads"),
-        enable_format_extensions=False,  # Avro files; loading it would download it
-        query_cache_ttl_seconds=0,
-        log_level=config.LogLevel.WARNING,
-        log_format=config.LogFormat.CONSOLE,
-    )
+    emulator_settings = _settings(state)
     mends.apply(
         projects=projects,
         directory=directory,
@@ -58,14 +50,30 @@ def main(arguments: list[str] | None = None) -> int:
         expirations=Expirations(directory / "expirations.json", lambda: time.time_ns() // 1_000_000),
         shelf=FaultShelf(state.faults_path),
         read_server=functools.partial(
-            read.build_server, state.socket_path("bigquery_grpc"), GrpcDoor(Bearers(state)), projects
+            read.build_server, state.socket_path("bigquery_grpc"), GrpcDoor(bearers, iam), projects
         ),
         rest_socket=state.socket_path("bigquery_rest"),
         readable=[state.directory("bigquery/uploads")],
     )
+    permissions.install(iam, bearers)
     server = EmulatorServer(emulator_settings)
     asyncio.run(server._run_forever_async())
     os._exit(0)  # DuckDB is closed; a channel that a client keeps open must not hold the process
+
+
+def _settings(state: State) -> Untyped:
+    from bqemulator import config
+
+    return config.Settings(
+        persistence_mode=config.PersistenceMode.PERSISTENT,
+        data_dir=state.directory("bigquery"),
+        default_project_id=state.read_settings().project,
+        upload_staging_dir=state.directory("bigquery/uploads"),
+        enable_format_extensions=False,  # Avro files; loading it would download it
+        query_cache_ttl_seconds=0,
+        log_level=config.LogLevel.WARNING,
+        log_format=config.LogFormat.CONSOLE,
+    )
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from pathlib import Path
 from google.api_core import exceptions
 
 from localcloud.vertex.clients import Clients
-from localcloud.vertex.errors import FailedPrecondition, Unavailable
+from localcloud.vertex.errors import FailedPrecondition, PermissionDenied, Unavailable
 
 
 class Buckets:
@@ -27,12 +27,13 @@ class Buckets:
         """Tell whether the bucket exists.
 
         Raises:
+            PermissionDenied: Vertex AI's service agent may not.
             Unavailable: Storage does not answer.
         """
         try:
             return self._clients.storage().lookup_bucket(bucket, timeout=10) is not None
-        except exceptions.Forbidden:
-            return False
+        except exceptions.Forbidden as error:
+            raise PermissionDenied(_denied(error)) from None
         except (exceptions.GoogleAPIError, OSError) as error:
             raise Unavailable(
                 f"Cloud Storage does not answer for the bucket {bucket!r}: {error}. Is the local cloud's storage up?"
@@ -42,12 +43,15 @@ class Buckets:
         """Paths of the objects below a folder, sorted; none when the bucket does not exist.
 
         Raises:
+            PermissionDenied: Vertex AI's service agent may not.
             Unavailable: Storage does not answer.
         """
         try:
             return sorted(blob.name for blob in self._clients.storage().list_blobs(bucket, prefix=prefix, timeout=30))
         except exceptions.NotFound:
             return []
+        except exceptions.Forbidden as error:
+            raise PermissionDenied(_denied(error)) from None
         except (exceptions.GoogleAPIError, OSError) as error:
             raise Unavailable(
                 f"Cloud Storage does not list gs://{bucket}/{prefix}: {error}. Is the local cloud's storage up?"
@@ -58,6 +62,7 @@ class Buckets:
 
         Raises:
             FailedPrecondition: There is no such object.
+            PermissionDenied: Vertex AI's service agent may not.
             Unavailable: Storage does not answer.
         """
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -67,6 +72,9 @@ class Buckets:
         except exceptions.NotFound:
             partial.unlink(missing_ok=True)
             raise FailedPrecondition(f"The object gs://{bucket}/{path} does not exist. Upload it first.") from None
+        except exceptions.Forbidden as error:
+            partial.unlink(missing_ok=True)
+            raise PermissionDenied(_denied(error)) from None
         except (exceptions.GoogleAPIError, OSError) as error:
             partial.unlink(missing_ok=True)
             raise Unavailable(
@@ -79,6 +87,7 @@ class Buckets:
 
         Raises:
             FailedPrecondition: One vanished meanwhile, or the name of one leads elsewhere; then none is fetched.
+            PermissionDenied: Vertex AI's service agent may not.
             Unavailable: Storage does not answer.
         """
         folder = prefix.rstrip("/") + "/" if prefix else ""
@@ -87,6 +96,10 @@ class Buckets:
         for path, place in places.items():
             self.download(bucket, path, place)
         return len(paths)
+
+
+def _denied(error: exceptions.Forbidden) -> str:
+    return f"Vertex AI Service Agent: {error.message}"
 
 
 def path_below(folder: Path, name: str) -> Path:

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from localcloud.iam import DeniedError, Iam
+from localcloud.iam_calls import service_accounts
 from localcloud.projects import Projects
 from localcloud.vertex import names, schema
 from localcloud.vertex.errors import ApiError, InvalidArgument, PermissionDenied, Unimplemented, found_errors
@@ -35,6 +37,7 @@ class Context:
     cloud: Cloud
     method: Method
     host: str
+    principal: str
     headers: dict[str, str] = dataclasses.field(default_factory=dict)
 
     @property
@@ -51,14 +54,18 @@ class Dispatcher:
         cloud: What handlers work with.
         families: Service name -> modules whose functions answer its methods (`create_custom_job` for CreateCustomJob).
         projects: Projects that exist.
+        iam: Who may do what.
     """
 
-    def __init__(self, cloud: Cloud, families: Mapping[str, Iterable[ModuleType]], projects: Projects) -> None:
+    def __init__(
+        self, cloud: Cloud, families: Mapping[str, Iterable[ModuleType]], projects: Projects, iam: Iam
+    ) -> None:
         self._cloud = cloud
         self._families = {service: tuple(modules) for service, modules in families.items()}
         self._projects = projects
+        self._iam = iam
 
-    def call(self, method: Method, request: Message, host: str) -> tuple[Message, Context]:
+    def call(self, method: Method, request: Message, host: str, principal: str) -> tuple[Message, Context]:
         """Answer a call.
 
         Returns:
@@ -67,7 +74,7 @@ class Dispatcher:
         Raises:
             ApiError: The refusal.
         """
-        context = Context(cloud=self._cloud, method=method, host=host)
+        context = Context(cloud=self._cloud, method=method, host=host, principal=principal)
         try:
             return self._answer(method, request, context), context
         except ApiError:
@@ -83,6 +90,7 @@ class Dispatcher:
         handler = self._find(method)
         write_ids(raw(request), self._projects)
         self._check_place(request, context)
+        self._check_permission(method, request, context)
         fault = self._cloud.faults.take(method.full_name, kinds=("error", "lost_response", "delay")) or {"kind": "none"}
         if fault["kind"] == "delay":
             time.sleep(fault["seconds"])
@@ -104,6 +112,22 @@ class Dispatcher:
             if handler is not None:
                 return handler
         raise Unimplemented(f"The local cloud does not offer {method.full_name}.")
+
+    def _check_permission(self, method: Method, request: Message, context: Context) -> None:
+        if not self._iam.in_force():
+            return
+        location = addressed_location(request)
+        name = method.full_name
+        if method.service == "Operations":  # what an operation's reader needs is a matter of what it works on
+            name += f"/{names.collection_of(request.name)}"
+        resources = {
+            "project": [f"projects/{location.project if location else self._projects.main}"],
+            "service_account": service_accounts(raw(request)),
+        }
+        try:
+            self._iam.check(context.principal, name, resources)
+        except DeniedError as error:
+            raise PermissionDenied(str(error)) from None
 
     def _check_place(self, request: Message, context: Context) -> None:
         location = addressed_location(request)

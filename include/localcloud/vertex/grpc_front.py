@@ -13,7 +13,7 @@ from pathlib import Path
 import grpc
 
 from localcloud.bearer import Bearers
-from localcloud.grpc_door import GrpcDoor
+from localcloud.grpc_door import GrpcDoor, authorization_of
 from localcloud.vertex import schema
 from localcloud.vertex.dispatch import Dispatcher
 from localcloud.vertex.errors import ApiError, InvalidArgument, Unimplemented
@@ -37,15 +37,16 @@ def bind_grpc(dispatcher: Dispatcher, methods: Iterable[Method], socket_path: Pa
         options=options,
         interceptors=[GrpcDoor(bearers)],
     )
-    server.add_generic_rpc_handlers((_Handler(dispatcher, methods),))
+    server.add_generic_rpc_handlers((_Handler(dispatcher, methods, bearers),))
     socket_path.unlink(missing_ok=True)  # of a server that was killed: this state directory is ours
     server.add_insecure_port(f"unix:{socket_path}")
     return server
 
 
 class _Handler(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc publishes no types
-    def __init__(self, dispatcher: Dispatcher, methods: Iterable[Method]) -> None:
+    def __init__(self, dispatcher: Dispatcher, methods: Iterable[Method], bearers: Bearers) -> None:
         self._dispatcher = dispatcher
+        self._bearers = bearers
         self._methods = {method.path: method for method in methods}
 
     def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler:
@@ -66,7 +67,8 @@ class _Handler(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc publishes 
                     raise InvalidArgument(
                         f"{method.name}: unknown field {stranger}. Expected only fields of the v1 API.", field=stranger
                     )
-                response, call = self._dispatcher.call(method, request, _authority(context))
+                principal = self._bearers.principal(authorization_of(context.invocation_metadata()))
+                response, call = self._dispatcher.call(method, request, _authority(context), principal)
                 if call.headers:
                     context.set_trailing_metadata([(key.lower(), value) for key, value in call.headers.items()])
                 return method.write(response)

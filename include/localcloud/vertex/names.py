@@ -57,6 +57,12 @@ def location_of(name: str) -> Location | None:
     return Location(project=match["project"], region=match["region"]) if match else None
 
 
+def collection_of(name: str) -> str:
+    """The collection that a resource, or what an operation works on, is in (`models`); "" for a bare location."""
+    match = LOCATION.match(name)
+    return name[match.end() :].lstrip("/").partition("/")[0] if match else ""
+
+
 def check_name(name: str, *collections: str, field: str = "name") -> str:
     """The name itself when it is `projects/*/locations/*/<collection>/*…`.
 

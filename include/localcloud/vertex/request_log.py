@@ -138,12 +138,16 @@ class RequestLog:
             raise RuntimeError(f"{table}: {problems}")
 
     def _make_table(self, client: Client, table: str) -> None:
+        from google.api_core import exceptions
         from google.cloud import bigquery
 
-        project, dataset, _ = table.split(".")
-        client.create_dataset(bigquery.Dataset(f"{project}.{dataset}"), exists_ok=True, timeout=30)
         schema = [bigquery.SchemaField(field["name"], field["type"], field["mode"]) for field in SCHEMA]
-        client.create_table(bigquery.Table(table, schema), exists_ok=True, timeout=30)
+        wanted = bigquery.Table(table, schema)
+        try:
+            client.create_table(wanted, exists_ok=True, timeout=30)
+        except exceptions.NotFound:  # only then: who may write into a dataset need not be allowed to make one
+            client.create_dataset(bigquery.Dataset(f"{wanted.project}.{wanted.dataset_id}"), exists_ok=True, timeout=30)
+            client.create_table(wanted, exists_ok=True, timeout=30)
         self._ready.add(table)
 
 

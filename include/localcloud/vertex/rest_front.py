@@ -1,4 +1,4 @@
-"""The REST door: HTTP/1.1 with Google's JSON, `/faults`, and `/healthz`.
+"""The REST door: HTTP/1.1 with Google's JSON, `/faults`, `/iam`, and `/healthz`.
 
 Comes in: HTTP requests. Goes out: proto JSON, or Google's error JSON.
 """
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from localcloud.bearer import BearerError, Bearers
+from localcloud.iam import Iam, TableError
 from localcloud.vertex.dispatch import Dispatcher
 from localcloud.vertex.errors import ApiError, InvalidArgument, NotFound
 from localcloud.vertex.faults import Faults
@@ -35,6 +36,7 @@ class RestServer(http.server.ThreadingHTTPServer):
         methods: The API's table.
         faults: What `/faults` changes.
         bearers: Knows who calls.
+        iam: What `/iam` changes.
         socket_path: Unix socket to listen on.
     """
 
@@ -48,6 +50,7 @@ class RestServer(http.server.ThreadingHTTPServer):
         methods: Iterable[Method],
         faults: Faults,
         bearers: Bearers,
+        iam: Iam,
         *,
         socket_path: Path,
     ) -> None:
@@ -55,6 +58,7 @@ class RestServer(http.server.ThreadingHTTPServer):
         self.router = Router(methods)
         self.faults = faults
         self.bearers = bearers
+        self.iam = iam
         socket_path.unlink(missing_ok=True)  # of a server that was killed: this state directory is ours
         super().__init__(str(socket_path), _Door)  # type: ignore[arg-type]  # a path for AF_UNIX
 
@@ -86,12 +90,12 @@ class _Door(http.server.BaseHTTPRequestHandler):
             body = self._body()
             parts = urllib.parse.urlsplit(self.path)
             path = urllib.parse.unquote(parts.path)
-            if path != "/healthz":
-                self._authenticate()
-            if path == "/healthz" or path.split("/")[1] == "faults":
+            principal = "" if path == "/healthz" else self._authenticate()
+            if path == "/healthz" or path.split("/")[1] in ("faults", "iam"):
                 status, data, kind = self._own_page(path, body)
             else:
-                data, kind, headers = self._call(path, urllib.parse.parse_qs(parts.query, keep_blank_values=True), body)
+                query = urllib.parse.parse_qs(parts.query, keep_blank_values=True)
+                data, kind, headers = self._call(path, query, body, principal)
                 status = 200
         except ApiError as error:
             status, data, kind = error.http_status, json.dumps(error.to_json(), indent=2).encode() + b"\n", _JSON
@@ -101,9 +105,9 @@ class _Door(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    def _authenticate(self) -> None:
+    def _authenticate(self) -> str:
         try:
-            self.server.bearers.principal(self.headers.get("Authorization", ""))
+            return self.server.bearers.principal(self.headers.get("Authorization", ""))
         except BearerError as error:
             raise ApiError(str(error), code="UNAUTHENTICATED") from None
 
@@ -121,12 +125,14 @@ class _Door(http.server.BaseHTTPRequestHandler):
             pass  # trailers
         return b"".join(parts)
 
-    def _call(self, path: str, query: dict[str, list[str]], body: bytes) -> tuple[bytes, str, dict[str, str]]:
+    def _call(
+        self, path: str, query: dict[str, list[str]], body: bytes, principal: str
+    ) -> tuple[bytes, str, dict[str, str]]:
         verb = self.headers.get("X-HTTP-Method-Override", self.command)
         match = self.server.router.find(verb, path)
         request = read_request(match, query, body, self.headers.get("Content-Type", ""))
         host = self.headers.get("X-Forwarded-Host") or self.headers.get("Host") or ""
-        response, context = self.server.dispatcher.call(match.method, request, host)
+        response, context = self.server.dispatcher.call(match.method, request, host, principal)
         data, kind = write_response(response, query)
         return data, kind, context.headers
 
@@ -135,6 +141,8 @@ class _Door(http.server.BaseHTTPRequestHandler):
         parts = path.strip("/").split("/")
         if parts == ["healthz"]:
             answer = {"status": "SERVING"}
+        elif parts == ["iam"]:
+            answer = self._iam_page(body)
         elif self.command == "POST" and parts == ["faults"]:
             try:
                 answer = self.server.faults.create(json.loads(body))
@@ -146,7 +154,19 @@ class _Door(http.server.BaseHTTPRequestHandler):
             self.server.faults.delete(int(parts[1]) if len(parts) == 2 else None)
         else:
             raise NotFound(
-                f"{self.command} {path} was not found. Expected GET, POST or DELETE on /faults, DELETE on"
-                f" /faults/NUMBER, GET on /healthz."
+                f"{self.command} {path} was not found. Expected GET, POST or DELETE on /faults or /iam, DELETE"
+                f" on /faults/NUMBER, GET on /healthz."
             )
         return 200, json.dumps(answer, indent=2).encode() + b"\n", _JSON
+
+    def _iam_page(self, body: bytes) -> Any:  # noqa: ANN401 - JSON
+        if self.command == "POST":
+            try:
+                return self.server.iam.put(json.loads(body))
+            except TableError as error:
+                raise InvalidArgument(str(error)) from error
+            except ValueError as error:
+                raise InvalidArgument(f"Invalid JSON payload received. {error}.") from error
+        if self.command == "DELETE":
+            self.server.iam.delete()
+        return self.server.iam.table() or {}

@@ -23,6 +23,7 @@ from localcloud.credentials import CUSTOM_CODE_AGENT, SERVICE_AGENT
 from localcloud.environment import client_environment
 from localcloud.errors import LocalCloudError
 from localcloud.faults import FaultShelf
+from localcloud.iam import Iam
 from localcloud.projects import Projects
 from localcloud.state import PROJECT, State
 from localcloud.vertex import deployments, endpoints, evaluations, jobs, operations, predictions, registry
@@ -103,11 +104,12 @@ class VertexServer:
             request_log=RequestLog(self._store, clients),
         )
         methods = load_methods()
-        dispatcher = Dispatcher(self._cloud, FAMILIES, projects)
+        iam = Iam(state, projects)
+        dispatcher = Dispatcher(self._cloud, FAMILIES, projects, iam)
         bearers = Bearers(state)
         self._grpc: grpc.Server = bind_grpc(dispatcher, methods, state.socket_path("vertex_grpc"), bearers)
         self._rest = RestServer(
-            dispatcher, methods, self._cloud.faults, bearers, socket_path=state.socket_path("vertex_rest")
+            dispatcher, methods, self._cloud.faults, bearers, iam, socket_path=state.socket_path("vertex_rest")
         )
 
     def start(self) -> None:

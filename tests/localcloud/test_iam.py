@@ -1,0 +1,216 @@
+"""The IAM table of the local cloud, seen through Google's clients: who may do what, and how each service refuses."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from google.api_core import exceptions
+from google.cloud import aiplatform_v1, bigquery, bigquery_storage_v1, storage
+from google.cloud.bigquery_storage_v1 import types
+
+from localcloud import iam
+from localcloud.bearer import Bearers
+from localcloud.iam import Iam, TableError, check_table
+from localcloud.projects import Projects
+from localcloud.state import State
+
+OWN = "local-cloud@local-project.iam.gserviceaccount.com"
+PROJECT = "projects/local-project"
+
+
+@pytest.fixture
+def grant(local_cloud):
+    """Puts a table in force for one test: pairs of role and resource for the caller's own account."""
+    url = f"https://{local_cloud.region}-aiplatform.googleapis.com/iam"
+
+    def put(*pairs):
+        bindings = [{"principal": OWN, "role": role, "resource": resource} for role, resource in pairs]
+        answer = local_cloud.http.post(url, json={"bindings": bindings}, timeout=30)
+        assert answer.status_code == 200, answer.text
+
+    yield put
+    assert local_cloud.http.delete(url, timeout=30).status_code == 200
+
+
+@pytest.fixture(scope="module")
+def table(local_cloud):
+    """`permitted.numbers`, of ten rows."""
+    client = bigquery.Client(project=local_cloud.project)
+    client.create_dataset("permitted", exists_ok=True)
+    client.query_and_wait(
+        "CREATE OR REPLACE TABLE permitted.numbers AS SELECT n FROM UNNEST(GENERATE_ARRAY(0, 9)) AS n"
+    )
+    return client
+
+
+def test_without_a_table_everybody_may_all(local_cloud, grant):
+    """And with an empty one nobody may anything; taking it back is for everybody."""
+    bucket = storage.Client(project=local_cloud.project).bucket(local_cloud.bucket)
+    assert list(bucket.list_blobs(prefix="none/")) == []
+    grant()
+    with pytest.raises(exceptions.Forbidden, match=r"storage\.objects\.list.*buckets/local-retraining.*local-cloud@"):
+        list(bucket.list_blobs(prefix="none/"))
+    grant(("roles/storage.objectUser", PROJECT))
+    assert list(bucket.list_blobs(prefix="none/")) == []
+
+
+def test_storage(local_cloud, grant):
+    """Objects and buckets are different permissions; parts of a batch are asked one by one."""
+    bucket = storage.Client(project=local_cloud.project).bucket(local_cloud.bucket)
+    name = f"iam/{uuid.uuid4().hex}"
+    grant(("roles/storage.objectUser", f"buckets/{local_cloud.bucket}"))
+    bucket.blob(name).upload_from_string(b"x")
+    bucket.blob(f"{name}-large").upload_from_string(b"x" * 9_000_000)  # a resumable upload
+    assert bucket.blob(name).download_as_bytes() == b"x"
+    bucket.copy_blob(bucket.blob(name), bucket, f"{name}-copy")
+    with pytest.raises(exceptions.Forbidden, match=r"Permission 'storage\.buckets\.get'"):
+        bucket.exists()
+    with pytest.raises(exceptions.Forbidden, match=r"no row for storage\.buckets\.list"):
+        list(storage.Client(project=local_cloud.project).list_buckets())
+    with pytest.raises(exceptions.Forbidden, match=r"buckets/another"):
+        storage.Client(project=local_cloud.project).bucket("another").blob("x").download_as_bytes()
+    grant(("roles/aiplatform.serviceAgent", f"buckets/{local_cloud.bucket}"))
+    with pytest.raises(exceptions.Forbidden, match=r"storage\.objects\.delete"), bucket.client.batch():
+        bucket.blob(name).delete()
+    assert bucket.exists()
+
+
+@pytest.mark.parametrize(
+    ("sql", "missing"),
+    [
+        ("SELECT 1 AS one", None),
+        ("SELECT * FROM permitted.numbers", "bigquery.tables.getData"),
+        (
+            "WITH some AS (SELECT * FROM `local-project.permitted.numbers`) SELECT * FROM some",
+            "bigquery.tables.getData",
+        ),
+        ("CREATE TABLE permitted.more AS SELECT 1 AS n", "bigquery.tables.create"),
+        ("INSERT INTO permitted.numbers (n) VALUES (1)", "bigquery.tables.updateData"),
+        ("DELETE FROM permitted.numbers WHERE n = 1", "bigquery.tables.updateData"),
+        ("DROP TABLE permitted.numbers", "bigquery.tables.delete"),
+        ("CREATE SCHEMA permitted_too", "bigquery.datasets.create"),
+    ],
+)
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_statement_is_read_before_it_runs(table, grant, sql, missing, dry_run):
+    """Whoever may only start queries reads and writes no table, whatever the statement's form."""
+    grant(("roles/bigquery.jobUser", PROJECT))
+    config = bigquery.QueryJobConfig(dry_run=dry_run, use_query_cache=False)
+    if missing is None:
+        table.query(sql, job_config=config).result()
+        return
+    with pytest.raises(exceptions.Forbidden, match=rf"'{missing}' denied on resource '{PROJECT}") as refused:
+        table.query(sql, job_config=config, retry=None, job_retry=None)
+    assert refused.value.errors[0]["reason"] == "accessDenied"
+
+
+def test_bigquery_by_dataset(table, grant):
+    """A role on a dataset is a role on its tables, and on nothing else."""
+    grant(("roles/bigquery.jobUser", PROJECT), ("roles/bigquery.dataViewer", f"{PROJECT}/datasets/permitted"))
+    assert len(list(table.query("SELECT * FROM permitted.numbers").result())) == 10
+    assert len(list(table.query_and_wait("SELECT * FROM permitted.numbers"))) == 10
+    assert table.get_table("permitted.numbers").num_rows == 10
+    assert len(list(table.list_rows("permitted.numbers"))) == 10
+    with pytest.raises(exceptions.Forbidden, match=r"datasets/other/tables/numbers"):
+        table.query("SELECT * FROM other.numbers", retry=None, job_retry=None)
+    with pytest.raises(exceptions.Forbidden, match=r"no row for bigquery\.datasets\.list"):
+        list(table.list_datasets(retry=None))
+
+
+def test_the_storage_read_api(table, grant):
+    """A session needs the session's role and the table's."""
+    reader = bigquery_storage_v1.BigQueryReadClient()
+    wanted = types.ReadSession(table=f"{PROJECT}/datasets/permitted/tables/numbers", data_format=types.DataFormat.ARROW)
+
+    def read():
+        session = reader.create_read_session(parent=PROJECT, read_session=wanted, max_stream_count=1)
+        return sum(page.num_items for page in reader.read_rows(session.streams[0].name).rows(session).pages)
+
+    session_role = ("roles/bigquery.readSessionUser", PROJECT)
+    grant(("roles/bigquery.dataViewer", PROJECT))
+    with pytest.raises(exceptions.PermissionDenied, match=r"bigquery\.readsessions\.create.*local-cloud@"):
+        read()
+    grant(session_role)
+    with pytest.raises(exceptions.PermissionDenied, match=r"bigquery\.tables\.getData.*datasets/permitted"):
+        read()
+    grant(session_role, ("roles/bigquery.dataViewer", f"{PROJECT}/datasets/permitted"))
+    assert read() == 10
+
+
+@pytest.mark.parametrize("transport", ["grpc", "rest"])
+def test_vertex_ai(local_cloud, grant, transport):
+    """Over both of its doors; a method that the table has no row for is refused by name."""
+    options = {"api_endpoint": f"{local_cloud.region}-aiplatform.googleapis.com"}
+    jobs = aiplatform_v1.JobServiceClient(transport=transport, client_options=options)
+    parent = f"{PROJECT}/locations/{local_cloud.region}"
+    grant()
+    with pytest.raises(exceptions.Forbidden, match=r"aiplatform\.customJobs\.list.*roles/aiplatform\.user"):
+        jobs.list_custom_jobs(parent=parent)
+    grant(("roles/aiplatform.user", PROJECT))
+    jobs.list_custom_jobs(parent=parent)
+    studies = aiplatform_v1.VizierServiceClient(transport=transport, client_options=options)
+    with pytest.raises(exceptions.Forbidden, match=r"no row for VizierService\.ListStudies"):
+        studies.list_studies(parent=parent)
+
+
+def test_logging_and_identity(local_cloud, grant):
+    """Their REST addresses."""
+    body = {"resourceNames": [PROJECT]}
+    entries, project = (
+        "https://logging.googleapis.com/v2/entries:list",
+        "https://cloudresourcemanager.googleapis.com/v1/projects/local-project",
+    )
+    token = f"https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/{OWN}:generateAccessToken"
+    grant()
+    for answer, missing in (
+        (local_cloud.http.post(entries, json=body, timeout=30), "logging.logEntries.list"),
+        (local_cloud.http.get(project, timeout=30), "resourcemanager.projects.get"),
+        (local_cloud.http.post(token, json={}, timeout=30), "iamcredentials.generateAccessToken"),
+    ):
+        assert (answer.status_code, answer.json()["error"]["status"]) == (403, "PERMISSION_DENIED")
+        assert missing in answer.json()["error"]["message"]
+    grant(("roles/logging.viewer", PROJECT))
+    assert local_cloud.http.post(entries, json=body, timeout=30).status_code == 200
+    assert local_cloud.http.get(project, timeout=30).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        [],
+        {},
+        {"bindings": {}},
+        {"bindings": [{"principal": OWN}]},
+        {"bindings": [{"principal": OWN, "role": "roles/owner", "resource": PROJECT}]},
+        {"bindings": [{"principal": OWN, "role": "roles/bigquery.jobUser", "resource": "everything"}]},
+    ],
+)
+def test_what_is_no_table_is_refused(local_cloud, document):
+    """By name, and nothing is in force after it."""
+    with pytest.raises(TableError, match=r"^iam: .*[Ee]xpected"):
+        check_table(document)
+    url = f"https://{local_cloud.region}-aiplatform.googleapis.com/iam"
+    assert local_cloud.http.post(url, json=document, timeout=30).status_code == 400
+    assert local_cloud.http.get(url, timeout=30).json() == {}
+
+
+def test_every_permission_of_a_method_is_in_some_role_or_nobodys():
+    """A row that no role can meet would be a misspelt one; making datasets is what no documented role can."""
+    granted = {permission for permissions in iam.roles().values() for permission in permissions}
+    needed = {permission for row in iam.methods().values() for permission in row}
+    assert needed - granted == {"bigquery.datasets.create"}
+
+
+def test_a_table_holds_over_a_restart(tmp_path):
+    """It is a file that every server looks at."""
+    state = State(tmp_path)
+    Bearers(state)
+    first, second = (Iam(state, Projects(["local-project"])) for _ in range(2))
+    assert not second.in_force()
+    first.put({"bindings": [{"principal": OWN, "role": "roles/logging.viewer", "resource": PROJECT}]})
+    second.check(OWN, "LoggingServiceV2.ListLogs", {"project": [PROJECT]})
+    with pytest.raises(iam.DeniedError, match=r"logging\.logs\.list"):
+        second.check("another@x.iam.gserviceaccount.com", "LoggingServiceV2.ListLogs", {"project": [PROJECT]})
+    first.delete()
+    assert not second.in_force()
