@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import requests
 
 from demo.night import DAG_ID, wait_for_dag
 from demo.progress import follow_run
@@ -56,6 +58,20 @@ def test_a_run_whose_task_fails_is_a_failed_run(laptop: LaptopSystem) -> None:
     assert "after the run's own time" in "\n".join(api.log_lines(DAG_ID, run_id, "plan", 1))
 
 
+@pytest.fixture
+def slow_exports(laptop: LaptopSystem) -> Iterator[None]:
+    """Jobs that wait for their first row, so that they are there to be ended however busy this machine is."""
+    del laptop  # its environment leads to the local cloud
+    url = f"https://{os.environ['RETRAINING_REGION']}-aiplatform.googleapis.com/faults"
+    headers = {"Authorization": f"Bearer {os.environ['GOOGLE_AUTH_TOKEN_FOR_TESTING']}"}
+    action = {"kind": "delay", "seconds": 200}
+    slow = {"target": "BigQueryRead.CreateReadSession", "count": 0, "action": action}
+    requests.post(url, json=slow, headers=headers, timeout=60).raise_for_status()
+    yield
+    requests.delete(url, headers=headers, timeout=60).raise_for_status()
+
+
+@pytest.mark.usefixtures("slow_exports")
 def test_a_run_that_a_person_ends_is_a_failed_run(laptop: LaptopSystem) -> None:
     """Marked as failed while its job runs: the job is cancelled, and the run does not turn green afterwards."""
     api = laptop.airflow.api()
