@@ -15,8 +15,6 @@ import re
 import time
 from collections.abc import Callable
 
-from google.auth import jwt
-
 from localcloud.credentials import Accounts
 from localcloud.state import State
 
@@ -107,6 +105,8 @@ class Bearers:
 
     def _read_signed(self, token: str) -> tuple[str, float]:
         """Read a self-signed JWT (https://google.aip.dev/auth/4111): for a service, or with scopes."""
+        from google.auth import jwt  # `localcloud env` runs where there is nothing but the standard library
+
         try:
             claimed = jwt.decode(token, verify=False)
             account = self._accounts.find(str(claimed.get("iss", "")))

@@ -13,9 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
-
 from localcloud.state import PROJECT, State
 
 TOKEN_URI = "https://oauth2.googleapis.com/token"  # noqa: S105 - an address, not a secret
@@ -39,6 +36,8 @@ class ServiceAccount:
     @property
     def public_key_pem(self) -> str:
         """The public half of the key, to verify what clients sign."""
+        from cryptography.hazmat.primitives import serialization
+
         private = serialization.load_pem_private_key(self.private_key_pem.encode(), password=None)
         encoded = private.public_key().public_bytes(
             serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
@@ -90,6 +89,9 @@ def load_or_create(state: State) -> ServiceAccount:
 
 
 def _create(path: Path, email: str) -> None:
+    from cryptography.hazmat.primitives import serialization  # not needed where a key is there already
+    from cryptography.hazmat.primitives.asymmetric import rsa
+
     private = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     pem = private.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()

@@ -79,7 +79,7 @@ CASES = {
     "yaml": Case(lambda text: read_spec_text(text, "x"), "a: [1", "Look at the indentation and the quotes", "a: [1]"),
     "key twice": Case(lambda text: read_spec_text(text, "x"), "a: 1\na: 2", "Remove one", "a: 1"),
     "query outside": Case(
-        lambda name: model_spec._read_sql(name, "data.query", INCLUDE),
+        lambda name: model_spec._read_sql(name, "data.query", INCLUDE, model_spec.PARAMETERS),
         "flight_delay/examples.sql",
         "Did you mean 'flight_delays/examples.sql'?",
         "flight_delays/examples.sql",

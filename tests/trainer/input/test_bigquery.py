@@ -237,7 +237,8 @@ def test_a_table_of_four_streams_gives_the_examples_of_the_files(
     assert read.returncode == 0, read.stderr[-3000:]
     with np.load(tmp_path / "train.npz", allow_pickle=True) as stored:
         assert_equal(dict(stored), columns_of(tfrecords, "train"))
-    found = requests.get(f"https://{local_cloud.region}-aiplatform.googleapis.com/faults", timeout=60).json()
+    url = f"https://{local_cloud.region}-aiplatform.googleapis.com/faults"
+    found = requests.get(url, headers=local_cloud.headers, timeout=60).json()
     left = {item["id"]: item["count"] for item in found["faults"]}
     assert left[fault["id"]] < 1000
 
