@@ -234,7 +234,7 @@ def test_workers_that_read_their_own_files_learn_as_well(exported, tmp_path: Pat
 def test_a_trial_of_two_workers_that_diverges_at_once_is_infeasible_and_not_failed(run_cluster, monkeypatch) -> None:
     """A replica that failed would fail the job, and with it perhaps the study."""
     monkeypatch.setenv("CLOUD_ML_TRIAL_ID", "3")
-    hyperparameters = {"learning_rate": 1e30, "hidden_units": [8]}
+    hyperparameters = {"learning_rate": 1000, "hidden_units": [8] * 12}  # overflows float32
     training = {**LOCKSTEP, "hyperparameters": hyperparameters}
     request, cluster = run_cluster(training, trial_metric="val_auc", chief=1, worker=1)
     assert cluster.wait() == {"chief-0": 0, "worker-0": 0}, cluster.tail()

@@ -134,11 +134,14 @@ def test_another_requests_checkpoint_is_not_resumed(exported, tmp_path: Path) ->
     assert exported.train(other).resumed_from_step is None
 
 
+# The largest rate that is taken: one step makes every weight about 1000, and twelve layers of them overflow float32.
+DIVERGES = {"learning_rate": 1000, "hidden_units": [8] * 12}
+
+
 @pytest.mark.parametrize("loop", ["fit", "custom"])
 def test_a_loss_that_is_not_a_number_stops_the_training(exported, tmp_path: Path, loop: str) -> None:
     """The message names the step, and the last checkpoint."""
-    hyperparameters = {"learning_rate": 1e38, "hidden_units": [8]}
-    request = exported.train_request_in(tmp_path, training={"hyperparameters": hyperparameters, "loop": loop})
+    request = exported.train_request_in(tmp_path, training={"hyperparameters": DIVERGES, "loop": loop})
     with pytest.raises(DataError, match=r"epoch 1, step \d+: loss is nan.*There is no checkpoint before it"):
         exported.train(request)
     assert Checkpoints(request.checkpoint_uri, Storage()).steps() == set()
@@ -146,7 +149,7 @@ def test_a_loss_that_is_not_a_number_stops_the_training(exported, tmp_path: Path
 
 def test_a_loss_that_is_not_a_number_names_the_last_checkpoint_with_finite_weights(exported, tmp_path: Path) -> None:
     """The first step's loss is a number, and its weights are finite, if too large; the second one's loss is not."""
-    training = {"hyperparameters": {"learning_rate": 1e38}, "checkpoint": {"every_steps": 1, "every_seconds": None}}
+    training = {"hyperparameters": DIVERGES, "checkpoint": {"every_steps": 1, "every_seconds": None}}
     request = exported.train_request_in(tmp_path, training=training)
     with pytest.raises(DataError) as ended:
         exported.train(request)
