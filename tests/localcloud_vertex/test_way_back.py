@@ -50,6 +50,7 @@ def page_commands(promoted: dict[str, str]) -> list[tuple[str, Any]]:
 def run_book_commands(promoted: dict[str, str]) -> list[tuple[str, Any]]:
     """Return those of the run-book, with this test's names in the place of its example's."""
     text = RUN_BOOK.read_text(encoding="utf-8")
+    text = text.partition("\n## Go back to the previous version\n")[2].partition("\n## ")[0]
     parent, _, model_id = promoted["model"].rpartition("/models/")
     text = text.replace("'$PARENT'", parent).replace("models/flight_delays@3", f"models/{model_id}@1")
     text = text.replace("endpoints/flight-delays", f"endpoints/{Path(promoted['endpoint']).name}")
