@@ -71,7 +71,10 @@ class Shop:
             display_name=self.model, description="x", artifact_uri=artifact_uri, serving_image=image, labels=labels
         )
         self.cloud.registry.merge_aliases(
-            upload_once(self.cloud, self.model, wanted, f"gs://{self.bucket.name}/{run_key}/upload.json"), [alias]
+            upload_once(
+                self.cloud, self.model, wanted, f"gs://{self.bucket.name}/{self.model}/runs/{run_key}/upload.json"
+            ),
+            [alias],
         )
 
 
