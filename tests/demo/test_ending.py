@@ -24,12 +24,15 @@ def start_demo(
     """Start `python -m demo` in a session of its own, as a shell does for `make`."""
     command = [str(LOCALCLOUD_PYTHON), "-m", "demo", "--home", str(home), "--port", str(port or free_port())]
     command += [*(["--as-of", as_of] if as_of else []), *(["--end"] if end else [])]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "include")}
-    environment.pop("LOCALCLOUD_STATE", None)
-    environment.pop("MAKELEVEL", None)
     return subprocess.Popen(
-        command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+        command, env=environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
     )
+
+
+def environment() -> dict[str, str]:
+    """A newcomer's: without the local cloud of the other tests, and without a `make` around it."""
+    left_out = ("LOCALCLOUD_STATE", "MAKELEVEL")
+    return {**{k: v for k, v in os.environ.items() if k not in left_out}, "PYTHONPATH": str(ROOT / "include")}
 
 
 @pytest.mark.parametrize(
@@ -89,7 +92,7 @@ def test_killed_make_takes_the_demonstration_with_it(tmp_path: Path) -> None:
         f" --home {tmp_path / 'home'} --port {free_port()}\n"
     )
     command = ["make", "--no-print-directory", "-f", str(makefile), "demo"]
-    make = subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    make = subprocess.Popen(command, env=environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     read_until(make, "local cloud ready")
     family = family_of(make)
     make.kill()
