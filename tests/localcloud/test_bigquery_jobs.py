@@ -250,3 +250,9 @@ def test_conflicts_and_missing_resources(client):
             call("jobs.nobody")
     with pytest.raises(exceptions.NotFound):
         client.get_dataset("nowhere")
+
+
+def test_a_table_in_a_dataset_that_is_not_there_is_not_found(client):
+    """As the service says it, so that a caller may make the dataset and try again."""
+    with pytest.raises(exceptions.NotFound, match=r"Dataset \S+:not_there"):
+        client.create_table(bigquery.Table(f"{client.project}.not_there.rows"), timeout=30)

@@ -122,6 +122,8 @@ class Night:
                 self.cloud.artifacts.objects[f"{file['uri'].rpartition('/')[0]}/span.json"] = b"{}"
         if task == "train":
             self.cloud.artifacts.objects[model_file(names.artifact_uri(self.folder))] = b"model"
+            report = json.loads(self.cloud.artifacts.objects[self.uri("report")])
+            self.cloud.model_files.digests[report["model_uri"]] = report["model_digest"]
         self.cloud.jobs.end(name)
 
 

@@ -251,7 +251,7 @@ def open_app(
 
 
 class AnswerFaults:
-    """Answers an internal fault with 501 and its text, SQL that is nested too deep with 400.
+    """Answers an internal fault with 501 and its text, SQL nested too deep with 400, a missing dataset with 404.
 
     bqemulator says 500 "internal error", which Google's clients repeat for ten minutes before they show anything.
     """
@@ -275,13 +275,20 @@ class AnswerFaults:
         except Exception as error:
             if begun or scope["type"] != "http":
                 raise
-            status, reason, message = 501, "notImplemented", "The local cloud's BigQuery cannot do this"
-            if isinstance(error, RecursionError):
-                status, reason, message = 400, "invalidQuery", "Query is too complex: it is nested too deep"
+            status, reason, message = _told(error)
             _log.warning("%s %s: %r", scope.get("method"), scope.get("path"), error)
-            message = f"{message}: {type(error).__name__}: {str(error)[:2000]}"
             document = {"code": status, "message": message, "errors": [{"reason": reason, "message": message}]}
             await JSONResponse({"error": document}, status_code=status)(scope, receive, send)
+
+
+def _told(error: Exception) -> tuple[int, str, str]:
+    """Give status, reason and message of a fault that bqemulator did not foresee."""
+    if missing := re.search(r"Schema with name (\S+?)__(\S+) does not exist", str(error)):
+        return 404, "notFound", f"Not found: Dataset {missing[1]}:{missing[2]}"
+    status, reason, message = 501, "notImplemented", "The local cloud's BigQuery cannot do this"
+    if isinstance(error, RecursionError):
+        status, reason, message = 400, "invalidQuery", "Query is too complex: it is nested too deep"
+    return status, reason, f"{message}: {type(error).__name__}: {str(error)[:2000]}"
 
 
 class KnownProjects:
