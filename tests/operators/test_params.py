@@ -11,6 +11,7 @@ from retraining.core.errors import PlanError
 from retraining.core.model_spec import ModelSpec, load_spec
 from retraining.core.settings import include_path
 from retraining.operators.params import overrides, require_known, retrain_params
+from tests.support.airflow_release import ParamValidationError
 
 SPEC = load_spec(include_path() / "models" / "flight_delays.yaml")
 
@@ -59,7 +60,7 @@ def test_a_text_that_is_a_choice_stays_a_param_and_takes_no_address() -> None:
     form = retrain_params(spec)
     assert form["activation"].value == "relu"
     assert overrides(spec, {"activation": "elu"}) == {"training.hyperparameters.activation": "elu"}
-    with pytest.raises(ValueError, match="does not match"):
+    with pytest.raises(ParamValidationError, match="does not match"):
         form["activation"].resolve("gs://evil/model")
     with pytest.raises(PlanError, match="Param 'activation': an address"):
         overrides(spec, {"activation": "gs://evil/model"})
