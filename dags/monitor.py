@@ -50,7 +50,7 @@ def build_dags(include: Path, only: str | None) -> dict[str, DAG]:
             dags[dag_id] = monitor_dag(load_spec(path))
         except SpecError:
             continue
-        except Exception:
+        except Exception:  # whatever is wrong with one file, the other models keep their monitors
             LOGGER.exception("%s has no monitor; the other models have theirs", path.name)
     return dags
 

@@ -99,7 +99,7 @@ def _single(handler: grpc.RpcMethodHandler, read: Callable[[bytes], Any]) -> Cal
         request = _read(read, data, context)
         try:
             return handler.unary_unary(request, context)
-        except Exception as error:
+        except Exception as error:  # raised again, with a status that the client can read
             _end(error, context)
             raise
 
@@ -111,7 +111,7 @@ def _stream(handler: grpc.RpcMethodHandler, read: Callable[[bytes], Any]) -> Cal
         request = _read(read, data, context)
         try:
             yield from handler.unary_stream(request, context)
-        except Exception as error:
+        except Exception as error:  # raised again, with a status that the client can read
             _end(error, context)
             raise
 

@@ -139,7 +139,7 @@ def _write(project: str, load: Mapping[str, Any], paths: list[Path], ctx: Untype
             connection.execute("ROLLBACK")
             raise
         connection.execute("COMMIT")
-    except BaseException:
+    except BaseException:  # raised again: only what was begun is taken back first
         if target.is_new:  # a load that fails makes no table
             connection.execute(f"DROP TABLE IF EXISTS {target.reference}")
             ctx.catalog.delete_table(target.project, target.dataset, target.table)

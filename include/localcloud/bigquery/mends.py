@@ -272,7 +272,7 @@ class AnswerFaults:
 
         try:
             await self._app(scope, receive, note)
-        except Exception as error:
+        except Exception as error:  # an emulator's fault of any kind becomes an answer
             if begun or scope["type"] != "http":
                 raise
             status, reason, message = _told(error)
