@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import secrets
+import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -33,6 +34,7 @@ COMPONENTS = {
 USERNAME = "admin"
 SETTINGS_NAME = "settings.json"
 DATA_DAYS = "2013-01-01/2013-12-31"  # of the flights; a run that the clock starts today would find none
+LOCAL_SETTINGS_PATH = Path(__file__).with_name("airflow_local_settings.py")
 AIRFLOW_PROGRAM = REPOSITORY_PATH / ".venv" / "airflow" / "bin" / "airflow"
 
 
@@ -77,9 +79,14 @@ class Airflow:
         """Return a client of this Airflow's REST API."""
         return AirflowApi(url=self.url, username=USERNAME, password=self.password)
 
+    def write_settings(self) -> None:
+        """Make the home folder, with what its processes read from there."""
+        (self.home_path / "config").mkdir(parents=True, exist_ok=True)
+        shutil.copy(LOCAL_SETTINGS_PATH, self.home_path / "config")
+
     def start_migration(self) -> subprocess.Popen[bytes] | None:
         """Start making the metadata database; None when this home folder has one of this Airflow's version."""
-        self.home_path.mkdir(parents=True, exist_ok=True)
+        self.write_settings()
         if self._migrated_path.exists() and self._migrated_path.read_text() == self._locked_version():
             return None
         return spawn([AIRFLOW_PROGRAM, "db", "migrate"], log_path=self._log_path("migrate"), env=self.variables())

@@ -98,6 +98,17 @@ def test_nan_is_a_wrong_answer(scene, make_run) -> None:
     assert scene.cloud.endpoints.endpoint.deployed == {}
 
 
+def test_without_golden_requests_no_machine_is_paid_for(scene, make_run) -> None:
+    """What could never be proven is refused before anything is deployed."""
+    run = make_run()
+    register(run)
+    scene.change("report", golden=[])
+    with pytest.raises(AirflowFailException, match="no golden requests"):
+        deploy(run)
+    assert scene.endpoint.deployed == {}
+    assert scene.cloud.endpoints.deploys == []
+
+
 def test_a_champion_changed_meanwhile_is_not_replaced(scene, make_run) -> None:
     """Compare-and-set: another run was crowned while this one's machines started."""
     old = scene.old_champion()

@@ -162,6 +162,12 @@ class TestRefusals:
         with pytest.raises(AirflowFailException, match="Param min_age_days: 1"):
             scene.look()
 
+    def test_a_misspelt_param_is_refused(self, scene) -> None:
+        """Airflow takes any name; `min_age_day` would leave the age as it is."""
+        scene.run.params = {**FORM, "min_age_day": 90}
+        with pytest.raises(AirflowFailException, match=r"no Param 'min_age_day'.*Did you mean 'min_age_days'"):
+            scene.look()
+
 
 class TestLitter:
     """Small objects without an owner."""

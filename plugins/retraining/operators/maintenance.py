@@ -23,6 +23,7 @@ from retraining.operators.edge import fail_for_good
 from retraining.operators.leftovers import clean, end_job, look
 from retraining.operators.links import RunDocumentsLink, folder_address, push_link
 from retraining.operators.ownership import own_cleaning, require_own_bucket
+from retraining.operators.params import require_known
 from retraining.operators.record import Record
 
 CLEANING_URI = "{{ ti.xcom_pull(task_ids='look')['cleaning_uri'] }}"
@@ -77,6 +78,7 @@ class FindLeftoversOperator(BaseOperator):
         """Ask the hooks, ask `core`, store the plan (or take the one of an earlier try)."""
         cloud, dag_run, params = Cloud(), context["dag_run"], context["params"]
         require_own_bucket(cloud)
+        require_known(params, maintain_params())
         limits = Limits(as_of=whole_second(dag_run.run_after), min_age_days=params["min_age_days"])
         folder = names.cleaning_uri(cloud.settings.bucket, limits.as_of, dag_run.run_id)
         record = Record(cloud.artifacts, folder)

@@ -80,6 +80,7 @@ class RolloutSteps:
         """Whether this run's rollout goes forward; begins it where none is open."""
         found = self._state.found
         if found is None or not rollouts.is_open(found):
+            self._require_golden()
             self._begin(champion, dag_run)
         elif found.state == "returning":
             LOGGER.warning("an earlier try ended (%s): what was before is brought back first", found.because)
@@ -88,6 +89,12 @@ class RolloutSteps:
         else:
             self._state.change(dag_run=dag_run)  # also a sign of life
         return True
+
+    def _require_golden(self) -> None:
+        """Without golden requests no endpoint could be proven right: said before a machine is paid for."""
+        if not self._report.golden:
+            where = names.document_uri(self._plan.run_uri, "report")
+            raise ContractError(where, "no golden requests", "some", DELETE_IT)
 
     def _begin(self, champion: Version | None, dag_run: str) -> None:
         """Write down what is so now, before anything is changed."""
@@ -207,11 +214,7 @@ class RolloutSteps:
             raise
 
     def _prove(self, endpoint: Endpoint) -> None:
-        golden = self._report.golden
-        if not golden:
-            where = names.document_uri(self._plan.run_uri, "report")
-            raise ContractError(where, "no golden requests", "some", DELETE_IT)
-        start = self._state.moment()
+        golden, start = self._report.golden, self._state.moment()
         # Written before it is asked: whatever dies, the monitor knows which requests were no customer's.
         windows = rollouts.with_smoke_request(self._state.current, start, start + rollouts.TEST_TAKES, len(golden))
         self._state.change(smoke_requests=windows)

@@ -1,0 +1,23 @@
+"""What the demonstration's Airflow adds to its settings: its processes wait for each other's writes in SQLite.
+
+Airflow imports this from the folder `config` of its home. A savepoint outside a transaction begins one that reads, and
+SQLite refuses at once, whatever the timeout, when such a one begins to write after somebody else has
+(`airflow backfill create` beside a run: "database is locked"). One that begins to write waits for its turn.
+Source: https://www.sqlite.org/lang_transaction.html, section 2.2 (BEGIN IMMEDIATE).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+from sqlalchemy import event
+from sqlalchemy.engine import Connection, Engine
+
+__all__: list[str] = []  # Airflow takes over the names that stand here
+
+
+@event.listens_for(Engine, "savepoint")
+def _begin_writing(connection: Connection, name: str) -> None:  # noqa: ARG001 - the event's signature
+    database = connection.connection.driver_connection
+    if isinstance(database, sqlite3.Connection) and not database.in_transaction:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
