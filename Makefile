@@ -96,13 +96,16 @@ localcloud-down: $(VENV)/localcloud/.ready ## Stop the local cloud
 
 # --- checks ---------------------------------------------------------------------------------------------------------
 
-.PHONY: test
-test: setup tuning-env ## Run the whole test suite
+.PHONY: test test-trainer test-nights
+test: setup tuning-env ## Run the whole test suite, in two lanes
 	@mkdir -p build
-	@echo "test: the trainer's tests run beside the others; their output comes after"
-	@$(TRAINER_PY) -m pytest -m "not long" tests/trainer >build/test-trainer.log 2>&1 & trainer=$$!; trap 'kill $$trainer 2>/dev/null || true' EXIT; \
+	@echo "test: the trainer's tests and the nights run beside the others; their output comes after"
+	@$(MAKE) --no-print-directory --keep-going test-trainer test-nights >build/test-beside.log 2>&1 & beside=$$!; trap 'kill $$beside 2>/dev/null || true' EXIT; \
 	  failed=0; $(AIRFLOW_PY) -m pytest -m "not long" --ignore tests/trainer --ignore tests/e2e || failed=$$?; \
-	  wait $$trainer || failed=$$?; cat build/test-trainer.log; exit $$failed
+	  wait $$beside || failed=$$?; cat build/test-beside.log; exit $$failed
+test-trainer: setup ## Run the trainer's tests
+	@$(TRAINER_PY) -m pytest -m "not long" tests/trainer
+test-nights: setup tuning-env ## Run whole nights under a real scheduler
 	@$(AIRFLOW_PY) -m pytest -m "not long" --durations 10 tests/e2e
 
 .PHONY: test-unit test-one test-floor

@@ -69,7 +69,8 @@ def story_pid(demo: subprocess.Popen[str]) -> int:
 @pytest.mark.parametrize(
     ("marker", "inner"),
     [
-        pytest.param("local cloud ready", False, id="airflow starting"),
+        # Killed from outside, `make` as well: test_killed_make_takes_the_demonstration_with_it.
+        pytest.param("local cloud ready", False, id="airflow starting", marks=pytest.mark.long),
         pytest.param("local cloud ready", True, id="its child"),
     ],
 )
