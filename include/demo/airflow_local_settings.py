@@ -1,19 +1,33 @@
-"""What the demonstration's Airflow adds to its settings: its processes wait for each other's writes in SQLite.
+"""What the demonstration's Airflow adds to its settings. Airflow imports this from the folder `config` of its home.
 
-Airflow imports this from the folder `config` of its home. A savepoint outside a transaction begins one that reads, and
+Its processes wait for each other's writes in SQLite. A savepoint outside a transaction begins one that reads, and
 SQLite refuses at once, whatever the timeout, when such a one begins to write after somebody else has
 (`airflow backfill create` beside a run: "database is locked"). One that begins to write waits for its turn.
 Source: https://www.sqlite.org/lang_transaction.html, section 2.2 (BEGIN IMMEDIATE).
+
+Its scheduler imports Google's clients: the processes of tasks are forked from it and need not, seconds for each task.
 """
 
 from __future__ import annotations
 
+import importlib
 import sqlite3
+import sys
 
 from sqlalchemy import event
 from sqlalchemy.engine import Connection, Engine
 
 __all__: list[str] = []  # Airflow takes over the names that stand here
+CLIENTS = (
+    "google.cloud.aiplatform_v1",
+    "google.cloud.bigquery",
+    "google.cloud.storage",
+    "airflow.providers.google.common.hooks.base_google",
+)
+
+if sys.argv[1:2] == ["scheduler"]:
+    for name in CLIENTS:
+        importlib.import_module(name)
 
 
 @event.listens_for(Engine, "savepoint")
