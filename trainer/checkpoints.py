@@ -94,6 +94,7 @@ class Checkpoints:
 
     def __init__(self, uri: str, storage: Storage, say: Callable[[str], None] = print) -> None:
         self._uri, self._storage, self._say = uri, storage, say
+        self.way_out = f"Delete {uri} and start again: the training begins anew"
 
     def attach(self, model: tf_keras.Model, *, writes: bool = True, io_device: str | None = None) -> Attached:
         """Tie them to a model.
@@ -132,7 +133,7 @@ class Checkpoints:
         """
         document = self._document(step)
         if document is None:
-            raise DataError(self.folder(step), "there is no checkpoint", "a folder with state.json", "Start again")
+            raise DataError(self.folder(step), "there is no checkpoint", "a folder with state.json")
         for name, digest in document["files"].items():
             path = path_below(folder_path, name)
             self._storage.download(join(self.folder(step), name), path)
@@ -231,7 +232,10 @@ class Attached:
             DataError: The checkpoint is gone, damaged, or of another model.
         """
         with tempfile.TemporaryDirectory() as folder:
-            self.checkpoints.fetch(step, Path(folder))
+            try:
+                self.checkpoints.fetch(step, Path(folder))
+            except DataError as error:
+                raise DataError(error.where, error.found, error.expected, self.checkpoints.way_out) from error
             self._read(Path(folder), step)
 
     def _read(self, folder_path: Path, step: int) -> None:
@@ -243,5 +247,5 @@ class Attached:
                 self.checkpoints.folder(step),
                 f"cannot be restored: {error}",
                 "a checkpoint of this model",
-                "Delete the folder and start again",
+                self.checkpoints.way_out,
             ) from error

@@ -12,6 +12,9 @@ TrainerError                 exit code 1: trying again may help
 
 from __future__ import annotations
 
+NEW_ATTEMPT = "Trigger the DAG again with this run's as_of and the Param force"
+"""A way out where clearing a task would find what is recorded; a new attempt makes all of it in a folder of its own."""
+
 
 class TrainerError(Exception):
     """A message in four parts: where, what was found, what was expected, the way out.

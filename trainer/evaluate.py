@@ -25,7 +25,7 @@ from trainer.documents import (
     Report,
     SliceMetrics,
 )
-from trainer.errors import DataError
+from trainer.errors import NEW_ATTEMPT, DataError
 from trainer.input.source import Source
 from trainer.labels import labels_of
 from trainer.lite.artifacts import make_lite_models
@@ -103,7 +103,7 @@ def _judged_models(
     digest = read(Report, report_uri, storage).model_digest if report_uri else None
     challenger = load_model(request.challenger.model_uri, storage, digest)
     if misfit := columns.misfit(challenger):
-        raise DataError(f"{CHALLENGER} model", *misfit, "Clear the run's train task")
+        raise DataError(f"{CHALLENGER} model", *misfit, NEW_ATTEMPT)
     models = {CHALLENGER: challenger}
     if request.champion is None:
         return models, None
@@ -131,7 +131,7 @@ def _golden(
             f"manifest of run {manifest.run_key}",
             "no split golden",
             "one, as the request wants it",
-            "Clear the run's export task, or remove data.golden_query",
+            f"Delete {request.manifest_uri}, then clear the run's export task and what follows it",
         )
     scored = score(source.open_split("golden"), columns, request.label, models)
     found = {name: measure(scored.labels, scores) for name, scores in scored.scores.items()}

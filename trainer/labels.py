@@ -140,7 +140,7 @@ def label_type(label: Label, manifest: Manifest) -> str:
             f"label {label.name!r}",
             f"column of type {type_}" if type_ else "no such column",
             f"{' or '.join(ROLE_TYPES[label.kind])}, {labels_of(label).words}",
-            "CAST it in the query",
+            "CAST it in the query" if type_ else "Add it to the query",
         )
     return type_
 

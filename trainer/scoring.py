@@ -18,7 +18,7 @@ import tensorflow as tf
 
 from trainer.column_types import NUMBERS, ROLE_TYPES, TEXTS
 from trainer.documents import Label, Manifest
-from trainer.errors import DataError, RequestError
+from trainer.errors import NEW_ATTEMPT, DataError, RequestError
 from trainer.input.images import ImageFeature
 from trainer.input.source import Split
 from trainer.labels import label_type, labels_of, require_labels
@@ -61,14 +61,14 @@ def load_model(uri: str, storage: Storage, digest: str | None = None) -> StoredM
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
         if not storage.download_folder(uri, path):
-            raise DataError(uri, "there is no model", "a SavedModel folder", "Clear the run's train task")
+            raise DataError(uri, "there is no model", "a SavedModel folder", "Clear the train task of its run")
         found = digest_folder(path) if digest else None
         if found != digest:
             raise DataError(
                 uri,
                 f"a model with SHA-256 {found}: it was written again since the report",
                 f"the report's, {digest}",
-                "Trigger the DAG again with Force: a new attempt trains in a folder of its own",
+                f"{NEW_ATTEMPT}: it trains in a folder of its own",
             )
         return StoredModel(path, uri)
 

@@ -64,6 +64,6 @@ class Statistics:
                 f"statistics of run {self.run_key}, split train",
                 f"nothing about feature {feature.name!r}" if found is None else f"{feature.name!r} is {found.kind}",
                 f"a {feature.kind} feature, as in the request",
-                "Clear the run's statistics task",
+                "Delete statistics.json, then clear the run's check_data task and what follows it",
             )
         return found

@@ -51,7 +51,7 @@ def place(
             f"trial_metric {request.trial_metric!r}",
             f"{_NUMBER} is {number!r}",
             "the number of a trial, which a tuning job gives",
-            "Train without trial_metric, or set it to try a trial by hand",
+            f"Train without trial_metric, or set {_NUMBER}=1 to try a trial by hand",
         )
     hyperparameters = {name: value for name, value in flags.items() if name != PRIOR}
     training = request.training

@@ -198,16 +198,19 @@ def test_a_large_upload_waits_out_answers_that_pass(storage: Storage, fake) -> N
 @pytest.mark.parametrize("call", ["read", "write_once"])
 def test_a_missing_bucket_is_the_requests_fault(storage: Storage, call: str) -> None:
     arguments = ["gs://other/x"] + ([b"1"] if call == "write_once" else [])
-    with pytest.raises(RequestError, match="gs://other/x: the bucket does not exist"):
+    with pytest.raises(RequestError, match=r"gs://other/x: the bucket does not exist.*Create it or mend the address"):
         getattr(storage, call)(*arguments)
+    assert getattr(storage, call)("gs://bucket/x", *arguments[1:]) is (None if call == "read" else True)
 
 
 @pytest.mark.parametrize("name", ["../evil", "a/../../evil", "/evil", "a//b", "./a", "a/..", "a\0b"])
 def test_a_folder_with_a_name_that_leads_elsewhere_is_not_copied_at_all(fake, tmp_path: Path, name: str) -> None:
     fake.objects = {"model/a/first": b"1", f"model/{name}": b"evil", "model/z": b"2"}
-    with pytest.raises(DataError, match="no place below a folder"):
+    with pytest.raises(DataError, match=r"no place below a folder.*Delete the object"):
         Storage().download_folder("gs://bucket/model", tmp_path / "inner" / "copy")
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+    del fake.objects[f"model/{name}"]
+    assert Storage().download_folder("gs://bucket/model", tmp_path / "inner" / "copy") == 2
 
 
 def test_a_checkpoint_that_names_files_elsewhere_is_refused(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from trainer.errors import DataError
 
 MAX_DOCUMENT_BYTES = 256_000_000
+_WAY_OUT = "Look who wrote it, delete it, and clear the task that should have written it"
 
 
 class BoundedBuffer(io.BytesIO):
@@ -38,4 +39,4 @@ def require_small(uri: str, size: int) -> None:
         DataError: It is too large.
     """
     if size > MAX_DOCUMENT_BYTES:
-        raise DataError(uri, f"more than {MAX_DOCUMENT_BYTES} bytes", "a document", "Look who wrote it")
+        raise DataError(uri, f"more than {MAX_DOCUMENT_BYTES} bytes", "a document", _WAY_OUT)

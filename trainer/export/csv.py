@@ -48,7 +48,7 @@ class CsvFormat:
                 where,
                 "format csv with a layout or images",
                 "those with format tfrecord only",
-                "Set training.input to tfrecord, or data.layout to its defaults",
+                "Set training.input to tfrecord" + ("" if request.images else ", or data.layout to its defaults"),
             )
         self._names = [column.name for column in request.schema]
 

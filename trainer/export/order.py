@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trainer.errors import DataError
+from trainer.errors import NEW_ATTEMPT, DataError
 from trainer.export.arrays import integers
 from trainer.export.types import RUN_COLUMNS
 from trainer.export.units import GOLDEN, Unit
@@ -184,7 +184,7 @@ def _own_column(batch: pa.RecordBatch, name: str) -> pa.Array:
             "run table",
             f"column {name} is {found}",
             f"{_TYPES[name]} without NULL",
-            "The snapshot makes it: start a new run",
+            f"The snapshot makes it. {NEW_ATTEMPT}",
         )
     return column
 

@@ -21,7 +21,7 @@ from google.cloud.bigquery_storage_v1 import types
 from google.cloud.bigquery_storage_v1.services.big_query_read import BigQueryReadClient
 from google.cloud.bigquery_storage_v1.services.big_query_read.transports import BigQueryReadGrpcTransport
 
-from trainer.errors import RequestError, StorageError, TrainerError
+from trainer.errors import NEW_ATTEMPT, RequestError, StorageError, TrainerError
 from trainer.export.restriction import row_restriction
 from trainer.export.structs import flatten
 from trainer.export.types import RUN_COLUMNS
@@ -216,10 +216,13 @@ def _refused(table: str, columns: Sequence[str], error: Exception) -> TrainerErr
             table,
             error.message,
             f"a run table with the columns {_listed(columns)}",
-            "It is not the one that the request was made for: start a new run",
+            f"It is not the one that the request was made for. {NEW_ATTEMPT}",
         )
     if isinstance(error, exceptions.NotFound) and "able" in error.message:  # a session that expired is read again
         return RequestError(
-            table, error.message, "the table that the snapshot made", "It may have expired: start a new run"
+            table,
+            error.message,
+            "the table that the snapshot made",
+            "It may have expired: clear the run's snapshot task and what follows it",
         )
     return None

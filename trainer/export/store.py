@@ -17,12 +17,12 @@ from typing import IO
 
 from trainer.contract import parse, serialise
 from trainer.documents import ExportRequest, Span, SpanFile
-from trainer.errors import DataError
+from trainer.errors import NEW_ATTEMPT, DataError
 from trainer.export.tfrecord import FileDigest
 from trainer.export.units import Shard, Work, shards_of, works_of
 from trainer.storage import Storage, in_parallel, join
 
-_WAY_OUT = "Delete the span's folder and clear the run's snapshot task: the span is exported again"
+_WAY_OUT = f"Delete the span's folder. {NEW_ATTEMPT}: the span is exported again"
 
 
 class SpanStore:
@@ -102,7 +102,7 @@ class SpanStore:
                 work.span_uri,
                 "is missing although the span was to be reused",
                 "a complete span",
-                "Trigger the run again with the Param force: another attempt exports the span",
+                f"{NEW_ATTEMPT}: the span is exported again",
             )
         span = parse(Span, content, work.span_uri)
         for part in work.parts:
@@ -149,7 +149,7 @@ def changed_rows(table: str, span: str, part: str, found: int, expected: int) ->
         f"{table}, span {span}, part {part}",
         f"{found} rows",
         f"{expected}, as when the snapshot was taken",
-        "The run table changed or expired: start a new run",
+        f"The run table changed. {NEW_ATTEMPT}",
     )
 
 

@@ -97,12 +97,11 @@ def require_mapped(schema: Iterable[Column], where: str) -> None:
     unmapped = [column for column in columns if kind_of(column.type) is None]
     if unmapped:
         types = dict.fromkeys(LEGACY_NAMES.get(column.type, column.type) for column in unmapped)
-        ways = dict.fromkeys(WAYS_OUT.get(type_, "Select CAST(x AS STRING)") for type_ in types)
         raise RequestError(
             where,
             f"no TFRecord mapping for column {', '.join(f'{column.name} ({column.type})' for column in unmapped)}",
             f"types {', '.join(MAPPINGS)}",
-            "; ".join(ways),
+            "; ".join(dict.fromkeys(WAYS_OUT.get(type_, "Select CAST(x AS STRING)") for type_ in types)),
         )
     taken = sorted({column.name for column in columns} & set(RUN_COLUMNS))
     if taken:

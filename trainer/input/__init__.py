@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainer.documents import Manifest, ManifestSplit
-from trainer.errors import DataError, RequestError
+from trainer.errors import NEW_ATTEMPT, DataError, RequestError
 from trainer.input.files import Shards, fetch
 from trainer.input.source import Share, Source, Split
 from trainer.storage import Storage
@@ -69,7 +69,7 @@ def require_input(wanted: str, manifest: Manifest) -> None:
             f"train_request of run {manifest.run_key}, training.input",
             f"is {wanted}, and the manifest has the training split as {found}",
             found,
-            "Trigger the run again with the Param force, so that both are made from the same plan",
+            f"{NEW_ATTEMPT}: both are made from the same plan",
         )
 
 

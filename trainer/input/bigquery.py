@@ -20,7 +20,7 @@ from typing import Any
 import tensorflow as tf
 
 from trainer.documents import Manifest
-from trainer.errors import DataError, RequestError, StorageError, TrainerError
+from trainer.errors import NEW_ATTEMPT, DataError, RequestError, StorageError, TrainerError
 from trainer.input.pipeline import READ_ROWS, ROW_HASH, Reading
 from trainer.input.source import Dataset, Order, ParseSpec, Share, Tensor
 from trainer.input.tables import Columns, Field, span_restriction
@@ -104,7 +104,7 @@ class TableSplit:
                 f"{self._manifest.table}, split {self.name}",
                 f"{found} examples",
                 f"{self.rows}, as in the manifest",
-                "The table is not the one of the snapshot any more: start a new run",
+                f"The table is not the one of the snapshot any more. {NEW_ATTEMPT}",
             )
 
     def _read(self, part: _Rows, columns: Columns) -> Dataset:
@@ -253,11 +253,11 @@ def _explanation(error: tf.errors.OpError, manifest: Manifest, split: str) -> Tr
             where,
             f"the run table is not there: {said}",
             f"the table of run {manifest.run_key}",
-            "It expires after data.keep_table_days: start a new run",
+            f"It expires after data.keep_table_days. {NEW_ATTEMPT}",
         )
     if isinstance(error, tf.errors.PermissionDeniedError | tf.errors.UnauthenticatedError):
         needed = "a service account with bigquery.readsessions.create and bigquery.tables.getData"
         return RequestError(where, said, needed, "Grant it, then start again")
     if isinstance(error, _TRANSIENT):
         return StorageError(where, f"BigQuery did not answer: {said}", way_out="Start again")
-    return DataError(where, said, "a run table with the columns of the manifest", "Start a new run")
+    return DataError(where, said, "a run table with the columns of the manifest", NEW_ATTEMPT)

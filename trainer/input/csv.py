@@ -130,14 +130,15 @@ class _LineParser:
 
 
 def _require_form(name: str, feature: Any, column: Column | None, names: Iterable[str]) -> None:  # noqa: ANN401
-    way_out = "Set training.input to tfrecord"
     if column is None:
         raise RequestError(
             f"column {name!r}", "is not in the files", f"one of {', '.join(names)}", "Add it to the query"
         )
     if column.mode == "REPEATED" or column.type == "BYTES" or isinstance(feature, ImageFeature):
         found = "REPEATED" if column.mode == "REPEATED" else column.type
-        raise RequestError(f"column {name!r}", f"is {found}", "a scalar other than BYTES in CSV", way_out)
+        raise RequestError(
+            f"column {name!r}", f"is {found}", "a scalar other than BYTES in CSV", "Set training.input to tfrecord"
+        )
 
 
 def _default(feature: tf.io.FixedLenFeature) -> Tensor:

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainer.documents import ManifestFile, ManifestSplit
-from trainer.errors import DataError
+from trainer.errors import NEW_ATTEMPT, DataError
 from trainer.input.source import Share
 from trainer.storage import Storage, in_parallel
 
 COPY_LIMIT_BYTES = 8 << 30
-WAY_OUT = "Delete the span's folder in the span store and start a new run: it is exported again"
+WAY_OUT = f"Delete the span's folder in the span store. {NEW_ATTEMPT}: the span is exported again"
 _READ_BYTES = 1 << 20
 
 

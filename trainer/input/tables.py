@@ -15,13 +15,13 @@ import pyarrow as pa
 import tensorflow as tf
 
 from trainer.documents import Manifest
-from trainer.errors import DataError, RequestError
+from trainer.errors import NEW_ATTEMPT, DataError, RequestError
 from trainer.input.images import ImageFeature
 from trainer.input.pipeline import ROW_HASH
 from trainer.input.records import MISSING
 from trainer.input.source import ParseSpec, Share, Tensor, Tensors
 
-_NEW_RUN = "Start a new run: it takes a new snapshot"
+_NEW_RUN = f"{NEW_ATTEMPT}: it takes a new snapshot"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,7 +152,7 @@ def _kind(name: str, feature: Any, columns: Mapping[str, Any]) -> _Type:  # noqa
         f"column {name!r}",
         found,
         f"a scalar of type {', '.join(_TYPES)}, where training reads the table itself",
-        "CAST it in the query, or set training.input to tfrecord",
+        "Set training.input to tfrecord, or give such a scalar in the query",
     )
 
 

@@ -145,8 +145,12 @@ def read_values(known: type[Known], values: Mapping[str, HyperparameterValue]) -
     for name, value in values.items():
         if name not in types:
             close = difflib.get_close_matches(name, types, n=1)
-            hint = f"Did you mean {close[0]!r}?" if close else ""
-            raise RequestError("hyperparameters", f"unknown name {name!r}", f"one of: {', '.join(sorted(types))}", hint)
+            raise RequestError(
+                "hyperparameters",
+                f"unknown name {name!r}",
+                f"one of: {', '.join(sorted(types))}",
+                f"Did you mean {close[0]!r}?" if close else "",
+            )
         read[name] = _read_value(name, value, types[name])
     hyperparameters = known(**read)
     _require_limits(hyperparameters)

@@ -23,6 +23,7 @@ from retraining.core.model_spec import ModelSpec
 from retraining.core.quarantine import bad_days
 from retraining.core.spec_file import suggest
 
+_AGAIN = "trigger the DAG again with this run's as_of and the Param force"
 _OF_COLUMNS = frozenset({"columns", "types", "schema"})
 
 
@@ -164,7 +165,7 @@ def _split_days(plan: Plan, statistics: Statistics) -> Iterator[Finding]:
             "day_overlap",
             found=f"events of {name} from {format_time(first)} to {format_time(last)}",
             expected=f"from {format_time(low)} to before {format_time(high)}",
-            words=f"events of {name} are outside its days: the run table is not what the snapshot made; clear snapshot",
+            words=f"events of {name} are outside its days: the run table is not what the snapshot made; {_AGAIN}",
         )
 
 
@@ -187,7 +188,7 @@ def _keys(spec: ModelSpec, statistics: Statistics) -> Iterator[Finding]:
     if keys.in_two_parts:
         words = (
             f"{keys.in_two_parts} keys stand in train and in validation: the run table is not what the snapshot made; "
-            "clear snapshot"
+            f"{_AGAIN}"
         )
         yield finding(
             spec,

@@ -212,7 +212,7 @@ class _Bounded(io.BytesIO):
                 self._uri,
                 f"more than {MAX_DOCUMENT_BYTES} bytes",
                 "a document of this system, which is smaller",
-                "Look who wrote it; clear the task that should have written it when it is gone",
+                "Look who wrote it, delete it, and clear the task that should have written it",
             )
         return super().write(data)
 

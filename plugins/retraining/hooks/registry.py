@@ -173,7 +173,8 @@ class Registry:
                 f"alias {alias} of {model}",
                 f"version {holder_id}",
                 f"version {expected}" if expected else "no version",
-                "Another run was faster: clear the run from decide on if this one should still be promoted",
+                "The next try looks again; where the champion is another one, trigger the DAG again with Force: a new "
+                "attempt meets it",
             )
         return self.merge_aliases(to, [alias])
 

@@ -18,6 +18,10 @@ from retraining.core.settings import Settings
 
 LOGGER = logging.getLogger(__name__)
 RETRY_TIMEOUT_S = 60.0
+GRANT = (
+    "Give the connection's account the role with the permission that the message names (docs/composer.md, Roles), or "
+    "correct RETRAINING_PROJECT"
+)
 SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
 
 _T = TypeVar("_T")
@@ -57,7 +61,7 @@ def connect(settings: Settings) -> Session:
     try:
         hook = GoogleBaseHook(gcp_conn_id=settings.gcp_conn_id)
         credentials, _ = hook.get_credentials_and_project_id()
-    except (AirflowException, GoogleAuthError, OSError, ValueError) as error:
+    except (AirflowException, GoogleAuthError, KeyError, OSError, ValueError) as error:
         raise SettingsError(
             where, f"no usable credentials ({error})", "a google_cloud_platform connection", "Create or correct it"
         ) from error
@@ -144,7 +148,7 @@ def explain(error: BaseException) -> RetrainingError | None:
         return None
     message = str(error.message or error)
     if isinstance(error, exceptions.Forbidden | exceptions.Unauthorized):
-        way_out = "Give the connection's account the role that the message names, or correct RETRAINING_PROJECT"
+        way_out = GRANT
     elif isinstance(error, exceptions.NotFound):
         way_out = "Create it, or correct RETRAINING_PROJECT, RETRAINING_REGION, RETRAINING_BUCKET or RETRAINING_DATASET"
     else:

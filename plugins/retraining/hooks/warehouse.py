@@ -16,7 +16,7 @@ from typing import Any
 from retraining.core.errors import DataError, JobError, RetrainingError, SettingsError
 from retraining.core.leftovers import Table
 from retraining.core.queries import Query
-from retraining.hooks.session import Session, call
+from retraining.hooks.session import GRANT, Session, call
 
 LOGGER = logging.getLogger(__name__)
 MAX_JOBS_PER_ID = 5
@@ -208,11 +208,12 @@ def _failure(where: str, result: Mapping[str, Any]) -> RetrainingError:
         expected = "at most RETRAINING_MAX_BYTES_BILLED bytes"
         return DataError(where, f"BigQuery refuses the statement: {message}", expected, way_out)
     if reason == "accessDenied":
-        way_out = "Give the connection's account the role that the message names, or correct RETRAINING_PROJECT"
-        return SettingsError(where, f"BigQuery refuses the statement: {message}", "an account that may do it", way_out)
-    return DataError(
-        where, f"BigQuery refuses the statement: {message}", "one that it runs", "Correct the SQL or the table it names"
-    )
+        return SettingsError(where, f"BigQuery refuses the statement: {message}", "an account that may do it", GRANT)
+    way_out = "Correct the SQL or the table it names"
+    if reason == "notFound":  # of our own statements: the dataset of run tables
+        way_out = "Correct the SQL, RETRAINING_DATASET or RETRAINING_REGION, and clear plan and what follows it; or "
+        way_out += "create what is missing and clear the task"
+    return DataError(where, f"BigQuery refuses the statement: {message}", "one that it runs", way_out)
 
 
 def _without_text(query: Query) -> dict[str, Any]:

@@ -206,7 +206,10 @@ def test_an_error_that_does_not_pass_is_not_tried_again(
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
-        ((grpc.StatusCode.NOT_FOUND, "Not found: Table p:d.parcels"), ["Not found: Table", "expired: start a new run"]),
+        (
+            (grpc.StatusCode.NOT_FOUND, "Not found: Table p:d.parcels"),
+            ["Not found: Table", "expired: clear the run's snapshot"],
+        ),
         ((grpc.StatusCode.INVALID_ARGUMENT, "selected fields x do not exist"), ["fields x", "columns x, span, part"]),
         ((grpc.StatusCode.PERMISSION_DENIED, "Access Denied"), ["Access Denied", "readsessions.create", "Grant them"]),
     ],
@@ -223,6 +226,8 @@ def test_what_cannot_be_mended_by_trying_again_is_said_with_the_way_out(
     assert error.expected
     assert error.way_out
     assert all(word in str(error) for word in words)
+    server.session_fault = None  # granted, or the table of a new snapshot
+    assert make_reader().open(TABLE, UNITS, 1)
 
 
 def test_a_reader_that_is_left_early_ends_the_call(server: Any, make_reader: Any) -> None:

@@ -1,0 +1,237 @@
+"""What the messages of training and judging advise, done as they say: then it works.
+
+Of the exporter's and the readers': export/test_ways_out.py, input/test_ways_out.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.support.ways_out import ways_out
+from trainer.contract import parse
+from trainer.documents import Column, Feature, Label, Manifest, Training
+from trainer.errors import NEW_ATTEMPT, TrainerError
+from trainer.labels import label_type, require_labels
+from trainer.loop import require_loop
+from trainer.models.features import FeatureColumns, Preprocessing
+from trainer.models.pretrained import fetch_file
+from trainer.models.registry import find_architecture, read_hyperparameters
+from trainer.replica import Replica
+from trainer.statistics import FeatureStatistics, SplitStatistics, Statistics
+from trainer.strategy import Strategy, choose_strategy
+from trainer.task import main
+from trainer.trial import place
+from trainer.unseen import require_unseen
+
+NUMBER = Feature(name="distance", kind="numeric")
+PHOTO = Feature(name="photo", kind="image", height=4, width=4, channels=1)
+STEPS = Feature(name="steps", kind="sequence", of="numeric", length=3)
+LABEL = Label(name="late", kind="binary")
+COUNTED = Statistics(
+    model="parcels",
+    run_key="x",
+    splits={
+        "train": SplitStatistics(
+            rows=1,
+            features={
+                "distance": FeatureStatistics(kind="numeric", nulls=0),
+                "steps": FeatureStatistics(kind="sequence", nulls=0),
+            },
+        )
+    },
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """An input that is refused, words of the message's way out, and each input changed as it says.
+
+    `do` gets an exported run too.
+    """
+
+    do: Callable[[Any, Any], object]
+    wrong: Any
+    words: str
+    right: tuple[Any, ...]
+
+
+def with_label(run: Any, given: tuple[str, str]) -> object:
+    """A label by name, and the type of the column `late`."""
+    schema = (Column(name="late", type=given[1], mode="NULLABLE"),)
+    return label_type(dataclasses.replace(LABEL, name=given[0]), dataclasses.replace(run.manifest(), schema=schema))
+
+
+def looped(_: Any, given: tuple[str, int, str]) -> object:
+    """A loop, parts of a batch, a strategy."""
+    training = Training(
+        model="dense",
+        **{"epochs": 1, "batch_size": 8, "hyperparameters": {}, "early_stopping_patience": 0},
+        **{"loop": given[0], "accumulate_steps": given[1]},
+    )
+    return require_loop(training, Strategy(name=given[2], scope=None))
+
+
+def fitting(_: Any, given: tuple[str, *tuple[Feature, ...]]) -> object:
+    """An architecture by name, and features."""
+    shape = Preprocessing(given[1:], COUNTED).shape
+    return find_architecture(given[0]).require_inputs(given[0], shape)
+
+
+def given_all(_: Any, hyperparameters: dict[str, str]) -> object:
+    """Hyperparameters of `module`, which reads images."""
+    module = find_architecture("module")
+    return module.require_given(read_hyperparameters(module, hyperparameters), Preprocessing([PHOTO], COUNTED).shape)
+
+
+def unseen(run: Any, splits: tuple[str, ...]) -> object:
+    """A champion that was trained on files of some splits."""
+    manifest = run.manifest()
+    files = [dataclasses.asdict(file) for name in splits for file in manifest.splits[name].files[:1]]
+    request = run.evaluate_request("/m", "/c", prove_unseen=files)
+    return require_unseen(request, manifest.splits["test"], run.storage, lambda _: None)
+
+
+CASES = {
+    "contract.py, kind": Case(
+        lambda run, name: parse(Manifest, (run.path / name).read_bytes(), name),
+        "statistics.json",
+        "Pass the right address",
+        ("manifest.json",),
+    ),
+    "labels.py, type": Case(with_label, ("late", "STRING"), "CAST it in the query", (("late", "INTEGER"),)),
+    "labels.py, name": Case(with_label, ("delayed", "INTEGER"), "Add it to the query", (("late", "INTEGER"),)),
+    "labels.py, values": Case(
+        lambda _, values: require_labels(LABEL, np.array(values)), [0, 1, 2], "Filter them in the query", ([0, 1],)
+    ),
+    "loop.py, servers": Case(
+        looped,
+        ("custom", 1, "parameter_server"),
+        "Set training.loop to fit, or remove parameter_servers",
+        (("fit", 1, "parameter_server"), ("custom", 1, "one_device")),
+    ),
+    "loop.py, parts": Case(
+        looped, ("fit", 2, "one_device"), "Set training.loop to custom", (("custom", 2, "mirrored"),)
+    ),
+    "statistics.py": Case(
+        lambda _, found: found.of(NUMBER),
+        Statistics(model="parcels", run_key="x", splits={}),
+        "Delete statistics.json, then clear the run's check_data task and what follows it",
+        (COUNTED,),
+    ),
+    "strategy.py": Case(
+        lambda _, given: choose_strategy(*given),
+        (Replica(), "multi_worker"),
+        "Change training.cluster, or set training.strategy to auto",
+        ((Replica(), "auto"),),
+    ),
+    "strategy.py, cluster": Case(
+        lambda _, given: choose_strategy(*given),
+        (Replica(count=2), "one_device"),
+        "Change training.cluster, or set training.strategy to auto",
+        ((Replica(), "one_device"),),
+    ),
+    "trial.py": Case(
+        lambda run, environ: place(run.train_request(trial_metric="val_auc"), {}, environ),
+        {},
+        "Train without trial_metric, or set CLOUD_ML_TRIAL_ID=1 to try a trial by hand",
+        ({"CLOUD_ML_TRIAL_ID": "1"},),
+    ),
+    "unseen.py": Case(
+        unseen, ("train", "test"), "look in the query for an event time that changes", (("train", "validation"),)
+    ),
+    "features.py": Case(
+        lambda run, name: FeatureColumns([Feature(name=name, kind="numeric")], run.manifest().schema),
+        "carrier",
+        "Derive it in the query",
+        ("distance",),
+    ),
+    "hyperparameters.py": Case(
+        lambda _, name: read_hyperparameters(find_architecture("dense"), {name: 0.1}),
+        "learning_rat",
+        "Did you mean 'learning_rate'?",
+        ("learning_rate",),
+    ),
+    "pretrained.py": Case(
+        lambda run, name: fetch_file(str(run.path / name)),
+        "manifest.jsn",
+        "Correct the path in training.hyperparameters",
+        ("manifest.json",),
+    ),
+    "registry.py, model": Case(
+        fitting,
+        ("dense", PHOTO),
+        "Set training.model to cnn or module or transfer, or change the features",
+        (("cnn", PHOTO), ("module", PHOTO), ("transfer", PHOTO), ("dense", NUMBER)),
+    ),
+    "registry.py, features": Case(fitting, ("cnn", PHOTO, STEPS), "Change the features", (("cnn", PHOTO),)),
+    "registry.py, path": Case(given_all, {}, "Set training.hyperparameters.module", ({"module": "gs://b/module"},)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_way_out_is_one(exported, name: str) -> None:
+    """Refused; and taken when it is changed as the message says."""
+    case = CASES[name]
+    with pytest.raises(TrainerError) as refused:
+        case.do(exported, case.wrong)
+    assert case.words in str(refused.value)
+    for right in case.right:
+        case.do(exported, right)
+
+
+def test_the_command_line_is_corrected(run, capsys) -> None:
+    """`--help` lists all; hyperparameters go to `train`, which goes on to the request."""
+
+    def said(*arguments: str) -> str:
+        assert main(arguments) == 2
+        return capsys.readouterr().err
+
+    assert "--help lists all" in said("train")
+    with pytest.raises(SystemExit, match="0"):
+        main(["--help"])
+    assert "--request" in capsys.readouterr().out
+    assert "Hyperparameters are of train" in said("evaluate", "--request", run.uri("none.json"), "--dropout=1")
+    assert "none.json: there is no such document" in said("train", "--request", run.uri("none.json"), "--dropout=1")
+
+
+BESIDE = {
+    "bounded.py, size": "Look who wrote it, delete it, and clear the task that should have written it",
+    "checkpoints.py, any": "self.checkpoints.way_out",
+    "contract.py, schemas": "Build the image or the source distribution again",
+    "disk.py, folder": "Mend it and start again",
+    "evaluate.py, golden": ", then clear the run's export task and what follows it",
+    "evaluate.py, misfit": NEW_ATTEMPT,
+    "scoring.py, digest": f"{NEW_ATTEMPT}: it trains in a folder of its own",
+    "scoring.py, gone": "Clear the train task of its run",
+    "stepping.py, diverged": "Lower learning_rate, set clip_norm, or look for infinite values in the features. ",
+    "stored_module.py, tuned": "Set fine_tune_from to 1: never",
+    "task.py, flag": "Hyperparameters are of train",
+    "task.py, usage": "--help lists all",
+    "unseen.py, file": "Restore the file, or take the alias champion from that version",
+}
+"""Words of the ways out that are followed in test_ways_out_of_files.py, or above."""
+
+ELSEWHERE = {
+    "cloud.py, bucket": "Create it or mend the address",  # test_cloud_storage.py: a missing bucket
+    "cloud.py, answer": "Start again",  # test_task.py, export/test_faults.py: the next try goes on
+    "package.py, setuptools": "Run it in the trainer's environment",  # test_package.py, which runs there
+    "stepping.py, preempted": "The state is saved; started again, it goes on there",  # test_interruption.py: SIGTERM
+    "storage.py, name": "Delete the object: nothing of this system writes",  # test_cloud_storage.py: leads elsewhere
+    "storage.py, room": "Make room and start again: what is finished is kept",  # export/test_faults.py: a full disk
+    "transfer.py, weights": "Correct the hyperparameter weights",  # test_pretrained.py: weights, right and wrong
+}
+
+
+def test_every_way_out_is_followed() -> None:
+    """Here, or in the test that stands beside it."""
+    followed = [(name.partition(",")[0], case.words) for name, case in CASES.items()]
+    followed += [(name.partition(",")[0], words) for name, words in (BESIDE | ELSEWHERE).items()]
+    for where, texts in ways_out("trainer/*.py", "trainer/[!ei]*/*.py"):
+        words = [words for file, words in followed if file == where.partition(":")[0]]
+        assert any(text in one or one in text for text in texts for one in words), (where, texts)
