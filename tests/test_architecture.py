@@ -14,24 +14,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.house import AREAS, LIMITS, ROOMS, allowed, levels, means, table
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 40  # of statements: the docstring and the signature are not counted
 BANNED_STEMS = {"utils", "util", "helpers", "helper", "common", "base", "misc"}
 
-# Room: what it may import of this repository. A room is the longest prefix that fits.
-MAY_IMPORT = {
-    "dags": {"retraining.core", "retraining.operators"},
-    "retraining.operators": {"retraining.core", "retraining.hooks", "retraining.operators"},
-    "retraining.hooks": {"retraining.core", "retraining.hooks"},
-    "retraining.core": {"retraining.core"},
-    "retraining": set(),
-    "trainer": {"trainer"},
-    "localcloud": {"localcloud"},
-    "demo": {"demo", "localcloud"},
-    "bench": {"bench", "localcloud", "trainer", "retraining.core"},  # it holds every part against something
-}
 SOURCE_ROOTS = {
     "dags": REPOSITORY / "dags",
     "retraining": REPOSITORY / "plugins" / "retraining",
@@ -76,7 +66,7 @@ class Source:
 
     @property
     def room(self) -> str:
-        """Key of `MAY_IMPORT` it belongs to."""
+        """Its room."""
         return room_of(self.module) or ""
 
     @functools.cached_property
@@ -87,7 +77,7 @@ class Source:
 
 def room_of(module: str) -> str | None:
     """Return the room of a module; None when it is not of this repository."""
-    rooms = [room for room in MAY_IMPORT if module == room or module.startswith(f"{room}.")]
+    rooms = [room for room in ROOMS if module == room or module.startswith(f"{room}.")]
     return max(rooms, key=len, default=None)
 
 
@@ -152,18 +142,45 @@ def one_per_line(findings: list[str]) -> str:
 
 def test_every_room_is_found() -> None:
     """Each room has files, so that no rule below holds because it looked at nothing."""
-    assert {source.room for source in PRODUCT} == set(MAY_IMPORT)
+    assert {source.room for source in PRODUCT} == set(ROOMS)
 
 
 def test_imports_go_down_only() -> None:
     """DAGs → operators → hooks → core; trainer and local cloud know nobody, the demonstration only the local cloud."""
     findings = [
-        f"{source.where}:{found.line} imports {found.target}; expected: {', '.join(sorted(MAY_IMPORT[source.room]))}"
+        f"{source.where}:{found.line} imports {found.target}; expected: {', '.join(ROOMS[source.room].may_import)}"
         for source in PRODUCT
         for found in source.imports
-        if (room := room_of(found.target)) and room not in MAY_IMPORT[source.room]
+        if (room := room_of(found.target)) and not allowed(source.room, room)
     ]
     assert not findings, one_per_line(findings)
+
+
+def test_every_arrow_is_walked() -> None:
+    """The table allows no import between rooms that nobody makes."""
+    walked = {(source.room, room_of(found.target)) for source in PRODUCT for found in source.imports}
+    findings = [
+        f"{name} may import {other}, and does not"
+        for name, room in ROOMS.items()
+        for other in room.may_import
+        if not any(means(other, target) for source, target in walked if source == name and target)
+    ]
+    assert not findings, one_per_line(findings)
+
+
+@pytest.mark.parametrize("area", AREAS)
+def test_an_area_has_few_rooms_on_few_levels(area: str) -> None:
+    """And no circle between its rooms."""
+    most_rooms, most_levels = LIMITS.get(area, (16, 9))
+    assert len(AREAS[area]) <= most_rooms
+    assert levels(AREAS[area]) <= most_levels
+
+
+def test_the_page_shows_the_tables() -> None:
+    """ARCHITECTURE.md has each area's table as it is here."""
+    page = (REPOSITORY / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    for area, rooms in AREAS.items():
+        assert f"{area}\n\n{table(rooms)}\n" in page, f"expected below a heading {area}:\n{table(rooms)}"
 
 
 def test_core_needs_no_airflow_and_no_google() -> None:
