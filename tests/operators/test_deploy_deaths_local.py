@@ -211,7 +211,8 @@ def night(local_cloud, make_run, monkeypatch, model_paths) -> Iterator[Callable[
         dag_id = f"retrain__deaths_{uuid.uuid4().hex[:8]}"
         for day, score in ((20, OLD), (21, NEW)):
             run = make_run(run_id=f"scheduled__{day}", dag_id=dag_id)
-            made.append(Night(cloud, monkeypatch, run, datetime(2013, 11, day, 3, tzinfo=UTC), model_paths / str(score)))
+            as_of = datetime(2013, 11, day, 3, tzinfo=UTC)
+            made.append(Night(cloud, monkeypatch, run, as_of, model_paths / str(score)))
             if score == OLD:
                 made[-1].deploy()
                 assert made[-1].state()["score"] == OLD

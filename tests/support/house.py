@@ -1,8 +1,8 @@
 """The table of rooms: each folder of the product, its rule in a line, and whose files it may import.
 
 `tests/test_architecture.py` holds the imports to it, `ARCHITECTURE.md` shows it (a test compares them). A room is the
-longest prefix that fits a module. In `may_import`, `name.*` stands for a room and all below it; a room may always import
-itself.
+longest prefix that fits a module. In `may_import`, `name.*` stands for a room and all below it; a room may always
+import itself.
 """
 
 from __future__ import annotations
