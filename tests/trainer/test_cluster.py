@@ -211,7 +211,7 @@ def test_a_replica_that_vanishes_costs_the_steps_since_the_last_checkpoint(
 
 
 def test_an_evaluator_scores_checkpoints_beside_the_training_and_ends_with_it(run_cluster) -> None:
-    training = {**LOCKSTEP, "epochs": 40}
+    training = {**LOCKSTEP, "epochs": 100}
     request, cluster = run_cluster(training, chief=1, evaluator=1)
     assert cluster.wait() == {"chief-0": 0, "evaluator-0": 0}, cluster.tail()
     assert any(name == "evaluator-0" and "val_loss=" in line for name, line in cluster.lines), cluster.tail()

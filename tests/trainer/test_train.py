@@ -243,7 +243,7 @@ def test_another_model_than_the_reports_is_not_judged(trained, exported, tmp_pat
     (tmp_path / "evaluation.json").unlink()
     variables = next((model / "variables").glob("variables.data*"))
     variables.write_bytes(variables.read_bytes()[:-1] + b"x")
-    with pytest.raises(DataError, match=r"written again since the report.*Force") as refused:
+    with pytest.raises(DataError, match=r"written again since the report.*the Param force") as refused:
         judge_it()
     assert json.loads(Path(request.report_uri).read_bytes())["model_digest"] in str(refused.value)
     assert not (tmp_path / "evaluation.json").exists()
