@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 from google.api import httpbody_pb2
 from google.api_core import exceptions
 from google.cloud import bigquery
@@ -252,6 +253,22 @@ def test_served_process_that_dies_is_started_again(api, endpoint, local_cloud):
     )
     assert list(response.predictions) == [4.0]
     assert not set(serving_pids(local_cloud.state_path)) & set(pids)
+
+
+@pytest.mark.parametrize("secret", [None, "", "wrong"])
+def test_the_process_of_a_model_answers_the_service_only(endpoint, local_cloud, secret):
+    """Its port is open to every user of this machine; the secret beside it can be read by its owner alone."""
+    (file, *_) = local_cloud.state_path.glob("vertex/serving/served-*/port")
+    assert local_cloud.state_path.stat().st_mode & 0o077 == 0
+    port, right = file.read_text().split()
+    body = {"instances": [{"carrier": "UA", "distance": 2}]}
+    headers = {} if secret is None else {"X-Serving-Secret": secret}
+    asked = requests.post(f"http://127.0.0.1:{port}/predict", json=body, headers=headers, timeout=10)
+    assert (asked.status_code, "predictions" in asked.text) == (401, False)
+    asked = requests.post(
+        f"http://127.0.0.1:{port}/predict", json=body, headers={"X-Serving-Secret": right}, timeout=10
+    )
+    assert asked.json() == {"predictions": [4.0]}
 
 
 def test_undeployed_process_ends(api, local_cloud, empty_endpoint, model):
