@@ -48,9 +48,9 @@ $(VENV)/uv/bin/uv: requirements-uv.txt | $(VENV)/python.ok
 
 $(VENV)/airflow/.ready: requirements.txt requirements-dev.txt
 $(VENV)/trainer/.ready: trainer/requirements.txt trainer/requirements-dev.txt
-$(VENV)/localcloud/.ready: include/localcloud/requirements.txt
-$(VENV)/tuning/.ready: include/localcloud/tuning-requirements.txt
-$(VENV)/bench-tfx/.ready: include/bench/requirements-tfx.txt
+$(VENV)/localcloud/.ready: dev/localcloud/requirements.txt
+$(VENV)/tuning/.ready: dev/localcloud/tuning-requirements.txt
+$(VENV)/bench-tfx/.ready: dev/bench/requirements-tfx.txt
 $(VENV)/floor/.ready: requirements-floor.txt
 $(VENV)/audit/.ready: requirements-audit.txt
 
@@ -69,9 +69,9 @@ lock: | $(UV) ## Resolve the *.in files again into hash-locked requirements
 	$(COMPILE) --upgrade requirements-dev.in -o requirements-dev.txt
 	$(COMPILE) --upgrade --overrides trainer/overrides.txt trainer/requirements.in -o trainer/requirements.txt
 	$(COMPILE) --upgrade trainer/requirements-dev.in -o trainer/requirements-dev.txt
-	$(COMPILE) --upgrade include/localcloud/requirements.in -o include/localcloud/requirements.txt
-	$(COMPILE) --upgrade include/localcloud/tuning-requirements.in -o include/localcloud/tuning-requirements.txt
-	$(COMPILE) --upgrade include/bench/requirements-tfx.in -o include/bench/requirements-tfx.txt
+	$(COMPILE) --upgrade dev/localcloud/requirements.in -o dev/localcloud/requirements.txt
+	$(COMPILE) --upgrade dev/localcloud/tuning-requirements.in -o dev/localcloud/tuning-requirements.txt
+	$(COMPILE) --upgrade dev/bench/requirements-tfx.in -o dev/bench/requirements-tfx.txt
 	$(COMPILE) --upgrade --exclude-newer $(FLOOR_DATE) requirements-floor.in -o requirements-floor.txt
 	$(COMPILE) --upgrade requirements-audit.in -o requirements-audit.txt
 	echo 'uv' | $(COMPILE) --upgrade - -o requirements-uv.txt
@@ -80,19 +80,19 @@ lock: | $(UV) ## Resolve the *.in files again into hash-locked requirements
 
 .PHONY: demo
 demo: setup tuning-env ## Retrain the flights model for one night, whole, on this machine (KEEP=0 ends by itself, V=1 shows job logs, PORT=8080, AS_OF=2013-11-20T03:00:00Z)
-	@PYTHONPATH=include exec $(LOCALCLOUD_PY) -m demo --port $(PORT) $(if $(filter 0,$(KEEP)),--end) $(if $(filter 1,$(V)),--verbose) $(if $(AS_OF),--as-of $(AS_OF))
+	@PYTHONPATH=dev exec $(LOCALCLOUD_PY) -m demo --port $(PORT) $(if $(filter 0,$(KEEP)),--end) $(if $(filter 1,$(V)),--verbose) $(if $(AS_OF),--as-of $(AS_OF))
 
 .PHONY: demo-env
 demo-env: $(VENV)/localcloud/.ready ## Print the environment of a shell beside the demonstration: airflow, and Google's clients
-	@PYTHONPATH=include $(LOCALCLOUD_PY) -m demo.shell
+	@PYTHONPATH=dev $(LOCALCLOUD_PY) -m demo.shell
 
 .PHONY: localcloud-up localcloud-env localcloud-down
 localcloud-up: $(VENV)/localcloud/.ready $(VENV)/trainer/.ready ## Start the local cloud alone, in the foreground (STATE=build/localcloud)
-	@PYTHONPATH=include exec $(LOCALCLOUD_PY) -m localcloud up --state $(STATE)
+	@PYTHONPATH=dev exec $(LOCALCLOUD_PY) -m localcloud up --state $(STATE)
 localcloud-env: $(VENV)/localcloud/.ready ## Print the environment that points Google's clients at the local cloud
-	@PYTHONPATH=include $(LOCALCLOUD_PY) -m localcloud env --state $(STATE)
+	@PYTHONPATH=dev $(LOCALCLOUD_PY) -m localcloud env --state $(STATE)
 localcloud-down: $(VENV)/localcloud/.ready ## Stop the local cloud
-	@PYTHONPATH=include $(LOCALCLOUD_PY) -m localcloud down --state $(STATE)
+	@PYTHONPATH=dev $(LOCALCLOUD_PY) -m localcloud down --state $(STATE)
 
 # --- checks ---------------------------------------------------------------------------------------------------------
 
@@ -127,7 +127,7 @@ lint: $(VENV)/airflow/.ready ## ruff over everything
 
 .PHONY: typecheck
 typecheck: $(VENV)/airflow/.ready ## mypy, strict
-	@$(AIRFLOW_PY) -m mypy plugins dags include trainer
+	@$(AIRFLOW_PY) -m mypy plugins dags dev trainer
 
 .PHONY: check-models
 check-models: $(VENV)/airflow/.ready ## Validate every include/models/*.yaml; writes build/model.schema.json (RETRAINING_PROJECT and RETRAINING_REGION: ask BigQuery too)
@@ -150,29 +150,29 @@ bench-parse: $(VENV)/airflow/.ready ## Seconds to parse the DAG files with 100 g
 
 .PHONY: bench-input
 bench-input: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready ## How fast a training reads its shards, against the tutorial: build/bench/input.json (10 min; ROUNDS=5)
-	@PYTHONPATH=include:. $(TRAINER_PY) -m bench.input --rounds $(ROUNDS)
+	@PYTHONPATH=dev:. $(TRAINER_PY) -m bench.input --rounds $(ROUNDS)
 
 .PHONY: bench-export
 bench-export: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready $(VENV)/bench-tfx/.ready ## How fast the export is against TensorFlow's, TFX's and Beam's: build/bench/export.json (12 min; ROUNDS=5, SCALE=0.01)
-	@PYTHONPATH=include:. exec $(LOCALCLOUD_PY) -m bench.export --rounds $(ROUNDS) --scale $(SCALE)
+	@PYTHONPATH=dev:. exec $(LOCALCLOUD_PY) -m bench.export --rounds $(ROUNDS) --scale $(SCALE)
 
 .PHONY: bench-train
 bench-train: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready ## Two workers beside one, a step fed by the reader beside one from memory, the way to the first step: build/bench/train.json (8 min; ROUNDS=5)
-	@PYTHONPATH=include:. $(TRAINER_PY) -m bench.train --rounds $(ROUNDS)
+	@PYTHONPATH=dev:. $(TRAINER_PY) -m bench.train --rounds $(ROUNDS)
 
 .PHONY: bench-tuning bench-tuning-grid
 bench-tuning: $(VENV)/airflow/.ready tuning-env ## Trials that a search needs when it remembers earlier ones: build/bench/tuning.json (over two hours; goes on where it was stopped; SEEDS=5)
-	@PYTHONPATH=include:plugins exec $(AIRFLOW_PY) -m bench.tuning --seeds $(or $(SEEDS),5)
-bench-tuning-grid: $(VENV)/trainer/.ready ## Measure again what bench-tuning searches: include/bench/tuning_grid.json (6 min)
-	@PYTHONPATH=include:. exec $(TRAINER_PY) -m bench.tuning_grid
+	@PYTHONPATH=dev:plugins exec $(AIRFLOW_PY) -m bench.tuning --seeds $(or $(SEEDS),5)
+bench-tuning-grid: $(VENV)/trainer/.ready ## Measure again what bench-tuning searches: dev/bench/tuning_grid.json (6 min)
+	@PYTHONPATH=dev:. exec $(TRAINER_PY) -m bench.tuning_grid
 
 .PHONY: bench-rates scaling-tables simulate-export
 bench-rates: $(VENV)/localcloud/.ready $(VENV)/trainer/.ready ## Measure what docs/scaling.md counts with: build/bench/rates.json (5 min)
-	@PYTHONPATH=include $(LOCALCLOUD_PY) -m bench.scaling_rates
-scaling-tables: $(VENV)/airflow/.ready ## Make the tables of docs/scaling.md again from include/bench/scaling_rates.json and include/prices
-	@PYTHONPATH=include $(AIRFLOW_PY) -m bench.scaling write docs/scaling.md
+	@PYTHONPATH=dev $(LOCALCLOUD_PY) -m bench.scaling_rates
+scaling-tables: $(VENV)/airflow/.ready ## Make the tables of docs/scaling.md again from dev/bench/scaling_rates.json and include/prices
+	@PYTHONPATH=dev $(AIRFLOW_PY) -m bench.scaling write docs/scaling.md
 simulate-export: $(VENV)/airflow/.ready ## Play the export's assignment of units out: skewed days, lost and preempted replicas
-	@PYTHONPATH=include $(AIRFLOW_PY) -m bench.scaling simulate
+	@PYTHONPATH=dev $(AIRFLOW_PY) -m bench.scaling simulate
 
 # --- ship -----------------------------------------------------------------------------------------------------------
 
@@ -180,7 +180,7 @@ simulate-export: $(VENV)/airflow/.ready ## Play the export's assignment of units
 bundle: ## Build build/bundle/{dags,plugins}: what Composer's bucket gets
 	@rm -rf build/bundle && mkdir -p build/bundle/dags/include
 	@git ls-files -z dags plugins | tar --create --null --files-from - | tar --extract --directory build/bundle
-	@git ls-files -z include/models include/sql include/contracts include/templates include/prices include/regions | tar --create --null --files-from - | tar --extract --directory build/bundle/dags
+	@git ls-files -z include | tar --create --null --files-from - | tar --extract --directory build/bundle/dags
 	@echo "bundle: build/bundle/dags and build/bundle/plugins"
 
 .PHONY: sdist
@@ -190,7 +190,7 @@ sdist: $(VENV)/trainer/.ready ## Build dist/trainer-*.tar.gz for Vertex AI's pre
 .PHONY: compose-env
 compose-env: ## Write .env with fresh secrets for docker-compose.yaml, unless there is one
 	@test ! -e .env || { echo "make: .env is there already; remove it to make new secrets (and the volume of Postgres with it)" >&2; exit 2; }
-	@umask 077 && $(PYTHON) include/compose/make_env.py > .env && echo "compose-env: .env written; now: docker compose up"
+	@umask 077 && $(PYTHON) dev/compose/make_env.py > .env && echo "compose-env: .env written; now: docker compose up"
 
 .PHONY: clean
 clean: ## Remove the environments and everything built (the system's Python was never touched)

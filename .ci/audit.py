@@ -27,9 +27,9 @@ LOCKS = (
     "requirements-uv.txt",
     "trainer/requirements.txt",
     "trainer/requirements-dev.txt",
-    "include/localcloud/requirements.txt",
-    "include/localcloud/tuning-requirements.txt",
-    "include/bench/requirements-tfx.txt",
+    "dev/localcloud/requirements.txt",
+    "dev/localcloud/tuning-requirements.txt",
+    "dev/bench/requirements-tfx.txt",
 )
 
 

@@ -89,7 +89,7 @@ class LocalCloud:
 
 def localcloud_environ() -> dict[str, str]:
     """Give the environment for `python -m localcloud` itself."""
-    return {**os.environ, "PYTHONPATH": str(REPOSITORY_PATH / "include")}
+    return {**os.environ, "PYTHONPATH": str(REPOSITORY_PATH / "dev")}
 
 
 def run_localcloud(*arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:

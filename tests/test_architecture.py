@@ -26,15 +26,15 @@ SOURCE_ROOTS = {
     "dags": REPOSITORY / "dags",
     "retraining": REPOSITORY / "plugins" / "retraining",
     "trainer": REPOSITORY / "trainer",
-    "localcloud": REPOSITORY / "include" / "localcloud",
-    "demo": REPOSITORY / "include" / "demo",
-    "bench": REPOSITORY / "include" / "bench",
+    "localcloud": REPOSITORY / "dev" / "localcloud",
+    "demo": REPOSITORY / "dev" / "demo",
+    "bench": REPOSITORY / "dev" / "bench",
 }
 # The core decides with the standard library and these.
 CORE_THIRD_PARTY = {"pydantic", "pydantic_core", "yaml", "jinja2", "croniter"}
 TENSORFLOW = {"tensorflow", "tf_keras", "keras", "tensorflow_io"}
 # Serves a SavedModel as the serving container would: it runs in the trainer's environment, as a process of its own.
-SERVING_PROCESS = "include/localcloud/vertex/serving_process.py"
+SERVING_PROCESS = "dev/localcloud/vertex/serving_process.py"
 HEAVY = {"google", "tensorflow", "tf_keras", "pandas", "pyarrow", "airflow.providers.google", "vertexai"}
 CLOCK_CALLS = {"now", "utcnow", "today", "time", "time_ns", "localtime", "gmtime"}
 CLOCK_OWNERS = {"datetime", "date", "time", "pendulum", "timezone"}
@@ -348,7 +348,7 @@ def test_a_circle_would_be_found() -> None:
 
 
 def _python_files() -> list[Path]:
-    folders = ("dags", "plugins", "trainer", "include", "tests")
+    folders = ("dags", "plugins", "trainer", "dev", "tests")
     found = (path for folder in folders for path in (REPOSITORY / folder).rglob("*.py"))
     return sorted(path for path in found if "__pycache__" not in path.parts)
 

@@ -195,7 +195,7 @@ def _flags(path: Path) -> set[str]:
 
 
 COMMANDS = {
-    "localcloud": (REPOSITORY / "include" / "localcloud" / "cli.py", REPOSITORY / "docs" / "localcloud.md"),
+    "localcloud": (REPOSITORY / "dev" / "localcloud" / "cli.py", REPOSITORY / "docs" / "localcloud.md"),
     "trainer.task": (REPOSITORY / "trainer" / "task.py", REPOSITORY / "docs" / "documents.md"),
 }
 
@@ -224,7 +224,7 @@ class TestCommandLine:
 
     def test_named_modules_exist(self) -> None:
         """`python -m x.y` leads to a file."""
-        roots = [REPOSITORY, REPOSITORY / "include", REPOSITORY / "plugins"]
+        roots = [REPOSITORY, REPOSITORY / "dev", REPOSITORY / "plugins"]
         named = found_in_code(r"python -m ([a-z_.]+[a-z_])")
         assert named
         missing = {
@@ -279,7 +279,7 @@ class TestLinksAndPaths:
 
     def test_named_files_exist(self) -> None:
         """A path in code that begins with one of the top-level folders is there."""
-        named = found_in_code(r"^((?:dags|plugins|trainer|include|tests|docs)/[\w./*-]+)$")
+        named = found_in_code(r"^((?:dags|plugins|trainer|include|dev|tests|docs)/[\w./*-]+)$")
         assert named
         # `trainer/checkpoints` and its like stand for folders in the bucket; none of those begins with a folder's name.
         missing = {name: where for name, where in named.items() if not any(REPOSITORY.glob(name.rstrip("/")))}

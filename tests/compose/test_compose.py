@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-COMPOSE = ROOT / "include" / "compose"
+COMPOSE = ROOT / "dev" / "compose"
 FILE = yaml.safe_load((ROOT / "docker-compose.yaml").read_text())
 SERVICES: dict[str, dict[str, Any]] = FILE["services"]
 SECRET = re.compile(r"\$\{([A-Z_]+):\?[^}]+\}")
@@ -69,7 +69,7 @@ def test_paths_exist_and_volumes_are_named():
             assert (ROOT / build["context"] / build["dockerfile"]).is_file()
 
 
-@pytest.mark.parametrize("dockerfile", ["include/compose/localcloud.Dockerfile", "trainer/Dockerfile"])
+@pytest.mark.parametrize("dockerfile", ["dev/compose/localcloud.Dockerfile", "trainer/Dockerfile"])
 def test_dockerfiles_copy_what_is_in_the_context(dockerfile):
     """Every COPY source exists in the checkout, and .dockerignore lets it through; of the rest it lets nothing."""
     ignore = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if not line.startswith("#")]
@@ -105,7 +105,7 @@ def test_localcloud_commands_exist():
     python = ROOT / ".venv" / "localcloud" / "bin" / "python"
     for words in found:
         done = subprocess.run(
-            [python, *words[1:], "--help"], env={"PYTHONPATH": str(ROOT / "include")}, capture_output=True, check=False
+            [python, *words[1:], "--help"], env={"PYTHONPATH": str(ROOT / "dev")}, capture_output=True, check=False
         )
         assert done.returncode == 0, done.stderr
         for option in (word for word in words if word.startswith("--")):
@@ -117,7 +117,7 @@ def test_the_entry_point_needs_only_the_standard_library():
     script = (COMPOSE / "with-localcloud.sh").read_text()
     assert "python -m localcloud env" in script
     python = ROOT / ".venv" / "airflow" / "bin" / "python"
-    command = [python, "-I", "-S", "-c", "import sys; sys.path.insert(0, 'include'); import localcloud.cli"]
+    command = [python, "-I", "-S", "-c", "import sys; sys.path.insert(0, 'dev'); import localcloud.cli"]
     assert subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 0
 
 

@@ -18,7 +18,6 @@ os.environ["AIRFLOW_HOME"] = tempfile.mkdtemp(prefix="airflow-home-")
 os.environ["AIRFLOW__CORE__LOAD_EXAMPLES"] = "False"
 
 ROOT = Path(__file__).resolve().parents[2]
-INCLUDED = ("models", "sql", "templates", "prices", "contracts")
 
 
 @pytest.fixture(scope="session")
@@ -35,11 +34,10 @@ def bundle(tmp_path: Path) -> Path:
 
 def copy_bundle(path: Path) -> Path:
     """Copy dags/ and plugins/ as Composer gets them into a folder."""
-    ignore = shutil.ignore_patterns("__pycache__", "localcloud", "demo", "compose")
+    ignore = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "dags", path / "dags", ignore=ignore)
     shutil.copytree(ROOT / "plugins", path / "plugins", ignore=ignore)
-    for name in INCLUDED:
-        shutil.copytree(ROOT / "include" / name, path / "dags" / "include" / name)
+    shutil.copytree(ROOT / "include", path / "dags" / "include")
     return path
 
 

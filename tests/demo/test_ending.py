@@ -32,7 +32,7 @@ def start_demo(
 def environment() -> dict[str, str]:
     """A newcomer's: without the local cloud of the other tests, and without a `make` around it."""
     left_out = ("LOCALCLOUD_STATE", "MAKELEVEL")
-    return {**{k: v for k, v in os.environ.items() if k not in left_out}, "PYTHONPATH": str(ROOT / "include")}
+    return {**{k: v for k, v in os.environ.items() if k not in left_out}, "PYTHONPATH": str(ROOT / "dev")}
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_killed_make_takes_the_demonstration_with_it(tmp_path: Path) -> None:
     """SIGKILL of `make`, which knows nothing of what it started, ends it as well."""
     makefile = tmp_path / "Makefile"
     makefile.write_text(
-        f"demo:\n\t@PYTHONPATH={ROOT}/include exec {LOCALCLOUD_PYTHON} -m demo"
+        f"demo:\n\t@PYTHONPATH={ROOT}/dev exec {LOCALCLOUD_PYTHON} -m demo"
         f" --home {tmp_path / 'home'} --port {free_port()}\n"
     )
     command = ["make", "--no-print-directory", "-f", str(makefile), "demo"]

@@ -14,7 +14,6 @@ from demo.airflow import free_port
 from demo.system import LaptopSystem
 
 ROOT = Path(__file__).resolve().parents[2]
-BUNDLED = ("models", "sql", "contracts", "templates", "prices", "regions")
 
 
 @pytest.fixture(scope="session")
@@ -44,8 +43,7 @@ def _bundle(path: Path) -> Path:
     ignore = shutil.ignore_patterns("__pycache__", "*.pyc")
     for name in ("dags", "plugins"):
         shutil.copytree(ROOT / name, path / name, ignore=ignore)
-    for name in BUNDLED:
-        shutil.copytree(ROOT / "include" / name, path / "dags" / "include" / name, ignore=ignore)
+    shutil.copytree(ROOT / "include", path / "dags" / "include")
     return path / "dags"
 
 

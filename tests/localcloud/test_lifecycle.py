@@ -221,8 +221,7 @@ def test_spawned_child_dies_with_its_parent(tmp_path):
         f"print(processes.spawn(['sleep', '600'], log_path=Path({str(tmp_path / 'log')!r})).pid, flush=True);"
         "time.sleep(600)"
     )
-    include = Path(processes.__file__).parents[1]
-    environ = {**os.environ, "PYTHONPATH": str(include)}
+    environ = {**os.environ, "PYTHONPATH": str(Path(processes.__file__).parents[1])}
     parent = subprocess.Popen([sys.executable, "-c", script], env=environ, stdout=subprocess.PIPE, text=True)
     child = int(parent.stdout.readline())
     parent.kill()

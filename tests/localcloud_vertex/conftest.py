@@ -218,7 +218,7 @@ class SoloServer:
             "--grace-seconds",
             "1",
         ]
-        environ = {**os.environ, "PYTHONPATH": str(REPOSITORY_PATH / "include")}
+        environ = {**os.environ, "PYTHONPATH": str(REPOSITORY_PATH / "dev")}
         self.state_path.mkdir(parents=True, exist_ok=True)
         with (self.state_path / "server.log").open("ab") as log:
             self.process = subprocess.Popen(

@@ -12,7 +12,7 @@ import pytest
 from retraining.core.cluster import training_machines
 from retraining.core.spec_cluster import Cluster
 
-TABLE = Path(__file__).resolve().parents[2] / "include" / "localcloud" / "vertex" / "machines.json"
+TABLE = Path(__file__).resolve().parents[2] / "dev" / "localcloud" / "vertex" / "machines.json"
 TIERS = [tier for tier in get_args(Cluster.model_fields["tier"].annotation) if tier != "CUSTOM"]
 
 

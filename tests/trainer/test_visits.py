@@ -151,7 +151,7 @@ def test_golden_requests_are_lists_that_the_local_endpoint_answers_alike(trained
     answered = subprocess.run(
         [sys.executable, "-c", code, trained.model_uri],
         input=json.dumps({"instances": instances}),
-        env={"PYTHONPATH": str(REPOSITORY / "include"), "TF_CPP_MIN_LOG_LEVEL": "3"},
+        env={"PYTHONPATH": str(REPOSITORY / "dev"), "TF_CPP_MIN_LOG_LEVEL": "3"},
         capture_output=True,
         text=True,
         check=True,

@@ -30,7 +30,7 @@ OPEN_PORT_WARNING = (
     " docs/security.md"
 )
 STOP_GRACE_S = 8.0
-_INCLUDE_PATH = Path(__file__).resolve().parents[1]
+_IMPORT_ROOT = Path(__file__).resolve().parents[1]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +139,7 @@ def run(
 
 def _start(state: State) -> list[_Running]:
     env = merged_environment(state.path)
-    env["PYTHONPATH"] = os.pathsep.join(filter(None, (str(_INCLUDE_PATH), env.get("PYTHONPATH"))))
+    env["PYTHONPATH"] = os.pathsep.join(filter(None, (str(_IMPORT_ROOT), env.get("PYTHONPATH"))))
     env["PYTHONUNBUFFERED"] = "1"
     running = []
     for server in plan_servers(state):

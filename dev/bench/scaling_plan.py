@@ -131,7 +131,7 @@ def load_rates(path: Path = HERE / "scaling_rates.json") -> dict[str, Any]:
     return rates
 
 
-def load_prices(folder: Path = HERE.parent / "prices") -> dict[str, Any]:
+def load_prices(folder: Path = HERE.parents[1] / "include" / "prices") -> dict[str, Any]:
     """Read the newest price list."""
     prices: dict[str, Any] = json.loads(sorted(folder.glob("*.json"))[-1].read_text(encoding="utf-8"))
     return prices

@@ -108,7 +108,7 @@ class Iam:
         if needed is None:
             raise DeniedError(
                 f"The IAM table of the local cloud has no row for {method}, called by {principal}. Expected a method"
-                " of include/localcloud/iam_methods.json. Add the row, or take the table back (DELETE /iam)."
+                " of dev/localcloud/iam_methods.json. Add the row, or take the table back (DELETE /iam)."
             )
         for permission, kind in needed.items():
             for resource in resources.get(kind, ()):

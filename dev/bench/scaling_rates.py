@@ -1,7 +1,7 @@
 """Measures what `docs/scaling.md` counts with: the real export job and its pieces, in seconds of one core.
 
 In: nothing but this checkout and its environments; a local cloud is started for it. Out: `build/bench/rates.json`, of
-which `include/bench/scaling_rates.json` is a copy, with machine and date. CPU seconds are those of the measured process
+which `dev/bench/scaling_rates.json` is a copy, with machine and date. CPU seconds are those of the measured process
 alone: the local cloud's servers, which share the machine here and are Google's there, are not counted.
 
     flights   the 2013 flights nine times (3,030,984 rows), all columns, a span a month

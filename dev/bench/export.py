@@ -178,7 +178,7 @@ def _jobs(memory: str | None, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _run(environment: str, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    paths = os.pathsep.join(map(str, (REPOSITORY_PATH / "include", REPOSITORY_PATH)))
+    paths = os.pathsep.join(map(str, (REPOSITORY_PATH / "dev", REPOSITORY_PATH)))
     done = subprocess.run(
         [str(_PYTHONS[environment]), "-m", module, *arguments],
         env={**os.environ, "PYTHONPATH": paths},

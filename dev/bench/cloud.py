@@ -81,7 +81,7 @@ def running_cloud(folder: Path) -> Iterator[dict[str, str]]:
     """Start a local cloud in a folder, with the flights in it; give the environment of its clients."""
     adopt_orphans()
     state, log_path = State(folder / "state"), folder / "up.log"
-    env = {**os.environ, "PYTHONPATH": str(REPOSITORY_PATH / "include"), "PYTHONUNBUFFERED": "1"}
+    env = {**os.environ, "PYTHONPATH": str(REPOSITORY_PATH / "dev"), "PYTHONUNBUFFERED": "1"}
     cloud = spawn([sys.executable, "-m", "localcloud", "up", "--state", state.path], log_path=log_path, env=env)
     try:
         while "ready " not in tail(log_path):
@@ -97,7 +97,7 @@ def running_cloud(folder: Path) -> Iterator[dict[str, str]]:
 
 def run_trainer(environment: Mapping[str, str], module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a module in the trainer's environment, to its end."""
-    paths = os.pathsep.join(map(str, (REPOSITORY_PATH / "include", REPOSITORY_PATH)))
+    paths = os.pathsep.join(map(str, (REPOSITORY_PATH / "dev", REPOSITORY_PATH)))
     return subprocess.run(
         [str(TRAINER_PYTHON), "-m", module, *arguments],
         env={**environment, "PYTHONPATH": paths},

@@ -126,7 +126,7 @@ class LaptopSystem:
         self._cloud = spawn(
             [LOCALCLOUD_PYTHON, "-m", "localcloud", "up", "--state", self.state_path],
             log_path=self._cloud_log_path,
-            env={**os.environ, "PYTHONPATH": str(REPOSITORY_PATH / "include"), "PYTHONUNBUFFERED": "1"},
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY_PATH / "dev"), "PYTHONUNBUFFERED": "1"},
         )
 
     def _wait_for_cloud(self, timeout_s: float = 120) -> None:
@@ -140,7 +140,7 @@ class LaptopSystem:
     def _start_seeding(self) -> subprocess.Popen[bytes]:
         command = [str(LOCALCLOUD_PYTHON), "-m", "localcloud", "seed", "--state", str(self.state_path)]
         self._seed_log_path.unlink(missing_ok=True)
-        env = {**os.environ, "PYTHONPATH": str(REPOSITORY_PATH / "include")}
+        env = {**os.environ, "PYTHONPATH": str(REPOSITORY_PATH / "dev")}
         return spawn(command, log_path=self._seed_log_path, env=env)
 
     def _finish_seeding(self, seeding: subprocess.Popen[bytes]) -> None:

@@ -1,20 +1,20 @@
 # The local cloud with the trainer's environment beside it, in which its jobs run. Build context: the repository.
 FROM python:3.11.7-slim-bookworm
 
-ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=/app/include PATH=/app/.venv/localcloud/bin:$PATH
+ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=/app/dev PATH=/app/.venv/localcloud/bin:$PATH
 
 RUN useradd --create-home --uid 50000 --gid 0 localcloud && mkdir /state && chown 50000:0 /state
 WORKDIR /app
 
 # --no-deps: the locks are complete.
-COPY include/localcloud/requirements.txt /tmp/localcloud.txt
+COPY dev/localcloud/requirements.txt /tmp/localcloud.txt
 COPY trainer/requirements.txt /tmp/trainer.txt
 RUN python -m venv .venv/localcloud && python -m venv .venv/trainer \
     && .venv/localcloud/bin/pip install --no-cache-dir --no-deps --require-hashes --requirement /tmp/localcloud.txt \
     && .venv/trainer/bin/pip install --no-cache-dir --no-deps --require-hashes --requirement /tmp/trainer.txt \
     && rm /tmp/localcloud.txt /tmp/trainer.txt
 
-COPY include/localcloud /app/include/localcloud
+COPY dev/localcloud /app/dev/localcloud
 COPY include/contracts /app/include/contracts
 COPY trainer /app/trainer
 

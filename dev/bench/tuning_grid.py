@@ -1,6 +1,6 @@
 """`make bench-tuning-grid`: what trials of the flights model score, by values and by week.
 
-In: nothing but this machine. Out: `include/bench/tuning_grid.json`: the best validation AUC of the real trainer at
+In: nothing but this machine. Out: `dev/bench/tuning_grid.json`: the best validation AUC of the real trainer at
 every point of a grid, for windows of 60 days that end a week apart, and of one point with other seeds.
 """
 
@@ -29,7 +29,7 @@ from trainer.replica import Replica
 from trainer.statistics import Statistics
 from trainer.storage import Storage
 
-GRID_PATH = REPOSITORY_PATH / "include" / "bench" / "tuning_grid.json"
+GRID_PATH = REPOSITORY_PATH / "dev" / "bench" / "tuning_grid.json"
 RATES = tuple(round(1e-4 * 300 ** (step / 6), 7) for step in range(7))  # to 0.03
 DROPOUTS = (0.0, 0.3, 0.6)
 UNITS = ("16", "32", "64-32")
