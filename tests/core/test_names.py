@@ -10,8 +10,8 @@ import pytest
 from small_model import AS_OF, make_plan
 
 from retraining.core import names
+from retraining.core.bucket_folders import RESERVED_MODELS
 from retraining.core.errors import ContractError
-from retraining.core.reserved import RESERVED_MODELS
 
 LABEL_VALUE = re.compile(r"^[a-z0-9_-]{0,63}$")
 LABEL_KEY = re.compile(r"^[a-z][a-z0-9_-]{0,62}$")

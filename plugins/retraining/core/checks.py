@@ -21,7 +21,7 @@ from retraining.core.findings import finding
 from retraining.core.history import NO_HISTORY, History, schema_changes, vanished_categories, volume_change, volume_of
 from retraining.core.model_spec import ModelSpec
 from retraining.core.quarantine import bad_days
-from retraining.core.spec_file import suggest
+from retraining.core.suggestions import suggest
 
 _AGAIN = "trigger the DAG again with this run's as_of and the Param force"
 _OF_COLUMNS = frozenset({"columns", "types", "schema"})

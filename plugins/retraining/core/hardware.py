@@ -15,7 +15,7 @@ from retraining.core.cluster import JobTask, Pool, machines
 from retraining.core.documents.document import Document, Text, Value
 from retraining.core.errors import ContractError, SettingsError, SpecError
 from retraining.core.model_spec import ModelSpec
-from retraining.core.spec_file import suggest
+from retraining.core.suggestions import suggest
 
 TASKS: tuple[JobTask, ...] = ("export", "train", "evaluate")
 

@@ -14,13 +14,14 @@ from typing import Annotated, Any, Self
 from pydantic import Field, StringConstraints, ValidationError, model_validator
 
 from retraining.core import spec_sections as sections
+from retraining.core.bucket_folders import RESERVED_MODELS
 from retraining.core.errors import PlanError, SpecError
-from retraining.core.reserved import RESERVED_MODELS
 from retraining.core.spec_cluster import Section, resolve_tier, strategy_problem
-from retraining.core.spec_file import explain, suggest
+from retraining.core.spec_file import explain
 from retraining.core.spec_pending import refuse_pending
 from retraining.core.spec_tuning import REPORTED, Tuning
 from retraining.core.sql_text import PARAMETERS, require_select
+from retraining.core.suggestions import suggest
 from retraining.core.yaml_text import SpecText, read_spec_file
 
 

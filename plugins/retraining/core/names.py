@@ -6,10 +6,10 @@ import hashlib
 import re
 from datetime import UTC, datetime
 
+from retraining.core.bucket_folders import BucketFolder
 from retraining.core.documents.document import MODEL_PATTERN, RUN_KEY_PATTERN, canonical_json
 from retraining.core.documents.planning import Plan
 from retraining.core.errors import ContractError
-from retraining.core.reserved import BucketFolder
 
 MODEL_LABEL = "retraining-model"
 RUN_LABEL = "retraining-run"

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Literal
 
+from retraining.core import backoff
 from retraining.core.documents.watch import Drift, Ledger
 from retraining.core.model_spec import ModelSpec
 from retraining.core.names import run_key_as_of
 
 Because = Literal["drift", "no_drift", "too_few_requests", "cooldown", "no_champion"]
-MAX_DOUBLINGS = 4
 SHOWN_FEATURES = 5
 
 
@@ -51,8 +51,7 @@ def cooldown(spec: ModelSpec, drift: Drift, retrainings: Sequence[Ledger]) -> ti
     """
     champion_as_of = run_key_as_of(drift.champion.run_key)
     fruitless = sum(row.as_of > champion_as_of for row in retrainings)
-    doublings = min(max(fruitless - 1, 0), MAX_DOUBLINGS)
-    return timedelta(hours=spec.monitoring.cooldown_hours * (1 << doublings))
+    return backoff.cooldown(spec.monitoring.cooldown_hours, max(fruitless - 1, 0))
 
 
 def _judge(

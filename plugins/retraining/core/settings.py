@@ -9,10 +9,11 @@ from datetime import datetime
 from pathlib import Path
 
 from retraining.core.errors import SettingsError
-from retraining.core.spec_cluster import IMAGE_PATTERN
-from retraining.core.spec_file import suggest
+from retraining.core.suggestions import suggest
 
 PREFIX = "RETRAINING_"
+IMAGE_PATTERN = r"[^\s/@]+/[^\s@]+(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}|@sha256:[0-9a-f]{64})"
+"""An image by its tag, which may be moved to another one, or by its digest, which is that image for ever."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
@@ -11,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from retraining.core.errors import SpecError
+from retraining.core.suggestions import suggest
 from retraining.core.yaml_text import Location, SpecText
 
 Finding = tuple[str, str, str, str]
@@ -62,12 +62,6 @@ def _together(where: str, findings: Sequence[Finding]) -> SpecError:
         shown.append(f"  - and {len(findings) - len(shown)} more.")
     listed = "\n".join(shown)
     return SpecError(where, f"{len(findings)} errors:\n{listed}\n ", "none", "Correct each and run make check-models")
-
-
-def suggest(word: str, known: Sequence[str]) -> str:
-    """`Did you mean 'x'?` when one of the known words is near, else nothing."""
-    near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
-    return f"Did you mean {near[0]!r}?" if near else ""
 
 
 def _place(item: ErrorDetails, values: Mapping[str, Any]) -> Location:

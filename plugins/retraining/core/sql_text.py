@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Iterator
 
 from retraining.core.errors import SpecError
-from retraining.core.spec_file import suggest
+from retraining.core.suggestions import suggest
 
 PARAMETERS = ("window_start", "window_end", "as_of")
 """What every examples query gets, and must use: it would read all of its tables, or what was not known then."""

@@ -13,7 +13,7 @@ from datetime import timedelta
 from itertools import chain
 from typing import Any, Literal
 
-from retraining.core import names
+from retraining.core import backoff, names
 from retraining.core.documents.planning import Plan
 from retraining.core.documents.tuning import (
     Because,
@@ -24,7 +24,6 @@ from retraining.core.documents.tuning import (
     Tuning,
     TuningRequest,
 )
-from retraining.core.policy import MAX_DOUBLINGS
 from retraining.core.spec_tuning import Tuning as TuningSpec
 from retraining.core.spec_tuning import TuningParameter
 
@@ -162,7 +161,7 @@ def _cooldown(plan: Plan, studies: Iterable[Tuning], champion: ChampionRecord | 
     """
     since = names.run_key_as_of(champion.run_key) if champion else plan.as_of
     fruitless = sum(study.as_of > since for study in studies)
-    return timedelta(hours=plan.spec.monitoring.cooldown_hours * (1 << min(fruitless, MAX_DOUBLINGS)))
+    return backoff.cooldown(plan.spec.monitoring.cooldown_hours, fruitless)
 
 
 def _lost(champion: ChampionRecord | None, higher_is_better: bool) -> float | None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from retraining.core import cleaning, leftovers, maintenance, names
+from retraining.core.bucket_folders import UPLOAD_PREFIXES
 from retraining.core.documents import (
     CleanedJob,
     CleanedLitter,
@@ -25,7 +26,6 @@ from retraining.core.documents.document import MODEL_PATTERN, RUN_KEY_PATTERN
 from retraining.core.documents.maintenance import LitterKind
 from retraining.core.errors import ContractError
 from retraining.core.maintenance import Limits, whole_second
-from retraining.core.reserved import UPLOAD_PREFIXES
 from retraining.core.span_store import read_spans
 from retraining.core.trust import require_own_places
 from retraining.hooks.cloud import Cloud

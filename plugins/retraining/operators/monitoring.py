@@ -8,7 +8,7 @@ from typing import Any
 from airflow.sdk import Asset, AssetAlias, BaseOperator, Context
 from pydantic import JsonValue
 
-from retraining.core import drift, model_spec, names, policy, windows
+from retraining.core import backoff, drift, model_spec, names, policy, windows
 from retraining.core.documents import Drift, DriftChampion, Ledger, Statistics
 from retraining.core.documents.document import format_time
 from retraining.core.model_spec import ModelSpec
@@ -149,7 +149,7 @@ class DecideRetrainingOperator(BaseOperator):
 def ledger_rows(cloud: Cloud, spec: ModelSpec, as_of: datetime) -> list[Ledger]:
     """Earlier ledger rows as far back as the longest cool-down reaches."""
     folder = names.monitors_uri(cloud.settings.bucket, spec.name)
-    reach = timedelta(hours=spec.monitoring.cooldown_hours * 2**policy.MAX_DOUBLINGS)
+    reach = timedelta(hours=spec.monitoring.cooldown_hours * 2**backoff.MAX_DOUBLINGS)
     start = names.monitor_uri(cloud.settings.bucket, spec.name, as_of - reach, "").rsplit("/", 1)[-1].split("-")[0]
     uris = cloud.artifacts.list_uris(folder, start=start, suffix="/ledger.json")
     return [Ledger.parse(data) for data in cloud.artifacts.read_many(uris)]

@@ -10,8 +10,8 @@ from airflow.sdk import Param
 from retraining.core.capabilities import addresses, load_capabilities
 from retraining.core.errors import PlanError, SpecError
 from retraining.core.model_spec import ModelSpec
-from retraining.core.spec_file import suggest
 from retraining.core.spec_tuning import Search
+from retraining.core.suggestions import suggest
 
 _RUN, _DATA, _TRAINING = "This run", "Data", "Training"
 MAX_WINDOW_DAYS = 3650

@@ -1,4 +1,4 @@
-"""Folders of the bucket that are no model's: `core/names.py` makes the addresses in them."""
+"""Folders of the bucket that are no model's: `core/naming` makes the addresses in them."""
 
 from __future__ import annotations
 
