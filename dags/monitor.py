@@ -9,8 +9,9 @@ from pathlib import Path
 from airflow.sdk import DAG, get_parsing_context
 
 from retraining.core.errors import SpecError
-from retraining.core.model_spec import ModelSpec, find_specs, load_spec, plain_name
 from retraining.core.settings import include_path
+from retraining.core.spec.files import find_specs, load_spec, plain_name
+from retraining.core.spec.model import ModelSpec
 from retraining.operators.monitoring import DecideRetrainingOperator, MeasureDriftOperator
 from retraining.operators.params import monitor_params
 from retraining.operators.schedules import cron_schedule

@@ -10,8 +10,9 @@ from airflow.sdk import DAG, Asset, BaseOperator, chain, get_parsing_context
 from retraining.core import names
 from retraining.core.capabilities import load_capabilities, require_trainable
 from retraining.core.errors import SpecError
-from retraining.core.model_spec import ModelSpec, find_specs, load_golden_query, load_query, load_spec, plain_name
 from retraining.core.settings import include_path
+from retraining.core.spec.files import find_specs, load_golden_query, load_query, load_spec, plain_name
+from retraining.core.spec.model import ModelSpec
 from retraining.operators.conclusion import ConcludeRunOperator
 from retraining.operators.data import CheckDataOperator, PlanRunOperator
 from retraining.operators.deployment import DeployModelOperator

@@ -20,8 +20,8 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from retraining.core import documents
-from retraining.core.model_spec import ModelSpec
 from retraining.core.settings import SETTINGS
+from retraining.core.spec.model import ModelSpec
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 COMPOSER = REPOSITORY / "docs" / "composer.md"

@@ -36,8 +36,8 @@ from localcloud.vertex.tuning.bayesian import Designer
 from localcloud.vertex.tuning.space import Assignment, write_parameters
 from retraining.core import tuning, tuning_orders
 from retraining.core.documents import Trial, Tuning
-from retraining.core.spec_tuning import Tuning as TuningSpec
-from retraining.core.spec_tuning import TuningParameter
+from retraining.core.spec.tuning import Tuning as TuningSpec
+from retraining.core.spec.tuning import TuningParameter
 
 LIMIT = 0.5
 WITHIN = 0.01

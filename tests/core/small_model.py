@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from retraining.core import documents, plan, settings, snapshot, statistics, windows
-from retraining.core.model_spec import ModelSpec
+from retraining.core.spec.model import ModelSpec
 
 SPEC_YAML = """
 name: late

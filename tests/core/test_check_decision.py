@@ -8,7 +8,7 @@ from test_gates import decide, failed, scores
 
 from retraining.core.check_decision import constant_score, decision_findings
 from retraining.core.documents.checks import LabelStatistics
-from retraining.core.model_spec import ModelSpec
+from retraining.core.spec.model import ModelSpec
 
 
 def judged(metric: str = "auc", **changes: object) -> ModelSpec:

@@ -11,7 +11,7 @@ from retraining.core import cost, settings
 from retraining.core.cluster import machines
 from retraining.core.errors import PlanError, SettingsError, SpecError
 from retraining.core.hardware import load_hardware, require_machines
-from retraining.core.spec_cluster import TIERS
+from retraining.core.spec.cluster import TIERS
 
 
 @pytest.fixture

@@ -12,9 +12,10 @@ import time
 import pytest
 from small_model import SPEC_YAML
 
-from retraining.core import documents, model_spec, settings
+from retraining.core import documents, settings
 from retraining.core.capabilities import load_capabilities, require_trainable
 from retraining.core.errors import ContractError, PlanError, SpecError
+from retraining.core.spec import files
 
 MUTATIONS = 1500  # of each seed
 SECONDS_EACH = 5.0
@@ -80,7 +81,7 @@ def test_no_mutation_of_a_models_file_ends_in_another_error(tmp_path, seed):
         path.write_bytes(text.encode("utf-8", "surrogatepass") if rng.random() < 0.97 else text.encode("utf-16"))
         started = time.monotonic()
         try:
-            spec = model_spec.load_spec(path)
+            spec = files.load_spec(path)
             require_trainable(spec, known)
             spec.with_overrides(
                 {rng.choice(["data.window_days", "training.epochs", "label"]): rng.choice([1, "x", {}])}

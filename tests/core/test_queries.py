@@ -7,7 +7,7 @@ import pytest
 
 from retraining.core import queries
 from retraining.core.errors import SpecError
-from retraining.core.sql_text import without_semicolon
+from retraining.core.spec.sql_file import without_semicolon
 
 
 def test_parameters_are_written_as_the_rest_interface_wants_them():

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from small_model import AS_OF, make_plan, make_spec
 
-from retraining.core import checks, drift, model_spec, names, settings, snapshot, statistics
+from retraining.core import checks, drift, names, settings, snapshot, statistics
 from retraining.core import documents as d
 from retraining.core.queries import Query
+from retraining.core.spec import files
 
 DATASET = "core_sql"
 QUERY = "SELECT id, at, carrier, distance, late FROM core_sql.examples -- all of them"
@@ -252,8 +253,8 @@ def test_requests_with_a_thousand_values_of_their_own_are_one_row(warehouse, loc
 
 def test_the_flights_query_gives_what_was_known_before_departure(warehouse, local_cloud):
     include = settings.include_path()
-    spec = model_spec.load_spec(include / "models" / "flight_delays.yaml")
-    sql = model_spec.load_query(spec, include)
+    spec = files.load_spec(include / "models" / "flight_delays.yaml")
+    sql = files.load_query(spec, include)
     for table in ("flights", "weather"):
         assert f"flights.{table} AS {table}" in sql
         sql = sql.replace(f"flights.{table} AS {table}", f"{DATASET}.{table} AS {table}")

@@ -12,8 +12,8 @@ from small_model import AS_OF, make_plan
 from small_study import CHAMPION, HYPERPARAMETERS, plan_with, study, trial
 
 from retraining.core import names, tuning
-from retraining.core.spec_sections import Monitoring
-from retraining.core.spec_tuning import TuningParameter
+from retraining.core.spec.monitoring import Monitoring
+from retraining.core.spec.tuning import TuningParameter
 
 
 @pytest.mark.parametrize(

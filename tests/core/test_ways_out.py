@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 from small_model import SPEC_YAML, make_plan, make_spec
 
-from retraining.core import columns, golden, hardware, model_spec, orders, queries, settings, snapshot, windows
+from retraining.core import columns, golden, hardware, orders, queries, settings, snapshot, windows
 from retraining.core.cost import load_prices
 from retraining.core.errors import RetrainingError
-from retraining.core.yaml_text import read_spec_text
+from retraining.core.spec import files, model, sql_file
+from retraining.core.spec.yaml_file import read_spec_text
 
 INCLUDE = settings.include_path()
 HARDWARE = hardware.load_hardware(INCLUDE)
@@ -33,10 +34,10 @@ class Case:
     right: Any
 
 
-def load(text: str, path: Path) -> model_spec.ModelSpec:
+def load(text: str, path: Path) -> model.ModelSpec:
     """A file `late.yaml`."""
     (path / "late.yaml").write_text(text)
-    return model_spec.load_spec(path / "late.yaml")
+    return files.load_spec(path / "late.yaml")
 
 
 def column(name: str = "x", kind: str = "STRING", **others: Any) -> list[dict[str, Any]]:
@@ -79,7 +80,7 @@ CASES = {
     "yaml": Case(lambda text: read_spec_text(text, "x"), "a: [1", "Look at the indentation and the quotes", "a: [1]"),
     "key twice": Case(lambda text: read_spec_text(text, "x"), "a: 1\na: 2", "Remove one", "a: 1"),
     "query outside": Case(
-        lambda name: model_spec._read_sql(name, "data.query", INCLUDE, model_spec.PARAMETERS),
+        lambda name: files._read_sql(name, "data.query", INCLUDE, sql_file.PARAMETERS),
         "flight_delay/examples.sql",
         "Did you mean 'flight_delays/examples.sql'?",
         "flight_delays/examples.sql",

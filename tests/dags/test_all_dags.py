@@ -75,7 +75,7 @@ def test_the_tasks_stand_in_one_line(dags) -> None:
 
 def test_a_model_without_tuning_has_no_task_for_it(dags) -> None:
     """Nor a Param; and its cancel_jobs looks for no tuning jobs."""
-    from retraining.core.model_spec import load_spec
+    from retraining.core.spec.files import load_spec
 
     spec = load_spec(ROOT / "include" / "models" / "flight_delays.yaml")
     plain = runpy.run_path(str(ROOT / "dags" / "retrain.py"))["retrain_dag"](spec.model_copy(update={"tuning": None}))

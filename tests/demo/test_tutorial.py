@@ -16,7 +16,7 @@ import pytest
 
 from demo.airflow import free_port
 from demo.system import LOCALCLOUD_PYTHON
-from retraining.core.model_spec import load_query, load_spec
+from retraining.core.spec.files import load_query, load_spec
 from tests.demo.demonstrations import read_until
 
 ROOT = Path(__file__).resolve().parents[2]

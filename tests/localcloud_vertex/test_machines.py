@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 from retraining.core.cluster import training_machines
-from retraining.core.spec_cluster import Cluster
+from retraining.core.spec.cluster import Cluster
 
 TABLE = Path(__file__).resolve().parents[2] / "dev" / "localcloud" / "vertex" / "machines.json"
 TIERS = [tier for tier in get_args(Cluster.model_fields["tier"].annotation) if tier != "CUSTOM"]

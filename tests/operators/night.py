@@ -7,7 +7,7 @@ from typing import Any
 
 from google.cloud import bigquery
 
-from retraining.core.model_spec import load_spec
+from retraining.core.spec.files import load_spec
 from retraining.operators.data import CheckDataOperator, PlanRunOperator
 from retraining.operators.params import retrain_params
 from retraining.operators.snapshot import SnapshotOperator

@@ -12,8 +12,8 @@ from fake_cloud import FakeCloud
 
 from retraining.core import names
 from retraining.core.documents import Plan, Snapshot, Span
-from retraining.core.model_spec import load_spec
 from retraining.core.settings import include_path
+from retraining.core.spec.files import load_spec
 from retraining.operators import data, snapshot
 from retraining.operators.data import CheckDataOperator, PlanRunOperator
 from retraining.operators.params import overrides, retrain_params

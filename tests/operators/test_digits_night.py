@@ -18,8 +18,8 @@ from google.auth.transport.requests import AuthorizedSession
 from whole_night import load_dags, run_night
 
 from retraining.core import names
-from retraining.core.model_spec import load_spec
 from retraining.core.settings import include_path
+from retraining.core.spec.files import load_spec
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 
 FIRST, SECOND = (datetime(2013, 11, day, 3, tzinfo=UTC) for day in (20, 21))

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from whole_night import run_night
 
-from retraining.core.model_spec import ModelSpec, load_spec
 from retraining.core.settings import include_path
+from retraining.core.spec.files import load_spec
+from retraining.core.spec.model import ModelSpec
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 COLUMNS_LIKE_MODEL = 0.03  # AUC: how much worse than a logistic regression the shipped model may be

@@ -17,7 +17,7 @@ from google.cloud import bigquery, storage
 from night import make_source
 from whole_night import run_night
 
-from retraining.core.model_spec import load_spec
+from retraining.core.spec.files import load_spec
 
 DAYS, PER_DAY = 10, 240
 SPEC = """

@@ -8,8 +8,9 @@ import pytest
 
 from retraining.core.capabilities import addresses, load_capabilities
 from retraining.core.errors import PlanError
-from retraining.core.model_spec import ModelSpec, load_spec
 from retraining.core.settings import include_path
+from retraining.core.spec.files import load_spec
+from retraining.core.spec.model import ModelSpec
 from retraining.operators.params import overrides, require_known, retrain_params
 from tests.support.airflow_release import ParamValidationError
 

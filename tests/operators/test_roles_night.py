@@ -18,7 +18,7 @@ from roles_scene import JOBS_ACCOUNT, ROOT, SOURCE, Role, Roles, documented_role
 from whole_night import load_dags, run_night
 
 from retraining.core import names
-from retraining.core.model_spec import load_spec
+from retraining.core.spec.files import load_spec
 from retraining.hooks.cloud import Cloud
 from retraining.operators import maintenance, monitoring
 

@@ -19,9 +19,11 @@ import pytest
 from fake_settings import PLACES
 from whole_night import run_night
 
-from retraining.core import model_spec, names, orders
+from retraining.core import names, orders
 from retraining.core.documents import Plan, Tuning
 from retraining.core.settings import load
+from retraining.core.spec import files
+from retraining.core.spec.model import ModelSpec
 from retraining.operators.record import Record
 from retraining.operators.tuning import TuneOperator
 from tests.support.airflow_release import AirflowRescheduleException
@@ -196,7 +198,7 @@ def night(local_cloud, make_run, monkeypatch) -> Callable[[datetime], dict[str, 
     """Runs every task of a night of a small flights model with a study; gives its documents by kind."""
     local_cloud.run("seed")
     spec = small_spec()
-    monkeypatch.setattr(model_spec, "load_spec", lambda _path: spec)
+    monkeypatch.setattr(files, "load_spec", lambda _path: spec)
     monkeypatch.setenv("RETRAINING_WATCH_S", "60")
 
     def run_all(logical_date: datetime) -> dict[str, Any]:
@@ -205,9 +207,9 @@ def night(local_cloud, make_run, monkeypatch) -> Callable[[datetime], dict[str, 
     return run_all
 
 
-def small_spec() -> model_spec.ModelSpec:
+def small_spec() -> ModelSpec:
     """The flights model with two weeks, two epochs, and four trials by Bayesian optimization."""
-    spec = model_spec.load_spec(ROOT / "include/models/flight_delays.yaml")
+    spec = files.load_spec(ROOT / "include/models/flight_delays.yaml")
     values = spec.model_dump(mode="json")
     values["data"] |= {"window_days": 14, "test_days": 3}
     values["data"]["checks"]["min_rows"] = 1000
@@ -215,7 +217,7 @@ def small_spec() -> model_spec.ModelSpec:
     values["evaluation"]["min_value"] = 0.5
     values["evaluation"]["promote"] |= {"min_gain": -1.0, "max_slice_loss": 1.0, "min_examples": 100}
     values["tuning"] |= {"search": "auto", "max_trials": 4, "recall": 1}
-    return model_spec.ModelSpec.model_validate(values)
+    return ModelSpec.model_validate(values)
 
 
 @pytest.mark.long

@@ -12,8 +12,8 @@ from fake_settings import SETTINGS
 from job_scene import RESULT, RESULT_URI, make_task
 
 from retraining.core.environments import Environment
-from retraining.core.model_spec import load_spec
 from retraining.core.settings import include_path
+from retraining.core.spec.files import load_spec
 from retraining.hooks.endpoints import deployed_model_id
 from retraining.operators import data, jobs, registration
 from retraining.operators.data import PlanRunOperator

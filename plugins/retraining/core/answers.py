@@ -7,7 +7,7 @@ from typing import Any
 
 from retraining.core.documents.training import EncodedBytes, Golden
 from retraining.core.errors import ContractError
-from retraining.core.spec_sections import Feature
+from retraining.core.spec.features import Feature
 
 
 def instances(golden: Sequence[Golden], features: Sequence[Feature]) -> list[dict[str, object]]:

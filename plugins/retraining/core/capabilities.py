@@ -15,10 +15,10 @@ from typing import Any, Literal
 
 from retraining.core.documents.document import Document, Text, Value
 from retraining.core.errors import ContractError, SettingsError
-from retraining.core.model_spec import ModelSpec
 from retraining.core.settings import include_path
-from retraining.core.spec_file import Finding, raise_findings
-from retraining.core.spec_tuning import TuningParameter
+from retraining.core.spec.messages import Finding, raise_findings
+from retraining.core.spec.model import ModelSpec
+from retraining.core.spec.tuning import TuningParameter
 from retraining.core.suggestions import suggest
 
 Kind = Literal["images", "sequences", "texts"]

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from retraining.core.documents.checks import Finding, LabelStatistics, Statistics
 from retraining.core.findings import finding
-from retraining.core.model_spec import ModelSpec
-from retraining.core.spec_sections import HIGHER_IS_BETTER, Metric
+from retraining.core.spec.evaluation import HIGHER_IS_BETTER, Metric
+from retraining.core.spec.model import ModelSpec
 
 CONSTANT_AUC = 0.5
 

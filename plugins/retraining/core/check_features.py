@@ -15,8 +15,8 @@ from retraining.core.documents.checks import (
     TextStatistics,
 )
 from retraining.core.findings import finding, severity_of, shown
-from retraining.core.model_spec import ModelSpec
 from retraining.core.quarantine import extremes
+from retraining.core.spec.model import ModelSpec
 
 
 def feature_findings(spec: ModelSpec, statistics: Statistics) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from retraining.core.documents.checks import Finding, LabelStatistics, Statistics
 from retraining.core.findings import finding, shown
-from retraining.core.model_spec import ModelSpec
+from retraining.core.spec.model import ModelSpec
 from retraining.core.statistics import class_count
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 from retraining.core.capabilities import load_capabilities, require_trainable
 from retraining.core.errors import RetrainingError
 from retraining.core.hardware import load_hardware, require_machines
-from retraining.core.model_spec import ModelSpec, find_specs, load_golden_query, load_query, load_spec
 from retraining.core.settings import include_path
+from retraining.core.spec.files import find_specs, load_golden_query, load_query, load_spec
+from retraining.core.spec.model import ModelSpec
 
 REGION_WORDS = "make check-models RETRAINING_REGION=us-central1 looks for its machines there too"
 

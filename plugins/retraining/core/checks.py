@@ -1,7 +1,7 @@
 """Judging the examples before anything is paid for: findings with a severity, and a sentence for each.
 
 In: the plan, what the run table holds, and documents of earlier runs. Out: `checks.json`. Which checks there are stands
-in `check_rules`.
+in `spec.check_rules`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from retraining.core.documents.document import format_time
 from retraining.core.documents.planning import Plan
 from retraining.core.findings import finding
 from retraining.core.history import NO_HISTORY, History, schema_changes, vanished_categories, volume_change, volume_of
-from retraining.core.model_spec import ModelSpec
 from retraining.core.quarantine import bad_days
+from retraining.core.spec.model import ModelSpec
 from retraining.core.suggestions import suggest
 
 _AGAIN = "trigger the DAG again with this run's as_of and the Param force"

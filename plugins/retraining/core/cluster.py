@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from retraining.core.model_spec import ModelSpec
-from retraining.core.spec_cluster import Accelerator, Cluster, Replica, Replicas, resolve_tier
+from retraining.core.spec.cluster import Accelerator, Cluster, Replica, Replicas, resolve_tier
+from retraining.core.spec.model import ModelSpec
 
 JobTask = Literal["export", "tune", "train", "evaluate"]
 

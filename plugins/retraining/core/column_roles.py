@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from retraining.core.capabilities import load_capabilities
 from retraining.core.documents.data import Column
-from retraining.core.model_spec import ModelSpec
+from retraining.core.spec.model import ModelSpec
 
 EVENT_TIME_TYPES = ("DATE", "DATETIME", "TIMESTAMP")
 KEY_TYPES = (

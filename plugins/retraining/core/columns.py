@@ -12,9 +12,9 @@ from typing import Any
 from retraining.core.documents.data import Column
 from retraining.core.documents.document import canonical_json
 from retraining.core.errors import DataError
-from retraining.core.model_spec import ModelSpec
 from retraining.core.shard_form import form_of
-from retraining.core.spec_sections import RESERVED_COLUMNS
+from retraining.core.spec.model import ModelSpec
+from retraining.core.spec.section import RESERVED_COLUMNS
 
 SYSTEM_COLUMNS = ("span", "part", "shard", "row_hash")
 """What the snapshot adds to the query's own columns."""

@@ -10,7 +10,7 @@ from retraining.core.cluster import JobTask, Machines, Pool, machines
 from retraining.core.documents.document import Document, Text, Value
 from retraining.core.documents.planning import Estimate
 from retraining.core.errors import ContractError, PlanError, SettingsError
-from retraining.core.model_spec import ModelSpec
+from retraining.core.spec.model import ModelSpec
 
 
 class MachinePrice(Value):

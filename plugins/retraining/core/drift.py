@@ -28,8 +28,8 @@ from retraining.core.documents.checks import (
 from retraining.core.documents.document import format_time
 from retraining.core.documents.rollout import SmokeRequest
 from retraining.core.documents.watch import Drift, DriftChampion, FeatureDrift
-from retraining.core.model_spec import ModelSpec
 from retraining.core.queries import Parameter, Query, render
+from retraining.core.spec.model import ModelSpec
 
 
 class Unseen(Enum):

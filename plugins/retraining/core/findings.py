@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import date
 
-from retraining.core.check_rules import RULES, Severity
 from retraining.core.documents.checks import Finding
-from retraining.core.model_spec import ModelSpec
+from retraining.core.spec.check_rules import RULES, Severity
+from retraining.core.spec.model import ModelSpec
 
 
 def severity_of(spec: ModelSpec, check: str) -> Severity | None:

@@ -20,7 +20,7 @@ from retraining.core.documents.judgement import (
 from retraining.core.documents.planning import Plan
 from retraining.core.errors import ContractError
 from retraining.core.names import document_uri, run_key_as_of
-from retraining.core.spec_sections import HIGHER_IS_BETTER, Metric
+from retraining.core.spec.evaluation import HIGHER_IS_BETTER, Metric
 
 InputName = Literal["plan", "evaluation", "evaluate_request"]
 

@@ -17,7 +17,7 @@ from retraining.core.documents.planning import Query as RecordedQuery
 from retraining.core.errors import ContractError, DataError
 from retraining.core.queries import Query, render
 from retraining.core.snapshot import shard_parameters, span_fingerprint
-from retraining.core.sql_text import without_semicolon
+from retraining.core.spec.sql_file import without_semicolon
 
 SPAN = "golden"
 """Its name in the span store."""

@@ -14,7 +14,7 @@ from typing import Literal
 from retraining.core.cluster import JobTask, Pool, machines
 from retraining.core.documents.document import Document, Text, Value
 from retraining.core.errors import ContractError, SettingsError, SpecError
-from retraining.core.model_spec import ModelSpec
+from retraining.core.spec.model import ModelSpec
 from retraining.core.suggestions import suggest
 
 TASKS: tuple[JobTask, ...] = ("export", "train", "evaluate")

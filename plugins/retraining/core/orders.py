@@ -17,7 +17,7 @@ from retraining.core.documents.training import TrainingOrder, TrainRequest
 from retraining.core.documents.tuning import Tuning
 from retraining.core.errors import PlanError
 from retraining.core.shard_form import format_of, images_of, layout_of
-from retraining.core.spec_sections import Hyperparameter
+from retraining.core.spec.training import Hyperparameter
 from retraining.core.unseen import Proof
 
 BOOTSTRAP_SAMPLES = 500

@@ -9,8 +9,8 @@ from retraining.core import names, windows
 from retraining.core.cost import Prices, estimate, require_budget
 from retraining.core.documents.document import canonical_json, digest
 from retraining.core.documents.planning import Mode, Plan, Query, Trigger
-from retraining.core.model_spec import ModelSpec
 from retraining.core.settings import Settings
+from retraining.core.spec.model import ModelSpec
 
 
 def build_plan(
@@ -34,7 +34,7 @@ def build_plan(
 
     Args:
         spec: As in the file, before overrides.
-        sql: Text of `spec.data.query` (see `model_spec.load_query`).
+        sql: Text of `spec.data.query` (see `files.load_query`).
         as_of: The run's time.
         settings: Where things are.
         mode: `backfill` records a version and deploys nothing.
@@ -46,7 +46,7 @@ def build_plan(
         dag_run_id: Of the run.
         prices: List prices for the estimate; without them, or for another region, it is None.
         over_budget: True lets the run cost more than the spec's budget.
-        golden_sql: Text of `spec.data.golden_query` (see `model_spec.load_golden_query`).
+        golden_sql: Text of `spec.data.golden_query` (see `files.load_golden_query`).
 
     Raises:
         PlanError: The overrides do not fit the spec, or the run may cost more than its budget.

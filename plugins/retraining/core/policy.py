@@ -8,8 +8,8 @@ from typing import Literal
 
 from retraining.core import backoff
 from retraining.core.documents.watch import Drift, Ledger
-from retraining.core.model_spec import ModelSpec
 from retraining.core.names import run_key_as_of
+from retraining.core.spec.model import ModelSpec
 
 Because = Literal["drift", "no_drift", "too_few_requests", "cooldown", "no_champion"]
 SHOWN_FEATURES = 5

@@ -9,7 +9,7 @@ from statistics import median
 from retraining.core.documents.checks import DayStatistics, Finding
 from retraining.core.documents.planning import Plan
 from retraining.core.findings import finding, severity_of
-from retraining.core.model_spec import ModelSpec
+from retraining.core.spec.model import ModelSpec
 
 
 def days_to_leave_out(plan: Plan, days: Sequence[DayStatistics]) -> tuple[date, ...]:

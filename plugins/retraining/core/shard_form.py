@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from retraining.core.documents.data import ImageColumn, ShardLayout
-from retraining.core.model_spec import ModelSpec
+from retraining.core.spec.model import ModelSpec
 
 EXPORT_VERSION = 1
 """Raised when the exporter writes other bytes for the same rows."""

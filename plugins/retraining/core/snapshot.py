@@ -16,8 +16,8 @@ from retraining.core.documents.document import canonical_json, format_time
 from retraining.core.documents.planning import Plan
 from retraining.core.errors import DataError
 from retraining.core.queries import Parameter, Query, quote_table, render
-from retraining.core.spec_sections import Data
-from retraining.core.sql_text import without_semicolon
+from retraining.core.spec.data import Data
+from retraining.core.spec.sql_file import without_semicolon
 from retraining.core.windows import midnight
 
 _Part = tuple[str, int, str, str, int]  # part, rows, XOR, sum, shards

@@ -29,8 +29,8 @@ from retraining.core.documents.checks import (
 from retraining.core.documents.data import Snapshot
 from retraining.core.documents.planning import Plan
 from retraining.core.errors import DataError
-from retraining.core.model_spec import ModelSpec
 from retraining.core.queries import Parameter, Query, render
+from retraining.core.spec.model import ModelSpec
 
 MAX_CATEGORIES = 1000
 QUANTILE_STEPS = 20

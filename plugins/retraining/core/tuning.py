@@ -24,8 +24,8 @@ from retraining.core.documents.tuning import (
     Tuning,
     TuningRequest,
 )
-from retraining.core.spec_tuning import Tuning as TuningSpec
-from retraining.core.spec_tuning import TuningParameter
+from retraining.core.spec.tuning import Tuning as TuningSpec
+from retraining.core.spec.tuning import TuningParameter
 
 REMEMBERED_STUDIES = 10
 # The newest study's best trials: what they agree on is searched closely (the elite of the cross-entropy method,

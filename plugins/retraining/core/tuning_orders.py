@@ -16,8 +16,8 @@ from retraining.core.documents.planning import Plan
 from retraining.core.documents.training import TrainRequest
 from retraining.core.documents.tuning import Measured, Phase, Recalled, Trial, TuningRequest
 from retraining.core.orders import Order, custom_job, train_request
-from retraining.core.spec_tuning import Tuning as TuningSpec
-from retraining.core.spec_tuning import TuningParameter
+from retraining.core.spec.tuning import Tuning as TuningSpec
+from retraining.core.spec.tuning import TuningParameter
 
 PRIOR = "prior"
 _SCALES = {"linear": "UNIT_LINEAR_SCALE", "log": "UNIT_LOG_SCALE", "reverse_log": "UNIT_REVERSE_LOG_SCALE"}

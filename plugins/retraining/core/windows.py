@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from retraining.core.documents.planning import Window
 from retraining.core.errors import PlanError
-from retraining.core.spec_sections import Data
+from retraining.core.spec.data import Data
 
 CLOCKS_DIFFER = timedelta(minutes=5)
 """What the clocks of a browser, a scheduler and a worker may be apart: no reason to lose a night."""

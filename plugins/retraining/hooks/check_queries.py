@@ -16,11 +16,12 @@ from retraining.core.column_roles import misfits
 from retraining.core.columns import own_columns
 from retraining.core.environments import Environment
 from retraining.core.errors import RetrainingError
-from retraining.core.model_spec import ModelSpec, find_specs, load_golden_query, load_query, load_spec
 from retraining.core.queries import Parameter, Query
 from retraining.core.settings import include_path
-from retraining.core.spec_file import raise_findings
-from retraining.core.sql_text import PARAMETERS
+from retraining.core.spec.files import find_specs, load_golden_query, load_query, load_spec
+from retraining.core.spec.messages import raise_findings
+from retraining.core.spec.model import ModelSpec
+from retraining.core.spec.sql_file import PARAMETERS
 from retraining.hooks.session import SCOPES, Session
 from retraining.hooks.warehouse import Warehouse
 

@@ -6,13 +6,14 @@ from typing import Any
 
 from airflow.sdk import BaseOperator, Context
 
-from retraining.core import checks, model_spec, names, plan, quarantine, statistics, windows
+from retraining.core import checks, names, plan, quarantine, statistics, windows
 from retraining.core.capabilities import addresses, load_capabilities, require_trainable
 from retraining.core.cost import load_prices
 from retraining.core.documents import Checks, Plan, Snapshot, Statistics, Trigger
 from retraining.core.errors import DataError
 from retraining.core.hardware import load_hardware, require_machines
 from retraining.core.settings import include_path
+from retraining.core.spec import files
 from retraining.hooks.cloud import Cloud
 from retraining.operators.earlier import read_history
 from retraining.operators.edge import fail_for_good, timed
@@ -49,15 +50,15 @@ class PlanRunOperator(BaseOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Read the spec and the run, ask `core`, store the plan (or take the one of an equal run)."""
         cloud, include = Cloud(), include_path()
-        spec = model_spec.load_spec(include / "models" / f"{self.model}.yaml")
+        spec = files.load_spec(include / "models" / f"{self.model}.yaml")
         dag_run, params = context["dag_run"], context["params"]
         require_known(params, retrain_params(spec), addresses(spec, load_capabilities()))
         changed = overrides(spec, params)
         require_trainable(spec.with_overrides(changed), load_capabilities(), f"{self.model} with this run's Params")
         made = plan.build_plan(
             spec=spec,
-            sql=model_spec.load_query(spec, include),
-            golden_sql=model_spec.load_golden_query(spec, include),
+            sql=files.load_query(spec, include),
+            golden_sql=files.load_golden_query(spec, include),
             as_of=windows.resolve_as_of(
                 params["as_of"], newest_extra(dag_run), dag_run.logical_date, dag_run.run_after, dag_run.start_date
             ),

@@ -15,8 +15,8 @@ from retraining.core.documents import CleanedJob, Maintenance, MaintenancePlan
 from retraining.core.documents.document import MODEL_PATTERN
 from retraining.core.errors import ContractError
 from retraining.core.maintenance import Limits, whole_second
-from retraining.core.model_spec import find_specs
 from retraining.core.settings import include_path
+from retraining.core.spec.files import find_specs
 from retraining.hooks.cloud import Cloud
 from retraining.operators.data import run_type
 from retraining.operators.edge import fail_for_good

@@ -8,11 +8,12 @@ from typing import Any
 from airflow.sdk import Asset, AssetAlias, BaseOperator, Context
 from pydantic import JsonValue
 
-from retraining.core import backoff, drift, model_spec, names, policy, windows
+from retraining.core import backoff, drift, names, policy, windows
 from retraining.core.documents import Drift, DriftChampion, Ledger, Statistics
 from retraining.core.documents.document import format_time
-from retraining.core.model_spec import ModelSpec
 from retraining.core.settings import include_path
+from retraining.core.spec import files
+from retraining.core.spec.model import ModelSpec
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.registry import Version
 from retraining.operators.edge import fail_for_good
@@ -161,4 +162,4 @@ def load_spec(model: str) -> ModelSpec:
     Raises:
         SpecError: The file is wrong.
     """
-    return model_spec.load_spec(include_path() / "models" / f"{model}.yaml")
+    return files.load_spec(include_path() / "models" / f"{model}.yaml")

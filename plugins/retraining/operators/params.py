@@ -9,8 +9,8 @@ from airflow.sdk import Param
 
 from retraining.core.capabilities import addresses, load_capabilities
 from retraining.core.errors import PlanError, SpecError
-from retraining.core.model_spec import ModelSpec
-from retraining.core.spec_tuning import Search
+from retraining.core.spec.model import ModelSpec
+from retraining.core.spec.tuning import Search
 from retraining.core.suggestions import suggest
 
 _RUN, _DATA, _TRAINING = "This run", "Data", "Training"

@@ -17,7 +17,7 @@ from retraining.core.documents import Document, EvaluateRequest, Evaluation, Pla
 from retraining.core.errors import ContractError
 from retraining.core.job_failures import OF_THE_SERVICE
 from retraining.core.orders import Order
-from retraining.core.spec_sections import HIGHER_IS_BETTER
+from retraining.core.spec.evaluation import HIGHER_IS_BETTER
 from retraining.hooks.airflow_exceptions import AirflowFailException
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.vertex_jobs import Job, JobType

@@ -20,8 +20,9 @@ from retraining.core.documents.document import (
     Value,
 )
 from retraining.core.documents.training import InstanceValue
-from retraining.core.spec_sections import Feature, Label, Metric
-from retraining.core.spec_training import LiteForm
+from retraining.core.spec.evaluation import Metric
+from retraining.core.spec.features import Feature, Label
+from retraining.core.spec.training import LiteForm
 
 
 class Challenger(Value):

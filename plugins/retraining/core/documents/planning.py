@@ -7,7 +7,7 @@ from typing import Literal, Self
 from pydantic import JsonValue, model_validator
 
 from retraining.core.documents.document import Day, Document, ModelId, Number, RunKey, Sha256, Text, Uri, UtcTime, Value
-from retraining.core.model_spec import ModelSpec
+from retraining.core.spec.model import ModelSpec
 
 Mode = Literal["live", "backfill"]
 

@@ -7,13 +7,14 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from retraining.core.documents.document import Count, Document, ModelId, Number, RunKey, Sha256, Text, Uri, Value
-from retraining.core.spec_cluster import Strategy
-from retraining.core.spec_sections import Feature, Hyperparameter, Label
-from retraining.core.spec_training import (
+from retraining.core.spec.cluster import Strategy
+from retraining.core.spec.features import Feature, Label
+from retraining.core.spec.training import (
     AccumulateSteps,
     Callbacks,
     Checkpoint,
     ClipNorm,
+    Hyperparameter,
     LiteForm,
     Loop,
     Precision,

@@ -9,7 +9,7 @@ from retraining.core.documents import Evaluation, Metrics, Report, Slice
 from retraining.core.gates import value_of
 from retraining.core.report import charts
 from retraining.core.report.run import Run
-from retraining.core.spec_sections import HIGHER_IS_BETTER, Metric
+from retraining.core.spec.evaluation import HIGHER_IS_BETTER, Metric
 
 METRICS: tuple[Metric, ...] = ("auc", "log_loss", "accuracy", "brier")
 METRIC_WORDS: dict[Metric, str] = {

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from retraining.core.errors import SpecError
-from retraining.core.yaml_text import SpecText
-
-if TYPE_CHECKING:
-    from retraining.core.model_spec import ModelSpec
+from retraining.core.spec.model import ModelSpec
+from retraining.core.spec.yaml_file import SpecText
 
 
 def refuse_pending(spec: ModelSpec, text: SpecText) -> None:

@@ -8,11 +8,11 @@ import pytest
 from pydantic import ValidationError
 from small_model import make_spec
 
-from retraining.core.check_rules import RULES
 from retraining.core.findings import finding, severity_of
-from retraining.core.model_spec import ModelSpec
+from retraining.core.spec.check_rules import RULES
+from retraining.core.spec.model import ModelSpec
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 def with_checks(**checks):

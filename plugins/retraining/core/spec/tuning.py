@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from retraining.core.spec_cluster import Section
+from retraining.core.spec.section import Section
 
 HyperparameterName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
 Trials = Annotated[int, Field(ge=1, le=1000)]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Annotated
 
 from croniter import croniter  # type: ignore[import-untyped]  # it has no types; it comes with Airflow
+from pydantic import AfterValidator
 
 PRESETS = ("@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly")
 """Airflow's own names, which it turns into expressions itself."""
@@ -30,3 +32,6 @@ def check_cron(expression: str) -> str:
             f"day-of-month month day-of-week, for example '0 3 * * *', or one of {', '.join(PRESETS)}"
         ) from error
     return expression
+
+
+Cron = Annotated[str, AfterValidator(check_cron)]

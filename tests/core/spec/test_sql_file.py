@@ -6,7 +6,7 @@ import pytest
 
 from retraining.core import settings
 from retraining.core.errors import SpecError
-from retraining.core.sql_text import PARAMETERS, require_select, without_semicolon
+from retraining.core.spec.sql_file import PARAMETERS, require_select, without_semicolon
 
 WHERE = "WHERE t >= @window_start AND t < @window_end AND t < @as_of"
 

@@ -1,28 +1,30 @@
 """A model's whole specification.
 
-In: `include/models/<name>.yaml` and a run's overrides. Out: a frozen, validated `ModelSpec`.
+In: what `include/models/<name>.yaml` says, and a run's overrides. Out: a frozen, validated `ModelSpec`.
 """
 
 from __future__ import annotations
 
 import copy
-import re
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Annotated, Any, Self
 
 from pydantic import Field, StringConstraints, ValidationError, model_validator
 
-from retraining.core import spec_sections as sections
-from retraining.core.bucket_folders import RESERVED_MODELS
-from retraining.core.errors import PlanError, SpecError
-from retraining.core.spec_cluster import Section, resolve_tier, strategy_problem
-from retraining.core.spec_file import explain
-from retraining.core.spec_pending import refuse_pending
-from retraining.core.spec_tuning import REPORTED, Tuning
-from retraining.core.sql_text import PARAMETERS, require_select
+from retraining.core.errors import PlanError
+from retraining.core.spec.cluster import resolve_tier, strategy_problem
+from retraining.core.spec.cron import Cron
+from retraining.core.spec.data import Data
+from retraining.core.spec.deployment import Deployment
+from retraining.core.spec.evaluation import Evaluation
+from retraining.core.spec.features import MAX_FEATURES, Feature, Label
+from retraining.core.spec.messages import explain
+from retraining.core.spec.monitoring import Monitoring
+from retraining.core.spec.section import Section
+from retraining.core.spec.training import Training
+from retraining.core.spec.tuning import REPORTED, Tuning
+from retraining.core.spec.yaml_file import SpecText
 from retraining.core.suggestions import suggest
-from retraining.core.yaml_text import SpecText, read_spec_file
 
 
 class ModelSpec(Section):
@@ -38,16 +40,16 @@ class ModelSpec(Section):
     tags: Annotated[
         tuple[Annotated[str, StringConstraints(min_length=1, max_length=100)], ...], Field(max_length=50)
     ] = ()
-    schedule: sections.Cron | None = None
+    schedule: Cron | None = None
     budget_usd: Annotated[float, Field(gt=0, le=10**9)] | None = None
-    data: sections.Data
-    features: Annotated[tuple[sections.Feature, ...], Field(min_length=1, max_length=sections.MAX_FEATURES)]
-    label: sections.Label
-    training: sections.Training
+    data: Data
+    features: Annotated[tuple[Feature, ...], Field(min_length=1, max_length=MAX_FEATURES)]
+    label: Label
+    training: Training
     tuning: Tuning | None = None
-    evaluation: sections.Evaluation
-    deployment: sections.Deployment = Field(default_factory=sections.Deployment)
-    monitoring: sections.Monitoring = Field(default_factory=sections.Monitoring)
+    evaluation: Evaluation
+    deployment: Deployment = Field(default_factory=Deployment)
+    monitoring: Monitoring = Field(default_factory=Monitoring)
 
     @model_validator(mode="after")
     def _columns_are_distinct(self) -> Self:
@@ -159,104 +161,6 @@ class ModelSpec(Section):
         except ValidationError as error:
             found = explain(error, SpecText(f"{self.name} with overrides", values, {}), ModelSpec)
             raise PlanError(found.where, found.found, found.expected, found.way_out or "Correct the Params") from error
-
-
-def load_spec(path: Path) -> ModelSpec:
-    """Read, parse and validate one file.
-
-    Raises:
-        SpecError: Anything is wrong with it; the message has all findings, with lines.
-    """
-    text = read_spec_file(path)
-    twin = path.with_suffix(".yml" if path.suffix == ".yaml" else ".yaml")
-    if twin.is_file():
-        raise SpecError(path.name, f"{twin.name} beside it", "one file per model", "Remove one of them")
-    try:
-        spec = ModelSpec.model_validate(text.values)
-    except ValidationError as error:
-        raise explain(error, text, ModelSpec) from error
-    if problem := name_problem(spec.name):
-        line = text.line(("name",))
-        raise SpecError(f"{path.name}, line {line}", *problem, "Rename the model and its file")
-    if spec.name != path.stem:
-        raise SpecError(
-            f"{path.name}, line {text.line(('name',))}",
-            f"name is {spec.name!r}",
-            f"{path.stem!r}, as the file is called",
-            "Rename one of them",
-        )
-    refuse_pending(spec, text)
-    return spec
-
-
-def name_problem(name: str) -> tuple[str, str] | None:
-    """What is found and what was expected of a name that no model may have; None: it may.
-
-    Held to where a file is read: a plan that an earlier release made of such a model can still be read.
-    """
-    if name in RESERVED_MODELS:
-        return f"name is {name!r}, a folder of the bucket that is no model's", f"none of {_listed(RESERVED_MODELS)}"
-    if name.endswith("_"):
-        return f"name is {name!r}", "a letter or digit at its end: endpoints' ids have - for _, and none at the end"
-    return None
-
-
-def load_query(spec: ModelSpec, include: Path) -> str:
-    """Text of the spec's examples query.
-
-    Raises:
-        SpecError: The file is missing, empty, outside include/sql, or not one SELECT with its parameters.
-    """
-    return _read_sql(spec.data.query, f"{spec.name}.yaml, data.query", include, PARAMETERS)
-
-
-def load_golden_query(spec: ModelSpec, include: Path) -> str | None:
-    """Text of the query of the spec's frozen set; None: it has none.
-
-    Raises:
-        SpecError: The file is missing, empty, outside include/sql, or not one SELECT with its parameters.
-    """
-    wanted = spec.data.golden_query
-    return None if wanted is None else _read_sql(wanted, f"{spec.name}.yaml, data.golden_query", include, ())
-
-
-def _read_sql(name: str, where: str, include: Path, parameters: tuple[str, ...]) -> str:
-    folder = (include / "sql").resolve()
-    path = (folder / name).resolve()
-    if not path.is_relative_to(folder):
-        raise SpecError(where, f"{name!r} leads outside", "a file below include/sql")
-    if not path.is_file():
-        known = sorted(str(found.relative_to(folder)) for found in folder.rglob("*.sql"))
-        raise SpecError(where, f"no file {name!r}", "a file below include/sql", suggest(name, known))
-    try:
-        sql = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SpecError(where, f"{name!r} cannot be read ({error})", "a UTF-8 text file") from error
-    if not sql.strip():
-        raise SpecError(where, f"{name!r} is empty", "a SELECT that gives one row per example")
-    require_select(sql, f"{where}, {name}", parameters)
-    return sql
-
-
-def _listed(words: Iterable[str]) -> str:
-    return ", ".join(sorted(words))
-
-
-def find_specs(include: Path) -> list[Path]:
-    """Files of all models, sorted by name.
-
-    Raises:
-        SpecError: There is no folder `models`.
-    """
-    folder = include / "models"
-    if not folder.is_dir():
-        raise SpecError(str(folder), "no such folder", "one YAML file per model in it", "Run make bundle again")
-    return sorted(path for path in folder.iterdir() if path.suffix in (".yaml", ".yml") and path.is_file())
-
-
-def plain_name(path: Path) -> str:
-    """What a model's DAGs are called after; of a file whose name no DAG can have, something like it."""
-    return re.sub(r"[^A-Za-z0-9_.-]", "_", path.stem)[:200]
 
 
 def _replace(values: dict[str, Any], path: list[str], value: object, name: str) -> None:

@@ -8,8 +8,9 @@ import pytest
 import yaml
 from small_model import SPEC_YAML, SQL, make_spec, spec_values
 
-from retraining.core import model_spec, settings
+from retraining.core import settings
 from retraining.core.errors import PlanError, SpecError
+from retraining.core.spec import files, model
 
 
 def write(tmp_path, text, name="late"):
@@ -19,7 +20,7 @@ def write(tmp_path, text, name="late"):
 
 
 def load(tmp_path, text):
-    return model_spec.load_spec(write(tmp_path, text))
+    return files.load_spec(write(tmp_path, text))
 
 
 def test_the_small_model_loads_with_the_defaults(tmp_path):
@@ -33,10 +34,10 @@ def test_the_small_model_loads_with_the_defaults(tmp_path):
 
 def test_every_model_of_the_repository_is_valid():
     include = settings.include_path()
-    paths = model_spec.find_specs(include)
+    paths = files.find_specs(include)
     assert "flight_delays" in [path.stem for path in paths]
     for path in paths:
-        assert model_spec.load_query(model_spec.load_spec(path), include)
+        assert files.load_query(files.load_spec(path), include)
 
 
 def test_all_sections_of_the_design_are_taken():
@@ -112,7 +113,7 @@ def test_a_name_that_is_a_folder_of_the_bucket_or_no_endpoints_is_refused(tmp_pa
     path = tmp_path / f"{name}.yaml"
     path.write_text(SPEC_YAML.replace("name: late", f"name: {name}", 1))
     with pytest.raises(SpecError, match=f"{name}.yaml, line 2: name is '{name}'.*Rename the model and its file"):
-        model_spec.load_spec(path)
+        files.load_spec(path)
 
 
 def test_all_findings_come_at_once(tmp_path):
@@ -234,51 +235,51 @@ def test_two_files_of_one_model_are_refused(tmp_path):
     write(tmp_path, SPEC_YAML)
     (tmp_path / "late.yml").write_text(SPEC_YAML, encoding="utf-8")
     with pytest.raises(SpecError, match=r"late.yaml: late.yml beside it"):
-        model_spec.load_spec(tmp_path / "late.yaml")
+        files.load_spec(tmp_path / "late.yaml")
 
 
 def test_the_file_is_called_as_the_model(tmp_path):
     with pytest.raises(SpecError, match=r"other.yaml, line 2: name is 'late'. Expected 'other'"):
-        model_spec.load_spec(write(tmp_path, SPEC_YAML, "other"))
+        files.load_spec(write(tmp_path, SPEC_YAML, "other"))
 
 
 def test_a_missing_file_and_a_file_that_is_no_text_are_said(tmp_path):
     with pytest.raises(SpecError, match="cannot be read"):
-        model_spec.load_spec(tmp_path / "none.yaml")
+        files.load_spec(tmp_path / "none.yaml")
     path = tmp_path / "late.yaml"
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(SpecError, match="cannot be read"):
-        model_spec.load_spec(path)
+        files.load_spec(path)
 
 
 def test_files_are_found_in_order(tmp_path):
     (tmp_path / "models").mkdir()
     for name in ("b.yaml", "a.yml", "note.txt"):
         (tmp_path / "models" / name).write_text("x", encoding="utf-8")
-    assert [path.name for path in model_spec.find_specs(tmp_path)] == ["a.yml", "b.yaml"]
+    assert [path.name for path in files.find_specs(tmp_path)] == ["a.yml", "b.yaml"]
     with pytest.raises(SpecError, match="no such folder"):
-        model_spec.find_specs(tmp_path / "models")
+        files.find_specs(tmp_path / "models")
 
 
 def test_the_query_is_read_and_its_absence_said(tmp_path):
     folder = tmp_path / "sql" / "late"
     folder.mkdir(parents=True)
     with pytest.raises(SpecError, match=r"no file 'late/examples\.sql'"):
-        model_spec.load_query(make_spec(), tmp_path)
+        files.load_query(make_spec(), tmp_path)
     (folder / "example.sql").write_text("SELECT 1", encoding="utf-8")
     with pytest.raises(SpecError, match=r"Did you mean 'late/example\.sql'"):
-        model_spec.load_query(make_spec(), tmp_path)
+        files.load_query(make_spec(), tmp_path)
     (folder / "examples.sql").write_text(" \n", encoding="utf-8")
     with pytest.raises(SpecError, match="is empty"):
-        model_spec.load_query(make_spec(), tmp_path)
+        files.load_query(make_spec(), tmp_path)
     (folder / "examples.sql").write_text("DROP TABLE a", encoding="utf-8")
     with pytest.raises(SpecError, match=r"late.yaml, data.query, late/examples.sql: a statement that begins with DROP"):
-        model_spec.load_query(make_spec(), tmp_path)
+        files.load_query(make_spec(), tmp_path)
     (folder / "examples.sql").write_bytes(b"\xff")
     with pytest.raises(SpecError, match="cannot be read"):
-        model_spec.load_query(make_spec(), tmp_path)
+        files.load_query(make_spec(), tmp_path)
     (folder / "examples.sql").write_text(SQL, encoding="utf-8")
-    assert model_spec.load_query(make_spec(), tmp_path) == SQL
+    assert files.load_query(make_spec(), tmp_path) == SQL
 
 
 def test_a_query_that_links_outside_is_refused(tmp_path):
@@ -286,7 +287,7 @@ def test_a_query_that_links_outside_is_refused(tmp_path):
     (tmp_path / "sql" / "late").mkdir(parents=True)
     (tmp_path / "sql" / "late" / "examples.sql").symlink_to(tmp_path / "secret.sql")
     with pytest.raises(SpecError, match="leads outside"):
-        model_spec.load_query(make_spec(), tmp_path)
+        files.load_query(make_spec(), tmp_path)
 
 
 def test_overrides_change_what_they_name_and_nothing_else():
@@ -350,7 +351,7 @@ def test_an_incoherent_deployment_is_refused(tmp_path, section, words):
 
 
 def test_the_json_schema_knows_every_section():
-    schema = model_spec.ModelSpec.model_json_schema()
+    schema = model.ModelSpec.model_json_schema()
     assert schema["additionalProperties"] is False
     assert {"data", "features", "label", "training", "evaluation"} <= set(schema["required"])
     assert json.dumps(schema)
@@ -358,4 +359,4 @@ def test_the_json_schema_knows_every_section():
 
 def test_a_spec_survives_json():
     spec = make_spec()
-    assert model_spec.ModelSpec.model_validate_json(spec.model_dump_json()) == spec
+    assert model.ModelSpec.model_validate_json(spec.model_dump_json()) == spec

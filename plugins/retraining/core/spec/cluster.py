@@ -9,24 +9,13 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
 from retraining.core.settings import IMAGE_PATTERN
+from retraining.core.spec.section import Section
 
 Strategy = Literal["auto", "one_device", "mirrored", "multi_worker", "parameter_server", "tpu"]
 MachineType = Annotated[str, StringConstraints(max_length=100, pattern=r"^[a-z][a-z0-9]*(-[a-z0-9]+)+$")]
-
-
-class Section(BaseModel):
-    """A part of the spec: frozen, unknown keys refused."""
-
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        allow_inf_nan=False,
-        protected_namespaces=(),
-        json_schema_serialization_defaults_required=True,
-    )
 
 
 class Accelerator(Section):

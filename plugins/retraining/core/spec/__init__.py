@@ -1,0 +1,1 @@
+"""What a user writes: YAML and SQL in, a checked ModelSpec out."""

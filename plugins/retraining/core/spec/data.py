@@ -1,0 +1,111 @@
+"""The section `data` of a model's YAML: where examples come from, what they must satisfy, how they are exported."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, StringConstraints, field_validator, model_validator
+
+from retraining.core.spec.check_rules import Severity, severity_problem
+from retraining.core.spec.cluster import MachineType
+from retraining.core.spec.section import ColumnName, Count, Fraction, Section
+
+SqlPath = Annotated[str, StringConstraints(max_length=500, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_./-]*\.sql$")]
+
+
+class DataChecks(Section):
+    """What the examples must satisfy before anything is paid for. Counts are rows, the rest shares in [0, 1].
+
+    `ranges` are closed intervals of numeric features. `max_volume_change` is the share by which a run may have more or
+    fewer rows than the median of the last `volume_runs` runs; `severity` overrides a check's own, by its name.
+    """
+
+    min_rows: Count = 1000
+    max_null_fraction: dict[ColumnName, Fraction] = Field(default_factory=dict)
+    label_rate: tuple[Fraction, Fraction] = (0.001, 0.999)
+    ranges: dict[ColumnName, tuple[float, float]] = Field(default_factory=dict)
+    max_age_hours: Annotated[float, Field(gt=0, le=87_600)] | None = None
+    max_volume_change: Annotated[float, Field(gt=0, le=1000)] | None = 0.5
+    volume_runs: Annotated[int, Field(ge=1, le=100)] = 5
+    on_new_category: Literal["warn", "block", "ignore"] = "warn"
+    on_vanished_category: Literal["warn", "block", "ignore"] = "warn"
+    severity: dict[str, Severity] = Field(default_factory=dict)
+
+    @field_validator("severity")
+    @classmethod
+    def _checks_are_known(cls, value: dict[str, Severity]) -> dict[str, Severity]:
+        problem = severity_problem(value)
+        if problem:
+            raise ValueError(problem)
+        return value
+
+    @field_validator("ranges")
+    @classmethod
+    def _rising(cls, value: dict[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
+        for name, (low, high) in value.items():
+            if not low <= high:
+                raise ValueError(f"the range of {name} must be [low, high], got {[low, high]}")
+        return value
+
+    @field_validator("label_rate")
+    @classmethod
+    def _ordered(cls, value: tuple[float, float]) -> tuple[float, float]:
+        if not value[0] < value[1]:
+            raise ValueError(f"the lower bound must be below the upper one, got {list(value)}")
+        return value
+
+
+class Layout(Section):
+    """How examples lie in TFRecords.
+
+    `numeric: vector` packs all numeric features into one list `_numeric`, in the order of the spec, NaN for NULL.
+    With `rows_per_record` above 1 one Example holds so many rows.
+    """
+
+    numeric: Literal["columns", "vector"] = "columns"
+    rows_per_record: Annotated[int, Field(ge=1, le=65536)] = 1
+
+
+class ExportMachines(Section):
+    """Machines of the export job: `replicas` equal ones share its shards."""
+
+    replicas: Annotated[int, Field(ge=1, le=100)] = 1
+    machine: MachineType = "n1-standard-4"
+    spot: bool = False
+
+
+class Data(Section):
+    """Where examples come from. `query` and `golden_query` are paths below include/sql; windows are whole UTC days."""
+
+    query: SqlPath
+    golden_query: SqlPath | None = None
+    key: ColumnName
+    event_time: ColumnName
+    label_lag_days: Annotated[int, Field(ge=0, le=365)] = 1
+    window_days: Annotated[int, Field(ge=2, le=3650)] = 60
+    test_days: Annotated[int, Field(ge=1, le=365)] = 7
+    validation_percent: Annotated[int, Field(ge=1, le=50)] = 10
+    rows_per_shard: Annotated[int, Field(ge=1000, le=10**9)] = 100_000
+    shard_mb: Annotated[int, Field(ge=1, le=1024)] = 64
+    compression: Literal["GZIP", "NONE"] = "GZIP"
+    layout: Layout = Field(default_factory=Layout)
+    schema_version: Annotated[int, Field(ge=1, le=10**6)] = 1
+    export: ExportMachines = Field(default_factory=ExportMachines)
+    keep_table_days: Annotated[int, Field(ge=1, le=90)] = 7
+    checks: DataChecks = Field(default_factory=DataChecks)
+
+    @field_validator("query", "golden_query")
+    @classmethod
+    def _stays_inside(cls, value: str | None) -> str | None:
+        if value and ".." in value.split("/"):
+            raise ValueError("the path must stay below include/sql: remove '..'")
+        return value
+
+    @model_validator(mode="after")
+    def _leaves_days_to_train_on(self) -> Self:
+        if self.test_days >= self.window_days:
+            raise ValueError(
+                f"test_days is {self.test_days} of window_days {self.window_days}: no day is left to train on. "
+                "Lengthen window_days or shorten test_days"
+            )
+        return self

@@ -1,0 +1,96 @@
+"""The section `training` of a model's YAML: what is trained, how it takes its steps, on which machines."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, StringConstraints, field_validator, model_validator
+
+from retraining.core.spec.cluster import Cluster, Runtime, Strategy, resolve_tier, runtime_problem
+from retraining.core.spec.section import ColumnName, Section
+
+Loop = Literal["fit", "custom"]
+Precision = Literal["float32", "mixed_float16", "mixed_bfloat16"]
+Sharding = Literal["auto", "examples", "files"]
+WarmupFraction = Annotated[float, Field(ge=0, le=0.5)]
+ClipNorm = Annotated[float, Field(gt=0, le=10**6)]
+LiteForm = Literal["float16", "int8"]
+AccumulateSteps = Annotated[int, Field(ge=1, le=10_000)]
+
+
+class Checkpoint(Section):
+    """When a checkpoint is written inside an epoch, beside the one at its end; null: not by that."""
+
+    every_steps: Annotated[int, Field(ge=1, le=10**9)] | None = None
+    every_seconds: Annotated[float, Field(gt=0, le=10**6)] | None = 300.0
+
+
+class ReduceRate(Section):
+    """The learning rate times `factor` after `patience` epochs without a better validation loss."""
+
+    patience: Annotated[int, Field(ge=1, le=1000)]
+    factor: Annotated[float, Field(gt=0, lt=1)] = 0.5
+
+
+class TensorBoard(Section):
+    """What TensorBoard gets beside each epoch's numbers: weights as histograms, a profile of some steps."""
+
+    histograms: bool = False
+    profile: bool = False
+
+
+class Callbacks(Section):
+    """What happens beside the steps."""
+
+    reduce_lr: ReduceRate | None = None
+    tensorboard: TensorBoard = Field(default_factory=TensorBoard)
+
+
+Scalar = bool | int | float | str
+Hyperparameter = Scalar | tuple[Scalar, ...]
+
+
+class Training(Section):
+    """What is trained and how. `batch_size` is per replica; `strategy` distributes it (auto: by the cluster)."""
+
+    model: Annotated[str, StringConstraints(max_length=100, pattern=r"^[a-z][a-z0-9_]*$")]
+    epochs: Annotated[int, Field(ge=1, le=10000)] = 5
+    batch_size: Annotated[int, Field(ge=1, le=1_000_000)] = 512
+    hyperparameters: dict[ColumnName, Hyperparameter] = Field(default_factory=dict)
+    early_stopping_patience: Annotated[int, Field(ge=0, le=1000)] = 2
+    input: Literal["tfrecord", "csv", "bigquery"] = "tfrecord"
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 1
+    strategy: Strategy = "auto"
+    loop: Loop = "fit"
+    precision: Precision = "float32"
+    sharding: Sharding = "auto"
+    scale_learning_rate: bool = True
+    warmup_fraction: WarmupFraction | None = None
+    clip_norm: ClipNorm | None = None
+    accumulate_steps: AccumulateSteps = 1
+    checkpoint: Checkpoint = Field(default_factory=Checkpoint)
+    callbacks: Callbacks = Field(default_factory=Callbacks)
+    export_lite: tuple[LiteForm, ...] = ()
+    cluster: Cluster = Field(default_factory=Cluster)
+    runtime: Runtime = Field(default_factory=Runtime)
+
+    @field_validator("export_lite")
+    @classmethod
+    def _forms_are_distinct(cls, value: tuple[LiteForm, ...]) -> tuple[LiteForm, ...]:
+        if len(set(value)) < len(value):
+            raise ValueError(f"a form stands twice in {list(value)}")
+        return value
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        cluster = resolve_tier(self.cluster)
+        if self.precision == "mixed_float16" and cluster.chief and cluster.chief.is_tpu:
+            raise ValueError("a TPU has no float16: use precision mixed_bfloat16, or float32")
+        if self.loop == "fit" and self.accumulate_steps > 1:
+            raise ValueError(f"accumulate_steps {self.accumulate_steps} needs loop custom: fit takes whole batches")
+        servers = cluster.parameter_servers
+        if self.loop == "custom" and servers and servers.count:
+            raise ValueError("loop custom trains in lockstep: remove parameter_servers, or use loop fit")
+        if problem := runtime_problem(self.runtime, cluster, self.input):
+            raise ValueError(problem)
+        return self
