@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from small_model import make_plan
 
 from retraining.core import documents, names
-from retraining.core.documents.data import GoldenWork, ManifestFile, ManifestSpan, ManifestSplit, SnapshotSpan
-from retraining.core.documents.maintenance import KeptRun
+from retraining.core.documents.export import ManifestFile, ManifestSpan, ManifestSplit
+from retraining.core.documents.retention import KeptRun
+from retraining.core.documents.snapshot import GoldenWork, SnapshotSpan
 from retraining.core.errors import ContractError, PlanError
 from retraining.core.maintenance import Claims, FoundRun, Limits, References, kept_runs, survey
 from retraining.core.span_store import StoredObject, StoredSpan, place_of, read_spans

@@ -14,9 +14,9 @@ from retraining.core.check_features import feature_findings
 from retraining.core.check_labels import label_findings
 from retraining.core.column_roles import misfits
 from retraining.core.documents.checks import Checks, Finding, Statistics
-from retraining.core.documents.data import Column, Snapshot
 from retraining.core.documents.document import format_time
-from retraining.core.documents.planning import Plan
+from retraining.core.documents.plan import Plan
+from retraining.core.documents.snapshot import Column, Snapshot
 from retraining.core.findings import finding
 from retraining.core.history import NO_HISTORY, History, schema_changes, vanished_categories, volume_change, volume_of
 from retraining.core.quarantine import bad_days

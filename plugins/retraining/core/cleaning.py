@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from retraining.core.documents.maintenance import (
+from retraining.core.documents.retention import (
     CleanedDeployment,
     CleanedJob,
     CleanedLitter,

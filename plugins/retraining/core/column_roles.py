@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from retraining.core.capabilities import load_capabilities
-from retraining.core.documents.data import Column
+from retraining.core.documents.snapshot import Column
 from retraining.core.spec.model import ModelSpec
 
 EVENT_TIME_TYPES = ("DATE", "DATETIME", "TIMESTAMP")

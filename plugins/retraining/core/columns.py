@@ -9,8 +9,8 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from retraining.core.documents.data import Column
 from retraining.core.documents.document import canonical_json
+from retraining.core.documents.snapshot import Column
 from retraining.core.errors import DataError
 from retraining.core.shard_form import form_of
 from retraining.core.spec.model import ModelSpec

@@ -8,7 +8,7 @@ from typing import Literal
 
 from retraining.core.cluster import JobTask, Machines, Pool, machines
 from retraining.core.documents.document import Document, Text, Value
-from retraining.core.documents.planning import Estimate
+from retraining.core.documents.plan import Estimate
 from retraining.core.errors import ContractError, PlanError, SettingsError
 from retraining.core.spec.model import ModelSpec
 

@@ -25,9 +25,9 @@ from retraining.core.documents.checks import (
     SplitStatistics,
     Statistics,
 )
+from retraining.core.documents.deployment import SmokeRequest
 from retraining.core.documents.document import format_time
-from retraining.core.documents.rollout import SmokeRequest
-from retraining.core.documents.watch import Drift, DriftChampion, FeatureDrift
+from retraining.core.documents.monitoring import Drift, DriftChampion, FeatureDrift
 from retraining.core.queries import Parameter, Query, render
 from retraining.core.spec.model import ModelSpec
 

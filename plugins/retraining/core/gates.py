@@ -5,19 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
+from retraining.core.documents.decision import Decision, DecisionChampion, Gate, GateName, Verdict
 from retraining.core.documents.document import format_time
-from retraining.core.documents.judgement import (
-    Champion,
-    Decision,
-    DecisionChampion,
-    EvaluateRequest,
-    Evaluation,
-    Gate,
-    GateName,
-    Metrics,
-    Verdict,
-)
-from retraining.core.documents.planning import Plan
+from retraining.core.documents.evaluation import Champion, EvaluateRequest, Evaluation, Metrics
+from retraining.core.documents.plan import Plan
 from retraining.core.errors import ContractError
 from retraining.core.names import document_uri, run_key_as_of
 from retraining.core.spec.evaluation import HIGHER_IS_BETTER, Metric

@@ -11,9 +11,9 @@ from typing import Any
 
 from retraining.core import names
 from retraining.core.columns import own_columns
-from retraining.core.documents.data import Column, FrozenSet, GoldenWork
-from retraining.core.documents.planning import Plan
-from retraining.core.documents.planning import Query as RecordedQuery
+from retraining.core.documents.plan import Plan
+from retraining.core.documents.plan import Query as RecordedQuery
+from retraining.core.documents.snapshot import Column, FrozenSet, GoldenWork
 from retraining.core.errors import ContractError, DataError
 from retraining.core.queries import Query, render
 from retraining.core.snapshot import shard_parameters, span_fingerprint

@@ -13,9 +13,9 @@ from fractions import Fraction
 from statistics import median
 
 from retraining.core.documents.checks import CategoricalStatistics, Checks, Compared, Finding, Statistics, Volume
-from retraining.core.documents.data import Column, Snapshot
 from retraining.core.documents.document import digest
-from retraining.core.documents.planning import Plan
+from retraining.core.documents.plan import Plan
+from retraining.core.documents.snapshot import Column, Snapshot
 from retraining.core.findings import finding, severity_of, shown
 
 MEANINGFUL_SHARE = 0.01

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from retraining.core.documents.data import ExportRequest, Manifest, ManifestFile
 from retraining.core.documents.document import Document, canonical_json
-from retraining.core.documents.judgement import EvaluateRequest
+from retraining.core.documents.evaluation import EvaluateRequest
+from retraining.core.documents.export import ExportRequest, Manifest, ManifestFile
 
 
 @dataclass(frozen=True, kw_only=True)

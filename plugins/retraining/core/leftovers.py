@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from retraining.core.documents.maintenance import FoundJob, FoundTable, MaintenancePlan
+from retraining.core.documents.retention import FoundJob, FoundTable, MaintenancePlan
 from retraining.core.maintenance import Limits, whole_second
 
 ENDED_GRACE = timedelta(hours=1)

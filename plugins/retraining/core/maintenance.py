@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from retraining.core import names
-from retraining.core.documents.data import ExportRequest, Manifest, Snapshot
-from retraining.core.documents.judgement import EvaluateRequest
-from retraining.core.documents.maintenance import DoomedSpan, KeepRun, KeepSpan, KeptRun, ModelLeftovers, SpanSum
-from retraining.core.documents.planning import Plan, Window
+from retraining.core.documents.evaluation import EvaluateRequest
+from retraining.core.documents.export import ExportRequest, Manifest
+from retraining.core.documents.plan import Plan, Window
+from retraining.core.documents.retention import DoomedSpan, KeepRun, KeepSpan, KeptRun, ModelLeftovers, SpanSum
+from retraining.core.documents.snapshot import Snapshot
 from retraining.core.errors import ContractError, PlanError
 from retraining.core.span_store import SpanPlace, StoredObject, StoredSpan
 

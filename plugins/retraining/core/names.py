@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from retraining.core.bucket_folders import BucketFolder
 from retraining.core.documents.document import MODEL_PATTERN, RUN_KEY_PATTERN, canonical_json
-from retraining.core.documents.planning import Plan
+from retraining.core.documents.plan import Plan
 from retraining.core.errors import ContractError
 
 MODEL_LABEL = "retraining-model"

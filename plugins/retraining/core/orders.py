@@ -9,10 +9,11 @@ from typing import Any
 
 from retraining.core import names
 from retraining.core.cluster import JobTask, Machines, Pool, machines
-from retraining.core.documents.data import ExportRequest, Snapshot
 from retraining.core.documents.document import Document, format_time
-from retraining.core.documents.judgement import Bootstrap, Challenger, Champion, EvaluateRequest, LiteOrder
-from retraining.core.documents.planning import Plan
+from retraining.core.documents.evaluation import Bootstrap, Challenger, Champion, EvaluateRequest, LiteOrder
+from retraining.core.documents.export import ExportRequest
+from retraining.core.documents.plan import Plan
+from retraining.core.documents.snapshot import Snapshot
 from retraining.core.documents.training import TrainingOrder, TrainRequest
 from retraining.core.documents.tuning import Tuning
 from retraining.core.errors import PlanError

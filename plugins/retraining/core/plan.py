@@ -8,7 +8,7 @@ from typing import Any, overload
 from retraining.core import names, windows
 from retraining.core.cost import Prices, estimate, require_budget
 from retraining.core.documents.document import canonical_json, digest
-from retraining.core.documents.planning import Mode, Plan, Query, Trigger
+from retraining.core.documents.plan import Mode, Plan, Query, Trigger
 from retraining.core.settings import Settings
 from retraining.core.spec.model import ModelSpec
 

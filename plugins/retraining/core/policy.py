@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from retraining.core import backoff
-from retraining.core.documents.watch import Drift, Ledger
+from retraining.core.documents.monitoring import Drift, Ledger
 from retraining.core.names import run_key_as_of
 from retraining.core.spec.model import ModelSpec
 

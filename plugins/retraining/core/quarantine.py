@@ -7,7 +7,7 @@ from datetime import date
 from statistics import median
 
 from retraining.core.documents.checks import DayStatistics, Finding
-from retraining.core.documents.planning import Plan
+from retraining.core.documents.plan import Plan
 from retraining.core.findings import finding, severity_of
 from retraining.core.spec.model import ModelSpec
 

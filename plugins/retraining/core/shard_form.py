@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from retraining.core.documents.data import ImageColumn, ShardLayout
+from retraining.core.documents.export import ImageColumn, ShardLayout
 from retraining.core.spec.model import ModelSpec
 
 EXPORT_VERSION = 1

@@ -11,9 +11,9 @@ from typing import Any
 from retraining.core import names
 from retraining.core.checks import missing_columns
 from retraining.core.columns import own_columns, schema_hash
-from retraining.core.documents.data import Column, GoldenWork, LeftOut, Part, Snapshot, SnapshotSpan
 from retraining.core.documents.document import canonical_json, format_time
-from retraining.core.documents.planning import Plan
+from retraining.core.documents.plan import Plan
+from retraining.core.documents.snapshot import Column, GoldenWork, LeftOut, Part, Snapshot, SnapshotSpan
 from retraining.core.errors import DataError
 from retraining.core.queries import Parameter, Query, quote_table, render
 from retraining.core.spec.data import Data

@@ -26,8 +26,8 @@ from retraining.core.documents.checks import (
     TextStatistics,
     ValueCount,
 )
-from retraining.core.documents.data import Snapshot
-from retraining.core.documents.planning import Plan
+from retraining.core.documents.plan import Plan
+from retraining.core.documents.snapshot import Snapshot
 from retraining.core.errors import DataError
 from retraining.core.queries import Parameter, Query, render
 from retraining.core.spec.model import ModelSpec

@@ -12,8 +12,8 @@ from datetime import datetime
 
 from retraining.core import names
 from retraining.core.documents.document import RUN_KEY_PATTERN
-from retraining.core.documents.maintenance import MaintenancePlan
-from retraining.core.documents.planning import Plan
+from retraining.core.documents.plan import Plan
+from retraining.core.documents.retention import MaintenancePlan
 from retraining.core.errors import ContractError
 from retraining.core.settings import SETTINGS, Settings
 from retraining.core.span_store import place_of

@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Any, Literal
 
 from retraining.core import backoff, names
-from retraining.core.documents.planning import Plan
+from retraining.core.documents.plan import Plan
 from retraining.core.documents.tuning import (
     Because,
     Hyperparameters,

@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 from retraining.core import names
 from retraining.core.cluster import machines
-from retraining.core.documents.planning import Plan
+from retraining.core.documents.plan import Plan
 from retraining.core.documents.training import TrainRequest
 from retraining.core.documents.tuning import Measured, Phase, Recalled, Trial, TuningRequest
 from retraining.core.orders import Order, custom_job, train_request

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from retraining.core.documents.data import Manifest, ManifestFile, Snapshot
+from retraining.core.documents.export import Manifest, ManifestFile
+from retraining.core.documents.snapshot import Snapshot
 
 TRAINED_SPLITS = ("train", "validation")
 """Early stopping chooses by the validation split, so a champion has seen it too."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal
 
-from retraining.core.documents.planning import Window
+from retraining.core.documents.plan import Window
 from retraining.core.errors import PlanError
 from retraining.core.spec.data import Data
 

@@ -23,7 +23,7 @@ from retraining.core.documents import (
     ModelLeftovers,
 )
 from retraining.core.documents.document import MODEL_PATTERN, RUN_KEY_PATTERN
-from retraining.core.documents.maintenance import LitterKind
+from retraining.core.documents.retention import LitterKind
 from retraining.core.errors import ContractError
 from retraining.core.maintenance import Limits, whole_second
 from retraining.core.span_store import read_spans

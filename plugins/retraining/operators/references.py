@@ -14,7 +14,7 @@ from typing import TypeVar
 from retraining.core import names
 from retraining.core.documents import Deployment, Document, EvaluateRequest, ExportRequest, Manifest, Plan, Snapshot
 from retraining.core.documents.document import RUN_KEY_PATTERN
-from retraining.core.documents.maintenance import KeptRun
+from retraining.core.documents.retention import KeptRun
 from retraining.core.maintenance import Claims, FoundRun, Limits, References, kept_runs
 from retraining.core.span_store import StoredObject
 from retraining.hooks.cloud import Cloud

@@ -23,39 +23,33 @@ from retraining.core.documents.checks import (
     ValueCount,
     Volume,
 )
-from retraining.core.documents.data import (
-    Column,
-    ExportRequest,
-    File,
-    FrozenSet,
-    GoldenWork,
-    LeftOut,
-    Manifest,
-    ManifestFile,
-    ManifestSpan,
-    ManifestSplit,
-    Part,
-    Snapshot,
-    SnapshotSpan,
-    Span,
-)
+from retraining.core.documents.decision import Decision, DecisionChampion, Gate
+from retraining.core.documents.deployment import Before, Deployment, Registration, Rollout, SmokeRequest, SmokeTest
 from retraining.core.documents.document import Document, Value, canonical_json, digest
-from retraining.core.documents.judgement import (
+from retraining.core.documents.evaluation import (
     Baseline,
     Challenger,
     Champion,
-    Decision,
-    DecisionChampion,
     Difference,
     EvaluateRequest,
     Evaluation,
-    Gate,
     Metrics,
     Scores,
     Shard,
     Slice,
 )
-from retraining.core.documents.maintenance import (
+from retraining.core.documents.export import (
+    ExportRequest,
+    File,
+    Manifest,
+    ManifestFile,
+    ManifestSpan,
+    ManifestSplit,
+    Span,
+)
+from retraining.core.documents.monitoring import Drift, DriftChampion, FeatureDrift, Ledger
+from retraining.core.documents.plan import Estimate, Plan, Query, Trigger, Window
+from retraining.core.documents.retention import (
     CleanedDeployment,
     CleanedJob,
     CleanedLitter,
@@ -72,12 +66,10 @@ from retraining.core.documents.maintenance import (
     ModelLeftovers,
     SpanSum,
 )
-from retraining.core.documents.planning import Estimate, Plan, Query, Trigger, Window
-from retraining.core.documents.rollout import Before, Deployment, Registration, Rollout, SmokeRequest, SmokeTest
+from retraining.core.documents.snapshot import Column, FrozenSet, GoldenWork, LeftOut, Part, Snapshot, SnapshotSpan
 from retraining.core.documents.timings import TaskTiming, Timings
 from retraining.core.documents.training import Framework, Golden, Report, Signature, TrainingOrder, TrainRequest
 from retraining.core.documents.tuning import Recalled, Trial, Tuning, TuningRequest
-from retraining.core.documents.watch import Drift, DriftChampion, FeatureDrift, Ledger
 
 KINDS: dict[str, type[Document]] = {
     model.kind_name(): model

@@ -6,7 +6,6 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from retraining.core.documents.data import AllSplits
 from retraining.core.documents.document import (
     Count,
     Day,
@@ -20,7 +19,8 @@ from retraining.core.documents.document import (
     UtcTime,
     Value,
 )
-from retraining.core.documents.planning import Window
+from retraining.core.documents.plan import Window
+from retraining.core.documents.splits import AllSplits
 
 
 class NumericStatistics(Value):

@@ -1,4 +1,4 @@
-"""Documents of the duel between champion and challenger, and of the decision taken from it."""
+"""Documents of the evaluation: two models on the same rows, what was asked and what came of it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from retraining.core.documents.data import ManifestFile
 from retraining.core.documents.document import (
     Count,
     Document,
@@ -19,6 +18,7 @@ from retraining.core.documents.document import (
     UtcTime,
     Value,
 )
+from retraining.core.documents.export import ManifestFile
 from retraining.core.documents.training import InstanceValue
 from retraining.core.spec.evaluation import Metric
 from retraining.core.spec.features import Feature, Label
@@ -195,40 +195,3 @@ class Evaluation(Document):
     difference: Difference | None
     golden: GoldenScores | None = None
     lite: tuple[LiteArtifact, ...] = ()
-
-
-GateName = Literal["floor", "gain", "slices", "examples", "newer_champion", "unseen", "mode"]
-Verdict = Literal["promote", "reject", "record"]
-
-
-class Gate(Value):
-    """One condition for promotion."""
-
-    gate: GateName
-    passed: bool
-    found: str
-    expected: str
-    words: Text
-
-
-class DecisionChampion(Value):
-    """The champion the challenger was held against."""
-
-    version_id: Text
-    run_key: RunKey
-    as_of: UtcTime
-
-
-class Decision(Document):
-    """The verdict, its gates, one sentence for a human, and the digests of what it was taken from."""
-
-    kind: Literal["decision"] = "decision"
-    model: ModelId
-    run_key: RunKey
-    as_of: UtcTime
-    mode: Literal["live", "backfill"]
-    verdict: Verdict
-    gates: tuple[Gate, ...]
-    words: Text
-    champion: DecisionChampion | None
-    inputs: dict[Literal["plan", "evaluation", "evaluate_request"], Sha256]

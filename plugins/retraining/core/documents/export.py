@@ -1,8 +1,8 @@
-"""Documents about the examples: the snapshot, the export and its manifest."""
+"""Documents of the export: its request, what lies in the span store, and the manifest of a run."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -21,112 +21,12 @@ from retraining.core.documents.document import (
     Uri,
     Value,
 )
+from retraining.core.documents.snapshot import Column, GoldenWork, SnapshotSpan
+from retraining.core.documents.splits import SplitName, all_three
 
-PartName = Literal["train", "validation"]
-SplitName = Literal["train", "validation", "test"]
 FilePart = Literal["train", "validation", "golden"]
 Compression = Literal["GZIP", "NONE"]
 ShardFormat = Literal["tfrecord", "csv"]
-
-
-_S = TypeVar("_S", bound=str)
-_T = TypeVar("_T")
-
-
-def _all_three(splits: dict[_S, _T]) -> dict[_S, _T]:
-    missing = {"train", "validation", "test"} - set(splits)
-    if missing:
-        raise ValueError(f"splits lack {', '.join(sorted(missing))}")
-    return splits
-
-
-AllSplits = Annotated[
-    dict[SplitName, _T],
-    AfterValidator(_all_three),
-    Field(json_schema_extra={"required": ["test", "train", "validation"]}),
-]
-
-
-class Column(Value):
-    """One column of the examples query: BigQuery's name, type (`INTEGER`, `FLOAT`, …) and mode."""
-
-    name: Text
-    type: Text
-    mode: Literal["NULLABLE", "REQUIRED", "REPEATED"]
-
-
-class Part(Value):
-    """Rows and shard count of one part of a span."""
-
-    part: PartName
-    rows: Count
-    shards: Annotated[int, Field(ge=1)]
-
-
-class SnapshotSpan(Value):
-    """One day of examples: what it holds, and whether its files are made tonight or taken from the span store.
-
-    `because` begins with `changed` when the store has the day with other content.
-    """
-
-    span: Day
-    fingerprint: Fingerprint
-    parts: tuple[Part, ...]
-    action: Literal["export", "reuse"]
-    because: Text
-
-
-class LeftOut(Value):
-    """What the query gave and no span holds: events after the day of the snapshot, and events without a time."""
-
-    future: Count
-    latest: Day | None
-    undated: Count
-
-
-class GoldenWork(Value):
-    """The frozen set: its own table, and whether the span store has it already."""
-
-    table: Text
-    fingerprint: Fingerprint
-    rows: Count
-    shards: Annotated[int, Field(ge=1)]
-    action: Literal["export", "reuse"]
-    because: Text
-
-
-class FrozenSet(Document):
-    """What the query of a frozen set gave when it was first run: it must stay so for as long as the query is used."""
-
-    kind: Literal["golden"] = "golden"
-    model: ModelId
-    run_key: RunKey
-    query: Text
-    sql_sha256: Sha256
-    table: Text
-    fingerprint: Fingerprint
-    rows: Annotated[int, Field(ge=1)]
-    shards: Annotated[int, Field(ge=1)]
-
-
-class Snapshot(Document):
-    """The run table: its schema (the query's own columns), its spans, and the frozen set beside it.
-
-    `explain` says in a line per span what is done with it, because of what.
-    """
-
-    kind: Literal["snapshot"] = "snapshot"
-    model: ModelId
-    run_key: RunKey
-    table: Text
-    bytes_processed: Count
-    columns: tuple[Column, ...] = Field(alias="schema")
-    schema_hash: SchemaHash
-    spans_uri: Uri
-    spans: tuple[SnapshotSpan, ...]
-    golden: GoldenWork | None = None
-    left_out: LeftOut | None = None
-    explain: tuple[Text, ...] = ()
 
 
 class ShardLayout(Value):
@@ -235,7 +135,7 @@ class Manifest(Document):
     format: ShardFormat = "tfrecord"
     layout: ShardLayout = Field(default_factory=ShardLayout)
     images: tuple[ImageColumn, ...] = ()
-    splits: Annotated[dict[SplitName | Literal["golden"], ManifestSplit], AfterValidator(_all_three)]
+    splits: Annotated[dict[SplitName | Literal["golden"], ManifestSplit], AfterValidator(all_three)]
     quarantined: tuple[Day, ...] = ()
     spans: tuple[ManifestSpan, ...]
     exported_rows: Count

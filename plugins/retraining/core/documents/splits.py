@@ -1,0 +1,32 @@
+"""The three splits of a data set, as documents name them: all of them, or it is no data set."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import AfterValidator, Field
+
+SplitName = Literal["train", "validation", "test"]
+
+
+_S = TypeVar("_S", bound=str)
+_T = TypeVar("_T")
+
+
+def all_three(splits: dict[_S, _T]) -> dict[_S, _T]:
+    """Return splits that are all there.
+
+    Raises:
+        ValueError: One is missing.
+    """
+    missing = {"train", "validation", "test"} - set(splits)
+    if missing:
+        raise ValueError(f"splits lack {', '.join(sorted(missing))}")
+    return splits
+
+
+AllSplits = Annotated[
+    dict[SplitName, _T],
+    AfterValidator(all_three),
+    Field(json_schema_extra={"required": ["test", "train", "validation"]}),
+]
