@@ -7,9 +7,9 @@ from pathlib import Path
 
 from airflow.sdk import DAG, Asset, BaseOperator, chain, get_parsing_context
 
-from retraining.core import names
 from retraining.core.capabilities import load_capabilities, require_trainable
 from retraining.core.errors import SpecError
+from retraining.core.naming import dags as dag_names
 from retraining.core.settings import include_path
 from retraining.core.spec.files import find_specs, load_golden_query, load_query, load_spec, plain_name
 from retraining.core.spec.model import ModelSpec
@@ -50,7 +50,7 @@ def retrain_dag(spec: ModelSpec) -> DAG:
         description=spec.description,
         doc_md=RUNBOOK.replace("{name}", spec.name).replace("{description}", spec.description),
         schedule=cron_or_asset_schedule(
-            spec.schedule, Asset(name=names.asset_name(spec.name), uri=names.asset_uri(spec.name))
+            spec.schedule, Asset(name=dag_names.asset_name(spec.name), uri=dag_names.asset_uri(spec.name))
         ),
         catchup=False,
         max_active_runs=1,

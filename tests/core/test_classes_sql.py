@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from small_model import make_plan, make_spec
 
-from retraining.core import documents, drift, names, settings, snapshot, statistics
+from retraining.core import documents, drift, settings, snapshot, statistics
+from retraining.core.naming import bigquery as bigquery_names
 
 DATASET = "core_classes"
 QUERY = "SELECT id, at, image, digit FROM core_classes.images"
@@ -68,11 +69,11 @@ def test_statistics_of_images_and_classes(warehouse, plan, local_cloud) -> None:
     run(snapshot.render_snapshot_sql(plan))
     schema = [
         {"name": field.name, "type": field.field_type, "mode": field.mode}
-        for field in client.get_table(names.run_table(plan)).schema
+        for field in client.get_table(bigquery_names.run_table(plan)).schema
     ]
     columns = snapshot.own_columns(schema)
     assert {column.name: column.type for column in columns}["image"] == "BYTES"
-    taken = documents.Snapshot.model_construct(table=names.run_table(plan), columns=columns, left_out=None)
+    taken = documents.Snapshot.model_construct(table=bigquery_names.run_table(plan), columns=columns, left_out=None)
     counted = run(statistics.render_statistics_sql(plan, taken))
     found = statistics.build_statistics(plan, taken, counted, statistics.build_days(plan, counted))
     splits = found.splits.values()

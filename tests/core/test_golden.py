@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from small_model import SCHEMA, make_plan, make_snapshot, make_spec
 
-from retraining.core import columns, golden, names, orders, snapshot
+from retraining.core import columns, golden, orders, snapshot
 from retraining.core.errors import ContractError, DataError
+from retraining.core.naming import bigquery, storage
 
 ROWS = [{"row_count": 40, "bit_xor": "17", "hash_sum": "123.000", "shards": 1}]
 GOLDEN_SQL = "SELECT * FROM source.frozen;"
@@ -21,28 +22,28 @@ def golden_plan():
 
 def test_another_text_is_another_table_another_record_and_another_run(golden_plan):
     other = make_plan(golden_plan.spec, golden_sql="SELECT * FROM source.others")
-    assert names.golden_table(golden_plan) != names.golden_table(other)
-    assert names.golden_uri(golden_plan) != names.golden_uri(other)
+    assert bigquery.golden_table(golden_plan) != bigquery.golden_table(other)
+    assert storage.golden_uri(golden_plan) != storage.golden_uri(other)
     assert golden_plan.run_key != other.run_key
     sha = golden_plan.golden_query.sha256[:16]
-    assert names.golden_table(golden_plan) == f"my-project.retraining.golden_late__{sha}"
-    assert names.golden_uri(golden_plan) == f"gs://my-retraining/late/golden/{sha}.json"
+    assert bigquery.golden_table(golden_plan) == f"my-project.retraining.golden_late__{sha}"
+    assert storage.golden_uri(golden_plan) == f"gs://my-retraining/late/golden/{sha}.json"
 
 
 def test_a_plan_without_one_is_as_before(small_plan):
     assert small_plan.golden_query is None
     assert "frozen" not in snapshot.render_snapshot_sql(small_plan).sql
     with pytest.raises(ContractError, match="no golden_query"):
-        names.golden_table(small_plan)
+        bigquery.golden_table(small_plan)
 
 
 def test_the_table_is_made_once_and_its_keys_stay_out_of_the_run_table(golden_plan):
     query = golden.render_golden_sql(golden_plan)
-    assert query.sql.startswith(f"CREATE TABLE IF NOT EXISTS `{names.golden_table(golden_plan)}`")
+    assert query.sql.startswith(f"CREATE TABLE IF NOT EXISTS `{bigquery.golden_table(golden_plan)}`")
     assert {parameter.name for parameter in query.parameters} == {"rows_per_shard", "bytes_per_shard"}
     assert "SELECT * FROM source.frozen\n" in query.sql
     taken = snapshot.render_snapshot_sql(golden_plan).sql
-    assert f"FROM `{names.golden_table(golden_plan)}`" in taken
+    assert f"FROM `{bigquery.golden_table(golden_plan)}`" in taken
     assert "frozen.frozen_key IS NULL" in taken
     assert golden.render_golden_check_sql(golden_plan).sql == GOLDEN_SQL
 

@@ -10,18 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_model import make_plan
 
-from retraining.core import documents, names
+from retraining.core import documents
 from retraining.core.documents.export import ManifestFile, ManifestSpan, ManifestSplit
 from retraining.core.documents.retention import KeptRun
 from retraining.core.documents.snapshot import GoldenWork, SnapshotSpan
 from retraining.core.errors import ContractError, PlanError
 from retraining.core.maintenance import Claims, FoundRun, Limits, References, kept_runs, survey
-from retraining.core.span_store import StoredObject, StoredSpan, place_of, read_spans
+from retraining.core.naming import storage
+from retraining.core.naming.spans import place_of
+from retraining.core.span_store import StoredObject, StoredSpan, read_spans
 
 AS_OF = datetime(2013, 12, 24, 12, 30, tzinfo=UTC)
 LIMITS = Limits(as_of=AS_OF, min_age_days=30)
 BUCKET, MODEL = "my-retraining", "late"
-ROOT = names.spans_root(BUCKET, MODEL)
+ROOT = storage.spans_root(BUCKET, MODEL)
 SCHEMAS = ("0" * 16, "a" * 16)
 FINGERPRINTS = tuple(digit * 32 for digit in "012")
 DAYS = tuple(date(2013, 11, 10) + timedelta(days=number) for number in range(6))

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from small_model import make_plan, make_spec
 
-from retraining.core import checks, documents, names, settings, snapshot, statistics
+from retraining.core import checks, documents, settings, snapshot, statistics
+from retraining.core.naming import bigquery as bigquery_names
 
 DATASET = "core_sequences"
 QUERY = "SELECT id, at, pages, heat, truths, note, late FROM core_sequences.visits"
@@ -82,10 +83,10 @@ def test_statistics_of_sequences(warehouse, local_cloud) -> None:
     run(snapshot.render_snapshot_sql(plan))
     schema = [
         {"name": field.name, "type": field.field_type, "mode": field.mode}
-        for field in client.get_table(names.run_table(plan)).schema
+        for field in client.get_table(bigquery_names.run_table(plan)).schema
     ]
     taken = documents.Snapshot.model_construct(
-        table=names.run_table(plan), columns=snapshot.own_columns(schema), left_out=None
+        table=bigquery_names.run_table(plan), columns=snapshot.own_columns(schema), left_out=None
     )
     found = statistics.build_statistics(plan, taken, run(statistics.render_statistics_sql(plan, taken)))
     splits = found.splits.values()

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from small_model import AS_OF, make_plan, make_spec
 
-from retraining.core import checks, drift, names, settings, snapshot, statistics
+from retraining.core import checks, drift, settings, snapshot, statistics
 from retraining.core import documents as d
+from retraining.core.naming import bigquery as bigquery_names
 from retraining.core.queries import Query
 from retraining.core.spec import files
 
@@ -89,7 +90,7 @@ def the_snapshot(warehouse, the_plan):
 
 
 def build(warehouse, the_plan, stored=None):
-    schema = [field.to_api_repr() for field in warehouse.client.get_table(names.run_table(the_plan)).schema]
+    schema = [field.to_api_repr() for field in warehouse.client.get_table(bigquery_names.run_table(the_plan)).schema]
     rows = warehouse.run(snapshot.render_fingerprint_sql(the_plan))
     return snapshot.build_snapshot(the_plan, schema, rows, stored or {})
 

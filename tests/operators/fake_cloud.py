@@ -12,7 +12,7 @@ from fake_serving import FakeEndpoints, FakeModelFiles, FakeRegistry
 from fake_settings import ENVIRONMENT, SETTINGS
 from fake_warehouse import FakeWarehouse
 
-from retraining.core.environments import Environment
+from retraining.core.naming.environments import Environment
 from retraining.core.span_store import StoredObject
 from retraining.hooks.logs import Cursor, Line
 from retraining.hooks.objects import Deleted

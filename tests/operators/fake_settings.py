@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from retraining.core.environments import Environment
+from retraining.core.naming.environments import Environment
 from retraining.core.settings import Settings
 
 SETTINGS = Settings(

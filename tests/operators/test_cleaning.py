@@ -11,8 +11,8 @@ import pytest
 from google.api_core.exceptions import PreconditionFailed
 from google.cloud import storage
 
-from retraining.core import names
 from retraining.core.documents import KINDS, Maintenance
+from retraining.core.naming import vertex
 from retraining.core.settings import include_path
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.registry import Upload
@@ -65,7 +65,7 @@ class Shop:
         """A version of a run with an alias."""
         artifact_uri = f"gs://{self.bucket.name}/{self.model}/runs/{run_key}/training/model"
         self.put(f"runs/{run_key}/training/model/saved_model.pb", b"not a model")
-        labels = {names.RUN_LABEL: run_key, names.MODEL_LABEL: self.model}
+        labels = {vertex.RUN_LABEL: run_key, vertex.MODEL_LABEL: self.model}
         image = self.cloud.settings.serving_image
         wanted = Upload(
             display_name=self.model, description="x", artifact_uri=artifact_uri, serving_image=image, labels=labels
@@ -150,7 +150,7 @@ def test_a_job_of_a_run_with_an_outcome_is_cancelled(shop, clean) -> None:
         "command": ["python", "-c", "import time; time.sleep(60)"],
     }
     pool = {"machine_spec": {"machine_type": "n1-standard-4"}, "replica_count": 1, "container_spec": program}
-    labels = {names.MODEL_LABEL: shop.model, names.RUN_LABEL: CHAMPION, names.KEY_LABEL: uuid.uuid4().hex}
+    labels = {vertex.MODEL_LABEL: shop.model, vertex.RUN_LABEL: CHAMPION, vertex.KEY_LABEL: uuid.uuid4().hex}
     spec = {"worker_pool_specs": [pool], "scheduling": {"timeout": "60s"}}
     job = shop.cloud.jobs.create({"display_name": "lost", "job_spec": spec, "labels": labels})
     _, done = clean()

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from fake_cloud import FakeCloud
 
-from retraining.core import names
 from retraining.core.documents import Plan, Snapshot, Span
+from retraining.core.naming import bigquery
 from retraining.core.settings import include_path
 from retraining.core.spec.files import load_spec
 from retraining.operators import data, snapshot
@@ -51,7 +51,7 @@ def fill(cloud: FakeCloud, planned: Plan) -> None:
     """Give the warehouse a run table of three days."""
     columns = [*SPEC.feature_names, SPEC.label.name, SPEC.data.key, SPEC.data.event_time, "span", "part"]
     kinds = {feature.name: "STRING" if feature.kind == "categorical" else "FLOAT" for feature in SPEC.features}
-    cloud.warehouse.schemas[names.run_table(planned)] = [
+    cloud.warehouse.schemas[bigquery.run_table(planned)] = [
         {"name": name, "type": kinds.get(name, "STRING"), "mode": "NULLABLE"} for name in columns
     ]
     cloud.warehouse.rows["left out"] = [{"future": 0, "latest": None, "undated": 0}]
@@ -197,14 +197,14 @@ def test_an_expired_table_must_come_back_the_same(cloud, make_run) -> None:
     planned = stored_plan(cloud, plan(run))
     fill(cloud, planned)
     run.execute(SnapshotOperator(task_id="snapshot"))
-    schema = cloud.warehouse.schemas.pop(names.run_table(planned))
+    schema = cloud.warehouse.schemas.pop(bigquery.run_table(planned))
 
     def recreate(query: Any, where: str) -> None:
-        cloud.warehouse.schemas[names.run_table(planned)] = schema
+        cloud.warehouse.schemas[bigquery.run_table(planned)] = schema
 
     cloud.warehouse.dry_run = recreate
     run.execute(SnapshotOperator(task_id="snapshot"))
-    del cloud.warehouse.schemas[names.run_table(planned)]
+    del cloud.warehouse.schemas[bigquery.run_table(planned)]
     cloud.warehouse.rows["fingerprint"][0]["row_count"] = 6
     with pytest.raises(AirflowFailException, match=r"Force|force"):
         run.execute(SnapshotOperator(task_id="snapshot"))

@@ -21,9 +21,9 @@ from deploy_scene import example, use
 from dying_cloud import Death, DyingCloud
 from fake_settings import PLACES
 
-from retraining.core import names
 from retraining.core.documents import KINDS
 from retraining.core.errors import ConflictError, JobError
+from retraining.core.naming import run_keys, vertex
 from retraining.hooks.clock import Clock
 from retraining.hooks.cloud import Cloud
 from retraining.operators.deployment import DeployModelOperator
@@ -96,10 +96,10 @@ class Night:
         stored = {"model_uri": model_uri, "model_digest": cloud.model_files.digest(model_uri), "golden": golden}
         self._report = example("report") | same | stored
         self._put("report", self._report)
-        champion = cloud.registry.find_by_alias(self.model, names.CHAMPION)
+        champion = cloud.registry.find_by_alias(self.model, vertex.CHAMPION)
         against = None
         if champion is not None:
-            as_of = names.run_key_as_of(champion.run_key)
+            as_of = run_keys.run_key_as_of(champion.run_key)
             against = {"version_id": champion.version_id, "run_key": champion.run_key}
             against["as_of"] = f"{as_of:%Y-%m-%dT%H:%M:%SZ}"
         decision = {"verdict": "promote", "mode": "live", "champion": against}
@@ -155,7 +155,7 @@ class Night:
         client = aiplatform_v1.PredictionServiceClient(
             client_options={"api_endpoint": f"{region}-aiplatform.googleapis.com"}
         )
-        name = names.endpoint_name(self.cloud.settings.project, region, self.model)
+        name = vertex.endpoint_name(self.cloud.settings.project, region, self.model)
         said = client.predict(endpoint=name, instances=[{"carrier": "UA", "distance": 1400.0}])
         return float(said.predictions[0]), said.model_version_id
 
@@ -164,7 +164,7 @@ class Night:
         score, version_id = self.answer()
         endpoint = self.cloud.endpoints.get(self.model)
         holders = {}
-        for alias in (names.CHAMPION, names.PREVIOUS, names.DEFAULT):
+        for alias in (vertex.CHAMPION, vertex.PREVIOUS, vertex.DEFAULT):
             found = self.cloud.registry.find_by_alias(self.model, alias)
             holders[alias] = found.version_id if found else None
         return {"score": score, "answers": version_id, "deployed": len(endpoint.deployed), **holders}

@@ -17,7 +17,7 @@ from airflow.sdk.execution_time.context import OutletEventAccessors
 from google.auth.transport.requests import AuthorizedSession
 from whole_night import load_dags, run_night
 
-from retraining.core import names
+from retraining.core.naming import vertex
 from retraining.core.settings import include_path
 from retraining.core.spec.files import load_spec
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
@@ -32,7 +32,7 @@ def digits(local_cloud):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RETRAINING_WATCH_S", "60")
         yield load_spec(include_path() / "models" / "digits.yaml")
-    retire(names.endpoint_name(local_cloud.project, local_cloud.region, "digits"))
+    retire(vertex.endpoint_name(local_cloud.project, local_cloud.region, "digits"))
 
 
 def retire(endpoint_name: str) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from fake_cloud import FakeArtifacts
 
-from retraining.core import names
 from retraining.core.documents import Checks, Plan, Snapshot, Statistics
+from retraining.core.naming import storage
 from retraining.core.settings import include_path
 from retraining.operators.earlier import read_history
 
@@ -30,9 +30,9 @@ def artifacts() -> FakeArtifacts:
 
 def store(artifacts: FakeArtifacts, plan: Plan, day: int, checks: bytes = PASSED, attempt: str = "0" * 12) -> str:
     """A run of a day of November; its folder."""
-    folder = names.run_uri(plan.bucket, plan.model, f"201311{day:02}t030000z-{attempt}")
+    folder = storage.run_uri(plan.bucket, plan.model, f"201311{day:02}t030000z-{attempt}")
     for kind, data in ((Checks, checks), (Snapshot, SNAPSHOT), (Statistics, STATISTICS)):
-        artifacts.objects[names.document_uri(folder, kind.kind_name())] = data
+        artifacts.objects[storage.document_uri(folder, kind.kind_name())] = data
     artifacts.objects[f"{folder}/training/model/saved_model.pb"] = b""
     return folder
 

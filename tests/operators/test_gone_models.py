@@ -10,8 +10,8 @@ import pytest
 from fake_cloud import FakeCloud
 from test_data import FORM, fill, plan, stored_plan
 
-from retraining.core import names
 from retraining.core.documents import EvaluateRequest, Plan, Report
+from retraining.core.naming import storage, vertex
 from retraining.core.orders import model_file
 from retraining.operators import data, jobs, snapshot
 from retraining.operators.jobs import VertexJobOperator, order_evaluation, order_training
@@ -38,11 +38,11 @@ def run(cloud, make_run) -> Any:
     made.planned = stored_plan(cloud, plan(made))
     fill(cloud, made.planned)
     made.execute(SnapshotOperator(task_id="snapshot"))
-    made.champion = cloud.registry.add(CHAMPION_KEY, names.CHAMPION)
-    folder = names.run_uri("bucket", "flight_delays", CHAMPION_KEY)
+    made.champion = cloud.registry.add(CHAMPION_KEY, vertex.CHAMPION)
+    folder = storage.run_uri("bucket", "flight_delays", CHAMPION_KEY)
     its_own = {"run_key": CHAMPION_KEY, "dag_run_id": "scheduled__2013-11-13", "run_uri": folder}
     earlier = made.planned.model_copy(update=its_own)
-    cloud.artifacts.objects[names.document_uri(folder, "plan")] = earlier.to_bytes()
+    cloud.artifacts.objects[storage.document_uri(folder, "plan")] = earlier.to_bytes()
     return made
 
 
@@ -58,7 +58,7 @@ def evaluate_task() -> VertexJobOperator:
 
 def uri(run: Any, kind: str) -> str:
     """Address of a document of the run."""
-    return names.document_uri(run.planned.run_uri, kind)
+    return storage.document_uri(run.planned.run_uri, kind)
 
 
 def store(cloud: FakeCloud, run: Any, *, report: bool = True, model: bool = True, champion: bool = True) -> None:
@@ -67,7 +67,7 @@ def store(cloud: FakeCloud, run: Any, *, report: bool = True, model: bool = True
         values = json.loads((EXAMPLES / "report__first_attempt.json").read_text())
         cloud.artifacts.objects[uri(run, "report")] = Report.parse(json.dumps(values)).to_bytes()
     if model:
-        cloud.artifacts.objects[model_file(names.artifact_uri(run.planned.run_uri))] = b"model"
+        cloud.artifacts.objects[model_file(storage.artifact_uri(run.planned.run_uri))] = b"model"
     if champion:
         cloud.artifacts.objects[model_file(run.champion.artifact_uri)] = b"model"
 
@@ -138,12 +138,12 @@ def test_clearing_train_of_the_champions_run_stores_its_model_again(cloud, run, 
     """The first way out: that run's train makes a job, and tonight's evaluate then meets the champion."""
     refuse_champion(cloud, run)
     champions = make_run(run_id="scheduled__2013-11-13", params=FORM)
-    folder = names.run_uri("bucket", "flight_delays", CHAMPION_KEY)
+    folder = storage.run_uri("bucket", "flight_delays", CHAMPION_KEY)
     champions.xcoms["plan", "return_value"] = {"run_uri": folder}
-    cloud.artifacts.objects[names.document_uri(folder, "report")] = cloud.artifacts.objects[uri(run, "report")]
+    cloud.artifacts.objects[storage.document_uri(folder, "report")] = cloud.artifacts.objects[uri(run, "report")]
     with pytest.raises(AirflowRescheduleException):
         champions.execute(train_task())
-    assert cloud.jobs.jobs[cloud.jobs.newest].labels[names.RUN_LABEL] == CHAMPION_KEY
+    assert cloud.jobs.jobs[cloud.jobs.newest].labels[vertex.RUN_LABEL] == CHAMPION_KEY
     store(cloud, run)
     with pytest.raises(AirflowRescheduleException):
         run.execute(evaluate_task())
@@ -174,6 +174,6 @@ def test_a_champion_that_goes_after_it_was_asked_for(cloud, run) -> None:
 
 def test_a_plan_that_is_gone_too(cloud, run) -> None:
     """The champion's run cannot be named then."""
-    folder = names.run_uri("bucket", "flight_delays", CHAMPION_KEY)
-    del cloud.artifacts.objects[names.document_uri(folder, Plan.kind_name())]
+    folder = storage.run_uri("bucket", "flight_delays", CHAMPION_KEY)
+    del cloud.artifacts.objects[storage.document_uri(folder, Plan.kind_name())]
     assert "Clear train of its DAG run" in refuse_champion(cloud, run)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from retraining.core import names
+from retraining.core.naming import storage, vertex
 from retraining.hooks import vertex_jobs
 from retraining.hooks.cloud import Cloud
 from retraining.operators.job_identity import JobIdentity
@@ -45,7 +45,7 @@ class Task:
         while self.wake() is None:
             assert time.monotonic() < until, "the task did not end"
             time.sleep(0.1)
-        return self.cloud.jobs.find({names.KEY_LABEL: self.key})
+        return self.cloud.jobs.find({vertex.KEY_LABEL: self.key})
 
 
 def test_a_lost_answer_makes_no_second_job(cloud, add_fault) -> None:
@@ -61,13 +61,13 @@ def test_a_create_that_lands_after_its_deadline_makes_no_second_job(cloud, add_f
     add_fault("JobService.CreateCustomJob", "delay", seconds=2)
     task = Task(cloud)
     assert task.wake() is None
-    assert cloud.jobs.find({names.KEY_LABEL: task.key}) == []
+    assert cloud.jobs.find({vertex.KEY_LABEL: task.key}) == []
     assert len(task.until_done()) == 1
 
 
 def test_storage_that_stumbles_over_the_claim_makes_no_second_job(cloud, add_fault) -> None:
     """Its writes are lost before and after they are done."""
-    target = f"storage.objects.insert {names.wakes_uri(cloud.settings.bucket)}/claims/*"
+    target = f"storage.objects.insert {storage.wakes_uri(cloud.settings.bucket)}/claims/*"
     add_fault(target, "lost_response", code="UNAVAILABLE")
     add_fault(target, "error", code="UNAVAILABLE", skip=1)
     task = Task(cloud)

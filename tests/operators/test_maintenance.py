@@ -26,8 +26,8 @@ from cleaning_scene import (
 )
 from fake_bucket import nothing
 
-from retraining.core import names
 from retraining.core.leftovers import Table
+from retraining.core.naming import storage, vertex
 from retraining.hooks.vertex_jobs import Job
 from tests.support.airflow_release import AirflowFailException
 
@@ -92,7 +92,7 @@ class TestWhatGoes:
 
     def test_a_running_job_keeps_its_runs_spans(self, scene) -> None:
         """However old the run's documents are."""
-        labels = {names.MODEL_LABEL: MODEL, names.RUN_LABEL: OLD_RUN, names.KEY_LABEL: "k"}
+        labels = {vertex.MODEL_LABEL: MODEL, vertex.RUN_LABEL: OLD_RUN, vertex.KEY_LABEL: "k"}
         scene.cloud.jobs.create({"labels": labels})
         scene.clean()
         assert all(whole(scene.bucket, folder(day)) for day in DAYS)
@@ -221,9 +221,9 @@ class TestJobs:
         def make(run_key: str, kind: str = "customJobs", days: float = 3) -> str:
             name = f"projects/p/locations/r/{kind}/{len(scene.cloud.jobs.jobs) + 1}"
             labels = {
-                names.MODEL_LABEL: MODEL,
-                names.RUN_LABEL: run_key,
-                names.KEY_LABEL: f"key{len(scene.cloud.jobs.jobs)}",
+                vertex.MODEL_LABEL: MODEL,
+                vertex.RUN_LABEL: run_key,
+                vertex.KEY_LABEL: f"key{len(scene.cloud.jobs.jobs)}",
             }
             scene.cloud.jobs.jobs[name] = Job(
                 name=name,
@@ -261,8 +261,8 @@ class TestJobs:
         scene.clean()
         assert scene.cloud.jobs.cancelled == []
         scene.bucket.now = NOW + timedelta(hours=20)
-        key = scene.cloud.jobs.jobs[looked_at].labels[names.KEY_LABEL]
-        scene.bucket.put(names.wake_uri("bucket", key), b"{}")
+        key = scene.cloud.jobs.jobs[looked_at].labels[vertex.KEY_LABEL]
+        scene.bucket.put(storage.wake_uri("bucket", key), b"{}")
         tomorrow = Scene(scene.cloud, make_daily_run(make_run, run_id="scheduled__2"), scene.bucket)
         tomorrow.run.run_after = NOW + timedelta(days=1)
         tomorrow.clean()
@@ -272,7 +272,7 @@ class TestJobs:
         """Between the look and the cancellation."""
         name = make_job(RECENT)
         scene.look()
-        scene.bucket.put(names.wake_uri("bucket", scene.cloud.jobs.jobs[name].labels[names.KEY_LABEL]), b"{}")
+        scene.bucket.put(storage.wake_uri("bucket", scene.cloud.jobs.jobs[name].labels[vertex.KEY_LABEL]), b"{}")
         assert scene.cancel()[0]["outcome"] == "left"
         assert scene.cloud.jobs.cancelled == []
 

@@ -17,7 +17,7 @@ from night import make_source
 from roles_scene import JOBS_ACCOUNT, ROOT, SOURCE, Role, Roles, documented_roles
 from whole_night import load_dags, run_night
 
-from retraining.core import names
+from retraining.core.naming import vertex
 from retraining.core.spec.files import load_spec
 from retraining.hooks.cloud import Cloud
 from retraining.operators import maintenance, monitoring
@@ -104,7 +104,7 @@ def run_book(parent: str, version: str, other_id: str) -> list[tuple[str, Any]]:
     text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
     text = text.partition("\n## Go back to the previous version\n")[2].partition("\n## ")[0]
     text = text.replace("'$PARENT'", parent).replace("flight_delays@3", version.rpartition("/")[2])
-    text = text.replace("endpoints/flight-delays", f"endpoints/{names.endpoint_id(MODEL)}")
+    text = text.replace("endpoints/flight-delays", f"endpoints/{vertex.endpoint_id(MODEL)}")
     text = text.replace("<the other one>", other_id)
     words = [shlex.split(line) for line in re.findall(r"^post \S+ '.*$", text, re.MULTILINE)]
     return [(f"{parent}/{path}", json.loads(body)) for _, path, body in words]
@@ -123,7 +123,7 @@ def replace_champion(local_cloud: Any, parent: str, model_uri: str) -> str:
         "model": f"{name}@2",
         "dedicatedResources": {"machineSpec": {"machineType": "n1-standard-2"}, "minReplicaCount": 1},
     }
-    endpoint = names.endpoint_name(local_cloud.project, local_cloud.region, MODEL)
+    endpoint = vertex.endpoint_name(local_cloud.project, local_cloud.region, MODEL)
     done = post(local_cloud, f"{endpoint}:deployModel", {"trafficSplit": {"0": 100}, "deployedModel": deployed})
     post(local_cloud, f"{name}@2:mergeVersionAliases", {"versionAliases": ["champion"]})
     return str(done["response"]["deployedModel"]["id"])
@@ -183,7 +183,7 @@ def test_the_documented_roles_are_enough(local_cloud: Any, spec: Any, make_run: 
         newer = replace_champion(local_cloud, parent, found["report"]["model_uri"])
         for path, body in run_book(parent, first, newer):
             post(local_cloud, path, body)
-        champion = Cloud().registry.find_by_alias(MODEL, names.CHAMPION)
+        champion = Cloud().registry.find_by_alias(MODEL, vertex.CHAMPION)
         assert champion is not None
         assert champion.version_name == first
         assert newer not in Cloud().endpoints.read(endpoint).deployed

@@ -166,11 +166,11 @@ def test_a_job_of_another_environment_is_never_cancelled_by_name(scene) -> None:
     """Even when a plan names it."""
     from cleaning_scene import RECENT
 
-    from retraining.core import names
+    from retraining.core.naming import vertex
     from retraining.hooks.vertex_jobs import Job
 
     name = "projects/p/locations/r/customJobs/1"
-    labels = {names.MODEL_LABEL: "late", names.RUN_LABEL: RECENT, names.KEY_LABEL: "k"}
+    labels = {vertex.MODEL_LABEL: "late", vertex.RUN_LABEL: RECENT, vertex.KEY_LABEL: "k"}
     made = Job(
         name=name,
         state="JOB_STATE_RUNNING",

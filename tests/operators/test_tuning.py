@@ -12,8 +12,8 @@ import pytest
 from fake_cloud import FakeCloud
 from fake_settings import here
 
-from retraining.core import names
 from retraining.core.documents import Plan, Report, Tuning, TuningRequest
+from retraining.core.naming import run_keys, storage, vertex
 from retraining.operators import jobs
 from retraining.operators.jobs import CancelJobsOperator
 from retraining.operators.record import Record
@@ -40,7 +40,7 @@ def begin(cloud: FakeCloud, *, days: int = 0, search: str = "auto", learning_rat
     """Store the plan of a run so many days after the example's."""
     example = Plan.parse((EXAMPLES / "plan__scheduled.json").read_bytes())
     as_of = example.as_of + timedelta(days=days)
-    key = names.run_key(as_of, days)
+    key = run_keys.run_key(as_of, days)
     values = here({**example.to_json(), "as_of": as_of.strftime("%Y-%m-%dT%H:%M:%SZ"), "run_key": key})
     uri = values["run_uri"]
     values["spec"]["training"]["hyperparameters"] = {"learning_rate": learning_rate}
@@ -92,7 +92,7 @@ def test_the_first_study_is_one_job_and_its_best_trial_is_used(cloud, make_run) 
     assert result["hyperparameters"] == {"learning_rate": 0.003}
     settled = Record(cloud.artifacts, plan.run_uri).read(Tuning)
     assert (settled.source, settled.best, settled.seconds) == ("study", "search-3", 15.0)
-    assert names.study_uri(plan.bucket, plan.model, plan.run_key) in cloud.artifacts.objects
+    assert storage.study_uri(plan.bucket, plan.model, plan.run_key) in cloud.artifacts.objects
     assert wake(run, plan) == result
     assert len(cloud.jobs.jobs) == 1
 
@@ -144,9 +144,9 @@ def keep(cloud: FakeCloud, plan: Plan, days: int) -> str:
     """Store a study of a run so many days after the plan's; gives its address."""
     example = json.loads((EXAMPLES / "tuning__study.json").read_bytes())
     as_of = plan.as_of + timedelta(days=days)
-    key = names.run_key(as_of, days)
+    key = run_keys.run_key(as_of, days)
     example |= {"model": plan.model, "as_of": as_of.strftime("%Y-%m-%dT%H:%M:%SZ"), "run_key": key}
-    uri = names.study_uri(plan.bucket, plan.model, key)
+    uri = storage.study_uri(plan.bucket, plan.model, key)
     cloud.artifacts.write_once(uri, Tuning.parse(json.dumps(example)).to_bytes())
     return uri
 
@@ -157,9 +157,9 @@ def test_what_another_release_wrote_is_passed_over_by_name(cloud, make_run, capl
     keep(cloud, plan, -3)
     strange = keep(cloud, plan, -2)
     cloud.artifacts.objects[strange] = b'{"kind": "tuning", "version": 99}'
-    champion = names.run_key(plan.as_of - timedelta(days=1), "champion")
-    cloud.registry.add(champion, names.CHAMPION)
-    made = Record(cloud.artifacts, names.run_uri(plan.bucket, plan.model, champion))
+    champion = run_keys.run_key(plan.as_of - timedelta(days=1), "champion")
+    cloud.registry.add(champion, vertex.CHAMPION)
+    made = Record(cloud.artifacts, storage.run_uri(plan.bucket, plan.model, champion))
     cloud.artifacts.objects[made.uri(Plan)] = b'{"kind": "plan", "version": 99}'
     with caplog.at_level("WARNING"):
         result = wake(run, plan)
@@ -218,7 +218,7 @@ def test_the_night_after_trains_with_what_the_study_found_for_the_champion(cloud
     report = json.loads((EXAMPLES / "report__resumed.json").read_bytes())
     report |= {"model": first.model, "run_key": first.run_key, "hyperparameters": {"learning_rate": 0.003}}
     Record(cloud.artifacts, first.run_uri).write_once(Report.parse(json.dumps(report)))
-    cloud.registry.add(first.run_key, names.CHAMPION)
+    cloud.registry.add(first.run_key, vertex.CHAMPION)
     result = wake(make_run(run_id="scheduled__2"), begin(cloud, days=1))
     assert result is not None
     assert (result["searched"], result["hyperparameters"]) == (False, {"learning_rate": 0.003})
@@ -272,7 +272,7 @@ def test_a_repetition_whose_trials_all_fail_leads_to_a_search_of_the_whole_space
     settled = Record(cloud.artifacts, plan.run_uri).read(Tuning)
     assert (settled.best, len(settled.jobs)) == ("search-2", 2)
     assert [trial.state for trial in settled.trials] == ["INFEASIBLE"] * trials + ["SUCCEEDED"] * 2
-    assert names.study_uri(plan.bucket, plan.model, plan.run_key) in cloud.artifacts.objects
+    assert storage.study_uri(plan.bucket, plan.model, plan.run_key) in cloud.artifacts.objects
 
 
 def test_a_repetition_bears_single_trials_that_fail(cloud, make_run) -> None:
@@ -299,8 +299,8 @@ def test_a_search_of_fewer_trials_than_may_fail_is_no_failure(cloud, make_run) -
     plan, run = recalling(cloud, make_run, 2)
     values = plan.to_json()
     values["spec"]["tuning"] |= {"max_trials": 3, "parallel_trials": 1}
-    values["run_key"] = key = names.run_key(plan.as_of, "few")
-    values["run_uri"] = names.run_uri(plan.bucket, plan.model, key)
+    values["run_key"] = key = run_keys.run_key(plan.as_of, "few")
+    values["run_uri"] = storage.run_uri(plan.bucket, plan.model, key)
     plan = Plan.parse(json.dumps(values))
     Record(cloud.artifacts, plan.run_uri).write_once(plan)
     run = make_run(run_id="scheduled__few")

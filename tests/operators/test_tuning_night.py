@@ -19,8 +19,10 @@ import pytest
 from fake_settings import PLACES
 from whole_night import run_night
 
-from retraining.core import names, orders
+from retraining.core import orders
 from retraining.core.documents import Plan, Tuning
+from retraining.core.naming import run_keys, vertex
+from retraining.core.naming import storage as storage_names
 from retraining.core.settings import load
 from retraining.core.spec import files
 from retraining.core.spec.model import ModelSpec
@@ -83,8 +85,8 @@ def begin(model: str, days: int) -> Plan:
 
     values, settings = json.loads(EXAMPLE.read_text()), load(os.environ)
     as_of = datetime(2013, 11, 20, 3, tzinfo=UTC) + timedelta(days=days)
-    key = names.run_key(as_of, model)
-    uri = names.run_uri(settings.bucket, model, key)
+    key = run_keys.run_key(as_of, model)
+    uri = storage_names.run_uri(settings.bucket, model, key)
     values |= {"model": model, "run_key": key, "run_uri": uri, "as_of": f"{as_of:%Y-%m-%dT%H:%M:%SZ}"}
     values |= {name: getattr(settings, name) for name in PLACES}
     values["spec"] |= {"name": model, "tuning": SECTION}
@@ -117,8 +119,8 @@ def tuning_jobs(model: str) -> list[Any]:
 
     settings = load(os.environ)
     client = v1.JobServiceClient(client_options={"api_endpoint": f"{settings.region}-aiplatform.googleapis.com"})
-    parent = names.location_name(settings.project, settings.region)
-    wanted = f'labels.{names.MODEL_LABEL}="{model}"'
+    parent = vertex.location_name(settings.project, settings.region)
+    wanted = f'labels.{vertex.MODEL_LABEL}="{model}"'
     return list(client.list_hyperparameter_tuning_jobs(request={"parent": parent, "filter": wanted}))
 
 

@@ -11,7 +11,7 @@ from fake_cloud import FakeCloud, FakeEndpoints, FakeJobs
 from fake_settings import SETTINGS
 from job_scene import RESULT, RESULT_URI, make_task
 
-from retraining.core.environments import Environment
+from retraining.core.naming.environments import Environment
 from retraining.core.settings import include_path
 from retraining.core.spec.files import load_spec
 from retraining.hooks.endpoints import deployed_model_id

@@ -10,8 +10,8 @@ import pytest
 from fake_cloud import FakeCloud
 from test_data import FORM, fill, plan, stored_plan
 
-from retraining.core import names
 from retraining.core.documents import Snapshot
+from retraining.core.naming import storage, vertex
 from retraining.core.orders import model_file
 from retraining.operators import data, snapshot
 from retraining.operators.jobs import order_evaluation
@@ -37,8 +37,8 @@ def record(cloud, make_run) -> Record:
     planned = stored_plan(cloud, plan(run))
     fill(cloud, planned)
     run.execute(SnapshotOperator(task_id="snapshot"))
-    champion = cloud.registry.add(KEY, names.CHAMPION)
-    for model_uri in (champion.artifact_uri, names.artifact_uri(planned.run_uri)):
+    champion = cloud.registry.add(KEY, vertex.CHAMPION)
+    for model_uri in (champion.artifact_uri, storage.artifact_uri(planned.run_uri)):
         cloud.artifacts.objects[model_file(model_uri)] = b"a SavedModel"
     return Record(cloud.artifacts, planned.run_uri)
 

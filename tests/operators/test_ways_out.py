@@ -15,9 +15,9 @@ from fake_cloud import FakeCloud
 from night import Night as SmallNight
 from test_data import FORM, fill, plan, stored_plan
 
-from retraining.core import names
 from retraining.core.documents import KINDS
 from retraining.core.errors import ContractError
+from retraining.core.naming import storage, vertex
 from retraining.core.orders import model_file
 from retraining.operators import data, deployment, evaluation, jobs, registration, snapshot
 from retraining.operators.data import CheckDataOperator, PlanRunOperator
@@ -78,7 +78,7 @@ class Night:
 
     def uri(self, kind: str) -> str:
         """Address of a document."""
-        return names.document_uri(self.folder, kind)
+        return storage.document_uri(self.folder, kind)
 
     def put(self, example: str, **changes: Any) -> None:
         """Store an example as a document of this run."""
@@ -110,7 +110,7 @@ class Night:
 
     def _end_job(self) -> None:
         name = self.cloud.jobs.newest
-        task = self.cloud.jobs.jobs[name].labels[names.TASK_LABEL]
+        task = self.cloud.jobs.jobs[name].labels[vertex.TASK_LABEL]
         if task == "evaluate":
             asked = json.loads(self.cloud.artifacts.objects[self.uri("evaluate_request")])
             self.put("evaluation__duel" if asked["champion"] else "evaluation__first_model")
@@ -121,7 +121,7 @@ class Night:
             for file in itertools.chain(*(split["files"] for split in manifest["splits"].values())):
                 self.cloud.artifacts.objects[f"{file['uri'].rpartition('/')[0]}/span.json"] = b"{}"
         if task == "train":
-            self.cloud.artifacts.objects[model_file(names.artifact_uri(self.folder))] = b"model"
+            self.cloud.artifacts.objects[model_file(storage.artifact_uri(self.folder))] = b"model"
             report = json.loads(self.cloud.artifacts.objects[self.uri("report")])
             self.cloud.model_files.digests[report["model_uri"]] = report["model_digest"]
         self.cloud.jobs.end(name)

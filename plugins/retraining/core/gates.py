@@ -10,7 +10,8 @@ from retraining.core.documents.document import format_time
 from retraining.core.documents.evaluation import Champion, EvaluateRequest, Evaluation, Metrics
 from retraining.core.documents.plan import Plan
 from retraining.core.errors import ContractError
-from retraining.core.names import document_uri, run_key_as_of
+from retraining.core.naming.run_keys import run_key_as_of
+from retraining.core.naming.storage import document_uri
 from retraining.core.spec.evaluation import HIGHER_IS_BETTER, Metric
 
 InputName = Literal["plan", "evaluation", "evaluate_request"]

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from retraining.core import names
 from retraining.core.columns import own_columns
 from retraining.core.documents.plan import Plan
 from retraining.core.documents.plan import Query as RecordedQuery
 from retraining.core.documents.snapshot import Column, FrozenSet, GoldenWork
 from retraining.core.errors import ContractError, DataError
+from retraining.core.naming import bigquery
 from retraining.core.queries import Query, render
 from retraining.core.snapshot import shard_parameters, span_fingerprint
 from retraining.core.spec.sql_file import without_semicolon
@@ -32,13 +32,13 @@ def render_golden_sql(plan: Plan) -> Query:
     """Statement that makes the table of the frozen set unless it is there: its query's rows, shard and row hash."""
     data = plan.spec.data
     query = without_semicolon(_query(plan).sql)
-    sql = render("golden.sql.j2", table=names.golden_table(plan), query=query, key=data.key)
+    sql = render("golden.sql.j2", table=bigquery.golden_table(plan), query=query, key=data.key)
     return Query(sql=sql, parameters=shard_parameters(data))
 
 
 def render_golden_fingerprint_sql(plan: Plan) -> Query:
     """Query of one row: `row_count, bit_xor, hash_sum, shards`."""
-    return Query(sql=render("fingerprint.sql.j2", table=names.golden_table(plan), grouped=False))
+    return Query(sql=render("fingerprint.sql.j2", table=bigquery.golden_table(plan), grouped=False))
 
 
 def build_frozen_set(plan: Plan, rows: Sequence[Mapping[str, Any]]) -> FrozenSet:
@@ -58,7 +58,7 @@ def build_frozen_set(plan: Plan, rows: Sequence[Mapping[str, Any]]) -> FrozenSet
             query.path,
             "no example",
             "a frozen set with examples",
-            f"Correct the query, and drop the empty table {names.golden_table(plan)}",
+            f"Correct the query, and drop the empty table {bigquery.golden_table(plan)}",
         )
     shards = max(1, int(row["shards"]))
     sum_ = str(row["hash_sum"]).split(".")[0]  # some engines write the zeros of a NUMERIC's scale
@@ -67,7 +67,7 @@ def build_frozen_set(plan: Plan, rows: Sequence[Mapping[str, Any]]) -> FrozenSet
         run_key=plan.run_key,
         query=query.path,
         sql_sha256=query.sha256,
-        table=names.golden_table(plan),
+        table=bigquery.golden_table(plan),
         fingerprint=span_fingerprint([(SPAN, int(row["row_count"]), str(row["bit_xor"]), sum_, shards)]),
         rows=int(row["row_count"]),
         shards=shards,
@@ -119,7 +119,7 @@ def require_same_columns(
             query.path,
             f"other columns than {plan.query.path}: {', '.join(wrong)}",
             "each of its columns, with the same type",
-            f"Change the query; its table {names.golden_table(plan)} is then another",
+            f"Change the query; its table {bigquery.golden_table(plan)} is then another",
         )
 
 

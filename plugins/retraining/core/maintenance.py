@@ -11,14 +11,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from retraining.core import names
 from retraining.core.documents.evaluation import EvaluateRequest
 from retraining.core.documents.export import ExportRequest, Manifest
 from retraining.core.documents.plan import Plan, Window
 from retraining.core.documents.retention import DoomedSpan, KeepRun, KeepSpan, KeptRun, ModelLeftovers, SpanSum
 from retraining.core.documents.snapshot import Snapshot
 from retraining.core.errors import ContractError, PlanError
-from retraining.core.span_store import SpanPlace, StoredObject, StoredSpan
+from retraining.core.naming import storage
+from retraining.core.naming.spans import SpanPlace
+from retraining.core.span_store import StoredObject, StoredSpan
 
 DEFAULT_AGE_DAYS = 30
 LEAST_AGE_DAYS = 7
@@ -131,10 +132,10 @@ class References:
             ContractError: They do not say which spans the run uses.
         """
         plan, snapshot, request, manifest, duel = documents
-        folder = names.run_uri(self._bucket, self._model, run.run_key)
+        folder = storage.run_uri(self._bucket, self._model, run.run_key)
         if manifest is None and run.because in ("alias", "serving"):
             raise ContractError(
-                names.document_uri(folder, Manifest.kind_name()),
+                storage.document_uri(folder, Manifest.kind_name()),
                 f"no such document, and {run.words}",
                 "what that version was trained on",
                 "Restore the document, or take the version's alias and traffic away",
@@ -171,7 +172,7 @@ class References:
                 if work.golden is not None:
                     yield f"{work.spans_uri}/golden/{work.golden.fingerprint}"
         if manifest is not None:
-            spans_uri = names.spans_uri(self._bucket, self._model, manifest.schema_hash)
+            spans_uri = storage.spans_uri(self._bucket, self._model, manifest.schema_hash)
             yield from (f"{spans_uri}/{span.span}/{span.fingerprint}" for span in manifest.spans)
             yield from (_folder(file.uri) for split in manifest.splits.values() for file in split.files)
         if duel is not None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
-from retraining.core import names
 from retraining.core.cluster import JobTask, Machines, Pool, machines
 from retraining.core.documents.document import Document, format_time
 from retraining.core.documents.evaluation import Bootstrap, Challenger, Champion, EvaluateRequest, LiteOrder
@@ -17,6 +16,7 @@ from retraining.core.documents.snapshot import Snapshot
 from retraining.core.documents.training import TrainingOrder, TrainRequest
 from retraining.core.documents.tuning import Tuning
 from retraining.core.errors import PlanError
+from retraining.core.naming import storage, vertex
 from retraining.core.shard_form import format_of, images_of, layout_of
 from retraining.core.spec.training import Hyperparameter
 from retraining.core.unseen import Proof
@@ -59,7 +59,7 @@ def export_order(
     plan: Plan, snapshot: Snapshot, service_account: str | None = None, *, quarantined: Sequence[date] = ()
 ) -> Order:
     """The job that writes the missing spans as TFRecords, and the manifest; both without the quarantined days."""
-    manifest_uri = names.document_uri(plan.run_uri, "manifest")
+    manifest_uri = storage.document_uri(plan.run_uri, "manifest")
     request = ExportRequest(
         model=plan.model,
         run_key=plan.run_key,
@@ -84,7 +84,7 @@ def export_order(
 def train_order(plan: Plan, tuning: Tuning | None = None, service_account: str | None = None) -> Order:
     """The job that trains the challenger, with the hyperparameters that the run settled on (None: the spec's own)."""
     hyperparameters = tuning.hyperparameters if tuning else None
-    request = train_request(plan, names.training_uri(plan.run_uri), hyperparameters=hyperparameters)
+    request = train_request(plan, storage.training_uri(plan.run_uri), hyperparameters=hyperparameters)
     order = _order(plan, "train", request, request.report_uri, "report", service_account)
     return replace(order, artifact_uri=model_file(request.model_uri))
 
@@ -111,8 +111,8 @@ def train_request(
     return TrainRequest(
         model=plan.model,
         run_key=plan.run_key,
-        manifest_uri=names.document_uri(plan.run_uri, "manifest"),
-        statistics_uri=names.document_uri(plan.run_uri, "statistics"),
+        manifest_uri=storage.document_uri(plan.run_uri, "manifest"),
+        statistics_uri=storage.document_uri(plan.run_uri, "statistics"),
         features=plan.spec.features,
         label=plan.spec.label,
         key=plan.spec.data.key,
@@ -126,7 +126,7 @@ def train_request(
         trial_metric=trial_metric,
         priors=tuple(dict(prior) for prior in priors),
         model_uri=f"{base_uri}/model",
-        report_uri=f"{base_uri}/report.json" if trial_metric else names.document_uri(plan.run_uri, "report"),
+        report_uri=f"{base_uri}/report.json" if trial_metric else storage.document_uri(plan.run_uri, "report"),
         checkpoint_uri=f"{base_uri}/checkpoints",
         tensorboard_uri=f"{base_uri}/logs",
     )
@@ -155,17 +155,17 @@ def evaluate_order(
     skipped = _reason_to_skip(plan, champion, champion_trained_before)
     compared = champion is not None and not skipped
     evaluation, forms = plan.spec.evaluation, plan.spec.training.export_lite
-    evaluation_uri = names.document_uri(plan.run_uri, "evaluation")
+    evaluation_uri = storage.document_uri(plan.run_uri, "evaluation")
     request = EvaluateRequest(
         model=plan.model,
         run_key=plan.run_key,
-        manifest_uri=names.document_uri(plan.run_uri, "manifest"),
+        manifest_uri=storage.document_uri(plan.run_uri, "manifest"),
         split="test",
         features=plan.spec.features,
         label=plan.spec.label,
         key=plan.spec.data.key,
         challenger=Challenger(
-            model_uri=names.artifact_uri(plan.run_uri), report_uri=names.document_uri(plan.run_uri, "report")
+            model_uri=storage.artifact_uri(plan.run_uri), report_uri=storage.document_uri(plan.run_uri, "report")
         ),
         champion=None if skipped else champion,
         champion_skipped=skipped,
@@ -180,7 +180,7 @@ def evaluate_order(
             samples=BOOTSTRAP_SAMPLES, seed=plan.spec.training.seed, confidence=evaluation.promote.confidence
         ),
         evaluation_uri=evaluation_uri,
-        lite=LiteOrder(forms=forms, folder_uri=names.lite_uri(plan.run_uri)) if forms else None,
+        lite=LiteOrder(forms=forms, folder_uri=storage.lite_uri(plan.run_uri)) if forms else None,
     )
     order = _order(plan, "evaluate", request, evaluation_uri, "evaluation", service_account)
     return replace(order, artifact_uri=order.request_uri)  # who met whom stands there alone
@@ -229,9 +229,9 @@ def custom_job(
     if service_account:
         job_spec["service_account"] = service_account
     return {
-        "display_name": names.job_display_name(plan.model, task, plan.run_key),
+        "display_name": vertex.job_display_name(plan.model, task, plan.run_key),
         "job_spec": job_spec,
-        "labels": names.job_labels(plan, task),
+        "labels": vertex.job_labels(plan, task),
     }
 
 
@@ -279,8 +279,8 @@ def _pool(pool: Pool, program: dict[str, Any]) -> dict[str, Any]:
 def _order(
     plan: Plan, task: JobTask, request: Document, result_uri: str, result_kind: str, service_account: str | None
 ) -> Order:
-    request_uri = names.document_uri(plan.run_uri, request.kind_name())
-    base_uri = names.training_uri(plan.run_uri) if task == "train" else f"{plan.run_uri}/{task}"
+    request_uri = storage.document_uri(plan.run_uri, request.kind_name())
+    base_uri = storage.training_uri(plan.run_uri) if task == "train" else f"{plan.run_uri}/{task}"
     return Order(
         kind=task,
         request=request,

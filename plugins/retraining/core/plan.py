@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, overload
 
-from retraining.core import names, windows
+from retraining.core import windows
 from retraining.core.cost import Prices, estimate, require_budget
 from retraining.core.documents.document import canonical_json, digest
 from retraining.core.documents.plan import Mode, Plan, Query, Trigger
+from retraining.core.naming import run_keys, storage
 from retraining.core.settings import Settings
 from retraining.core.spec.model import ModelSpec
 
@@ -60,7 +61,7 @@ def build_plan(
     if not over_budget:
         require_budget(changed, estimated)
     decides = _decides(changed, query, golden, settings)
-    key = names.run_key(as_of.value, {**decides, "mode": mode, "deploy": deploy, "attempt": attempt})
+    key = run_keys.run_key(as_of.value, {**decides, "mode": mode, "deploy": deploy, "attempt": attempt})
     return Plan(
         model=changed.name,
         run_key=key,
@@ -76,7 +77,7 @@ def build_plan(
         bucket=settings.bucket,
         dataset=settings.dataset,
         environment=settings.environment,
-        run_uri=names.run_uri(settings.bucket, changed.name, key),
+        run_uri=storage.run_uri(settings.bucket, changed.name, key),
         window=windows.window(changed.data, as_of.value),
         query=query,
         golden_query=golden,

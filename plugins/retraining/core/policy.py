@@ -8,7 +8,7 @@ from typing import Literal
 
 from retraining.core import backoff
 from retraining.core.documents.monitoring import Drift, Ledger
-from retraining.core.names import run_key_as_of
+from retraining.core.naming.run_keys import run_key_as_of
 from retraining.core.spec.model import ModelSpec
 
 Because = Literal["drift", "no_drift", "too_few_requests", "cooldown", "no_champion"]

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
 
-from retraining.core import names
 from retraining.core.checks import missing_columns
 from retraining.core.columns import own_columns, schema_hash
 from retraining.core.documents.document import canonical_json, format_time
 from retraining.core.documents.plan import Plan
 from retraining.core.documents.snapshot import Column, GoldenWork, LeftOut, Part, Snapshot, SnapshotSpan
 from retraining.core.errors import DataError
+from retraining.core.naming import bigquery, storage
 from retraining.core.queries import Parameter, Query, quote_table, render
 from retraining.core.spec.data import Data
 from retraining.core.spec.sql_file import without_semicolon
@@ -47,12 +47,12 @@ def render_snapshot_sql(plan: Plan) -> Query:
     data = plan.spec.data
     sql = render(
         "snapshot.sql.j2",
-        table=names.run_table(plan),
+        table=bigquery.run_table(plan),
         query=without_semicolon(plan.query.sql),
         key=data.key,
         event_time=data.event_time,
         keep_days=data.keep_table_days,
-        golden=names.golden_table(plan) if plan.golden_query else None,
+        golden=bigquery.golden_table(plan) if plan.golden_query else None,
     )
     return Query(
         sql=sql,
@@ -87,12 +87,12 @@ def render_fingerprint_sql(plan: Plan) -> Query:
 
     XOR alone would lose doubled rows, the sum alone swapped ones; together with the count they hold. Order-free.
     """
-    return Query(sql=render("fingerprint.sql.j2", table=names.run_table(plan), grouped=True))
+    return Query(sql=render("fingerprint.sql.j2", table=bigquery.run_table(plan), grouped=True))
 
 
 def render_drop_sql(plan: Plan) -> Query:
     """Statement that drops the run table."""
-    return Query(sql=f"DROP TABLE IF EXISTS {quote_table(names.run_table(plan))}")
+    return Query(sql=f"DROP TABLE IF EXISTS {quote_table(bigquery.run_table(plan))}")
 
 
 def span_fingerprint(parts: Iterable[_Part]) -> str:
@@ -130,7 +130,7 @@ def build_snapshot(
     grouped = _by_day(fingerprint_rows)
     if not grouped:
         raise DataError(
-            names.run_table(plan),
+            bigquery.run_table(plan),
             f"no example between {plan.window.start} and {plan.window.end} (exclusive)",
             f"rows with {plan.spec.data.event_time} in these days",
             "Look at the source tables, at as_of and at data.window_days",
@@ -139,11 +139,11 @@ def build_snapshot(
     return Snapshot(
         model=plan.model,
         run_key=plan.run_key,
-        table=names.run_table(plan),
+        table=bigquery.run_table(plan),
         bytes_processed=bytes_processed,
         schema=columns,
         schema_hash=hashed,
-        spans_uri=names.spans_uri(plan.bucket, plan.model, hashed),
+        spans_uri=storage.spans_uri(plan.bucket, plan.model, hashed),
         spans=spans,
         golden=golden,
         left_out=left_out,

@@ -13,7 +13,7 @@ from datetime import timedelta
 from itertools import chain
 from typing import Any, Literal
 
-from retraining.core import backoff, names
+from retraining.core import backoff
 from retraining.core.documents.plan import Plan
 from retraining.core.documents.tuning import (
     Because,
@@ -24,6 +24,7 @@ from retraining.core.documents.tuning import (
     Tuning,
     TuningRequest,
 )
+from retraining.core.naming import run_keys
 from retraining.core.spec.tuning import Tuning as TuningSpec
 from retraining.core.spec.tuning import TuningParameter
 
@@ -159,7 +160,7 @@ def _cooldown(plan: Plan, studies: Iterable[Tuning], champion: ChampionRecord | 
     As between retrainings that the monitor orders (`policy.cooldown`): each study since the champion's own run found
     nothing better, and doubles the wait.
     """
-    since = names.run_key_as_of(champion.run_key) if champion else plan.as_of
+    since = run_keys.run_key_as_of(champion.run_key) if champion else plan.as_of
     fruitless = sum(study.as_of > since for study in studies)
     return backoff.cooldown(plan.spec.monitoring.cooldown_hours, fruitless)
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
-from retraining.core import names
 from retraining.core.cluster import machines
 from retraining.core.documents.plan import Plan
 from retraining.core.documents.training import TrainRequest
 from retraining.core.documents.tuning import Measured, Phase, Recalled, Trial, TuningRequest
+from retraining.core.naming import vertex
 from retraining.core.orders import Order, custom_job, train_request
 from retraining.core.spec.tuning import Tuning as TuningSpec
 from retraining.core.spec.tuning import TuningParameter
@@ -121,13 +121,13 @@ def _order(
         result_uri="",
         result_kind="",
         custom_job={
-            "display_name": names.job_display_name(plan.model, phase, plan.run_key),
+            "display_name": vertex.job_display_name(plan.model, phase, plan.run_key),
             "study_spec": study,
             "max_trial_count": trials,
             "parallel_trial_count": min(spec.parallel_trials, trials),
             "max_failed_trial_count": failed,
             "trial_job_spec": job["job_spec"],
-            "labels": names.job_labels(plan, phase),
+            "labels": vertex.job_labels(plan, phase),
         },
     )
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from retraining.core.checks import missing_columns
 from retraining.core.column_roles import misfits
 from retraining.core.columns import own_columns
-from retraining.core.environments import Environment
 from retraining.core.errors import RetrainingError
+from retraining.core.naming.environments import Environment
 from retraining.core.queries import Parameter, Query
 from retraining.core.settings import include_path
 from retraining.core.spec.files import find_specs, load_golden_query, load_query, load_spec

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from retraining.core.errors import ConflictError
-from retraining.core.names import endpoint_id, endpoint_name, location_name
+from retraining.core.naming.vertex import endpoint_id, endpoint_name, location_name
 from retraining.hooks.operations import Operation, operation_of
 from retraining.hooks.session import Session, call
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from retraining.core.errors import ConflictError
-from retraining.core.names import RUN_LABEL, location_name, model_name
+from retraining.core.naming.vertex import RUN_LABEL, location_name, model_name
 from retraining.hooks.operations import Operation, operation_of
 from retraining.hooks.session import Session, call
 

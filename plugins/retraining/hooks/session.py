@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from retraining.core.environments import Environment, label_of
 from retraining.core.errors import RetrainingError, SettingsError
+from retraining.core.naming.environments import Environment, label_of
 from retraining.core.settings import Settings
 
 LOGGER = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any
 
 from retraining.core.job_claims import CREATE_TIMEOUT
-from retraining.core.names import location_name
+from retraining.core.naming.vertex import location_name
 from retraining.hooks.session import Session, call
 
 CALL_TIMEOUT_S = 60

@@ -86,7 +86,7 @@ class Warehouse:
 
         Args:
             query: SQL and parameters.
-            job_id: From `names.query_job_id`.
+            job_id: From `bigquery.query_job_id`.
             where: What the statement is, for the message.
 
         Raises:

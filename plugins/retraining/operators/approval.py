@@ -10,8 +10,8 @@ from typing import Any
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import Context
 
-from retraining.core import names
 from retraining.core.documents import Decision, Plan
+from retraining.core.naming import vertex
 from retraining.hooks.cloud import Cloud
 from retraining.operators.deployment import reason_against
 from retraining.operators.edge import fail_for_good
@@ -59,7 +59,7 @@ class RequestApprovalOperator(HITLOperator):
         cloud = Cloud()
         record = own_run(cloud, context, self.run_uri)
         plan = record.read(Plan)
-        champion = cloud.registry.find_by_alias(plan.model, names.CHAMPION)
+        champion = cloud.registry.find_by_alias(plan.model, vertex.CHAMPION)
         if words := reason_against(plan, record.read(Decision), champion):
             return {"approved": False, "words": words}
         return super().execute(context)

@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from retraining.core import names
 from retraining.core.job_claims import SETTLED_AFTER, START_WITHIN, Claim, Standing, sort_out
 from retraining.core.job_failures import RESOURCE_EXHAUSTED, classify
+from retraining.core.naming import storage, vertex
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.session import is_exhausted, may_have_worked
 from retraining.hooks.vertex_jobs import Job, JobType
@@ -55,7 +55,7 @@ class ClaimedJobs:
         self._cloud = cloud
         self._identity = identity
         self._types = (type_,)
-        self._uri = names.claim_uri(cloud.settings.bucket, identity.dag_run, identity.key)
+        self._uri = storage.claim_uri(cloud.settings.bucket, identity.dag_run, identity.key)
 
     def look(self, fresh: Job | None = None) -> Seen:
         """What is there. A job that the claim names is asked for where the list does not have it yet.
@@ -64,12 +64,12 @@ class ClaimedJobs:
             fresh: A job as it was just seen, which the list may have as it was.
         """
         claim, generation = self._read()
-        listed = self._cloud.jobs.find({names.OWNER_LABEL: self._identity.owner}, self._types)
+        listed = self._cloud.jobs.find({vertex.OWNER_LABEL: self._identity.owner}, self._types)
         missing = set(claim.jobs if claim else ()).difference(job.name for job in listed)
         asked = [self._cloud.jobs.find_by_name(name) for name in sorted(missing)]
         found = (*listed, *(job for job in asked if job is not None))
         everything = tuple(fresh if fresh and job.name == fresh.name else job for job in found)
-        mine = tuple(job for job in everything if job.labels.get(names.KEY_LABEL) == self._identity.key)
+        mine = tuple(job for job in everything if job.labels.get(vertex.KEY_LABEL) == self._identity.key)
         if claim and claim.with_jobs(job.name for job in mine) != claim:
             claim, generation = self._note(*mine)
         return Seen(everything=everything, mine=mine, standing=sort_out(mine), claim=claim, generation=generation)
@@ -85,10 +85,10 @@ class ClaimedJobs:
         for job in seen.everything:
             if not job.active or job.state == "JOB_STATE_CANCELLING" or (keep and job.name == keep.name):
                 continue
-            if identity.generation < int(job.labels.get(names.GENERATION_LABEL, 0)):
+            if identity.generation < int(job.labels.get(vertex.GENERATION_LABEL, 0)):
                 LOGGER.warning("%s is of a newer generation of this task: it is left alone", job.job_id)
                 newer = True
-            elif job.labels.get(names.KEY_LABEL) != identity.key:
+            elif job.labels.get(vertex.KEY_LABEL) != identity.key:
                 LOGGER.warning("%s is of an older generation of this task: it is cancelled", job.job_id)
                 self._cloud.jobs.cancel(job.name)
         self.cancel(job for job in seen.standing.surplus if not keep or job.name != keep.name)
@@ -133,7 +133,7 @@ class ClaimedJobs:
 
     def _look_after(self, error: Exception, claim: Claim) -> Job | None:
         """The job of a create without an answer, if it is in the list already."""
-        found = self._cloud.jobs.find({names.KEY_LABEL: self._identity.key}, self._types)
+        found = self._cloud.jobs.find({vertex.KEY_LABEL: self._identity.key}, self._types)
         new = [job for job in found if job.name not in claim.jobs]
         LOGGER.warning("no answer to the create (%s): %s", error, new or "later wakes look for the job")
         if new:
@@ -180,9 +180,9 @@ def cancel_all(cloud: Cloud, dag_run: str, types: Collection[JobType]) -> tuple[
         dag_run: Its label.
         types: Of jobs that the run may have.
     """
-    stored = cloud.artifacts.read_some(cloud.artifacts.list_uris(names.claims_uri(cloud.settings.bucket, dag_run)))
+    stored = cloud.artifacts.read_some(cloud.artifacts.list_uris(storage.claims_uri(cloud.settings.bucket, dag_run)))
     claims = {uri.rpartition("/")[2].removesuffix(".json"): Claim.parse(data) for uri, data in stored.items()}
-    jobs = {job.name: job for job in cloud.jobs.find({names.DAG_RUN_LABEL: dag_run}, types)}
+    jobs = {job.name: job for job in cloud.jobs.find({vertex.DAG_RUN_LABEL: dag_run}, types)}
     for name in {name for claim in claims.values() for name in claim.jobs}.difference(jobs):
         if (job := cloud.jobs.find_by_name(name)) is not None:
             jobs[name] = job
@@ -192,7 +192,7 @@ def cancel_all(cloud: Cloud, dag_run: str, types: Collection[JobType]) -> tuple[
         cloud.jobs.cancel(name)
     certain = True
     for key, claim in claims.items():
-        seen = [job.name for job in jobs.values() if job.labels.get(names.KEY_LABEL) == key]
+        seen = [job.name for job in jobs.values() if job.labels.get(vertex.KEY_LABEL) == key]
         if claim.with_jobs(seen).open and cloud.clock.now() < claim.since + SETTLED_AFTER:
             LOGGER.info(
                 "a create of this run has no answer: its job is looked for until %s", claim.since + SETTLED_AFTER

@@ -6,12 +6,13 @@ from typing import Any
 
 from airflow.sdk import BaseOperator, Context
 
-from retraining.core import checks, names, plan, quarantine, statistics, windows
+from retraining.core import checks, plan, quarantine, statistics, windows
 from retraining.core.capabilities import addresses, load_capabilities, require_trainable
 from retraining.core.cost import load_prices
 from retraining.core.documents import Checks, Plan, Snapshot, Statistics, Trigger
 from retraining.core.errors import DataError
 from retraining.core.hardware import load_hardware, require_machines
+from retraining.core.naming import bigquery
 from retraining.core.settings import include_path
 from retraining.core.spec import files
 from retraining.hooks.cloud import Cloud
@@ -135,12 +136,12 @@ class CheckDataOperator(BaseOperator):
         """The statistics; when days are bad and shall be left out, once more without them."""
         attempt = job_attempt(context)
         query = statistics.render_statistics_sql(planned, taken)
-        rows = cloud.warehouse.run(query, names.query_job_id(planned, "statistics", attempt), "statistics").rows
+        rows = cloud.warehouse.run(query, bigquery.query_job_id(planned, "statistics", attempt), "statistics").rows
         days = statistics.build_days(planned, rows)
         bad = quarantine.days_to_leave_out(planned, days)
         if bad:
             query = statistics.render_statistics_sql(planned, taken, bad)
-            job_id = names.query_job_id(planned, "statistics_of_the_rest", attempt)
+            job_id = bigquery.query_job_id(planned, "statistics_of_the_rest", attempt)
             rows = cloud.warehouse.run(query, job_id, "statistics of the rest").rows
         return statistics.build_statistics(planned, taken, rows, days, bad)
 

@@ -6,9 +6,10 @@ from typing import Any
 
 from airflow.sdk import BaseSensorOperator, Context, PokeReturnValue
 
-from retraining.core import names, rollouts
+from retraining.core import rollouts
 from retraining.core.documents import Decision, Deployment, Plan, Registration, Report
 from retraining.core.documents.document import format_time
+from retraining.core.naming import run_keys, vertex
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.registry import Version
 from retraining.operators.edge import fail_for_good
@@ -85,7 +86,7 @@ class DeployModelOperator(BaseSensorOperator):
             self.log.warning("run %s left its deployment open: it is settled first", rollout.run_key)
             settle(cloud, state)
             return None
-        champion = cloud.registry.find_by_alias(plan.model, names.CHAMPION)
+        champion = cloud.registry.find_by_alias(plan.model, vertex.CHAMPION)
         if not under_way and (words := self._denied(context) or reason_against(plan, decision, champion)):
             return record.write_once(nothing_deployed(plan, words))
         steps = RolloutSteps(cloud, plan, record.read(Registration), record.read(Report), state)
@@ -108,7 +109,7 @@ def reason_against(plan: Plan, decision: Decision, champion: Version | None) -> 
     if not plan.deploy:
         return "Nothing deployed: this run was asked only to register its model (Param deploy)."
     if champion is not None and champion.run_key and champion.run_key != plan.run_key:
-        as_of = names.run_key_as_of(champion.run_key)
+        as_of = run_keys.run_key_as_of(champion.run_key)
         if as_of >= plan.as_of:
             return (
                 f"Nothing deployed: champion version {champion.version_id} is of {format_time(as_of)}, "

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from retraining.core import names
 from retraining.core.documents import Champion, EvaluateRequest, Evaluation, Plan
 from retraining.core.errors import ContractError
+from retraining.core.naming import storage
 from retraining.core.orders import model_file
 from retraining.hooks.cloud import Cloud
 from retraining.operators.record import Record
@@ -39,7 +39,7 @@ def require_models(cloud: Cloud, record: Record, request: EvaluateRequest) -> No
 
 
 def _way_out(cloud: Cloud, request: EvaluateRequest, champion: Champion, *, asked: bool) -> str:
-    folder = names.run_uri(cloud.settings.bucket, request.model, champion.run_key)
+    folder = storage.run_uri(cloud.settings.bucket, request.model, champion.run_key)
     plan = Record(cloud.artifacts, folder).find(Plan)
     its_run = f"DAG run {plan.dag_run_id}" if plan else "its DAG run"
     again = "trigger again with Force" if asked else "clear evaluate"

@@ -6,10 +6,10 @@ import logging
 from collections.abc import Iterator
 from typing import TypeVar
 
-from retraining.core import names
 from retraining.core.documents import Checks, Document, Plan, Snapshot, Statistics
 from retraining.core.errors import ContractError
 from retraining.core.history import History, build_history
+from retraining.core.naming import storage
 from retraining.hooks.artifacts import Artifacts
 
 LOGGER = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ def read_history(artifacts: Artifacts, plan: Plan) -> History:
     A run that was stopped is nothing to compare with: its bad data would be what the next night expects. A document
     that cannot be read (another release wrote it) is passed over, with a warning.
     """
-    runs_uri = names.runs_uri(plan.bucket, plan.model)
+    runs_uri = storage.runs_uri(plan.bucket, plan.model)
     earlier = artifacts.list_folders(runs_uri, end=plan.run_key.split("-")[0])
     stored: list[tuple[str, bytes]] = []
     for uri, data in _verdicts(artifacts, earlier):
@@ -38,7 +38,7 @@ def read_history(artifacts: Artifacts, plan: Plan) -> History:
     if stored:
         last = stored[0][0].rpartition("/")[0]
         for kind in (Snapshot, Statistics):
-            uri = names.document_uri(last, kind.kind_name())
+            uri = storage.document_uri(last, kind.kind_name())
             found = artifacts.read(uri)
             if found is not None and _read(kind, uri, found) is not None:
                 stored.append((uri, found))
@@ -47,7 +47,7 @@ def read_history(artifacts: Artifacts, plan: Plan) -> History:
 
 def _verdicts(artifacts: Artifacts, folders: list[str]) -> Iterator[tuple[str, bytes]]:
     """Addresses and bytes of what is there, the newest run's first."""
-    uris = [names.document_uri(folder, Checks.kind_name()) for folder in reversed(folders)]
+    uris = [storage.document_uri(folder, Checks.kind_name()) for folder in reversed(folders)]
     for start in range(0, len(uris), AT_A_TIME):
         some = uris[start : start + AT_A_TIME]
         yield from artifacts.read_some(some).items()

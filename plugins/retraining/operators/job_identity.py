@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from airflow.sdk import Context
 
-from retraining.core import names
+from retraining.core.naming import vertex
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,8 +14,8 @@ class JobIdentity:
     """A task instance's claim on its jobs.
 
     Attributes:
-        key: Of this generation and job: `names.job_key`.
-        owner: Of the task instance, whatever its generation: `names.job_owner`.
+        key: Of this generation and job: `vertex.job_key`.
+        owner: Of the task instance, whatever its generation: `vertex.job_owner`.
         dag_run: Of the DAG run.
         generation: Its number; grows when the task is cleared.
         retries: How many more jobs may follow those that failed for the program's reasons: the task's `retries`.
@@ -33,10 +33,10 @@ class JobIdentity:
     def labels(self) -> dict[str, str]:
         """What the job carries."""
         return {
-            names.KEY_LABEL: self.key,
-            names.OWNER_LABEL: self.owner,
-            names.DAG_RUN_LABEL: self.dag_run,
-            names.GENERATION_LABEL: str(self.generation),
+            vertex.KEY_LABEL: self.key,
+            vertex.OWNER_LABEL: self.owner,
+            vertex.DAG_RUN_LABEL: self.dag_run,
+            vertex.GENERATION_LABEL: str(self.generation),
         }
 
 
@@ -50,9 +50,9 @@ def job_identity(context: Context, job: object) -> JobIdentity:
     """
     ti = context["ti"]
     map_index = -1 if ti.map_index is None else ti.map_index
-    owner = names.job_owner(dag_id=ti.dag_id, run_id=ti.run_id, task_id=ti.task_id, map_index=map_index)
+    owner = vertex.job_owner(dag_id=ti.dag_id, run_id=ti.run_id, task_id=ti.task_id, map_index=map_index)
     return JobIdentity(
-        key=names.job_key(
+        key=vertex.job_key(
             dag_id=ti.dag_id,
             run_id=ti.run_id,
             task_id=ti.task_id,
@@ -61,7 +61,7 @@ def job_identity(context: Context, job: object) -> JobIdentity:
             job=job,
         ),
         owner=owner,
-        dag_run=names.dag_run_label(ti.dag_id, ti.run_id),
+        dag_run=vertex.dag_run_label(ti.dag_id, ti.run_id),
         generation=ti.max_tries,
         retries=context["task"].retries or 0,
         try_number=ti.try_number,

@@ -13,8 +13,9 @@ from typing import Any, cast
 
 from airflow.sdk import BaseSensorOperator, Context, PokeReturnValue
 
-from retraining.core import gates, names, orders, unseen
+from retraining.core import gates, orders, unseen
 from retraining.core.documents import Checks, EvaluateRequest, Manifest, Plan, Snapshot, Tuning
+from retraining.core.naming import dags, storage, vertex
 from retraining.core.orders import Order
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.vertex_jobs import Job, JobType
@@ -54,12 +55,12 @@ def order_evaluation(cloud: Cloud, record: Record) -> Order:
     plan = record.read(Plan)
     champion, trained_before, proof = None, None, unseen.Proof()
     if record.find(EvaluateRequest) is None:
-        version = cloud.registry.find_by_alias(plan.model, names.CHAMPION)
+        version = cloud.registry.find_by_alias(plan.model, vertex.CHAMPION)
         if version is not None:
             champion = gates.champion_of(
                 version.version_name, version.version_id, version.artifact_uri, version.run_key
             )
-            made = Record(cloud.artifacts, names.run_uri(plan.bucket, plan.model, version.run_key))
+            made = Record(cloud.artifacts, storage.run_uri(plan.bucket, plan.model, version.run_key))
             its_plan = made.find(Plan)
             trained_before = its_plan.window.test_start if its_plan else None
             proof = unseen.proof(made.find(Manifest), made.uri(Manifest), record.read(Snapshot))
@@ -181,8 +182,8 @@ class CancelJobsOperator(BaseSensorOperator):
     def poke(self, context: Context) -> PokeReturnValue:
         """Cancel what is found; then settle."""
         ti, cloud = context["ti"], Cloud()
-        label = names.dag_run_label(ti.dag_id, ti.run_id)
+        label = vertex.dag_run_label(ti.dag_id, ti.run_id)
         types = tuple(JobType) if self.tuning else (JobType.CUSTOM,)
         left, certain = cancel_all(cloud, label, types)
-        settled = settle_run(cloud, names.model_of_dag(ti.dag_id), label)
+        settled = settle_run(cloud, dags.model_of_dag(ti.dag_id), label)
         return PokeReturnValue(settled and certain, left)

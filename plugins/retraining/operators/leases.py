@@ -8,11 +8,11 @@ from typing import Any
 
 from airflow.sdk import Context
 
-from retraining.core import names
 from retraining.core.documents import Document, Manifest
 from retraining.core.errors import DataError
 from retraining.core.leases import Needed, lease_of, needed
-from retraining.core.span_store import MARKER, TOMBSTONE
+from retraining.core.naming import storage
+from retraining.core.naming.spans import MARKER, TOMBSTONE
 from retraining.hooks.cloud import Cloud
 from retraining.operators.record import Record
 
@@ -22,7 +22,7 @@ LOGGER = logging.getLogger(__name__)
 def renew_lease(cloud: Cloud, model: str, run_key: str, context: Context) -> None:
     """Write down that a run is at work: from now on no cleaning deletes what it refers to."""
     ti: Any = context["ti"]
-    uri = names.lease_uri(cloud.settings.bucket, model, run_key)
+    uri = storage.lease_uri(cloud.settings.bucket, model, run_key)
     cloud.artifacts.overwrite(uri, lease_of(ti.dag_id, ti.run_id, ti.task_id), "application/json")
 
 

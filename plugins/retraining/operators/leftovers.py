@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
-from retraining.core import cleaning, leftovers, maintenance, names
+from retraining.core import cleaning, leftovers, maintenance
 from retraining.core.bucket_folders import UPLOAD_PREFIXES
 from retraining.core.documents import (
     CleanedJob,
@@ -26,8 +26,9 @@ from retraining.core.documents.document import MODEL_PATTERN, RUN_KEY_PATTERN
 from retraining.core.documents.retention import LitterKind
 from retraining.core.errors import ContractError
 from retraining.core.maintenance import Limits, whole_second
+from retraining.core.naming import storage, vertex
+from retraining.core.naming.trust import require_own_places
 from retraining.core.span_store import read_spans
-from retraining.core.trust import require_own_places
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.vertex_jobs import Job
 from retraining.operators.left_deployments import end_deployment, find_deployments
@@ -48,7 +49,7 @@ def look(cloud: Cloud, limits: Limits, models: Sequence[str], dry_run: bool, dag
         dry_run: Whether the plan will be carried out.
         dag_run_id: Whose it is.
     """
-    active = cloud.jobs.find_active(names.KEY_LABEL)
+    active = cloud.jobs.find_active(vertex.KEY_LABEL)
     settings = cloud.settings
     before = _plan_before(cloud, limits)
     longest = leftovers.silence(settings.wake_interval_s)
@@ -76,16 +77,16 @@ def _survey(cloud: Cloud, model: str, limits: Limits, active: Sequence[Job]) -> 
         runs.read(active)
     except ContractError as error:
         return maintenance.refused(model, error)
-    root = names.spans_root(cloud.settings.bucket, model)
+    root = storage.spans_root(cloud.settings.bucket, model)
     stored = read_spans(cloud.objects.walk(root), root)
     return maintenance.survey(model, stored, runs.references, runs.kept, limits, runs=runs.count)
 
 
 def _plan_before(cloud: Cloud, limits: Limits) -> MaintenancePlan | None:
     """The plan of the newest cleaning before this one that is long enough ago to tell silence from a pause."""
-    root = names.cleanings_uri(cloud.settings.bucket)
+    root = storage.cleanings_uri(cloud.settings.bucket)
     latest = limits.as_of - leftovers.SEEN_BEFORE
-    end = names.cleaning_uri(cloud.settings.bucket, latest, "").rpartition("/")[2].split("-")[0]
+    end = storage.cleaning_uri(cloud.settings.bucket, latest, "").rpartition("/")[2].split("-")[0]
     for folder in reversed(cloud.artifacts.list_folders(root, end=end)[-3:]):
         plan = Record(cloud.artifacts, folder).find(MaintenancePlan)
         if plan is not None:
@@ -95,24 +96,24 @@ def _plan_before(cloud: Cloud, limits: Limits) -> MaintenancePlan | None:
 
 def _active_job(cloud: Cloud, job: Job) -> leftovers.ActiveJob | None:
     """A job with what is known of its run; None for one that no run of ours made."""
-    model, run_key = job.labels.get(names.MODEL_LABEL, ""), job.labels.get(names.RUN_LABEL, "")
+    model, run_key = job.labels.get(vertex.MODEL_LABEL, ""), job.labels.get(vertex.RUN_LABEL, "")
     if not re.fullmatch(MODEL_PATTERN, model) or not re.match(RUN_KEY_PATTERN, run_key) or job.created is None:
         return None
-    folder = names.run_uri(cloud.settings.bucket, model, run_key)
+    folder = storage.run_uri(cloud.settings.bucket, model, run_key)
     return leftovers.ActiveJob(
         name=job.name,
         state=job.state,
         model=model,
         run_key=run_key,
         created=job.created,
-        ended=cloud.artifacts.exists(names.document_uri(folder, Deployment.kind_name())),
+        ended=cloud.artifacts.exists(storage.document_uri(folder, Deployment.kind_name())),
         last_sign=_last_sign(cloud, job),
     )
 
 
 def _last_sign(cloud: Cloud, job: Job) -> datetime:
     """When somebody was last seen to wait for a job: at its creation, or at a later wake of its task."""
-    wake = cloud.objects.find(names.wake_uri(cloud.settings.bucket, job.labels[names.KEY_LABEL]))
+    wake = cloud.objects.find(storage.wake_uri(cloud.settings.bucket, job.labels[vertex.KEY_LABEL]))
     signs = [time for time in (job.created, wake.created if wake else None) if time is not None]
     return max(signs)
 
@@ -154,7 +155,7 @@ def _sweep(cloud: Cloud, found: ModelLeftovers, limits: Limits, dry_run: bool) -
         return cleaning.untouched(found)
     runs = ModelRuns(cloud, found.model, limits)
     try:
-        runs.read(cloud.jobs.find_active(names.KEY_LABEL))
+        runs.read(cloud.jobs.find_active(vertex.KEY_LABEL))
     except ContractError as error:
         return cleaning.untouched(found, f"nothing of {found.model} is deleted: {error}")
     return Sweep(cloud, runs).run(found)
@@ -162,7 +163,7 @@ def _sweep(cloud: Cloud, found: ModelLeftovers, limits: Limits, dry_run: bool) -
 
 def _litter_places(bucket: str) -> list[tuple[LitterKind, str]]:
     uploads: list[tuple[LitterKind, str]] = [("uploads", f"gs://{bucket}/{prefix}") for prefix in UPLOAD_PREFIXES]
-    return [("wakes", names.wakes_uri(bucket)), ("leases", names.leases_root(bucket)), *uploads]
+    return [("wakes", storage.wakes_uri(bucket)), ("leases", storage.leases_root(bucket)), *uploads]
 
 
 def _count(cloud: Cloud, what: LitterKind, uri: str, limits: Limits) -> Litter:

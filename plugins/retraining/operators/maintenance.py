@@ -10,11 +10,12 @@ from typing import Any
 
 from airflow.sdk import BaseOperator, Context, Param
 
-from retraining.core import cleaning, maintenance, names
+from retraining.core import cleaning, maintenance
 from retraining.core.documents import CleanedJob, Maintenance, MaintenancePlan
 from retraining.core.documents.document import MODEL_PATTERN
 from retraining.core.errors import ContractError
 from retraining.core.maintenance import Limits, whole_second
+from retraining.core.naming import storage
 from retraining.core.settings import include_path
 from retraining.core.spec.files import find_specs
 from retraining.hooks.cloud import Cloud
@@ -80,7 +81,7 @@ class FindLeftoversOperator(BaseOperator):
         require_own_bucket(cloud)
         require_known(params, maintain_params())
         limits = Limits(as_of=whole_second(dag_run.run_after), min_age_days=params["min_age_days"])
-        folder = names.cleaning_uri(cloud.settings.bucket, limits.as_of, dag_run.run_id)
+        folder = storage.cleaning_uri(cloud.settings.bucket, limits.as_of, dag_run.run_id)
         record = Record(cloud.artifacts, folder)
         plan = record.find(MaintenancePlan)
         if plan is None:

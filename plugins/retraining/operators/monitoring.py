@@ -8,9 +8,10 @@ from typing import Any
 from airflow.sdk import Asset, AssetAlias, BaseOperator, Context
 from pydantic import JsonValue
 
-from retraining.core import backoff, drift, names, policy, windows
+from retraining.core import backoff, drift, policy, windows
 from retraining.core.documents import Drift, DriftChampion, Ledger, Statistics
 from retraining.core.documents.document import format_time
+from retraining.core.naming import bigquery, dags, storage, vertex
 from retraining.core.settings import include_path
 from retraining.core.spec import files
 from retraining.core.spec.model import ModelSpec
@@ -51,10 +52,10 @@ class MeasureDriftOperator(BaseOperator):
         as_of = windows.resolve_as_of(
             params["as_of"], None, dag_run.logical_date, dag_run.run_after, dag_run.start_date
         ).value
-        folder = names.monitor_uri(cloud.settings.bucket, spec.name, as_of, dag_run.run_id)
+        folder = storage.monitor_uri(cloud.settings.bucket, spec.name, as_of, dag_run.run_id)
         record = Record(cloud.artifacts, folder)
         found = record.find(Drift)
-        if found is None and (champion := cloud.registry.find_by_alias(spec.name, names.CHAMPION)):
+        if found is None and (champion := cloud.registry.find_by_alias(spec.name, vertex.CHAMPION)):
             asked_by = f"{dag_run.run_id}|{context['ti'].max_tries}"
             found = record.write_once(self._measure(cloud, spec, champion, as_of, asked_by))
         for feature in found.features if found else ():
@@ -71,21 +72,21 @@ class MeasureDriftOperator(BaseOperator):
     @staticmethod
     def _measure(cloud: Cloud, spec: ModelSpec, champion: Version, as_of: datetime, asked_by: str) -> Drift:
         settings = cloud.settings
-        baseline = Record(cloud.artifacts, names.run_uri(settings.bucket, spec.name, champion.run_key))
+        baseline = Record(cloud.artifacts, storage.run_uri(settings.bucket, spec.name, champion.run_key))
         statistics = baseline.read(Statistics)
-        table = names.request_log_table(settings.project, settings.dataset, spec.name)
+        table = bigquery.request_log_table(settings.project, settings.dataset, spec.name)
         rows: list[dict[str, Any]] = []
         # The endpoint makes the table with the first request it logs.
         if cloud.warehouse.table_schema(table) is not None:
             rollout = RolloutState(cloud, spec.name).read()
             smoke_requests = rollout.smoke_requests if rollout else ()
             query = drift.render_requests_sql(spec, table, statistics, as_of, smoke_requests)
-            job_id = names.monitor_job_id(settings.environment, spec.name, as_of, asked_by)
+            job_id = bigquery.monitor_job_id(settings.environment, spec.name, as_of, asked_by)
             rows = cloud.warehouse.run(query, job_id, "requests").rows
         return drift.measure(
             spec,
             as_of=as_of,
-            endpoint_name=names.endpoint_name(settings.project, settings.region, spec.name),
+            endpoint_name=vertex.endpoint_name(settings.project, settings.region, spec.name),
             log_table=table,
             champion=DriftChampion(version_id=champion.version_id, run_key=champion.run_key),
             baseline_uri=baseline.uri(Statistics),
@@ -110,7 +111,7 @@ class DecideRetrainingOperator(BaseOperator):
     template_fields = ("monitor_uri",)
 
     def __init__(self, *, model: str, monitor_uri: str = MONITOR_URI, **kwargs: Any) -> None:  # noqa: ANN401 - BaseOperator's
-        super().__init__(**{"outlets": [AssetAlias(names.asset_name(model))], **kwargs})
+        super().__init__(**{"outlets": [AssetAlias(dags.asset_name(model))], **kwargs})
         self.model = model
         self.monitor_uri = monitor_uri
 
@@ -128,9 +129,9 @@ class DecideRetrainingOperator(BaseOperator):
                 "reason": row.words,
                 "ledger_uri": ledger_uri,
             }
-            asset = Asset(name=names.asset_name(self.model), uri=names.asset_uri(self.model))
+            asset = Asset(name=dags.asset_name(self.model), uri=dags.asset_uri(self.model))
             # Again for a cleared task: the retraining finds its own run key and makes nothing twice.
-            context["outlet_events"][AssetAlias(names.asset_name(self.model))].add(asset, extra=extra)
+            context["outlet_events"][AssetAlias(dags.asset_name(self.model))].add(asset, extra=extra)
         return {"decision": row.decision, "because": row.because, "words": row.words, "ledger_uri": ledger_uri}
 
     def _decide(self, cloud: Cloud, record: Record, context: Context) -> Ledger:
@@ -149,9 +150,9 @@ class DecideRetrainingOperator(BaseOperator):
 
 def ledger_rows(cloud: Cloud, spec: ModelSpec, as_of: datetime) -> list[Ledger]:
     """Earlier ledger rows as far back as the longest cool-down reaches."""
-    folder = names.monitors_uri(cloud.settings.bucket, spec.name)
+    folder = storage.monitors_uri(cloud.settings.bucket, spec.name)
     reach = timedelta(hours=spec.monitoring.cooldown_hours * 2**backoff.MAX_DOUBLINGS)
-    start = names.monitor_uri(cloud.settings.bucket, spec.name, as_of - reach, "").rsplit("/", 1)[-1].split("-")[0]
+    start = storage.monitor_uri(cloud.settings.bucket, spec.name, as_of - reach, "").rsplit("/", 1)[-1].split("-")[0]
     uris = cloud.artifacts.list_uris(folder, start=start, suffix="/ledger.json")
     return [Ledger.parse(data) for data in cloud.artifacts.read_many(uris)]
 

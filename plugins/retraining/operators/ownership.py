@@ -6,11 +6,16 @@ from typing import Any
 
 from airflow.sdk import Context
 
-from retraining.core import names
 from retraining.core.documents import Plan
 from retraining.core.errors import SettingsError
 from retraining.core.maintenance import whole_second
-from retraining.core.trust import require_agreement, require_cleaning_folder, require_monitor_folder, require_run_folder
+from retraining.core.naming import storage
+from retraining.core.naming.trust import (
+    require_agreement,
+    require_cleaning_folder,
+    require_monitor_folder,
+    require_run_folder,
+)
 from retraining.hooks.cloud import Cloud
 from retraining.operators.record import Record
 
@@ -59,7 +64,7 @@ def require_own_bucket(cloud: Cloud) -> None:
         SettingsError: Another environment's documents are in it.
     """
     settings = cloud.settings
-    uri = names.owner_uri(settings.bucket)
+    uri = storage.owner_uri(settings.bucket)
     stored = cloud.artifacts.write_once(uri, settings.environment.encode(), "text/plain")
     owner = stored[:300].decode(errors="replace").strip()
     if owner != settings.environment:

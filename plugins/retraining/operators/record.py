@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from retraining.core import names
 from retraining.core.documents import Document, digest
 from retraining.core.errors import ContractError
+from retraining.core.naming import storage
 from retraining.hooks.artifacts import Artifacts
 
 # Not `plan.output`: an XComArg would draw an edge from `plan` to every task and hide the order of the run.
@@ -31,7 +31,7 @@ class Record:
 
     def uri(self, kind: type[Document]) -> str:
         """Address of the document of a kind."""
-        return names.document_uri(self.folder_uri, kind.kind_name())
+        return storage.document_uri(self.folder_uri, kind.kind_name())
 
     def find(self, kind: type[_D]) -> _D | None:
         """The document of a kind, or None while there is none.

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from retraining.core import names
 from retraining.core.documents import Deployment, Document, EvaluateRequest, ExportRequest, Manifest, Plan, Snapshot
 from retraining.core.documents.document import RUN_KEY_PATTERN
 from retraining.core.documents.retention import KeptRun
 from retraining.core.maintenance import Claims, FoundRun, Limits, References, kept_runs
+from retraining.core.naming import storage, vertex
 from retraining.core.span_store import StoredObject
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.vertex_jobs import Job
@@ -82,7 +82,7 @@ class ModelRuns:
         leases = self._read_leases()
         renewed = {key for key, lease in leases.items() if self._leases.get(key) != lease}
         self._leases = leases
-        claims = self._claims(self._cloud.jobs.find_active(names.KEY_LABEL))
+        claims = self._claims(self._cloud.jobs.find_active(vertex.KEY_LABEL))
         keys = set(self._run_keys())
         new = [self._look_at(key) for key in sorted(keys - self._known | renewed)]
         kept = {run.run_key for run in self.kept} - renewed
@@ -94,17 +94,17 @@ class ModelRuns:
         self.kept = (*self.kept, *came)
 
     def _run_keys(self) -> list[str]:
-        folders = self._cloud.artifacts.list_folders(names.runs_uri(self._bucket, self.model))
+        folders = self._cloud.artifacts.list_folders(storage.runs_uri(self._bucket, self.model))
         keys = (folder.rpartition("/")[2] for folder in folders)
         return [key for key in keys if re.match(RUN_KEY_PATTERN, key)]
 
     def _read_leases(self) -> dict[str, StoredObject]:
         """Leases by run key, each with its generation."""
-        found = self._cloud.objects.directly_in(names.leases_uri(self._bucket, self.model))
+        found = self._cloud.objects.directly_in(storage.leases_uri(self._bucket, self.model))
         return _ours({item.name.removesuffix(".json"): item for item in found})
 
     def _look_at(self, run_key: str) -> FoundRun:
-        documents = self._cloud.objects.directly_in(names.run_uri(self._bucket, self.model, run_key))
+        documents = self._cloud.objects.directly_in(storage.run_uri(self._bucket, self.model, run_key))
         outcome, lease = f"{Deployment.kind_name()}.json", self._leases.get(run_key)
         signs = [*documents, lease] if documents and lease else documents
         return FoundRun(
@@ -120,9 +120,9 @@ class ModelRuns:
         endpoint = self._cloud.endpoints.get(self.model)
         deployed = set(endpoint.deployed.values()) if endpoint else set()
         running = {
-            job.labels.get(names.RUN_LABEL, ""): f"job {job.job_id} of it runs"
+            job.labels.get(vertex.RUN_LABEL, ""): f"job {job.job_id} of it runs"
             for job in active
-            if job.labels.get(names.MODEL_LABEL) == self.model
+            if job.labels.get(vertex.MODEL_LABEL) == self.model
         }
         return Claims(
             alias=_ours(
@@ -143,8 +143,8 @@ class ModelRuns:
         )
 
     def _add(self, run: KeptRun) -> None:
-        folder = names.run_uri(self._bucket, self.model, run.run_key)
-        stored = self._cloud.artifacts.read_some([names.document_uri(folder, kind.kind_name()) for kind in KINDS])
+        folder = storage.run_uri(self._bucket, self.model, run.run_key)
+        stored = self._cloud.artifacts.read_some([storage.document_uri(folder, kind.kind_name()) for kind in KINDS])
         self.references.add(
             run,
             (
@@ -163,5 +163,5 @@ def _ours(said: Mapping[str, _T]) -> dict[str, _T]:
 
 
 def _parsed(kind: type[_D], folder: str, stored: Mapping[str, bytes]) -> _D | None:
-    uri = names.document_uri(folder, kind.kind_name())
+    uri = storage.document_uri(folder, kind.kind_name())
     return kind.parse(stored[uri], uri) if uri in stored else None

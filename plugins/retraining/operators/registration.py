@@ -6,8 +6,8 @@ from typing import Any
 
 from airflow.sdk import BaseOperator, Context
 
-from retraining.core import names
 from retraining.core.documents import Decision, Plan, Registration, Report
+from retraining.core.naming import run_keys, storage, vertex
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.registry import Registry, Upload, Version
 from retraining.operators.edge import fail_for_good, timed
@@ -49,7 +49,7 @@ class RegisterModelOperator(BaseOperator):
             report = record.read(Report)
             require_reported_model(cloud, report)
             upload = upload_of(plan, decision, report)
-            version = upload_once(cloud, plan.model, upload, names.upload_claim_uri(plan.run_uri))
+            version = upload_once(cloud, plan.model, upload, storage.upload_claim_uri(plan.run_uri))
             version = give_aliases(cloud.registry, plan, decision, version)
             found = record.write_once(
                 Registration(
@@ -83,7 +83,7 @@ def upload_of(plan: Plan, decision: Decision, report: Report) -> Upload:
         description=decision.words,
         artifact_uri=report.model_uri,
         serving_image=plan.serving_image,
-        labels=names.version_labels(plan),
+        labels=vertex.version_labels(plan),
     )
 
 
@@ -94,13 +94,13 @@ def give_aliases(registry: Registry, plan: Plan, decision: Decision, version: Ve
     from then on, a challenger takes it over.
     """
     if decision.verdict == "record":
-        return registry.merge_aliases(version, [names.alias_as_of(plan.as_of)])
+        return registry.merge_aliases(version, [vertex.alias_as_of(plan.as_of)])
     if decision.verdict == "reject":
         return version
-    holder = registry.find_by_alias(plan.model, names.CHALLENGER)
-    if holder and holder.run_key and names.run_key_as_of(holder.run_key) > plan.as_of:
+    holder = registry.find_by_alias(plan.model, vertex.CHALLENGER)
+    if holder and holder.run_key and run_keys.run_key_as_of(holder.run_key) > plan.as_of:
         return version
-    version = registry.move_alias(plan.model, names.CHALLENGER, version, holder.version_id if holder else None)
-    if names.DEFAULT not in version.aliases and registry.find_by_alias(plan.model, names.CHAMPION) is None:
-        version = registry.merge_aliases(version, [names.DEFAULT])
+    version = registry.move_alias(plan.model, vertex.CHALLENGER, version, holder.version_id if holder else None)
+    if vertex.DEFAULT not in version.aliases and registry.find_by_alias(plan.model, vertex.CHAMPION) is None:
+        version = registry.merge_aliases(version, [vertex.DEFAULT])
     return version

@@ -8,10 +8,10 @@ from typing import Any
 
 from airflow.sdk import BaseOperator, Context
 
-from retraining.core import names
 from retraining.core.cluster import machines
 from retraining.core.cost import Prices, job_cost, job_tasks, load_prices, query_cost
 from retraining.core.documents import Deployment, EvaluateRequest, Plan, Snapshot, TaskTiming, Timings, Tuning
+from retraining.core.naming import storage
 from retraining.core.settings import include_path
 from retraining.hooks.artifacts import Artifacts
 from retraining.hooks.cloud import Cloud
@@ -58,7 +58,7 @@ class ReportOperator(BaseOperator):
         if record.find(Deployment) is not None:  # of a run that went to its end: those numbers stand
             took = record.write_once(took)
         documents = {"timings": took.to_json(), **read_all(artifacts, record)}
-        page_uri = names.report_page_uri(self.run_uri)
+        page_uri = storage.report_page_uri(self.run_uri)
         artifacts.overwrite(page_uri, render(documents).encode(), "text/html; charset=utf-8")
         push_link(self, context, ReportLink, object_address(page_uri))
         self.log.info(page_uri)
@@ -75,7 +75,7 @@ def read_all(artifacts: Artifacts, record: Record) -> dict[str, dict[str, Any]]:
     }
     plan, request = record.read(Plan), record.find(EvaluateRequest)
     if request is not None and request.champion is not None:
-        champion = Record(artifacts, names.run_uri(plan.bucket, plan.model, request.champion.run_key))
+        champion = Record(artifacts, storage.run_uri(plan.bucket, plan.model, request.champion.run_key))
         if data := artifacts.read(champion.uri(Plan)):
             documents["champion_plan"] = json.loads(data)
     return documents

@@ -10,10 +10,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from retraining.core import answers, names, rollouts
+from retraining.core import answers, rollouts
 from retraining.core.documents import Before, Deployment, Plan, Registration, Report, Rollout, SmokeTest
 from retraining.core.documents.document import DELETE_IT
 from retraining.core.errors import ConflictError, ContractError, JobError
+from retraining.core.naming import bigquery, storage, vertex
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.endpoints import Endpoint, deployed_model_id
 from retraining.hooks.operations import Operation
@@ -93,17 +94,18 @@ class RolloutSteps:
     def _require_golden(self) -> None:
         """Without golden requests no endpoint could be proven right: said before a machine is paid for."""
         if not self._report.golden:
-            where = names.document_uri(self._plan.run_uri, "report")
+            where = storage.document_uri(self._plan.run_uri, "report")
             raise ContractError(where, "no golden requests", "some", DELETE_IT)
 
     def _begin(self, champion: Version | None, dag_run: str) -> None:
         """Write down what is so now, before anything is changed."""
         registry, model, now = self._cloud.registry, self._plan.model, self._state.moment()
-        log_table = names.request_log_table(self._plan.project, self._plan.dataset, model)
-        endpoint = self._cloud.endpoints.ensure(model, log_table, {names.MODEL_LABEL: model})
+        log_table = bigquery.request_log_table(self._plan.project, self._plan.dataset, model)
+        endpoint = self._cloud.endpoints.ensure(model, log_table, {vertex.MODEL_LABEL: model})
         drop_twins(self._cloud, model, self._plan.run_key)  # of an upload that ended after another had counted
         earlier = self._state.found
-        previous, default = registry.find_by_alias(model, names.PREVIOUS), registry.find_by_alias(model, names.DEFAULT)
+        previous = registry.find_by_alias(model, vertex.PREVIOUS)
+        default = registry.find_by_alias(model, vertex.DEFAULT)
         if champion is not None and champion.version_id == self._registration.version_id:
             if earlier is not None and earlier.run_key == self._plan.run_key and endpoint.traffic.get(self._id):
                 self._state.change(state="done", dag_run=dag_run)  # all but its document was done
@@ -256,11 +258,11 @@ class RolloutSteps:
                 "it to be there",
                 "Clear register and what follows it: it is registered again",
             )
-        holder = registry.find_by_alias(model, names.CHAMPION)
+        holder = registry.find_by_alias(model, vertex.CHAMPION)
         if holder is None or holder.version_id != version.version_id:
             if holder is not None and holder.version_id == before.champion_id:
-                registry.merge_aliases(holder, [names.PREVIOUS])
-            version = registry.move_alias(model, names.CHAMPION, version, before.champion_id)
+                registry.merge_aliases(holder, [vertex.PREVIOUS])
+            version = registry.move_alias(model, vertex.CHAMPION, version, before.champion_id)
         take_office(registry, version)
         self._state.change(state="done")
 
@@ -291,5 +293,5 @@ class RolloutSteps:
             version_name=rollout.version_name,
             previous_version_name=before.champion_name,
             smoke_test=rollout.smoke_test,
-            log_table=names.request_log_table(self._plan.project, self._plan.dataset, self._plan.model),
+            log_table=bigquery.request_log_table(self._plan.project, self._plan.dataset, self._plan.model),
         )

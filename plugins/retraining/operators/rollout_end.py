@@ -9,9 +9,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from retraining.core import names, rollouts
+from retraining.core import rollouts
 from retraining.core.documents import Rollout
 from retraining.core.errors import ConflictError
+from retraining.core.naming import vertex
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.endpoints import Endpoint
 from retraining.hooks.registry import Registry, Version
@@ -56,7 +57,7 @@ def settle(cloud: Cloud, state: RolloutState) -> bool:
         return True
     rollout = state.current
     if rollout.state == "proven":
-        holder = cloud.registry.find_by_alias(rollout.model, names.CHAMPION)
+        holder = cloud.registry.find_by_alias(rollout.model, vertex.CHAMPION)
         if holder is not None and holder.version_id == rollout.version_id:
             take_office(cloud.registry, holder)
             rollout = state.change(state="done")
@@ -72,9 +73,9 @@ def settle(cloud: Cloud, state: RolloutState) -> bool:
 
 def take_office(registry: Registry, champion: Version) -> None:
     """What follows for the other aliases of a version that is champion now."""
-    wishes = [names.DEFAULT] if names.DEFAULT not in champion.aliases else []
-    if names.CHALLENGER in champion.aliases:
-        wishes.append(f"-{names.CHALLENGER}")
+    wishes = [vertex.DEFAULT] if vertex.DEFAULT not in champion.aliases else []
+    if vertex.CHALLENGER in champion.aliases:
+        wishes.append(f"-{vertex.CHALLENGER}")
     if wishes:
         registry.merge_aliases(champion, wishes)
 
@@ -185,15 +186,15 @@ def _aliases_back(cloud: Cloud, rollout: Rollout) -> None:
     versions = {version.version_id: version for version in registry.list_versions(rollout.model)}
     mine, old = versions.get(rollout.version_id), versions.get(before.champion_id or "")
     if mine is not None:
-        if names.CHAMPION in mine.aliases:
-            _move_back(registry, names.CHAMPION, mine, old)
+        if vertex.CHAMPION in mine.aliases:
+            _move_back(registry, vertex.CHAMPION, mine, old)
         default = versions.get(before.default_id or "")
-        if names.DEFAULT in mine.aliases and default is not None and default is not mine:
-            _move_back(registry, names.DEFAULT, mine, default)
-        if not any(names.CHALLENGER in version.aliases for version in versions.values()):
-            registry.merge_aliases(mine, [names.CHALLENGER])
-    if old is not None and names.PREVIOUS in old.aliases and before.previous_id != old.version_id:
-        _move_back(registry, names.PREVIOUS, old, versions.get(before.previous_id or ""))
+        if vertex.DEFAULT in mine.aliases and default is not None and default is not mine:
+            _move_back(registry, vertex.DEFAULT, mine, default)
+        if not any(vertex.CHALLENGER in version.aliases for version in versions.values()):
+            registry.merge_aliases(mine, [vertex.CHALLENGER])
+    if old is not None and vertex.PREVIOUS in old.aliases and before.previous_id != old.version_id:
+        _move_back(registry, vertex.PREVIOUS, old, versions.get(before.previous_id or ""))
 
 
 def _move_back(registry: Registry, alias: str, holder: Version, to: Version | None) -> None:

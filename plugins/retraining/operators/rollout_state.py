@@ -11,9 +11,9 @@ import uuid
 from datetime import datetime
 from typing import Any
 
-from retraining.core import names
 from retraining.core.documents import Rollout
 from retraining.core.errors import ConflictError
+from retraining.core.naming import storage
 from retraining.hooks.cloud import Cloud
 
 LOGGER = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ class RolloutState:
     def __init__(self, cloud: Cloud, model: str) -> None:
         self._artifacts = cloud.artifacts
         self._clock = cloud.clock
-        self._uri = names.rollout_uri(cloud.settings.bucket, model)
+        self._uri = storage.rollout_uri(cloud.settings.bucket, model)
         self._generation = 0
         self._writer = uuid.uuid4().hex
         self.found: Rollout | None = None

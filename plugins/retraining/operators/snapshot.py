@@ -8,10 +8,11 @@ from typing import Any
 
 from airflow.sdk import BaseOperator, Context
 
-from retraining.core import golden, names, snapshot
+from retraining.core import golden, snapshot
 from retraining.core.columns import own_columns, schema_hash
 from retraining.core.documents import Column, FrozenSet, GoldenWork, Manifest, Plan, Snapshot, Span
 from retraining.core.errors import DataError
+from retraining.core.naming import bigquery, storage
 from retraining.hooks.cloud import Cloud
 from retraining.operators.data import FORCE_WORDS, job_attempt
 from retraining.operators.edge import fail_for_good, timed
@@ -86,11 +87,11 @@ class _Taking:
         warehouse.dry_run(snapshot.render_examples_check_sql(plan), where)
         frozen = self._frozen() if plan.golden_query else None
         made = warehouse.run(snapshot.render_snapshot_sql(plan), self._job_id("snapshot"), where)
-        schema = warehouse.table_schema(names.run_table(plan)) or []
+        schema = warehouse.table_schema(bigquery.run_table(plan)) or []
         counted = warehouse.run(snapshot.render_fingerprint_sql(plan), self._job_id("fingerprint"), "fingerprint").rows
         outside = warehouse.run(snapshot.render_left_out_sql(plan), self._job_id("left_out"), "left out").rows
         columns = own_columns(schema, where)
-        spans_uri = names.spans_uri(plan.bucket, plan.model, schema_hash(columns, plan.spec))
+        spans_uri = storage.spans_uri(plan.bucket, plan.model, schema_hash(columns, plan.spec))
         return snapshot.build_snapshot(
             plan,
             schema,
@@ -110,7 +111,7 @@ class _Taking:
         counted = warehouse.run(
             golden.render_golden_fingerprint_sql(plan), self._job_id("golden_fingerprint"), "fingerprint"
         )
-        found, uri = golden.build_frozen_set(plan, counted.rows), names.golden_uri(plan)
+        found, uri = golden.build_frozen_set(plan, counted.rows), storage.golden_uri(plan)
         recorded = FrozenSet.parse(self._cloud.artifacts.write_once(uri, found.to_bytes()), uri)
         golden.require_frozen(found, recorded, uri)
         return recorded
@@ -141,4 +142,4 @@ class _Taking:
         return dict(stored)
 
     def _job_id(self, purpose: str) -> str:
-        return names.query_job_id(self._plan, purpose, self._attempt)
+        return bigquery.query_job_id(self._plan, purpose, self._attempt)

@@ -17,11 +17,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TypeVar
 
-from retraining.core import names
 from retraining.core.documents import CleanedModel, CleanedSpan, DoomedSpan, ModelLeftovers, Span
 from retraining.core.errors import ContractError
 from retraining.core.maintenance import whole_second
-from retraining.core.span_store import MARKER, TOMBSTONE, StoredObject, place_of
+from retraining.core.naming import storage
+from retraining.core.naming.spans import MARKER, TOMBSTONE, place_of
+from retraining.core.span_store import StoredObject
 from retraining.hooks.cloud import Cloud
 from retraining.operators.references import ModelRuns
 
@@ -43,7 +44,7 @@ class Sweep:
 
     def __init__(self, cloud: Cloud, runs: ModelRuns) -> None:
         self._cloud, self._runs = cloud, runs
-        self._root = names.spans_root(cloud.settings.bucket, runs.model)
+        self._root = storage.spans_root(cloud.settings.bucket, runs.model)
 
     def run(self, found: ModelLeftovers) -> CleanedModel:
         """Take back what an earlier cleaning began and somebody needs now; delete what the plan says."""

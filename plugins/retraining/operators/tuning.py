@@ -12,10 +12,11 @@ from typing import Any, TypeVar
 
 from airflow.sdk import Context, PokeReturnValue
 
-from retraining.core import names, tuning, tuning_orders
+from retraining.core import tuning, tuning_orders
 from retraining.core.documents import Document, EvaluateRequest, Evaluation, Plan, Report, Trial, Tuning, TuningRequest
 from retraining.core.errors import ContractError
 from retraining.core.job_failures import OF_THE_SERVICE
+from retraining.core.naming import run_keys, storage, vertex
 from retraining.core.orders import Order
 from retraining.core.spec.evaluation import HIGHER_IS_BETTER
 from retraining.hooks.airflow_exceptions import AirflowFailException
@@ -62,7 +63,7 @@ class TuneOperator(VertexJobOperator):
         if settled is None:
             return False
         if settled.trials:
-            uri = names.study_uri(plan.bucket, plan.model, plan.run_key)
+            uri = storage.study_uri(plan.bucket, plan.model, plan.run_key)
             cloud.artifacts.write_once(uri, settled.to_bytes())
             self._clear(cloud, plan)
         self.log.info("%s: %s", settled.words, settled.hyperparameters)
@@ -165,7 +166,7 @@ def find_studies(cloud: Cloud, plan: Plan) -> tuple[list[Tuning], int]:
     A document that cannot be read (another release wrote it) is passed over, with a warning.
     """
     before = plan.run_key.split("-")[0]
-    uris = cloud.artifacts.list_uris(names.studies_uri(plan.bucket, plan.model), end=before, suffix=".json")
+    uris = cloud.artifacts.list_uris(storage.studies_uri(plan.bucket, plan.model), end=before, suffix=".json")
     stored = cloud.artifacts.read_some(uris[-READ_STUDIES:])
     read = (_readable(partial(Tuning.parse, data, uri)) for uri, data in stored.items())
     return [study for study in read if study is not None], len(uris)
@@ -182,10 +183,10 @@ def _readable(read: Callable[[], _D | None]) -> _D | None:
 
 def find_champion(cloud: Cloud, plan: Plan) -> tuning.ChampionRecord | None:
     """The champion's hyperparameters, and its metric when it was promoted and in the newest duel before this run."""
-    version = cloud.registry.find_by_alias(plan.model, names.CHAMPION)
-    if version is None or names.run_key_as_of(version.run_key) >= plan.as_of:
+    version = cloud.registry.find_by_alias(plan.model, vertex.CHAMPION)
+    if version is None or run_keys.run_key_as_of(version.run_key) >= plan.as_of:
         return None
-    made = Record(cloud.artifacts, names.run_uri(plan.bucket, plan.model, version.run_key))
+    made = Record(cloud.artifacts, storage.run_uri(plan.bucket, plan.model, version.run_key))
     report, then = _readable(partial(made.find, Report)), _readable(partial(made.find, Plan))
     promoted, settled = _readable(partial(made.find, Evaluation)), _readable(partial(made.find, Tuning))
     if report is None or then is None:
@@ -203,7 +204,7 @@ def find_champion(cloud: Cloud, plan: Plan) -> tuning.ChampionRecord | None:
 
 def _newest_duel(cloud: Cloud, plan: Plan, champion: str, metric: str) -> float | None:
     """The champion's metric in the newest duel that it was in, before this run."""
-    folder = names.runs_uri(plan.bucket, plan.model)
+    folder = storage.runs_uri(plan.bucket, plan.model)
     uris = cloud.artifacts.list_uris(folder, start=champion, end=plan.run_key, suffix="/evaluate_request.json")
     for uri in reversed(uris):
         duel = Record(cloud.artifacts, uri.rsplit("/", 1)[0])

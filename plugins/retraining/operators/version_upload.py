@@ -13,7 +13,7 @@ import uuid
 from retraining.core.documents import Report
 from retraining.core.errors import ConflictError, ContractError, JobError
 from retraining.core.job_claims import SETTLED_AFTER, START_WITHIN, Claim
-from retraining.core.names import RUN_LABEL
+from retraining.core.naming.vertex import RUN_LABEL
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.operations import Operation
 from retraining.hooks.registry import Upload, Version

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from retraining.core import names
+from retraining.core.naming import storage
 from retraining.hooks.artifacts import Artifacts
 
 
@@ -25,7 +25,7 @@ class WakeMemory:
 
     def __init__(self, artifacts: Artifacts, bucket: str, key: str, try_number: int) -> None:
         self._artifacts = artifacts
-        self._uri = names.wake_uri(bucket, key)
+        self._uri = storage.wake_uri(bucket, key)
         self._try_number = try_number
 
     def load(self) -> dict[str, Any]:

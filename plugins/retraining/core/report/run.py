@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from retraining.core import documents, names
+from retraining.core import documents
 from retraining.core.errors import ContractError
+from retraining.core.naming import storage
 
 # In the order in which a run writes them, with the task that does.
 TASK_OF_KIND = {
@@ -124,7 +125,7 @@ def _stored(
     return Stored(
         kind=kind,
         task=TASK_OF_KIND[kind],
-        uri=names.document_uri(plan.run_uri, kind),
+        uri=storage.document_uri(plan.run_uri, kind),
         sha256=sha256,
         decided_on=inputs[kind] == sha256 if kind in inputs and sha256 else None,
     )

@@ -9,43 +9,43 @@ from datetime import UTC, datetime
 import pytest
 from small_model import AS_OF, make_plan
 
-from retraining.core import names
 from retraining.core.bucket_folders import RESERVED_MODELS
 from retraining.core.errors import ContractError
+from retraining.core.naming import bigquery, run_keys, storage, vertex
 
 LABEL_VALUE = re.compile(r"^[a-z0-9_-]{0,63}$")
 LABEL_KEY = re.compile(r"^[a-z][a-z0-9_-]{0,62}$")
 
 
 def test_a_run_key_begins_with_its_time_and_is_a_label_value():
-    key = names.run_key(AS_OF, {"spec": 1})
+    key = run_keys.run_key(AS_OF, {"spec": 1})
     assert key.startswith("20131120t030000z-")
     assert LABEL_VALUE.match(key)
-    assert names.run_key_as_of(key) == AS_OF
+    assert run_keys.run_key_as_of(key) == AS_OF
 
 
 def test_a_run_key_depends_on_what_decides_and_on_nothing_else():
-    assert names.run_key(AS_OF, {"a": 1, "b": 2}) == names.run_key(AS_OF, {"b": 2, "a": 1})
-    assert names.run_key(AS_OF, {"a": 1}) != names.run_key(AS_OF, {"a": 2})
+    assert run_keys.run_key(AS_OF, {"a": 1, "b": 2}) == run_keys.run_key(AS_OF, {"b": 2, "a": 1})
+    assert run_keys.run_key(AS_OF, {"a": 1}) != run_keys.run_key(AS_OF, {"a": 2})
 
 
 @pytest.mark.parametrize("key", ["", "20131120T030000Z-0123456789ab", "20131120t030000z-0123", "x"])
 def test_what_is_no_run_key_is_refused(key):
     with pytest.raises(ContractError, match="Expected one like"):
-        names.run_key_as_of(key)
+        run_keys.run_key_as_of(key)
 
 
 def test_tables_and_addresses_of_a_run(small_plan):
     key = small_plan.run_key
-    assert names.run_table(small_plan) == f"my-project.retraining.run_late__{key.replace('-', '_')}"
-    assert names.document_uri(small_plan.run_uri, "plan") == f"gs://my-retraining/late/runs/{key}/plan.json"
-    assert names.artifact_uri(small_plan.run_uri) == f"gs://my-retraining/late/runs/{key}/training/model"
-    assert names.request_log_table("my-project", "retraining", "late") == "my-project.retraining.requests_late"
-    assert names.spans_uri("b", "late", "0" * 16) == "gs://b/late/spans/0000000000000000"
+    assert bigquery.run_table(small_plan) == f"my-project.retraining.run_late__{key.replace('-', '_')}"
+    assert storage.document_uri(small_plan.run_uri, "plan") == f"gs://my-retraining/late/runs/{key}/plan.json"
+    assert storage.artifact_uri(small_plan.run_uri) == f"gs://my-retraining/late/runs/{key}/training/model"
+    assert bigquery.request_log_table("my-project", "retraining", "late") == "my-project.retraining.requests_late"
+    assert storage.spans_uri("b", "late", "0" * 16) == "gs://b/late/spans/0000000000000000"
 
 
 def test_every_folder_of_the_bucket_that_is_no_models_is_closed_to_models():
-    """What `names` makes of a bucket alone, or puts before the model's name."""
+    """What `storage` makes of a bucket alone, or puts before the model's name."""
     arguments = {
         "bucket": "b",
         "model": "late",
@@ -56,7 +56,7 @@ def test_every_folder_of_the_bucket_that_is_no_models_is_closed_to_models():
         "dag_run": "l",
     }
     folders = set()
-    for function in vars(names).values():
+    for function in vars(storage).values():
         parameters = list(inspect.signature(function).parameters) if inspect.isfunction(function) else []
         if parameters[:1] == ["bucket"]:
             uri = function(*(arguments[name] for name in parameters))
@@ -67,18 +67,22 @@ def test_every_folder_of_the_bucket_that_is_no_models_is_closed_to_models():
 
 
 def test_vertex_names():
-    assert names.model_name("p", "r", "late_or_not") == "projects/p/locations/r/models/late_or_not"
-    assert names.endpoint_name("p", "r", "late_or_not") == "projects/p/locations/r/endpoints/late-or-not"
-    assert names.alias_as_of(AS_OF) == "as-of-20131120"
+    assert vertex.model_name("p", "r", "late_or_not") == "projects/p/locations/r/models/late_or_not"
+    assert vertex.endpoint_name("p", "r", "late_or_not") == "projects/p/locations/r/endpoints/late-or-not"
+    assert vertex.alias_as_of(AS_OF) == "as-of-20131120"
 
 
 def test_labels_are_what_vertex_takes(small_plan):
-    labels = {**names.job_labels(small_plan, "train"), **names.version_labels(small_plan), names.KEY_LABEL: job_key()}
+    labels = {
+        **vertex.job_labels(small_plan, "train"),
+        **vertex.version_labels(small_plan),
+        vertex.KEY_LABEL: job_key(),
+    }
     assert all(LABEL_KEY.match(key) and LABEL_VALUE.match(value) for key, value in labels.items())
 
 
 def test_a_display_name_has_only_letters_digits_and_underscores(small_plan):
-    name = names.job_display_name("m" * 41, "evaluate", small_plan.run_key)
+    name = vertex.job_display_name("m" * 41, "evaluate", small_plan.run_key)
     assert re.fullmatch(r"[a-z][a-z0-9_]{0,127}", name)
 
 
@@ -91,7 +95,7 @@ def job_key(**changes):
         "max_tries": 2,
         "job": {"display_name": "x"},
     }
-    return names.job_key(**{**values, **changes})
+    return vertex.job_key(**{**values, **changes})
 
 
 @pytest.mark.parametrize(
@@ -112,15 +116,15 @@ def test_a_job_key_changes_with_each_part(changes):
 
 
 def test_monitor_folders_sort_by_time_and_differ_by_run():
-    first = names.monitor_uri("b", "late", AS_OF, "run 1")
+    first = storage.monitor_uri("b", "late", AS_OF, "run 1")
     assert first.startswith("gs://b/late/monitor/20131120t030000z-")
-    assert first != names.monitor_uri("b", "late", AS_OF, "run 2")
-    assert first < names.monitor_uri("b", "late", datetime(2013, 11, 20, 4, tzinfo=UTC), "run 1")
+    assert first != storage.monitor_uri("b", "late", AS_OF, "run 2")
+    assert first < storage.monitor_uri("b", "late", datetime(2013, 11, 20, 4, tzinfo=UTC), "run 1")
 
 
 def test_a_query_job_id_is_the_same_for_the_same_attempt_only(small_plan):
-    job_id = names.query_job_id(small_plan, "snapshot", "1")
+    job_id = bigquery.query_job_id(small_plan, "snapshot", "1")
     assert re.fullmatch(r"[A-Za-z0-9_-]{1,1024}", job_id)
-    assert job_id == names.query_job_id(small_plan, "snapshot", "1")
-    assert job_id != names.query_job_id(small_plan, "snapshot", "2")
-    assert job_id != names.query_job_id(make_plan(dag_run_id="other"), "snapshot", "1")
+    assert job_id == bigquery.query_job_id(small_plan, "snapshot", "1")
+    assert job_id != bigquery.query_job_id(small_plan, "snapshot", "2")
+    assert job_id != bigquery.query_job_id(make_plan(dag_run_id="other"), "snapshot", "1")

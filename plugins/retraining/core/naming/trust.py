@@ -10,13 +10,13 @@ import re
 from collections.abc import Collection
 from datetime import datetime
 
-from retraining.core import names
 from retraining.core.documents.document import RUN_KEY_PATTERN
 from retraining.core.documents.plan import Plan
 from retraining.core.documents.retention import MaintenancePlan
 from retraining.core.errors import ContractError
+from retraining.core.naming import dags, storage
+from retraining.core.naming.spans import place_of
 from retraining.core.settings import SETTINGS, Settings
-from retraining.core.span_store import place_of
 
 _AGREED = ("project", "region", "bucket", "dataset", "environment", "trainer_image", "trainer_package", "serving_image")
 _CLEAR = "Documents are where the first task wrote them: clear the run from its first task on"
@@ -28,7 +28,7 @@ def require_run_folder(uri: str, bucket: str, dag_id: str) -> None:
     Raises:
         ContractError: It is another one.
     """
-    root = names.runs_uri(bucket, names.model_of_dag(dag_id))
+    root = storage.runs_uri(bucket, dags.model_of_dag(dag_id))
     folder, _, key = uri.rpartition("/")
     if folder != root or not re.fullmatch(RUN_KEY_PATTERN, key):
         raise ContractError(f"run_uri from XCom, for {dag_id}", repr(uri[:300]), f"a run's folder in {root}", _CLEAR)
@@ -40,10 +40,10 @@ def require_monitor_folder(uri: str, bucket: str, dag_id: str, dag_run_id: str) 
     Raises:
         ContractError: It is another one.
     """
-    root = names.monitors_uri(bucket, names.model_of_dag(dag_id))
+    root = storage.monitors_uri(bucket, dags.model_of_dag(dag_id))
     folder, _, name = uri.rpartition("/")
     stamp, _, run = name.partition("-")
-    if folder != root or not re.fullmatch(r"\d{8}t\d{6}z", stamp) or run != names.dag_run_hash(dag_run_id):
+    if folder != root or not re.fullmatch(r"\d{8}t\d{6}z", stamp) or run != dags.dag_run_hash(dag_run_id):
         expected = f"this run's folder in {root}"
         raise ContractError(f"monitor_uri from XCom, for {dag_id}", repr(uri[:300]), expected, _CLEAR)
 
@@ -54,7 +54,7 @@ def require_cleaning_folder(uri: str, bucket: str, as_of: datetime, dag_run_id: 
     Raises:
         ContractError: It is another one.
     """
-    own = names.cleaning_uri(bucket, as_of, dag_run_id)
+    own = storage.cleaning_uri(bucket, as_of, dag_run_id)
     if uri != own:
         raise ContractError("cleaning_uri from XCom", repr(uri[:300]), own, _CLEAR)
 
@@ -67,7 +67,7 @@ def require_own_places(plan: MaintenancePlan, litter_uris: Collection[str], buck
     """
     foreign = [item.uri for item in plan.litter if item.uri not in litter_uris]
     for found in plan.models:
-        root = names.spans_root(bucket, found.model)
+        root = storage.spans_root(bucket, found.model)
         uris = [*(span.uri for span in found.delete), *found.restore]
         foreign += [uri for uri in uris if place_of(uri, root) is None]
     if foreign:
@@ -80,8 +80,8 @@ def require_agreement(plan: Plan, folder_uri: str, settings: Settings) -> None:
     Raises:
         ContractError: They differ; names each.
     """
-    where = names.document_uri(folder_uri, Plan.kind_name())
-    own = names.run_uri(settings.bucket, plan.model, plan.run_key)
+    where = storage.document_uri(folder_uri, Plan.kind_name())
+    own = storage.run_uri(settings.bucket, plan.model, plan.run_key)
     if not plan.run_uri == own == folder_uri:
         raise ContractError(where, f"the plan of run {plan.run_uri}", f"that of {folder_uri}", _CLEAR)
     differ = {name: (getattr(plan, name), getattr(settings, name)) for name in _AGREED}

@@ -7,8 +7,9 @@ import re
 import pytest
 from small_model import ENVIRON, make_plan
 
-from retraining.core import names, settings
-from retraining.core.environments import ENVIRONMENT_LABEL, Environment, label_of
+from retraining.core import settings
+from retraining.core.naming import bigquery
+from retraining.core.naming.environments import ENVIRONMENT_LABEL, Environment, label_of
 
 OURS = Environment(label="ours", bucket="my-bucket")
 
@@ -46,14 +47,14 @@ def test_equal_runs_of_two_environments_share_no_key_table_or_query():
         make_plan(settings=settings.load({**ENVIRON, "RETRAINING_ENVIRONMENT": name})) for name in ("one", "two")
     )
     assert first.run_key != second.run_key
-    assert names.run_table(first) != names.run_table(second)
+    assert bigquery.run_table(first) != bigquery.run_table(second)
     same_key = second.model_copy(update={"run_key": first.run_key})
-    assert names.query_job_id(first, "snapshot", "1") != names.query_job_id(same_key, "snapshot", "1")
-    asked = [names.monitor_job_id(plan.environment, "late", plan.as_of, "run|0") for plan in (first, second)]
+    assert bigquery.query_job_id(first, "snapshot", "1") != bigquery.query_job_id(same_key, "snapshot", "1")
+    asked = [bigquery.monitor_job_id(plan.environment, "late", plan.as_of, "run|0") for plan in (first, second)]
     assert asked[0] != asked[1]
 
 
 def test_a_plan_of_an_earlier_release_has_no_environment_and_its_queries_are_its_buckets():
     plan = make_plan()
     old = plan.model_copy(update={"environment": None})
-    assert names.query_job_id(old, "snapshot", "1") == names.query_job_id(plan, "snapshot", "1")
+    assert bigquery.query_job_id(old, "snapshot", "1") == bigquery.query_job_id(plan, "snapshot", "1")

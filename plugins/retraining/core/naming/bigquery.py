@@ -1,0 +1,47 @@
+"""Names in BigQuery: tables, and ids of query jobs by which a task meets its own again."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime
+
+from retraining.core.documents.plan import Plan
+from retraining.core.naming.run_keys import golden_key, stamp
+
+
+def run_table(plan: Plan) -> str:
+    """Run table as `project.dataset.table`."""
+    return f"{plan.project}.{plan.dataset}.run_{plan.model}__{plan.run_key.replace('-', '_')}"
+
+
+def golden_table(plan: Plan) -> str:
+    """Table of the frozen set as `project.dataset.table`: one per text of its query.
+
+    Raises:
+        ContractError: The plan has none.
+    """
+    return f"{plan.project}.{plan.dataset}.golden_{plan.model}__{golden_key(plan)}"
+
+
+def request_log_table(project: str, dataset: str, model: str) -> str:
+    """Table the endpoint logs requests and answers to, as `project.dataset.table`."""
+    return f"{project}.{dataset}.requests_{model}"
+
+
+def query_job_id(plan: Plan, purpose: str, attempt: str) -> str:
+    """Deterministic BigQuery job id: the same task asking again meets its own job.
+
+    Args:
+        plan: The run.
+        purpose: `snapshot`, `fingerprint`, `statistics`, …
+        attempt: What tells a wanted repetition from a retry, for example `ti.max_tries`.
+    """
+    asked_by = f"{plan.environment or plan.bucket}|{plan.dag_run_id}|{attempt}"
+    short = hashlib.sha1(asked_by.encode(), usedforsecurity=False).hexdigest()[:10]
+    return f"{plan.model}__{purpose}__{plan.run_key}__{short}"
+
+
+def monitor_job_id(environment: str, model: str, as_of: datetime, attempt: str) -> str:
+    """Deterministic BigQuery job id of a monitor's question."""
+    short = hashlib.sha1(f"{environment}|{attempt}".encode(), usedforsecurity=False).hexdigest()[:10]
+    return f"{model}__requests__{stamp(as_of)}__{short}"

@@ -1,0 +1,36 @@
+"""Names in Airflow: DAGs and their runs, the assets that start a retraining."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from retraining.core.documents.document import MODEL_PATTERN
+from retraining.core.errors import ContractError
+
+
+def dag_run_hash(dag_run_id: str) -> str:
+    """What tells the folders of two runs of one time apart."""
+    return hashlib.sha1(dag_run_id.encode(), usedforsecurity=False).hexdigest()[:8]
+
+
+def model_of_dag(dag_id: str) -> str:
+    """The model of `retrain__<model>` or `monitor__<model>`.
+
+    Raises:
+        ContractError: The DAG has none.
+    """
+    model = dag_id.partition("__")[2]
+    if not re.fullmatch(MODEL_PATTERN, model):
+        raise ContractError("DAG id", repr(dag_id), "one like retrain__<model>", "Name the DAG so")
+    return model
+
+
+def asset_name(model: str) -> str:
+    """Name of the asset whose events start a retraining."""
+    return f"retrain/{model}"
+
+
+def asset_uri(model: str) -> str:
+    """Address of that asset."""
+    return f"x-retraining://{model}/drift"

@@ -1,0 +1,51 @@
+"""Folders of the span store by their addresses.
+
+    gs://<bucket>/<model>/spans/<schema hash>/<day or golden>/<fingerprint>/<file>
+
+What does not lie like that is not a span, and nobody here touches it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date
+
+GOLDEN = "golden"
+"""The frozen set's name as a span."""
+
+MARKER = "span.json"
+"""Written last by the export: with it a span is whole, without it the next run exports it."""
+
+TOMBSTONE = "deleted.json"
+"""What the marker held, while a span is being deleted: with it the deletion goes on, or is taken back."""
+
+_PLACE = re.compile(rf"([0-9a-f]{{16}})/(\d{{4}}-\d{{2}}-\d{{2}}|{GOLDEN})/([0-9a-f]{{32}})")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpanPlace:
+    """A folder of the span store. `day` is None for the frozen set."""
+
+    uri: str
+    span: str
+    day: date | None
+    fingerprint: str
+
+
+def place_of(folder_uri: str, spans_root: str) -> SpanPlace | None:
+    """The span whose folder this is; None when it is no folder of the store.
+
+    Args:
+        folder_uri: Without a slash at the end.
+        spans_root: `gs://<bucket>/<model>/spans`.
+    """
+    inside = folder_uri.removeprefix(spans_root + "/")
+    match = _PLACE.fullmatch(inside)
+    if match is None or inside == folder_uri:
+        return None
+    try:
+        day = None if match[2] == GOLDEN else date.fromisoformat(match[2])
+    except ValueError:
+        return None
+    return SpanPlace(uri=folder_uri, span=match[2], day=day, fingerprint=match[3])

@@ -1,0 +1,144 @@
+"""Addresses in the bucket: folders and documents of runs, studies, monitors, cleanings and waiting tasks."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from retraining.core.bucket_folders import BucketFolder
+from retraining.core.documents.plan import Plan
+from retraining.core.naming.dags import dag_run_hash
+from retraining.core.naming.run_keys import golden_key, stamp
+
+
+def runs_uri(bucket: str, model: str) -> str:
+    """Folder of all runs of a model, in order of their time by name."""
+    return f"gs://{bucket}/{model}/runs"
+
+
+def run_uri(bucket: str, model: str, key: str) -> str:
+    """Folder of a run's documents, without a slash at the end."""
+    return f"{runs_uri(bucket, model)}/{key}"
+
+
+def studies_uri(bucket: str, model: str) -> str:
+    """Folder of a model's studies: the memory of its searches for hyperparameters."""
+    return f"gs://{bucket}/{model}/studies"
+
+
+def study_uri(bucket: str, model: str, key: str) -> str:
+    """A run's study, again outside its folder: later runs look here."""
+    return f"{studies_uri(bucket, model)}/{key}.json"
+
+
+def document_uri(folder_uri: str, kind: str) -> str:
+    """Address of the document of a kind in a run's (or monitor's) folder."""
+    return f"{folder_uri}/{kind}.json"
+
+
+def report_page_uri(folder_uri: str) -> str:
+    """Address of the run's page for humans."""
+    return f"{folder_uri}/report.html"
+
+
+def training_uri(folder_uri: str) -> str:
+    """Base output directory of the training job; Vertex AI puts model, checkpoints and logs below it."""
+    return f"{folder_uri}/training"
+
+
+def artifact_uri(folder_uri: str) -> str:
+    """Where the training job leaves the SavedModel."""
+    return f"{training_uri(folder_uri)}/model"
+
+
+def lite_uri(folder_uri: str) -> str:
+    """Where the evaluation job leaves TF Lite models."""
+    return f"{training_uri(folder_uri)}/lite"
+
+
+def spans_uri(bucket: str, model: str, schema_hash: str) -> str:
+    """The span store of a model for one schema."""
+    return f"gs://{bucket}/{model}/spans/{schema_hash}"
+
+
+def monitor_uri(bucket: str, model: str, as_of: datetime, dag_run_id: str) -> str:
+    """Folder of one monitor run's documents."""
+    return f"{monitors_uri(bucket, model)}/{stamp(as_of)}-{dag_run_hash(dag_run_id)}"
+
+
+def monitors_uri(bucket: str, model: str) -> str:
+    """Folder of all monitor runs of a model; its ledger rows are `*/ledger.json` in it, in order of time by name."""
+    return f"gs://{bucket}/{model}/monitor"
+
+
+def spans_root(bucket: str, model: str) -> str:
+    """The span stores of a model, of every schema."""
+    return f"gs://{bucket}/{model}/spans"
+
+
+def owner_uri(bucket: str) -> str:
+    """Where a bucket says whose it is."""
+    return f"gs://{bucket}/environment.txt"
+
+
+def rollout_uri(bucket: str, model: str) -> str:
+    """Where it is written down how far the change of a model's champion has come, and what was before it."""
+    return f"gs://{bucket}/{model}/rollout.json"
+
+
+def wakes_uri(bucket: str) -> str:
+    """Folder of what waiting tasks remember."""
+    return f"gs://{bucket}/{BucketFolder.WAKES}"
+
+
+def wake_uri(bucket: str, key: str) -> str:
+    """What one waiting task remembers: also a sign, by its time, that somebody still waits."""
+    return f"{wakes_uri(bucket)}/{key}.json"
+
+
+def leases_root(bucket: str) -> str:
+    """Folder of the leases of all models' runs."""
+    return f"gs://{bucket}/{BucketFolder.LEASES}"
+
+
+def leases_uri(bucket: str, model: str) -> str:
+    """Folder of the leases of a model's runs."""
+    return f"{leases_root(bucket)}/{model}"
+
+
+def lease_uri(bucket: str, model: str, key: str) -> str:
+    """Where a run says that it is at work on its spans."""
+    return f"{leases_uri(bucket, model)}/{key}.json"
+
+
+def claims_uri(bucket: str, dag_run: str) -> str:
+    """Folder of a DAG run's claims, by its label; among the wakes, with which they grow old and are deleted."""
+    return f"{wakes_uri(bucket)}/claims/{dag_run}"
+
+
+def upload_claim_uri(folder_uri: str) -> str:
+    """Who may register a run's model."""
+    return f"{folder_uri}/upload.json"
+
+
+def claim_uri(bucket: str, dag_run: str, key: str) -> str:
+    """Who may create the next job of a key."""
+    return f"{claims_uri(bucket, dag_run)}/{key}.json"
+
+
+def cleanings_uri(bucket: str) -> str:
+    """Folder of all cleanings, in order of their time by name."""
+    return f"gs://{bucket}/{BucketFolder.MAINTENANCE}"
+
+
+def cleaning_uri(bucket: str, as_of: datetime, dag_run_id: str) -> str:
+    """Folder of one cleaning's documents."""
+    return f"{cleanings_uri(bucket)}/{stamp(as_of)}-{dag_run_hash(dag_run_id)}"
+
+
+def golden_uri(plan: Plan) -> str:
+    """Where it is written down what the frozen set was when it was made.
+
+    Raises:
+        ContractError: The plan has none.
+    """
+    return f"gs://{plan.bucket}/{plan.model}/golden/{golden_key(plan)}.json"
