@@ -7,7 +7,7 @@ from pathlib import Path
 
 from airflow.sdk import DAG, Asset, BaseOperator, chain, get_parsing_context
 
-from retraining.core.capabilities import load_capabilities, require_trainable
+from retraining.core.catalog.capabilities import load_capabilities, require_trainable
 from retraining.core.errors import SpecError
 from retraining.core.naming import dags as dag_names
 from retraining.core.settings import include_path

@@ -13,7 +13,7 @@ import pytest
 from small_model import SPEC_YAML
 
 from retraining.core import documents, settings
-from retraining.core.capabilities import load_capabilities, require_trainable
+from retraining.core.catalog.capabilities import load_capabilities, require_trainable
 from retraining.core.errors import ContractError, PlanError, SpecError
 from retraining.core.spec import files
 

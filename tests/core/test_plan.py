@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from small_model import AS_OF, ENVIRON, SQL, make_plan, make_spec
 
-from retraining.core import cost, documents, orders, plan, settings
+from retraining.core import documents, orders, plan, settings
+from retraining.core.catalog import cost
 from retraining.core.documents import digest
 from retraining.core.errors import PlanError, SettingsError
 

@@ -9,7 +9,7 @@ from typing import get_args
 
 import pytest
 
-from retraining.core.cluster import training_machines
+from retraining.core.catalog.machines import training_machines
 from retraining.core.spec.cluster import Cluster
 
 TABLE = Path(__file__).resolve().parents[2] / "dev" / "localcloud" / "vertex" / "machines.json"

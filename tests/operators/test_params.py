@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from retraining.core.capabilities import addresses, load_capabilities
+from retraining.core.catalog.capabilities import addresses, load_capabilities
 from retraining.core.errors import PlanError
 from retraining.core.settings import include_path
 from retraining.core.spec.files import load_spec

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from retraining.core.capabilities import load_capabilities
+from retraining.core.catalog.capabilities import load_capabilities
 from retraining.core.documents.snapshot import Column
 from retraining.core.spec.model import ModelSpec
 

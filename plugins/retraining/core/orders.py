@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
-from retraining.core.cluster import JobTask, Machines, Pool, machines
+from retraining.core.catalog.machines import JobTask, Machines, Pool, machines
 from retraining.core.documents.document import Document, format_time
 from retraining.core.documents.evaluation import Bootstrap, Challenger, Champion, EvaluateRequest, LiteOrder
 from retraining.core.documents.export import ExportRequest

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from airflow.sdk import Param
 
-from retraining.core.capabilities import addresses, load_capabilities
+from retraining.core.catalog.capabilities import addresses, load_capabilities
 from retraining.core.errors import PlanError, SpecError
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.tuning import Search

@@ -8,8 +8,8 @@ from typing import Any
 
 from airflow.sdk import BaseOperator, Context
 
-from retraining.core.cluster import machines
-from retraining.core.cost import Prices, job_cost, job_tasks, load_prices, query_cost
+from retraining.core.catalog.cost import Prices, job_cost, job_tasks, load_prices, query_cost
+from retraining.core.catalog.machines import machines
 from retraining.core.documents import Deployment, EvaluateRequest, Plan, Snapshot, TaskTiming, Timings, Tuning
 from retraining.core.naming import storage
 from retraining.core.settings import include_path

@@ -7,10 +7,11 @@ import json
 import pytest
 from small_model import make_spec
 
-from retraining.core import cost, settings
-from retraining.core.cluster import machines
+from retraining.core import settings
+from retraining.core.catalog import cost
+from retraining.core.catalog.hardware import load_hardware, require_machines
+from retraining.core.catalog.machines import machines
 from retraining.core.errors import PlanError, SettingsError, SpecError
-from retraining.core.hardware import load_hardware, require_machines
 from retraining.core.spec.cluster import TIERS
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from small_model import SPEC_YAML, SQL
 
-from retraining.core import check_models
+from retraining.core.catalog import check_models
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def include(tmp_path, **files):

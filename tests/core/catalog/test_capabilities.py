@@ -8,7 +8,7 @@ import pytest
 from small_model import make_spec
 
 from retraining.core import settings
-from retraining.core.capabilities import load_capabilities, require_trainable
+from retraining.core.catalog.capabilities import load_capabilities, require_trainable
 from retraining.core.errors import SettingsError, SpecError
 
 KNOWN = load_capabilities()

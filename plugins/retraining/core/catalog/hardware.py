@@ -11,7 +11,7 @@ from datetime import date
 from pathlib import Path
 from typing import Literal
 
-from retraining.core.cluster import JobTask, Pool, machines
+from retraining.core.catalog.machines import JobTask, Pool, machines
 from retraining.core.documents.document import Document, Text, Value
 from retraining.core.errors import ContractError, SettingsError, SpecError
 from retraining.core.spec.model import ModelSpec

@@ -6,7 +6,7 @@ from datetime import date
 from pathlib import Path
 from typing import Literal
 
-from retraining.core.cluster import JobTask, Machines, Pool, machines
+from retraining.core.catalog.machines import JobTask, Machines, Pool, machines
 from retraining.core.documents.document import Document, Text, Value
 from retraining.core.documents.plan import Estimate
 from retraining.core.errors import ContractError, PlanError, SettingsError

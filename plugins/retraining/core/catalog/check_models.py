@@ -1,4 +1,4 @@
-"""`python -m retraining.core.check_models`: validate every model's YAML and SQL; write the JSON Schema for editors."""
+"""`python -m retraining.core.catalog.check_models`: validate every model; write the JSON Schema for editors."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from retraining.core.capabilities import load_capabilities, require_trainable
+from retraining.core.catalog.capabilities import load_capabilities, require_trainable
+from retraining.core.catalog.hardware import load_hardware, require_machines
 from retraining.core.errors import RetrainingError
-from retraining.core.hardware import load_hardware, require_machines
 from retraining.core.settings import include_path
 from retraining.core.spec.files import find_specs, load_golden_query, load_query, load_spec
 from retraining.core.spec.model import ModelSpec
