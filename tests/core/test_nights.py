@@ -7,8 +7,8 @@ from typing import Any
 
 from small_model import AS_OF, make_plan, make_snapshot, make_spec
 
-from retraining.core import windows
 from retraining.core.documents import Plan, Snapshot
+from retraining.core.planning import windows
 
 WINDOW_DAYS, TEST_DAYS = 60, 7
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import jinja2
 import pytest
 
@@ -60,3 +62,7 @@ def test_a_template_without_its_values_is_an_error():
 @pytest.mark.parametrize("sql", ["SELECT 1", "SELECT 1;", "\nSELECT 1 ;\n;\n"])
 def test_a_query_loses_its_semicolon(sql):
     assert without_semicolon(sql) == "SELECT 1"
+
+
+def test_midnight_is_written_as_bigquery_reads_it():
+    assert queries.midnight(date(2013, 11, 9)) == "2013-11-09T00:00:00Z"

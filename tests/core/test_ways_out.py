@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 from small_model import SPEC_YAML, make_plan, make_spec
 
-from retraining.core import columns, golden, orders, queries, settings, snapshot, windows
+from retraining.core import columns, golden, orders, queries, settings, snapshot
 from retraining.core.catalog import hardware
 from retraining.core.catalog.cost import load_prices
 from retraining.core.errors import RetrainingError
+from retraining.core.planning import windows
 from retraining.core.spec import files, model, sql_file
 from retraining.core.spec.yaml_file import read_spec_text
 

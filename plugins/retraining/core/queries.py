@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import date
 from typing import Any, Literal
 
 import jinja2
@@ -57,6 +58,11 @@ class Query:
             "parameterMode": "NAMED",
             "queryParameters": [parameter.to_api() for parameter in self.parameters],
         }
+
+
+def midnight(day: date) -> str:
+    """A day's first second, as a BigQuery TIMESTAMP value."""
+    return f"{day.isoformat()}T00:00:00Z"
 
 
 def render(template: str, **values: object) -> str:

@@ -15,10 +15,9 @@ from retraining.core.documents.plan import Plan
 from retraining.core.documents.snapshot import Column, GoldenWork, LeftOut, Part, Snapshot, SnapshotSpan
 from retraining.core.errors import DataError
 from retraining.core.naming import bigquery, storage
-from retraining.core.queries import Parameter, Query, quote_table, render
+from retraining.core.queries import Parameter, Query, midnight, quote_table, render
 from retraining.core.spec.data import Data
 from retraining.core.spec.sql_file import without_semicolon
-from retraining.core.windows import midnight
 
 _Part = tuple[str, int, str, str, int]  # part, rows, XOR, sum, shards
 Stored = Mapping[str, Mapping[str, int | None]]

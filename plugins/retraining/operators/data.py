@@ -6,13 +6,14 @@ from typing import Any
 
 from airflow.sdk import BaseOperator, Context
 
-from retraining.core import checks, plan, quarantine, statistics, windows
+from retraining.core import checks, quarantine, statistics
 from retraining.core.catalog.capabilities import addresses, load_capabilities, require_trainable
 from retraining.core.catalog.cost import load_prices
 from retraining.core.catalog.hardware import load_hardware, require_machines
 from retraining.core.documents import Checks, Plan, Snapshot, Statistics, Trigger
 from retraining.core.errors import DataError
 from retraining.core.naming import bigquery
+from retraining.core.planning import plan, windows
 from retraining.core.settings import include_path
 from retraining.core.spec import files
 from retraining.hooks.cloud import Cloud

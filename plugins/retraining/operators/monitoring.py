@@ -8,10 +8,11 @@ from typing import Any
 from airflow.sdk import Asset, AssetAlias, BaseOperator, Context
 from pydantic import JsonValue
 
-from retraining.core import backoff, drift, policy, windows
+from retraining.core import backoff, drift, policy
 from retraining.core.documents import Drift, DriftChampion, Ledger, Statistics
 from retraining.core.documents.document import format_time
 from retraining.core.naming import bigquery, dags, storage, vertex
+from retraining.core.planning import windows
 from retraining.core.settings import include_path
 from retraining.core.spec import files
 from retraining.core.spec.model import ModelSpec

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_model import make_spec
 
-from retraining.core import windows
 from retraining.core.errors import PlanError
+from retraining.core.planning import windows
 
 LOGICAL = datetime(2013, 11, 20, 3, tzinfo=UTC)
 AFTER = datetime(2013, 11, 21, 3, 0, 1, 999, tzinfo=UTC)
@@ -101,7 +101,3 @@ def test_every_window_is_whole_days_whose_labels_were_known(as_of, window_days, 
     newest_event = datetime.combine(found.end, datetime.min.time(), UTC)
     assert newest_event + timedelta(days=lag) <= as_of
     assert as_of - newest_event < timedelta(days=lag + 1)
-
-
-def test_midnight_is_written_as_bigquery_reads_it():
-    assert windows.midnight(date(2013, 11, 9)) == "2013-11-09T00:00:00Z"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from small_model import AS_OF, ENVIRON, SQL, make_plan, make_spec
 
-from retraining.core import documents, orders, plan, settings
+from retraining.core import documents, orders, settings
 from retraining.core.catalog import cost
 from retraining.core.documents import digest
 from retraining.core.errors import PlanError, SettingsError
+from retraining.core.planning import plan
 
 
 def test_a_plan_holds_everything_a_run_needs(small_plan):

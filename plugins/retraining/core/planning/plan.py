@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, overload
 
-from retraining.core import windows
 from retraining.core.catalog.cost import Prices, estimate, require_budget
 from retraining.core.documents.document import canonical_json, digest
 from retraining.core.documents.plan import Mode, Plan, Query, Trigger
 from retraining.core.naming import run_keys, storage
+from retraining.core.planning import windows
 from retraining.core.settings import Settings
 from retraining.core.spec.model import ModelSpec
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from retraining.core.documents.plan import Window
@@ -103,8 +103,3 @@ def window(data: Data, as_of: datetime) -> Window:
         )
     except OverflowError as error:
         raise PlanError("as_of", as_of.isoformat(), "a later time", "Correct the Param as_of") from error
-
-
-def midnight(day: date) -> str:
-    """A day's first second, as a BigQuery TIMESTAMP value."""
-    return f"{day.isoformat()}T00:00:00Z"

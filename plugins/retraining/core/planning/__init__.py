@@ -1,0 +1,1 @@
+"""Spec, time and settings in; the plan of a run out."""
