@@ -7,7 +7,8 @@ from typing import Any
 
 import yaml
 
-from retraining.core import documents, settings, snapshot, statistics
+from retraining.core import documents, settings
+from retraining.core.data import snapshot, statistics
 from retraining.core.planning import plan, windows
 from retraining.core.spec.model import ModelSpec
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from small_model import SCHEMA, make_plan, make_snapshot, make_spec, make_statistics, statistics_rows
 
-from retraining.core import documents, snapshot, statistics
-from retraining.core.checks import check_data, missing_columns
-from retraining.core.column_roles import misfits
+from retraining.core import documents
+from retraining.core.checks import check_data
+from retraining.core.data import snapshot, statistics
+from retraining.core.data.column_roles import misfits
 
 
 def found(the_plan, the_statistics=None, the_snapshot=None):
@@ -105,9 +106,10 @@ def test_a_new_category_in_the_test_days_is_as_severe_as_the_spec_says(severity,
     assert all("'ZZ'" in finding.words for finding in checks.findings)
 
 
-def test_missing_columns_are_named_with_a_suggestion():
+def test_missing_columns_are_named_with_a_suggestion(small_plan):
     columns = snapshot.own_columns([{**c, "name": c["name"].replace("late", "laet")} for c in SCHEMA])
-    (finding,) = missing_columns(make_spec(), columns)
+    checks = found(small_plan, the_snapshot=make_snapshot(small_plan).model_copy(update={"columns": columns}))
+    (finding,) = (item for item in checks.findings if item.check == "columns")
     assert finding.severity == "block"
     assert finding.words == "the label is not among the query's columns. Did you mean 'laet'?"
 

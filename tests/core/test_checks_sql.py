@@ -9,9 +9,10 @@ import pytest
 from small_model import make_plan, make_spec
 
 from retraining.core import documents as d
-from retraining.core import quarantine, settings, statistics
+from retraining.core import quarantine, settings
 from retraining.core.checks import check_data
-from retraining.core.snapshot import own_columns
+from retraining.core.data import statistics
+from retraining.core.data.snapshot import own_columns
 
 # Ten days of 24 rows, an hour apart; a quarter of the labels is 1; distance is the row's number.
 ROWS = """

@@ -8,7 +8,8 @@ import pytest
 from small_model import AS_OF, make_plan, make_spec
 
 from retraining.core import documents as d
-from retraining.core import gates, orders, unseen
+from retraining.core import gates, orders
+from retraining.core.data import leakage
 from retraining.core.errors import ContractError
 
 DIGESTS = {"plan": "a" * 64, "evaluation": "b" * 64, "evaluate_request": "c" * 64}
@@ -20,7 +21,7 @@ CHAMPION = gates.champion_of(
 )
 
 
-PROVEN = unseen.Proof()
+PROVEN = leakage.Proof()
 
 
 def metrics(auc, log_loss=0.4):
@@ -225,7 +226,7 @@ def test_a_champion_is_known_by_its_label():
 
 def test_a_champion_without_a_record_of_its_training_blocks_and_says_the_way_out(small_plan):
     """A gain over a model that may have seen the test days is no evidence that could be shown."""
-    gone = unseen.Proof(missing="gs://b/late/runs/x/manifest.json is gone", known=False)
+    gone = leakage.Proof(missing="gs://b/late/runs/x/manifest.json is gone", known=False)
     decision = decide(small_plan, scores(0.684), scores(0.671), proof=gone)
     assert decision.verdict == "reject"
     assert failed(decision) == ["unseen"]
@@ -237,7 +238,7 @@ def test_a_champion_without_a_record_of_its_training_blocks_and_says_the_way_out
 
 def test_rows_that_no_file_holds_are_said_and_do_not_block(small_plan):
     """A champion that has seen test examples only looks better than it is."""
-    partly = unseen.Proof(missing="the champion read 7 rows from its run table itself")
+    partly = leakage.Proof(missing="the champion read 7 rows from its run table itself")
     decision = decide(small_plan, scores(0.684), scores(0.671), proof=partly)
     assert decision.verdict == "promote"
     (gate,) = [gate for gate in decision.gates if gate.gate == "unseen"]

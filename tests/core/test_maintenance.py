@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from small_model import make_plan
 
 from retraining.core import documents
+from retraining.core.data.span_store import StoredObject, StoredSpan, read_spans
 from retraining.core.documents.export import ManifestFile, ManifestSpan, ManifestSplit
 from retraining.core.documents.retention import KeptRun
 from retraining.core.documents.snapshot import GoldenWork, SnapshotSpan
@@ -18,7 +19,6 @@ from retraining.core.errors import ContractError, PlanError
 from retraining.core.maintenance import Claims, FoundRun, Limits, References, kept_runs, survey
 from retraining.core.naming import storage
 from retraining.core.naming.spans import place_of
-from retraining.core.span_store import StoredObject, StoredSpan, read_spans
 
 AS_OF = datetime(2013, 12, 24, 12, 30, tzinfo=UTC)
 LIMITS = Limits(as_of=AS_OF, min_age_days=30)

@@ -10,7 +10,8 @@ import pytest
 from pydantic import ValidationError
 from small_model import AS_OF, day_rows, fact, make_plan, make_snapshot, make_spec
 
-from retraining.core import answers, checks, documents, drift, statistics
+from retraining.core import answers, checks, documents, drift
+from retraining.core.data import statistics
 from retraining.core.documents.checks import SequenceStatistics, TextStatistics
 from retraining.core.report import render
 from retraining.core.settings import include_path

@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 from small_model import SPEC_YAML, make_plan, make_spec
 
-from retraining.core import columns, golden, orders, queries, settings, snapshot
+from retraining.core import orders, settings
 from retraining.core.catalog import hardware
 from retraining.core.catalog.cost import load_prices
+from retraining.core.data import columns, frozen_set, snapshot, sql
 from retraining.core.errors import RetrainingError
 from retraining.core.planning import windows
 from retraining.core.spec import files, model, sql_file
@@ -102,7 +103,7 @@ CASES = {
         "join its values into one STRING",
         column("s", "RECORD", mode="REPEATED", fields=[{"name": "f", "type": "STRING", "mode": "NULLABLE"}]),
     ),
-    "column name": Case(queries.quote_column, "a b", "Rename the column in the query", "a_b"),
+    "column name": Case(sql.quote_column, "a b", "Rename the column in the query", "a_b"),
     "framework": Case(with_machines, {"runtime": {"framework": "2.99"}}, "Name an own image instead", {}),
     "machine": Case(with_machines, cluster("n1-standart-8"), "For example n1-standard-8", cluster("n1-standard-8")),
     "accelerator": Case(
@@ -177,6 +178,6 @@ def test_an_empty_frozen_set_is_corrected_in_its_query() -> None:
         golden_sql="SELECT 1",
     )
     with pytest.raises(RetrainingError, match="Correct the query, and drop the empty table"):
-        golden.build_frozen_set(plan, [{"row_count": 0}])
+        frozen_set.build_frozen_set(plan, [{"row_count": 0}])
     corrected = {"row_count": 3, "bit_xor": "1", "hash_sum": "2", "shards": 1}
-    assert golden.build_frozen_set(plan, [corrected]).rows == 3
+    assert frozen_set.build_frozen_set(plan, [corrected]).rows == 3

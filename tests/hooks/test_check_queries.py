@@ -23,7 +23,7 @@ WHERE = "WHERE happened >= @window_start AND happened < LEAST(@window_end, @as_o
 @pytest.fixture(scope="module")
 def table(cloud):
     """A table with columns of several types."""
-    from retraining.core.queries import Query
+    from retraining.core.data.sql import Query
 
     name = f"{cloud.settings.project}.{cloud.settings.dataset}.check_queries"
     columns = (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from retraining.core.data.sql import Parameter, Query
 from retraining.core.errors import DataError
-from retraining.core.queries import Parameter, Query
 from retraining.hooks import warehouse
 
 

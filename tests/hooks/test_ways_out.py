@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 from google.cloud import bigquery, storage
 
+from retraining.core.data.sql import Query
 from retraining.core.errors import RetrainingError
-from retraining.core.queries import Query
 from retraining.hooks import artifacts, session, warehouse
 
 CONNECTION = "AIRFLOW_CONN_GOOGLE_CLOUD_DEFAULT"

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from fake_cloud import FakeArtifacts
 
-from retraining.core.span_store import StoredObject
+from retraining.core.data.span_store import StoredObject
 from retraining.hooks.objects import Deleted
 
 

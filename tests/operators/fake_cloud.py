@@ -12,8 +12,8 @@ from fake_serving import FakeEndpoints, FakeModelFiles, FakeRegistry
 from fake_settings import ENVIRONMENT, SETTINGS
 from fake_warehouse import FakeWarehouse
 
+from retraining.core.data.span_store import StoredObject
 from retraining.core.naming.environments import Environment
-from retraining.core.span_store import StoredObject
 from retraining.hooks.logs import Cursor, Line
 from retraining.hooks.objects import Deleted
 from retraining.hooks.session import Session

@@ -12,7 +12,7 @@ from google.cloud import bigquery
 from night import make_source
 from roles_scene import JOBS_ACCOUNT, NOT_TRIED, SOURCE, Role, Roles, documented_roles, table_rows
 
-from retraining.core.queries import Query
+from retraining.core.data.sql import Query
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.logs import Cursor
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from retraining.core.data.statistics import class_count
 from retraining.core.documents.checks import Finding, LabelStatistics, Statistics
 from retraining.core.findings import finding, shown
 from retraining.core.spec.model import ModelSpec
-from retraining.core.statistics import class_count
 
 
 def label_findings(spec: ModelSpec, statistics: Statistics) -> Iterator[Finding]:

@@ -6,22 +6,21 @@ in `spec.check_rules`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, time
 
 from retraining.core.check_decision import decision_findings
 from retraining.core.check_features import feature_findings
 from retraining.core.check_labels import label_findings
-from retraining.core.column_roles import misfits
+from retraining.core.data.column_roles import Misfit, misfits, missing_columns
 from retraining.core.documents.checks import Checks, Finding, Statistics
 from retraining.core.documents.document import format_time
 from retraining.core.documents.plan import Plan
-from retraining.core.documents.snapshot import Column, Snapshot
+from retraining.core.documents.snapshot import Snapshot
 from retraining.core.findings import finding
 from retraining.core.history import NO_HISTORY, History, schema_changes, vanished_categories, volume_change, volume_of
 from retraining.core.quarantine import bad_days
 from retraining.core.spec.model import ModelSpec
-from retraining.core.suggestions import suggest
 
 _AGAIN = "trigger the DAG again with this run's as_of and the Param force"
 _OF_COLUMNS = frozenset({"columns", "types", "schema"})
@@ -38,8 +37,8 @@ def check_data(plan: Plan, snapshot: Snapshot, statistics: Statistics, history: 
     """
     spec, volume = plan.spec, volume_of(plan, statistics)
     of_columns = [
-        *missing_columns(spec, snapshot.columns),
-        *_types(spec, snapshot.columns),
+        *_columns(spec, "columns", missing_columns(spec, snapshot.columns)),
+        *_columns(spec, "types", misfits(spec, snapshot.columns)),
         *schema_changes(plan, snapshot, history),
     ]
     of_rows = [
@@ -69,32 +68,9 @@ def check_data(plan: Plan, snapshot: Snapshot, statistics: Statistics, history: 
     )
 
 
-def missing_columns(spec: ModelSpec, columns: Sequence[Column]) -> list[Finding]:
-    """Columns the spec names and the query does not give."""
-    known = [column.name for column in columns]
-    wanted = [
-        *((name, f"feature {name!r}") for name in spec.feature_names),
-        (spec.label.name, "the label"),
-        (spec.data.key, "the key"),
-        (spec.data.event_time, "the event time"),
-    ]
-    return [
-        finding(
-            spec,
-            "columns",
-            feature=name,
-            found=f"no column {name!r}",
-            expected=f"one of: {', '.join(known)}",
-            words=f"{role} is not among the query's columns. {suggest(name, known)}".strip(),
-        )
-        for name, role in wanted
-        if name not in known
-    ]
-
-
-def _types(spec: ModelSpec, columns: Sequence[Column]) -> Iterator[Finding]:
-    for item in misfits(spec, columns):
-        yield finding(spec, "types", feature=item.column, found=item.found, expected=item.expected, words=item.words)
+def _columns(spec: ModelSpec, check: str, found: Iterable[Misfit]) -> Iterator[Finding]:
+    for item in found:
+        yield finding(spec, check, feature=item.column, found=item.found, expected=item.expected, words=item.words)
 
 
 def _left_out(spec: ModelSpec, snapshot: Snapshot) -> Iterator[Finding]:

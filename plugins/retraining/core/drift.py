@@ -19,6 +19,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
+from retraining.core.data.sql import Parameter, Query, render
 from retraining.core.documents.checks import (
     CategoricalStatistics,
     NumericStatistics,
@@ -28,7 +29,6 @@ from retraining.core.documents.checks import (
 from retraining.core.documents.deployment import SmokeRequest
 from retraining.core.documents.document import format_time
 from retraining.core.documents.monitoring import Drift, DriftChampion, FeatureDrift
-from retraining.core.queries import Parameter, Query, render
 from retraining.core.spec.model import ModelSpec
 
 

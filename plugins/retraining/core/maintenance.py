@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from retraining.core.data.span_store import StoredObject, StoredSpan
 from retraining.core.documents.evaluation import EvaluateRequest
 from retraining.core.documents.export import ExportRequest, Manifest
 from retraining.core.documents.plan import Plan, Window
@@ -19,7 +20,6 @@ from retraining.core.documents.snapshot import Snapshot
 from retraining.core.errors import ContractError, PlanError
 from retraining.core.naming import storage
 from retraining.core.naming.spans import SpanPlace
-from retraining.core.span_store import StoredObject, StoredSpan
 
 DEFAULT_AGE_DAYS = 30
 LEAST_AGE_DAYS = 7

@@ -8,6 +8,8 @@ from datetime import date
 from typing import Any
 
 from retraining.core.catalog.machines import JobTask, Machines, Pool, machines
+from retraining.core.data.leakage import Proof
+from retraining.core.data.shard_format import format_of, images_of, layout_of
 from retraining.core.documents.document import Document, format_time
 from retraining.core.documents.evaluation import Bootstrap, Challenger, Champion, EvaluateRequest, LiteOrder
 from retraining.core.documents.export import ExportRequest
@@ -17,9 +19,7 @@ from retraining.core.documents.training import TrainingOrder, TrainRequest
 from retraining.core.documents.tuning import Tuning
 from retraining.core.errors import PlanError
 from retraining.core.naming import storage, vertex
-from retraining.core.shard_form import format_of, images_of, layout_of
 from retraining.core.spec.training import Hyperparameter
-from retraining.core.unseen import Proof
 
 BOOTSTRAP_SAMPLES = 500
 MODEL_FILE = "saved_model.pb"

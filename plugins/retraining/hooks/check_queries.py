@@ -11,12 +11,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from retraining.core.checks import missing_columns
-from retraining.core.column_roles import misfits
-from retraining.core.columns import own_columns
+from retraining.core.data.column_roles import misfits, missing_columns
+from retraining.core.data.columns import own_columns
+from retraining.core.data.sql import Parameter, Query
 from retraining.core.errors import RetrainingError
 from retraining.core.naming.environments import Environment
-from retraining.core.queries import Parameter, Query
 from retraining.core.settings import include_path
 from retraining.core.spec.files import find_specs, load_golden_query, load_query, load_spec
 from retraining.core.spec.messages import raise_findings

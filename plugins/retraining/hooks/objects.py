@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
-from retraining.core.span_store import StoredObject
+from retraining.core.data.span_store import StoredObject
 from retraining.hooks.session import Session, call
 
 PAGE = 1000

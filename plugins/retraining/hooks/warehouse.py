@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from retraining.core.data.sql import Query
 from retraining.core.errors import DataError, JobError, RetrainingError, SettingsError
 from retraining.core.leftovers import Table
-from retraining.core.queries import Query
 from retraining.hooks.session import GRANT, Session, call
 
 LOGGER = logging.getLogger(__name__)

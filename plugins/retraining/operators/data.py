@@ -6,10 +6,11 @@ from typing import Any
 
 from airflow.sdk import BaseOperator, Context
 
-from retraining.core import checks, quarantine, statistics
+from retraining.core import checks, quarantine
 from retraining.core.catalog.capabilities import addresses, load_capabilities, require_trainable
 from retraining.core.catalog.cost import load_prices
 from retraining.core.catalog.hardware import load_hardware, require_machines
+from retraining.core.data import statistics
 from retraining.core.documents import Checks, Plan, Snapshot, Statistics, Trigger
 from retraining.core.errors import DataError
 from retraining.core.naming import bigquery

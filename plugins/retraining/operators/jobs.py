@@ -13,7 +13,8 @@ from typing import Any, cast
 
 from airflow.sdk import BaseSensorOperator, Context, PokeReturnValue
 
-from retraining.core import gates, orders, unseen
+from retraining.core import gates, orders
+from retraining.core.data import leakage
 from retraining.core.documents import Checks, EvaluateRequest, Manifest, Plan, Snapshot, Tuning
 from retraining.core.naming import dags, storage, vertex
 from retraining.core.orders import Order
@@ -53,7 +54,7 @@ def order_training(cloud: Cloud, record: Record) -> Order:
 def order_evaluation(cloud: Cloud, record: Record) -> Order:
     """The duel. Whom the challenger meets is asked once: later wakes go by the stored request."""
     plan = record.read(Plan)
-    champion, trained_before, proof = None, None, unseen.Proof()
+    champion, trained_before, proof = None, None, leakage.Proof()
     if record.find(EvaluateRequest) is None:
         version = cloud.registry.find_by_alias(plan.model, vertex.CHAMPION)
         if version is not None:
@@ -63,7 +64,7 @@ def order_evaluation(cloud: Cloud, record: Record) -> Order:
             made = Record(cloud.artifacts, storage.run_uri(plan.bucket, plan.model, version.run_key))
             its_plan = made.find(Plan)
             trained_before = its_plan.window.test_start if its_plan else None
-            proof = unseen.proof(made.find(Manifest), made.uri(Manifest), record.read(Snapshot))
+            proof = leakage.proof(made.find(Manifest), made.uri(Manifest), record.read(Snapshot))
             if proof.missing:
                 LOGGER.warning("nothing proves that the champion has not seen this test data: %s", proof.missing)
     order = orders.evaluate_order(

@@ -11,6 +11,7 @@ from datetime import datetime
 
 from retraining.core import cleaning, leftovers, maintenance
 from retraining.core.bucket_folders import UPLOAD_PREFIXES
+from retraining.core.data.span_store import read_spans
 from retraining.core.documents import (
     CleanedJob,
     CleanedLitter,
@@ -28,7 +29,6 @@ from retraining.core.errors import ContractError
 from retraining.core.maintenance import Limits, whole_second
 from retraining.core.naming import storage, vertex
 from retraining.core.naming.trust import require_own_places
-from retraining.core.span_store import read_spans
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.vertex_jobs import Job
 from retraining.operators.left_deployments import end_deployment, find_deployments

@@ -8,8 +8,8 @@ from typing import Any
 
 from airflow.sdk import BaseOperator, Context
 
-from retraining.core import golden, snapshot
-from retraining.core.columns import own_columns, schema_hash
+from retraining.core.data import frozen_set, snapshot
+from retraining.core.data.columns import own_columns, schema_hash
 from retraining.core.documents import Column, FrozenSet, GoldenWork, Manifest, Plan, Snapshot, Span
 from retraining.core.errors import DataError
 from retraining.core.naming import bigquery, storage
@@ -106,22 +106,22 @@ class _Taking:
         """The frozen set; made by the first run that asks for it, found unchanged by the others."""
         plan, warehouse = self._plan, self._cloud.warehouse
         where = str(plan.spec.data.golden_query)
-        warehouse.dry_run(golden.render_golden_check_sql(plan), where)
-        warehouse.run(golden.render_golden_sql(plan), self._job_id("golden"), where)
+        warehouse.dry_run(frozen_set.render_golden_check_sql(plan), where)
+        warehouse.run(frozen_set.render_golden_sql(plan), self._job_id("golden"), where)
         counted = warehouse.run(
-            golden.render_golden_fingerprint_sql(plan), self._job_id("golden_fingerprint"), "fingerprint"
+            frozen_set.render_golden_fingerprint_sql(plan), self._job_id("golden_fingerprint"), "fingerprint"
         )
-        found, uri = golden.build_frozen_set(plan, counted.rows), storage.golden_uri(plan)
+        found, uri = frozen_set.build_frozen_set(plan, counted.rows), storage.golden_uri(plan)
         recorded = FrozenSet.parse(self._cloud.artifacts.write_once(uri, found.to_bytes()), uri)
-        golden.require_frozen(found, recorded, uri)
+        frozen_set.require_frozen(found, recorded, uri)
         return recorded
 
     def _golden_work(self, frozen: FrozenSet, columns: tuple[Column, ...], spans_uri: str) -> GoldenWork:
         schema = self._cloud.warehouse.table_schema(frozen.table) or []
-        golden.require_same_columns(self._plan, columns, schema)
-        folder = f"{spans_uri}/{golden.SPAN}"
+        frozen_set.require_same_columns(self._plan, columns, schema)
+        folder = f"{spans_uri}/{frozen_set.SPAN}"
         uris = self._cloud.artifacts.list_uris(folder, suffix="/span.json")
-        return golden.golden_work(frozen, [uri.removeprefix(f"{folder}/").split("/")[0] for uri in uris])
+        return frozen_set.golden_work(frozen, [uri.removeprefix(f"{folder}/").split("/")[0] for uri in uris])
 
     def _stored(self, spans_uri: str, counted: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, int | None]]:
         """What the span store has whole for the days of the window; of the changed days also how many rows."""

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from small_model import SCHEMA, make_spec
 
-from retraining.core import columns, documents
+from retraining.core import documents
+from retraining.core.data import columns
 from retraining.core.errors import DataError
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[3]
 
 
 def test_the_schema_is_the_querys_own_with_the_apis_type_names():

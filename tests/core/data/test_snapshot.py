@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_model import SCHEMA, SQL, fingerprint_rows, make_plan, make_snapshot, make_spec
 
-from retraining.core import documents, snapshot
+from retraining.core import documents
+from retraining.core.data import snapshot
 from retraining.core.errors import DataError
 
 

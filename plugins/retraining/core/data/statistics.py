@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any
 
-from retraining.core.column_roles import reading
+from retraining.core.data.column_roles import reading
+from retraining.core.data.sql import Parameter, Query, render
 from retraining.core.documents.checks import (
     CategoricalStatistics,
     DayFeature,
@@ -29,7 +30,6 @@ from retraining.core.documents.checks import (
 from retraining.core.documents.plan import Plan
 from retraining.core.documents.snapshot import Snapshot
 from retraining.core.errors import DataError
-from retraining.core.queries import Parameter, Query, render
 from retraining.core.spec.model import ModelSpec
 
 MAX_CATEGORIES = 1000

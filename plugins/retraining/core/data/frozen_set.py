@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from retraining.core.columns import own_columns
+from retraining.core.data.columns import own_columns
+from retraining.core.data.snapshot import shard_parameters, span_fingerprint
+from retraining.core.data.sql import Query, render
 from retraining.core.documents.plan import Plan
 from retraining.core.documents.plan import Query as RecordedQuery
 from retraining.core.documents.snapshot import Column, FrozenSet, GoldenWork
 from retraining.core.errors import ContractError, DataError
 from retraining.core.naming import bigquery
-from retraining.core.queries import Query, render
-from retraining.core.snapshot import shard_parameters, span_fingerprint
 from retraining.core.spec.sql_file import without_semicolon
 
 SPAN = "golden"

@@ -9,10 +9,10 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from retraining.core.data.shard_format import form_of
 from retraining.core.documents.document import canonical_json
 from retraining.core.documents.snapshot import Column
 from retraining.core.errors import DataError
-from retraining.core.shard_form import form_of
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.section import RESERVED_COLUMNS
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from small_model import make_plan, make_snapshot, make_spec, make_statistics, statistics_rows
 
-from retraining.core import documents, statistics
+from retraining.core import documents
+from retraining.core.data import statistics
 from retraining.core.errors import DataError
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from small_model import SCHEMA, make_plan, make_snapshot, make_spec
 
-from retraining.core import columns, golden, orders, snapshot
+from retraining.core import orders
+from retraining.core.data import columns, frozen_set, snapshot
 from retraining.core.errors import ContractError, DataError
 from retraining.core.naming import bigquery, storage
 
@@ -38,45 +39,45 @@ def test_a_plan_without_one_is_as_before(small_plan):
 
 
 def test_the_table_is_made_once_and_its_keys_stay_out_of_the_run_table(golden_plan):
-    query = golden.render_golden_sql(golden_plan)
+    query = frozen_set.render_golden_sql(golden_plan)
     assert query.sql.startswith(f"CREATE TABLE IF NOT EXISTS `{bigquery.golden_table(golden_plan)}`")
     assert {parameter.name for parameter in query.parameters} == {"rows_per_shard", "bytes_per_shard"}
     assert "SELECT * FROM source.frozen\n" in query.sql
     taken = snapshot.render_snapshot_sql(golden_plan).sql
     assert f"FROM `{bigquery.golden_table(golden_plan)}`" in taken
     assert "frozen.frozen_key IS NULL" in taken
-    assert golden.render_golden_check_sql(golden_plan).sql == GOLDEN_SQL
+    assert frozen_set.render_golden_check_sql(golden_plan).sql == GOLDEN_SQL
 
 
 def test_what_it_held_is_what_it_must_hold(golden_plan):
-    recorded = golden.build_frozen_set(golden_plan, ROWS)
-    golden.require_frozen(golden.build_frozen_set(golden_plan, ROWS), recorded, "gs://b/golden.json")
-    changed = golden.build_frozen_set(golden_plan, [{**ROWS[0], "bit_xor": "18"}])
+    recorded = frozen_set.build_frozen_set(golden_plan, ROWS)
+    frozen_set.require_frozen(frozen_set.build_frozen_set(golden_plan, ROWS), recorded, "gs://b/golden.json")
+    changed = frozen_set.build_frozen_set(golden_plan, [{**ROWS[0], "bit_xor": "18"}])
     with pytest.raises(DataError, match=r"the frozen set has changed.*40 rows.*gs://b/golden.json.*a new text"):
-        golden.require_frozen(changed, recorded, "gs://b/golden.json")
+        frozen_set.require_frozen(changed, recorded, "gs://b/golden.json")
 
 
 def test_an_empty_one_is_refused(golden_plan):
     with pytest.raises(DataError, match=r"late/golden.sql: no example.*drop the empty table"):
-        golden.build_frozen_set(golden_plan, [{"row_count": 0, "bit_xor": None, "hash_sum": None, "shards": None}])
+        frozen_set.build_frozen_set(golden_plan, [{"row_count": 0, "bit_xor": None, "hash_sum": None, "shards": None}])
 
 
 def test_its_columns_are_the_examples(golden_plan):
     own = columns.own_columns(SCHEMA)
     more = [*SCHEMA, {"name": "note", "type": "STRING", "mode": "NULLABLE"}]
-    golden.require_same_columns(golden_plan, own, more)
+    frozen_set.require_same_columns(golden_plan, own, more)
     required = [{**column, "mode": "REQUIRED"} for column in SCHEMA]
-    golden.require_same_columns(golden_plan, own, required)
+    frozen_set.require_same_columns(golden_plan, own, required)
     wrong = [{**SCHEMA[0], "type": "INTEGER"}, *SCHEMA[2:]]
     with pytest.raises(DataError, match=r"id \(INTEGER, not STRING\), at \(missing, not TIMESTAMP\)"):
-        golden.require_same_columns(golden_plan, own, wrong)
+        frozen_set.require_same_columns(golden_plan, own, wrong)
 
 
 def test_it_goes_to_the_export_and_to_the_duel(golden_plan):
-    frozen = golden.build_frozen_set(golden_plan, ROWS)
-    work = golden.golden_work(frozen, [])
+    frozen = frozen_set.build_frozen_set(golden_plan, ROWS)
+    work = frozen_set.golden_work(frozen, [])
     assert (work.action, work.rows, work.shards) == ("export", 40, 1)
-    assert golden.golden_work(frozen, [frozen.fingerprint]).action == "reuse"
+    assert frozen_set.golden_work(frozen, [frozen.fingerprint]).action == "reuse"
     taken = make_snapshot(golden_plan, golden=work)
     assert taken.explain[-1] == "golden: exported, 40 rows, because not stored in this form yet"
     assert orders.export_order(golden_plan, taken).request.golden == work

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from retraining.core.catalog.capabilities import load_capabilities
 from retraining.core.documents.snapshot import Column
 from retraining.core.spec.model import ModelSpec
+from retraining.core.suggestions import suggest
 
 EVENT_TIME_TYPES = ("DATE", "DATETIME", "TIMESTAMP")
 KEY_TYPES = (
@@ -34,7 +35,7 @@ _READINGS = {"STRING": "text", "BYTES": "bytes", "BOOLEAN": "truth"}
 
 @dataclass(frozen=True, kw_only=True)
 class Misfit:
-    """A column that a role cannot take: what it is, what it should be, and a sentence with the way out."""
+    """A column that is missing or that a role cannot take: what is, what should be, a sentence with the way out."""
 
     column: str
     found: str
@@ -64,6 +65,27 @@ def reading(role: str, type_: str) -> str:
     if role in ("categorical", "text", "slice"):
         return "text"
     return _READINGS.get(type_, "number")
+
+
+def missing_columns(spec: ModelSpec, columns: Sequence[Column]) -> list[Misfit]:
+    """Columns the spec names and the query does not give."""
+    known = [column.name for column in columns]
+    wanted = [
+        *((name, f"feature {name!r}") for name in spec.feature_names),
+        (spec.label.name, "the label"),
+        (spec.data.key, "the key"),
+        (spec.data.event_time, "the event time"),
+    ]
+    return [
+        Misfit(
+            column=name,
+            found=f"no column {name!r}",
+            expected=f"one of: {', '.join(known)}",
+            words=f"{role} is not among the query's columns. {suggest(name, known)}".strip(),
+        )
+        for name, role in wanted
+        if name not in known
+    ]
 
 
 def misfits(spec: ModelSpec, columns: Sequence[Column]) -> Iterator[Misfit]:

@@ -8,14 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
 
-from retraining.core.checks import missing_columns
-from retraining.core.columns import own_columns, schema_hash
+from retraining.core.data.column_roles import missing_columns
+from retraining.core.data.columns import own_columns, schema_hash
+from retraining.core.data.sql import Parameter, Query, midnight, quote_table, render
 from retraining.core.documents.document import canonical_json, format_time
 from retraining.core.documents.plan import Plan
 from retraining.core.documents.snapshot import Column, GoldenWork, LeftOut, Part, Snapshot, SnapshotSpan
 from retraining.core.errors import DataError
 from retraining.core.naming import bigquery, storage
-from retraining.core.queries import Parameter, Query, midnight, quote_table, render
 from retraining.core.spec.data import Data
 from retraining.core.spec.sql_file import without_semicolon
 

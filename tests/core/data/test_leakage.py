@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from small_model import fingerprint_rows, make_plan, make_snapshot
 
-from retraining.core import documents, orders, unseen
+from retraining.core import documents, orders
+from retraining.core.data import leakage
 
 DAYS = ("2013-11-10", "2013-11-16", "2013-11-17")
 
@@ -55,39 +56,39 @@ def manifest(snapshot: documents.Snapshot, rows: int = 100, **fingerprints: str)
 
 
 def test_spans_of_the_same_content_are_proven(tonight):
-    assert unseen.unproven_files(manifest(tonight), tonight) == ()
+    assert leakage.unproven_files(manifest(tonight), tonight) == ()
 
 
 def test_a_changed_span_is_searched_in_both_parts(tonight):
-    found = unseen.unproven_files(manifest(tonight, d1116="f" * 32), tonight)
+    found = leakage.unproven_files(manifest(tonight, d1116="f" * 32), tonight)
     assert [file.uri for file in found] == ["gs://b/2013-11-16/train", "gs://b/2013-11-16/validation"]
 
 
 def test_a_span_that_left_the_window_is_searched(small_plan, tonight):
     later = make_snapshot(small_plan, fingerprint_rows=fingerprint_rows(*DAYS)[2:])
-    found = unseen.unproven_files(manifest(tonight), later)
+    found = leakage.unproven_files(manifest(tonight), later)
     assert {str(file.span) for file in found} == {"2013-11-10"}
 
 
 def test_the_champions_test_days_are_not_searched(tonight):
-    found = unseen.unproven_files(manifest(tonight, d1117="f" * 32), tonight)
+    found = leakage.unproven_files(manifest(tonight, d1117="f" * 32), tonight)
     assert found == ()
 
 
 def test_rows_that_no_file_holds_are_counted(tonight):
     champion = manifest(tonight)
-    assert unseen.unreadable_rows(champion) == 0
+    assert leakage.unreadable_rows(champion) == 0
     splits = {
         name: split.model_copy(update={"rows": split.rows + 7}) if name == "train" else split
         for name, split in champion.splits.items()
     }
-    assert unseen.unreadable_rows(champion.model_copy(update={"splits": splits})) == 7
+    assert leakage.unreadable_rows(champion.model_copy(update={"splits": splits})) == 7
 
 
 def test_the_duel_gets_them_only_with_a_champion(tonight):
     plan = make_plan()
-    files = unseen.unproven_files(manifest(tonight, d1116="f" * 32), tonight)
-    assert orders.evaluate_order(plan, None, proof=unseen.Proof(files=files)).request.prove_unseen == ()
+    files = leakage.unproven_files(manifest(tonight, d1116="f" * 32), tonight)
+    assert orders.evaluate_order(plan, None, proof=leakage.Proof(files=files)).request.prove_unseen == ()
     champion = documents.Champion(
         model_uri="gs://b/m",
         version_name="v@1",
@@ -95,6 +96,6 @@ def test_the_duel_gets_them_only_with_a_champion(tonight):
         run_key="20131119t030000z-0123456789ab",
         as_of=datetime(2013, 11, 19, 3, tzinfo=UTC),
     )
-    assert orders.evaluate_order(plan, champion, proof=unseen.Proof(files=files)).request.prove_unseen == files
+    assert orders.evaluate_order(plan, champion, proof=leakage.Proof(files=files)).request.prove_unseen == files
     newer = champion.model_copy(update={"as_of": plan.as_of})
-    assert orders.evaluate_order(plan, newer, proof=unseen.Proof(files=files)).request.prove_unseen == ()
+    assert orders.evaluate_order(plan, newer, proof=leakage.Proof(files=files)).request.prove_unseen == ()

@@ -1,0 +1,1 @@
+"""The examples: SQL text, and what is read from its rows."""
