@@ -10,7 +10,8 @@ import pytest
 from pydantic import ValidationError
 from small_model import AS_OF, day_rows, fact, make_plan, make_snapshot, make_spec
 
-from retraining.core import answers, checks, documents, drift, gates, orders, policy
+from retraining.core import answers, documents, drift, gates, orders, policy
+from retraining.core.checks import dataset
 from retraining.core.data import statistics
 from retraining.core.errors import ContractError
 from retraining.core.report import render
@@ -84,7 +85,7 @@ def rows(classes: dict[str | None, int], *, nulls: int = 0, sizes: tuple[int, in
 def judge(plan, *args: Any, **kwargs: Any):
     snapshot = taken(plan)
     found = statistics.build_statistics(plan, snapshot, rows(*args, **kwargs))
-    return found, checks.check_data(plan, snapshot, found)
+    return found, dataset.check_data(plan, snapshot, found)
 
 
 EVEN = {"0": 40, "1": 30, "2": 30}
@@ -136,7 +137,7 @@ def test_labels_that_are_no_class_are_named_with_their_range(plan):
 def test_types_are_checked(plan, column, type_):
     schema = [{**item, "type": type_} if item["name"] == column else item for item in SCHEMA]
     snapshot = make_snapshot(plan, schema=schema)
-    judged = checks.check_data(plan, snapshot, statistics.build_statistics(plan, snapshot, rows(EVEN)))
+    judged = dataset.check_data(plan, snapshot, statistics.build_statistics(plan, snapshot, rows(EVEN)))
     assert [(finding.check, finding.feature) for finding in judged.findings] == [("types", column)]
 
 

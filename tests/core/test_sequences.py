@@ -10,7 +10,8 @@ import pytest
 from pydantic import ValidationError
 from small_model import AS_OF, day_rows, fact, make_plan, make_snapshot, make_spec
 
-from retraining.core import answers, checks, documents, drift
+from retraining.core import answers, documents, drift
+from retraining.core.checks import dataset
 from retraining.core.data import statistics
 from retraining.core.documents.checks import SequenceStatistics, TextStatistics
 from retraining.core.report import render
@@ -104,13 +105,13 @@ def test_texts_have_lengths():
     assert found.splits["train"].features["note"] == TextStatistics(kind="text", nulls=2, **lengths)
     assert documents.Statistics.parse(found.to_bytes()) == found
     assert drift._feature_drift("note", found.splits["train"], {}, 0.3) is None
-    assert not [item for item in checks.check_data(plan, snapshot, found).findings if item.feature == "note"]
+    assert not [item for item in dataset.check_data(plan, snapshot, found).findings if item.feature == "note"]
     page = render({"plan": json.loads(plan.to_bytes()), "statistics": json.loads(found.to_bytes())})
     assert "texts of 32 characters, from 0 to 80" in page
 
 
 def test_a_sequence_without_an_element_blocks(plan, found):
-    judged = {item.check: item for item in checks.check_data(plan, make_snapshot(plan, schema=SCHEMA), found).findings}
+    judged = {item.check: item for item in dataset.check_data(plan, make_snapshot(plan, schema=SCHEMA), found).findings}
     assert judged["all_null"].feature == "heat"
     assert "types" not in judged
 
@@ -124,7 +125,7 @@ def test_a_sequence_without_an_element_blocks(plan, found):
 )
 def test_a_column_that_is_no_such_array_blocks(plan, found, column, changes, words):
     schema = [{**item, **(changes if item["name"] == column else {})} for item in SCHEMA]
-    judged = checks.check_data(plan, make_snapshot(plan, schema=schema), found)
+    judged = dataset.check_data(plan, make_snapshot(plan, schema=schema), found)
     (finding,) = (item for item in judged.findings if item.check == "types")
     assert (finding.feature, finding.severity) == (column, "block")
     assert words in finding.words

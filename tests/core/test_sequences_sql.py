@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from small_model import make_plan, make_spec
 
-from retraining.core import checks, documents, settings
+from retraining.core import documents, settings
+from retraining.core.checks import dataset as checks
 from retraining.core.data import snapshot, statistics
 from retraining.core.naming import bigquery as bigquery_names
 

@@ -13,8 +13,8 @@ import pytest
 from google.cloud import bigquery
 from night import Night, make_source
 
-from retraining.core import history
-from retraining.core.checks import check_data
+from retraining.core.checks import history
+from retraining.core.checks.dataset import check_data
 from retraining.core.documents import Checks, ExportRequest, Plan, Snapshot, Statistics
 from retraining.hooks.cloud import Cloud
 from retraining.operators.jobs import order_export

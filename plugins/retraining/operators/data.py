@@ -6,10 +6,10 @@ from typing import Any
 
 from airflow.sdk import BaseOperator, Context
 
-from retraining.core import checks, quarantine
 from retraining.core.catalog.capabilities import addresses, load_capabilities, require_trainable
 from retraining.core.catalog.cost import load_prices
 from retraining.core.catalog.hardware import load_hardware, require_machines
+from retraining.core.checks import dataset, quarantine
 from retraining.core.data import statistics
 from retraining.core.documents import Checks, Plan, Snapshot, Statistics, Trigger
 from retraining.core.errors import DataError
@@ -118,7 +118,9 @@ class CheckDataOperator(BaseOperator):
         found = record.find(Statistics) or record.write_once(self._count(cloud, planned, taken, context))
         judged = record.find(Checks)
         if judged is None:
-            judged = record.write_once(checks.check_data(planned, taken, found, read_history(cloud.artifacts, planned)))
+            judged = record.write_once(
+                dataset.check_data(planned, taken, found, read_history(cloud.artifacts, planned))
+            )
         for finding in judged.findings:
             self.log.warning(
                 "%s: %s (found %s, expected %s)", finding.check, finding.words, finding.found, finding.expected

@@ -6,9 +6,9 @@ import logging
 from collections.abc import Iterator
 from typing import TypeVar
 
+from retraining.core.checks.history import History, build_history
 from retraining.core.documents import Checks, Document, Plan, Snapshot, Statistics
 from retraining.core.errors import ContractError
-from retraining.core.history import History, build_history
 from retraining.core.naming import storage
 from retraining.hooks.artifacts import Artifacts
 

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 from small_model import make_spec
 
-from retraining.core.findings import finding, severity_of
+from retraining.core.checks.findings import finding, severity_of
 from retraining.core.spec.check_rules import RULES
 from retraining.core.spec.model import ModelSpec
 

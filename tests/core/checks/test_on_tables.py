@@ -9,8 +9,9 @@ import pytest
 from small_model import make_plan, make_spec
 
 from retraining.core import documents as d
-from retraining.core import quarantine, settings
-from retraining.core.checks import check_data
+from retraining.core import settings
+from retraining.core.checks import quarantine
+from retraining.core.checks.dataset import check_data
 from retraining.core.data import statistics
 from retraining.core.data.snapshot import own_columns
 

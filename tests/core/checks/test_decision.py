@@ -6,7 +6,7 @@ import pytest
 from small_model import make_plan, make_spec, make_statistics
 from test_gates import decide, failed, scores
 
-from retraining.core.check_decision import constant_score, decision_findings
+from retraining.core.checks.decision import constant_score, decision_findings
 from retraining.core.documents.checks import LabelStatistics
 from retraining.core.spec.model import ModelSpec
 

@@ -6,7 +6,7 @@ import pytest
 from small_model import SCHEMA, make_plan, make_snapshot, make_spec, make_statistics, statistics_rows
 
 from retraining.core import documents
-from retraining.core.checks import check_data
+from retraining.core.checks.dataset import check_data
 from retraining.core.data import snapshot, statistics
 from retraining.core.data.column_roles import misfits
 

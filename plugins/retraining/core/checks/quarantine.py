@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from statistics import median
 
+from retraining.core.checks.findings import finding, severity_of
 from retraining.core.documents.checks import DayStatistics, Finding
 from retraining.core.documents.plan import Plan
-from retraining.core.findings import finding, severity_of
 from retraining.core.spec.model import ModelSpec
 
 

@@ -12,11 +12,11 @@ from datetime import timedelta
 from fractions import Fraction
 from statistics import median
 
+from retraining.core.checks.findings import finding, severity_of, shown
 from retraining.core.documents.checks import CategoricalStatistics, Checks, Compared, Finding, Statistics, Volume
 from retraining.core.documents.document import digest
 from retraining.core.documents.plan import Plan
 from retraining.core.documents.snapshot import Column, Snapshot
-from retraining.core.findings import finding, severity_of, shown
 
 MEANINGFUL_SHARE = 0.01
 """A category that fewer earlier training examples had may be gone by chance."""

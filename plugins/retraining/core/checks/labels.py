@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from retraining.core.checks.findings import finding, shown
 from retraining.core.data.statistics import class_count
 from retraining.core.documents.checks import Finding, LabelStatistics, Statistics
-from retraining.core.findings import finding, shown
 from retraining.core.spec.model import ModelSpec
 
 

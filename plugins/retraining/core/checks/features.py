@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from retraining.core.checks.findings import finding, severity_of, shown
+from retraining.core.checks.quarantine import extremes
 from retraining.core.documents.checks import (
     CategoricalStatistics,
     Finding,
@@ -14,8 +16,6 @@ from retraining.core.documents.checks import (
     Statistics,
     TextStatistics,
 )
-from retraining.core.findings import finding, severity_of, shown
-from retraining.core.quarantine import extremes
 from retraining.core.spec.model import ModelSpec
 
 

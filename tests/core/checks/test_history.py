@@ -8,10 +8,10 @@ import pytest
 from small_model import SCHEMA, day_rows, make_plan, make_snapshot, make_spec, make_statistics, statistics_rows
 
 from retraining.core import documents as d
-from retraining.core import history
-from retraining.core.checks import check_data
+from retraining.core.checks import history
+from retraining.core.checks.dataset import check_data
+from retraining.core.checks.history import build_history
 from retraining.core.data import statistics
-from retraining.core.history import build_history
 
 RUNS_URI = "gs://my-retraining/late/runs"
 

@@ -9,17 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, time
 
-from retraining.core.check_decision import decision_findings
-from retraining.core.check_features import feature_findings
-from retraining.core.check_labels import label_findings
+from retraining.core.checks.decision import decision_findings
+from retraining.core.checks.features import feature_findings
+from retraining.core.checks.findings import finding
+from retraining.core.checks.history import (
+    NO_HISTORY,
+    History,
+    schema_changes,
+    vanished_categories,
+    volume_change,
+    volume_of,
+)
+from retraining.core.checks.labels import label_findings
+from retraining.core.checks.quarantine import bad_days
 from retraining.core.data.column_roles import Misfit, misfits, missing_columns
 from retraining.core.documents.checks import Checks, Finding, Statistics
 from retraining.core.documents.document import format_time
 from retraining.core.documents.plan import Plan
 from retraining.core.documents.snapshot import Snapshot
-from retraining.core.findings import finding
-from retraining.core.history import NO_HISTORY, History, schema_changes, vanished_categories, volume_change, volume_of
-from retraining.core.quarantine import bad_days
 from retraining.core.spec.model import ModelSpec
 
 _AGAIN = "trigger the DAG again with this run's as_of and the Param force"

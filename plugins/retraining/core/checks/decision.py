@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from retraining.core.checks.findings import finding
 from retraining.core.documents.checks import Finding, LabelStatistics, Statistics
-from retraining.core.findings import finding
 from retraining.core.spec.evaluation import HIGHER_IS_BETTER, Metric
 from retraining.core.spec.model import ModelSpec
 

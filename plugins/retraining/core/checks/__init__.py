@@ -1,0 +1,1 @@
+"""Statistics in, findings out: whether the examples are fit to train on."""
