@@ -10,10 +10,11 @@ import pytest
 from pydantic import ValidationError
 from small_model import AS_OF, day_rows, fact, make_plan, make_snapshot, make_spec
 
-from retraining.core import answers, documents, drift, gates, orders, policy
+from retraining.core import answers, documents, drift, gates, policy
 from retraining.core.checks import dataset
 from retraining.core.data import statistics
 from retraining.core.errors import ContractError
+from retraining.core.jobs import requests
 from retraining.core.report import render
 from retraining.core.report.classes import answers as answers_table
 from retraining.core.report.classes import class_rows
@@ -187,7 +188,7 @@ def evaluation(plan, **changes: Any) -> documents.Evaluation:
 
 
 def decide(plan, judged):
-    request = orders.evaluate_order(plan, CHAMPION).request
+    request = requests.evaluate_order(plan, CHAMPION).request
     assert isinstance(request, documents.EvaluateRequest)
     return gates.decide(plan, request, judged, {"plan": "a" * 64, "evaluation": "b" * 64, "evaluate_request": "c" * 64})
 

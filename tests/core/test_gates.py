@@ -8,9 +8,10 @@ import pytest
 from small_model import AS_OF, make_plan, make_spec
 
 from retraining.core import documents as d
-from retraining.core import gates, orders
+from retraining.core import gates
 from retraining.core.data import leakage
 from retraining.core.errors import ContractError
+from retraining.core.jobs import requests
 
 DIGESTS = {"plan": "a" * 64, "evaluation": "b" * 64, "evaluate_request": "c" * 64}
 CHAMPION = gates.champion_of(
@@ -51,7 +52,7 @@ def evaluation(the_plan, ours, theirs=None, gain=(0.013, 0.006, 0.02), rows=5000
 
 def decide(the_plan, ours, theirs=None, champion=CHAMPION, proof=PROVEN, **changes):
     against = champion if theirs or champion is not CHAMPION else None
-    request = orders.evaluate_order(the_plan, against, proof=proof).request
+    request = requests.evaluate_order(the_plan, against, proof=proof).request
     assert isinstance(request, d.EvaluateRequest)
     return gates.decide(the_plan, request, evaluation(the_plan, ours, theirs, **changes), DIGESTS)
 
@@ -201,19 +202,19 @@ def test_a_backfill_only_records():
 
 def test_documents_of_different_runs_are_refused(small_plan):
     other = make_plan(sql="SELECT 2")
-    request = orders.evaluate_order(small_plan, None).request
+    request = requests.evaluate_order(small_plan, None).request
     with pytest.raises(ContractError, match="run_key"):
         gates.decide(small_plan, request, evaluation(other, scores(0.7)), DIGESTS)
 
 
 def test_an_evaluation_without_the_champion_that_was_asked_for_is_refused(small_plan):
-    request = orders.evaluate_order(small_plan, CHAMPION).request
+    request = requests.evaluate_order(small_plan, CHAMPION).request
     with pytest.raises(ContractError, match="no champion"):
         gates.decide(small_plan, request, evaluation(small_plan, scores(0.7)), DIGESTS)
 
 
 def test_a_difference_in_another_metric_is_refused(small_plan):
-    request = orders.evaluate_order(small_plan, CHAMPION).request
+    request = requests.evaluate_order(small_plan, CHAMPION).request
     with pytest.raises(ContractError, match="a difference in brier"):
         gates.decide(small_plan, request, evaluation(small_plan, scores(0.7), scores(0.6), metric="brier"), DIGESTS)
 

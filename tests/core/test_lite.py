@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 from small_model import make_plan, make_spec
 
-from retraining.core import orders
+from retraining.core.jobs import requests
 from retraining.core.report import render
 from retraining.core.settings import include_path
 
@@ -17,10 +17,10 @@ EXAMPLES = include_path() / "contracts" / "examples" / "valid"
 
 def test_the_forms_of_the_spec_are_ordered_of_both_jobs():
     plan = make_plan(make_spec(training={"model": "dense", "export_lite": ["int8"]}))
-    assert orders.train_request(plan, "gs://b/x").training.export_lite == ("int8",)
-    lite = orders.evaluate_order(plan, None).request.lite
+    assert requests.train_request(plan, "gs://b/x").training.export_lite == ("int8",)
+    lite = requests.evaluate_order(plan, None).request.lite
     assert (lite.forms, lite.folder_uri) == (("int8",), f"{plan.run_uri}/training/lite")
-    assert orders.evaluate_order(make_plan(), None).request.lite is None
+    assert requests.evaluate_order(make_plan(), None).request.lite is None
 
 
 @pytest.mark.parametrize(

@@ -46,12 +46,12 @@ def test_the_whole_study_spec():
 
 def test_trials_run_on_spot_machines_and_the_final_training_on_demand():
     """Unless the spec says otherwise: a lost trial costs little, a lost training the night."""
-    from retraining.core import orders
+    from retraining.core.jobs import requests
 
     plan = plan_with()
     request = tuning.decide(plan, [], None, higher_is_better=True)
     trials = tuning_orders.search_order(plan, request, plan.spec.tuning.parameters).custom_job["trial_job_spec"]
-    training = orders.train_order(plan, None).custom_job["job_spec"]
+    training = requests.train_order(plan, None).custom_job["job_spec"]
     assert trials["scheduling"]["strategy"] == "SPOT"
     assert "strategy" not in training["scheduling"]
     plan = plan_with({**SECTION, "spot": False})

@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 from small_model import SPEC_YAML, make_plan, make_spec
 
-from retraining.core import orders, settings
+from retraining.core import settings
 from retraining.core.catalog import hardware
 from retraining.core.catalog.cost import load_prices
 from retraining.core.data import columns, frozen_set, snapshot, sql
 from retraining.core.errors import RetrainingError
+from retraining.core.jobs import requests
 from retraining.core.planning import windows
 from retraining.core.spec import files, model, sql_file
 from retraining.core.spec.yaml_file import read_spec_text
@@ -76,7 +77,7 @@ def affordable(options: dict[str, Any]) -> object:
 def order(framework: str | None) -> object:
     """A training in a pre-built container without the trainer's distribution."""
     training = {"model": "wide_deep", **({"runtime": {"framework": framework}} if framework else {})}
-    return orders.train_order(make_plan(make_spec(training=training)))
+    return requests.train_order(make_plan(make_spec(training=training)))
 
 
 CASES = {

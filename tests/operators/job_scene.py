@@ -8,7 +8,7 @@ from typing import Any
 from fake_cloud import FakeCloud
 
 from retraining.core.documents import KINDS, Document
-from retraining.core.orders import Order
+from retraining.core.jobs.requests import Order
 from retraining.operators.jobs import VertexJobOperator
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "include" / "contracts" / "examples" / "valid"

@@ -11,7 +11,7 @@ from fake_cloud import FakeCloud
 from google.api_core.exceptions import ServiceUnavailable
 from job_scene import SPOT_JOB, finish, make_task
 
-from retraining.core.job_failures import MAX_SERVICE_FAILURES
+from retraining.core.jobs.failures import MAX_SERVICE_FAILURES
 from retraining.operators import jobs
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 

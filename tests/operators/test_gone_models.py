@@ -11,8 +11,8 @@ from fake_cloud import FakeCloud
 from test_data import FORM, fill, plan, stored_plan
 
 from retraining.core.documents import EvaluateRequest, Plan, Report
+from retraining.core.jobs.requests import model_file
 from retraining.core.naming import storage, vertex
-from retraining.core.orders import model_file
 from retraining.operators import data, jobs, snapshot
 from retraining.operators.jobs import VertexJobOperator, order_evaluation, order_training
 from retraining.operators.snapshot import SnapshotOperator

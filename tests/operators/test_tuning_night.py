@@ -19,8 +19,8 @@ import pytest
 from fake_settings import PLACES
 from whole_night import run_night
 
-from retraining.core import orders
 from retraining.core.documents import Plan, Tuning
+from retraining.core.jobs import requests
 from retraining.core.naming import run_keys, vertex
 from retraining.core.naming import storage as storage_names
 from retraining.core.settings import load
@@ -73,7 +73,7 @@ def quick_trials(local_cloud, monkeypatch, tmp_path):
         return write_once(self, uri, data, *args)
 
     program = TRIAL.format(requests=str(tmp_path))
-    monkeypatch.setattr(orders, "COMMAND", ("python", "-c", textwrap.dedent(program)))
+    monkeypatch.setattr(requests, "COMMAND", ("python", "-c", textwrap.dedent(program)))
     monkeypatch.setattr(Artifacts, "write_once", hand_over)
     monkeypatch.setenv("RETRAINING_WATCH_S", "60")
     return local_cloud
@@ -176,8 +176,8 @@ def test_a_repetition_that_fails_leads_to_a_search_of_the_whole_space(quick_tria
         "import sys; sys.exit(2) if any(w.startswith('--prior') for w in sys.argv) else None\n",
     )
     wait(make_run(run_id="scheduled__1"), begin(model, 0))
-    python, option, program = orders.COMMAND
-    monkeypatch.setattr(orders, "COMMAND", (python, option, failing + program))
+    python, option, program = requests.COMMAND
+    monkeypatch.setattr(requests, "COMMAND", (python, option, failing + program))
     second = begin(model, 7)
     wait(make_run(run_id="scheduled__2"), second)
     settled = record(second).read(Tuning)

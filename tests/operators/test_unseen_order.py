@@ -11,8 +11,8 @@ from fake_cloud import FakeCloud
 from test_data import FORM, fill, plan, stored_plan
 
 from retraining.core.documents import Snapshot
+from retraining.core.jobs.requests import model_file
 from retraining.core.naming import storage, vertex
-from retraining.core.orders import model_file
 from retraining.operators import data, snapshot
 from retraining.operators.jobs import order_evaluation
 from retraining.operators.record import Record

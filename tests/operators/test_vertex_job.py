@@ -15,7 +15,7 @@ from google.api_core.exceptions import InvalidArgument, ServiceUnavailable, TooM
 from job_scene import RESULT, RESULT_URI, SPOT_JOB, finish, make_task
 
 from retraining.core.errors import JobError
-from retraining.core.job_claims import SETTLED_AFTER
+from retraining.core.jobs.claims import SETTLED_AFTER
 from retraining.operators import jobs
 from retraining.operators.jobs import CancelJobsOperator, VertexJobOperator
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException

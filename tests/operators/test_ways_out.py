@@ -17,8 +17,8 @@ from test_data import FORM, fill, plan, stored_plan
 
 from retraining.core.documents import KINDS
 from retraining.core.errors import ContractError
+from retraining.core.jobs.requests import model_file
 from retraining.core.naming import storage, vertex
-from retraining.core.orders import model_file
 from retraining.operators import data, deployment, evaluation, jobs, registration, snapshot
 from retraining.operators.data import CheckDataOperator, PlanRunOperator
 from retraining.operators.deployment import DeployModelOperator

@@ -14,8 +14,8 @@ from retraining.core.catalog.machines import machines
 from retraining.core.documents.plan import Plan
 from retraining.core.documents.training import TrainRequest
 from retraining.core.documents.tuning import Measured, Phase, Recalled, Trial, TuningRequest
+from retraining.core.jobs.requests import Order, custom_job, train_request
 from retraining.core.naming import vertex
-from retraining.core.orders import Order, custom_job, train_request
 from retraining.core.spec.tuning import Tuning as TuningSpec
 from retraining.core.spec.tuning import TuningParameter
 

@@ -15,7 +15,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
-from retraining.core.job_claims import CREATE_TIMEOUT
+from retraining.core.jobs.claims import CREATE_TIMEOUT
 from retraining.core.naming.vertex import location_name
 from retraining.hooks.session import Session, call
 

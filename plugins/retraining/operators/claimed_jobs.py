@@ -1,6 +1,6 @@
 """The jobs of one key: looked for, tidied up, created one at a time.
 
-In: the hooks and an identity. Out: what is there, and a job. See `core.job_claims` for the rules; killed anywhere, the
+In: the hooks and an identity. Out: what is there, and a job. See `core.jobs.claims` for the rules; killed anywhere, the
 next wake of the task, or another process of it, finds the same job.
 """
 
@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from retraining.core.job_claims import SETTLED_AFTER, START_WITHIN, Claim, Standing, sort_out
-from retraining.core.job_failures import RESOURCE_EXHAUSTED, classify
+from retraining.core.jobs.claims import SETTLED_AFTER, START_WITHIN, Claim, Standing, sort_out
+from retraining.core.jobs.failures import RESOURCE_EXHAUSTED, classify
 from retraining.core.naming import storage, vertex
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.session import is_exhausted, may_have_worked

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from retraining.core.documents import Champion, EvaluateRequest, Evaluation, Plan
 from retraining.core.errors import ContractError
+from retraining.core.jobs.requests import model_file
 from retraining.core.naming import storage
-from retraining.core.orders import model_file
 from retraining.hooks.cloud import Cloud
 from retraining.operators.record import Record
 

@@ -13,11 +13,12 @@ from typing import Any, cast
 
 from airflow.sdk import BaseSensorOperator, Context, PokeReturnValue
 
-from retraining.core import gates, orders
+from retraining.core import gates
 from retraining.core.data import leakage
 from retraining.core.documents import Checks, EvaluateRequest, Manifest, Plan, Snapshot, Tuning
+from retraining.core.jobs import requests
+from retraining.core.jobs.requests import Order
 from retraining.core.naming import dags, storage, vertex
-from retraining.core.orders import Order
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.vertex_jobs import Job, JobType
 from retraining.operators.claimed_jobs import cancel_all
@@ -38,7 +39,7 @@ OrderSource = Callable[[Cloud, Record], Order]
 
 def order_export(cloud: Cloud, record: Record) -> Order:
     """The export of the run's missing spans, without the days that the checks leave out."""
-    return orders.export_order(
+    return requests.export_order(
         record.read(Plan),
         record.read(Snapshot),
         cloud.settings.service_account,
@@ -48,7 +49,7 @@ def order_export(cloud: Cloud, record: Record) -> Order:
 
 def order_training(cloud: Cloud, record: Record) -> Order:
     """The training of the challenger, with the hyperparameters that `tune` settled on."""
-    return orders.train_order(record.read(Plan), record.find(Tuning), cloud.settings.service_account)
+    return requests.train_order(record.read(Plan), record.find(Tuning), cloud.settings.service_account)
 
 
 def order_evaluation(cloud: Cloud, record: Record) -> Order:
@@ -67,7 +68,7 @@ def order_evaluation(cloud: Cloud, record: Record) -> Order:
             proof = leakage.proof(made.find(Manifest), made.uri(Manifest), record.read(Snapshot))
             if proof.missing:
                 LOGGER.warning("nothing proves that the champion has not seen this test data: %s", proof.missing)
-    order = orders.evaluate_order(
+    order = requests.evaluate_order(
         plan,
         champion,
         cloud.settings.service_account,

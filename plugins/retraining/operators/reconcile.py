@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from retraining.core import job_claims
 from retraining.core.documents import KINDS, Document
 from retraining.core.errors import JobError
-from retraining.core.job_failures import OF_THE_SERVICE, Failure, classify, may_follow, on_rung
+from retraining.core.jobs import claims
+from retraining.core.jobs.failures import OF_THE_SERVICE, Failure, classify, may_follow, on_rung
 from retraining.hooks.airflow_exceptions import AirflowFailException
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.logs import Cursor
@@ -138,7 +138,7 @@ class Reconciler:
         if not self._may_follow(failures):
             raise AirflowFailException(str(self._error(spent[-1] if spent else None, failures[-1])))
         last_end = max((job.ended for job in spent if job.ended), default=None)
-        begin = job_claims.not_before(seen.claim, last_end, failures)
+        begin = claims.not_before(seen.claim, last_end, failures)
         if begin and self._cloud.clock.now() < begin:
             why = f"the last one ended: {failures[-1]}" if failures else "somebody may be about to create it"
             LOGGER.info("no job is created before %s: %s", begin, why)

@@ -15,9 +15,9 @@ from airflow.sdk import Context, PokeReturnValue
 from retraining.core import tuning, tuning_orders
 from retraining.core.documents import Document, EvaluateRequest, Evaluation, Plan, Report, Trial, Tuning, TuningRequest
 from retraining.core.errors import ContractError
-from retraining.core.job_failures import OF_THE_SERVICE
+from retraining.core.jobs.failures import OF_THE_SERVICE
+from retraining.core.jobs.requests import Order
 from retraining.core.naming import run_keys, storage, vertex
-from retraining.core.orders import Order
 from retraining.core.spec.evaluation import HIGHER_IS_BETTER
 from retraining.hooks.airflow_exceptions import AirflowFailException
 from retraining.hooks.cloud import Cloud

@@ -1,8 +1,8 @@
 """A run's model in the registry, once: claimed before it is uploaded, found again whatever died.
 
 The service has no request id for an upload, an upload takes minutes, and its list may lag. So each has a claim on
-storage before it (`core.job_claims`, with the operation's name in the place of a job's); of two versions of one run the
-one with the lower id counts, and the other is deleted.
+storage before it (`core.jobs.claims`, with the operation's name in the place of a job's); of two versions of one run
+the one with the lower id counts, and the other is deleted.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import uuid
 
 from retraining.core.documents import Report
 from retraining.core.errors import ConflictError, ContractError, JobError
-from retraining.core.job_claims import SETTLED_AFTER, START_WITHIN, Claim
+from retraining.core.jobs.claims import SETTLED_AFTER, START_WITHIN, Claim
 from retraining.core.naming.vertex import RUN_LABEL
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.operations import Operation

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from small_model import SCHEMA, make_plan, make_snapshot, make_spec
 
-from retraining.core import orders
 from retraining.core.data import columns, frozen_set, snapshot
 from retraining.core.errors import ContractError, DataError
+from retraining.core.jobs import requests
 from retraining.core.naming import bigquery, storage
 
 ROWS = [{"row_count": 40, "bit_xor": "17", "hash_sum": "123.000", "shards": 1}]
@@ -80,5 +80,5 @@ def test_it_goes_to_the_export_and_to_the_duel(golden_plan):
     assert frozen_set.golden_work(frozen, [frozen.fingerprint]).action == "reuse"
     taken = make_snapshot(golden_plan, golden=work)
     assert taken.explain[-1] == "golden: exported, 40 rows, because not stored in this form yet"
-    assert orders.export_order(golden_plan, taken).request.golden == work
-    assert orders.evaluate_order(golden_plan, None).request.golden is True
+    assert requests.export_order(golden_plan, taken).request.golden == work
+    assert requests.evaluate_order(golden_plan, None).request.golden is True

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from small_model import AS_OF, ENVIRON, SQL, make_plan, make_spec
 
-from retraining.core import documents, orders, settings
+from retraining.core import documents, settings
 from retraining.core.catalog import cost
 from retraining.core.documents import digest
 from retraining.core.errors import PlanError, SettingsError
+from retraining.core.jobs import requests
 from retraining.core.planning import plan
 
 
@@ -65,7 +66,7 @@ def test_an_image_by_digest_is_kept_as_it_is():
     assert [planned.trainer_image, planned.serving_image] == list(images.values())
     own = {"image": f"host/own@sha256:{'c' * 64}"}
     planned = make_plan(make_spec(training={"model": "wide_deep", "runtime": own}))
-    (pool,) = orders.train_order(planned, None).custom_job["job_spec"]["worker_pool_specs"]
+    (pool,) = requests.train_order(planned, None).custom_job["job_spec"]["worker_pool_specs"]
     assert pool["container_spec"]["image_uri"] == own["image"]
 
 

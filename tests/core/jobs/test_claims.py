@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from retraining.core.job_claims import CREATE_TIMEOUT, SETTLED_AFTER, START_WITHIN, Claim, not_before, sort_out
-from retraining.core.job_failures import Failure
+from retraining.core.jobs.claims import CREATE_TIMEOUT, SETTLED_AFTER, START_WITHIN, Claim, not_before, sort_out
+from retraining.core.jobs.failures import Failure
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -8,7 +8,8 @@ from datetime import date, timedelta
 import pytest
 from small_model import AS_OF, make_plan, make_snapshot, make_spec
 
-from retraining.core import documents, orders
+from retraining.core import documents
+from retraining.core.jobs import requests
 
 
 def champion(as_of=AS_OF - timedelta(days=1)):
@@ -23,9 +24,9 @@ def champion(as_of=AS_OF - timedelta(days=1)):
 
 def all_orders(the_plan, **arguments):
     return (
-        orders.export_order(the_plan, make_snapshot(the_plan), **arguments),
-        orders.train_order(the_plan, **arguments),
-        orders.evaluate_order(the_plan, champion(), **arguments),
+        requests.export_order(the_plan, make_snapshot(the_plan), **arguments),
+        requests.train_order(the_plan, **arguments),
+        requests.evaluate_order(the_plan, champion(), **arguments),
     )
 
 
@@ -46,7 +47,7 @@ def test_requests_survive_storage_and_orders_are_always_the_same(small_plan):
 
 
 def test_training_writes_where_vertex_says(small_plan):
-    order = orders.train_order(small_plan)
+    order = requests.train_order(small_plan)
     request = order.request
     assert isinstance(request, documents.TrainRequest)
     base = order.custom_job["job_spec"]["base_output_directory"]["output_uri_prefix"]
@@ -61,7 +62,7 @@ def test_training_writes_where_vertex_says(small_plan):
 
 
 def test_a_job_runs_the_trainers_image_with_its_request(small_plan):
-    job = orders.train_order(small_plan).custom_job
+    job = requests.train_order(small_plan).custom_job
     (pool,) = job["job_spec"]["worker_pool_specs"]
     assert pool["container_spec"] == {
         "image_uri": small_plan.trainer_image,
@@ -82,7 +83,7 @@ def test_a_cluster_becomes_pools_with_the_chief_first():
     cluster = {"tier": "CUSTOM", "chief": chief, "workers": {**chief, "count": 3}, "spot": True}
     own = {"image": "host/own-trainer:1"}
     plan = make_plan(make_spec(training={"model": "dense", "cluster": cluster, "runtime": own}))
-    job = orders.train_order(plan, None, "a@b.c").custom_job
+    job = requests.train_order(plan, None, "a@b.c").custom_job
     pools = job["job_spec"]["worker_pool_specs"]
     assert [pool["replica_count"] for pool in pools] == [1, 3]
     assert pools[1]["machine_spec"] == {
@@ -103,7 +104,7 @@ def test_vertex_ai_takes_the_jobs_as_they_are(small_plan):
 
 
 def test_champion_and_challenger_are_judged_alike(small_plan):
-    request = orders.evaluate_order(small_plan, champion()).request
+    request = requests.evaluate_order(small_plan, champion()).request
     assert isinstance(request, documents.EvaluateRequest)
     assert request.champion == champion()
     assert request.champion_skipped is None
@@ -113,7 +114,7 @@ def test_champion_and_challenger_are_judged_alike(small_plan):
 
 @pytest.mark.parametrize("later", [timedelta(0), timedelta(days=1)], ids=["as new", "newer"])
 def test_a_champion_that_could_have_seen_the_test_days_is_not_dueled_with(small_plan, later):
-    request = orders.evaluate_order(small_plan, champion(AS_OF + later)).request
+    request = requests.evaluate_order(small_plan, champion(AS_OF + later)).request
     assert isinstance(request, documents.EvaluateRequest)
     assert request.champion is None
     assert request.champion_skipped is not None
@@ -121,13 +122,13 @@ def test_a_champion_that_could_have_seen_the_test_days_is_not_dueled_with(small_
 
 
 def test_the_first_model_has_nobody_to_beat(small_plan):
-    request = orders.evaluate_order(small_plan, None).request
+    request = requests.evaluate_order(small_plan, None).request
     assert isinstance(request, documents.EvaluateRequest)
     assert (request.champion, request.champion_skipped) == (None, None)
 
 
 def test_the_export_names_the_spans_and_the_test_days(small_plan):
-    request = orders.export_order(small_plan, make_snapshot(small_plan)).request
+    request = requests.export_order(small_plan, make_snapshot(small_plan)).request
     assert isinstance(request, documents.ExportRequest)
     assert len(request.spans) == 3
     assert request.test_start == small_plan.window.test_start
@@ -136,7 +137,7 @@ def test_the_export_names_the_spans_and_the_test_days(small_plan):
 
 def test_the_export_is_told_which_days_are_left_out(small_plan):
     out = (date(2013, 11, 16),)
-    request = orders.export_order(small_plan, make_snapshot(small_plan), quarantined=out).request
+    request = requests.export_order(small_plan, make_snapshot(small_plan), quarantined=out).request
     assert isinstance(request, documents.ExportRequest)
     assert request.quarantined == out
     assert len(request.spans) == 3
@@ -147,13 +148,13 @@ def test_the_export_writes_what_training_reads():
     spec = make_spec()
     data = {**spec.data.model_dump(mode="json"), "layout": {"numeric": "vector", "rows_per_record": 64}}
     packed = make_plan(make_spec(data=data))
-    request = orders.export_order(packed, make_snapshot(packed)).request
+    request = requests.export_order(packed, make_snapshot(packed)).request
     assert (request.layout.numeric, request.layout.rows_per_record) == (("distance",), 64)
     training = spec.training.model_dump(mode="json")
     cases = {"tfrecord": ("tfrecord", "all"), "csv": ("csv", "all"), "bigquery": ("tfrecord", "test")}
     for wanted, expected in cases.items():
         plan = make_plan(make_spec(training={**training, "input": wanted}))
-        request = orders.export_order(plan, make_snapshot(plan)).request
+        request = requests.export_order(plan, make_snapshot(plan)).request
         assert (request.format, request.only) == expected
 
 
@@ -161,8 +162,8 @@ def test_a_champion_that_was_trained_on_tonight_s_test_days_is_not_dueled_with(s
     """More test days than in the champion's run: its training days reach into them."""
     first = small_plan.window.test_start
     earlier = champion()
-    skipped = orders.evaluate_order(small_plan, earlier, champion_trained_before=first + timedelta(days=1)).request
+    skipped = requests.evaluate_order(small_plan, earlier, champion_trained_before=first + timedelta(days=1)).request
     assert skipped.champion is None
     assert "it has seen some of them" in skipped.champion_skipped
-    dueled = orders.evaluate_order(small_plan, earlier, champion_trained_before=first).request
+    dueled = requests.evaluate_order(small_plan, earlier, champion_trained_before=first).request
     assert dueled.champion == earlier

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from retraining.core.job_failures import MAX_SERVICE_FAILURES, RULES, Failure, classify, find_rule, may_follow, pause
+from retraining.core.jobs.failures import MAX_SERVICE_FAILURES, RULES, Failure, classify, find_rule, may_follow, pause
 
 EXIT = "The replica workerpool0-0 exited with a non-zero status of {}. Termination reason: Error. To find out more …"
 QUOTA = "The following quota metrics exceed quota limits: aiplatform.googleapis.com/custom_model_training_cpus"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Generic, Protocol, TypeVar
 
-from retraining.core.job_failures import Failure, pause
+from retraining.core.jobs.failures import Failure, pause
 
 START_WITHIN = timedelta(seconds=60)
 """From the claim to the create: whoever was held up for longer does not create any more."""

@@ -1,0 +1,1 @@
+"""Plan in; request documents and custom jobs out, and what their failures mean."""
