@@ -34,10 +34,10 @@ from localcloud.vertex.guardian import Guardian
 from localcloud.vertex.tuning.algorithms import Problem, suggest
 from localcloud.vertex.tuning.bayesian import Designer
 from localcloud.vertex.tuning.space import Assignment, write_parameters
-from retraining.core import tuning, tuning_orders
 from retraining.core.documents import Trial, Tuning
 from retraining.core.spec.tuning import Tuning as TuningSpec
 from retraining.core.spec.tuning import TuningParameter
+from retraining.core.tuning import requests, warm_start
 
 LIMIT = 0.5
 WITHIN = 0.01
@@ -120,17 +120,17 @@ class Search:
         """Give a week's trials, endlessly."""
         recalled = [
             _trial(f"recall-{number}", "recall", each.hyperparameters, surface.seen(week, each.hyperparameters))
-            for number, each in enumerate(tuning.recall(spec, studies), start=1)
+            for number, each in enumerate(warm_start.recall(spec, studies), start=1)
         ]
         yield from recalled
-        space = tuning.focus(spec, recalled, tuning.focus_shares(spec, studies))
+        space = warm_start.focus(spec, recalled, warm_start.focus_shares(spec, studies))
         yield from self._searched(surface, spec, week, space, f"warm {seed} {week}")
 
     def _searched(
         self, surface: Surface, spec: TuningSpec, week: int, space: Sequence[TuningParameter], name: str
     ) -> Iterator[Trial]:
         study = StudySpec()
-        json_format.ParseDict(tuning_orders.study_spec(spec, space), StudySpec.pb(study))
+        json_format.ParseDict(requests.study_spec(spec, space), StudySpec.pb(study))
         minutes = random.Random(name)  # noqa: S311 - a simulation
         clock, trials, running = _MONDAY, list[VertexTrial](), list[tuple[datetime.datetime, int, Assignment]]()
         while True:

@@ -7,10 +7,10 @@ from typing import Any
 
 from small_model import AS_OF, make_plan, make_spec
 
-from retraining.core import tuning
 from retraining.core.documents import Plan, Trial, Tuning
 from retraining.core.documents.tuning import Phase
 from retraining.core.naming import run_keys
+from retraining.core.tuning import conclusion, decision
 
 SECTION: dict[str, Any] = {
     "every_days": 7,
@@ -51,12 +51,12 @@ def study(days_ago: int, *trials: Trial) -> Tuning:
     """The study of a run so many days ago."""
     plan = plan_with()
     as_of = AS_OF - timedelta(days=days_ago)
-    request = tuning.decide(plan, [], None, higher_is_better=True)
-    made = tuning.conclude(plan, request, trials)
+    request = decision.decide(plan, [], None, higher_is_better=True)
+    made = conclusion.conclude(plan, request, trials)
     return made.model_copy(update={"as_of": as_of, "run_key": run_keys.run_key(as_of, str(days_ago))})
 
 
-CHAMPION = tuning.ChampionRecord(
+CHAMPION = decision.ChampionRecord(
     run_key=run_keys.run_key(AS_OF - timedelta(days=1), "c"),
     hyperparameters={"learning_rate": 0.003, "hidden_units": "large", "dropout": 0.9},
     given=HYPERPARAMETERS,

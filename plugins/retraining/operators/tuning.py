@@ -12,13 +12,13 @@ from typing import Any, TypeVar
 
 from airflow.sdk import Context, PokeReturnValue
 
-from retraining.core import tuning, tuning_orders
 from retraining.core.documents import Document, EvaluateRequest, Evaluation, Plan, Report, Trial, Tuning, TuningRequest
 from retraining.core.errors import ContractError
 from retraining.core.jobs.failures import OF_THE_SERVICE
 from retraining.core.jobs.requests import Order
 from retraining.core.naming import run_keys, storage, vertex
 from retraining.core.spec.evaluation import HIGHER_IS_BETTER
+from retraining.core.tuning import conclusion, decision, requests, warm_start
 from retraining.hooks.airflow_exceptions import AirflowFailException
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.vertex_jobs import Job, JobType
@@ -34,7 +34,7 @@ from retraining.operators.record import RUN_URI, Record
 
 LOGGER = logging.getLogger(__name__)
 # As many as are remembered, and some for those that cannot be read.
-READ_STUDIES = 2 * tuning.REMEMBERED_STUDIES
+READ_STUDIES = 2 * warm_start.REMEMBERED_STUDIES
 _D = TypeVar("_D", bound=Document)
 
 
@@ -76,7 +76,7 @@ class TuneOperator(VertexJobOperator):
             higher = plan.spec.evaluation.metric in HIGHER_IS_BETTER
             champion = find_champion(cloud, plan) if plan.spec.tuning else None
             studies, earlier = find_studies(cloud, plan) if plan.spec.tuning else ([], 0)
-            decided = tuning.decide(plan, studies, champion, higher_is_better=higher, earlier=earlier)
+            decided = decision.decide(plan, studies, champion, higher_is_better=higher, earlier=earlier)
             request = record.write_once(decided)
             self.log.info("%s", request.words)
         return request
@@ -86,24 +86,24 @@ class TuneOperator(VertexJobOperator):
     ) -> Tuning | None:
         """The conclusion; None while a job works."""
         if not request.search or plan.spec.tuning is None:
-            return record.write_once(tuning.conclude(plan, request, ()))
+            return record.write_once(conclusion.conclude(plan, request, ()))
         account, jobs, recalled = cloud.settings.service_account, list[str](), tuple[Trial, ...]()
         if request.recalled:
-            order = tuning_orders.recall_order(plan, request, account)
-            job = self._done(cloud, order, context, tuning_orders.bears_failure(plan, "recall", request))
+            order = requests.recall_order(plan, request, account)
+            job = self._done(cloud, order, context, requests.bears_failure(plan, "recall", request))
             if job is None:
                 return None
             jobs.append(job)
-            recalled = tuning_orders.read_trials(plan, "recall", request, cloud.jobs.trials(job))
-        space = tuning.focus(plan.spec.tuning, recalled, request.focus)
-        order = tuning_orders.search_order(plan, request, space, account)
-        job = self._done(cloud, order, context, tuning_orders.bears_failure(plan, "search", request))
+            recalled = requests.read_trials(plan, "recall", request, cloud.jobs.trials(job))
+        space = warm_start.focus(plan.spec.tuning, recalled, request.focus)
+        order = requests.search_order(plan, request, space, account)
+        job = self._done(cloud, order, context, requests.bears_failure(plan, "search", request))
         if job is None:
             return None
         jobs.append(job)
-        found = tuning_orders.read_trials(plan, "search", request, cloud.jobs.trials(job))
+        found = requests.read_trials(plan, "search", request, cloud.jobs.trials(job))
         self._say((*recalled, *found))
-        return record.write_once(tuning.conclude(plan, request, (*recalled, *found), searched=space, jobs=jobs))
+        return record.write_once(conclusion.conclude(plan, request, (*recalled, *found), searched=space, jobs=jobs))
 
     def _done(self, cloud: Cloud, order: Order, context: Context, bears_failure: bool) -> str | None:
         """Name of the order's job when it ended with trials to go on with; None while it works."""
@@ -149,7 +149,7 @@ class TuneOperator(VertexJobOperator):
 
     def _clear(self, cloud: Cloud, plan: Plan) -> None:
         """Delete the checkpoints of trials that were stopped early: the jobs have ended, nobody resumes them."""
-        for folder in tuning_orders.checkpoint_uris(plan):
+        for folder in requests.checkpoint_uris(plan):
             gone = sum(item.gone for item in cloud.objects.delete(cloud.objects.walk(folder)))
             if gone:
                 self.log.info("%d files of trials that were stopped early deleted in %s", gone, folder)
@@ -181,7 +181,7 @@ def _readable(read: Callable[[], _D | None]) -> _D | None:
         return None
 
 
-def find_champion(cloud: Cloud, plan: Plan) -> tuning.ChampionRecord | None:
+def find_champion(cloud: Cloud, plan: Plan) -> decision.ChampionRecord | None:
     """The champion's hyperparameters, and its metric when it was promoted and in the newest duel before this run."""
     version = cloud.registry.find_by_alias(plan.model, vertex.CHAMPION)
     if version is None or run_keys.run_key_as_of(version.run_key) >= plan.as_of:
@@ -192,7 +192,7 @@ def find_champion(cloud: Cloud, plan: Plan) -> tuning.ChampionRecord | None:
     if report is None or then is None:
         return None
     metric = plan.spec.evaluation.metric
-    return tuning.ChampionRecord(
+    return decision.ChampionRecord(
         run_key=version.run_key,
         hyperparameters=report.hyperparameters,
         given=then.spec.training.hyperparameters,

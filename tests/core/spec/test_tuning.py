@@ -9,8 +9,8 @@ import pytest
 from small_model import make_spec
 from small_study import HYPERPARAMETERS, SECTION, plan_with
 
-from retraining.core import tuning, tuning_orders
 from retraining.core.spec.tuning import GOALS, REPORTED
+from retraining.core.tuning import decision, requests
 
 
 @pytest.mark.parametrize(
@@ -52,10 +52,8 @@ def test_an_incoherent_section_is_refused(change, words):
 def test_the_goal_is_the_metric_s(section, goal):
     plan = plan_with({**SECTION, **section})
     assert plan.spec.tuning.goal == goal
-    request = tuning.decide(plan, [], None, higher_is_better=True)
-    (metric,) = tuning_orders.search_order(plan, request, plan.spec.tuning.parameters).custom_job["study_spec"][
-        "metrics"
-    ]
+    request = decision.decide(plan, [], None, higher_is_better=True)
+    (metric,) = requests.search_order(plan, request, plan.spec.tuning.parameters).custom_job["study_spec"]["metrics"]
     assert metric["goal"] == goal.upper()
 
 

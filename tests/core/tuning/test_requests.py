@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from small_study import CHAMPION, SECTION, plan_with, study, trial
 
-from retraining.core import tuning, tuning_orders
 from retraining.core.documents import Tuning
+from retraining.core.tuning import conclusion, decision
+from retraining.core.tuning import requests as tuning_requests
 
 
 def test_the_whole_study_spec():
@@ -22,8 +23,8 @@ def test_the_whole_study_spec():
         ],
     }  # fmt: skip
     plan = plan_with(section)
-    request = tuning.decide(plan, [], None, higher_is_better=True)
-    job = tuning_orders.search_order(plan, request, plan.spec.tuning.parameters).custom_job
+    request = decision.decide(plan, [], None, higher_is_better=True)
+    job = tuning_requests.search_order(plan, request, plan.spec.tuning.parameters).custom_job
     study_spec = job["study_spec"]
     assert study_spec["metrics"] == [{"metric_id": "val_auc", "goal": "MAXIMIZE"}]
     assert "decay_curve_stopping_spec" in study_spec
@@ -49,33 +50,33 @@ def test_trials_run_on_spot_machines_and_the_final_training_on_demand():
     from retraining.core.jobs import requests
 
     plan = plan_with()
-    request = tuning.decide(plan, [], None, higher_is_better=True)
-    trials = tuning_orders.search_order(plan, request, plan.spec.tuning.parameters).custom_job["trial_job_spec"]
+    request = decision.decide(plan, [], None, higher_is_better=True)
+    trials = tuning_requests.search_order(plan, request, plan.spec.tuning.parameters).custom_job["trial_job_spec"]
     training = requests.train_order(plan, None).custom_job["job_spec"]
     assert trials["scheduling"]["strategy"] == "SPOT"
     assert "strategy" not in training["scheduling"]
     plan = plan_with({**SECTION, "spot": False})
-    trials = tuning_orders.search_order(plan, request, plan.spec.tuning.parameters).custom_job["trial_job_spec"]
+    trials = tuning_requests.search_order(plan, request, plan.spec.tuning.parameters).custom_job["trial_job_spec"]
     assert "strategy" not in trials["scheduling"]
 
 
 def test_the_repetition_tries_each_once_and_leaves_the_rest_to_the_search():
     plan = plan_with({**SECTION, "max_failed_trials": 1})
     earlier = [study(7, trial(1, 0.9, 0.002), trial(2, 0.8, 0.05))]
-    request = tuning.decide(plan, earlier, None, higher_is_better=True)
-    order = tuning_orders.recall_order(plan, request)
+    request = decision.decide(plan, earlier, None, higher_is_better=True)
+    order = tuning_requests.recall_order(plan, request)
     assert order.custom_job["max_trial_count"] == order.custom_job["max_failed_trial_count"] == 2
     assert order.custom_job["study_spec"]["algorithm"] == "GRID_SEARCH"
     assert [prior["learning_rate"] for prior in order.request.priors] == [0.002, 0.05]
     assert order.request.trial_metric == "val_auc"
-    search = tuning_orders.search_order(plan, request, plan.spec.tuning.parameters)
+    search = tuning_requests.search_order(plan, request, plan.spec.tuning.parameters)
     assert (search.custom_job["max_trial_count"], search.custom_job["max_failed_trial_count"]) == (6, 1)
     assert search.request_uri != order.request_uri
 
 
 def test_trials_are_read_back():
     plan = plan_with()
-    request = tuning.decide(plan, [study(7, trial(1, 0.9, 0.002))], None, higher_is_better=True)
+    request = decision.decide(plan, [study(7, trial(1, 0.9, 0.002))], None, higher_is_better=True)
     reported = [
         {
             "id": "1",
@@ -87,11 +88,11 @@ def test_trials_are_read_back():
         },
         {"id": "2", "state": "INFEASIBLE", "infeasible_reason": "the loss is not a number"},
     ]
-    first, second = tuning_orders.read_trials(plan, "recall", request, reported)
+    first, second = tuning_requests.read_trials(plan, "recall", request, reported)
     assert first.hyperparameters == {"hidden_units": "small", "learning_rate": 0.002}
     assert (first.value, first.curve[0].step, first.seconds) == (0.75, 1, 3.5)
     assert (second.value, second.words) == (None, "the loss is not a number")
-    settled = tuning.conclude(plan, request, (first, second))
+    settled = conclusion.conclude(plan, request, (first, second))
     assert (settled.source, settled.best) == ("study", "recall-1")
     assert settled.hyperparameters == {"hidden_units": "small", "learning_rate": 0.002, "dropout": 0.1}
     assert isinstance(settled, Tuning)
@@ -109,8 +110,8 @@ def test_trials_are_read_back():
 )
 def test_whatever_was_measured_to_the_end_has_a_score(reported, expected):
     plan = plan_with()
-    request = tuning.decide(plan, [], None, higher_is_better=True)
-    (read,) = tuning_orders.read_trials(plan, "search", request, [{"id": "1", **reported}])
+    request = decision.decide(plan, [], None, higher_is_better=True)
+    (read,) = tuning_requests.read_trials(plan, "search", request, [{"id": "1", **reported}])
     assert (read.state, read.value) == expected
 
 
@@ -125,9 +126,9 @@ def test_a_run_trains_with_exactly_what_the_best_trial_had():
         ],
     }  # fmt: skip
     plan = plan_with(section)
-    request = tuning.decide(plan, [], CHAMPION, higher_is_better=True)
+    request = decision.decide(plan, [], CHAMPION, higher_is_better=True)
     assert request.hyperparameters["dropout"] == 0.9
-    settled = tuning.conclude(plan, request, (trial(1, 0.7, 0.02),))
-    trained = tuning_orders.trial_request_of(plan, "search", ()).training.hyperparameters
+    settled = conclusion.conclude(plan, request, (trial(1, 0.7, 0.02),))
+    trained = tuning_requests.trial_request_of(plan, "search", ()).training.hyperparameters
     assert settled.hyperparameters == {**trained, "learning_rate": 0.02, "hidden_units": "small"}
     assert settled.hyperparameters["dropout"] == 0.1

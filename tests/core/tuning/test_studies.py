@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from small_model import AS_OF, make_plan
 from small_study import CHAMPION, HYPERPARAMETERS, plan_with, study, trial
 
-from retraining.core import tuning
 from retraining.core.naming import run_keys
 from retraining.core.spec.monitoring import Monitoring
 from retraining.core.spec.tuning import TuningParameter
+from retraining.core.tuning import conclusion, decision, warm_start
 
 
 @pytest.mark.parametrize(
@@ -30,16 +30,16 @@ from retraining.core.spec.tuning import TuningParameter
 )
 def test_by_wish_and_age(search, studies, champion, expected):
     made = [study(days, trial(1, 0.7)) for days in studies]
-    request = tuning.decide(plan_with(search=search), made, champion, higher_is_better=True)
+    request = decision.decide(plan_with(search=search), made, champion, higher_is_better=True)
     assert (request.search, request.because) == expected
 
 
 def test_a_champion_that_lost_quality_is_a_reason():
     worse = dataclasses.replace(CHAMPION, now=0.66)
-    request = tuning.decide(plan_with(), [study(1, trial(1, 0.7))], worse, higher_is_better=True)
+    request = decision.decide(plan_with(), [study(1, trial(1, 0.7))], worse, higher_is_better=True)
     assert (request.search, request.because) == (True, "quality")
     assert "0.0400" in request.words
-    lower = tuning.decide(plan_with(), [study(1, trial(1, 0.7))], worse, higher_is_better=False)
+    lower = decision.decide(plan_with(), [study(1, trial(1, 0.7))], worse, higher_is_better=False)
     assert not lower.search
 
 
@@ -59,7 +59,7 @@ def test_studies_that_found_nothing_better_double_the_wait_for_another(made, stu
     """Where the data became harder no challenger wins, and every night would pay for a study."""
     champion = dataclasses.replace(CHAMPION, run_key=run_keys.run_key(AS_OF - timedelta(days=made), "c"), now=0.6)
     plan = make_plan(plan_with().spec.model_copy(update={"monitoring": Monitoring(cooldown_hours=hours)}))
-    request = tuning.decide(plan, [study(days, trial(1, 0.7)) for days in studies], champion, higher_is_better=True)
+    request = decision.decide(plan, [study(days, trial(1, 0.7)) for days in studies], champion, higher_is_better=True)
     assert request.because == expected
     if expected == "recent":
         assert "lost 0.1000 of its metric" in request.words
@@ -68,12 +68,12 @@ def test_studies_that_found_nothing_better_double_the_wait_for_another(made, stu
 
 def test_a_night_that_starts_a_little_early_still_counts():
     late = study(7, trial(1, 0.7)).model_copy(update={"as_of": AS_OF - timedelta(days=7) + timedelta(minutes=20)})
-    assert tuning.decide(plan_with(), [late], None, higher_is_better=True).search
+    assert decision.decide(plan_with(), [late], None, higher_is_better=True).search
 
 
 def test_the_champion_s_tuned_values_are_used_and_no_others():
-    request = tuning.decide(plan_with(search="never"), [], CHAMPION, higher_is_better=True)
-    settled = tuning.conclude(plan_with(), request, ())
+    request = decision.decide(plan_with(search="never"), [], CHAMPION, higher_is_better=True)
+    settled = conclusion.conclude(plan_with(), request, ())
     assert settled.hyperparameters == {"learning_rate": 0.003, "hidden_units": "large", "dropout": 0.1}
     assert settled.source == "champion"
 
@@ -82,10 +82,10 @@ def test_the_champion_s_tuned_values_are_used_and_no_others():
 def test_what_a_person_asked_for_stands_and_is_not_searched_over(override):
     value = {"learning_rate": 0.05} if override.endswith("hyperparameters") else 0.05
     plan = plan_with(overrides={override: value})
-    request = tuning.decide(plan, [], CHAMPION, higher_is_better=True)
+    request = decision.decide(plan, [], CHAMPION, higher_is_better=True)
     assert (request.search, request.because) == (False, "unwanted")
     assert "set learning_rate" in request.words
-    settled = tuning.conclude(plan, request, ())
+    settled = conclusion.conclude(plan, request, ())
     assert settled.hyperparameters["learning_rate"] == 0.05
     assert settled.hyperparameters["hidden_units"] == "large"
 
@@ -93,13 +93,13 @@ def test_what_a_person_asked_for_stands_and_is_not_searched_over(override):
 def test_what_a_person_changed_in_the_file_since_stands():
     """The champion's study searched from another value of the file: somebody knows better now."""
     before = dataclasses.replace(CHAMPION, given={**HYPERPARAMETERS, "learning_rate": 0.02})
-    request = tuning.decide(plan_with(search="never"), [], before, higher_is_better=True)
+    request = decision.decide(plan_with(search="never"), [], before, higher_is_better=True)
     assert request.hyperparameters == {"learning_rate": 0.01, "hidden_units": "large", "dropout": 0.1}
 
 
 def test_values_that_no_study_found_are_the_file_s():
     """A champion trained with the file's values says nothing."""
-    request = tuning.decide(
+    request = decision.decide(
         plan_with(search="never"), [], dataclasses.replace(CHAMPION, tuned=False), higher_is_better=True
     )
     assert (request.hyperparameters, request.source) == (HYPERPARAMETERS, "spec")
@@ -107,7 +107,7 @@ def test_values_that_no_study_found_are_the_file_s():
 
 def test_a_model_without_the_section_trains_with_its_own():
     plan = plan_with(section=None)
-    settled = tuning.conclude(plan, tuning.decide(plan, [], CHAMPION, higher_is_better=True), ())
+    settled = conclusion.conclude(plan, decision.decide(plan, [], CHAMPION, higher_is_better=True), ())
     assert (settled.hyperparameters, settled.source) == (HYPERPARAMETERS, "spec")
 
 
@@ -115,7 +115,7 @@ def test_the_best_of_the_newest_studies_by_turns_each_place_once():
     spec = plan_with().spec.tuning
     older = study(14, trial(1, 0.9, 0.0101), trial(2, 0.8, 0.05))
     newer = study(7, trial(1, 0.5, 0.002), trial(2, 0.7, 0.01), trial(3, None, 0.02))
-    recalled = tuning.recall(spec, [older, newer])
+    recalled = warm_start.recall(spec, [older, newer])
     assert [item.hyperparameters["learning_rate"] for item in recalled] == [0.01, 0.002]
 
 
@@ -123,26 +123,26 @@ def test_what_a_later_study_found_to_fail_is_not_repeated_again():
     spec = plan_with().spec.tuning
     older = study(14, trial(1, 0.9, 0.05), trial(2, 0.8, 0.01))
     newer = study(7, trial(1, None, 0.0501, "recall"), trial(2, 0.7, 0.002))
-    assert [item.hyperparameters["learning_rate"] for item in tuning.recall(spec, [older, newer])] == [0.002, 0.01]
+    assert [item.hyperparameters["learning_rate"] for item in warm_start.recall(spec, [older, newer])] == [0.002, 0.01]
     healed = study(1, trial(1, 0.6, 0.05))
-    again = tuning.recall(spec, [older, newer, healed])
+    again = warm_start.recall(spec, [older, newer, healed])
     assert [item.hyperparameters["learning_rate"] for item in again] == [0.05, 0.002]
 
 
 def test_trials_outside_today_s_space_are_forgotten():
     spec = plan_with().spec.tuning
-    assert tuning.recall(spec, [study(7, trial(1, 0.9, 0.5), trial(2, 0.8, units="huge"))]) == ()
+    assert warm_start.recall(spec, [study(7, trial(1, 0.9, 0.5), trial(2, 0.8, units="huge"))]) == ()
 
 
 def test_the_search_goes_on_around_the_best_repeated_trial():
     spec = plan_with().spec.tuning
     repeated = [trial(1, 0.7, 0.01, "recall"), trial(2, 0.6, 0.05, "recall")]
-    around, units = tuning.focus(spec, repeated, {"learning_rate": 0.5})
+    around, units = warm_start.focus(spec, repeated, {"learning_rate": 0.5})
     assert around.min == pytest.approx(1.778e-3, rel=1e-3)  # a quarter of three decades to each side
     assert around.max == pytest.approx(5.623e-2, rel=1e-3)
     assert units == spec.parameters[1]
-    assert tuning.focus(spec, repeated, {}) == spec.parameters
-    assert tuning.focus(spec, [], {"learning_rate": 0.5}) == spec.parameters
+    assert warm_start.focus(spec, repeated, {}) == spec.parameters
+    assert warm_start.focus(spec, [], {"learning_rate": 0.5}) == spec.parameters
 
 
 @pytest.mark.parametrize(
@@ -158,14 +158,14 @@ def test_what_the_newest_study_s_best_trials_agree_on_is_searched_closely(rates,
     spec = plan_with().spec.tuning
     older = study(14, *(trial(number, 0.9, 10.0 ** -(number % 4)) for number in range(6)))
     newest = study(7, *(trial(number, 0.9 - number / 100, rate) for number, rate in enumerate(rates)))
-    assert tuning.focus_shares(spec, [older, newest]) == {"learning_rate": pytest.approx(share)}
+    assert warm_start.focus_shares(spec, [older, newest]) == {"learning_rate": pytest.approx(share)}
 
 
 def test_the_elite_is_the_best_fifth():
     spec = plan_with().spec.tuning
     rates = [1e-2] * 8 + [1.0e-4] * 32
     known = study(7, *(trial(number, 0.9 - number / 100, rate) for number, rate in enumerate(rates)))
-    assert tuning.focus_shares(spec, [known]) == {"learning_rate": 1 / 16}
+    assert warm_start.focus_shares(spec, [known]) == {"learning_rate": 1 / 16}
 
 
 def test_every_fourth_study_searches_everywhere_and_so_does_one_that_knows_nothing():
@@ -173,15 +173,21 @@ def test_every_fourth_study_searches_everywhere_and_so_does_one_that_knows_nothi
         plan_with().spec.tuning,
         [study(7 * week, *(trial(n, 0.5) for n in range(6))) for week in (4, 3, 2, 1)],
     )
-    assert [bool(tuning.focus_shares(spec, known[:count])) for count in range(5)] == [False, True, True, False, True]
-    assert tuning.focus_shares(spec, [study(7, trial(1, None))]) == {}
+    assert [bool(warm_start.focus_shares(spec, known[:count])) for count in range(5)] == [
+        False,
+        True,
+        True,
+        False,
+        True,
+    ]
+    assert warm_start.focus_shares(spec, [study(7, trial(1, None))]) == {}
 
 
 def test_studies_that_are_not_read_any_more_count_too():
     """Else a model with more studies than are read would never search everywhere again."""
     known = [study(7 * week, *(trial(n, 0.5) for n in range(6))) for week in (2, 1)]
     requests = [
-        tuning.decide(plan_with(search="always"), known, None, higher_is_better=True, earlier=count)
+        decision.decide(plan_with(search="always"), known, None, higher_is_better=True, earlier=count)
         for count in (20, 21, 22, 23)
     ]
     assert [bool(request.focus) for request in requests] == [True, True, True, False]
@@ -198,13 +204,13 @@ def test_studies_that_are_not_read_any_more_count_too():
 def test_the_narrowed_space_lies_inside_and_holds_the_value(low, width, at, scale, share):
     parameter = TuningParameter(name="x", kind="double", min=low, max=low + width, scale=scale)
     value = low + at * width
-    around = tuning._around(parameter, value, share)
+    around = warm_start._around(parameter, value, share)
     assert low <= around.min <= value <= around.max <= low + width
 
 
 def test_a_study_without_any_score_leaves_the_values_as_they_were():
     plan = plan_with()
-    request = tuning.decide(plan, [], CHAMPION, higher_is_better=True)
-    settled = tuning.conclude(plan, request, (trial(1, None),))
+    request = decision.decide(plan, [], CHAMPION, higher_is_better=True)
+    settled = conclusion.conclude(plan, request, (trial(1, None),))
     assert settled.hyperparameters["learning_rate"] == 0.003
     assert "none of 1 trials" in settled.words

@@ -1,0 +1,151 @@
+"""Whether a run searches hyperparameters, and which values it starts from.
+
+With no study tonight the champion's values are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Literal
+
+from retraining.core import backoff
+from retraining.core.documents.plan import Plan
+from retraining.core.documents.tuning import Because, Hyperparameters, LastStudy, Tuning, TuningRequest
+from retraining.core.naming import run_keys
+from retraining.core.tuning.warm_start import focus_shares, recall
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChampionRecord:
+    """What is known of the champion.
+
+    Attributes:
+        run_key: The run that made it.
+        hyperparameters: That it was trained with.
+        given: That its file gave then.
+        tuned: Whether a study found them, that run's own or an earlier one; else they were the file's.
+        then: Its metric in the duel that made it champion; None when it is not known.
+        now: Its metric in the newest duel; None when it is not known.
+    """
+
+    run_key: str
+    hyperparameters: Mapping[str, Any]
+    given: Mapping[str, Any]
+    tuned: bool
+    then: float | None = None
+    now: float | None = None
+
+
+def decide(
+    plan: Plan,
+    studies: Iterable[Tuning],
+    champion: ChampionRecord | None,
+    *,
+    higher_is_better: bool,
+    earlier: int | None = None,
+) -> TuningRequest:
+    """Whether this run searches, and from where.
+
+    Args:
+        plan: The run.
+        studies: Earlier runs' documents; those of runs that are not older than this one are left out.
+        champion: The version that serves; None when there is none.
+        higher_is_better: Of the evaluation's metric, which `champion.then` and `champion.now` are in.
+        earlier: How many studies there were before this run, when `studies` are only the newest; None: no more.
+    """
+    spec = plan.spec.tuning
+    known = sorted((study for study in studies if study.as_of < plan.as_of and study.trials), key=lambda s: s.as_of)
+    last = known[-1] if known else None
+    search, because, words = _whether(plan, known, champion, higher_is_better)
+    hyperparameters: Hyperparameters = dict(plan.spec.training.hyperparameters)
+    source: Literal["spec", "champion"] = "spec"
+    if kept := _kept(plan, champion):
+        hyperparameters, source = hyperparameters | kept, "champion"
+    return TuningRequest(
+        model=plan.model,
+        run_key=plan.run_key,
+        search=search,
+        because=because,
+        words=words,
+        hyperparameters=hyperparameters,
+        source=source,
+        last_study=LastStudy(run_key=last.run_key, as_of=last.as_of) if last else None,
+        earlier_studies=len(known) if earlier is None else earlier,
+        recalled=recall(spec, known) if search and spec else (),
+        focus=focus_shares(spec, known, earlier) if search and spec else {},
+    )
+
+
+def _kept(plan: Plan, champion: ChampionRecord | None) -> Hyperparameters:
+    """What a study found for the champion, but for what a person has changed since: in the file, or for this run."""
+    spec = plan.spec.tuning
+    if spec is None or champion is None or not champion.tuned:
+        return {}
+    found, asked, given = champion.hyperparameters, _asked_for(plan), plan.spec.training.hyperparameters
+    return {
+        parameter.name: found[parameter.name]
+        for parameter in spec.parameters
+        if parameter.name in found
+        and parameter.name not in asked
+        and _plain(champion.given.get(parameter.name)) == _plain(given.get(parameter.name))
+    }
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - a hyperparameter
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _asked_for(plan: Plan) -> set[str]:
+    """Hyperparameters that a person set for this run."""
+    given = plan.overrides.get("training.hyperparameters", {})
+    prefix = "training.hyperparameters."
+    return {path.removeprefix(prefix) for path in plan.overrides if path.startswith(prefix)} | set(
+        given if isinstance(given, Mapping) else ()
+    )
+
+
+def _whether(
+    plan: Plan, studies: Sequence[Tuning], champion: ChampionRecord | None, higher_is_better: bool
+) -> tuple[bool, Because, str]:
+    spec = plan.spec.tuning
+    if spec is None:
+        return False, "no_tuning", "the model's file has no section tuning: its own hyperparameters are used"
+    if spec.search != "auto":
+        wanted = spec.search == "always"
+        return wanted, "wanted" if wanted else "unwanted", f"the Param tune (tuning.search) is {spec.search}"
+    if asked := sorted(_asked_for(plan) & {parameter.name for parameter in spec.parameters}):
+        return False, "unwanted", f"the run's Params set {', '.join(asked)}: no search"
+    if not studies:
+        return True, "first", "no study before this run: the hyperparameters are searched"
+    last = studies[-1]
+    age, words = plan.as_of - last.as_of, ""
+    if (drop := _lost(champion, higher_is_better)) and drop > plan.spec.monitoring.performance.max_drop:
+        words = f"the champion lost {drop:.4f} of its metric since it was promoted: "
+        wait = _cooldown(plan, studies, champion)
+        if age >= wait:
+            return True, "quality", f"{words}the hyperparameters are searched"
+        words += f"that is reason for a study {wait.total_seconds() / 3600:g} hours after the last one; "
+    # Half a day of grace: a nightly run that starts a little earlier than seven nights ago is still the seventh.
+    if age >= timedelta(days=spec.every_days) - timedelta(hours=12):
+        return True, "age", f"the last study is {age.days} days old, of at most {spec.every_days}"
+    words += f"the last study ({last.run_key}) is {age.days} days old: no search before {spec.every_days}"
+    return False, "recent", words
+
+
+def _cooldown(plan: Plan, studies: Iterable[Tuning], champion: ChampionRecord | None) -> timedelta:
+    """How long after the last study the champion's lost quality is a reason for another.
+
+    As between retrainings that the monitor orders (`policy.cooldown`): each study since the champion's own run found
+    nothing better, and doubles the wait.
+    """
+    since = run_keys.run_key_as_of(champion.run_key) if champion else plan.as_of
+    fruitless = sum(study.as_of > since for study in studies)
+    return backoff.cooldown(plan.spec.monitoring.cooldown_hours, fruitless)
+
+
+def _lost(champion: ChampionRecord | None, higher_is_better: bool) -> float | None:
+    if champion is None or champion.then is None or champion.now is None:
+        return None
+    return champion.then - champion.now if higher_is_better else champion.now - champion.then
