@@ -111,7 +111,7 @@ test-nights: setup tuning-env ## Run whole nights under a real scheduler
 .PHONY: test-unit test-one test-floor
 test-unit: $(VENV)/airflow/.ready ## Run what needs no server: core, DAGs, operators, docs (under a minute)
 	@$(AIRFLOW_PY) -m pytest -q -m "not long and not cloud and not e2e" $(UNIT_TESTS)
-test-one: setup ## Run one test, file or folder in the environment that it needs (TEST=tests/core/test_gates.py::test_name)
+test-one: setup ## Run one test, file or folder in the environment that it needs (TEST=tests/core/promotion/test_gates.py::test_name)
 	@$(if $(filter tests/trainer%,$(TEST)),$(TRAINER_PY),$(AIRFLOW_PY)) -m pytest $(TEST)
 test-floor: setup $(VENV)/floor/.ready ## Run core, hooks, operators and DAGs on Airflow 3.1.7, the oldest that is supported
 	@$(VENV)/floor/bin/python -m pytest -q -m "not long" $(FLOOR_TESTS)

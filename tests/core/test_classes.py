@@ -10,11 +10,12 @@ import pytest
 from pydantic import ValidationError
 from small_model import AS_OF, day_rows, fact, make_plan, make_snapshot, make_spec
 
-from retraining.core import answers, documents, drift, gates, policy
+from retraining.core import documents, drift, policy
 from retraining.core.checks import dataset
 from retraining.core.data import statistics
 from retraining.core.errors import ContractError
 from retraining.core.jobs import requests
+from retraining.core.promotion import gates, smoke_tests
 from retraining.core.report import render
 from retraining.core.report.classes import answers as answers_table
 from retraining.core.report.classes import class_rows
@@ -301,7 +302,7 @@ def measured(plan, answered: dict[str | None, int]):
 
 def test_golden_requests_bring_bytes_in_base64(plan):
     report = documents.Report.parse(Path(EXAMPLES / "report__images.json").read_bytes())
-    assert answers.instances(report.golden, plan.spec.features) == [{"image": {"b64": "iVBORw0KGgo="}}]
+    assert smoke_tests.instances(report.golden, plan.spec.features) == [{"image": {"b64": "iVBORw0KGgo="}}]
 
 
 @pytest.mark.parametrize(
@@ -315,7 +316,7 @@ def test_golden_requests_bring_bytes_in_base64(plan):
     ],
 )
 def test_answers_are_compared_score_by_score(said, expected, far):
-    assert answers.distance(said, expected) == pytest.approx(far)
+    assert smoke_tests.distance(said, expected) == pytest.approx(far)
 
 
 @pytest.mark.parametrize(
@@ -323,4 +324,4 @@ def test_answers_are_compared_score_by_score(said, expected, far):
 )
 def test_an_answer_of_another_form_is_named(said, expected):
     with pytest.raises(ContractError, match="Look at the signature"):
-        answers.distance(said, expected)
+        smoke_tests.distance(said, expected)

@@ -10,10 +10,11 @@ import pytest
 from pydantic import ValidationError
 from small_model import AS_OF, day_rows, fact, make_plan, make_snapshot, make_spec
 
-from retraining.core import answers, documents, drift
+from retraining.core import documents, drift
 from retraining.core.checks import dataset
 from retraining.core.data import statistics
 from retraining.core.documents.checks import SequenceStatistics, TextStatistics
+from retraining.core.promotion import smoke_tests
 from retraining.core.report import render
 from retraining.core.settings import include_path
 
@@ -140,7 +141,7 @@ def test_sequences_have_no_drift(plan, found):
 
 def test_golden_requests_hold_lists_with_nan_for_null():
     report = documents.Report.parse((EXAMPLES / "report__sequences.json").read_bytes())
-    (sent,) = answers.instances(report.golden, make_visits().features)
+    (sent,) = smoke_tests.instances(report.golden, make_visits().features)
     assert sent["pages"] == ["home", "cart", ""]
     assert sent["heat"][0] == 20.5
     assert all(math.isnan(item) for item in sent["heat"][1:])

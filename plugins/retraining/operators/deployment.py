@@ -6,10 +6,10 @@ from typing import Any
 
 from airflow.sdk import BaseSensorOperator, Context, PokeReturnValue
 
-from retraining.core import rollouts
 from retraining.core.documents import Decision, Deployment, Plan, Registration, Report
 from retraining.core.documents.document import format_time
 from retraining.core.naming import run_keys, vertex
+from retraining.core.promotion import rollouts
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.registry import Version
 from retraining.operators.edge import fail_for_good

@@ -6,8 +6,8 @@ from typing import Any
 
 from airflow.sdk import BaseOperator, Context
 
-from retraining.core import gates
 from retraining.core.documents import Decision, EvaluateRequest, Evaluation, Plan
+from retraining.core.promotion import gates
 from retraining.hooks.cloud import Cloud
 from retraining.operators.edge import fail_for_good, timed
 from retraining.operators.ownership import own_run

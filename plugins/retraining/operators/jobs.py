@@ -13,12 +13,12 @@ from typing import Any, cast
 
 from airflow.sdk import BaseSensorOperator, Context, PokeReturnValue
 
-from retraining.core import gates
 from retraining.core.data import leakage
 from retraining.core.documents import Checks, EvaluateRequest, Manifest, Plan, Snapshot, Tuning
 from retraining.core.jobs import requests
 from retraining.core.jobs.requests import Order
 from retraining.core.naming import dags, storage, vertex
+from retraining.core.promotion import gates
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.vertex_jobs import Job, JobType
 from retraining.operators.claimed_jobs import cancel_all

@@ -10,9 +10,9 @@ import logging
 from collections.abc import Iterator
 from datetime import datetime
 
-from retraining.core import rollouts
 from retraining.core.documents import CleanedDeployment, FoundDeployment, Rollout
 from retraining.core.documents.retention import DeploymentOutcome
+from retraining.core.promotion import rollouts
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.endpoints import deployed_model_id
 from retraining.operators.rollout_end import settle

@@ -10,11 +10,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from retraining.core import answers, rollouts
 from retraining.core.documents import Before, Deployment, Plan, Registration, Report, Rollout, SmokeTest
 from retraining.core.documents.document import DELETE_IT
 from retraining.core.errors import ConflictError, ContractError, JobError
 from retraining.core.naming import bigquery, storage, vertex
+from retraining.core.promotion import rollouts, smoke_tests
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.endpoints import Endpoint, deployed_model_id
 from retraining.hooks.operations import Operation
@@ -227,7 +227,7 @@ class RolloutSteps:
 
     def _ask_golden(self, endpoint: Endpoint) -> SmokeTest:
         golden = self._report.golden
-        instances = answers.instances(golden, self._plan.spec.features)
+        instances = smoke_tests.instances(golden, self._plan.spec.features)
         until = self._cloud.clock.monotonic() + ASK_FOR_S
         while (answer := self._cloud.endpoints.predict(endpoint, instances)).deployed_model_id != self._id:
             if self._cloud.clock.monotonic() >= until:
@@ -235,7 +235,7 @@ class RolloutSteps:
                 raise JobError(endpoint.name, found, self._id, "Clear the deploy task")
             self._cloud.clock.sleep(LOOK_INTERVAL_S)
         worst = max(
-            answers.distance(said, item.prediction) for said, item in zip(answer.predictions, golden, strict=True)
+            smoke_tests.distance(said, item.prediction) for said, item in zip(answer.predictions, golden, strict=True)
         )
         LOGGER.info("smoke test: %d requests, largest difference %.2g", len(golden), worst)
         if not worst <= MAX_ABS_ERROR:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from retraining.core import rollouts
 from retraining.core.documents import Rollout
 from retraining.core.errors import ConflictError
 from retraining.core.naming import vertex
+from retraining.core.promotion import rollouts
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.endpoints import Endpoint
 from retraining.hooks.registry import Registry, Version

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from small_decision import decide, failed, scores
 from small_model import make_plan, make_spec, make_statistics
-from test_gates import decide, failed, scores
 
 from retraining.core.checks.decision import constant_score, decision_findings
 from retraining.core.documents.checks import LabelStatistics

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from retraining.core.documents import Evaluation, Metrics, Report, Slice
-from retraining.core.gates import value_of
+from retraining.core.promotion.gates import value_of
 from retraining.core.report import charts
 from retraining.core.report.run import Run
 from retraining.core.spec.evaluation import HIGHER_IS_BETTER, Metric

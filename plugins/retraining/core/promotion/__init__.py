@@ -1,0 +1,1 @@
+"""Evaluation in; verdict, and what may happen to the endpoint, out."""

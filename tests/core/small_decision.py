@@ -1,0 +1,55 @@
+"""A decision on the small model: both models' scores, and the verdict that follows from them."""
+
+from __future__ import annotations
+
+from retraining.core import documents as d
+from retraining.core.data import leakage
+from retraining.core.jobs import requests
+from retraining.core.promotion import gates
+
+DIGESTS = {"plan": "a" * 64, "evaluation": "b" * 64, "evaluate_request": "c" * 64}
+CHAMPION = gates.champion_of(
+    version_name="projects/p/locations/r/models/late@3",
+    version_id="3",
+    artifact_uri="gs://my-retraining/late/runs/20131119t030000z-0123456789ab/training/model",
+    run_key="20131119t030000z-0123456789ab",
+)
+
+
+PROVEN = leakage.Proof()
+
+
+def metrics(auc, log_loss=0.4):
+    return d.Metrics(auc=auc, log_loss=log_loss, accuracy=0.85, brier=0.12)
+
+
+def scores(auc, log_loss=0.4, **slices):
+    items = [d.Slice(column="carrier", value=v, rows=r, metrics=metrics(a)) for v, (r, a) in slices.items()]
+    return d.Scores(metrics=metrics(auc, log_loss), slices=tuple(items))
+
+
+def evaluation(the_plan, ours, theirs=None, gain=(0.013, 0.006, 0.02), rows=5000, metric="auc"):
+    difference = d.Difference(metric=metric, mean=gain[0], low=gain[1], high=gain[2], confidence=0.95, samples=500)
+    return d.Evaluation(
+        model=the_plan.model,
+        run_key=the_plan.run_key,
+        split="test",
+        rows=rows,
+        label_rate=0.2,
+        shards=(d.Shard(uri="gs://b/x", sha256="0" * 64, rows=rows),),
+        challenger=ours,
+        champion=theirs,
+        baseline=d.Baseline(log_loss=0.5, accuracy=0.8),
+        difference=difference if theirs else None,
+    )
+
+
+def decide(the_plan, ours, theirs=None, champion=CHAMPION, proof=PROVEN, **changes):
+    against = champion if theirs or champion is not CHAMPION else None
+    request = requests.evaluate_order(the_plan, against, proof=proof).request
+    assert isinstance(request, d.EvaluateRequest)
+    return gates.decide(the_plan, request, evaluation(the_plan, ours, theirs, **changes), DIGESTS)
+
+
+def failed(decision):
+    return [gate.gate for gate in decision.gates if not gate.passed]
