@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from small_model import make_plan, make_spec
 
-from retraining.core import documents, drift, settings
+from retraining.core import documents, settings
 from retraining.core.data import snapshot, statistics
+from retraining.core.monitoring import drift
 from retraining.core.naming import bigquery as bigquery_names
 
 DATASET = "core_classes"

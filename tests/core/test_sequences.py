@@ -10,10 +10,11 @@ import pytest
 from pydantic import ValidationError
 from small_model import AS_OF, day_rows, fact, make_plan, make_snapshot, make_spec
 
-from retraining.core import documents, drift
+from retraining.core import documents
 from retraining.core.checks import dataset
 from retraining.core.data import statistics
 from retraining.core.documents.checks import SequenceStatistics, TextStatistics
+from retraining.core.monitoring import drift
 from retraining.core.promotion import smoke_tests
 from retraining.core.report import render
 from retraining.core.settings import include_path

@@ -8,9 +8,10 @@ from typing import Any
 from airflow.sdk import Asset, AssetAlias, BaseOperator, Context
 from pydantic import JsonValue
 
-from retraining.core import backoff, drift, policy
+from retraining.core import backoff
 from retraining.core.documents import Drift, DriftChampion, Ledger, Statistics
 from retraining.core.documents.document import format_time
+from retraining.core.monitoring import drift, retraining
 from retraining.core.naming import bigquery, dags, storage, vertex
 from retraining.core.planning import windows
 from retraining.core.settings import include_path
@@ -140,7 +141,7 @@ class DecideRetrainingOperator(BaseOperator):
         measured = context["ti"].xcom_pull(task_ids="measure")
         as_of = windows.parse_time(measured["as_of"], "XCom of measure")
         rows = ledger_rows(cloud, spec, as_of)
-        row = policy.decide_retraining(spec, record.find(Drift), rows, as_of, record.uri(Drift))
+        row = retraining.decide_retraining(spec, record.find(Drift), rows, as_of, record.uri(Drift))
         wished = context["params"]["retrain_as_of"]
         if row.decision == "retrain" and wished:
             where = "Param retrain_as_of"

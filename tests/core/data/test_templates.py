@@ -12,10 +12,11 @@ import pytest
 from small_model import AS_OF, make_plan, make_spec
 
 from retraining.core import documents as d
-from retraining.core import drift, settings
+from retraining.core import settings
 from retraining.core.checks import dataset as checks
 from retraining.core.data import snapshot, statistics
 from retraining.core.data.sql import Query
+from retraining.core.monitoring import drift
 from retraining.core.naming import bigquery as bigquery_names
 from retraining.core.spec import files
 

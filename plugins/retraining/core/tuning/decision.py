@@ -137,8 +137,8 @@ def _whether(
 def _cooldown(plan: Plan, studies: Iterable[Tuning], champion: ChampionRecord | None) -> timedelta:
     """How long after the last study the champion's lost quality is a reason for another.
 
-    As between retrainings that the monitor orders (`policy.cooldown`): each study since the champion's own run found
-    nothing better, and doubles the wait.
+    As between retrainings that the monitor orders (`retraining.cooldown`): each study since the champion's own run
+    found nothing better, and doubles the wait.
     """
     since = run_keys.run_key_as_of(champion.run_key) if champion else plan.as_of
     fruitless = sum(study.as_of > since for study in studies)

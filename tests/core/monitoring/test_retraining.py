@@ -8,7 +8,7 @@ import pytest
 from small_model import AS_OF, make_spec
 
 from retraining.core import documents as d
-from retraining.core.policy import decide_retraining
+from retraining.core.monitoring.retraining import decide_retraining
 
 URI = "gs://b/late/monitor/x/drift.json"
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from small_model import AS_OF, make_plan, make_spec, make_statistics
 
 from retraining.core import documents as d
-from retraining.core import drift
+from retraining.core.monitoring import drift
 
 TABLE = "my-project.retraining.requests_late"
 SHARES = st.lists(st.floats(0.001, 1), min_size=2, max_size=12)

@@ -1,0 +1,1 @@
+"""Request log in; drift, and whether it is worth a retraining, out."""
