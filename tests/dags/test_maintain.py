@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from retraining.core import maintenance
+from retraining.core.retention import spans
 
 from .conftest import run_python
 
@@ -35,7 +35,7 @@ def test_it_runs_daily(dags) -> None:
 def test_by_hand_it_is_a_dry_run(dags) -> None:
     """The form's default; the schedule deletes whatever the default is (see the operator's tests)."""
     assert dags["maintain"].params["dry_run"] is True
-    assert dags["maintain"].params["min_age_days"] == maintenance.DEFAULT_AGE_DAYS
+    assert dags["maintain"].params["min_age_days"] == spans.DEFAULT_AGE_DAYS
     assert dags["maintain"].params["models"] == []
 
 

@@ -26,8 +26,8 @@ from cleaning_scene import (
 )
 from fake_bucket import nothing
 
-from retraining.core.leftovers import Table
 from retraining.core.naming import storage, vertex
+from retraining.core.retention.jobs_and_tables import Table
 from retraining.hooks.vertex_jobs import Job
 from tests.support.airflow_release import AirflowFailException
 

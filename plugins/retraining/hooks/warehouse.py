@@ -15,7 +15,7 @@ from typing import Any
 
 from retraining.core.data.sql import Query
 from retraining.core.errors import DataError, JobError, RetrainingError, SettingsError
-from retraining.core.leftovers import Table
+from retraining.core.retention.jobs_and_tables import Table
 from retraining.hooks.session import GRANT, Session, call
 
 LOGGER = logging.getLogger(__name__)

@@ -10,9 +10,9 @@ from airflow.sdk import Context
 
 from retraining.core.documents import Document, Manifest
 from retraining.core.errors import DataError
-from retraining.core.leases import Needed, lease_of, needed
 from retraining.core.naming import storage
 from retraining.core.naming.spans import MARKER, TOMBSTONE
+from retraining.core.retention.leases import Needed, lease_of, needed
 from retraining.hooks.cloud import Cloud
 from retraining.operators.record import Record
 

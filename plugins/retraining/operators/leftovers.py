@@ -9,7 +9,6 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
-from retraining.core import cleaning, leftovers, maintenance
 from retraining.core.bucket_folders import UPLOAD_PREFIXES
 from retraining.core.data.span_store import read_spans
 from retraining.core.documents import (
@@ -26,9 +25,10 @@ from retraining.core.documents import (
 from retraining.core.documents.document import MODEL_PATTERN, RUN_KEY_PATTERN
 from retraining.core.documents.retention import LitterKind
 from retraining.core.errors import ContractError
-from retraining.core.maintenance import Limits, whole_second
 from retraining.core.naming import storage, vertex
 from retraining.core.naming.trust import require_own_places
+from retraining.core.retention import jobs_and_tables, spans, summary
+from retraining.core.retention.spans import Limits, whole_second
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.vertex_jobs import Job
 from retraining.operators.left_deployments import end_deployment, find_deployments
@@ -52,9 +52,9 @@ def look(cloud: Cloud, limits: Limits, models: Sequence[str], dry_run: bool, dag
     active = cloud.jobs.find_active(vertex.KEY_LABEL)
     settings = cloud.settings
     before = _plan_before(cloud, limits)
-    longest = leftovers.silence(settings.wake_interval_s)
+    longest = jobs_and_tables.silence(settings.wake_interval_s)
     jobs = [
-        leftovers.judge_job(job, limits, longest, before)
+        jobs_and_tables.judge_job(job, limits, longest, before)
         for job in (_active_job(cloud, job) for job in active)
         if job is not None and job.model in models
     ]
@@ -66,7 +66,7 @@ def look(cloud: Cloud, limits: Limits, models: Sequence[str], dry_run: bool, dag
         models=tuple(_survey(cloud, model, limits, active) for model in models),
         litter=tuple(_count(cloud, what, uri, limits) for what, uri in _litter_places(settings.bucket)),
         jobs=tuple(jobs),
-        tables=tuple(leftovers.judge_tables(cloud.warehouse.list_tables(settings.dataset), limits)),
+        tables=tuple(jobs_and_tables.judge_tables(cloud.warehouse.list_tables(settings.dataset), limits)),
         deployments=tuple(found for model in models for found in find_deployments(cloud, model, limits.as_of)),
     )
 
@@ -76,16 +76,16 @@ def _survey(cloud: Cloud, model: str, limits: Limits, active: Sequence[Job]) -> 
     try:
         runs.read(active)
     except ContractError as error:
-        return maintenance.refused(model, error)
+        return spans.refused(model, error)
     root = storage.spans_root(cloud.settings.bucket, model)
     stored = read_spans(cloud.objects.walk(root), root)
-    return maintenance.survey(model, stored, runs.references, runs.kept, limits, runs=runs.count)
+    return spans.survey(model, stored, runs.references, runs.kept, limits, runs=runs.count)
 
 
 def _plan_before(cloud: Cloud, limits: Limits) -> MaintenancePlan | None:
     """The plan of the newest cleaning before this one that is long enough ago to tell silence from a pause."""
     root = storage.cleanings_uri(cloud.settings.bucket)
-    latest = limits.as_of - leftovers.SEEN_BEFORE
+    latest = limits.as_of - jobs_and_tables.SEEN_BEFORE
     end = storage.cleaning_uri(cloud.settings.bucket, latest, "").rpartition("/")[2].split("-")[0]
     for folder in reversed(cloud.artifacts.list_folders(root, end=end)[-3:]):
         plan = Record(cloud.artifacts, folder).find(MaintenancePlan)
@@ -94,13 +94,13 @@ def _plan_before(cloud: Cloud, limits: Limits) -> MaintenancePlan | None:
     return None
 
 
-def _active_job(cloud: Cloud, job: Job) -> leftovers.ActiveJob | None:
+def _active_job(cloud: Cloud, job: Job) -> jobs_and_tables.ActiveJob | None:
     """A job with what is known of its run; None for one that no run of ours made."""
     model, run_key = job.labels.get(vertex.MODEL_LABEL, ""), job.labels.get(vertex.RUN_LABEL, "")
     if not re.fullmatch(MODEL_PATTERN, model) or not re.match(RUN_KEY_PATTERN, run_key) or job.created is None:
         return None
     folder = storage.run_uri(cloud.settings.bucket, model, run_key)
-    return leftovers.ActiveJob(
+    return jobs_and_tables.ActiveJob(
         name=job.name,
         state=job.state,
         model=model,
@@ -147,17 +147,17 @@ def clean(cloud: Cloud, record: Record, jobs: Sequence[CleanedJob]) -> Maintenan
     models = [_sweep(cloud, found, limits, plan.dry_run) for found in plan.models]
     litter = [] if plan.dry_run else [_delete_litter(cloud, item, limits) for item in plan.litter]
     deployments = [] if plan.dry_run else [end_deployment(cloud, item, plan.as_of) for item in plan.deployments]
-    return cleaning.conclude(plan, record.digest(MaintenancePlan), models, litter, jobs, deployments)
+    return summary.conclude(plan, record.digest(MaintenancePlan), models, litter, jobs, deployments)
 
 
 def _sweep(cloud: Cloud, found: ModelLeftovers, limits: Limits, dry_run: bool) -> CleanedModel:
     if dry_run or found.refused or not (found.delete or found.restore):
-        return cleaning.untouched(found)
+        return summary.untouched(found)
     runs = ModelRuns(cloud, found.model, limits)
     try:
         runs.read(cloud.jobs.find_active(vertex.KEY_LABEL))
     except ContractError as error:
-        return cleaning.untouched(found, f"nothing of {found.model} is deleted: {error}")
+        return summary.untouched(found, f"nothing of {found.model} is deleted: {error}")
     return Sweep(cloud, runs).run(found)
 
 

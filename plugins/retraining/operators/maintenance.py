@@ -10,12 +10,12 @@ from typing import Any
 
 from airflow.sdk import BaseOperator, Context, Param
 
-from retraining.core import cleaning, maintenance
 from retraining.core.documents import CleanedJob, Maintenance, MaintenancePlan
 from retraining.core.documents.document import MODEL_PATTERN
 from retraining.core.errors import ContractError
-from retraining.core.maintenance import Limits, whole_second
 from retraining.core.naming import storage
+from retraining.core.retention import spans, summary
+from retraining.core.retention.spans import Limits, whole_second
 from retraining.core.settings import include_path
 from retraining.core.spec.files import find_specs
 from retraining.hooks.cloud import Cloud
@@ -44,10 +44,10 @@ def maintain_params() -> dict[str, Param]:
             ),
         ),
         "min_age_days": Param(
-            maintenance.DEFAULT_AGE_DAYS,
+            spans.DEFAULT_AGE_DAYS,
             type="integer",
-            minimum=maintenance.LEAST_AGE_DAYS,
-            maximum=maintenance.MOST_AGE_DAYS,
+            minimum=spans.LEAST_AGE_DAYS,
+            maximum=spans.MOST_AGE_DAYS,
             title="Age limit in days",
             section=section,
             description="What was written or used since is kept, whoever refers to it.",
@@ -87,7 +87,7 @@ class FindLeftoversOperator(BaseOperator):
         if plan is None:
             dry_run = bool(params["dry_run"]) and run_type(dag_run) != "scheduled"
             plan = record.write_once(look(cloud, limits, chosen_models(params["models"]), dry_run, dag_run.run_id))
-        for line in cleaning.plan_lines(plan):
+        for line in summary.plan_lines(plan):
             self.log.info(line)
         push_link(self, context, RunDocumentsLink, folder_address(folder, cloud.settings.project))
         return {
@@ -153,7 +153,7 @@ class DeleteLeftoversOperator(BaseOperator):
             ended = context["ti"].xcom_pull(task_ids="cancel_jobs") or []
             jobs = [CleanedJob.model_validate(job) for job in ended]
             done = record.write_once(clean(cloud, record, jobs))
-        for line in cleaning.result_lines(done):
+        for line in summary.result_lines(done):
             self.log.info(line)
         refusals = [model.refused for model in done.models if model.refused]
         if refusals:

@@ -8,7 +8,6 @@ from airflow.sdk import Context
 
 from retraining.core.documents import Plan
 from retraining.core.errors import SettingsError
-from retraining.core.maintenance import whole_second
 from retraining.core.naming import storage
 from retraining.core.naming.trust import (
     require_agreement,
@@ -16,6 +15,7 @@ from retraining.core.naming.trust import (
     require_monitor_folder,
     require_run_folder,
 )
+from retraining.core.retention.spans import whole_second
 from retraining.hooks.cloud import Cloud
 from retraining.operators.record import Record
 

@@ -15,8 +15,8 @@ from retraining.core.data.span_store import StoredObject
 from retraining.core.documents import Deployment, Document, EvaluateRequest, ExportRequest, Manifest, Plan, Snapshot
 from retraining.core.documents.document import RUN_KEY_PATTERN
 from retraining.core.documents.retention import KeptRun
-from retraining.core.maintenance import Claims, FoundRun, Limits, References, kept_runs
 from retraining.core.naming import storage, vertex
+from retraining.core.retention.spans import Claims, FoundRun, Limits, References, kept_runs
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.vertex_jobs import Job
 

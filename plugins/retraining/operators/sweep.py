@@ -20,9 +20,9 @@ from typing import TypeVar
 from retraining.core.data.span_store import StoredObject
 from retraining.core.documents import CleanedModel, CleanedSpan, DoomedSpan, ModelLeftovers, Span
 from retraining.core.errors import ContractError
-from retraining.core.maintenance import whole_second
 from retraining.core.naming import storage
 from retraining.core.naming.spans import MARKER, TOMBSTONE, place_of
+from retraining.core.retention.spans import whole_second
 from retraining.hooks.cloud import Cloud
 from retraining.operators.references import ModelRuns
 

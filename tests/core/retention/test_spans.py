@@ -16,9 +16,9 @@ from retraining.core.documents.export import ManifestFile, ManifestSpan, Manifes
 from retraining.core.documents.retention import KeptRun
 from retraining.core.documents.snapshot import GoldenWork, SnapshotSpan
 from retraining.core.errors import ContractError, PlanError
-from retraining.core.maintenance import Claims, FoundRun, Limits, References, kept_runs, survey
 from retraining.core.naming import storage
 from retraining.core.naming.spans import place_of
+from retraining.core.retention.spans import Claims, FoundRun, Limits, References, kept_runs, survey
 
 AS_OF = datetime(2013, 12, 24, 12, 30, tzinfo=UTC)
 LIMITS = Limits(as_of=AS_OF, min_age_days=30)

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from retraining.core.documents import MaintenancePlan
-from retraining.core.leftovers import ActiveJob, Table, judge_job, judge_tables, silence
-from retraining.core.maintenance import Limits
+from retraining.core.retention.jobs_and_tables import ActiveJob, Table, judge_job, judge_tables, silence
+from retraining.core.retention.spans import Limits
 
 AS_OF = datetime(2013, 12, 24, 12, 30, tzinfo=UTC)
 LIMITS = Limits(as_of=AS_OF, min_age_days=30)

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from retraining.core import settings
-from retraining.core.cleaning import SHOWN, conclude, plan_lines, result_lines, untouched
 from retraining.core.documents import CleanedSpan, Maintenance, MaintenancePlan
+from retraining.core.retention.summary import SHOWN, conclude, plan_lines, result_lines, untouched
 
 EXAMPLES = settings.include_path() / "contracts" / "examples" / "valid"
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from retraining.core.documents.retention import FoundJob, FoundTable, MaintenancePlan
-from retraining.core.maintenance import Limits, whole_second
+from retraining.core.retention.spans import Limits, whole_second
 
 ENDED_GRACE = timedelta(hours=1)
 """The run's own task `cancel_jobs` comes first."""
