@@ -17,9 +17,9 @@ from retraining.core.errors import ContractError
 from retraining.core.jobs import requests
 from retraining.core.monitoring import drift, retraining
 from retraining.core.promotion import gates, smoke_tests
-from retraining.core.report import render
 from retraining.core.report.classes import answers as answers_table
 from retraining.core.report.classes import class_rows
+from retraining.core.report.page import render
 from retraining.core.settings import include_path
 
 EXAMPLES = include_path() / "contracts" / "examples" / "valid"

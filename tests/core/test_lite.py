@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from small_model import make_plan, make_spec
 
 from retraining.core.jobs import requests
-from retraining.core.report import render
+from retraining.core.report.page import render
 from retraining.core.settings import include_path
 
 EXAMPLES = include_path() / "contracts" / "examples" / "valid"

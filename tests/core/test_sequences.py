@@ -16,7 +16,7 @@ from retraining.core.data import statistics
 from retraining.core.documents.checks import SequenceStatistics, TextStatistics
 from retraining.core.monitoring import drift
 from retraining.core.promotion import smoke_tests
-from retraining.core.report import render
+from retraining.core.report.page import render
 from retraining.core.settings import include_path
 
 EXAMPLES = include_path() / "contracts" / "examples" / "valid"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from retraining.core.report import render
+from retraining.core.report.page import render
 
 from .conftest import REPOSITORY_PATH, deploy, poll
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from airflow.sdk import BaseOperator, Context
 
-from retraining.core.outcome import require_success
+from retraining.core.report.outcome import require_success
 from retraining.operators.edge import fail_for_good
 
 

@@ -47,7 +47,7 @@ class ReportOperator(BaseOperator):
     @fail_for_good
     def execute(self, context: Context) -> str | None:
         """Note what the tasks took, read all documents, render, store."""
-        from retraining.core.report import render  # its template engine is not needed to parse a DAG
+        from retraining.core.report.page import render  # its template engine is not needed to parse a DAG
 
         if not self.run_uri:
             self.log.warning("no page: the run has no plan, so no documents; the log of plan says why")

@@ -1,8 +1,1 @@
-"""The run's page for people: documents in, one self-contained HTML file out.
-
-Nothing but the documents is read, no clock either: the same documents give the same bytes.
-"""
-
-from retraining.core.report.page import render
-
-__all__ = ["render"]
+"""What a run says of itself: its page for people, from its documents, and its state for Airflow."""

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from small_model import make_plan, make_snapshot, make_spec, make_statistics, spec_values
 
 from retraining.core import documents
-from retraining.core.report import charts, render
+from retraining.core.report import charts
 from retraining.core.report.changes import days, leaves, noteworthy
 from retraining.core.report.costs import total_seconds, total_usd
 from retraining.core.report.features import feature_rows
-from retraining.core.report.page import duration, size
+from retraining.core.report.page import duration, render, size
 from retraining.core.report.quality import base_rate_value, interval, metric_rows, slice_rows, training_charts
 from retraining.core.report.run import Run, read_run
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "include" / "contracts" / "examples" / "valid"
+EXAMPLES = Path(__file__).resolve().parents[3] / "include" / "contracts" / "examples" / "valid"
 NUMBERS = st.floats(-1e6, 1e6, allow_nan=False)
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from retraining.core.documents import KINDS, digest
 from retraining.core.errors import ContractError
-from retraining.core.report import render
+from retraining.core.report.page import render
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "include" / "contracts" / "examples" / "valid"
+EXAMPLES = Path(__file__).resolve().parents[3] / "include" / "contracts" / "examples" / "valid"
 WHOLE_RUN = {
     "plan": "scheduled",
     "snapshot": "one_changed",

@@ -10,7 +10,7 @@ import pytest
 from retraining.core.documents import Tuning
 from retraining.core.report.study import importances, study_chart
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "include/contracts/examples/valid/tuning__study.json"
+EXAMPLE = Path(__file__).resolve().parents[3] / "include/contracts/examples/valid/tuning__study.json"
 
 
 @pytest.fixture
