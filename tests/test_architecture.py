@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.house import AREAS, LIMITS, ROOMS, allowed, levels, means, table
+from tests.support.house import AREAS, CORE, LIMITS, ROOMS, allowed, levels, means, table
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -187,7 +187,7 @@ def test_core_needs_no_airflow_and_no_google() -> None:
     """The core imports the standard library, pydantic, YAML, Jinja and croniter (Airflow's own), nothing else."""
     findings = [
         f"{source.where}:{found.line} imports {found.target}"
-        for source in in_rooms("retraining.core")
+        for source in in_rooms(*CORE)
         for found in source.imports
         if (top := found.target.split(".")[0]) not in sys.stdlib_module_names
         and top not in CORE_THIRD_PARTY
@@ -220,7 +220,7 @@ def test_no_clock_in_core_and_dags() -> None:
     """Time comes from the run: neither a decision nor a DAG file asks what time it is."""
     findings = [
         f"{source.where}:{call.lineno} calls {ast.unparse(call)}"
-        for source in in_rooms("retraining.core", "dags")
+        for source in in_rooms(*CORE, "dags")
         for call in _clock_calls(source.tree)
     ]
     assert not findings, one_per_line(findings)
@@ -276,7 +276,7 @@ def test_parsing_a_dag_imports_nothing_heavy() -> None:
     """Google's clients, TensorFlow and pandas cost seconds: DAGs, operators and hooks import them inside functions."""
     findings = [
         f"{source.where}:{found.line} imports {found.target} at module level"
-        for source in in_rooms("dags", "retraining.core", "retraining.hooks", "retraining.operators")
+        for source in in_rooms("dags", *CORE, "retraining.hooks", "retraining.operators")
         for found in source.imports
         if found.at_module_level and not found.for_types and begins_with(found.target, HEAVY)
     ]
@@ -298,7 +298,7 @@ def test_only_hooks_read_the_environment() -> None:
     """Where things are is read once, and handed to `settings.load`."""
     findings = [
         f"{source.where}:{node.lineno} reads {ast.unparse(node)}"
-        for source in in_rooms("dags", "retraining.core", "retraining.operators")
+        for source in in_rooms("dags", *CORE, "retraining.operators")
         for node in ast.walk(source.tree)
         if isinstance(node, ast.Attribute) and ast.unparse(node) in ("os.environ", "os.getenv")
     ]

@@ -1,1 +1,1 @@
-"""The only place where a name, an address, a label or an id is made or parsed."""
+"""Addresses, labels, ids and keys: made here, and read back."""
