@@ -15,7 +15,7 @@ from typing import Any
 from retraining.core.errors import ContractError, SettingsError
 from retraining.hooks.session import Session, call
 
-READERS = 16
+READERS = 10  # as many connections as urllib3 keeps to a host; with more it warns of each
 MAX_DOCUMENT_BYTES = 64_000_000
 """Of one document, in a worker's memory; the manifest of 100,000 files has 40 MB."""
 
