@@ -32,9 +32,8 @@ CONTRIBUTING = REPOSITORY / "CONTRIBUTING.md"
 
 def markdown_paths() -> list[Path]:
     """Return every page that people read."""
-    return sorted(
-        [*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md"), *(REPOSITORY / "dags").rglob("*.md")]
-    )
+    folders = ("docs", "dags", "examples")
+    return sorted([*REPOSITORY.glob("*.md"), *(path for name in folders for path in (REPOSITORY / name).rglob("*.md"))])
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from whole_night import run_night
 
-from retraining.core.check_models import main
-from retraining.core.model_spec import ModelSpec, load_query, load_spec
+from retraining.core.catalog.check_models import main
 from retraining.core.settings import include_path
+from retraining.core.spec.files import load_query, load_spec
+from retraining.core.spec.model import ModelSpec
 from retraining.operators import data
 
 ROOT = Path(__file__).resolve().parents[2]
