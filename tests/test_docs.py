@@ -282,7 +282,9 @@ class TestLinksAndPaths:
         assert named
         # `trainer/checkpoints` and its like stand for folders in the bucket; none of those begins with a folder's name.
         missing = {name: where for name, where in named.items() if not any(REPOSITORY.glob(name.rstrip("/")))}
-        saved_by_the_reader = {path for page in PAGES for path in re.findall(r"^.*Save as `([^`]+)`", page.text, re.M)}
+        saved_by_the_reader = {
+            path for page in PAGES for path in re.findall(r"^.*Save as `([^`]+)`", page.text, re.MULTILINE)
+        }
         assert not {name: where for name, where in missing.items() if name not in saved_by_the_reader}
 
     def test_named_tests_exist(self) -> None:

@@ -133,7 +133,7 @@ def load_rates(path: Path = HERE / "scaling_rates.json") -> dict[str, Any]:
 
 def load_prices(folder: Path = HERE.parents[1] / "include" / "prices") -> dict[str, Any]:
     """Read the newest price list."""
-    prices: dict[str, Any] = json.loads(sorted(folder.glob("*.json"))[-1].read_text(encoding="utf-8"))
+    prices: dict[str, Any] = json.loads(max(folder.glob("*.json")).read_text(encoding="utf-8"))
     return prices
 
 

@@ -138,7 +138,7 @@ def task_time(task: dict[str, Any]) -> TaskTime:
     """Return how a task went, from the API's answer."""
     seconds = None
     if task["start_date"] and task["end_date"]:
-        begin, end = (datetime.fromisoformat(task[name].replace("Z", "+00:00")) for name in ("start_date", "end_date"))
+        begin, end = (datetime.fromisoformat(task[name]) for name in ("start_date", "end_date"))
         seconds = (end - begin).total_seconds()
     return TaskTime(
         task_id=task["task_id"], state=str(task["state"]), seconds=seconds, tries=max(1, int(task["try_number"]))

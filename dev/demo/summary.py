@@ -25,8 +25,10 @@ def data_lines(documents: Mapping[str, Document]) -> list[str]:
     window = documents["plan"]["window"]
     return [
         f"data       {total:,} rows ({rows})",
-        f"           {len(manifest['spans'])} spans from {window['start']} to before {window['end']}: "
-        f"{exported} exported now, {len(manifest['spans']) - exported} reused; {shards} shards",
+        (
+            f"           {len(manifest['spans'])} spans from {window['start']} to before {window['end']}: "
+            f"{exported} exported now, {len(manifest['spans']) - exported} reused; {shards} shards"
+        ),
     ]
 
 

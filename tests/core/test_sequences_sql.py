@@ -26,8 +26,12 @@ def rows() -> list[dict[str, Any]]:
         at = datetime(2013, 11, 15 + index % 4, tzinfo=UTC)
         made.append(
             {
-                **{"id": f"visit-{index}", "at": at.isoformat(), "late": index % 2},
-                **{"pages": pages, "heat": heat, "truths": [True, False, False, False]},
+                "id": f"visit-{index}",
+                "at": at.isoformat(),
+                "late": index % 2,
+                "pages": pages,
+                "heat": heat,
+                "truths": [True, False, False, False],
                 "note": None if index == 7 else "ü" * (1 + index),
             }
         )
@@ -73,7 +77,11 @@ def test_statistics_of_sequences(warehouse, local_cloud) -> None:
     spec = make_spec(
         name="visits",
         data={
-            **{"query": "visits.sql", "key": "id", "event_time": "at", "window_days": 10, "test_days": 2},
+            "query": "visits.sql",
+            "key": "id",
+            "event_time": "at",
+            "window_days": 10,
+            "test_days": 2,
             "checks": {"min_rows": 10, "max_null_fraction": {"pages": 0.05}},
         },
         features=features,

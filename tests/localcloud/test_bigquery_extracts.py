@@ -66,8 +66,15 @@ def test_json(client, bucket, folder):
     """INT64 is a string, NULL is left out, nesting stays."""
     flat = json.loads(extract(client, bucket, f"{folder}/a.json", destination_format="NEWLINE_DELIMITED_JSON"))
     assert flat == {
-        **{"n": "1", "s": 'it, "is"', "f": 1.5, "b": True, "y": "AP8=", "d": "2013-11-20", "u": "2.5"},
-        **{"t": "2013-11-20 03:00:00.500000 UTC", "dt": "2013-11-20T03:00:00"},
+        "n": "1",
+        "s": 'it, "is"',
+        "f": 1.5,
+        "b": True,
+        "y": "AP8=",
+        "d": "2013-11-20",
+        "u": "2.5",
+        "t": "2013-11-20 03:00:00.500000 UTC",
+        "dt": "2013-11-20T03:00:00",
     }
     nested = extract(
         client, bucket, f"{folder}/b.json", table="extracts.nested", destination_format="NEWLINE_DELIMITED_JSON"

@@ -87,8 +87,10 @@ def test_a_table_needs_names(client, table, kind):
         ("DELETE FROM {t} WHERE TRUE", 0, 0, 2),
         ("TRUNCATE TABLE {t}", 0, 0, 2),
         (
-            "MERGE {t} AS a USING (SELECT 1 AS n UNION ALL SELECT 7) AS b ON a.n = b.n WHEN MATCHED THEN UPDATE SET"
-            " n = 11 WHEN NOT MATCHED THEN INSERT (n) VALUES (b.n) WHEN NOT MATCHED BY SOURCE THEN DELETE",
+            (
+                "MERGE {t} AS a USING (SELECT 1 AS n UNION ALL SELECT 7) AS b ON a.n = b.n WHEN MATCHED THEN UPDATE SET"
+                " n = 11 WHEN NOT MATCHED THEN INSERT (n) VALUES (b.n) WHEN NOT MATCHED BY SOURCE THEN DELETE"
+            ),
             *(1, 1, 1),
         ),
     ],

@@ -46,8 +46,10 @@ def client(local_cloud) -> bigquery.Client:
         ),
         ("SELECT APPROX_TOP_COUNT(c, 1) v FROM sql.rows WHERE c IS NULL", [[{"value": None, "count": 142}]]),
         (
-            "SELECT ARRAY(SELECT AS STRUCT part AS value, COUNT(*) AS count FROM sql.rows GROUP BY part"
-            " ORDER BY count DESC, value LIMIT 5) v",
+            (
+                "SELECT ARRAY(SELECT AS STRUCT part AS value, COUNT(*) AS count FROM sql.rows GROUP BY part"
+                " ORDER BY count DESC, value LIMIT 5) v"
+            ),
             [[{"value": "train", "count": 900}, {"value": "validation", "count": 100}]],
         ),
         (
@@ -56,7 +58,7 @@ def client(local_cloud) -> bigquery.Client:
         ),
         ("SELECT TO_JSON_STRING(STRUCT(key, c)) v FROM sql.rows WHERE key = '1'", ['{"key":"1","c":"c1"}']),
         ("SELECT TO_JSON_STRING(t) v FROM (SELECT 1 AS a, 'é' AS b, NULL AS c) t", ['{"a":1,"b":"é","c":null}']),
-        ("SELECT CAST(9223372036854775807 AS NUMERIC) * 4 v", [Decimal("36893488147419103228")]),
+        ("SELECT CAST(9223372036854775807 AS NUMERIC) * 4 v", [Decimal(36893488147419103228)]),
         (
             "SELECT SUM(CAST(f AS NUMERIC)) v FROM UNNEST([9223372036854775807, 9223372036854775807]) f",
             [Decimal(2**64 - 2)],

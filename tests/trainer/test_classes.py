@@ -81,12 +81,16 @@ def stripes(exported, tmp_path_factory: pytest.TempPathFactory):
     label = {"mean": None, "nulls": 0, "counts": [], "outside": None}
     split = {"rows": 1, "first_event": None, "last_event": None, "features": statistics, "label": label}
     document = {
-        **{"schema_version": 1, "kind": "statistics", "model": "stripes", "run_key": run.export_json()["run_key"]},
+        "schema_version": 1,
+        "kind": "statistics",
+        "model": "stripes",
+        "run_key": run.export_json()["run_key"],
         "table": "project.dataset.stripes",
         "keys": {"distinct": 1, "nulls": 0, "in_two_parts": 0, "also_tested": 0},
         "window": {"start": "2024-01-01", "end": "2024-01-07", "test_start": "2024-01-05"},
         "splits": dict.fromkeys(("train", "validation", "test"), split),
-        **{"days": [], "quarantined": []},
+        "days": [],
+        "quarantined": [],
     }
     (run.path / "statistics.json").write_text(json.dumps(document))
     return run
@@ -116,8 +120,13 @@ def judge(run, out: Path, challenger: str, champion: str | None = None, manifest
         challenger,
         champion,
         **{
-            **{"model": "stripes", "label": LABEL, "features": FEATURES, "key": "image_id", "slices": []},
-            **{"metric": "accuracy", "evaluation_uri": str(out / "evaluation.json")},
+            "model": "stripes",
+            "label": LABEL,
+            "features": FEATURES,
+            "key": "image_id",
+            "slices": [],
+            "metric": "accuracy",
+            "evaluation_uri": str(out / "evaluation.json"),
             **changes,
         },
     )

@@ -77,9 +77,14 @@ def visits(exported, tmp_path_factory: pytest.TempPathFactory):
     split = {"rows": 1, "features": found, "label": {"mean": 0.5, "nulls": 0, "counts": None, "outside": None}}
     times = {"first_event": "2024-01-01T00:00:00Z", "last_event": "2024-01-06T00:00:00Z"}
     document = {
-        **{"schema_version": 1, "kind": "statistics", "model": "visits", "run_key": run.export_json()["run_key"]},
-        **{"table": "project.dataset.visits", "keys": {"distinct": 1, "nulls": 0, "in_two_parts": 0, "also_tested": 0}},
-        **{"days": [], "quarantined": []},
+        "schema_version": 1,
+        "kind": "statistics",
+        "model": "visits",
+        "run_key": run.export_json()["run_key"],
+        "table": "project.dataset.visits",
+        "keys": {"distinct": 1, "nulls": 0, "in_two_parts": 0, "also_tested": 0},
+        "days": [],
+        "quarantined": [],
         "window": {"start": "2024-01-01", "end": "2024-01-07", "test_start": "2024-01-05"},
         "splits": {name: {**split, **times} for name in ("train", "validation", "test")},
     }
@@ -114,7 +119,8 @@ def judge(run, out: Path, challenger: str, champion: str | None = None, **change
         champion,
         **{
             **wanted,
-            **{"label": {"name": "bought", "kind": "binary"}, "evaluation_uri": str(out / "evaluation.json")},
+            "label": {"name": "bought", "kind": "binary"},
+            "evaluation_uri": str(out / "evaluation.json"),
             **changes,
         },
     )
@@ -129,9 +135,7 @@ def trained(visits, tmp_path_factory: pytest.TempPathFactory) -> Report:
 
 
 def test_it_learns_from_what_came_last(trained: Report, visits, tmp_path: Path) -> None:
-    assert trained.signature.inputs == {
-        **{"device": "string", "pages": "string", "codes": "string", "seconds": "float32"}
-    }
+    assert trained.signature.inputs == {"device": "string", "pages": "string", "codes": "string", "seconds": "float32"}
     found = judge(visits, tmp_path, trained.model_uri, trained.model_uri)
     assert found.challenger.metrics.auc > 0.8
     assert found.champion.metrics == found.challenger.metrics

@@ -71,8 +71,12 @@ def looped(_: Any, given: tuple[str, int, str]) -> object:
     """A loop, parts of a batch, a strategy."""
     training = Training(
         model="dense",
-        **{"epochs": 1, "batch_size": 8, "hyperparameters": {}, "early_stopping_patience": 0},
-        **{"loop": given[0], "accumulate_steps": given[1]},
+        epochs=1,
+        batch_size=8,
+        hyperparameters={},
+        early_stopping_patience=0,
+        loop=given[0],
+        accumulate_steps=given[1],
     )
     return require_loop(training, Strategy(name=given[2], scope=None))
 

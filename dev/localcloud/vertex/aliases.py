@@ -47,8 +47,10 @@ def merge(current: Aliases, version_id: str, wishes: Sequence[str]) -> dict[str,
         findings.append(
             (
                 "version_aliases",
-                "The alias 'default' cannot be removed: a model has exactly one default version. Give it to"
-                " another version.",
+                (
+                    "The alias 'default' cannot be removed: a model has exactly one default version. Give it to"
+                    " another version."
+                ),
             )
         )
     if findings:

@@ -100,8 +100,10 @@ def check_job_spec(spec: CustomJobSpec, field: str, context: Context) -> Iterato
     if len(pools) > MAX_POOLS:
         yield (
             f"{field}.worker_pool_specs",
-            f"{len(pools)} worker pools were given. Expected at most {MAX_POOLS}: chief, workers, parameter"
-            f" servers, evaluator.",
+            (
+                f"{len(pools)} worker pools were given. Expected at most {MAX_POOLS}: chief, workers, parameter"
+                f" servers, evaluator."
+            ),
         )
     if not pools or pools[0].replica_count != 1:
         count = pools[0].replica_count if pools else 0

@@ -33,8 +33,10 @@ def check_machine(spec: MachineSpec, use: Literal["training", "prediction"], fie
     if not any(re.fullmatch(pattern, spec.machine_type) for pattern in _patterns()[use]):
         yield (
             f"{field}.machine_type",
-            f"Machine type {spec.machine_type!r} is not supported for {use}. Expected one such as"
-            f" n1-standard-4 or e2-standard-8.",
+            (
+                f"Machine type {spec.machine_type!r} is not supported for {use}. Expected one such as"
+                f" n1-standard-4 or e2-standard-8."
+            ),
         )
     typed = spec.accelerator_type != AcceleratorType.ACCELERATOR_TYPE_UNSPECIFIED
     if typed != (spec.accelerator_count > 0):

@@ -84,8 +84,10 @@ def check_bucket(uri: str, field: str, buckets: Buckets) -> Iterator[Finding]:
         if not buckets.exists(bucket):
             yield (
                 field,
-                f"The Cloud Storage bucket of {uri!r} does not exist: {bucket!r}. Create the bucket first,"
-                f" in the region of the request.",
+                (
+                    f"The Cloud Storage bucket of {uri!r} does not exist: {bucket!r}. Create the bucket first,"
+                    f" in the region of the request."
+                ),
             )
 
 

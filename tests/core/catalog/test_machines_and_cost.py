@@ -126,7 +126,7 @@ def test_the_newest_price_list_counts_and_a_broken_one_is_named(tmp_path):
     assert cost.load_prices(tmp_path) is None
     folder = tmp_path / "prices"
     folder.mkdir()
-    source = sorted((settings.include_path() / "prices").glob("*.json"))[-1]
+    source = max((settings.include_path() / "prices").glob("*.json"))
     values = json.loads(source.read_text(encoding="utf-8"))
     (folder / "2025-01-01.json").write_text(json.dumps(values), encoding="utf-8")
     (folder / "2026-01-01.json").write_text(json.dumps({**values, "effective": "2026-01-01"}), encoding="utf-8")

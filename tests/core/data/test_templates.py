@@ -133,8 +133,10 @@ def test_a_second_snapshot_has_the_same_fingerprints_and_reuses_every_span(wareh
     [
         "SELECT * REPLACE (IF(id = 'key-2400', 'ZZ', carrier) AS carrier) FROM core_sql.examples",
         "SELECT * FROM core_sql.examples UNION ALL SELECT * FROM core_sql.examples WHERE id = 'key-2400'",
-        "SELECT * FROM core_sql.examples UNION ALL "
-        "SELECT examples.* FROM core_sql.examples, UNNEST([1, 2]) AS twice WHERE id = 'key-2400'",
+        (
+            "SELECT * FROM core_sql.examples UNION ALL "
+            "SELECT examples.* FROM core_sql.examples, UNNEST([1, 2]) AS twice WHERE id = 'key-2400'"
+        ),
         "SELECT * FROM core_sql.examples WHERE id != 'key-2400'",
     ],
     ids=["changed", "doubled", "tripled", "gone"],

@@ -63,7 +63,12 @@ def write(given: tuple[str, pa.Array, dict[str, Any]]) -> bytes:
     types = {pa.string(): "STRING", pa.binary(): "BYTES", pa.int64(): "INTEGER"}
     schema = (column(type_=types[values.type]),) if len(values) else ()
     request = ExportRequest(
-        **{"model": "m", "run_key": "r", "table": "p.d.t", "schema": schema, "schema_hash": "0", "spans": ()},
+        model="m",
+        run_key="r",
+        table="p.d.t",
+        schema=schema,
+        schema_hash="0",
+        spans=(),
         **{"compression": "NONE", "spans_uri": "/s", "test_start": "2024-01-01", "manifest_uri": "/m", **changes},
         format=format_,
     )

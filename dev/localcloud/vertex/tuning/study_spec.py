@@ -71,8 +71,10 @@ def _check_parameter(parameter: Message, field: str, taken: frozenset[str]) -> I
     if chosen is None:
         yield (
             field,
-            f"Parameter {parameter.parameter_id!r} has no values. Expected one of double_value_spec,"
-            " integer_value_spec, categorical_value_spec, discrete_value_spec.",
+            (
+                f"Parameter {parameter.parameter_id!r} has no values. Expected one of double_value_spec,"
+                " integer_value_spec, categorical_value_spec, discrete_value_spec."
+            ),
         )
         return
     own, kind, where = getattr(parameter, chosen), chosen.removesuffix("_value_spec"), f"{field}.{chosen}"
@@ -159,8 +161,10 @@ def _check_grid(parameters: Sequence[Message], field: str) -> Iterator[Finding]:
         if parameter.WhichOneof("parameter_value_spec") == "double_value_spec":
             yield (
                 f"{where}.double_value_spec",
-                f"GRID_SEARCH cannot list the values of the double parameter {parameter.parameter_id!r}. Expected"
-                " integer, categorical and discrete parameters only.",
+                (
+                    f"GRID_SEARCH cannot list the values of the double parameter {parameter.parameter_id!r}. Expected"
+                    " integer, categorical and discrete parameters only."
+                ),
             )
         children = [child.parameter_spec for child in parameter.conditional_parameter_specs]
         yield from _check_grid(children, f"{where}.conditional_parameter_specs")

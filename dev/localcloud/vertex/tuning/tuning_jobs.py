@@ -112,8 +112,10 @@ def _check_counts(job: HyperparameterTuningJob) -> Iterator[Finding]:
     if job.parallel_trial_count > job.max_trial_count:
         yield (
             f"{_FIELD}.parallel_trial_count",
-            f"parallel_trial_count {job.parallel_trial_count} is more than max_trial_count {job.max_trial_count}."
-            " Expected at most as many.",
+            (
+                f"parallel_trial_count {job.parallel_trial_count} is more than max_trial_count {job.max_trial_count}."
+                " Expected at most as many."
+            ),
         )
     if job.max_failed_trial_count < 0:
         yield (
