@@ -138,7 +138,7 @@ check-models: $(VENV)/airflow/.ready ## Validate every include/models/*.yaml; wr
 .PHONY: contracts
 contracts: $(VENV)/airflow/.ready $(VENV)/trainer/.ready ## Write again what follows from the code in include/contracts: Airflow's schemas, the trainer's capabilities
 	@PYTHONPATH=plugins $(AIRFLOW_PY) -m retraining.core.documents.schemas include/contracts
-	@TF_CPP_MIN_LOG_LEVEL=3 $(TRAINER_PY) -m trainer.capabilities include/contracts/capabilities.json
+	@TF_CPP_MIN_LOG_LEVEL=3 $(TRAINER_PY) -m trainer.tools.capabilities include/contracts/capabilities.json
 
 .PHONY: audit
 audit: $(VENV)/audit/.ready ## Ask the advisory database about every locked package (needs a connection to it)
@@ -185,7 +185,7 @@ bundle: ## Build build/bundle/{dags,plugins}: what Composer's bucket gets
 
 .PHONY: sdist
 sdist: $(VENV)/trainer/.ready ## Build dist/trainer-*.tar.gz for Vertex AI's pre-built containers of a TensorFlow (FRAMEWORK=2.15)
-	@$(TRAINER_PY) -m trainer.package --framework $(FRAMEWORK) --out dist
+	@$(TRAINER_PY) -m trainer.tools.package --framework $(FRAMEWORK) --out dist
 
 .PHONY: compose-env
 compose-env: ## Write .env with fresh secrets for docker-compose.yaml, unless there is one

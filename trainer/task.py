@@ -21,16 +21,17 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from trainer.contract import read
-from trainer.documents import EvaluateRequest, ExportRequest, Manifest, Report, TrainRequest
+from trainer.cluster.preemption import end_with_the_job, start_again
+from trainer.cluster.replica import Replica, find_replica, uses_servers
+from trainer.cluster.sharding import training_share
+from trainer.contract.documents import EvaluateRequest, ExportRequest, Manifest, Report, TrainRequest
+from trainer.contract.reading import read
+from trainer.contract.results import is_recorded
 from trainer.errors import PeerLost, RequestError, TrainerError
 from trainer.input import open_source, require_input
-from trainer.interruption import end_with_the_job, start_again
-from trainer.replica import Replica, find_replica, uses_servers
-from trainer.sharing import training_share
 from trainer.storage import Storage, join
-from trainer.trial import PRIOR, Trial, is_recorded, place
-from trainer.usage import describe_usage
+from trainer.telemetry.usage import describe_usage
+from trainer.training.trial import PRIOR, Trial, place
 
 STARTED = time.monotonic()
 
@@ -91,9 +92,9 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _export(options: argparse.Namespace, _hyperparameters: Mapping[str, str]) -> None:
+    from trainer.export.job import SpanExport
     from trainer.export.memory import bound_allocators
-    from trainer.export.reader import BigQueryReader
-    from trainer.export.spans import SpanExport
+    from trainer.export.reading.reader import BigQueryReader
 
     bound_allocators()
     storage = Storage()
@@ -116,7 +117,7 @@ def _train(options: argparse.Namespace, hyperparameters: Mapping[str, str]) -> N
         end_with_the_job(storage, request, lambda: _say(describe_usage("train")))
     _before_tensorflow(also_errors=request.training.input == "bigquery")
     if uses_servers(replica, request.training.strategy) and not (replica.is_chief or replica.is_evaluator):
-        from trainer.server import serve
+        from trainer.cluster.parameter_server import serve
 
         serve(_say)
         return
@@ -131,7 +132,7 @@ def _train(options: argparse.Namespace, hyperparameters: Mapping[str, str]) -> N
 
 def _take_part(request: TrainRequest, replica: Replica, storage: Storage) -> Report | None:
     """Do this replica's part; gives the report of what the chief trained."""
-    from trainer.statistics import Statistics
+    from trainer.contract.statistics import Statistics
 
     manifest = read(Manifest, request.manifest_uri, storage)
     statistics = read(Statistics, request.statistics_uri, storage)
@@ -142,12 +143,12 @@ def _take_part(request: TrainRequest, replica: Replica, storage: Storage) -> Rep
     in_place = {"train"} if uses_servers(replica, request.training.strategy) else ()
     with open_source(manifest, splits, storage, share, in_place=in_place) as source:
         if replica.is_evaluator:
-            from trainer.sidecar import watch
+            from trainer.training.evaluator import watch
 
             watch(request, manifest, statistics, source, storage, say=_say)
             return None
-        from trainer.strategy import naming_lost_peers
-        from trainer.train import train
+        from trainer.cluster.strategy import naming_lost_peers
+        from trainer.training.job import train
 
         with naming_lost_peers(replica.is_alone):
             return train(
@@ -175,7 +176,7 @@ def _evaluate(options: argparse.Namespace, _hyperparameters: Mapping[str, str]) 
     splits = {name: split for name, split in manifest.splits.items() if name in wanted}
     with open_source(manifest, splits, storage) as source:
         _before_tensorflow()
-        from trainer.evaluate import evaluate
+        from trainer.evaluation.job import evaluate
 
         evaluate(request, manifest, source, storage, _say)
     print(f"evaluate: wrote {request.evaluation_uri} in {time.monotonic() - STARTED:.1f} s")

@@ -16,8 +16,8 @@ from typing import IO, Any
 import google_crc32c
 
 from bench.export_tables import read_batches
-from trainer.export.encode import Encoder
-from trainer.export.tfrecord import write_shard
+from trainer.export.encoding.encode import Encoder
+from trainer.export.encoding.tfrecord import write_shard
 
 _COPIED_BYTES = 4 << 20
 

@@ -21,7 +21,7 @@ import tensorflow as tf
 
 from bench.input import CONTENDERS, Contender
 from bench.input_files import Files
-from trainer.documents import Column, ManifestFile, ManifestSplit
+from trainer.contract.documents import Column, ManifestFile, ManifestSplit
 from trainer.input.csv import CsvLines
 from trainer.input.files import fetch
 from trainer.input.pipeline import Reading

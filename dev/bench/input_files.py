@@ -15,9 +15,9 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from bench import tables
-from trainer.documents import Column, ExportRequest, Layout
-from trainer.export.formats import make_format
-from trainer.export.tfrecord import ShardFile
+from trainer.contract.documents import Column, ExportRequest, Layout
+from trainer.export.encoding.formats import make_format
+from trainer.export.encoding.tfrecord import ShardFile
 
 SHARDS = 4
 _PRE_BATCHED_ROWS = 256

@@ -51,9 +51,9 @@ def read(table: str, columns: str) -> dict[str, Any]:
 
 
 def resize(folder: str) -> dict[str, Any]:
-    """Decode and shrink every JPEG file of a folder on one core, as `trainer.export.images` does."""
-    from trainer.documents import ImageColumn
-    from trainer.export.images import resize as resize_one
+    """Decode and shrink every JPEG file of a folder on one core, as `trainer.export.encoding.images` does."""
+    from trainer.contract.documents import ImageColumn
+    from trainer.export.encoding.images import resize as resize_one
 
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     wanted = ImageColumn(name="photo", height=SIDE_PIXELS, width=SIDE_PIXELS, channels=3, encoding="raw")

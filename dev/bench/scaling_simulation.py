@@ -179,7 +179,7 @@ def simulate(
 
 @dataclass(kw_only=True)
 class _Chief:
-    """Waits for the others once its own units are written, and finishes what they leave, as `trainer.export.spans`."""
+    """Waits for the others once its own units are written, and finishes what they leave, as `trainer.export.job`."""
 
     costs: list[float]
     written: list[float]

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from bench import tables
 from bench.input_files import Files, write_set
-from trainer.contract import serialise
-from trainer.documents import Column, Manifest, ManifestFile, ManifestSplit
+from trainer.contract.documents import Column, Manifest, ManifestFile, ManifestSplit
+from trainer.contract.reading import serialise
 
 RUN_KEY = "20130101t000000z-000000000000"
 MODEL = "wide_deep"

@@ -25,21 +25,21 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import tensorflow as tf
 
-from trainer.batches import plan_steps
-from trainer.building import Recipe
-from trainer.contract import read
-from trainer.documents import Manifest, TrainRequest
-from trainer.examples import Encoding
+from trainer.cluster.replica import Replica
+from trainer.cluster.strategy import choose_strategy
+from trainer.contract.documents import Manifest, TrainRequest
+from trainer.contract.reading import read
+from trainer.contract.statistics import Statistics
+from trainer.features.preprocessing import FeatureColumns, Preprocessing
 from trainer.input import open_source
 from trainer.input.pipeline import Reading, epochs
 from trainer.input.source import Split
-from trainer.labels import labels_of
-from trainer.learning_rate import plan_rate
-from trainer.models.features import FeatureColumns, Preprocessing
-from trainer.replica import Replica
-from trainer.statistics import Statistics
+from trainer.objective.labels import labels_of
 from trainer.storage import Storage
-from trainer.strategy import choose_strategy
+from trainer.training.batches import plan_steps
+from trainer.training.examples import Encoding
+from trainer.training.learning_rate import plan_rate
+from trainer.training.recipe import Recipe
 
 _STEPS_PER_CALL = 8
 _ENDLESS = 1 << 30

@@ -22,11 +22,11 @@ from typing import Any
 from bench.input import machine
 from bench.tables import REPOSITORY_PATH
 from bench.train_files import write_request, write_run
-from trainer.contract import parse
-from trainer.documents import Manifest, TrainRequest
+from trainer.cluster.replica import Replica
+from trainer.contract.documents import Manifest, TrainRequest
+from trainer.contract.reading import parse
+from trainer.contract.statistics import Statistics
 from trainer.input import open_source
-from trainer.replica import Replica
-from trainer.statistics import Statistics
 from trainer.storage import Storage
 
 GRID_PATH = REPOSITORY_PATH / "dev" / "bench" / "tuning_grid.json"
@@ -76,7 +76,7 @@ def measure(end: datetime.date) -> dict[str, Any]:
 
 def score(folder_path: Path, name: str, values: Mapping[str, Any], seed: int = 1) -> float:
     """Give a trial's best validation AUC, as the trainer reports it."""
-    from trainer.train import train
+    from trainer.training.job import train
 
     os.environ["CLOUD_ML_HP_METRIC_FILE"] = str(folder_path / f"{name}.metrics")
     request = parse(TrainRequest, write_request(folder_path, name, epochs=_EPOCHS).read_bytes(), name)

@@ -11,7 +11,8 @@ from retraining.core.errors import ConflictError
 from retraining.hooks.registry import Upload, Version
 from retraining.operators.version_upload import drop_twins, upload_once
 
-DIGEST = "ad258febbdf880da4d157eb7acb5254edc62e74b90ee9229f97676ad814dbac4"  # also in tests/trainer/test_train.py
+# Also in tests/trainer/training/test_job.py.
+DIGEST = "ad258febbdf880da4d157eb7acb5254edc62e74b90ee9229f97676ad814dbac4"
 KEYS = ("20131120t030000z-000000000001", "20131121t030000z-000000000002")
 
 

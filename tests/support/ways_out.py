@@ -18,14 +18,16 @@ LEAST = 8
 def ways_out(*paths: str) -> Iterator[tuple[str, list[str]]]:
     """Give each error's fourth part in some files: where it is made, and the texts that it is made of."""
     for path in sorted(found for pattern in paths for found in ROOT.glob(pattern)):
-        module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        module = importlib.import_module(".".join(parts[:-1] if path.stem == "__init__" else parts))
+        where = f"{path.parent.name}/{path.name}" if path.stem == "__init__" else path.name
         for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(call, ast.Call) and getattr(call.func, "id", "") in ERRORS:
                 starred = any(isinstance(part, ast.Starred) for part in call.args)
                 parts = call.args[-1:] if starred else call.args[3:]
                 parts += [keyword.value for keyword in call.keywords if keyword.arg == "way_out"]
                 for part in parts:
-                    yield f"{path.name}:{call.lineno}", texts_of(part, vars(module))
+                    yield f"{where}:{call.lineno}", texts_of(part, vars(module))
 
 
 def texts_of(part: ast.expr, names: dict[str, object]) -> list[str]:

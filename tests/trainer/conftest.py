@@ -20,13 +20,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from trainer.contract import parse
-from trainer.documents import EvaluateRequest, ExportRequest, Manifest, Report, TrainRequest
-from trainer.export.spans import Patience, SpanExport
-from trainer.export.units import Unit
+from trainer.cluster.replica import Replica
+from trainer.contract.documents import EvaluateRequest, ExportRequest, Manifest, Report, TrainRequest
+from trainer.contract.reading import parse
+from trainer.contract.statistics import Statistics
+from trainer.export.job import Patience, SpanExport
+from trainer.export.work import Unit
 from trainer.input import open_source
-from trainer.replica import Replica
-from trainer.statistics import Statistics
 from trainer.storage import Storage
 
 RUN_KEY = "20240110t030000z-0a1b2c3d4e5f"
@@ -259,7 +259,7 @@ class Run:
         replica: Replica | None = None,
     ) -> Report:
         """Train in this process."""
-        from trainer.train import train
+        from trainer.training.job import train
 
         manifest = self.manifest()
         statistics = parse(Statistics, (self.path / "statistics.json").read_bytes(), "statistics")

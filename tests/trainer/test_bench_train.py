@@ -10,9 +10,9 @@ import pytest
 
 from bench import train_files, train_runs, train_step
 from bench.train import render
-from trainer.contract import parse
-from trainer.documents import TrainRequest
-from trainer.package import PACKAGE_PATH
+from trainer.contract.documents import TrainRequest
+from trainer.contract.reading import parse
+from trainer.tools.package import PACKAGE_PATH
 
 SAID = """\
 train: 1000 examples, 200 to validate, strategy one_device, 1 replicas

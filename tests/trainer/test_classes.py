@@ -16,15 +16,15 @@ import tensorflow as tf
 import tf_keras
 from PIL import Image as Pillow
 
-from trainer.contract import parse
-from trainer.documents import Evaluation, Label, Report
+from trainer.cluster.replica import Replica
+from trainer.contract.documents import Evaluation, Label, Report
+from trainer.contract.reading import parse
+from trainer.contract.statistics import Statistics
 from trainer.errors import DataError, RequestError
-from trainer.evaluate import evaluate
+from trainer.evaluation.job import evaluate
 from trainer.input import open_source
-from trainer.labels import labels_of
-from trainer.replica import Replica
-from trainer.statistics import Statistics
-from trainer.train import train
+from trainer.objective.labels import labels_of
+from trainer.training.job import train
 
 SIDE, CLASSES = 8, 3
 LABEL = {"name": "stripe", "kind": "multiclass", "classes": CLASSES}

@@ -52,7 +52,7 @@ def test_one_keras_is_imported() -> None:
         import sys
         from trainer.task import _before_tensorflow
         _before_tensorflow()
-        import trainer.train
+        import trainer.training.job
         print([name for name in ("tensorflow", "tf_keras", "keras") if name in sys.modules])
     """)
     assert found == "['tensorflow', 'tf_keras']\n"

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from trainer.documents import Evaluation, Label, Report
-from trainer.evaluate import evaluate
+from trainer.contract.documents import Evaluation, Label, Report
+from trainer.evaluation.job import evaluate
+from trainer.evaluation.scoring import Columns, load_model
 from trainer.input import open_source
-from trainer.scoring import Columns, load_model
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 WORDS = ("home", "cart", "help", "pay")

@@ -17,19 +17,18 @@ import pytest
 import tensorflow as tf
 import tf_keras
 
-from trainer import contract
-from trainer.backends import bounded
-from trainer.checkpoints import Checkpoints, TrainingState
+from trainer.contract import reading
 from trainer.errors import NEW_ATTEMPT, TrainerError
-from trainer.evaluate import evaluate
+from trainer.evaluation.job import evaluate
+from trainer.evaluation.leakage import require_unseen
+from trainer.evaluation.scoring import load_model
 from trainer.input import open_source
 from trainer.models.registry import find_architecture, read_hyperparameters
 from trainer.models.stored_module import StoredModule
-from trainer.package import stage_sources
-from trainer.savedmodel import digest_folder
-from trainer.scoring import load_model
-from trainer.storage import Storage
-from trainer.unseen import require_unseen
+from trainer.saved_model.model import digest_folder
+from trainer.storage import Storage, bounded
+from trainer.tools.package import stage_sources
+from trainer.training.checkpoints import Checkpoints, TrainingState
 
 
 def refusal(do: Callable[[], object]) -> str:
@@ -153,12 +152,12 @@ def test_a_module_without_variables_is_never_tuned(tmp_path: Path) -> None:
 
 def test_a_distribution_without_its_schemas_is_built_again(tmp_path: Path, monkeypatch) -> None:
     """Then they lie beside the module."""
-    monkeypatch.setattr(contract, "__file__", str(tmp_path / "torn/trainer/contract.py"))
-    assert "Build the image or the source distribution again" in refusal(contract.contracts_path)
+    monkeypatch.setattr(reading, "__file__", str(tmp_path / "torn/trainer/contract/reading.py"))
+    assert "Build the image or the source distribution again" in refusal(reading.contracts_path)
     monkeypatch.undo()
     stage_sources(tmp_path / "built")
-    monkeypatch.setattr(contract, "__file__", str(tmp_path / "built/trainer/contract.py"))
-    assert list(contract.contracts_path().glob("manifest.schema.json"))
+    monkeypatch.setattr(reading, "__file__", str(tmp_path / "built/trainer/contract/reading.py"))
+    assert list(reading.contracts_path().glob("manifest.schema.json"))
 
 
 def test_a_document_that_is_too_large_is_deleted_and_written_again(run, monkeypatch) -> None:

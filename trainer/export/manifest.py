@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trainer.documents import (
+from trainer.contract.documents import (
     ExportRequest,
     FilePart,
     Manifest,
@@ -15,7 +15,7 @@ from trainer.documents import (
     SpanFile,
     SpanWork,
 )
-from trainer.export.units import GOLDEN, Work
+from trainer.export.work import GOLDEN, Work
 from trainer.storage import join
 
 

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from trainer.replica import Replica
+from trainer.cluster.replica import Replica
 
 _FIRST_PAUSE_S = 10.0
 _PAUSE_GROWTH = 1.5

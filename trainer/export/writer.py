@@ -14,12 +14,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import IO
 
-from trainer.export.formats import BytesLike, ShardFormat
-from trainer.export.order import SortedRows
+from trainer.export.encoding.formats import BytesLike, ShardFormat
+from trainer.export.encoding.tfrecord import FileDigest, ShardFile
 from trainer.export.progress import Progress
-from trainer.export.store import SpanStore, changed_rows
-from trainer.export.tfrecord import FileDigest, ShardFile
-from trainer.export.units import Shard
+from trainer.export.reading.sorting import SortedRows
+from trainer.export.span_store import SpanStore, changed_rows
+from trainer.export.work import Shard
 from trainer.storage import Storage, room_for
 
 ENCODED_BYTES = 4 << 20  # made and not yet compressed

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainer.documents import Manifest, ManifestSplit
+from trainer.contract.documents import Manifest, ManifestSplit
 from trainer.errors import NEW_ATTEMPT, DataError, RequestError
 from trainer.input.files import Shards, fetch
 from trainer.input.source import Share, Source, Split

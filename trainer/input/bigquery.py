@@ -19,7 +19,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from trainer.documents import Manifest
+from trainer.contract.documents import Manifest
 from trainer.errors import NEW_ATTEMPT, DataError, RequestError, StorageError, TrainerError
 from trainer.input.pipeline import READ_ROWS, ROW_HASH, Reading
 from trainer.input.source import Dataset, Order, ParseSpec, Share, Tensor

@@ -1,9 +1,9 @@
 """CSV files: how they are read, and what is said about one that cannot be.
 
 A file has a header line with the manifest's columns in the schema's order, then one example per line (RFC 4180 quotes,
-no line break inside a field, UTF-8), as `trainer.export.csv` writes it: NULL is an empty field, a boolean 0 or 1, dates
-and times are whole numbers. Whole batches of lines are decoded at once; floats as doubles, which are then rounded to
-float32 as the TFRecord export rounds them.
+no line break inside a field, UTF-8), as `trainer.export.encoding.csv` writes it: NULL is an empty field, a boolean 0 or
+1, dates and times are whole numbers. Whole batches of lines are decoded at once; floats as doubles, which are then
+rounded to float32 as the TFRecord export rounds them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from trainer.documents import Column
+from trainer.contract.documents import Column
 from trainer.errors import DataError, RequestError
 from trainer.input.content import Content, CutOffError, opened
 from trainer.input.files import WAY_OUT, Shard

@@ -11,7 +11,7 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainer.documents import ManifestFile, ManifestSplit
+from trainer.contract.documents import ManifestFile, ManifestSplit
 from trainer.errors import NEW_ATTEMPT, DataError
 from trainer.input.source import Share
 from trainer.storage import Storage, in_parallel

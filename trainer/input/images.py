@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from trainer.documents import ImageColumn
+from trainer.contract.documents import ImageColumn
 from trainer.input.source import Tensor
 
 

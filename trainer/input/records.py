@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from trainer.documents import Layout
+from trainer.contract.documents import Layout
 from trainer.errors import RequestError
 from trainer.input.images import ImageFeature
 from trainer.input.source import ParseSpec, Tensor, Tensors

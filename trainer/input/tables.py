@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import tensorflow as tf
 
-from trainer.documents import Manifest
+from trainer.contract.documents import Manifest
 from trainer.errors import NEW_ATTEMPT, DataError, RequestError
 from trainer.input.images import ImageFeature
 from trainer.input.pipeline import ROW_HASH

@@ -15,7 +15,7 @@ import google_crc32c
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 
-from trainer.documents import Layout
+from trainer.contract.documents import Layout
 from trainer.errors import DataError
 from trainer.input.content import Content, CutOffError, opened
 from trainer.input.files import WAY_OUT, Shard

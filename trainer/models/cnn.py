@@ -13,9 +13,8 @@ import tensorflow as tf
 import tf_keras
 
 from trainer.models.dense import DenseHyperparameters, deep, model_inputs
-from trainer.models.features import InputShape
+from trainer.models.features import Image, InputShape
 from trainer.models.hyperparameters import whole, widths
-from trainer.models.images import Image
 
 _FIRST_FILTERS = 32
 _MOST_FILTERS = 256

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from trainer.documents import HyperparameterValue
+from trainer.contract.documents import HyperparameterValue
 from trainer.errors import RequestError
 
 _LIMITS = "limits"

@@ -19,8 +19,8 @@ import tf_keras
 
 from trainer.errors import DataError
 from trainer.models.dense import DenseHyperparameters
+from trainer.models.features import Image
 from trainer.models.hyperparameters import limited, share
-from trainer.models.images import Image
 from trainer.storage import Storage, path_below
 
 
@@ -38,7 +38,7 @@ class PretrainedHyperparameters(DenseHyperparameters):
 
 
 class Pretrained(tf_keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
-    """A layer of that sort; the optimizer treats its variables differently (`trainer/fine_tuning.py`).
+    """A layer of that sort; the optimizer treats its variables differently (`trainer/training/fine_tuning.py`).
 
     Args:
         name: Of the layer.

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import tf_keras
 
-from trainer.documents import HyperparameterValue
+from trainer.contract.documents import HyperparameterValue
 from trainer.errors import RequestError
 from trainer.models import cnn, deep_cross, dense, gru, lstm, module, recurrent, transfer, transformer, wide_deep
 from trainer.models.features import InputShape

@@ -15,7 +15,7 @@ import tensorflow as tf
 import tf_keras
 
 from trainer.models.features import InputShape
-from trainer.models.sequences import Sequence as Steps
+from trainer.models.features import Sequence as Steps
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,8 +14,7 @@ import tf_keras
 
 from trainer.errors import DataError
 from trainer.models.dense import deep, model_inputs
-from trainer.models.features import InputShape
-from trainer.models.images import Image
+from trainer.models.features import Image, InputShape
 from trainer.models.pretrained import Pretrained, PretrainedHyperparameters, colors, fetch_file
 
 _LEAST_SIDE = 32  # DenseNet halves an image five times

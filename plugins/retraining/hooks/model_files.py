@@ -1,7 +1,7 @@
 """The digest of a stored model, as the training's report has it.
 
 In: a folder's address. Out: the SHA-256 over the sorted lines `<file name> <SHA-256>` of all files; `digest_folder` in
-`trainer/savedmodel.py` gives the same of a local folder.
+`trainer/saved_model/model.py` gives the same of a local folder.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def require(**changes):
     ids=lambda case: f"{case['architecture']}-{case['name']}-{case['value']}",
 )
 def test_hyperparameters_are_taken_and_refused_as_the_trainer_does(case):
-    """`tests/trainer/test_capabilities.py` runs the same examples."""
+    """`tests/trainer/tools/test_capabilities.py` runs the same examples."""
     known = KNOWN.architectures[case["architecture"]].hyperparameters.get(case["name"])
     assert (known is not None and known.takes(case["value"])) == case["taken"]
 

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 import tensorflow as tf
 
-from trainer.export.arrays import feature_kind, is_array
-from trainer.export.encode import Encoder
-from trainer.export.types import FeatureKind
+from trainer.export.encoding.arrays import feature_kind, is_array
+from trainer.export.encoding.encode import Encoder
+from trainer.export.encoding.types import FeatureKind
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 FEATURES = {

@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
-from trainer.export.spans import Patience
-from trainer.replica import Replica
+from trainer.cluster.replica import Replica
+from trainer.export.job import Patience
 
 CHIEF, WORKER = Replica(index=0, count=2), Replica(index=1, count=2, role="worker")
 

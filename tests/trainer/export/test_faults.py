@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from trainer.cluster.replica import Replica
 from trainer.errors import DataError, StorageError
-from trainer.replica import Replica
 from trainer.storage import Storage
 
 STEPS = 280  # of a whole export of the small run: more than there are
@@ -28,9 +28,10 @@ ZYGOTE = """
 import os, pickle, signal, sys
 import pyarrow as pa
 import pyarrow.compute as pc
-from trainer.export import tfrecord, writer
-from trainer.export.spans import SpanExport
-from trainer.replica import Replica
+from trainer.export import writer
+from trainer.export.encoding import tfrecord
+from trainer.export.job import SpanExport
+from trainer.cluster.replica import Replica
 from trainer.storage import Storage
 from tests.trainer.conftest import MemoryReader
 

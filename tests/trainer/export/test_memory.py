@@ -24,7 +24,7 @@ import pyarrow as pa
 import pytest
 from google.cloud.bigquery_storage_v1 import types
 
-from tests.trainer.test_cloud_storage import FakeCloudStorage
+from tests.trainer.storage.test_gcs import FakeCloudStorage
 
 LIMIT_BYTES = 128_000_000
 MESSAGE_BYTES = 8 << 20
@@ -38,11 +38,11 @@ bound_allocators()
 import google.cloud.storage, grpc
 from google.cloud.bigquery_storage_v1.services.big_query_read import BigQueryReadClient
 from google.cloud.bigquery_storage_v1.services.big_query_read.transports import BigQueryReadGrpcTransport
-from trainer.contract import parse
-from trainer.documents import ExportRequest
-from trainer.export.reader import NO_READ_AHEAD, BigQueryReader
-from trainer.export.spans import SpanExport
-from trainer.replica import Replica
+from trainer.contract.reading import parse
+from trainer.contract.documents import ExportRequest
+from trainer.export.reading.reader import NO_READ_AHEAD, BigQueryReader
+from trainer.export.job import SpanExport
+from trainer.cluster.replica import Replica
 from trainer.storage import Storage
 
 request = parse(ExportRequest, sys.stdin.buffer.read(), "request")

@@ -16,16 +16,16 @@ import pytest
 from PIL import Image
 
 from tests.support.ways_out import ways_out
-from trainer.documents import Column, ExportRequest, ImageColumn, Layout
+from trainer.contract.documents import Column, ExportRequest, ImageColumn, Layout
 from trainer.errors import TrainerError
-from trainer.export.columns import column_encoder
-from trainer.export.formats import make_format
-from trainer.export.images import resize_columns
-from trainer.export.layout import require_layout
-from trainer.export.order import sort_rows
-from trainer.export.structs import flatten_schema
-from trainer.export.types import MAX_COLUMNS, require_mapped
-from trainer.export.units import Unit
+from trainer.export.encoding.columns import column_encoder
+from trainer.export.encoding.formats import make_format
+from trainer.export.encoding.images import resize_columns
+from trainer.export.encoding.layout import require_layout
+from trainer.export.encoding.types import MAX_COLUMNS, require_mapped
+from trainer.export.reading.sorting import sort_rows
+from trainer.export.reading.structs import flatten_schema
+from trainer.export.work import Unit
 
 PHOTO = ImageColumn(name="photo", height=4, width=4, channels=1, encoding="raw")
 UNIT = Unit(span="2024-01-01", part="train", shard=0)
@@ -152,8 +152,8 @@ CASES = {
         "Change the model's data.layout or its query",
         ((Layout(), column()), (VECTOR, column(type_="FLOAT"))),
     ),
-    "order.py, rows": Case(in_order, {**OWN, "shard": pa.array([3])}, "Start again; if it stays", (OWN,)),
-    "order.py, own column": Case(
+    "sorting.py, rows": Case(in_order, {**OWN, "shard": pa.array([3])}, "Start again; if it stays", (OWN,)),
+    "sorting.py, own column": Case(
         in_order, {**OWN, "row_hash": pa.array(["7"])}, "The snapshot makes it. Trigger the DAG again", (OWN,)
     ),
     "structs.py, nested": Case(
@@ -236,17 +236,19 @@ def spoil_sidecar(folder: Path) -> None:
 
 
 STORES = {
-    "store.py, other size": Store(cut, f"Delete the span's folder. {FORCE}: the span is exported again", shutil.rmtree),
-    "store.py, other rows": Store(
+    "span_store.py, other size": Store(
+        cut, f"Delete the span's folder. {FORCE}: the span is exported again", shutil.rmtree
+    ),
+    "span_store.py, other rows": Store(
         miscount, f"Delete the span's folder. {FORCE}: the span is exported again", shutil.rmtree
     ),
-    "store.py, no span.json": Store(
+    "span_store.py, no span.json": Store(
         lambda folder: (folder / "span.json").unlink(), f"{FORCE}: the span is exported again"
     ),
-    "store.py, other bytes": Store(
+    "span_store.py, other bytes": Store(
         overwrite, "delete the span's folder and start again", shutil.rmtree, action="export"
     ),
-    "store.py, sidecar": Store(
+    "span_store.py, sidecar": Store(
         spoil_sidecar, "Delete it and start again", lambda folder: min(folder.glob("*.gz.json")).unlink(), "export"
     ),
 }
@@ -289,12 +291,12 @@ def test_a_run_table_that_changed_is_another_attempts(run) -> None:
 CHANGED = f"The run table changed. {FORCE}"
 ELSEWHERE = {
     "reader.py: Start again: finished shards are kept": "test_faults.py: a reader that fails",
-    "reader.py: Grant them to the account": "test_reader.py",
-    f"reader.py: It is not the one that the request was made for. {FORCE}": "test_reader.py",
+    "reader.py: Grant them to the account": "reading/test_reader.py",
+    f"reader.py: It is not the one that the request was made for. {FORCE}": "reading/test_reader.py",
     "reader.py: It may have expired: clear the run's snapshot task and what follows it": (
         "tests/operators/test_data.py: an expired table"
     ),
-    f"store.py: {CHANGED}": "above",
+    f"span_store.py: {CHANGED}": "above",
 }
 
 
@@ -302,6 +304,6 @@ def test_every_way_out_of_the_exporter_is_followed() -> None:
     """Here, or where it says."""
     followed = [(name.partition(",")[0], case.words) for name, case in (CASES | STORES).items()]
     followed += [tuple(name.split(": ", 1)) for name in ELSEWHERE]
-    for where, texts in ways_out("trainer/export/*.py"):
+    for where, texts in ways_out("trainer/export/**/*.py"):
         words = [words for file, words in followed if file == where.partition(":")[0]]
         assert any(text in one or one in text for text in texts for one in words), (where, texts)

@@ -17,15 +17,15 @@ import pytest
 import requests
 import tensorflow as tf
 
-from trainer.contract import parse, read, serialise
-from trainer.documents import ExportRequest, Manifest
+from trainer.cluster.replica import Replica
+from trainer.contract.documents import ExportRequest, Manifest
+from trainer.contract.reading import parse, read, serialise
 from trainer.errors import DataError
-from trainer.export.reader import BigQueryReader
-from trainer.export.spans import SpanExport
+from trainer.export.job import SpanExport
+from trainer.export.reading.reader import BigQueryReader
 from trainer.input import open_source
 from trainer.input.pipeline import Reading, blocks, epochs
 from trainer.input.source import Share
-from trainer.replica import Replica
 from trainer.storage import Storage
 from trainer.task import main
 

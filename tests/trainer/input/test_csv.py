@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from trainer.documents import Column
+from trainer.contract.documents import Column
 from trainer.errors import DataError, RequestError
 from trainer.input.csv import CsvLines
 from trainer.input.files import Shard, Shards

@@ -12,7 +12,7 @@ import google_crc32c
 import pytest
 import tensorflow as tf
 
-from trainer.documents import Layout
+from trainer.contract.documents import Layout
 from trainer.errors import DataError
 from trainer.input import open_source
 from trainer.input.files import Shard, Shards, fetch

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
-from trainer.documents import ImageColumn, Layout
+from trainer.contract.documents import ImageColumn, Layout
 from trainer.errors import DataError, RequestError
 from trainer.input.files import Shard, Shards
 from trainer.input.images import ImageFeature

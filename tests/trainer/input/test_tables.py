@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 import tensorflow as tf
 
-from trainer.documents import Column, Manifest, ManifestSplit
+from trainer.contract.documents import Column, Manifest, ManifestSplit
 from trainer.errors import DataError, RequestError
 from trainer.input.images import ImageFeature
 from trainer.input.source import Share

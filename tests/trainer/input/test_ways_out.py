@@ -15,7 +15,7 @@ import pytest
 import tensorflow as tf
 
 from tests.support.ways_out import ways_out
-from trainer.documents import Column, Layout, Manifest
+from trainer.contract.documents import Column, Layout, Manifest
 from trainer.errors import TrainerError
 from trainer.input import bigquery, open_source, require_input
 from trainer.input.csv import CsvLines

@@ -21,7 +21,7 @@ REPORTED: Mapping[str, tuple[str, ...]] = {
     "binary": ("val_loss", "val_auc"),
     "multiclass": ("val_loss", "val_accuracy", "val_auc"),
 }
-"""What a trial reports, by the kind of the label (`trainer/labels.py`); `ModelSpec` holds `metric` to it."""
+"""What a trial reports, by the kind of the label (`trainer/objective/labels.py`); `ModelSpec` holds `metric` to it."""
 
 
 class Condition(Section):

@@ -1,0 +1,208 @@
+"""TF Lite models: converted, measured on the test split, and named when there is none."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tf_keras
+
+from trainer.contract.documents import Evaluation, Feature, Label, LiteArtifact, Training
+from trainer.contract.reading import parse
+from trainer.contract.statistics import FeatureStatistics, SplitStatistics, Statistics
+from trainer.evaluation.job import evaluate
+from trainer.evaluation.lite import artifacts
+from trainer.evaluation.lite.convert import convert, main
+from trainer.evaluation.lite.interpreter import LiteModel
+from trainer.features.preprocessing import Preprocessing
+from trainer.input import open_source
+from trainer.objective.labels import labels_of
+from trainer.saved_model.model import LITE, SIGNATURE, save_model
+from trainer.training.recipe import Recipe
+
+BOTH = ["float16", "int8"]
+
+
+@pytest.fixture(scope="module")
+def model_path(exported, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A stored model that may become a TF Lite model; it has learned nothing."""
+    tf.random.set_seed(3)
+    request = exported.train_request(training={"export_lite": BOTH, "model": "dense"})
+    statistics = parse(Statistics, (exported.path / "statistics.json").read_bytes(), "statistics")
+    preprocessing = Preprocessing(request.features, statistics)
+    recipe = Recipe.read(request.training, labels_of(request.label))
+    path = tmp_path_factory.mktemp("lite") / "model"
+    save_model(path, request.features, preprocessing, recipe.build(preprocessing.shape), recipe.labels, lite=True)
+    return path
+
+
+def judge(run, out: Path, model: Path, forms: list[str] = BOTH, **changes: Any) -> Evaluation:
+    """Evaluate in this process."""
+    order = {"forms": forms, "folder_uri": str(out / "lite")}
+    uris = {"evaluation_uri": str(out / "evaluation.json"), "lite": order}
+    request = run.evaluate_request(str(model), None, **uris, **changes)
+    manifest = run.manifest()
+    with open_source(manifest, manifest.splits, run.storage) as source:
+        return evaluate(request, manifest, source, run.storage, print)
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Convert in this process, which is faster."""
+
+    def run(form: str, place: Any) -> artifacts.Converted:
+        samples = dict(np.load(place.samples, allow_pickle=True))
+        return artifacts.Converted(content=convert(form, str(place.model), samples), words="")
+
+    monkeypatch.setattr(artifacts, "_run", run)
+
+
+def by_form(evaluation: Evaluation) -> dict[str, LiteArtifact]:
+    return {item.form: item for item in evaluation.lite}
+
+
+def test_both_forms_are_measured_on_the_test_split(here: None, exported, model_path: Path, tmp_path: Path) -> None:
+    found = judge(exported, tmp_path, model_path)
+    full = found.challenger.metrics
+    assert list(by_form(found)) == BOTH
+    for form, bound in (("float16", 1e-3), ("int8", 0.01)):
+        item = by_form(found)[form]
+        content = (tmp_path / "lite" / f"{form}.tflite").read_bytes()
+        assert (item.uri, item.bytes) == (str(tmp_path / "lite" / f"{form}.tflite"), len(content))
+        assert item.select_ops
+        assert item.difference == pytest.approx(item.metrics.auc - full.auc)
+        assert abs(item.difference) < bound
+        assert abs(item.metrics.log_loss - full.log_loss) < bound
+    assert by_form(found)["float16"].words == "weights in 16 bits"
+    assert by_form(found)["int8"].words == "layers in 8 bits, calibrated with 256 training examples"
+    stored = json.loads((tmp_path / "evaluation.json").read_text())
+    assert [item["form"] for item in stored["lite"]] == BOTH
+
+
+def test_nothing_is_made_unless_it_is_asked_for(exported, model_path: Path, tmp_path: Path) -> None:
+    request = exported.evaluate_request(str(model_path), None, evaluation_uri=str(tmp_path / "evaluation.json"))
+    manifest = exported.manifest()
+    with open_source(manifest, manifest.splits, exported.storage) as source:
+        assert evaluate(request, manifest, source, exported.storage, print).lite == ()
+
+
+def test_the_converter_runs_in_a_process_of_its_own(exported, model_path: Path, tmp_path: Path) -> None:
+    found = by_form(judge(exported, tmp_path, model_path, ["float16"]))["float16"]
+    assert found.words == "weights in 16 bits"
+    assert found.bytes
+
+
+def faults(monkeypatch: pytest.MonkeyPatch, **by: subprocess.CompletedProcess | Exception) -> None:
+    """Let conversions end as told, by form."""
+
+    def run(command: list[str], **_: Any) -> subprocess.CompletedProcess:
+        told = by[command[3]]
+        if isinstance(told, Exception):
+            raise told
+        return told
+
+    monkeypatch.setattr(subprocess, "run", run)
+
+
+def ended(code: int, stderr: bytes = b"") -> subprocess.CompletedProcess:
+    return subprocess.CompletedProcess([], code, b"", stderr)
+
+
+def test_a_model_that_cannot_be_converted_is_named_and_the_evaluation_goes_on(
+    exported, model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    faults(
+        monkeypatch,
+        float16=ended(1, b"noise\nConverterError: 'tf.Quux' op is neither a custom op nor a flex op\n"),
+        int8=ended(-11),
+        int8_weights=subprocess.TimeoutExpired([], 900),
+    )
+    found = by_form(judge(exported, tmp_path, model_path))
+    assert found["float16"].words == "ConverterError: 'tf.Quux' op is neither a custom op nor a flex op"
+    assert found["int8"].words == "not done after 900 s"
+    assert all(item.metrics is None and item.uri is None for item in found.values())
+    assert not (tmp_path / "lite").exists()
+    assert "evaluate: TF Lite float16: none: ConverterError: 'tf.Quux'" in capsys.readouterr().out
+
+
+def test_int8_falls_back_to_its_weights_when_calibration_dies(
+    exported, model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(form: str, place: Any) -> artifacts.Converted:
+        if form == "int8":
+            return artifacts.Converted(content=None, words="the converter died of SIGSEGV")
+        samples = dict(np.load(place.samples, allow_pickle=True))
+        return artifacts.Converted(content=convert(form, str(place.model), samples), words="")
+
+    monkeypatch.setattr(artifacts, "_run", run)
+    item = by_form(judge(exported, tmp_path, model_path, ["int8"]))["int8"]
+    assert item.words.endswith("activations in float32: calibration failed (the converter died of SIGSEGV)")
+    assert abs(item.difference) < 0.05
+
+
+def test_a_model_that_cannot_be_run_is_named(
+    exported, model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(artifacts, "_run", lambda *_: artifacts.Converted(content=b"no model", words=""))
+    item = by_form(judge(exported, tmp_path, model_path, ["float16"]))["float16"]
+    assert item.words.startswith("cannot be run: ")
+    assert (item.metrics, item.uri) == (None, None)
+
+
+def test_the_process_says_why_not_in_its_last_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.savez(tmp_path / "samples.npz", x=np.zeros([2], np.float32))
+    assert main("float16", str(tmp_path / "nothing"), str(tmp_path / "samples.npz"), str(tmp_path / "out")) == 1
+    assert "SavedModel file does not exist" in capsys.readouterr().err.strip().splitlines()[-1]
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_second_signature_is_there_only_when_asked_for(model_path: Path) -> None:
+    assert set(tf.saved_model.load(str(model_path)).signatures) == {SIGNATURE, LITE}
+
+
+def test_a_sequence_has_its_length_in_the_second_signature_and_any_in_the_first(tmp_path: Path) -> None:
+    class Sum(tf_keras.Model):
+        def call(self, inputs: dict[str, tf.Tensor], training: bool | None = None) -> tf.Tensor:
+            """Add up the values. → [B, 1]."""
+            del training
+            return tf.reduce_sum(inputs["sequence_heat"][:, :, 0], axis=1, keepdims=True)
+
+    features = [Feature(name="heat", kind="sequence", of="numeric", length=3)]
+    heat = FeatureStatistics(kind="sequence", nulls=0, mean=1.0, stddev=1.0)
+    split = SplitStatistics(rows=9, features={"heat": heat})
+    preprocessing = Preprocessing(features, Statistics(model="m", run_key="x", splits={"train": split}))
+    labels = labels_of(Label(name="y", kind="binary"))
+    save_model(tmp_path / "model", features, preprocessing, Sum(), labels, lite=True)
+    loaded = tf.saved_model.load(str(tmp_path / "model"))
+    for name, shape in ((SIGNATURE, [None, None]), (LITE, [None, 3])):
+        assert loaded.signatures[name].structured_input_signature[1]["heat"].shape.as_list() == shape
+    found = LiteModel(convert("float16", str(tmp_path / "model"), {})).predict({"heat": np.float32([[9, np.nan, 2]])})
+    np.testing.assert_allclose(found, [tf.sigmoid(9.0)], atol=1e-5)
+
+
+def test_numbers_and_images_alone_need_no_operations_of_tensorflow(tmp_path: Path) -> None:
+    features = [
+        Feature(name="weight", kind="numeric"),
+        Feature(name="photo", kind="image", height=8, width=8, channels=1),
+    ]
+    weight = FeatureStatistics(kind="numeric", nulls=0, mean=10.0, stddev=4.0)
+    split = SplitStatistics(rows=9, features={"weight": weight})
+    preprocessing = Preprocessing(features, Statistics(model="m", run_key="x", splits={"train": split}))
+    training = Training(model="cnn", epochs=1, batch_size=1, early_stopping_patience=0, hyperparameters={"filters": 4})
+    chosen = Recipe.read(training, labels_of(Label(name="y", kind="binary")))
+    model = chosen.build(preprocessing.shape)
+    save_model(tmp_path / "model", features, preprocessing, model, chosen.labels, lite=True)
+    random = np.random.default_rng(0)
+    raw = {
+        "weight": random.normal(10, 4, 20).astype(np.float32),
+        "photo": random.integers(0, 256, (20, 8, 8, 1), dtype=np.uint8),
+    }
+    content = convert("int8", str(tmp_path / "model"), raw)
+    assert b"Flex" not in content
+    expected = chosen.labels.scores(model(preprocessing({name: tf.constant(v) for name, v in raw.items()})))
+    np.testing.assert_allclose(LiteModel(content).predict(raw), expected, atol=0.03)

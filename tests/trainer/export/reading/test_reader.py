@@ -1,0 +1,237 @@
+"""Reading through Google's own client against a server that honours offsets and breaks midway."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterator, Sequence
+from concurrent import futures
+from typing import Any
+
+import grpc
+import pyarrow as pa
+import pytest
+from google.cloud.bigquery_storage_v1 import types
+from google.cloud.bigquery_storage_v1.services.big_query_read import BigQueryReadClient
+from google.cloud.bigquery_storage_v1.services.big_query_read.transports import BigQueryReadGrpcTransport
+
+from trainer.errors import RequestError, StorageError, TrainerError
+from trainer.export.reading.reader import BigQueryReader
+from trainer.export.work import Unit
+
+SERVICE = "/google.cloud.bigquery.storage.v1.BigQueryRead/"
+DAY = datetime.date(2024, 1, 1)
+ROWS = pa.table(
+    {
+        "x": pa.array(range(1000)),
+        "place": pa.array([{"lat": number / 2, "name": f"n{number}"} for number in range(1000)]),
+        "span": pa.array([DAY] * 1000),
+        "part": pa.array(["train", "validation"] * 500),
+        "shard": pa.array([0, 0, 1, 1] * 250),
+        "row_hash": pa.array(range(1000)),
+    }
+)
+UNITS = [Unit(span="2024-01-01", part="train", shard=0), Unit(span="2024-01-01", part="validation", shard=1)]
+
+
+class FakeStorageRead(grpc.GenericRpcHandler):
+    """One table, 100 rows per message; breaks with each of `faults` in turn after 250 rows more.
+
+    Its last stream has no rows, so that it can offer as many as are wanted.
+    """
+
+    def __init__(self) -> None:
+        self.faults: list[grpc.StatusCode] = []
+        self.session_fault: tuple[grpc.StatusCode, str] | None = None
+        self.sessions: list[types.ReadSession] = []
+        self.offsets: list[int] = []
+        self.routes: list[str] = []
+        self.wanted_streams: list[int] = []
+        self.empty = False
+
+    def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
+        """Find the method."""
+        if details.method == f"{SERVICE}CreateReadSession":
+            return grpc.unary_unary_rpc_method_handler(
+                self._create, types.CreateReadSessionRequest.deserialize, types.ReadSession.serialize
+            )
+        if details.method == f"{SERVICE}ReadRows":
+            return grpc.unary_stream_rpc_method_handler(
+                self._read, types.ReadRowsRequest.deserialize, types.ReadRowsResponse.serialize
+            )
+        return None
+
+    def _create(self, request: types.CreateReadSessionRequest, context: grpc.ServicerContext) -> types.ReadSession:
+        if self.session_fault is not None:
+            context.abort(*self.session_fault)
+        self.sessions.append(request.read_session)
+        self.wanted_streams.append(request.max_stream_count)
+        schema = types.ArrowSchema(serialized_schema=ROWS.schema.serialize().to_pybytes())
+        streams = [types.ReadStream(name=f"streams/{number}") for number in range(request.max_stream_count)]
+        return types.ReadSession(arrow_schema=schema, streams=[] if self.empty else streams)
+
+    def _read(self, request: types.ReadRowsRequest, context: grpc.ServicerContext) -> Iterator[types.ReadRowsResponse]:
+        self.offsets.append(request.offset)
+        self.routes.append(dict(context.invocation_metadata())["x-goog-request-params"])
+        if request.read_stream != "streams/0":
+            return
+        fault = self.faults.pop(0) if self.faults else None
+        sent = 0
+        for start in range(request.offset, ROWS.num_rows, 100):
+            if fault is not None and sent >= 250:
+                context.abort(fault, "stream broke")
+            (batch,) = ROWS.slice(start, 100).combine_chunks().to_batches()
+            sent += batch.num_rows
+            content = types.ArrowRecordBatch(serialized_record_batch=batch.serialize().to_pybytes())
+            progress = types.StreamStats.Progress(at_response_start=0.1, at_response_end=0.2)
+            first = {"arrow_schema": types.ArrowSchema(serialized_schema=b"s" * 300)} if start == request.offset else {}
+            yield types.ReadRowsResponse(
+                arrow_record_batch=content,
+                row_count=batch.num_rows,
+                stats=types.StreamStats(progress=progress),
+                throttle_state=types.ThrottleState(throttle_percent=3),
+                uncompressed_byte_size=12345,
+                **first,
+            )
+        if fault is not None and sent < 250:
+            context.abort(fault, "stream broke")
+
+
+@pytest.fixture
+def server() -> Iterator[FakeStorageRead]:
+    handler = FakeStorageRead()
+    running = grpc.server(futures.ThreadPoolExecutor(max_workers=4))
+    running.add_generic_rpc_handlers((handler,))
+    handler.address = f"127.0.0.1:{running.add_insecure_port('127.0.0.1:0')}"
+    running.start()
+    yield handler
+    running.stop(None)
+
+
+@pytest.fixture
+def make_reader(server: FakeStorageRead) -> Iterator[Callable[..., BigQueryReader]]:
+    channel = grpc.insecure_channel(server.address)
+
+    def make(waited: list[float] | None = None, columns: Sequence[str] = ("x",)) -> BigQueryReader:
+        client = BigQueryReadClient(transport=BigQueryReadGrpcTransport(channel=channel))
+        return BigQueryReader(columns, client, sleep=([] if waited is None else waited).append)
+
+    yield make
+    channel.close()
+
+
+TABLE = "project.dataset.parcels"
+
+
+def read_all(reader: BigQueryReader, units: Sequence[Unit] = UNITS) -> pa.Table:
+    """Read one stream to its end."""
+    (stream,) = reader.open(TABLE, units, 1)
+    return pa.Table.from_batches(stream)
+
+
+def test_only_the_wanted_columns_and_units_are_asked_for(server: Any, make_reader: Any) -> None:
+    table = read_all(make_reader())
+    assert table.num_rows == 1000
+    assert table.column_names == ["x", "span", "part", "shard", "row_hash"]
+    session = server.sessions[0]
+    assert session.table == "projects/project/datasets/dataset/tables/parcels"
+    assert list(session.read_options.selected_fields) == ["x", "span", "part", "shard", "row_hash"]
+    assert session.read_options.row_restriction == (
+        "(span = DATE '2024-01-01' AND ((part = 'train' AND shard = 0) OR (part = 'validation' AND shard = 1)))"
+    )
+    assert server.routes == ["read_stream=streams/0"]
+
+
+def test_fields_of_a_struct_come_as_columns(server: Any, make_reader: Any) -> None:
+    """The whole STRUCT is asked for; what of it is not wanted is left out."""
+    table = read_all(make_reader(columns=["place.name", "x", "place.lat"]))
+    assert list(server.sessions[0].read_options.selected_fields) == ["place", "x", "span", "part", "shard", "row_hash"]
+    assert table.column_names == ["place.name", "x", "place.lat", "span", "part", "shard", "row_hash"]
+    assert table["place.name"].to_pylist()[7] == "n7"
+
+
+def test_the_frozen_set_is_asked_for_its_shards_alone(server: Any, make_reader: Any) -> None:
+    table = read_all(make_reader(), [Unit(span="golden", part="golden", shard=0)])
+    assert table.column_names == ["x", "shard", "row_hash"]
+    assert list(server.sessions[0].read_options.selected_fields) == ["x", "shard", "row_hash"]
+    assert server.sessions[0].read_options.row_restriction == "shard = 0"
+
+
+def test_several_streams_give_all_rows_together(server: Any, make_reader: Any) -> None:
+    streams = make_reader().open(TABLE, UNITS, 3)
+    assert server.wanted_streams == [3]
+    assert sorted(batch.num_rows for stream in streams for batch in stream) == [100] * 10
+
+
+def test_without_rows_there_is_no_stream(server: Any, make_reader: Any) -> None:
+    server.empty = True
+    assert make_reader().open(TABLE, UNITS, 1) == []
+
+
+def test_a_broken_stream_goes_on_at_the_first_missing_row(server: Any, make_reader: Any) -> None:
+    server.faults = [grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.INTERNAL]
+    waited: list[float] = []
+    table = read_all(make_reader(waited))
+    assert table["x"].to_pylist() == list(range(1000))
+    assert server.offsets == [0, 300, 600]
+    assert waited == [0.5, 0.5]
+
+
+def test_a_stream_that_only_breaks_is_given_up_with_the_row(server: Any, make_reader: Any) -> None:
+    server.faults = [grpc.StatusCode.UNAVAILABLE] * 4 + [grpc.StatusCode.UNAVAILABLE] * 20
+    waited: list[float] = []
+    with pytest.raises(StorageError, match=r"parcels, read stream streams/0: broke at row 1000: stream broke"):
+        read_all(make_reader(waited))
+    assert waited[-5:] == [0.5, 1, 2, 4, 8]
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "words"),
+    [
+        (grpc.StatusCode.PERMISSION_DENIED, RequestError, "bigquery.tables.getData"),
+        (grpc.StatusCode.DATA_LOSS, StorageError, "broke at row 300: stream broke"),
+        (grpc.StatusCode.NOT_FOUND, StorageError, "broke at row 300: stream broke"),
+    ],
+    ids=["permission", "data-loss", "expired-session"],
+)
+def test_an_error_that_does_not_pass_is_not_tried_again(
+    server: Any, make_reader: Any, code: grpc.StatusCode, error: type[TrainerError], words: str
+) -> None:
+    server.faults = [code]
+    with pytest.raises(TrainerError, match=words) as raised:
+        read_all(make_reader())
+    assert type(raised.value) is error
+    assert server.offsets == [0]
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (
+            (grpc.StatusCode.NOT_FOUND, "Not found: Table p:d.parcels"),
+            ["Not found: Table", "expired: clear the run's snapshot"],
+        ),
+        ((grpc.StatusCode.INVALID_ARGUMENT, "selected fields x do not exist"), ["fields x", "columns x, span, part"]),
+        ((grpc.StatusCode.PERMISSION_DENIED, "Access Denied"), ["Access Denied", "readsessions.create", "Grant them"]),
+    ],
+    ids=["table", "column", "permission"],
+)
+def test_what_cannot_be_mended_by_trying_again_is_said_with_the_way_out(
+    server: Any, make_reader: Any, fault: tuple[grpc.StatusCode, str], words: list[str]
+) -> None:
+    server.session_fault = fault
+    with pytest.raises(RequestError) as raised:
+        make_reader().open(TABLE, UNITS, 1)
+    error = raised.value
+    assert error.where == TABLE
+    assert error.expected
+    assert error.way_out
+    assert all(word in str(error) for word in words)
+    server.session_fault = None  # granted, or the table of a new snapshot
+    assert make_reader().open(TABLE, UNITS, 1)
+
+
+def test_a_reader_that_is_left_early_ends_the_call(server: Any, make_reader: Any) -> None:
+    (stream,) = make_reader().open(TABLE, UNITS, 1)
+    assert next(stream).num_rows == 100
+    stream.close()
+    assert next(stream, None) is None

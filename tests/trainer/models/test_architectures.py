@@ -1,0 +1,203 @@
+"""Every architecture: built from the features alone, its gradients whole, stored, loaded, and the same afterwards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from trainer.contract.documents import Feature, Label, Training
+from trainer.contract.statistics import FeatureStatistics, SplitStatistics, Statistics, ValueCount
+from trainer.errors import RequestError
+from trainer.features.images import as_files
+from trainer.features.preprocessing import Preprocessing
+from trainer.models.registry import ARCHITECTURES, find_architecture, read_hyperparameters
+from trainer.objective.labels import labels_of
+from trainer.saved_model.model import StoredModel, save_model
+from trainer.training.recipe import Recipe
+
+ROWS, SIDE = 6, 8
+NAN = float("nan")
+VALUES = tuple(ValueCount(value=value, count=9) for value in ("home", "cart", "help"))
+TABLE = [
+    Feature(name="weight", kind="numeric"),
+    Feature(name="carrier", kind="categorical", embedding_dim=3),
+]
+SEQUENCES = [
+    Feature(name="pages", kind="sequence", of="categorical", length=3, embedding_dim=4),
+    Feature(name="heat", kind="sequence", of="numeric", length=3),
+    Feature(name="steps", kind="sequence", of="numeric", length=2, keep="first"),
+]
+IMAGE = [Feature(name="photo", kind="image", height=SIDE, width=SIDE, channels=1)]
+FEATURES = {("images",): [*TABLE, *IMAGE], ("sequences",): [*TABLE, *SEQUENCES], (): TABLE}
+STATISTICS = Statistics(
+    model="m",
+    run_key="x",
+    splits={
+        "train": SplitStatistics(
+            rows=100,
+            features={
+                "weight": FeatureStatistics(kind="numeric", nulls=3, mean=10.0, stddev=4.0),
+                "carrier": FeatureStatistics(kind="categorical", nulls=0, top=VALUES),
+                "pages": FeatureStatistics(kind="sequence", nulls=0, top=VALUES),
+                "heat": FeatureStatistics(kind="sequence", nulls=2, mean=20.0, stddev=5.0),
+                "steps": FeatureStatistics(kind="sequence", nulls=0, mean=0.0, stddev=1.0),
+            },
+        )
+    },
+)
+SMALL = {
+    "transformer": {"width": 8, "heads": 2, "blocks": 1, "dropout": 0.1},
+    "lstm": {"units": "3,2"},
+    "gru": {"units": 3},
+}
+
+
+def raw(reads: tuple[str, ...]) -> dict[str, tf.Tensor]:
+    """Some rows, as a request has them."""
+    random = np.random.default_rng(0)
+    rows: dict[str, Any] = {
+        "weight": random.normal(10, 4, ROWS).astype(np.float32),
+        "carrier": np.array(["home", "cart", "help", "never", "", "home"]),
+    }
+    if "images" in reads:
+        pixels = random.integers(0, 256, (ROWS, SIDE, SIDE, 1), dtype=np.uint8)
+        rows["photo"] = as_files(tf.constant(pixels))
+    if "sequences" in reads:
+        pages = random.choice(["home", "cart", "help", "never"], (ROWS, 5))
+        for row, length in enumerate((5, 4, 3, 2, 1, 0)):
+            pages[row, length:] = ""
+        rows["pages"] = pages
+        rows["heat"] = np.where(pages == "", NAN, random.normal(20, 5, pages.shape)).astype(np.float32)
+        rows["steps"] = random.normal(0, 1, (ROWS, 1)).astype(np.float32)
+    return {name: tf.constant(values) for name, values in rows.items()}
+
+
+def recipe(name: str, **hyperparameters: Any) -> Recipe:
+    training = Training(
+        model=name, epochs=1, batch_size=2, early_stopping_patience=0, hyperparameters={"hidden_units": 4}
+    )
+    training = Training(**{**vars(training), "hyperparameters": {**SMALL.get(name, {}), **hyperparameters}})
+    return Recipe.read(training, labels_of(Label(name="y", kind="multiclass", classes=3)))
+
+
+def built(name: str, **hyperparameters: Any):
+    """Recipe, preprocessing and model."""
+    chosen, preprocessing = recipe(name, **hyperparameters), Preprocessing(features_of(name), STATISTICS)
+    chosen.require_inputs(preprocessing.shape)
+    return chosen, preprocessing, chosen.build(preprocessing.shape)
+
+
+def features_of(name: str) -> list[Feature]:
+    return FEATURES[ARCHITECTURES[name].reads]
+
+
+def scored_after_reload(chosen: Recipe, preprocessing: Preprocessing, model, folder: Path) -> tuple[Any, StoredModel]:
+    """What the model says of some rows, and what was stored of it."""
+    features = features_of(chosen.training.model)
+    save_model(folder / "model", features, preprocessing, model, chosen.labels)
+    rows = raw(ARCHITECTURES[chosen.training.model].reads)
+    return chosen.labels.scores(model(preprocessing(rows), training=False)).numpy(), StoredModel(folder / "model", "m")
+
+
+def learn_once(chosen: Recipe, preprocessing: Preprocessing, model) -> None:
+    """One step, after which no weight may be what it was."""
+    encoded = preprocessing(raw(ARCHITECTURES[chosen.training.model].reads))
+    with tf.GradientTape() as tape:
+        loss = chosen.labels.loss()(tf.constant([0, 1, 2, 0, 1, 2]), model(encoded, training=True))
+    gradients = tape.gradient(loss, model.trainable_variables)
+    names = [variable.name for variable, found in zip(model.trainable_variables, gradients, strict=True)]
+    missing = [name for name, found in zip(names, gradients, strict=True) if found is None]
+    assert not missing
+    for variable, gradient in zip(model.trainable_variables, gradients, strict=True):
+        assert np.isfinite(tf.convert_to_tensor(gradient)).all(), variable.name
+        variable.assign_sub(0.1 * tf.convert_to_tensor(gradient))
+
+
+LIGHT = sorted(set(ARCHITECTURES) - {"transfer", "module"})
+SLOW = {"lstm": pytest.mark.long}  # gru is built alike
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=SLOW.get(name, ())) for name in LIGHT])
+def test_it_says_the_same_after_it_was_stored_and_loaded(name: str, tmp_path: Path) -> None:
+    chosen, preprocessing, model = built(name)
+    learn_once(chosen, preprocessing, model)
+    expected, stored = scored_after_reload(chosen, preprocessing, model, tmp_path)
+    assert set(stored.signature.inputs) == {feature.name for feature in features_of(name)}
+    assert stored.lists == {feature.name for feature in features_of(name) if feature.kind == "sequence"}
+    assert expected.shape == (ROWS, 3)
+    assert np.ptp(expected[:, 0]) > 0
+    np.testing.assert_allclose(stored.predict(raw(ARCHITECTURES[name].reads)), expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["lstm", "gru", "transformer"])
+def test_what_fills_up_a_sequence_changes_nothing(name: str) -> None:
+    _, preprocessing, model = built(name)
+
+    def answers(**changes: tf.Tensor) -> np.ndarray:
+        return tf.nn.softmax(model(preprocessing({**raw(("sequences",)), **changes}), training=False)).numpy()
+
+    rows, plain = raw(("sequences",)), answers()
+    longer = answers(
+        pages=tf.concat([rows["pages"], tf.fill([ROWS, 3], "")], axis=1),
+        heat=tf.concat([rows["heat"], tf.fill([ROWS, 9], NAN)], axis=1),
+    )
+    np.testing.assert_allclose(longer, plain, atol=1e-6)
+    # The first two rows are longer than what is read: only their last steps count.
+    earlier = answers(pages=tf.concat([[["help"]] * 2 + [[""]] * (ROWS - 2), rows["pages"]], axis=1))
+    np.testing.assert_allclose(earlier[:2], plain[:2], atol=1e-6)
+
+
+def test_recurrent_layers_read_both_ways_when_asked() -> None:
+    chosen, preprocessing, model = built("gru", bidirectional="true", units=[4])
+    assert model.get_layer("both_pages_heat_0").output_shape == (None, 8)
+    learn_once(chosen, preprocessing, model)
+
+
+def test_sequences_of_one_length_are_read_side_by_side() -> None:
+    model = built("lstm", units=4)[2]
+    names = {layer.name for layer in model.layers}
+    assert {"steps_pages_heat", "recurrent_pages_heat_0", "recurrent_steps_0"} <= names
+    assert model.get_layer("steps_pages_heat").output_shape == (None, 3, 4 + 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "features", "words"),
+    [
+        (
+            "dense",
+            SEQUENCES,
+            "does not read sequences, and 'pages' is one.*Set training.model to gru or lstm or tr",
+        ),
+        ("lstm", TABLE, "there is no sequence.*Set training.model to deep_cross or dense"),
+        ("cnn", [*IMAGE, *SEQUENCES], "does not read sequences, and 'pages' is one.*Change the features"),
+    ],
+)
+def test_features_that_an_architecture_does_not_read_are_refused(name: str, features, words: str) -> None:
+    with pytest.raises(RequestError, match=words):
+        recipe(name).require_inputs(Preprocessing(features, STATISTICS).shape)
+
+
+@pytest.mark.parametrize("name", sorted(ARCHITECTURES))
+def test_an_unknown_hyperparameter_is_refused_with_those_there_are(name: str) -> None:
+    with pytest.raises(RequestError, match=r"unknown name 'learning_rat'.*learning_rate.*Did you mean 'learning_rate'"):
+        read_hyperparameters(find_architecture(name), {"learning_rat": 0.1})
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "words"),
+    [
+        ("lstm", {"units": []}, "one or more whole numbers"),
+        ("gru", {"bidirectional": "perhaps"}, "true or false"),
+        ("transformer", {"heads": 0}, "a whole number from 1 to 64"),
+        ("transfer", {"fine_tune_from": 1.5}, r"a number in \[0, 1\]"),
+        ("module", {"fine_tune_rate": 0}, "a number above 0, at most 1"),
+        ("deep_cross", {"cross_layers": 0}, "a whole number from 1 to 32"),
+    ],
+)
+def test_a_hyperparameter_out_of_its_range_is_refused(name: str, wrong: dict, words: str) -> None:
+    with pytest.raises(RequestError, match=words):
+        read_hyperparameters(find_architecture(name), wrong)

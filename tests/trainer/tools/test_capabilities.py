@@ -1,0 +1,105 @@
+"""What Airflow checks a plan by is what this trainer takes: the stored file, names, limits, column types."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import tf_keras
+
+from trainer.contract.column_types import READ_FROM_TABLE, ROLE_TYPES, WITHOUT_CSV
+from trainer.contract.documents import Column, Feature, Label
+from trainer.contract.reading import contracts_path
+from trainer.errors import RequestError, TrainerError
+from trainer.evaluation.scoring import Columns
+from trainer.export.encoding.types import LEGACY_NAMES, MAPPINGS
+from trainer.features.preprocessing import FeatureColumns
+from trainer.features.values import parse_feature
+from trainer.input.tables import Columns as TableColumns
+from trainer.models.hyperparameters import ACTIVATIONS, limits_of
+from trainer.models.registry import ARCHITECTURES, find_architecture, read_hyperparameters
+from trainer.objective.labels import label_type
+from trainer.tools.capabilities import render
+
+API_NAMES = {name: api for api, name in LEGACY_NAMES.items()}
+TYPES = [API_NAMES.get(name, name) for name in MAPPINGS]
+"""Every type that an export can hold."""
+
+
+def test_the_stored_file_is_this_trainers() -> None:
+    """Written again by `make contracts`."""
+    assert (contracts_path() / "capabilities.json").read_text(encoding="utf-8") == render()
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_every_number_has_a_greatest_value_and_every_default_is_within(name: str) -> None:
+    for field in dataclasses.fields(ARCHITECTURES[name].hyperparameters):
+        limits = limits_of(field)
+        if not isinstance(field.default, bool | str):
+            assert limits is not None
+            assert limits.maximum is not None or limits.below is not None
+            assert not limits.allow(float("inf"))
+            assert not limits.allow(float("nan"))
+        assert limits is None or limits.allow(field.default)
+
+
+def test_activations_are_those_of_keras() -> None:
+    """All functions of the module but those that look functions up."""
+    found = {name for name, value in vars(tf_keras.activations).items() if callable(value)}
+    assert set(ACTIVATIONS) == found - {"get", "serialize", "deserialize"}
+
+
+def taken(role: str, type_: str) -> bool:
+    """Whether what reads a column in this role takes the type."""
+    column = Column(name="x", type=type_, mode="NULLABLE")
+    manifest = SimpleNamespace(schema=(column, Column(name="y", type="INTEGER", mode="NULLABLE")), images=())
+    try:
+        if role in ("binary", "multiclass"):
+            label_type(Label(name="x", kind=role, **({"classes": 3} if role == "multiclass" else {})), manifest)
+        elif role == "slice":
+            Columns(manifest, Label(name="y", kind="binary")).require_slices(["x"])
+        elif role == "table":
+            TableColumns({"x": parse_feature(type_)}, manifest)
+        else:
+            size = {"height": 8, "width": 8, "channels": 1} if role == "image" else {}
+            image = (SimpleNamespace(name="x"),)
+            FeatureColumns([Feature(name="x", kind=role, **size)], manifest.schema, image)
+    except TrainerError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("role", [*ROLE_TYPES, "table"])
+def test_a_role_takes_the_types_of_the_table_and_no_other(role: str) -> None:
+    """The readers themselves are asked, with every type that an export can hold."""
+    wanted = READ_FROM_TABLE if role == "table" else ROLE_TYPES[role]
+    assert {type_ for type_ in TYPES if taken(role, type_)} == set(wanted)
+
+
+def test_the_page_has_the_same_table() -> None:
+    """The rows of `docs/types.md` about roles, in the order of the table; those that name `training.input` last."""
+    page = (Path(__file__).resolve().parents[3] / "docs" / "types.md").read_text(encoding="utf-8")
+    section = page.partition("## What each role takes")[2].partition("\n## ")[0]
+    rows = [line.strip("|").rpartition("|") for line in section.splitlines() if line.startswith("| ")][1:]
+    listed = [re.findall(r"`(\w+)`", types) for _, _, types in rows]
+    assert listed[: len(ROLE_TYPES)] == [list(types) for types in ROLE_TYPES.values()]
+    assert listed[-2:] == [list(READ_FROM_TABLE), list(WITHOUT_CSV)]
+
+
+@pytest.mark.parametrize(
+    "case",
+    json.loads((contracts_path() / "examples" / "hyperparameters.json").read_text(encoding="utf-8")),
+    ids=lambda case: f"{case['architecture']}-{case['name']}-{case['value']}",
+)
+def test_hyperparameters_are_taken_and_refused_as_airflow_does(case: dict) -> None:
+    """`tests/core/test_capabilities.py` runs the same examples."""
+    given = {case["name"]: case["value"]}
+    if case["taken"]:
+        read_hyperparameters(find_architecture(case["architecture"]), given)
+    else:
+        with pytest.raises(RequestError, match=case["name"]):
+            read_hyperparameters(find_architecture(case["architecture"]), given)

@@ -1,0 +1,306 @@
+"""Training: it learns, it can be repeated, and an interrupted one ends where a whole one does."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from trainer.cluster.replica import Replica
+from trainer.contract.documents import Challenger, Report
+from trainer.contract.reading import parse
+from trainer.contract.statistics import Statistics
+from trainer.errors import DataError, RequestError
+from trainer.evaluation.job import evaluate, load_model
+from trainer.input import open_source
+from trainer.saved_model.model import digest_folder
+from trainer.training.job import train
+
+
+def start(run, request, said: list[str] | None = None, storage=None, replica: Replica | None = None) -> Report:
+    """Train in this process."""
+    manifest = run.manifest()
+    statistics = parse(Statistics, (run.path / "statistics.json").read_bytes(), "statistics")
+    say = (said if said is not None else []).append
+    with open_source(manifest, manifest.splits, run.storage) as source:
+        return train(
+            request,
+            manifest,
+            statistics,
+            source,
+            storage or run.storage,
+            replica=replica or Replica(),
+            started=0.0,
+            say=say,
+        )
+
+
+@pytest.fixture(scope="module")
+def trained(exported, tmp_path_factory: pytest.TempPathFactory):
+    """Request and report of one whole training."""
+    out = tmp_path_factory.mktemp("trained")
+    request = relocated(exported.train_request(), out)
+    said: list[str] = []
+    return request, start(exported, request, said), said
+
+
+def relocated(request, out: Path):
+    return dataclasses.replace(
+        request,
+        model_uri=str(out / "model"),
+        report_uri=str(out / "report.json"),
+        checkpoint_uri=str(out / "checkpoints"),
+        tensorboard_uri=str(out / "logs"),
+    )
+
+
+def test_the_model_learns_and_the_report_says_what_happened(trained, exported) -> None:
+    request, report, said = trained
+    assert report.metrics["val_auc"] > 0.8
+    assert report.epochs_run == 3
+    assert report.steps == 3 * -(-report.train_rows // 64)
+    assert report.train_rows == exported.manifest().splits["train"].rows
+    assert set(report.history) == {"loss", "val_loss", "val_auc"}
+    assert report.best_epoch == int(np.argmin(report.history["val_loss"])) + 1
+    assert report.resumed_from_epoch is None
+    assert report.hyperparameters["hidden_units"] == [16, 8]
+    assert parse(Report, Path(request.report_uri).read_bytes(), "report") == dataclasses.replace(
+        report, hyperparameters=report.hyperparameters
+    )
+    assert said[1].startswith("train: first steps ")
+    assert "(imports " in said[1]
+    assert said[2].startswith("epoch 1/3 loss=")
+    assert "val_auc=" in said[2]
+    assert said[2].endswith("examples/s")
+
+
+def test_the_stored_model_has_one_input_per_feature_and_answers_the_golden_requests(trained, exported) -> None:
+    request, report, _ = trained
+    assert report.signature.inputs == {
+        "carrier": "string",
+        "zone": "string",
+        "distance": "float32",
+        "weight": "float32",
+        "express": "float32",
+    }
+    assert report.signature.outputs == {"score": "float32"}
+    assert report.model_digest == digest_folder(Path(request.model_uri))
+    assert len(report.golden) == 5
+    served = tf.saved_model.load(request.model_uri).signatures["serving_default"]
+    for golden in report.golden:
+        assert "" not in golden.instance.values()
+        answer = served(**{name: tf.constant([value]) for name, value in golden.instance.items()})["score"]
+        assert answer.numpy()[0] == pytest.approx(golden.prediction, abs=1e-6)
+
+
+def test_missing_and_never_seen_values_get_a_probability(trained) -> None:
+    served = tf.saved_model.load(trained[0].model_uri).signatures["serving_default"]
+    nan = float("nan")
+    scores = served(
+        carrier=tf.constant(["", "never"]),
+        zone=tf.constant(["99", ""]),
+        distance=tf.constant([nan, 5.0]),
+        weight=tf.constant([nan, nan]),
+        express=tf.constant([nan, 1.0]),
+    )["score"].numpy()
+    assert scores.shape == (2,)
+    assert ((scores > 0) & (scores < 1)).all()
+
+
+def test_tensorboard_gets_every_epoch(trained) -> None:
+    events = list(Path(trained[0].tensorboard_uri).rglob("*tfevents*"))
+    assert len(events) == 1
+    tags = [
+        value.tag
+        for record in tf.data.TFRecordDataset(str(events[0]))
+        for value in tf.compat.v1.Event.FromString(record.numpy()).summary.value
+    ]
+    assert tags.count("epoch_val_auc") == 3
+
+
+def test_the_same_request_gives_the_same_weights(trained, exported, tmp_path: Path) -> None:
+    _, report, _ = trained
+    again = start(exported, relocated(trained[0], tmp_path))
+    assert again.history == report.history
+    assert again.golden == report.golden
+    other = start(exported, dataclasses.replace(relocated(trained[0], tmp_path / "other"), seed=8))
+    assert other.history != report.history
+
+
+def test_early_stopping_restores_the_best_epoch(exported, tmp_path: Path) -> None:
+    request = relocated(
+        exported.train_request(
+            training={
+                "epochs": 12,
+                "early_stopping_patience": 1,
+                "hyperparameters": {"learning_rate": 0.2, "hidden_units": [16]},
+            }
+        ),
+        tmp_path,
+    )
+    report = start(exported, request)
+    assert report.epochs_run < 12
+    assert report.best_epoch == report.epochs_run - 1
+    assert report.metrics["val_loss"] == min(report.history["val_loss"])
+    assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == [
+        f"step-{report.steps // report.epochs_run * report.best_epoch:09d}",
+        f"step-{report.steps:09d}",
+    ]
+    # What is stored is the best epoch's model: it scores the validation split as well as that epoch did.
+    assert stored_loss(exported, request) == pytest.approx(report.metrics["val_loss"], rel=1e-4)
+
+
+def stored_loss(run, request) -> float:
+    """Log loss of the stored model on the validation split, through the evaluation's own code."""
+    manifest = run.manifest()
+    as_test = dataclasses.replace(manifest, splits={**manifest.splits, "test": manifest.splits["validation"]})
+    uri = f"{request.report_uri}.evaluation"
+    wanted = dataclasses.replace(run.evaluate_request(request.model_uri, None), evaluation_uri=uri)
+    with open_source(as_test, as_test.splits, run.storage) as source:
+        return evaluate(wanted, as_test, source, run.storage, print).challenger.metrics.log_loss
+
+
+def test_dense_trains_from_numbers_alone(exported, tmp_path: Path) -> None:
+    request = exported.train_request(training={"model": "dense", "epochs": 1})
+    request = dataclasses.replace(
+        relocated(request, tmp_path), features=tuple(f for f in request.features if f.kind == "numeric")
+    )
+    assert start(exported, request).epochs_run == 1
+
+
+def test_wide_deep_trains_from_categories_alone_with_crosses_and_decay(exported, tmp_path: Path) -> None:
+    hyperparameters = {"cross_buckets": 16, "l2": 0.001, "hidden_units": "8"}
+    request = exported.train_request(training={"epochs": 1, "hyperparameters": hyperparameters})
+    request = dataclasses.replace(
+        relocated(request, tmp_path), features=tuple(f for f in request.features if f.kind == "categorical")
+    )
+    assert start(exported, request).hyperparameters["cross_buckets"] == 16
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        pytest.param({"training": {"model": "rnn"}}, "unknown architecture", id="architecture"),
+        pytest.param({"training": {"hyperparameters": {"depth": 3}}}, "unknown name 'depth'", id="hyperparameter"),
+        pytest.param({"features": [{"name": "colour", "kind": "numeric"}]}, "no such column", id="feature"),
+        pytest.param(
+            {"label": {"name": "carrier", "kind": "binary"}}, "label 'carrier': column of type STRING", id="label-type"
+        ),
+        pytest.param({"label": {"name": "zone", "kind": "binary"}}, "have another value", id="label-values"),
+        pytest.param({"label": {"name": "gone", "kind": "binary"}}, "no such column", id="label-missing"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused_by_name(exported, tmp_path: Path, changes: dict, words: str) -> None:
+    with pytest.raises(RequestError, match=words):
+        start(exported, relocated(exported.train_request(**changes), tmp_path))
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.fixture
+def judge(exported, tmp_path: Path):
+    """Evaluates in this process."""
+
+    def evaluate_models(challenger: str, champion: str | None, **changes):
+        request = exported.evaluate_request(
+            challenger, champion, **{"evaluation_uri": str(tmp_path / "evaluation.json"), **changes}
+        )
+        manifest = exported.manifest()
+        with open_source(manifest, manifest.splits, exported.storage) as source:
+            return evaluate(request, manifest, source, exported.storage, print)
+
+    return evaluate_models
+
+
+def test_the_digest_of_a_model_is_what_the_airflow_side_takes(tmp_path: Path) -> None:
+    """Of the same files as in tests/hooks/test_registry_and_endpoints.py."""
+    for name, content in (("saved_model.pb", b"graph"), ("variables/variables.index", b""), ("assets/a.txt", b"1")):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "assets.extra").mkdir()
+    assert digest_folder(tmp_path) == "ad258febbdf880da4d157eb7acb5254edc62e74b90ee9229f97676ad814dbac4"
+
+
+def test_another_model_than_the_reports_is_not_judged(trained, exported, tmp_path: Path) -> None:
+    """A second job of the same run wrote the folder again after the first one's report."""
+    request, manifest = trained[0], exported.manifest()
+    model = shutil.copytree(request.model_uri, tmp_path / "model")
+    wanted = dataclasses.replace(
+        exported.evaluate_request(str(model), None),
+        challenger=Challenger(model_uri=str(model), report_uri=request.report_uri),
+        evaluation_uri=str(tmp_path / "evaluation.json"),
+    )
+
+    def judge_it() -> None:
+        with open_source(manifest, manifest.splits, exported.storage) as source:
+            evaluate(wanted, manifest, source, exported.storage, print)
+
+    judge_it()
+    (tmp_path / "evaluation.json").unlink()
+    variables = next((model / "variables").glob("variables.data*"))
+    variables.write_bytes(variables.read_bytes()[:-1] + b"x")
+    with pytest.raises(DataError, match=r"written again since the report.*the Param force") as refused:
+        judge_it()
+    assert json.loads(Path(request.report_uri).read_bytes())["model_digest"] in str(refused.value)
+    assert not (tmp_path / "evaluation.json").exists()
+
+
+def test_both_models_are_judged_on_the_same_examples(trained, judge, exported, tmp_path: Path) -> None:
+    weak_request = relocated(
+        exported.train_request(training={"epochs": 1, "model": "dense", "hyperparameters": {"learning_rate": 1e-5}}),
+        tmp_path / "weak",
+    )
+    start(exported, weak_request)
+    found = judge(trained[0].model_uri, weak_request.model_uri)
+    test = exported.manifest().splits["test"]
+    assert found.rows == test.rows == 400
+    assert {shard.sha256 for shard in found.shards} == {file.sha256 for file in test.files}
+    assert found.challenger.metrics.auc > 0.8 > found.champion.metrics.auc
+    assert found.challenger.metrics.log_loss < found.baseline.log_loss
+    assert found.difference.mean == pytest.approx(found.challenger.metrics.auc - found.champion.metrics.auc)
+    assert 0 < found.difference.low < found.difference.high
+    assert found.difference.confidence == 0.9
+    values = [(item.column, item.value) for item in found.challenger.slices]
+    assert ("express", "true") in values
+    assert ("express", "false") in values
+    assert all(item.rows >= 80 for item in found.challenger.slices)
+    assert values == [(item.column, item.value) for item in found.champion.slices]
+    assert json.loads((tmp_path / "evaluation.json").read_bytes())["difference"]["samples"] == 200
+
+
+def test_without_a_champion_there_is_no_difference(trained, judge) -> None:
+    found = judge(trained[0].model_uri, None)
+    assert found.champion is None
+    assert found.difference is None
+
+
+def test_slices_below_the_least_size_are_left_out(trained, judge) -> None:
+    assert judge(trained[0].model_uri, None, min_slice_examples=401).challenger.slices == ()
+    everything = judge(trained[0].model_uri, None, min_slice_examples=1)
+    by_carrier = [item for item in everything.challenger.slices if item.column == "carrier"]
+    assert sum(item.rows for item in by_carrier) == 400
+    assert "" in {item.value for item in by_carrier}
+    assert "Ünter" in {item.value for item in by_carrier}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        pytest.param({"slices": ["colour"]}, "slice 'colour': there is no such column", id="slice"),
+        pytest.param({"slices": ["weight"]}, "slice 'weight': column of type FLOAT", id="slice-type"),
+        pytest.param({"challenger": "/nowhere/model"}, "/nowhere/model: there is no model", id="model"),
+    ],
+)
+def test_what_cannot_be_judged_is_refused_by_name(trained, judge, changes: dict, words: str) -> None:
+    with pytest.raises(RequestError, match=words):
+        judge(**{"challenger": trained[0].model_uri, "champion": None, **changes})
+
+
+def test_a_folder_that_is_no_model_is_named(tmp_path: Path, exported) -> None:
+    (tmp_path / "saved_model.pb").write_bytes(b"no model")
+    with pytest.raises(DataError, match="no SavedModel"):
+        load_model(str(tmp_path), exported.storage)

@@ -1,0 +1,187 @@
+"""The evaluation job: challenger and champion score the same examples; nothing is decided here.
+
+Comes in: an evaluate request, a source of examples and stored models. Goes out: `evaluation.json` with metrics, slices,
+the interval of the difference, and the digests of the shards that both were judged on. A champion that cannot read
+tonight's examples, because a column is gone or the label has other classes, is left out and the evaluation says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from trainer.contract.documents import (
+    Difference,
+    EvaluateRequest,
+    Evaluation,
+    GoldenScores,
+    Judged,
+    JudgedShard,
+    Manifest,
+    ManifestSplit,
+    Metrics,
+    Report,
+    SliceMetrics,
+)
+from trainer.contract.reading import read, serialise
+from trainer.errors import NEW_ATTEMPT, DataError
+from trainer.evaluation.leakage import require_unseen
+from trainer.evaluation.lite.artifacts import make_lite_models
+from trainer.evaluation.scoring import Columns, Scored, load_model, score
+from trainer.input.source import Source
+from trainer.objective.labels import labels_of
+from trainer.objective.metrics import Floats, bootstrap_difference, confusion, count_labels, measure, measure_baseline
+from trainer.saved_model.model import StoredModel
+from trainer.storage import Storage
+
+CHALLENGER, CHAMPION = "challenger", "champion"
+_MOST_CLASSES_SHOWN = 100
+
+
+def evaluate(
+    request: EvaluateRequest,
+    manifest: Manifest,
+    source: Source,
+    storage: Storage,
+    say: Callable[[str], None] = print,
+) -> Evaluation:
+    """Score, measure, and write the evaluation.
+
+    Args:
+        request: What to judge.
+        manifest: Of the run.
+        source: Opens the split, and the split golden where the request wants it.
+        storage: Where models are and the evaluation goes.
+        say: Takes one line of progress at a time.
+
+    Raises:
+        RequestError: No examples, an unknown column, a challenger that cannot read these examples, or a champion that
+            was trained on some of them.
+    """
+    columns = Columns(manifest, request.label)
+    columns.require_slices(request.slices)
+    split = source.open_split(request.split)
+    models, skipped = _judged_models(request, columns, storage)
+    if skipped:
+        say(f"evaluate: no duel: {skipped}")
+    if CHAMPION in models and request.prove_unseen:
+        require_unseen(request, manifest.splits[request.split], storage, say)
+    scored = score(split, columns, request.label, models, request.slices)
+    judged = {name: _judge(request, scored, scores) for name, scores in scored.scores.items()}
+    for name, found in judged.items():
+        say(f"evaluate: {name} on {len(scored.labels)} examples: {_numbers(found.metrics)}")
+    full = judged[CHALLENGER].metrics
+    lite = make_lite_models(request, manifest, split, full, storage, say)
+    golden = _golden(request, manifest, source, columns, models, say) if request.golden else None
+    classes = labels_of(request.label).classes
+    evaluation = Evaluation(
+        model=request.model,
+        run_key=request.run_key,
+        split=request.split,
+        rows=len(scored.labels),
+        label_rate=float(scored.labels.mean()) if classes is None else None,
+        label_counts=None if classes is None else tuple(count_labels(scored.labels, classes).tolist()),
+        shards=_judged_shards(manifest.splits[request.split]),
+        challenger=judged[CHALLENGER],
+        champion=judged.get(CHAMPION),
+        champion_skipped=skipped,
+        baseline=measure_baseline(scored.labels, classes),
+        difference=_difference(request, scored) if CHAMPION in judged else None,
+        golden=golden,
+        lite=lite,
+    )
+    storage.write_once(request.evaluation_uri, serialise(evaluation))
+    return evaluation
+
+
+def _judged_models(
+    request: EvaluateRequest, columns: Columns, storage: Storage
+) -> tuple[dict[str, StoredModel], str | None]:
+    """Load the models that can be scored, the challenger first; and say why the champion is not among them."""
+    report_uri = request.challenger.report_uri
+    digest = read(Report, report_uri, storage).model_digest if report_uri else None
+    challenger = load_model(request.challenger.model_uri, storage, digest)
+    if misfit := columns.misfit(challenger):
+        raise DataError(f"{CHALLENGER} model", *misfit, NEW_ATTEMPT)
+    models = {CHALLENGER: challenger}
+    if request.champion is None:
+        return models, None
+    champion = load_model(request.champion.model_uri, storage)
+    if misfit := columns.misfit(champion):
+        return models, f"champion version {request.champion.version_id} {misfit[0]}"
+    return {**models, CHAMPION: champion}, None
+
+
+def _golden(
+    request: EvaluateRequest,
+    manifest: Manifest,
+    source: Source,
+    columns: Columns,
+    models: Mapping[str, StoredModel],
+    say: Callable[[str], None],
+) -> GoldenScores:
+    """Score the frozen set.
+
+    Raises:
+        DataError: The run has none.
+    """
+    if "golden" not in manifest.splits:
+        raise DataError(
+            f"manifest of run {manifest.run_key}",
+            "no split golden",
+            "one, as the request wants it",
+            f"Delete {request.manifest_uri}, then clear the run's export task and what follows it",
+        )
+    scored = score(source.open_split("golden"), columns, request.label, models)
+    found = {name: measure(scored.labels, scores) for name, scores in scored.scores.items()}
+    for name, metrics in found.items():
+        say(f"evaluate: {name} on {len(scored.labels)} golden examples: {_numbers(metrics)}")
+    return GoldenScores(
+        rows=len(scored.labels),
+        shards=_judged_shards(manifest.splits["golden"]),
+        challenger=found[CHALLENGER],
+        champion=found.get(CHAMPION),
+    )
+
+
+def _judged_shards(split: ManifestSplit) -> tuple[JudgedShard, ...]:
+    return tuple(JudgedShard(uri=file.uri, sha256=file.sha256, rows=file.rows) for file in split.files)
+
+
+def _judge(request: EvaluateRequest, scored: Scored, scores: Floats) -> Judged:
+    """Measure one model on all examples and on every slice that is large enough, largest first."""
+    slices = []
+    for column, values in scored.slices.items():
+        distinct, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+        for index in np.argsort(-counts, kind="stable"):
+            if counts[index] >= request.min_slice_examples:
+                chosen = inverse == index
+                metrics = measure(scored.labels[chosen], scores[chosen])
+                value = distinct[index].decode(errors="replace")
+                slices.append(SliceMetrics(column=column, value=value, rows=int(counts[index]), metrics=metrics))
+    return Judged(
+        metrics=measure(scored.labels, scores), slices=tuple(slices), confusion=_confusion(scored.labels, scores)
+    )
+
+
+def _difference(request: EvaluateRequest, scored: Scored) -> Difference | None:
+    return bootstrap_difference(
+        scored.labels,
+        scored.scores[CHALLENGER],
+        scored.scores[CHAMPION],
+        metric=request.metric,
+        samples=request.bootstrap.samples,
+        seed=request.bootstrap.seed,
+        confidence=request.bootstrap.confidence,
+    )
+
+
+def _confusion(labels: Floats, scores: Floats) -> tuple[tuple[int, ...], ...] | None:
+    if scores.ndim == 1 or scores.shape[1] > _MOST_CLASSES_SHOWN:
+        return None
+    return tuple(tuple(row) for row in confusion(labels, scores).tolist())
+
+
+def _numbers(metrics: Metrics) -> str:
+    return ", ".join(f"{key} {value:.4f}" for key, value in vars(metrics).items() if value is not None)

@@ -1,0 +1,141 @@
+"""Proof that a champion was not trained on the examples it is judged by.
+
+Comes in: the test split's files, and those of the champion's training files that fingerprints could not clear. Goes
+out: nothing, or an error with the keys that stand in both. Only keys are read; the champion's files may be of an older
+layout, format or schema.
+"""
+
+from __future__ import annotations
+
+import csv
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import tensorflow as tf
+
+from trainer.contract.documents import Champion, EvaluateRequest, ManifestFile, ManifestSplit
+from trainer.errors import DataError
+from trainer.input.files import fetch
+from trainer.input.records import ROWS
+from trainer.input.source import Share
+from trainer.storage import Storage
+
+_SHOWN_KEYS = 5
+_BATCH = 1024
+_GZIP_SUFFIX = ".gz"
+_LAST_RESORT = "or take the alias champion from that version: the floor alone judges the next one"
+
+
+def require_unseen(
+    request: EvaluateRequest, test: ManifestSplit, storage: Storage, say: Callable[[str], None] = print
+) -> None:
+    """Check that no test example is among the champion's training examples.
+
+    Args:
+        request: With a champion, and its files in `prove_unseen`.
+        test: Files of the test split.
+        storage: Where all are.
+        say: Takes one line of progress at a time.
+
+    Raises:
+        DataError: Some are; names count, keys and file. Or a file cannot be read.
+    """
+    champion = request.champion
+    assert champion is not None  # noqa: S101 - the caller's condition; this tells the type checker
+    tested = pa.concat_arrays([pa.array([], pa.binary()), *_keys(test.files, request.key, storage)])
+    found: list[bytes] = []
+    files: list[str] = []
+    for file in request.prove_unseen:
+        try:
+            read = list(_keys([file], request.key, storage))
+        except DataError as error:
+            raise _unreadable(champion, error) from error
+        seen = [key for keys in read for key in pc.filter(keys, pc.is_in(keys, value_set=tested)).to_pylist()]
+        found += seen
+        files += [file.uri] if seen else []
+    if found:
+        raise _seen(champion, found, files)
+    rows = sum(file.rows for file in request.prove_unseen)
+    say(f"evaluate: none of {len(tested)} test examples is among {rows} that the champion was trained on")
+
+
+def _seen(champion: Champion, keys: Sequence[bytes], files: Sequence[str]) -> DataError:
+    shown = ", ".join(repr(key.decode(errors="replace")) for key in keys[:_SHOWN_KEYS])
+    more = ", …" if len(keys) > _SHOWN_KEYS else ""
+    return DataError(
+        f"champion version {champion.version_id} (run {champion.run_key})",
+        f"was trained on {len(keys)} of tonight's test examples: keys {shown}{more} stand in {files[0]}",
+        "a champion that has seen none of them",
+        "An example keeps its key and its day: look in the query for an event time that changes after the label is "
+        f"known, {_LAST_RESORT}",
+    )
+
+
+def _unreadable(champion: Champion, error: DataError) -> DataError:
+    return DataError(
+        f"champion version {champion.version_id} (run {champion.run_key})",
+        f"what it was trained on cannot be read: {error.where}: {error.found}",
+        error.expected,
+        f"Restore the file, {_LAST_RESORT}",
+    )
+
+
+def _keys(files: Sequence[ManifestFile], key: str, storage: Storage) -> Iterator[pa.Array]:
+    """Read one column of files, a batch at a time, as bytes: whole numbers as text."""
+    for suffix, compression in ((_GZIP_SUFFIX, "GZIP"), ("", "NONE")):
+        chosen = tuple(file for file in files if file.uri.endswith(_GZIP_SUFFIX) == bool(suffix))
+        with tempfile.TemporaryDirectory(prefix="trainer-keys-") as folder:
+            split = ManifestSplit(rows=sum(file.rows for file in chosen), files=chosen)
+            shards = fetch(split, compression, storage, Path(folder), Share())
+            for shard in shards.files:
+                read = _csv_keys if shard.uri.removesuffix(_GZIP_SUFFIX).endswith(".csv") else _record_keys
+                try:
+                    yield from read(shard.path, shards.compression, key)
+                except (tf.errors.OpError, LookupError) as error:
+                    raise DataError(shard.uri, f"no key {key!r} to read ({error})", "one in each example") from error
+
+
+def _record_keys(path: str, compression: str, key: str) -> Iterator[pa.Array]:
+    """Read TFRecords, whether an Example holds one row or several."""
+    records = tf.data.TFRecordDataset(path, compression)
+    first = next(iter(records.take(1)), None)
+    if first is None:
+        return
+    stored = tf.train.Example.FromString(first.numpy()).features.feature
+    if key not in stored:
+        raise LookupError("there is no such column")
+    whole = stored[key].WhichOneof("kind") == "int64_list"
+    spec = {
+        key: tf.io.RaggedFeature(tf.int64 if whole else tf.string, row_splits_dtype=tf.int64),
+        ROWS: tf.io.FixedLenFeature([], tf.int64, default_value=np.iinfo(np.int64).max),
+    }
+    for batch in records.batch(_BATCH):
+        parsed = tf.io.parse_example(batch, spec)
+        record = parsed[key].value_rowids().numpy()
+        place = np.arange(len(record)) - parsed[key].row_starts().numpy()[record]
+        yield _as_bytes(parsed[key].flat_values.numpy()[place < parsed[ROWS].numpy()[record]])
+
+
+def _csv_keys(path: str, compression: str, key: str) -> Iterator[pa.Array]:
+    """Read CSV files with a header."""
+    lines = tf.data.TextLineDataset(path, compression)
+    for header in lines.take(1):
+        names = next(csv.reader([header.numpy().decode()]))
+        if key not in names:
+            raise LookupError("there is no such column")
+        place = names.index(key)
+        for batch in lines.skip(1).batch(_BATCH):
+            rows = csv.reader(line.decode() for line in batch.numpy())
+            yield pa.array([row[place].encode() for row in rows], pa.binary())
+
+
+def _as_bytes(values: np.ndarray[Any, Any]) -> pa.Array:
+    """Give keys as bytes. [n] → [n]."""
+    if values.dtype == np.int64:
+        return pa.array(values).cast(pa.string()).cast(pa.binary())
+    return pa.array(values.tolist(), pa.binary())

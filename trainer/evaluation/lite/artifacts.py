@@ -1,0 +1,222 @@
+"""TF Lite models of a run: converted from the stored model, measured on the test split, written beside it.
+
+Comes in: the evaluation's request. Goes out: a line for each form that was asked for, with size, metrics and the
+difference to the full model, or why there is none: an optional artifact never fails a run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from trainer.contract.documents import EvaluateRequest, LiteArtifact, Manifest, ManifestSplit, Metrics
+from trainer.errors import DataError, StorageError
+from trainer.evaluation.lite.convert import WEIGHTS_ONLY
+from trainer.evaluation.lite.interpreter import Arrays, LiteModel, needs_select_ops
+from trainer.features.preprocessing import FeatureColumns
+from trainer.features.values import parse_feature
+from trainer.input import open_source
+from trainer.input.source import ParseSpec, Split
+from trainer.objective.labels import label_type
+from trainer.objective.metrics import Floats, measure
+from trainer.storage import Storage, join
+
+SAMPLES = 256
+"""Examples of the training split that calibrate; TensorFlow's guide asks for 100 to 500."""
+
+_SAMPLED_FILES = 4
+_ROWS_AT_ONCE, _IMAGES_AT_ONCE = 256, 16
+_TIMEOUT_S = 900
+_SHOWN_CHARACTERS = 400
+_FAULTS = (DataError, RuntimeError, ValueError, TypeError, tf.errors.OpError)
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Converted:
+    """A conversion's outcome.
+
+    Attributes:
+        content: Of the file; None: it did not work.
+        words: How it was done, or why not.
+    """
+
+    content: bytes | None
+    words: str
+
+
+def make_lite_models(
+    request: EvaluateRequest, manifest: Manifest, split: Split, full: Metrics, storage: Storage, say: Say
+) -> tuple[LiteArtifact, ...]:
+    """Convert, measure and write every form that is asked for.
+
+    Args:
+        request: Which forms, of which model.
+        manifest: Of the run: its training split gives the examples that calibrate.
+        split: The test split.
+        full: Metrics of the full model on it.
+        storage: Where models are.
+        say: Takes one line of progress at a time.
+
+    Raises:
+        StorageError: Storage did not answer.
+    """
+    if request.lite is None:
+        return ()
+    made = []
+    with tempfile.TemporaryDirectory(prefix="trainer-lite-") as folder:
+        columns = FeatureColumns(request.features, manifest.schema, manifest.images)
+        place = _Place(Path(folder))
+        storage.download_folder(request.challenger.model_uri, place.model)
+        samples = _samples(manifest, columns, storage)
+        np.savez(place.samples, **samples)  # type: ignore[arg-type]  # names are columns
+        rows = len(next(iter(samples.values())))
+        for form in request.lite.forms:
+            found = _convert(form, place, rows)
+            artifact = _measured(form, found, request, manifest, split, columns, full)
+            if found.content is not None and artifact.metrics is not None:
+                uri = join(request.lite.folder_uri, f"{form}.tflite")
+                storage.replace(uri, found.content)
+                artifact = replace(artifact, uri=uri)
+            say(f"evaluate: TF Lite {form}: {_line(artifact)}")
+            made.append(artifact)
+    return tuple(made)
+
+
+class _Place:
+    """Files of the conversion."""
+
+    def __init__(self, folder: Path) -> None:
+        self.model, self.samples, self.output = folder / "model", folder / "samples.npz", folder / "converted.tflite"
+
+
+def _samples(manifest: Manifest, columns: FeatureColumns, storage: Storage) -> Arrays:
+    """Give some training examples, from files spread over the whole window."""
+    wanted = {"train": _few_files(manifest.splits["train"])}
+    taken: list[dict[str, Any]] = []
+    rows = 0
+    with open_source(manifest, wanted, storage) as source:
+        for batch in source.open_split("train").batches(columns.parse_spec(), 0):
+            raw = columns.raw(batch)
+            taken.append({name: values.numpy()[: SAMPLES // _SAMPLED_FILES] for name, values in raw.items()})
+            rows += len(next(iter(taken[-1].values())))
+            if rows >= SAMPLES:
+                break
+    return {name: np.concatenate([part[name] for part in taken])[:SAMPLES] for name in taken[0]}
+
+
+def _few_files(split: ManifestSplit) -> ManifestSplit:
+    chosen = [file for file in split.files if file.rows]
+    if len(chosen) > _SAMPLED_FILES:
+        places = np.linspace(0, len(chosen) - 1, _SAMPLED_FILES).astype(int)
+        chosen = [chosen[place] for place in places]
+    return ManifestSplit(rows=sum(file.rows for file in chosen), files=tuple(chosen)) if chosen else split
+
+
+def _convert(form: str, place: _Place, rows: int) -> Converted:
+    """Convert; int8 without calibration, by so many examples, where that fails."""
+    if form == "float16":
+        found = _run(form, place)
+        return replace(found, words="weights in 16 bits") if found.content else found
+    found = _run("int8", place)
+    if found.content:
+        return replace(found, words=f"layers in 8 bits, calibrated with {rows} training examples")
+    weights = _run(WEIGHTS_ONLY, place)
+    if weights.content is None:
+        return weights
+    return replace(weights, words=f"weights in 8 bits, activations in float32: calibration failed ({found.words})")
+
+
+def _run(form: str, place: _Place) -> Converted:
+    place.output.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "trainer.evaluation.lite.convert", form, place.model, place.samples, place.output]
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    try:
+        done = subprocess.run(
+            [str(part) for part in command], env=environment, capture_output=True, timeout=_TIMEOUT_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return Converted(content=None, words=f"not done after {_TIMEOUT_S} s")
+    if done.returncode == 0:
+        return Converted(content=place.output.read_bytes(), words="")
+    if done.returncode < 0:
+        return Converted(content=None, words=f"the converter died of {signal.Signals(-done.returncode).name}")
+    lines = done.stderr.decode(errors="replace").strip().splitlines()
+    return Converted(content=None, words=(lines[-1] if lines else "no reason given")[:_SHOWN_CHARACTERS])
+
+
+def _measured(
+    form: str,
+    found: Converted,
+    request: EvaluateRequest,
+    manifest: Manifest,
+    split: Split,
+    columns: FeatureColumns,
+    full: Metrics,
+) -> LiteArtifact:
+    """Score the test split and hold the result against the full model's."""
+    artifact = LiteArtifact(form=form, words=found.words)  # type: ignore[arg-type]  # as in the request
+    if found.content is None:
+        return artifact
+    try:
+        labels, scores = _scores(LiteModel(found.content), request, manifest, split, columns)
+    except StorageError:
+        raise
+    except _FAULTS as error:
+        return replace(artifact, words=f"cannot be run: {' '.join(str(error).split())[:_SHOWN_CHARACTERS]}")
+    metrics = measure(labels, scores)
+    ours, theirs = (getattr(one, request.metric) for one in (metrics, full))
+    return replace(
+        artifact,
+        bytes=len(found.content),
+        sha256=hashlib.sha256(found.content).hexdigest(),
+        select_ops=needs_select_ops(found.content),
+        metrics=metrics,
+        difference=None if ours is None or theirs is None else ours - theirs,
+    )
+
+
+def _scores(
+    model: LiteModel, request: EvaluateRequest, manifest: Manifest, split: Split, columns: FeatureColumns
+) -> tuple[Floats, Floats]:
+    """Score a split. → [n], [n] or [n, classes]."""
+    label = request.label
+    spec = {**columns.parse_spec(), label.name: parse_feature(label_type(label, manifest))}
+    images = any(feature.kind == "image" for feature in request.features)
+    labels: list[Floats] = []
+    scores: list[Floats] = []
+    for raw, values in _batches(split, spec, columns, label.name):
+        labels.append(values)
+        step = _IMAGES_AT_ONCE if images else _ROWS_AT_ONCE
+        for start in range(0, len(values), step):
+            scores.append(model.predict({name: column[start : start + step] for name, column in raw.items()}))
+    found = np.concatenate(scores)
+    if not np.isfinite(found).all():
+        raise DataError("TF Lite model", f"{int((~np.isfinite(found)).sum())} scores are not finite", "probabilities")
+    return np.concatenate(labels), found
+
+
+def _batches(split: Split, spec: ParseSpec, columns: FeatureColumns, label: str) -> Iterator[tuple[Arrays, Floats]]:
+    with split.reading(spec):
+        for parsed in split.batches(spec):
+            raw = {name: values.numpy() for name, values in columns.raw(parsed).items()}
+            yield raw, parsed[label].numpy().astype(np.float64)
+
+
+def _line(artifact: LiteArtifact) -> str:
+    if artifact.metrics is None:
+        return f"none: {artifact.words}"
+    difference = "" if artifact.difference is None else f", {artifact.difference:+.4f} to the full model"
+    return f"{artifact.bytes} bytes{difference}; {artifact.words}"

@@ -1,0 +1,202 @@
+"""Scores of stored models on a split: read once, and every model sees the same rows as a request would bring them.
+
+Comes in: a split, the manifest that describes its columns, and stored models. Goes out: labels, scores, and the values
+of the columns by which quality is cut into slices.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from trainer.contract.column_types import NUMBERS, ROLE_TYPES, TEXTS
+from trainer.contract.documents import Label, Manifest
+from trainer.errors import NEW_ATTEMPT, DataError, RequestError
+from trainer.features.images import as_files
+from trainer.features.values import as_list, as_number, as_text, parse_feature, parse_list
+from trainer.input.images import ImageFeature
+from trainer.input.source import Split
+from trainer.objective.labels import label_type, labels_of, require_labels
+from trainer.objective.metrics import Floats
+from trainer.saved_model.model import StoredModel, digest_folder
+from trainer.storage import Storage
+
+_PIXELS_AT_ONCE = 4 << 20  # a model's own memory is a few hundred times that
+_ROWS_AT_ONCE = 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scored:
+    """All examples of a split.
+
+    Attributes:
+        labels: [n]
+        scores: By model. [n] or [n, classes] each
+        slices: Text values by column. [n] each
+    """
+
+    labels: Floats
+    scores: Mapping[str, Floats]
+    slices: Mapping[str, npt.NDArray[np.object_]]
+
+
+def load_model(uri: str, storage: Storage, digest: str | None = None) -> StoredModel:
+    """Fetch and load a stored model.
+
+    Args:
+        uri: Its folder.
+        storage: Where it is.
+        digest: That it must have; None: any.
+
+    Raises:
+        DataError: There is none, it is another one, or it cannot be loaded.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder)
+        if not storage.download_folder(uri, path):
+            raise DataError(uri, "there is no model", "a SavedModel folder", "Clear the train task of its run")
+        found = digest_folder(path) if digest else None
+        if found != digest:
+            raise DataError(
+                uri,
+                f"a model with SHA-256 {found}: it was written again since the report",
+                f"the report's, {digest}",
+                f"{NEW_ATTEMPT}: it trains in a folder of its own",
+            )
+        return StoredModel(path, uri)
+
+
+class Columns:
+    """The columns of a manifest's examples, as models and slices read them.
+
+    Args:
+        manifest: Of the run.
+        label: That is predicted.
+
+    Raises:
+        DataError: There is no such label.
+    """
+
+    def __init__(self, manifest: Manifest, label: Label) -> None:
+        self._types = {column.name: column.type for column in manifest.schema}
+        self._lists = frozenset(column.name for column in manifest.schema if column.mode == "REPEATED")
+        self._images = {image.name: ImageFeature.of(image) for image in manifest.images}
+        self._label = label
+        label_type(label, manifest)
+
+    def misfit(self, model: StoredModel) -> tuple[str, str] | None:
+        """Say what a model reads or answers that does not fit these examples, and what would; None when all fits."""
+        for name, dtype in model.signature.inputs.items():
+            type_ = self._types.get(name)
+            if type_ is None:
+                return f"reads {name!r}, which these examples do not have", f"columns {', '.join(sorted(self._types))}"
+            if not self._readable(name, type_, dtype):
+                return f"reads {name!r} as {dtype}, which is {type_} in these examples", "a type that it can read"
+            if (name in model.lists) != (name in self._lists):
+                words = ("a list", "one value") if name in model.lists else ("one value", "a list")
+                return f"reads {name!r} as {words[0]}, which is {words[1]} in these examples", words[0]
+        classes = labels_of(self._label).classes
+        if model.classes != classes:
+            found, wanted = (f"{2 if count is None else count} classes" for count in (model.classes, classes))
+            return f"tells {found} apart", f"the label's {wanted}"
+        return None
+
+    def require_slices(self, columns: Sequence[str]) -> None:
+        """Check that slices can be cut by these columns.
+
+        Raises:
+            RequestError: One is missing or has no text values.
+        """
+        for column in columns:
+            type_ = self._types.get(column)
+            if type_ not in ROLE_TYPES["slice"] or column in self._lists:
+                mode = "REPEATED " if column in self._lists else ""
+                found = f"column of type {mode}{type_}" if type_ else "there is no such column"
+                raise RequestError(f"slice {column!r}", found, f"a column of type {', '.join(ROLE_TYPES['slice'])}")
+
+    def parse_spec(self, names: set[str]) -> dict[str, Any]:
+        """Give columns as a split takes them."""
+        return {name: self._images.get(name) or self._parse(name) for name in sorted(names)}
+
+    def _parse(self, name: str) -> Any:  # noqa: ANN401 - one of TensorFlow's feature classes
+        return (parse_list if name in self._lists else parse_feature)(self._types[name])
+
+    def raw(self, name: str, values: tf.Tensor, dtype: str) -> tf.Tensor:
+        """Give a column as a request brings it. [B], lists or pixels → [B] or [B, longest]."""
+        if name in self._images:
+            return as_files(values)
+        if name in self._lists:
+            return as_list(values, self._types[name], numeric=dtype != "string")
+        return self.text(name, values) if dtype == "string" else as_number(values)
+
+    def text(self, name: str, values: tf.Tensor) -> tf.Tensor:
+        """Give a column's values as text. [B] → [B]."""
+        return as_text(values, self._types[name])
+
+    def rows_at_once(self, names: set[str]) -> int | None:
+        """Tell how many rows a model can take; None: as they are read."""
+        pixels = sum(int(np.prod(image.shape)) for name, image in self._images.items() if name in names)
+        return min(_ROWS_AT_ONCE, max(1, _PIXELS_AT_ONCE // pixels)) if pixels else None
+
+    def _readable(self, name: str, type_: str, dtype: str) -> bool:
+        if name in self._images:
+            return dtype == "string"
+        return type_ in {"string": TEXTS, "float32": NUMBERS}.get(dtype, ())
+
+
+def _parts(batches: tf.data.Dataset, rows: int | None) -> Iterator[Mapping[str, Any]]:
+    """Give batches of at most so many rows. `rebatch` would have to hold lists of different lengths."""
+    for batch in batches:
+        there = next(iter(batch.values())).shape[0]
+        for start in range(0, there, rows or there):
+            yield batch if rows is None else {name: column[start : start + rows] for name, column in batch.items()}
+
+
+def score(
+    split: Split, columns: Columns, label: Label, models: Mapping[str, StoredModel], slices: Sequence[str] = ()
+) -> Scored:
+    """Read a split once; every model scores each batch.
+
+    Args:
+        split: Examples.
+        columns: Of its manifest.
+        label: That is predicted.
+        models: By the name under which the scores are given. They fit the columns.
+        slices: Columns whose values are given as text.
+
+    Raises:
+        DataError: A corrupt example, a label that is no class, scores that are not finite.
+    """
+    inputs = {name: dtype for model in models.values() for name, dtype in model.signature.inputs.items()}
+    names = {*inputs, label.name, *slices}
+    spec = columns.parse_spec(names)
+    found_labels: list[Any] = []
+    scores: dict[str, list[Any]] = {name: [] for name in models}
+    values: dict[str, list[Any]] = {name: [] for name in slices}
+    with split.reading(spec):
+        for parsed in _parts(split.batches(spec), columns.rows_at_once(set(inputs))):
+            raw = {name: columns.raw(name, parsed[name], dtype) for name, dtype in inputs.items()}
+            found_labels.append(parsed[label.name].numpy().astype(np.float64))
+            for name, model in models.items():
+                scores[name].append(model.predict(raw))
+            for name, listed in values.items():
+                listed.append(columns.text(name, parsed[name]).numpy())
+    scored = Scored(
+        labels=np.concatenate(found_labels),
+        scores={name: np.concatenate(items) for name, items in scores.items()},
+        slices={name: np.concatenate(items) for name, items in values.items()},
+    )
+    split.require_rows(len(scored.labels))
+    require_labels(label, scored.labels)
+    for name, found in scored.scores.items():
+        if not np.isfinite(found).all():
+            wrong = int((~np.isfinite(found)).sum())
+            raise DataError(f"{name} model", f"{wrong} scores are not finite", "probabilities")
+    return scored

@@ -1,0 +1,1 @@
+"""From the run table to a shard's rows, in file order."""

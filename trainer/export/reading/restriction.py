@@ -1,0 +1,66 @@
+"""The row filter of a read session, for units of a run table.
+
+Comes in: units. Goes out: a condition in GoogleSQL. The API takes no query parameters, so its literals are checked
+instead: ISO dates, known parts and whole numbers only. Spans that want the same shards are named together: a short
+condition is quick to read for the service too, and lets it skip the blocks of other spans (the table is clustered).
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from trainer.errors import RequestError
+from trainer.export.work import GOLDEN, Unit
+
+_PARTS = ("train", "validation")
+
+
+def row_restriction(units: Sequence[Unit]) -> str:
+    """Give the filter for these units, all of one table.
+
+    Raises:
+        RequestError: A unit's span, part or shard is not what it should be.
+    """
+    for unit in units:
+        _check(unit)
+    if units[0].span == GOLDEN:
+        return _shards(unit.shard for unit in units)
+    wanted: dict[str, set[tuple[str, int]]] = defaultdict(set)
+    for unit in units:
+        wanted[unit.span].add((unit.part, unit.shard))
+    spans: dict[tuple[tuple[str, int], ...], list[str]] = defaultdict(list)
+    for span, pairs in wanted.items():
+        spans[tuple(sorted(pairs))].append(span)
+    return " OR ".join(f"({_spans(days)} AND {_parts(pairs)})" for pairs, days in spans.items())
+
+
+def _spans(days: Sequence[str]) -> str:
+    dates = [f"DATE '{day}'" for day in sorted(days)]
+    return f"span = {dates[0]}" if len(dates) == 1 else f"span IN ({', '.join(dates)})"
+
+
+def _parts(pairs: Sequence[tuple[str, int]]) -> str:
+    shards: dict[str, list[int]] = defaultdict(list)
+    for part, shard in pairs:
+        shards[part].append(shard)
+    conditions = [f"part = '{part}' AND {_shards(numbers)}" for part, numbers in shards.items()]
+    return conditions[0] if len(conditions) == 1 else "(" + " OR ".join(f"({each})" for each in conditions) + ")"
+
+
+def _shards(numbers: Iterable[int]) -> str:
+    found = sorted(numbers)
+    return f"shard = {found[0]}" if len(found) == 1 else f"shard IN ({', '.join(map(str, found))})"
+
+
+def _check(unit: Unit) -> None:
+    if unit.span == unit.part == GOLDEN:
+        right = True
+    else:
+        try:
+            right = datetime.date.fromisoformat(unit.span).isoformat() == unit.span and unit.part in _PARTS
+        except ValueError:
+            raise RequestError("span", repr(unit.span), "a day like 2013-09-20, or golden") from None
+    if not right or not isinstance(unit.shard, int) or unit.shard < 0:
+        raise RequestError("unit", f"{unit}", f"a day, part {' or '.join(_PARTS)}, and a shard number; or golden")

@@ -1,0 +1,266 @@
+"""From raw columns to what a model reads. The same function feeds training and stands inside the stored model.
+
+Comes in: one tensor per feature, as a prediction request has it: float32 with NaN, or a string with "" for a missing
+value; a list of either; an image is the string of a PNG or JPEG, or in training its pixels. Goes out: `Encoded`, all
+numbers in one matrix, all category ids in another, the pixels of each image, the steps of each sequence, and texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from trainer.contract.column_types import ROLE_TYPES
+from trainer.contract.documents import Column, Feature, ImageColumn
+from trainer.contract.statistics import Statistics
+from trainer.errors import RequestError
+from trainer.features.images import Image
+from trainer.features.sequences import Sequence as Steps
+from trainer.features.sequences import window
+from trainer.features.values import as_list, as_number, as_text, is_missing, parse_feature, parse_list
+from trainer.input.images import ImageFeature
+
+MISSING_ID = 0
+OTHER_ID = 1
+_FIRST_ID = 2
+
+Encoded = dict[str, Any]
+"""`numeric`: float32 [B, n_numbers]; `categorical`: int32 [B, n_categories]; `image_<name>` of each image: uint8
+[B, height, width, channels]; `sequence_<name>` of each sequence: float32 [B, length, 2] or int32 [B, length];
+`text_<name>` of each text: string [B]."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Category:
+    """A categorical feature's place in the model.
+
+    Attributes:
+        name: Of the feature.
+        ids: How many different ids there are, the missing one and the other one included.
+        embedding_dim: Width of its embedding.
+    """
+
+    name: str
+    ids: int
+    embedding_dim: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputShape:
+    """What an architecture must know to be built.
+
+    Attributes:
+        numbers: Width of the numeric matrix.
+        categories: One per column of the categorical matrix.
+        images: One per feature of that kind.
+        sequences: One per feature of that kind.
+        texts: One per feature of that kind.
+    """
+
+    numbers: int
+    categories: tuple[Category, ...]
+    images: tuple[Image, ...] = ()
+    sequences: tuple[Steps, ...] = ()
+    texts: tuple[Text, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Text:
+    """A text feature's place in the model: it is handed on as it is.
+
+    Attributes:
+        name: Of the feature.
+    """
+
+    name: str
+
+    @property
+    def key(self) -> str:
+        """Name among the model's inputs."""
+        return f"text_{self.name}"
+
+
+class FeatureColumns:
+    """Reads the requested features out of parsed examples.
+
+    Args:
+        features: As requested.
+        schema: Of the exported table.
+        images: How its images are stored.
+
+    Raises:
+        RequestError: A feature is not in the table, or its type does not fit its kind.
+    """
+
+    def __init__(
+        self, features: Sequence[Feature], schema: Sequence[Column], images: Sequence[ImageColumn] = ()
+    ) -> None:
+        self._features = tuple(features)
+        self._types = {column.name: column.type for column in schema}
+        self._lists = {column.name for column in schema if column.mode == "REPEATED"}
+        self._images = {image.name: image for image in images}
+        for feature in features:
+            self._require(feature)
+
+    def parse_spec(self) -> dict[str, Any]:
+        """Give the features as a split takes them."""
+        return {feature.name: self._parse(feature) for feature in self._features}
+
+    def raw(self, parsed: Mapping[str, Any]) -> dict[str, Any]:
+        """Turn parsed columns into what a prediction request would hold, but for images. [B] or [B, length] each."""
+        return {feature.name: self._raw(feature, parsed[feature.name]) for feature in self._features}
+
+    def _parse(self, feature: Feature) -> Any:  # noqa: ANN401 - one of TensorFlow's feature classes, or ours
+        if feature.kind == "image":
+            return ImageFeature.of(self._images[feature.name])
+        type_ = self._types[feature.name]
+        return parse_list(type_) if feature.kind == "sequence" else parse_feature(type_)
+
+    def _raw(self, feature: Feature, values: tf.Tensor) -> tf.Tensor:
+        if feature.kind == "image":
+            return values
+        if feature.kind == "sequence":
+            lists = as_list(values, self._types[feature.name], numeric=feature.of == "numeric")
+            return window(lists, feature.length, feature.keep)
+        return as_number(values) if feature.kind == "numeric" else as_text(values, self._types[feature.name])
+
+    def _require(self, feature: Feature) -> None:
+        type_, is_list = self._types.get(feature.name), feature.name in self._lists
+        allowed = ROLE_TYPES[feature.of if feature.kind == "sequence" else feature.kind]
+        if type_ not in allowed or is_list != (feature.kind == "sequence"):
+            mode = "REPEATED " if feature.kind == "sequence" else ""
+            found = f"column of type {'REPEATED ' if is_list else ''}{type_}"
+            raise RequestError(
+                f"feature {feature.name!r}",
+                found if type_ else "there is no such column in the exported table",
+                f"one of {', '.join(f'{mode}{name}' for name in allowed)} for a {feature.kind} feature",
+                "Derive it in the query",
+            )
+        if feature.kind == "image" and feature.name not in self._images:
+            raise RequestError(
+                f"feature {feature.name!r}", "the export stored no image of it", "one, as in the manifest's images"
+            )
+
+
+class Preprocessing(tf.Module):  # type: ignore[misc]  # TensorFlow has no types
+    """Normalises and looks up; its constants come from the training split's statistics and are stored with the model.
+
+    A number that had missing values in training gets a second column that says so. A category's id is 0 for a missing
+    value, 1 for one that has no embedding of its own, and from 2 on the rank in the vocabulary; so are those of a
+    sequence.
+
+    Args:
+        features: As requested.
+        statistics: Of the run.
+    """
+
+    def __init__(self, features: Sequence[Feature], statistics: Statistics) -> None:
+        super().__init__(name="preprocessing")
+        self._numbers = [_Number.of(feature, statistics) for feature in features if feature.kind == "numeric"]
+        self._categories: list[tuple[Category, Any]] = []
+        self._images = tuple(Image.of(feature) for feature in features if feature.kind == "image")
+        self._texts = tuple(Text(name=feature.name) for feature in features if feature.kind == "text")
+        self._sequences: list[tuple[Steps, Any]] = []
+        for feature in features:
+            if feature.kind == "categorical":
+                self._categories.append(_category(feature, statistics))
+            elif feature.kind == "sequence":
+                self._sequences.append(_sequence(feature, statistics))
+        pairs = [*self._categories, *self._sequences]
+        # A list of resources, so that the module stores them.
+        self._tables = [table for _, table in pairs if isinstance(table, tf.lookup.StaticHashTable)]
+
+    @property
+    def shape(self) -> InputShape:
+        """What an architecture must know."""
+        indicated = sum(number.indicated for number in self._numbers)
+        return InputShape(
+            numbers=len(self._numbers) + indicated,
+            categories=tuple(category for category, _ in self._categories),
+            images=self._images,
+            sequences=tuple(sequence for sequence, _ in self._sequences),
+            texts=self._texts,
+        )
+
+    def __call__(self, raw: Mapping[str, Any]) -> Encoded:
+        """Encode raw columns. [B] or [B, T] each → [B, n_numbers], [B, n_categories], pixels, steps, texts."""
+        batch = tf.shape(next(iter(raw.values())))[0]
+        numeric = self._numeric(raw) if self._numbers else tf.zeros([batch, 0])
+        ids = [table.lookup(raw[category.name]) for category, table in self._categories]
+        categorical = tf.stack(ids, axis=1) if ids else tf.zeros([batch, 0], tf.int32)
+        pixels = {image.key: image.pixels(raw[image.name]) for image in self._images}
+        steps = {sequence.key: sequence.steps(raw[sequence.name], _lookup(by)) for sequence, by in self._sequences}
+        texts = {text.key: raw[text.name] for text in self._texts}
+        return {"numeric": numeric, "categorical": categorical, **pixels, **steps, **texts}
+
+    def _numeric(self, raw: Mapping[str, tf.Tensor]) -> tf.Tensor:
+        values = tf.stack([raw[number.name] for number in self._numbers], axis=1)  # [B, n]
+        missing = is_missing(values)
+        fill, mean, scale = (
+            tf.constant([getattr(number, field) for number in self._numbers], tf.float32)
+            for field in ("fill", "mean", "scale")
+        )
+        encoded = (tf.where(missing, fill, values) - mean) * scale
+        indicated = [index for index, number in enumerate(self._numbers) if number.indicated]
+        if not indicated:
+            return encoded
+        return tf.concat([encoded, tf.gather(tf.cast(missing, tf.float32), indicated, axis=1)], axis=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Number:
+    """Constants of a numeric feature: encoded = (value or fill - mean) * scale."""
+
+    name: str
+    fill: float
+    mean: float
+    scale: float
+    indicated: bool
+
+    @classmethod
+    def of(cls, feature: Feature, statistics: Statistics) -> _Number:
+        found = statistics.of(feature)
+        mean = found.mean or 0.0
+        return cls(
+            name=feature.name,
+            fill=mean if feature.missing == "mean" else 0.0,
+            mean=mean if feature.normalize else 0.0,
+            scale=1.0 / found.stddev if feature.normalize and found.stddev else 1.0,
+            indicated=found.nulls > 0,
+        )
+
+    def encode(self, values: tf.Tensor) -> tf.Tensor:
+        """Normalise; what is missing stays so."""
+        return (values - self.mean) * self.scale
+
+
+def _category(feature: Feature, statistics: Statistics) -> tuple[Category, Any]:
+    listed = [item.value for item in statistics.of(feature).top if item.value != ""]
+    values = listed[: feature.max_vocabulary]
+    keys = tf.constant(["", *values], tf.string)
+    ids = tf.constant([MISSING_ID, *range(_FIRST_ID, _FIRST_ID + len(values))], tf.int32)
+    table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(keys, ids), default_value=OTHER_ID)
+    width = feature.embedding_dim or min(50, max(1, round(1.6 * len(values) ** 0.56)))
+    return Category(name=feature.name, ids=_FIRST_ID + len(values), embedding_dim=width), table
+
+
+def _sequence(feature: Feature, statistics: Statistics) -> tuple[Steps, Any]:
+    """Give a sequence with what encodes its values: a table, or constants."""
+    if feature.of == "numeric":
+        return Steps(name=feature.name, length=feature.length, keep=feature.keep), _Number.of(feature, statistics)
+    category, table = _category(feature, statistics)
+    sequence = Steps(
+        name=feature.name,
+        length=feature.length,
+        keep=feature.keep,
+        ids=category.ids,
+        embedding_dim=category.embedding_dim,
+    )
+    return sequence, table
+
+
+def _lookup(by: Any) -> Callable[[tf.Tensor], tf.Tensor]:  # noqa: ANN401 - a table, or a number's constants
+    return by.encode if isinstance(by, _Number) else by.lookup

@@ -1,0 +1,227 @@
+"""Metrics of predictions, exact, in NumPy; each takes weights, so that a bootstrap resamples by counts.
+
+With two classes, label y ∈ {0, 1}, score p [n], weight w:
+
+| metric | formula | source |
+|---|---|---|
+| auc | P(p⁺ > p⁻) + ½ P(p⁺ = p⁻) over all pairs of a positive and a negative | Hanley, McNeil 1982, Radiology 143 |
+| log_loss | -Σ w (y ln p + (1 - y) ln(1 - p)) / Σ w, p clipped to [1e-7, 1 - 1e-7] | Good 1952, JRSS B 14 |
+| accuracy | Σ w [p ≥ ½ ⇔ y = 1] / Σ w |  |
+| brier | Σ w (p - y)² / Σ w | Brier 1950, Monthly Weather Review 78 |
+
+With more, label y ∈ {0, …, K - 1}, scores p [n, K]:
+
+| metric | formula | source |
+|---|---|---|
+| auc | mean of each class's AUC against the rest, where it is defined | Provost, Domingos 2000, not weighted |
+| log_loss | -Σ w ln p[y] / Σ w, clipped as above | Good 1952 |
+| accuracy | Σ w [argmax p = y] / Σ w; of equal scores the first counts |  |
+| brier | Σ w Σₖ (pₖ - [y = k])² / Σ w, in [0, 2]: with two classes twice the value above | Brier 1950 |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from trainer.contract.documents import Baseline, Difference, Metrics
+
+Floats = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.int64]
+Weighing = Callable[[Floats], float | None]
+"""From weights [n] to a number."""
+
+_CLIP = 1e-7
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranking:
+    """Scores in ascending order, ties together: the part of AUC that does not depend on weights.
+
+    Attributes:
+        order: Indices of the examples by score. [n]
+        starts: Where each group of equal scores starts in that order. [n_groups]
+    """
+
+    order: npt.NDArray[np.intp]
+    starts: npt.NDArray[np.intp]
+
+    @classmethod
+    def of(cls, scores: Floats) -> Ranking:
+        """Sort once. [n]."""
+        order = np.argsort(scores, kind="stable")
+        ordered = scores[order]
+        starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+        return cls(order=order, starts=starts)
+
+
+def auc(labels: Floats, ranking: Ranking, weights: Floats) -> float | None:
+    """Give the area under the ROC curve; None where a class is absent. [n], [n] → scalar."""
+    ordered = weights[ranking.order]
+    positive = ordered * labels[ranking.order]
+    by_group = np.add.reduceat(positive, ranking.starts) if len(ordered) else positive
+    negative = (np.add.reduceat(ordered, ranking.starts) if len(ordered) else ordered) - by_group
+    total = by_group.sum() * negative.sum()
+    if total == 0:
+        return None
+    below = np.cumsum(negative) - negative
+    return float((by_group * (below + negative / 2)).sum() / total)
+
+
+def macro_auc(labels: Floats, rankings: Sequence[Ranking], weights: Floats) -> float | None:
+    """Give the mean of each class's AUC against the rest; None where it is defined for no class.
+
+    Args:
+        labels: [n]
+        rankings: Of each class's scores. [n] each
+        weights: [n]
+    """
+    areas = (auc(np.asarray(labels == index, np.float64), ranking, weights) for index, ranking in enumerate(rankings))
+    known = [area for area in areas if area is not None]
+    return float(np.mean(known)) if known else None
+
+
+def log_losses(labels: Floats, scores: Floats) -> Floats:
+    """Give each example's loss. [n], [n] or [n, K] → [n]."""
+    clipped = np.clip(scores, _CLIP, 1 - _CLIP)
+    if scores.ndim == 2:
+        return np.asarray(-np.log(_of_label(labels, clipped)), np.float64)
+    return -(labels * np.log(clipped) + (1 - labels) * np.log1p(-clipped))
+
+
+def hits(labels: Floats, scores: Floats) -> Floats:
+    """Give 1 where the answer is right: the most likely class, with two classes at threshold 0.5. → [n]."""
+    if scores.ndim == 2:
+        return np.asarray(scores.argmax(axis=1) == labels, np.float64)
+    return np.asarray((scores >= 0.5) == (labels == 1), np.float64)
+
+
+def squared_errors(labels: Floats, scores: Floats) -> Floats:
+    """Give each example's squared error, summed over classes. [n], [n] or [n, K] → [n]."""
+    if scores.ndim == 2:
+        chosen = _of_label(labels, scores)
+        return np.asarray(np.square(scores).sum(axis=1) - 2 * chosen + 1, np.float64)
+    return np.asarray(np.square(scores - labels), np.float64)
+
+
+_PER_EXAMPLE: dict[str, Callable[[Floats, Floats], Floats]] = {
+    "log_loss": log_losses,
+    "accuracy": hits,
+    "brier": squared_errors,
+}
+
+
+def measure(labels: Floats, scores: Floats) -> Metrics:
+    """Give all metrics of one model. [n], [n] or [n, K], at least one example."""
+    means = {name: float(values(labels, scores).mean()) for name, values in _PER_EXAMPLE.items()}
+    return Metrics(auc=area(labels, scores), **means)
+
+
+def area(labels: Floats, scores: Floats) -> float | None:
+    """Give AUC, with several classes the mean over them; None where it is not defined. [n], [n] or [n, K]."""
+    return _area(labels, scores)(np.ones(len(labels)))
+
+
+def measure_baseline(labels: Floats, classes: int | None = None) -> Baseline:
+    """Give the metrics of predicting the shares of the classes for every example.
+
+    Args:
+        labels: [n]
+        classes: How many; None: two, and the label rate is what is predicted.
+    """
+    if classes is None:
+        rate = float(labels.mean())
+        constant = np.full(len(labels), rate)
+        return Baseline(log_loss=float(log_losses(labels, constant).mean()), accuracy=max(rate, 1 - rate))
+    shares = count_labels(labels, classes) / len(labels)
+    present = np.clip(shares[shares > 0], _CLIP, 1 - _CLIP)
+    return Baseline(log_loss=float(-(shares[shares > 0] * np.log(present)).sum()), accuracy=float(shares.max()))
+
+
+def count_labels(labels: Floats, classes: int) -> Counts:
+    """Count the examples of each class. [n] → [K]."""
+    return np.bincount(labels.astype(np.int64), minlength=classes)
+
+
+def confusion(labels: Floats, scores: Floats) -> Counts:
+    """Count the examples by class (rows) and most likely class (columns). [n], [n, K] → [K, K]."""
+    classes = scores.shape[1]
+    cells = labels.astype(np.int64) * classes + scores.argmax(axis=1)
+    return np.bincount(cells, minlength=classes * classes).reshape(classes, classes)
+
+
+def bootstrap_difference(
+    labels: Floats,
+    challenger: Floats,
+    champion: Floats,
+    *,
+    metric: str,
+    samples: int,
+    seed: int,
+    confidence: float,
+) -> Difference | None:
+    """Resample the examples and compare both models on each sample: a paired percentile bootstrap.
+
+    Efron, Tibshirani, An Introduction to the Bootstrap (1993), chapter 13. Samples without both classes are left out.
+
+    Args:
+        labels: [n]
+        challenger: Its scores. [n] or [n, K]
+        champion: Its scores on the same examples, in the same shape.
+        metric: Which metric is compared.
+        samples: How many samples of n examples with replacement.
+        seed: Of the draws.
+        confidence: Share of the samples inside the interval.
+
+    Returns:
+        Challenger minus champion: the difference on the examples themselves and its interval; None where AUC is not
+        defined because all labels are equal.
+    """
+    compare = _comparison(labels, challenger, champion, metric)
+    mean = compare(np.ones(len(labels)))
+    if mean is None:
+        return None
+    random = np.random.default_rng(seed)
+    drawn = []
+    for _ in range(samples):
+        counts = np.bincount(random.integers(0, len(labels), len(labels)), minlength=len(labels)).astype(np.float64)
+        difference = compare(counts)
+        if difference is not None:
+            drawn.append(difference)
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(drawn or [mean], [tail, 1 - tail])
+    return Difference(
+        metric=metric, mean=mean, low=float(low), high=float(high), confidence=confidence, samples=samples
+    )
+
+
+def _comparison(labels: Floats, challenger: Floats, champion: Floats, metric: str) -> Weighing:
+    """Give the function from weights to difference; what does not depend on weights is done once."""
+    if metric != "auc":
+        per_example = _PER_EXAMPLE[metric]
+        differences = per_example(labels, challenger) - per_example(labels, champion)
+        return lambda weights: float(weights @ differences / weights.sum())
+    areas = _area(labels, challenger), _area(labels, champion)
+
+    def compare(weights: Floats) -> float | None:
+        ours, theirs = (area(weights) for area in areas)
+        return None if ours is None or theirs is None else ours - theirs
+
+    return compare
+
+
+def _area(labels: Floats, scores: Floats) -> Weighing:
+    """Give the function from weights to AUC; scores are sorted once."""
+    if scores.ndim == 1:
+        ranking = Ranking.of(scores)
+        return lambda weights: auc(labels, ranking, weights)
+    rankings = [Ranking.of(scores[:, index]) for index in range(scores.shape[1])]
+    return lambda weights: macro_auc(labels, rankings, weights)
+
+
+def _of_label(labels: Floats, scores: Floats) -> Floats:
+    """Give each example's score of its own class. [n], [n, K] → [n]."""
+    return np.take_along_axis(scores, labels.astype(np.intp)[:, np.newaxis], axis=1)[:, 0]

@@ -1,0 +1,1 @@
+"""The model on disk, and the requests it was tried with."""

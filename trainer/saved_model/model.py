@@ -1,0 +1,166 @@
+"""The stored model: raw features in, score out.
+
+Signature `serving_default`: one input per feature of shape [batch] (float32, or string; an image is the string of a PNG
+or JPEG), of a sequence [batch, any length], filled up at the end with NaN or ""; output `score` [batch] float32, a
+probability, or with several classes `scores` [batch, classes]. Preprocessing is part of the graph, so training and
+serving cannot differ. The same file reads stored models back, its own or an earlier champion's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tf_keras
+
+from trainer.contract.documents import Feature, Signature
+from trainer.errors import DataError
+from trainer.features.preprocessing import Preprocessing
+from trainer.models.stored_module import StoredModule
+from trainer.objective.labels import Labels
+from trainer.objective.metrics import Floats
+
+SIGNATURE = "serving_default"
+LITE = "lite"
+"""A second signature, of models from which a TF Lite model is made: images as pixels, sequences cut and filled up."""
+
+SCORE = "score"
+SCORES = "scores"
+
+
+def save_model(
+    folder_path: Path,
+    features: Sequence[Feature],
+    preprocessing: Preprocessing,
+    model: tf_keras.Model,
+    labels: Labels,
+    *,
+    lite: bool = False,
+) -> None:
+    """Write a SavedModel with the serving signature.
+
+    What is stored is the graph, the lookup tables and the variables. The Keras object itself stays out: storing it
+    traces every layer again, which takes longer than the training of a small model.
+
+    Args:
+        folder_path: Where; must not exist.
+        features: What the model reads.
+        preprocessing: Of the training.
+        model: Gives logits.
+        labels: Turns them into probabilities.
+        lite: Whether a TF Lite model will be made of it.
+    """
+    output = SCORE if labels.classes is None else SCORES
+
+    def score(**raw: tf.Tensor) -> dict[str, tf.Tensor]:
+        logits = model(preprocessing(raw), training=False)  # [B, outputs]
+        return {output: labels.scores(logits)}
+
+    inputs = {SIGNATURE: {feature.name: _input(feature) for feature in features}}
+    if lite:
+        inputs[LITE] = {feature.name: _lite_input(feature) for feature in features}
+    module = tf.Module(name="serving")
+    module.preprocessing, module.weights = preprocessing, list(model.variables)
+    module.modules = [layer.module for layer in model.submodules if isinstance(layer, StoredModule)]
+    # A function each: one would answer the second signature with the first's trace where that is more general.
+    signatures = {
+        name: tf.function(score, autograph=False).get_concrete_function(**specs) for name, specs in inputs.items()
+    }
+    tf.saved_model.save(module, str(folder_path), signatures=signatures)
+
+
+def _input(feature: Feature) -> tf.TensorSpec:
+    shape = [None, None] if feature.kind == "sequence" else [None]
+    kind = feature.of if feature.kind == "sequence" else feature.kind
+    return tf.TensorSpec(shape, tf.float32 if kind == "numeric" else tf.string, name=feature.name)
+
+
+def _lite_input(feature: Feature) -> tf.TensorSpec:
+    """Give what a phone has: it decodes images itself, and TF Lite cannot resize them as the export does."""
+    if feature.kind == "image":
+        return tf.TensorSpec([None, feature.height, feature.width, feature.channels], tf.uint8, name=feature.name)
+    if feature.kind == "sequence":
+        return tf.TensorSpec([None, feature.length], _input(feature).dtype, name=feature.name)
+    return _input(feature)
+
+
+class StoredModel:
+    """A SavedModel, loaded.
+
+    Args:
+        folder_path: Its local folder.
+        where: Its address, for messages.
+
+    Raises:
+        DataError: It cannot be loaded, or its signature is not the one above.
+    """
+
+    def __init__(self, folder_path: Path, where: str) -> None:
+        self._where = where
+        try:
+            self._loaded = tf.saved_model.load(str(folder_path))  # keeps the variables alive
+            self._score = self._loaded.signatures[SIGNATURE]
+        except (OSError, KeyError, ValueError, AttributeError, tf.errors.OpError) as error:
+            raise DataError(
+                where, f"no SavedModel with signature {SIGNATURE!r} ({error})", "a model written by this trainer"
+            ) from error
+        outputs = self._score.structured_outputs
+        self._output = next((name for name in (SCORE, SCORES) if name in outputs), "")
+        if not self._output:
+            raise DataError(where, f"outputs {sorted(outputs)}", f"an output {SCORE!r} or {SCORES!r}")
+
+    @property
+    def classes(self) -> int | None:
+        """How many classes it tells apart; None: two, by one score."""
+        if self._output == SCORE:
+            return None
+        shape = self._score.structured_outputs[self._output].shape
+        return int(shape[1]) if shape.rank == 2 and shape[1] else 0
+
+    @property
+    def lists(self) -> frozenset[str]:
+        """Names of the inputs that are lists of values."""
+        _, inputs = self._score.structured_input_signature
+        return frozenset(name for name, spec in inputs.items() if spec.shape.rank == 2)
+
+    @property
+    def signature(self) -> Signature:
+        """Every input and output by name, with its dtype."""
+        _, inputs = self._score.structured_input_signature
+        outputs = self._score.structured_outputs
+        return Signature(
+            inputs={name: spec.dtype.name for name, spec in inputs.items()},
+            outputs={name: spec.dtype.name for name, spec in outputs.items()},
+        )
+
+    def predict(self, raw: Mapping[str, Any]) -> Floats:
+        """Score raw features; those that the model does not read are ignored. [B] or [B, T] each → [B] or [B, classes].
+
+        Raises:
+            DataError: A feature that it reads is missing or has another type.
+        """
+        wanted = {}
+        for name, dtype in self.signature.inputs.items():
+            found = raw[name].dtype.name if name in raw else None
+            if found != dtype:
+                raise DataError(
+                    self._where,
+                    f"reads {name!r} as {dtype}; the examples have {f'it as {found}' if found else 'no such column'}",
+                    "the same features as the examples",
+                )
+            wanted[name] = raw[name]
+        return np.asarray(self._score(**wanted)[self._output].numpy(), np.float64)
+
+
+def digest_folder(folder_path: Path) -> str:
+    """Give the SHA-256 over the sorted lines `<file name> <SHA-256>` of all files."""
+    digest = hashlib.sha256()
+    for path in sorted(folder_path.rglob("*"), key=lambda path: path.relative_to(folder_path).as_posix()):
+        if path.is_file():
+            name = path.relative_to(folder_path).as_posix()
+            digest.update(f"{name} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return digest.hexdigest()

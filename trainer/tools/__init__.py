@@ -1,0 +1,1 @@
+"""Run by hand or by make, never in a job."""

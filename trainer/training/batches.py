@@ -1,0 +1,147 @@
+"""Batches of a training as its strategy wants them, from any step on.
+
+Comes in: the training split as blocks of model inputs. Goes out: what `fit` or the custom loop iterates over. On one
+device that is a `tf.data.Dataset` of (inputs, labels). Replicas in lockstep get (inputs, labels, weights), each its own
+rows of the batch that one device would have got: an epoch's last batch is filled up by repeating its rows, and the
+weights make the mean over all replicas the mean over the real rows. Workers with parameter servers each read all
+examples in an endless order of their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import tensorflow as tf
+import tf_keras
+
+from trainer.cluster.sharding import most_rows
+from trainer.cluster.strategy import Strategy
+from trainer.contract.documents import ManifestSplit, Training
+from trainer.input.pipeline import Blocks, epochs
+from trainer.input.source import Share, Tensors
+from trainer.training.examples import Examples
+
+_ENDLESS = 1 << 40
+
+Batches: TypeAlias = Any
+"""A `tf.data.Dataset`, distributed or not, or Keras's `DatasetCreator`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Steps:
+    """A training's length in steps: one step is one change of the weights.
+
+    Attributes:
+        rows: Examples of the training split.
+        rows_per_step: Of all replicas together.
+        per_epoch: Steps of an epoch.
+        epochs: At most.
+    """
+
+    rows: int
+    rows_per_step: int
+    per_epoch: int
+    epochs: int
+
+    @property
+    def total(self) -> int:
+        """Steps of the whole training."""
+        return self.per_epoch * self.epochs
+
+
+def plan_steps(training: Training, split: ManifestSplit, strategy: Strategy, share: Share) -> Steps:
+    """Count steps.
+
+    Args:
+        training: As requested.
+        split: The training split.
+        strategy: Of the training.
+        share: The part of the split that this process reads.
+    """
+    per_step = training.batch_size * training.accumulate_steps * strategy.replicas
+    most = most_rows(split, share)
+    return Steps(
+        rows=split.rows, rows_per_step=per_step, per_epoch=-(-most * share.count // per_step), epochs=training.epochs
+    )
+
+
+def training_batches(
+    examples: Examples, steps: Steps, first_step: int, seed: int, strategy: Strategy, share: Share
+) -> Batches:
+    """Give batches from a step on, to the end of the training.
+
+    Args:
+        examples: Of the training.
+        steps: Its length.
+        first_step: Steps done already.
+        seed: With an epoch's number it decides the order.
+        strategy: Of the training.
+        share: The part of the split that this process reads.
+    """
+    epoch, done = divmod(first_step, steps.per_epoch)
+    if strategy.is_asynchronous:
+        return tf_keras.utils.experimental.DatasetCreator(
+            lambda _context: _endless(examples.rebuild_train(), steps.rows_per_step)
+        )
+    if strategy.is_plain:
+        return _from(examples.train, steps, epoch, done, steps.rows_per_step, seed)
+    return strategy.scope.distribute_datasets_from_function(
+        lambda _context: _replica_batches(examples.train, steps, epoch, done, seed, strategy, share)
+    )
+
+
+def _from(source: Blocks, steps: Steps, epoch: int, done: int, batch_size: int, seed: int) -> tf.data.Dataset:
+    batches = epochs(source, first=epoch, last=steps.epochs, batch_size=batch_size, seed=seed)
+    return batches.skip(done) if done else batches
+
+
+def _endless(source: Blocks, batch_size: int) -> tf.data.Dataset:
+    """Give pass after pass over the examples; where it starts, and so the order, is drawn on the worker that reads."""
+    first = tf.random.uniform([], maxval=1 << 30, dtype=tf.int64)
+    return epochs(source, first=first, last=_ENDLESS, batch_size=batch_size, seed=0)
+
+
+def _replica_batches(
+    source: Blocks, steps: Steps, epoch: int, done: int, seed: int, strategy: Strategy, share: Share
+) -> tf.data.Dataset:
+    """Give the batches of this process's replicas, one after the other."""
+    place, per_replica = strategy.share, steps.rows_per_step // strategy.replicas
+    here = steps.rows_per_step // place.count  # rows of a step that this process takes
+    if share.count > 1:
+        batches = _filled_epochs(source, steps, epoch, here, seed).skip(done)
+    else:
+        whole = _from(source, steps, epoch, done, steps.rows_per_step, seed)
+        batches = whole.map(lambda *batch: _slice(batch, steps.rows_per_step, place.index * here, here))
+    return batches.rebatch(per_replica) if here > per_replica else batches
+
+
+def _slice(batch: tuple[Any, ...], rows: int, start: int, count: int) -> tuple[Any, ...]:
+    """Take some rows of a batch that is filled up to a full one, with the weight that each real row then needs."""
+    found = tf.shape(batch[1])[0]
+    places = tf.range(start, start + count)
+    weights = tf.where(places < found, rows / tf.cast(found, tf.float64), 0.0)
+    taken = tf.nest.map_structure(lambda tensor: _rows(tensor, places % found, count), batch)
+    return (*taken, tf.cast(weights, tf.float32))
+
+
+def _filled_epochs(source: Blocks, steps: Steps, epoch: int, batch_size: int, seed: int) -> tf.data.Dataset:
+    """Give as many batches per epoch as every other process gives, whoever has the most examples.
+
+    A process with fewer starts its examples over: their weight in this epoch is a little higher.
+    """
+
+    def one_epoch(number: tf.Tensor) -> tf.data.Dataset:
+        batches = epochs(source, first=number, last=number + 1, batch_size=batch_size, seed=seed)
+        return batches.repeat().take(steps.per_epoch)
+
+    def fill(*batch: Tensors) -> tuple[Any, ...]:
+        places = tf.range(batch_size) % tf.shape(batch[1])[0]
+        taken = tf.nest.map_structure(lambda tensor: _rows(tensor, places, batch_size), batch)
+        return (*taken, tf.ones([batch_size]))
+
+    return tf.data.Dataset.range(epoch, steps.epochs).flat_map(one_epoch).map(fill)
+
+
+def _rows(tensor: tf.Tensor, places: tf.Tensor, count: int) -> tf.Tensor:
+    return tf.ensure_shape(tf.gather(tensor, places), [count, *tensor.shape[1:]])

@@ -1,0 +1,216 @@
+"""What happens at each epoch's end: validation, early stopping, a lower learning rate, a checkpoint; and log lines."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tf_keras
+
+from trainer.cluster.strategy import Strategy
+from trainer.contract.documents import Training
+from trainer.input.source import Tensors
+from trainer.objective.labels import Labels
+from trainer.objective.metrics import Floats
+from trainer.training.batches import Steps
+from trainer.training.learning_rate import Rate
+from trainer.training.step_control import CallListener, Course, Logs, mean_loss
+from trainer.training.trial import Measurements
+
+_LINE_S = 10.0
+
+
+class Validation(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
+    """Adds the exact metrics of the validation split to each epoch's numbers, `val_loss` among them. Must come first.
+
+    Args:
+        inputs: Blocks of model inputs and labels of the validation split.
+        labels: Kind of label.
+        strategy: Whose processes each hold a part of the split; None: this one has all of it.
+    """
+
+    def __init__(self, inputs: tf.data.Dataset, labels: Labels, strategy: Strategy | None = None) -> None:
+        super().__init__()
+        self._inputs, self._labels, self._strategy = inputs, labels, strategy
+        self._logits: Any = None
+
+    def on_train_begin(self, logs: dict[str, float] | None = None) -> None:  # noqa: ARG002 - Keras's signature
+        """Compile the forward pass once."""
+        self._logits = tf.function(self._forward, autograph=False, reduce_retracing=True)
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:  # noqa: ARG002 - Keras's signature
+        """Score the validation split."""
+        labels, scores = self.score()
+        if len(labels):
+            logs.update(self._labels.epoch_metrics(labels, scores))
+
+    def score(self) -> tuple[Floats, Floats]:
+        """Give labels and the model's probabilities. [n], [n] or [n, classes]."""
+        labels, scores = [], []
+        for inputs, targets in self._inputs:
+            scores.append(self._labels.scores(self._logits(inputs)).numpy().astype(np.float64))
+            labels.append(targets.numpy().astype(np.float64))
+        if not labels:
+            return np.zeros(0), np.zeros(0)
+        if self._strategy is None:
+            return np.concatenate(labels), np.concatenate(scores)
+        return tuple(self._strategy.gather(tf.constant(np.concatenate(mine))).numpy() for mine in (labels, scores))
+
+    def _forward(self, inputs: Tensors) -> tf.Tensor:
+        if self._strategy is None:
+            return self.model(inputs, training=False)
+        # In replica context nothing is read from other processes, which may score another number of blocks.
+        scope = self._strategy.scope
+        logits = scope.run(lambda block: self.model(block, training=False), args=(inputs,))
+        return scope.experimental_local_results(logits)[0]
+
+
+class EpochReport(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
+    """Reports a trial's metric at each epoch's end. Must come after `Validation`.
+
+    Args:
+        measurements: Takes it.
+        reports: Whether this process is the one that reports; the others only look.
+
+    Attributes:
+        has_measured: Whether an epoch ended, here or before this process.
+    """
+
+    def __init__(self, measurements: Measurements, *, reports: bool = True) -> None:
+        super().__init__()
+        self._measurements, self._reports = measurements, reports
+        self.has_measured = False
+
+    def on_epoch_begin(self, epoch: int, logs: dict[str, float] | None = None) -> None:  # noqa: ARG002 - Keras's signature
+        """Note whether the training goes on from a checkpoint."""
+        self.has_measured = self.has_measured or epoch > 0
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:
+        """Report, where the metric is a number."""
+        value = logs.get(self._measurements.metric)
+        if value is not None and np.isfinite(value) and np.isfinite(logs["loss"]):
+            self.has_measured = True
+            if self._reports:
+                self._measurements.report(float(value), epoch + 1)
+
+
+class EpochEnd(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
+    """Keeps the training's state, lowers the learning rate, stops when nothing gets better, and saves a checkpoint.
+
+    The watched metric is `val_loss`, or `loss` without validation examples.
+
+    Args:
+        course: Of the training.
+        training: Whose patience counts.
+        rate: Of the optimizer, where it may change.
+    """
+
+    def __init__(self, course: Course, training: Training, rate: Rate | None) -> None:
+        super().__init__()
+        self._course, self._rate = course, rate
+        self._patience, self._reduce = training.early_stopping_patience, training.callbacks.reduce_lr
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:
+        """Update, save, perhaps stop.
+
+        Raises:
+            Diverged: The loss or a weight is not a number.
+        """
+        value = float(logs.get("val_loss", logs["loss"]))
+        state, steps = self._course.state, self._course.steps
+        if not np.isfinite(value) or not np.isfinite(logs["loss"]):
+            raise self._course.bad_loss((epoch + 1) * steps.per_epoch, value)
+        state.step, state.epochs_run, state.running = (epoch + 1) * steps.per_epoch, epoch + 1, []
+        for name, number in logs.items():
+            state.history.setdefault(name, []).append(float(number))
+        if value < state.best_value:
+            state.best_value, state.best_epoch, state.waited, state.rate_waited = value, epoch + 1, 0, 0
+        else:
+            state.waited += 1
+            state.rate_waited += 1
+        self._lower_rate()
+        self._course.save()
+        if state.should_stop(self._patience):
+            self.model.stop_training = True
+
+    def _lower_rate(self) -> None:
+        state = self._course.state
+        if self._rate and self._reduce and state.rate_waited >= self._reduce.patience:
+            state.rate_factor, state.rate_waited = state.rate_factor * self._reduce.factor, 0
+            self._rate.set_factor(state.rate_factor)
+
+
+class Progress(CallListener):
+    """Says a line per epoch, and inside a long one a line every ten seconds.
+
+        epoch 2/5 step 320/1405 loss=0.4312 12345 examples/s 0:42 left
+        epoch 2/5 loss=0.4312 val_auc=0.7031 12345 examples/s
+
+    The time left is that of all epochs, validation not counted.
+
+    Args:
+        steps: Of the training.
+        asynchronous: Whether steps are only scheduled when they are counted here.
+        say: Takes the line.
+        clock: Gives seconds.
+    """
+
+    def __init__(
+        self, steps: Steps, asynchronous: bool, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__()
+        self._steps, self._asynchronous, self._say, self._clock = steps, asynchronous, say, clock
+        self._start = self._said = clock()
+        self._epoch, self._first = 0, 0
+
+    def on_epoch_begin(self, epoch: int, logs: dict[str, float] | None = None) -> None:  # noqa: ARG002 - Keras's signature
+        """Start the watch."""
+        self._epoch, self._first = epoch, -1
+        self._start = self._said = self._clock()
+
+    def on_train_batch_begin(self, batch: int, logs: Logs = None) -> None:  # noqa: ARG002 - Keras's signature
+        """Note where the epoch goes on."""
+        if self._first < 0:
+            self._first = batch
+
+    def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:
+        """Say a line if the last one is old."""
+        now, done = self._clock(), batch + 1
+        if now - self._said < _LINE_S or done == self._steps.per_epoch:
+            return
+        self._said = now
+        per_step = (now - self._start) / (done - self._first)
+        left = per_step * (self._steps.total - self._epoch * self._steps.per_epoch - done)
+        loss = float(mean_loss(self.model).result() if self._asynchronous else logs["loss"])
+        self._say(
+            f"epoch {self._epoch + 1}/{self._steps.epochs} step {done}/{self._steps.per_epoch} loss={loss:.4f} "
+            f"{self._steps.rows_per_step / per_step:.0f} examples/s {left // 60:.0f}:{left % 60:02.0f} left"
+        )
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:
+        """Say the epoch's line."""
+        numbers = " ".join(f"{name}={value:.4f}" for name, value in sorted(logs.items()))
+        rows = self._steps.rows * (1 - max(self._first, 0) / self._steps.per_epoch)
+        rate = rows / max(self._clock() - self._start, 1e-9)
+        self._say(f"epoch {epoch + 1}/{self._steps.epochs} {numbers} {rate:.0f} examples/s")
+
+
+class FirstCall(CallListener):
+    """Calls a function once, after the first steps.
+
+    Args:
+        call: The function.
+    """
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        super().__init__()
+        self._call: Callable[[], None] | None = call
+
+    def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:  # noqa: ARG002 - Keras's signature
+        """Call it."""
+        if self._call:
+            self._call()
+            self._call = None

@@ -1,0 +1,82 @@
+"""The evaluator of a job: scores each new checkpoint on the validation split, beside the training, for TensorBoard.
+
+Comes in: the training's request. Goes out: scalars `evaluator/…` in the job's log directory. It decides nothing and
+ends with the job: a training does not wait for it, and does not miss it.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import tensorflow as tf
+
+from trainer.contract.documents import Manifest, TrainRequest
+from trainer.contract.results import is_recorded
+from trainer.contract.statistics import Statistics
+from trainer.errors import DataError
+from trainer.features.preprocessing import FeatureColumns, Preprocessing
+from trainer.input.source import Source
+from trainer.objective.labels import labels_of
+from trainer.storage import Storage
+from trainer.training.callbacks import Validation
+from trainer.training.checkpoints import Checkpoints
+from trainer.training.examples import Encoding
+from trainer.training.recipe import Recipe
+
+_POLL_S = 2.0
+
+
+def watch(
+    request: TrainRequest,
+    manifest: Manifest,
+    statistics: Statistics,
+    source: Source,
+    storage: Storage,
+    *,
+    say: Callable[[str], None],
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Score checkpoints until the report is there.
+
+    Args:
+        request: Of the training.
+        manifest: Of the run.
+        statistics: Of the run.
+        source: Opens the validation split.
+        storage: Where checkpoints are.
+        say: Takes a line per checkpoint.
+        sleep: Waits for some seconds.
+    """
+    recipe = Recipe.read(request.training, labels_of(request.label))
+    columns = FeatureColumns(request.features, manifest.schema, manifest.images)
+    preprocessing = Preprocessing(request.features, statistics)
+    split = source.open_split("validation", may_be_empty=True)
+    examples = Encoding.of(request, manifest, columns, preprocessing).blocks(split, None).plain
+    model = recipe.build(preprocessing.shape)
+    validation = Validation(examples, recipe.labels)
+    validation.set_model(model)
+    validation.on_train_begin()
+    checkpoints = Checkpoints(request.checkpoint_uri, storage, say)
+    attached, scored = checkpoints.attach(model, writes=False), 0
+    with tempfile.TemporaryDirectory() as folder:
+        writer = tf.summary.create_file_writer(str(Path(folder) / "evaluator"))
+        while not is_recorded(request, storage):
+            state = checkpoints.newest_state()
+            if state is None or state.step <= scored:
+                sleep(_POLL_S)
+                continue
+            try:
+                attached.restore(state.step)
+            except DataError:  # damaged, or replaced by a newer one meanwhile
+                sleep(_POLL_S)
+                continue
+            scored, metrics = state.step, recipe.labels.epoch_metrics(*validation.score())
+            say(f"evaluator: step {scored} " + " ".join(f"{name}={value:.4f}" for name, value in metrics.items()))
+            with writer.as_default(step=scored):
+                for name, value in metrics.items():
+                    tf.summary.scalar(f"evaluator/{name}", value)
+            writer.flush()
+            storage.upload_folder(Path(folder), request.tensorboard_uri)

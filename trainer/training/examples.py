@@ -1,0 +1,123 @@
+"""A training's examples: both splits parsed, encoded, counted and kept in memory.
+
+Comes in: a source of examples, the features and their preprocessing. Goes out: `Examples`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import tensorflow as tf
+
+from trainer.contract.documents import Label, Manifest, TrainRequest
+from trainer.features.preprocessing import FeatureColumns, Preprocessing
+from trainer.features.values import parse_feature
+from trainer.input.pipeline import Blocks, Reading, blocks
+from trainer.input.source import ParseSpec, Source, Split, Tensors
+from trainer.objective.labels import label_type, labels_of, require_labels
+
+
+@dataclass(frozen=True, kw_only=True)
+class Examples:
+    """Both splits as model inputs: blocks of (encoded features, labels).
+
+    Attributes:
+        train: Blocks.
+        validation: Blocks.
+        train_rows: Examples that this process reads.
+        validation_rows: Examples that this process reads.
+        raw_validation: The validation split as a prediction request would hold it, but for images, which are pixels;
+            in batches.
+        rebuild_train: Makes `train` again, on another machine of the job.
+    """
+
+    train: Blocks
+    validation: tf.data.Dataset
+    train_rows: int
+    validation_rows: int
+    raw_validation: tf.data.Dataset
+    rebuild_train: Callable[[], Blocks]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Encoding:
+    """From a split's columns to (encoded features, labels).
+
+    Attributes:
+        spec: Columns to read.
+        encode: What becomes of them.
+    """
+
+    spec: ParseSpec
+    encode: Callable[[Tensors], Tensors]
+
+    @classmethod
+    def of(
+        cls, request: TrainRequest, manifest: Manifest, columns: FeatureColumns, preprocessing: Preprocessing
+    ) -> Encoding:
+        """Give a request's.
+
+        Raises:
+            DataError: There is no such label column, or its type has no such values.
+        """
+        label, kind = request.label, labels_of(request.label)
+
+        def encode(parsed: Tensors) -> Tensors:
+            return preprocessing(columns.raw(parsed)), kind.targets(parsed[label.name])
+
+        return cls(spec={**columns.parse_spec(), label.name: parse_feature(label_type(label, manifest))}, encode=encode)
+
+    def blocks(self, split: Split, seed: int | None, reading: Reading | None = None) -> Blocks:
+        """Give a split's blocks; the seed decides the order of files."""
+        return blocks(split, self.spec, self.encode, seed, reading)
+
+
+def read_examples(
+    request: TrainRequest,
+    manifest: Manifest,
+    source: Source,
+    columns: FeatureColumns,
+    preprocessing: Preprocessing,
+) -> Examples:
+    """Parse and encode both splits, and check that the examples are as many as the manifest says.
+
+    Args:
+        request: Whose label and seed.
+        manifest: Of the run.
+        source: Opens the splits train and validation.
+        columns: Of the features.
+        preprocessing: Encodes them.
+
+    Raises:
+        DataError: No examples, not as many as the manifest says, a corrupt one, or a label that is no class.
+    """
+    encoding, label = Encoding.of(request, manifest, columns, preprocessing), request.label
+    splits = {"train": source.open_split("train"), "validation": source.open_split("validation", may_be_empty=True)}
+    seeds = {"train": request.seed, "validation": None}
+    encoded = {name: encoding.blocks(split, seeds[name]) for name, split in splits.items()}
+    for name, split in splits.items():
+        _count(encoded[name], split, encoding.spec, label, name)
+    return Examples(
+        train=encoded["train"],
+        validation=encoded["validation"].plain,
+        train_rows=splits["train"].rows,
+        validation_rows=splits["validation"].rows,
+        raw_validation=splits["validation"].batches(encoding.spec).map(columns.raw),
+        rebuild_train=lambda: encoding.blocks(splits["train"], seeds["train"]),
+    )
+
+
+def _count(encoded: Blocks, split: Split, spec: ParseSpec, label: Label, name: str) -> None:
+    """Read a split once (which fills its cache), check the labels and the number of examples.
+
+    Raises:
+        DataError: A record is corrupt, a label is no class, or examples are missing.
+    """
+    rows = 0
+    with split.reading(spec):
+        for _, targets in encoded.plain:
+            values = targets.numpy()
+            rows += len(values)
+            require_labels(label, values, f"split {name}, ")
+    split.require_rows(rows)

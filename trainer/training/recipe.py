@@ -1,0 +1,130 @@
+"""From the request to a model that can be trained, and to a copy of it on one device that can be stored."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import tensorflow as tf
+import tf_keras
+
+from trainer.contract.documents import Training
+from trainer.features.preprocessing import InputShape
+from trainer.input.source import Tensors
+from trainer.models.hyperparameters import Hyperparameters
+from trainer.models.pretrained import PretrainedHyperparameters, pretrained_variables
+from trainer.models.registry import Architecture, find_architecture, read_hyperparameters
+from trainer.objective.labels import Labels
+from trainer.training.fine_tuning import FineTuningAdam
+from trainer.training.learning_rate import Rate, RatePlan
+from trainer.training.step_control import LossWatch
+from trainer.training.steps import exchange_at_once, prepare_fit
+
+
+class Float32Logits(tf_keras.Model):  # type: ignore[misc]  # Keras has no types
+    """A model whose layers compute in lower precision and whose logits are float32, as losses need them.
+
+    Args:
+        inner: Gives logits.
+    """
+
+    def __init__(self, inner: tf_keras.Model) -> None:
+        super().__init__(name=inner.name)
+        self.inner = inner
+
+    def call(self, inputs: Tensors, training: bool | None = None) -> tf.Tensor:
+        """Give the inner model's logits. → [B, n]."""
+        return tf.cast(self.inner(inputs, training=training), tf.float32)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """How a model is made, whatever it is made for.
+
+    Attributes:
+        training: As requested.
+        architecture: Builds it.
+        hyperparameters: Of the architecture, checked.
+        labels: What it learns to predict.
+    """
+
+    training: Training
+    architecture: Architecture
+    hyperparameters: Hyperparameters
+    labels: Labels
+
+    @classmethod
+    def read(cls, training: Training, labels: Labels) -> Recipe:
+        """Check a request's names.
+
+        Raises:
+            RequestError: An unknown architecture or hyperparameter, or a value out of its range.
+        """
+        architecture = find_architecture(training.model)
+        hyperparameters = read_hyperparameters(architecture, training.hyperparameters)
+        return cls(training=training, architecture=architecture, hyperparameters=hyperparameters, labels=labels)
+
+    def require_inputs(self, shape: InputShape) -> None:
+        """Check that the architecture can read what the features give, and has what it needs for them.
+
+        Raises:
+            RequestError: It cannot, or has not.
+        """
+        self.architecture.require_inputs(self.training.model, shape)
+        self.architecture.require_given(self.hyperparameters, shape)
+
+    def build(self, shape: InputShape) -> tf_keras.Model:
+        """Build a model whose layers compute in the requested precision; variables and logits are float32."""
+        if self.training.precision == "float32":
+            return self.architecture.build(shape, self.labels.outputs, self.hyperparameters)
+        with _policy(self.training.precision):
+            return Float32Logits(self.architecture.build(shape, self.labels.outputs, self.hyperparameters))
+
+    def compile(self, model: tf_keras.Model, rate: RatePlan) -> Rate | None:
+        """Set optimizer and loss; must be called in the strategy's scope.
+
+        Returns:
+            The learning rate's schedule, where the rate may change.
+        """
+        made = rate.make()
+        optimizer = self._optimizer(model, made, rate.total_steps)
+        if tf.distribute.get_strategy().num_replicas_in_sync > 1:
+            exchange_at_once(optimizer)
+        if self.training.precision == "mixed_float16":
+            optimizer = tf_keras.mixed_precision.LossScaleOptimizer(optimizer)
+        # Several steps per call, so that Keras builds a loop; `stepping.Pace` chooses how many.
+        model.compile(optimizer=optimizer, loss=self.labels.loss(), steps_per_execution=2)
+        prepare_fit(model, LossWatch())
+        model.optimizer.build(model.trainable_variables)
+        return made if isinstance(made, Rate) else None
+
+    def _optimizer(self, model: tf_keras.Model, rate: float | Rate, steps: int) -> tf_keras.optimizers.Optimizer:
+        clip_norm, chosen = self.training.clip_norm, self.hyperparameters
+        slow = pretrained_variables(model)
+        if not slow or not isinstance(chosen, PretrainedHyperparameters):
+            return tf_keras.optimizers.Adam(rate, global_clipnorm=clip_norm)
+        return FineTuningAdam(
+            rate,
+            slow=slow,
+            first_step=round(chosen.fine_tune_from * steps),
+            factor=chosen.fine_tune_rate,
+            global_clipnorm=clip_norm,
+        )
+
+    def copy(self, model: tf_keras.Model, shape: InputShape) -> tf_keras.Model:
+        """Give the same model on one device, whatever strategy holds this one; every replica must call it."""
+        weights = model.get_weights()
+        copied = self.build(shape)
+        copied.set_weights(weights)
+        return copied
+
+
+@contextlib.contextmanager
+def _policy(precision: str) -> Iterator[None]:
+    before = tf_keras.mixed_precision.global_policy()
+    tf_keras.mixed_precision.set_global_policy(precision)
+    try:
+        yield
+    finally:
+        tf_keras.mixed_precision.set_global_policy(before)
