@@ -86,6 +86,12 @@ class LocalCloud:
         """Run `python -m localcloud …` on this cloud's state directory."""
         return run_localcloud(*arguments, "--state", str(self.state_path), check=check)
 
+    def seed(self) -> str:
+        """Load the demonstration's tables; give what `python -m demo.seed` said."""
+        command = [str(LOCALCLOUD_PYTHON), "-m", "demo.seed", "--state", str(self.state_path)]
+        environ = localcloud_environ()
+        return subprocess.run(command, env=environ, text=True, capture_output=True, check=True, timeout=120).stdout
+
 
 def localcloud_environ() -> dict[str, str]:
     """Give the environment for `python -m localcloud` itself."""

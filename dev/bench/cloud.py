@@ -88,7 +88,7 @@ def running_cloud(folder: Path) -> Iterator[dict[str, str]]:
             if cloud.poll() is not None:
                 raise RuntimeError(f"the local cloud did not start:\n{tail(log_path)}")
             time.sleep(0.1)
-        subprocess.run([sys.executable, "-m", "localcloud", "seed", "--state", str(state.path)], env=env, check=True)
+        subprocess.run([sys.executable, "-m", "demo.seed", "--state", str(state.path)], env=env, check=True)
         yield merged_environment(state.path)
     finally:
         stop(cloud, grace_s=15)

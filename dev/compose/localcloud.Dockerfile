@@ -15,6 +15,7 @@ RUN python -m venv .venv/localcloud && python -m venv .venv/trainer \
     && rm /tmp/localcloud.txt /tmp/trainer.txt
 
 COPY dev/localcloud /app/dev/localcloud
+COPY dev/demo /app/dev/demo
 COPY include/contracts /app/include/contracts
 COPY trainer /app/trainer
 

@@ -138,7 +138,7 @@ class LaptopSystem:
             time.sleep(0.1)
 
     def _start_seeding(self) -> subprocess.Popen[bytes]:
-        command = [str(LOCALCLOUD_PYTHON), "-m", "localcloud", "seed", "--state", str(self.state_path)]
+        command = [str(LOCALCLOUD_PYTHON), "-m", "demo.seed", "--state", str(self.state_path)]
         self._seed_log_path.unlink(missing_ok=True)
         env = {**os.environ, "PYTHONPATH": str(REPOSITORY_PATH / "dev")}
         return spawn(command, log_path=self._seed_log_path, env=env)

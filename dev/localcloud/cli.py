@@ -1,4 +1,4 @@
-"""The commands of the local cloud: up, env, token, seed, status, down.
+"""The commands of the local cloud: up, env, token, status, down.
 
 In: command-line arguments. Out: lines on standard output, an exit code, and messages in four parts on standard error.
 """
@@ -52,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="localcloud", description="A Google Cloud on loopback, for development and tests."
     )
-    commands = parser.add_subparsers(required=True, metavar="{up,env,token,seed,status,down}")
+    commands = parser.add_subparsers(required=True, metavar="{up,env,token,status,down}")
 
     def add(name: str, command: object, about: str) -> argparse.ArgumentParser:
         sub = commands.add_parser(name, help=about, description=about)
@@ -69,7 +69,6 @@ def _parser() -> argparse.ArgumentParser:
     env.add_argument("--gateway-host", help="name under which the client reaches the gateway (in containers)")
     token = add("token", _token, "Print an access token, for curl: it lasts an hour.")
     token.add_argument("--account", default=ACCOUNT_EMAIL, help="whose (default: %(default)s)")
-    add("seed", _seed, "Load the demo's flights, weather and digits into BigQuery (does nothing when they are there).")
     add("status", _status, "Print the servers, their addresses and logs; exit code 0 only when all is ready.")
     add("down", _down, "Stop the local cloud of this state directory and wait until it is gone.")
     return parser
@@ -96,16 +95,6 @@ def _env(options: argparse.Namespace) -> int:
 def _token(options: argparse.Namespace) -> int:
     options.state.read_settings()  # refuses where no local cloud was started
     print(Bearers(options.state).issue(options.account))
-    return 0
-
-
-def _seed(options: argparse.Namespace) -> int:
-    from localcloud import seed
-
-    _require_running(options.state)
-    os.environ.update(client_environment(options.state.path))
-    for line in seed.seed(options.state.read_settings(), Bearers(options.state).issue(ACCOUNT_EMAIL)):
-        print(line, flush=True)
     return 0
 
 
@@ -153,13 +142,3 @@ def _down(options: argparse.Namespace) -> int:
         time.sleep(0.05)
     print(f"{options.state.path}: stopped")
     return 0
-
-
-def _require_running(state: State) -> None:
-    if state.running_pid() is None:
-        raise LocalCloudError(
-            str(state.path),
-            found="the local cloud is not running",
-            expected="a running one",
-            way_out="Start it with `python -m localcloud up` (in another terminal)",
-        )

@@ -201,6 +201,20 @@ class State:
             return None
         return None
 
+    def require_running(self) -> None:
+        """Refuse where no local cloud is running.
+
+        Raises:
+            LocalCloudError: nobody owns this directory.
+        """
+        if self.running_pid() is None:
+            raise LocalCloudError(
+                str(self.path),
+                found="the local cloud is not running",
+                expected="a running one",
+                way_out="Start it with `python -m localcloud up` (in another terminal)",
+            )
+
     def _written_pid(self) -> int | None:
         text = self.lock_path.read_text().strip()
         return int(text) if text.isdigit() else None

@@ -185,7 +185,7 @@ def test_remembered_port_that_is_taken_is_replaced(localcloud_commands, tmp_path
         assert json.loads((tmp_path / "state.json").read_text())["ports"]["gateway"] != port
 
 
-@pytest.mark.parametrize("command", ["env", "status", "seed"])
+@pytest.mark.parametrize("command", ["env", "status"])
 def test_commands_without_a_cloud(localcloud_commands, tmp_path, command):
     """Say that nothing was started there, and how to start it."""
     refused = localcloud_commands.run(command, "--state", str(tmp_path), check=False)

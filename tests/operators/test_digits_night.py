@@ -28,7 +28,7 @@ FIRST, SECOND = (datetime(2013, 11, day, 3, tzinfo=UTC) for day in (20, 21))
 @pytest.fixture(scope="module")
 def digits(local_cloud):
     """The spec, with the demo's data in BigQuery and short looks at jobs."""
-    local_cloud.run("seed")
+    local_cloud.seed()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RETRAINING_WATCH_S", "60")
         yield load_spec(include_path() / "models" / "digits.yaml")

@@ -57,7 +57,7 @@ def test_it_is_valid(name: str, examples_include: Path) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_night_of_it_makes_a_champion(name: str, examples_include: Path, local_cloud, make_run, monkeypatch) -> None:
     """Export to endpoint, on the demonstration's tables."""
-    local_cloud.run("seed")
+    local_cloud.seed()
     spec = spec_of(name, examples_include)
     monkeypatch.setattr(data, "include_path", lambda: examples_include)
     night = datetime(2013, 11, 20, 3, tzinfo=UTC)

@@ -25,7 +25,7 @@ def bigquery(local_cloud) -> Any:
     """A BigQuery client on the seeded local cloud."""
     from google.cloud import bigquery
 
-    local_cloud.run("seed")
+    local_cloud.seed()
     return bigquery.Client(project=local_cloud.project, location=local_cloud.region)
 
 

@@ -198,7 +198,7 @@ def record(plan: Plan) -> Record:
 @pytest.fixture
 def night(local_cloud, make_run, monkeypatch) -> Callable[[datetime], dict[str, Any]]:
     """Runs every task of a night of a small flights model with a study; gives its documents by kind."""
-    local_cloud.run("seed")
+    local_cloud.seed()
     spec = small_spec()
     monkeypatch.setattr(files, "load_spec", lambda _path: spec)
     monkeypatch.setenv("RETRAINING_WATCH_S", "60")

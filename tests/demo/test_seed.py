@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 from google.cloud import bigquery
 
+from demo import seed
+
 
 @pytest.fixture(scope="module")
 def client(local_cloud) -> bigquery.Client:
-    """The real client, after `seed`."""
-    local_cloud.run("seed")
+    """The real client, after `demo.seed`."""
+    local_cloud.seed()
     return bigquery.Client(project=local_cloud.project)
 
 
@@ -21,7 +23,7 @@ def value(client, sql):
 def test_second_seed_does_nothing(client, local_cloud):
     """And says so."""
     before = client.get_table("flights.flights").modified
-    assert local_cloud.run("seed").stdout.count("rows are there") == 3
+    assert local_cloud.seed().count("rows are there") == 3
     assert client.get_table("flights.flights").modified == before
 
 
@@ -88,3 +90,9 @@ def test_digits_are_pngs_spread_over_days(client):
     image = value(client, "SELECT image FROM digits.images WHERE image_id = 'digit-0000'")
     assert image[:8] == b"\x89PNG\r\n\x1a\n"
     assert value(client, "SELECT digit FROM digits.images WHERE image_id = 'digit-0000'") == 0
+
+
+def test_without_a_cloud_it_says_how_to_start_one(capsys, tmp_path):
+    """And loads nothing."""
+    assert seed.main(["--state", str(tmp_path)]) == 2
+    assert "Start it with" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Loads the demo's data into BigQuery.
+"""`python -m demo.seed`: loads the demonstration's data into the BigQuery of a running local cloud.
 
 In: flights and weather of 2013 (`seed_flights`), and handwritten digits (`seed_digits`). Out: tables
 `flights.flights` (336,776 rows), `flights.weather` (26,115) and `digits.images` (1,797), and an empty dataset for run
@@ -7,19 +7,26 @@ tables. A second call finds them and does nothing.
 
 from __future__ import annotations
 
+import argparse
 import io
 import json
+import os
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from demo.seed_digits import IMAGES, read_images
+from demo.seed_flights import FLIGHTS, WEATHER, read_flights, read_weather
+from localcloud.bearer import Bearers
+from localcloud.credentials import ACCOUNT_EMAIL
+from localcloud.environment import client_environment
 from localcloud.errors import LocalCloudError
-from localcloud.seed_digits import IMAGES, read_images
-from localcloud.seed_flights import FLIGHTS, WEATHER, read_flights, read_weather
-from localcloud.state import Settings
+from localcloud.state import Settings, State, state_path_from
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,6 +59,23 @@ TABLES = (
     Table(dataset="flights", name="weather", rows=WEATHER, read=read_weather),
     Table(dataset="digits", name="images", rows=IMAGES, read=read_images),
 )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Load what is missing; return the exit code (2: refused)."""
+    parser = argparse.ArgumentParser(prog="demo.seed", description="Load flights, weather and digits into BigQuery.")
+    parser.add_argument("--state", type=Path, help="state directory (default: LOCALCLOUD_STATE or build/localcloud)")
+    options = parser.parse_args(arguments)
+    state = State((options.state or state_path_from(os.environ)).absolute())
+    try:
+        state.require_running()
+        os.environ.update(client_environment(state.path))
+        for line in seed(state.read_settings(), Bearers(state).issue(ACCOUNT_EMAIL)):
+            print(line, flush=True)
+    except LocalCloudError as error:
+        print(f"demo: {error}", file=sys.stderr, flush=True)
+        return 2
+    return 0
 
 
 def seed(settings: Settings, token: str) -> Iterator[str]:
@@ -118,3 +142,7 @@ def _to_parquet(table: pa.Table) -> io.BytesIO:
     pyarrow.parquet.write_table(table, buffer)
     buffer.seek(0)
     return buffer
+
+
+if __name__ == "__main__":
+    sys.exit(main())
