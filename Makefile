@@ -88,7 +88,7 @@ demo-env: $(VENV)/localcloud/.ready ## Print the environment of a shell beside t
 
 .PHONY: localcloud-up localcloud-env localcloud-down
 localcloud-up: $(VENV)/localcloud/.ready $(VENV)/trainer/.ready ## Start the local cloud alone, in the foreground (STATE=build/localcloud)
-	@PYTHONPATH=dev exec $(LOCALCLOUD_PY) -m localcloud up --state $(STATE)
+	@PYTHONPATH=dev exec $(LOCALCLOUD_PY) -m localcloud up --state $(STATE) --config dev/demo/localcloud.json
 localcloud-env: $(VENV)/localcloud/.ready ## Print the environment that points Google's clients at the local cloud
 	@PYTHONPATH=dev $(LOCALCLOUD_PY) -m localcloud env --state $(STATE)
 localcloud-down: $(VENV)/localcloud/.ready ## Stop the local cloud

@@ -28,6 +28,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 REPOSITORY_PATH = Path(__file__).resolve().parents[1]
 LOCALCLOUD_PYTHON = REPOSITORY_PATH / ".venv" / "localcloud" / "bin" / "python"
+CLOUD_CONFIG_PATH = REPOSITORY_PATH / "dev" / "demo" / "localcloud.json"
 READY_TIMEOUT_S = 120
 
 
@@ -156,7 +157,7 @@ def local_cloud() -> Iterator[LocalCloud]:
         pytest.skip("the local cloud's environment is missing: run `make setup`")
     with tempfile.TemporaryDirectory(prefix="localcloud-") as temporary:
         state_path = Path(os.environ.get("LOCALCLOUD_STATE_FOR_TESTS") or temporary)
-        process = start_localcloud(state_path)
+        process = start_localcloud(state_path, "--config", str(CLOUD_CONFIG_PATH))
         try:
             wait_until_ready(process)
             env = read_environment(state_path)

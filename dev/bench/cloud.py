@@ -19,10 +19,11 @@ from typing import Any
 
 import requests
 
-from localcloud.environment import REPOSITORY_PATH, merged_environment
+from localcloud.environment import merged_environment
 from localcloud.processes import adopt_orphans, kill_descendants, spawn, stop, tail
 from localcloud.state import State
 
+REPOSITORY_PATH = Path(__file__).resolve().parents[2]
 TRAINER_PYTHON = REPOSITORY_PATH / ".venv" / "trainer" / "bin" / "python"
 _SYSTEM_COLUMNS = ("span", "part", "shard", "row_hash")
 
@@ -82,7 +83,9 @@ def running_cloud(folder: Path) -> Iterator[dict[str, str]]:
     adopt_orphans()
     state, log_path = State(folder / "state"), folder / "up.log"
     env = {**os.environ, "PYTHONPATH": str(REPOSITORY_PATH / "dev"), "PYTHONUNBUFFERED": "1"}
-    cloud = spawn([sys.executable, "-m", "localcloud", "up", "--state", state.path], log_path=log_path, env=env)
+    config_path = REPOSITORY_PATH / "dev" / "demo" / "localcloud.json"
+    command = [sys.executable, "-m", "localcloud", "up", "--state", str(state.path), "--config", str(config_path)]
+    cloud = spawn(command, log_path=log_path, env=env)
     try:
         while "ready " not in tail(log_path):
             if cloud.poll() is not None:

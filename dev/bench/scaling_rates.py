@@ -21,8 +21,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bench.cloud import Cloud, machine, make_request, run_trainer, running_cloud
-from localcloud.environment import REPOSITORY_PATH
+from bench.cloud import REPOSITORY_PATH, Cloud, machine, make_request, run_trainer, running_cloud
 
 OUT_PATH = REPOSITORY_PATH / "build" / "bench" / "rates.json"
 PHOTOS, COPIES = 200, 10

@@ -21,4 +21,4 @@ COPY trainer /app/trainer
 
 USER 50000
 VOLUME /state
-CMD ["python", "-m", "localcloud", "up", "--state", "/state"]
+CMD ["python", "-m", "localcloud", "up", "--state", "/state", "--config", "dev/demo/localcloud.json"]

@@ -21,7 +21,7 @@ from signal import SIGTERM
 import requests
 
 from demo.airflow_api import AirflowApi
-from localcloud.environment import REPOSITORY_PATH
+from demo.checkout import REPOSITORY_PATH
 from localcloud.errors import LocalCloudError
 from localcloud.processes import choose_ports, spawn, stop_all, tail
 

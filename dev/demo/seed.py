@@ -82,7 +82,7 @@ def seed(settings: Settings, token: str) -> Iterator[str]:
     """Load what is missing; give one line per table.
 
     Args:
-        settings: project and dataset names; this process's environment must lead to the local cloud.
+        settings: the project's name; this process's environment must lead to the local cloud.
         token: an access token.
 
     Raises:
@@ -115,7 +115,8 @@ def load(settings: Settings, tables: Sequence[Table]) -> Iterator[str]:
     from google.cloud import bigquery
 
     client = bigquery.Client(project=settings.project)
-    for dataset in sorted({table.dataset for table in tables} | {settings.dataset}):
+    datasets = {table.dataset for table in tables} | {os.environ.get("RETRAINING_DATASET", "")}
+    for dataset in sorted(filter(None, datasets)):
         client.create_dataset(dataset, exists_ok=True)
     for table in tables:
         rows, table_name = table.read(), table.full_name(settings.project)

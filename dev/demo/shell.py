@@ -14,7 +14,8 @@ import sys
 from pathlib import Path
 
 from demo.airflow import AIRFLOW_PROGRAM, SETTINGS_NAME
-from localcloud.environment import REPOSITORY_PATH, client_environment, render_exports
+from demo.checkout import REPOSITORY_PATH
+from localcloud.environment import client_environment, render_exports
 from localcloud.errors import LocalCloudError
 
 

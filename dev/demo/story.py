@@ -23,11 +23,11 @@ from typing import TextIO
 import requests
 
 from demo.airflow_api import AirflowApiError
+from demo.checkout import REPOSITORY_PATH
 from demo.memory import MemoryWatch
 from demo.night import Night, predict, run_night
 from demo.summary import answer_lines, data_lines, failed_lines, model_lines
 from demo.system import LaptopSystem
-from localcloud.environment import REPOSITORY_PATH
 from localcloud.errors import LocalCloudError
 
 AS_OF = "2013-11-20T03:00:00Z"

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from demo.airflow import USERNAME, Airflow
-from localcloud.environment import REPOSITORY_PATH, client_environment, merged_environment
+from demo.checkout import CLOUD_CONFIG_PATH, REPOSITORY_PATH
+from localcloud.environment import client_environment, merged_environment
 from localcloud.errors import LocalCloudError
 from localcloud.processes import adopt_orphans, is_port_free, kill_descendants, spawn, stop, tail
 
@@ -124,7 +125,7 @@ class LaptopSystem:
         self._cloud_log_path.parent.mkdir(parents=True, exist_ok=True)
         self._cloud_log_path.unlink(missing_ok=True)
         self._cloud = spawn(
-            [LOCALCLOUD_PYTHON, "-m", "localcloud", "up", "--state", self.state_path],
+            [LOCALCLOUD_PYTHON, "-m", "localcloud", "up", "--state", self.state_path, "--config", CLOUD_CONFIG_PATH],
             log_path=self._cloud_log_path,
             env={**os.environ, "PYTHONPATH": str(REPOSITORY_PATH / "dev"), "PYTHONUNBUFFERED": "1"},
         )

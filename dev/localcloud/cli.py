@@ -64,6 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     up.add_argument("--host", default="127.0.0.1", help="address the gateway listens on (default: %(default)s)")
     up.add_argument("--port", type=int, help="port of the gateway (default: the one used before, else a free one)")
     up.add_argument("--project", action="append", default=[], help="a further project that exists; may be given again")
+    up.add_argument("--config", type=Path, help="file with bucket, variables and images (default: that of the last up)")
     env = add("env", _env, "Print the environment that points Google's clients here, for the shell's eval.")
     env.add_argument("--json", action="store_true", help="as a JSON object; an empty value means: unset")
     env.add_argument("--gateway-host", help="name under which the client reaches the gateway (in containers)")
@@ -82,6 +83,7 @@ def _up(options: argparse.Namespace) -> int:
         gateway_host=options.host,
         gateway_port=options.port,
         other_projects=options.project,
+        config_path=options.config,
         say=lambda line: print(line, flush=True),
     )
 

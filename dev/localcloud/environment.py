@@ -11,17 +11,15 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
 from localcloud.bearer import Bearers
+from localcloud.config import remembered_config
 from localcloud.credentials import ACCOUNT_EMAIL, Accounts
 from localcloud.state import Settings, State
 
-REPOSITORY_PATH = Path(__file__).resolve().parents[2]
-SERVING_IMAGE = "us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest"
 NO_PROXY = "127.0.0.1,localhost"
 CLIENT_SITE_PATH = Path(__file__).with_name("client_site")
 # TensorFlow's gs:// takes one token for the life of its process: as long as the longest job of Vertex AI, seven days.
@@ -47,6 +45,16 @@ def client_environment(
         LocalCloudError: no local cloud was started there yet.
     """
     state = State(Path(state_path).absolute())
+    return {
+        **google_environment(state, gateway_host=gateway_host, account=account),
+        **remembered_config(state).client_variables(state.read_settings()),
+    }
+
+
+def google_environment(
+    state: State, *, gateway_host: str | None = None, account: str = ACCOUNT_EMAIL
+) -> dict[str, str]:
+    """Give the variables without those of `up --config`: what a container of Google's own gets; else as above."""
     settings = state.read_settings()
     host = gateway_host or ("127.0.0.1" if settings.gateway_host == "0.0.0.0" else settings.gateway_host)  # noqa: S104 - compared, not bound
     gateway = f"http://{host}:{settings.ports['gateway']}"
@@ -56,7 +64,6 @@ def client_environment(
         **_transport(gateway, str(state.authority_path)),
         **_identity(state, settings, account),
         **_command_line_tools(state, settings, account),
-        **_retraining(settings),
     }
 
 
@@ -117,34 +124,6 @@ def _command_line_tools(state: State, settings: Settings, account: str) -> dict[
         "CLOUDSDK_COMPONENT_MANAGER_DISABLE_UPDATE_CHECK": "true",
         "CLOUDSDK_SURVEY_DISABLE_PROMPTS": "true",
     }
-
-
-def _retraining(settings: Settings) -> dict[str, str]:
-    image = f"{settings.region}-docker.pkg.dev/{settings.project}/retraining/trainer:{trainer_version()}"
-    return {
-        "RETRAINING_PROJECT": settings.project,
-        "RETRAINING_REGION": settings.region,
-        "RETRAINING_BUCKET": settings.bucket,
-        "RETRAINING_DATASET": settings.dataset,
-        "RETRAINING_TRAINER_IMAGE": image,
-        "RETRAINING_SERVING_IMAGE": SERVING_IMAGE,
-        "RETRAINING_GCP_CONN_ID": "google_cloud_default",
-        "RETRAINING_WAKE_INTERVAL_S": "2",
-        "RETRAINING_WATCH_S": "120",
-    }
-
-
-def trainer_version(repository_path: Path = REPOSITORY_PATH) -> str:
-    """Read the trainer's version without importing it (it lives in another environment)."""
-    for file, pattern in (
-        ("trainer/__init__.py", r'__version__\s*=\s*"([^"]+)"'),
-        ("pyproject.toml", r'^version\s*=\s*"([^"]+)"'),
-    ):
-        path = repository_path / file
-        found = re.search(pattern, path.read_text(), re.MULTILINE) if path.exists() else None
-        if found:
-            return found.group(1)
-    return "latest"
 
 
 def render_exports(environment: Mapping[str, str]) -> str:

@@ -2,7 +2,8 @@
 
 In: a state directory. Out: paths inside it, the remembered ports, and the lock that lets one `up` own it.
 
-    state.json       project, further projects, region, bucket, dataset, ports
+    state.json       project, further projects, region, bucket, ports
+    config.json      what `up --config` was given
     lock             held (flock) by the running `up`; its pid is written inside
     authority.pem    certificate of the gateway's own authority (the same for life: clients cache it)
     credentials.json made-up service-account key; accounts/ has those of other accounts
@@ -24,15 +25,14 @@ import secrets
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
 from localcloud.errors import LocalCloudError
 
 PROJECT = "local-project"
 REGION = "us-central1"
-BUCKET = "local-retraining"
-DATASET = "retraining"
+BUCKET = "local-bucket"
 DEFAULT_STATE_PATH = Path("build/localcloud")
 OWNER_ONLY = 0o700
 _SOCKET_PATH_BYTES = 100  # the kernel takes 107; leaves room for the longest name
@@ -50,7 +50,6 @@ class Settings:
     project: str = PROJECT
     region: str = REGION
     bucket: str = BUCKET
-    dataset: str = DATASET
     gateway_host: str = "127.0.0.1"
     other_projects: list[str] = field(default_factory=list)
     ports: dict[str, int] = field(default_factory=dict)
@@ -64,8 +63,13 @@ class State:
 
     @property
     def settings_path(self) -> Path:
-        """state.json: project, region, bucket, dataset, ports."""
+        """state.json: project, region, bucket, ports."""
         return self.path / "state.json"
+
+    @property
+    def config_path(self) -> Path:
+        """config.json: what `up --config` was given; there is no such file where it was given none."""
+        return self.path / "config.json"
 
     @property
     def lock_path(self) -> Path:
@@ -150,7 +154,7 @@ class State:
             LocalCloudError: no local cloud was ever started in this directory.
         """
         try:
-            return Settings(**json.loads(self.settings_path.read_bytes()))
+            document = json.loads(self.settings_path.read_bytes())
         except FileNotFoundError:
             raise LocalCloudError(
                 str(self.path),
@@ -158,6 +162,8 @@ class State:
                 expected="a state directory of `python -m localcloud up`",
                 way_out="Start it first, or name its directory with --state or LOCALCLOUD_STATE",
             ) from None
+        known = {each.name for each in fields(Settings)}  # an older local cloud may have written more
+        return Settings(**{name: value for name, value in document.items() if name in known})
 
     def write_settings(self, settings: Settings) -> None:
         """Write state.json in one step (a reader never sees half of it)."""

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from localcloud import credentials, enclosure, processes, storage
 from localcloud.certificates import Authority
+from localcloud.config import remember_config, remembered_config
 from localcloud.environment import merged_environment
 from localcloud.errors import LocalCloudError
 from localcloud.state import Settings, State
@@ -53,19 +54,33 @@ class _Stopped(Exception):
     """Somebody asked us to stop."""
 
 
-def prepare(state: State, *, gateway_host: str, gateway_port: int | None, other_projects: Sequence[str]) -> Settings:
+def prepare(
+    state: State,
+    *,
+    gateway_host: str,
+    gateway_port: int | None,
+    other_projects: Sequence[str],
+    config_path: Path | None,
+) -> Settings:
     """Make what a start needs: ports, the authority, the service account, the bucket; and write state.json.
 
     Raises:
-        LocalCloudError: the asked port is in use.
+        LocalCloudError: the asked port is in use, or the config cannot be read.
     """
+    config = remember_config(state, config_path) if config_path else remembered_config(state)
     remembered = state.read_settings() if state.settings_path.exists() else Settings()
     ports = processes.choose_ports(["gateway"], remembered.ports)
     if gateway_port is not None:
         ports["gateway"] = processes.require_free_port(gateway_port, gateway_host, option="--port")
     others = dict.fromkeys([*remembered.other_projects, *other_projects])  # in the order they came: it numbers them
     others.pop(remembered.project, None)
-    settings = replace(remembered, ports=ports, gateway_host=gateway_host, other_projects=list(others))
+    settings = replace(
+        remembered,
+        bucket=config.bucket or remembered.bucket,
+        ports=ports,
+        gateway_host=gateway_host,
+        other_projects=list(others),
+    )
     for server in plan_servers(state):
         for name in server.sockets:
             state.socket_path(name).unlink(missing_ok=True)  # what a killed one left would seem to be there
@@ -101,6 +116,7 @@ def run(
     gateway_port: int | None,
     say: Callable[[str], None],
     other_projects: Sequence[str] = (),
+    config_path: Path | None = None,
 ) -> int:
     """Run a local cloud in the foreground; give the exit code.
 
@@ -110,6 +126,7 @@ def run(
         gateway_port: port of the gateway; None for the remembered or a free one.
         say: takes one line per server that is ready, then `ready`.
         other_projects: projects that exist beside the main one and those named before.
+        config_path: file with bucket, variables and images (`localcloud.config`); None for the one of the last start.
 
     Raises:
         LocalCloudError: it cannot start, or a server ended by itself.
@@ -120,7 +137,11 @@ def run(
         running: list[_Running] = []
         try:
             settings = prepare(
-                state, gateway_host=gateway_host, gateway_port=gateway_port, other_projects=other_projects
+                state,
+                gateway_host=gateway_host,
+                gateway_port=gateway_port,
+                other_projects=other_projects,
+                config_path=config_path,
             )
             running = _start(state)
             _wait_until_ready(running, state, settings, wakeup, say)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 
-from localcloud.environment import client_environment, merged_environment, render_exports, trainer_version
+from localcloud.environment import client_environment, merged_environment, render_exports
 
 
 def test_shell_lines_set_and_unset(local_cloud):
@@ -21,21 +21,6 @@ def test_shell_lines_set_and_unset(local_cloud):
     assert connection["conn_type"] == "google_cloud_platform"
     assert connection["extra"]["key_path"] == local_cloud.env["GOOGLE_APPLICATION_CREDENTIALS"]
     assert shown[1:] == ["unset", local_cloud.env["https_proxy"]]
-
-
-def test_settings_of_the_project(local_cloud):
-    """Every RETRAINING_ value, ready to use."""
-    assert {name: value for name, value in local_cloud.env.items() if name.startswith("RETRAINING_")} == {
-        "RETRAINING_PROJECT": "local-project",
-        "RETRAINING_REGION": "us-central1",
-        "RETRAINING_BUCKET": "local-retraining",
-        "RETRAINING_DATASET": "retraining",
-        "RETRAINING_TRAINER_IMAGE": f"us-central1-docker.pkg.dev/local-project/retraining/trainer:{trainer_version()}",
-        "RETRAINING_SERVING_IMAGE": "us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest",
-        "RETRAINING_GCP_CONN_ID": "google_cloud_default",
-        "RETRAINING_WAKE_INTERVAL_S": "2",
-        "RETRAINING_WATCH_S": "120",
-    }
 
 
 def test_no_root_of_the_system_is_left(local_cloud):

@@ -49,20 +49,20 @@ def ask(state_path: Path, script: str) -> str:
 
 WRITE = """
 from google.cloud import bigquery, storage
-storage.Client().bucket("local-retraining").blob("kept.txt").upload_from_string("kept", content_type="text/x-kept")
+storage.Client().bucket("local-bucket").blob("kept.txt").upload_from_string("kept", content_type="text/x-kept")
 client = bigquery.Client()
 client.create_dataset("kept")
 client.query_and_wait("CREATE TABLE kept.numbers AS SELECT n FROM UNNEST([1, 2, 3]) n")
 client.query("SELECT 1", job_id="kept-job", job_retry=None).result()
-print(storage.Client().bucket("local-retraining").get_blob("kept.txt").generation)
+print(storage.Client().bucket("local-bucket").get_blob("kept.txt").generation)
 """
 READ = """
 from google.api_core import exceptions
 from google.cloud import bigquery, storage
-blob = storage.Client().bucket("local-retraining").get_blob("kept.txt")
+blob = storage.Client().bucket("local-bucket").get_blob("kept.txt")
 assert blob.download_as_text() == "kept" and blob.content_type == "text/x-kept"
 try:
-    storage.Client().bucket("local-retraining").blob("kept.txt").upload_from_string("new", if_generation_match=0)
+    storage.Client().bucket("local-bucket").blob("kept.txt").upload_from_string("new", if_generation_match=0)
     raise AssertionError("written over")
 except exceptions.PreconditionFailed:
     pass

@@ -27,7 +27,9 @@ from google.cloud.aiplatform_v1.services.model_service.transports import ModelSe
 from google.cloud.aiplatform_v1.services.prediction_service.transports import PredictionServiceGrpcTransport
 from google.cloud.aiplatform_v1.services.vizier_service.transports import VizierServiceGrpcTransport
 
+from demo.checkout import CLOUD_CONFIG_PATH
 from localcloud.bearer import Bearers
+from localcloud.config import remember_config
 from localcloud.state import State
 
 REPOSITORY_PATH = Path(__file__).resolve().parents[2]
@@ -219,7 +221,7 @@ class SoloServer:
             "1",
         ]
         environ = {**os.environ, "PYTHONPATH": str(REPOSITORY_PATH / "dev")}
-        self.state_path.mkdir(parents=True, exist_ok=True)
+        remember_config(self.state, CLOUD_CONFIG_PATH)
         with (self.state_path / "server.log").open("ab") as log:
             self.process = subprocess.Popen(
                 [*map(str, command)],

@@ -21,7 +21,7 @@ from localcloud.vertex.packages import install_packages
 from localcloud.vertex.replicas import expand_variables
 
 # What a container of the real service would not know of must not help here either.
-_NOT_IN_CONTAINERS = ("AIRFLOW_", "RETRAINING_", "CLOUDSDK_", "LOCALCLOUD_")
+_NOT_IN_CONTAINERS = ("AIRFLOW_", "CLOUDSDK_", "LOCALCLOUD_")
 _MOUNT = re.compile(r"(^|[\s=:,'\"])/gcs(/|$)")
 _NO_PIP = """#!/bin/sh
 echo "pip: the local cloud does not install packages while a job runs: the environment that stands for its image is" \
@@ -108,13 +108,12 @@ def _find(images: Images, uri: str) -> Image:
     if image is None:
         raise FailedPrecondition(
             f"Failed to pull the container image {uri!r}: it is not in the local cloud's table."
-            f" Expected one of {images.patterns('training')}; add an entry to images.json in the state"
-            f" directory's vertex folder."
+            f" Expected one of {images.patterns('training')}; add an entry to the file of `up --config`."
         )
     if not image.python.exists():
         raise FailedPrecondition(
             f"The image {uri!r} stands for {image.python}, which does not exist. Make that environment"
-            f" first (`make setup`)."
+            f" first, or name another in the file of `up --config`."
         )
     return image
 

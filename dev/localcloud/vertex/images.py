@@ -1,6 +1,8 @@
 """Container images without containers: which Python environment stands for which image.
 
-Comes in: `images.json` here, and, laid over it, one in the state directory. Goes out: an `Image` for a URI.
+Comes in: `images.json` here, and, laid over it, what `up --config` was given and `vertex/images.json` in the state
+directory. An environment has the path of its `python`, and a `variable` that replaces it; without either it is the
+local cloud's own. Goes out: an `Image` for a URI.
 """
 
 from __future__ import annotations
@@ -9,11 +11,13 @@ import dataclasses
 import fnmatch
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any, Literal
 
 Use = Literal["training", "serving"]
-REPOSITORY_PATH = Path(__file__).resolve().parents[3]
+# Environments that are made beside the local cloud's own.
+NEIGHBOURS_PATH = Path(sys.prefix).parent
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -37,22 +41,20 @@ class Images:
     """The table of images.
 
     Args:
-        extra_path: A file of the same form as images.json whose entries go first; need not exist.
-        root: What relative paths in the table start from.
+        paths: Files of the same form as images.json, whose entries go first, those of the first path before the next's;
+            they need not exist.
 
     Raises:
         ValueError: A file of the table cannot be used; the message says why.
     """
 
-    def __init__(self, extra_path: Path | None = None, root: Path = REPOSITORY_PATH) -> None:
-        self._root = root
-        files = [
-            path for path in (extra_path, Path(__file__).with_name("images.json")) if path is not None and path.exists()
-        ]
+    def __init__(self, *paths: Path) -> None:
+        files = [path for path in (*paths, Path(__file__).with_name("images.json")) if path.exists()]
         tables = [(path, json.loads(path.read_text())) for path in files]
-        self._environments: dict[str, Any] = {}
-        for _, table in reversed(tables):
-            self._environments.update(table.get("environments", {}))
+        self._pythons: dict[str, Path] = {}
+        for path, table in reversed(tables):
+            environments = table.get("environments", {})
+            self._pythons |= {name: _python(each, path.parent) for name, each in environments.items()}
         self._images = [self._read(entry, path) for path, table in tables for entry in table.get("images", [])]
 
     def find(self, uri: str, use: Use) -> Image | None:
@@ -67,16 +69,18 @@ class Images:
 
     def _read(self, entry: dict[str, Any], path: Path) -> Image:
         try:
-            environment = self._environments[entry["environment"]]
-            python = os.environ.get(environment.get("variable", ""), "") or environment["python"]
-            # Not resolved: a virtual environment's python is a link whose own place matters.
             return Image(
                 pattern=entry["pattern"],
                 use=entry["use"],
-                python=self._root / python,
-                import_roots=tuple(self._root / part for part in entry.get("import_roots", [])),
+                python=self._pythons[entry["environment"]],
+                import_roots=tuple(path.parent / part for part in entry.get("import_roots", [])),
             )
         except KeyError as error:
             raise ValueError(
                 f"{path}: image {entry!r} has no {error}. Expected the form of the entries in vertex/images.json."
             ) from error
+
+
+def _python(environment: dict[str, str], folder: Path) -> Path:
+    """Give an environment's interpreter, not resolved: a virtual environment's is a link whose own place matters."""
+    return folder / (os.environ.get(environment.get("variable", "")) or environment.get("python") or sys.executable)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from localcloud.vertex.buckets import Buckets, path_below
 from localcloud.vertex.errors import FailedPrecondition
-from localcloud.vertex.images import REPOSITORY_PATH, Image
+from localcloud.vertex.images import NEIGHBOURS_PATH, Image
 from localcloud.vertex.validation import split_gcs_uri
 
 _TIMEOUT_S = 300
@@ -48,7 +48,7 @@ def install_packages(uris: Sequence[str], image: Image, folder: Path, buckets: B
 
 
 def _installer(image: Image) -> list[str]:
-    uv = shutil.which("uv") or str(REPOSITORY_PATH / ".venv/uv/bin/uv")
+    uv = shutil.which("uv") or str(NEIGHBOURS_PATH / "uv/bin/uv")
     if Path(uv).exists():
         return [uv, "pip", "install", "--quiet", "--offline", "--no-config", "--python", str(image.python)]
     return [str(image.python), "-m", "pip", "install", "--quiet", "--no-index", "--disable-pip-version-check"]

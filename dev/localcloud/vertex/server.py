@@ -20,7 +20,7 @@ import grpc
 
 from localcloud.bearer import Bearers
 from localcloud.credentials import CUSTOM_CODE_AGENT, SERVICE_AGENT
-from localcloud.environment import client_environment
+from localcloud.environment import google_environment
 from localcloud.errors import LocalCloudError
 from localcloud.faults import FaultShelf
 from localcloud.iam import Iam
@@ -84,7 +84,7 @@ class VertexServer:
             store=self._store,
             faults=Faults(self._fault_shelf),
             buckets=Buckets(clients),
-            images=Images(folder / "images.json"),
+            images=Images(folder / "images.json", state.config_path),
             guardian=self._guardian,
             shipper=self._shipper,
             environment=lambda account: _environment(state, account or CUSTOM_CODE_AGENT),
@@ -154,7 +154,7 @@ def _own(folder: Path) -> TextIO:
 
 def _environment(state: State, account: str) -> Mapping[str, str]:
     try:
-        return client_environment(state.path, account=account)
+        return google_environment(state, account=account)
     except LocalCloudError:
         return {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
 

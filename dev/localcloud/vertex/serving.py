@@ -104,8 +104,8 @@ class Serving:
             raise FailedPrecondition(
                 f"Failed to pull the serving image {version.container_spec.image_uri!r}: it is not in the"
                 f" local cloud's table."
-                f" Expected one of {self._machinery.images.patterns('serving')}; add an entry to"
-                f" images.json in the state directory's vertex folder."
+                f" Expected one of {self._machinery.images.patterns('serving')}; add an entry to the file of"
+                f" `up --config`."
             )
         folder = self._folder / f"{names.last_part(endpoint_name)}-{deployed.id}"
         served = ServedModel(self._machinery, image, endpoint_name, deployed.id, version.artifact_uri, folder)

@@ -43,9 +43,7 @@ def import_session_runtime() -> tuple[Json, Any, Any, Any]:
     """
     spec = importlib.util.find_spec("tensorflow")
     if spec is None or spec.submodule_search_locations is None:
-        raise SystemExit(
-            "serving: TensorFlow is not installed in this environment. Expected the trainer's environment."
-        )
+        raise SystemExit("serving: TensorFlow is not installed in this environment. Expected one that has it.")
     package = types.ModuleType("tensorflow")
     package.__path__ = list(spec.submodule_search_locations)
     sys.modules["tensorflow"] = package

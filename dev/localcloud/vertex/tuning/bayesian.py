@@ -1,4 +1,4 @@
-"""Bayesian optimization by Open Source Vizier, in a process of its own: `designer_process`, in `.venv/tuning`.
+"""Bayesian optimization by Open Source Vizier, in a process of its own: `designer_process`, in its own environment.
 
 Comes in: a space, a spec, and all trials. Goes out: assignments. The process is started with the first question and
 ends by itself when it is asked nothing for a while, so that a local cloud without studies never pays for it. It keeps
@@ -24,13 +24,13 @@ from google.cloud.aiplatform_v1.types import StudySpec, Trial
 
 from localcloud.vertex.errors import ApiError, FailedPrecondition
 from localcloud.vertex.guardian import Guardian
-from localcloud.vertex.images import REPOSITORY_PATH
+from localcloud.vertex.images import NEIGHBOURS_PATH
 from localcloud.vertex.methods import raw
 from localcloud.vertex.tuning.measurements import State, final_values
 from localcloud.vertex.tuning.space import Assignment, Parameter, Space, Value, values_of
 
 PYTHON_VARIABLE = "LOCALCLOUD_TUNING_PYTHON"
-_PYTHON = REPOSITORY_PATH / ".venv/tuning/bin/python"
+_PYTHON = NEIGHBOURS_PATH / "tuning/bin/python"
 _MIDDLE = 0.5
 
 
@@ -60,7 +60,8 @@ class Designer:
         if not python.exists():
             raise FailedPrecondition(
                 f"The default algorithm is Open Source Vizier, which runs in {python}, and that does not exist. Make it"
-                " with `make tuning-env`, or ask for GRID_SEARCH or RANDOM_SEARCH."
+                " with `make tuning-env`, or from tuning-requirements.txt and name its Python in"
+                f" {PYTHON_VARIABLE}, or ask for GRID_SEARCH or RANDOM_SEARCH."
             )
 
     def suggest(

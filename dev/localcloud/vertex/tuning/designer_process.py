@@ -1,4 +1,4 @@
-"""The process that suggests: Open Source Vizier's default designer (GP-UCB-PE). Stand-alone, run in `.venv/tuning`.
+"""The process that suggests: Open Source Vizier's default designer (GP-UCB-PE). Stand-alone.
 
 Comes in (standard input): one study a line, as JSON (`bayesian._question`), with `seed` and `count`. Goes out (standard
 output): `{"suggestions": [{key: value} or null]}` or `{"error": text}`, a line each. All scores are such that more is
