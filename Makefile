@@ -48,7 +48,7 @@ $(VENV)/uv/bin/uv: requirements-uv.txt | $(VENV)/python.ok
 
 $(VENV)/airflow/.ready: requirements.txt requirements-dev.txt
 $(VENV)/trainer/.ready: trainer/requirements.txt trainer/requirements-dev.txt
-$(VENV)/localcloud/.ready: dev/localcloud/requirements.txt
+$(VENV)/localcloud/.ready: dev/requirements.txt
 $(VENV)/tuning/.ready: dev/localcloud/tuning-requirements.txt
 $(VENV)/bench-tfx/.ready: dev/bench/requirements-tfx.txt
 $(VENV)/floor/.ready: requirements-floor.txt
@@ -69,7 +69,7 @@ lock: | $(UV) ## Resolve the *.in files again into hash-locked requirements
 	$(COMPILE) --upgrade requirements-dev.in -o requirements-dev.txt
 	$(COMPILE) --upgrade --overrides trainer/overrides.txt trainer/requirements.in -o trainer/requirements.txt
 	$(COMPILE) --upgrade trainer/requirements-dev.in -o trainer/requirements-dev.txt
-	$(COMPILE) --upgrade dev/localcloud/requirements.in -o dev/localcloud/requirements.txt
+	$(COMPILE) --upgrade dev/localcloud/pyproject.toml dev/demo/requirements.in -o dev/requirements.txt
 	$(COMPILE) --upgrade dev/localcloud/tuning-requirements.in -o dev/localcloud/tuning-requirements.txt
 	$(COMPILE) --upgrade dev/bench/requirements-tfx.in -o dev/bench/requirements-tfx.txt
 	$(COMPILE) --upgrade --exclude-newer $(FLOOR_DATE) requirements-floor.in -o requirements-floor.txt

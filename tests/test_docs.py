@@ -32,7 +32,7 @@ CONTRIBUTING = REPOSITORY / "CONTRIBUTING.md"
 
 def markdown_paths() -> list[Path]:
     """Return every page that people read."""
-    folders = ("docs", "dags", "examples")
+    folders = ("docs", "dags", "dev", "examples")
     return sorted([*REPOSITORY.glob("*.md"), *(path for name in folders for path in (REPOSITORY / name).rglob("*.md"))])
 
 
@@ -208,8 +208,8 @@ class TestCommandLine:
         named = {
             flag: page.where
             for page, code in ALL_CODE
-            if re.search(rf"-m {re.escape(module)}(?![\w.])", code)
-            for flag in re.findall(r"(?<![\w-])(--[a-z][a-z_-]*)", code)
+            if re.search(rf"(?:-m |^|\$\(){re.escape(module)}(?![\w.])", code)
+            for flag in re.findall(r"(?<![\w-])(--[a-z][a-z_-]*)", code.split(" -- ")[0])  # behind it: another command
         }
         assert not {flag: where for flag, where in named.items() if flag not in _flags(COMMANDS[module][0])}
 

@@ -7,7 +7,7 @@ RUN useradd --create-home --uid 50000 --gid 0 localcloud && mkdir /state && chow
 WORKDIR /app
 
 # --no-deps: the locks are complete.
-COPY dev/localcloud/requirements.txt /tmp/localcloud.txt
+COPY dev/requirements.txt /tmp/localcloud.txt
 COPY trainer/requirements.txt /tmp/trainer.txt
 RUN python -m venv .venv/localcloud && python -m venv .venv/trainer \
     && .venv/localcloud/bin/pip install --no-cache-dir --no-deps --require-hashes --requirement /tmp/localcloud.txt \

@@ -20,10 +20,7 @@ from localcloud.state import State
 
 ACCESS_LIFETIME_S = 3600
 # https://cloud.google.com/docs/authentication/rest: the words of the services' own refusals, and the way out here.
-_WAY_OUT = (
-    "Set the variables of `python -m localcloud env`; for curl:"
-    ' -H "Authorization: Bearer $(python -m localcloud token)".'
-)
+_WAY_OUT = 'Set the variables of `localcloud env`; for curl: -H "Authorization: Bearer $(localcloud token)".'
 MISSING = (
     "Request is missing required authentication credential. Expected OAuth 2 access token, login cookie or other valid"
     f" authentication credential. {_WAY_OUT}"

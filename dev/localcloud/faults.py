@@ -53,7 +53,7 @@ CODES = (
     *("UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS"),
 )
 _KEYS = {"target", "filter", "skip", "count", "action"}
-_DEFAULTS: Action = {
+ACTION_DEFAULTS: Action = {
     "code": "UNAVAILABLE",
     "message": "",
     "reason": "",
@@ -181,13 +181,13 @@ def check(body: object) -> Fault:
         or not isinstance(body.get("action"), dict)
     ):
         raise FaultError(f"A fault is {example}.")
-    known = {*_DEFAULTS, "kind"}
+    known = {*ACTION_DEFAULTS, "kind"}
     strangers = sorted((set(body) - _KEYS) | (set(body["action"]) - known))
     if strangers:
         raise FaultError(
             f"faults: unknown key {strangers[0]!r}. Expected {sorted(_KEYS)}, in action {sorted(known)}.", strangers[0]
         )
-    action = {**_DEFAULTS, **body["action"]}
+    action = {**ACTION_DEFAULTS, **body["action"]}
     if action.get("kind") not in get_args(ActionKind) or action["code"] not in CODES:
         raise FaultError(
             f"faults: action {body['action']!r}. Expected kind one of {', '.join(get_args(ActionKind))},"

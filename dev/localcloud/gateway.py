@@ -173,7 +173,7 @@ class Gateway:
         try:
             exchange = Exchange(await address.connect(), head)
         except OSError:
-            message = f"{address.name} is not answering; see its log with `python -m localcloud status`"
+            message = f"{address.name} is not answering; see its log with `localcloud status`"
             await peer.respond(Response.of_error(503, message, "UNAVAILABLE"))
             return
         sending = asyncio.create_task(exchange.send_body(peer.body()))

@@ -159,7 +159,7 @@ class State:
             raise LocalCloudError(
                 str(self.path),
                 found="no local cloud has been started here (state.json is missing)",
-                expected="a state directory of `python -m localcloud up`",
+                expected="a state directory of `localcloud up`",
                 way_out="Start it first, or name its directory with --state or LOCALCLOUD_STATE",
             ) from None
         known = {each.name for each in fields(Settings)}  # an older local cloud may have written more
@@ -188,7 +188,7 @@ class State:
                     str(self.path),
                     found=f"a local cloud is already running on this directory (pid {self._written_pid()})",
                     expected="one local cloud per state directory",
-                    way_out="Use the running one (`python -m localcloud env`), end it with `python -m localcloud down`,"
+                    way_out="Use the running one (`localcloud env`), end it with `localcloud down`,"
                     " or give this one another --state",
                 ) from None
             file.truncate(0)
@@ -218,7 +218,7 @@ class State:
                 str(self.path),
                 found="the local cloud is not running",
                 expected="a running one",
-                way_out="Start it with `python -m localcloud up` (in another terminal)",
+                way_out="Start it with `localcloud up` (in another terminal)",
             )
 
     def _written_pid(self) -> int | None:
