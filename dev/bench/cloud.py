@@ -36,6 +36,7 @@ class Cloud:
         self._session.trust_env = False  # this process's own proxies and roots lead elsewhere
         self._session.proxies = {"https": environment["https_proxy"]}
         self._session.verify = environment["REQUESTS_CA_BUNDLE"]
+        self._session.headers["Authorization"] = f"Bearer {environment['GOOGLE_AUTH_TOKEN_FOR_TESTING']}"
         self.project = environment["RETRAINING_PROJECT"]
         self.bucket = environment["RETRAINING_BUCKET"]
         self._url = f"https://bigquery.googleapis.com/bigquery/v2/projects/{self.project}"
