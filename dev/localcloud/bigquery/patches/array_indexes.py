@@ -1,0 +1,16 @@
+"""Mends `a[OFFSET(i)]`: DuckDB counts from one, and only a literal index is shifted (some of them twice)."""
+
+from __future__ import annotations
+
+from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
+
+
+def rewrite(tree: exp.Expression) -> bool:
+    """Rewrite a statement's tree; tell whether anything in it is concerned."""
+    found = [node for node in tree.find_all(exp.Bracket) if node.args.get("offset") is not None]
+    for node in reversed(found):  # inner ones first
+        index = node.expressions[0].copy()
+        if node.args["offset"] == 0:
+            index = exp.Add(this=exp.Paren(this=index), expression=exp.Literal.number(1))
+        node.replace(exp.Anonymous(this="list_extract", expressions=[node.this.copy(), index]))
+    return bool(found)
