@@ -7,13 +7,13 @@ from pathlib import Path
 
 from airflow.sdk import DAG, chain, get_parsing_context
 
-from retraining.operators.maintenance import (
+from retraining.operators.airflow.schedules import cron_schedule
+from retraining.operators.retention.maintenance import (
     CancelLeftJobsOperator,
     DeleteLeftoversOperator,
     FindLeftoversOperator,
     maintain_params,
 )
-from retraining.operators.schedules import cron_schedule
 
 DAG_ID = "maintain"
 RUNBOOK = (Path(__file__).parent / "runbooks" / "maintain.md").read_text(encoding="utf-8")

@@ -12,9 +12,9 @@ from retraining.core.errors import SpecError
 from retraining.core.settings import include_path
 from retraining.core.spec.files import find_specs, load_spec, plain_name
 from retraining.core.spec.model import ModelSpec
-from retraining.operators.monitoring import DecideRetrainingOperator, MeasureDriftOperator
-from retraining.operators.params import monitor_params
-from retraining.operators.schedules import cron_schedule
+from retraining.operators.airflow.params import monitor_params
+from retraining.operators.airflow.schedules import cron_schedule
+from retraining.operators.monitoring.monitoring import DecideRetrainingOperator, MeasureDriftOperator
 
 LOGGER = logging.getLogger(__name__)
 RUNBOOK = (Path(__file__).parent / "runbooks" / "monitor.md").read_text(encoding="utf-8")

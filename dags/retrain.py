@@ -13,24 +13,21 @@ from retraining.core.naming import dags as dag_names
 from retraining.core.settings import include_path
 from retraining.core.spec.files import find_specs, load_golden_query, load_query, load_spec, plain_name
 from retraining.core.spec.model import ModelSpec
-from retraining.operators.conclusion import ConcludeRunOperator
-from retraining.operators.data import CheckDataOperator, PlanRunOperator
-from retraining.operators.deployment import DeployModelOperator
-from retraining.operators.evaluation import DecideOperator
-from retraining.operators.invalid import RefuseSpecOperator
-from retraining.operators.jobs import (
-    CancelJobsOperator,
-    VertexJobOperator,
-    order_evaluation,
-    order_export,
-    order_training,
-)
-from retraining.operators.params import retrain_params
-from retraining.operators.registration import RegisterModelOperator
-from retraining.operators.report import ReportOperator
-from retraining.operators.schedules import cron_or_asset_schedule
-from retraining.operators.snapshot import SnapshotOperator
-from retraining.operators.tuning import TuneOperator
+from retraining.operators.airflow.invalid import RefuseSpecOperator
+from retraining.operators.airflow.params import retrain_params
+from retraining.operators.airflow.schedules import cron_or_asset_schedule
+from retraining.operators.data.checks import CheckDataOperator
+from retraining.operators.data.snapshot import SnapshotOperator
+from retraining.operators.deployment.deployment import DeployModelOperator
+from retraining.operators.deployment.registration import RegisterModelOperator
+from retraining.operators.ending.cancel_jobs import CancelJobsOperator
+from retraining.operators.ending.conclusion import ConcludeRunOperator
+from retraining.operators.evaluation.decision import DecideOperator
+from retraining.operators.jobs.job import VertexJobOperator
+from retraining.operators.jobs.requests import order_evaluation, order_export, order_training
+from retraining.operators.planning.run_plan import PlanRunOperator
+from retraining.operators.report.page import ReportOperator
+from retraining.operators.tuning.study import TuneOperator
 
 RUNBOOK = (Path(__file__).parent / "runbooks" / "retrain.md").read_text(encoding="utf-8")
 BROKEN_RUNBOOK = (Path(__file__).parent / "runbooks" / "invalid_spec.md").read_text(encoding="utf-8")
@@ -81,7 +78,8 @@ def retrain_dag(spec: ModelSpec) -> DAG:
 
 def approve_task(spec: ModelSpec) -> BaseOperator:
     """The task that asks a person."""
-    from retraining.operators.approval import RequestApprovalOperator  # its provider is imported only where wanted
+    # Its provider is imported only where wanted.
+    from retraining.operators.deployment.approval import RequestApprovalOperator
 
     return RequestApprovalOperator(
         task_id="approve",

@@ -10,8 +10,8 @@ from google.cloud import aiplatform_v1, storage
 
 from retraining.core.errors import SettingsError
 from retraining.hooks.registry import Upload
-from retraining.operators.ownership import require_own_model
-from retraining.operators.version_upload import upload_once
+from retraining.operators.deployment.version_upload import upload_once
+from retraining.operators.record.ownership import require_own_model
 
 KEY = "20131120t030000z-000000000001"
 SLEEP = "import time; time.sleep(60)"

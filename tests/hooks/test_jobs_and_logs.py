@@ -69,7 +69,7 @@ def test_a_job_says_whether_its_machines_are_spot(cloud, unique) -> None:
 def test_a_failed_job_says_its_exit_status(cloud, unique) -> None:
     """Status 2 is the user's fault."""
     from retraining.core.jobs.failures import Failure
-    from retraining.operators.reconcile import failure_of
+    from retraining.operators.jobs.reconcile import failure_of
 
     job = wait(cloud, cloud.jobs.create(make_job("raise SystemExit(2)", owner=unique)).name)
     assert failure_of(job) is Failure.USER
@@ -91,7 +91,7 @@ def test_jobs_that_run_are_found_by_a_labels_name(cloud, unique) -> None:
 def test_a_cancelled_job_ends(cloud, unique) -> None:
     """Its replica is stopped."""
     from retraining.core.jobs.failures import Failure
-    from retraining.operators.reconcile import failure_of
+    from retraining.operators.jobs.reconcile import failure_of
 
     created = cloud.jobs.create(make_job("import time; time.sleep(60)", owner=unique))
     cloud.jobs.cancel(created.name)

@@ -9,7 +9,7 @@ import pytest
 
 from retraining.core.errors import ConflictError
 from retraining.hooks.registry import Upload, Version
-from retraining.operators.version_upload import drop_twins, upload_once
+from retraining.operators.deployment.version_upload import drop_twins, upload_once
 
 # Also in tests/trainer/training/test_job.py.
 DIGEST = "ad258febbdf880da4d157eb7acb5254edc62e74b90ee9229f97676ad814dbac4"

@@ -12,7 +12,7 @@ from fake_bucket import FakeBucket
 from fake_cloud import FakeCloud
 
 from retraining.core.documents import KINDS, Maintenance, MaintenancePlan
-from retraining.operators.maintenance import (
+from retraining.operators.retention.maintenance import (
     CancelLeftJobsOperator,
     DeleteLeftoversOperator,
     FindLeftoversOperator,

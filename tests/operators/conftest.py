@@ -118,13 +118,13 @@ def make_run() -> type[FakeRun]:
 def include(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A folder for models and SQL of a test's own, which the data tasks read."""
     from retraining.core.settings import include_path
-    from retraining.operators import data
+    from retraining.operators.planning import run_plan
 
     made = tmp_path / "include"
     for folder in ("prices", "regions"):
         shutil.copytree(include_path() / folder, made / folder)
     (made / "models").mkdir()
-    monkeypatch.setattr(data, "include_path", lambda: made)
+    monkeypatch.setattr(run_plan, "include_path", lambda: made)
     return made
 
 
@@ -133,7 +133,7 @@ def make_scene(make_run: type[FakeRun], monkeypatch: pytest.MonkeyPatch) -> Call
     """Makes the world of `cleaning_scene`, the same each time, and a daily run of `maintain` on it."""
     from cleaning_scene import Scene, make_daily_run, make_world
 
-    from retraining.operators import maintenance
+    from retraining.operators.retention import maintenance
 
     def make() -> Scene:
         cloud, bucket = make_world()

@@ -12,7 +12,10 @@ from fake_settings import here
 
 from retraining.core.documents import KINDS, Document
 from retraining.hooks.endpoints import Endpoint, deployed_model_id
-from retraining.operators import approval, deployment, evaluation, jobs, registration
+from retraining.operators.deployment import approval, deployment, registration
+from retraining.operators.ending import cancel_jobs
+from retraining.operators.evaluation import decision
+from retraining.operators.jobs import job
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "include" / "contracts" / "examples" / "valid"
 
@@ -96,7 +99,7 @@ class Scene:
 
 def use(monkeypatch: pytest.MonkeyPatch, cloud: Any) -> None:
     """Let the operators meet a cloud."""
-    for module in (approval, deployment, evaluation, jobs, registration):
+    for module in (approval, deployment, decision, job, cancel_jobs, registration):
         monkeypatch.setattr(module, "Cloud", lambda: cloud)
 
 

@@ -9,7 +9,7 @@ from fake_cloud import FakeCloud
 
 from retraining.core.documents import KINDS, Document
 from retraining.core.jobs.requests import Order
-from retraining.operators.jobs import VertexJobOperator
+from retraining.operators.jobs.job import VertexJobOperator
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "include" / "contracts" / "examples" / "valid"
 RESULT = (EXAMPLES / "report__first_attempt.json").read_bytes()

@@ -16,8 +16,8 @@ from fake_cloud import FakeCloud, FakeJobs
 from google.api_core.exceptions import DeadlineExceeded, NotFound, ServiceUnavailable
 
 from retraining.hooks.vertex_jobs import Job, JobType
-from retraining.operators.job_identity import JobIdentity
-from retraining.operators.reconcile import JobOrder, Reconciler
+from retraining.operators.jobs.identity import JobIdentity
+from retraining.operators.jobs.reconcile import JobOrder, Reconciler
 
 JOBS = {
     JobType.CUSTOM: {"display_name": "job", "job_spec": {}, "labels": {"a": "b"}},

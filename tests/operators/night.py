@@ -8,9 +8,10 @@ from typing import Any
 from google.cloud import bigquery
 
 from retraining.core.spec.files import load_spec
-from retraining.operators.data import CheckDataOperator, PlanRunOperator
-from retraining.operators.params import retrain_params
-from retraining.operators.snapshot import SnapshotOperator
+from retraining.operators.airflow.params import retrain_params
+from retraining.operators.data.checks import CheckDataOperator
+from retraining.operators.data.snapshot import SnapshotOperator
+from retraining.operators.planning.run_plan import PlanRunOperator
 
 
 def make_source(local_cloud: Any, dataset: str, *statements: str) -> bigquery.Client:

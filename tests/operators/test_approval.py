@@ -10,8 +10,8 @@ import pytest
 from airflow.providers.standard.operators import hitl
 from fake_cloud import FakeCloud
 
-from retraining.operators import approval
-from retraining.operators.approval import RequestApprovalOperator
+from retraining.operators.deployment import approval
+from retraining.operators.deployment.approval import RequestApprovalOperator
 
 
 class FakeRecord:

@@ -17,8 +17,8 @@ from retraining.core.checks import history
 from retraining.core.checks.dataset import check_data
 from retraining.core.documents import Checks, ExportRequest, Plan, Snapshot, Statistics
 from retraining.hooks.cloud import Cloud
-from retraining.operators.jobs import order_export
-from retraining.operators.record import Record
+from retraining.operators.jobs.requests import order_export
+from retraining.operators.record.run_record import Record
 from tests.support.airflow_release import AirflowFailException
 
 SPEC = """

@@ -16,8 +16,12 @@ from retraining.core.naming import vertex
 from retraining.core.settings import include_path
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.registry import Upload
-from retraining.operators.maintenance import CancelLeftJobsOperator, DeleteLeftoversOperator, FindLeftoversOperator
-from retraining.operators.version_upload import upload_once
+from retraining.operators.deployment.version_upload import upload_once
+from retraining.operators.retention.maintenance import (
+    CancelLeftJobsOperator,
+    DeleteLeftoversOperator,
+    FindLeftoversOperator,
+)
 
 EXAMPLES = include_path() / "contracts" / "examples" / "valid"
 SCHEMA = "0123456789abcdef"

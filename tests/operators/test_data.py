@@ -14,11 +14,13 @@ from retraining.core.documents import Plan, Snapshot, Span
 from retraining.core.naming import bigquery
 from retraining.core.settings import include_path
 from retraining.core.spec.files import load_spec
-from retraining.operators import data, snapshot
-from retraining.operators.data import CheckDataOperator, PlanRunOperator
-from retraining.operators.params import overrides, retrain_params
-from retraining.operators.report import timings
-from retraining.operators.snapshot import SnapshotOperator
+from retraining.operators.airflow.params import overrides, retrain_params
+from retraining.operators.data import checks, snapshot
+from retraining.operators.data.checks import CheckDataOperator
+from retraining.operators.data.snapshot import SnapshotOperator
+from retraining.operators.planning import run_plan
+from retraining.operators.planning.run_plan import PlanRunOperator
+from retraining.operators.report.page import timings
 from tests.support.airflow_release import AirflowFailException
 
 SPEC = load_spec(include_path() / "models" / "flight_delays.yaml")
@@ -32,7 +34,7 @@ FORM = {name: param.value for name, param in retrain_params(SPEC).items()}
 def cloud(monkeypatch: pytest.MonkeyPatch) -> FakeCloud:
     """The cloud that the operators meet, with a source of three days."""
     fake = FakeCloud()
-    for module in (data, snapshot):
+    for module in (run_plan, checks, snapshot):
         monkeypatch.setattr(module, "Cloud", lambda: fake)
     return fake
 
@@ -251,7 +253,7 @@ def test_data_that_does_not_pass_ends_the_run_with_all_findings(cloud, make_run)
 
 def test_timings_come_from_what_the_tasks_left(cloud, make_run) -> None:
     """A job's own seconds and price; a reused result costs nothing; what is not known is null."""
-    from retraining.operators.record import Record
+    from retraining.operators.record.run_record import Record
 
     run = make_run(params=FORM, logical_date=datetime(2013, 11, 20, 3, tzinfo=UTC))
     result = plan(run)
@@ -274,7 +276,7 @@ def test_timings_come_from_what_the_tasks_left(cloud, make_run) -> None:
 @pytest.mark.parametrize("task", ["tune", "train"])
 def test_a_task_without_a_result_may_have_had_jobs(cloud, make_run, task, link) -> None:
     """Its machine is named when it had one: what that cost is not known. A task that never began costs nothing."""
-    from retraining.operators.record import Record
+    from retraining.operators.record.run_record import Record
 
     result = plan(make_run(params=FORM, logical_date=datetime(2013, 11, 20, 3, tzinfo=UTC)))
     left = {(task, "link_job"): link}

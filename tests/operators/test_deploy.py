@@ -13,11 +13,11 @@ from deploy_scene import FOLDER, Scene, example, use
 from retraining.core.documents import Deployment
 from retraining.core.errors import ConflictError, JobError
 from retraining.hooks.endpoints import deployed_model_id
-from retraining.operators.approval import RequestApprovalOperator
-from retraining.operators.deployment import DeployModelOperator
-from retraining.operators.evaluation import DecideOperator
-from retraining.operators.registration import RegisterModelOperator
-from retraining.operators.rollout_state import RolloutState
+from retraining.operators.deployment.approval import RequestApprovalOperator
+from retraining.operators.deployment.deployment import DeployModelOperator
+from retraining.operators.deployment.registration import RegisterModelOperator
+from retraining.operators.deployment.rollout_state import RolloutState
+from retraining.operators.evaluation.decision import DecideOperator
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 
 

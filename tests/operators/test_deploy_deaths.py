@@ -17,10 +17,10 @@ from dying_cloud import Death, DyingCloud
 
 from retraining.core.errors import ConflictError, JobError
 from retraining.hooks.endpoints import deployed_model_id
-from retraining.operators.deployment import DeployModelOperator
-from retraining.operators.jobs import CancelJobsOperator
-from retraining.operators.left_deployments import end_deployment, find_deployments
-from retraining.operators.registration import RegisterModelOperator
+from retraining.operators.deployment.deployment import DeployModelOperator
+from retraining.operators.deployment.registration import RegisterModelOperator
+from retraining.operators.ending.cancel_jobs import CancelJobsOperator
+from retraining.operators.retention.left_deployments import end_deployment, find_deployments
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 
 MOST_WAKES = 60

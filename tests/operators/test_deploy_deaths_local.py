@@ -26,9 +26,9 @@ from retraining.core.errors import ConflictError, JobError
 from retraining.core.naming import run_keys, vertex
 from retraining.hooks.clock import Clock
 from retraining.hooks.cloud import Cloud
-from retraining.operators.deployment import DeployModelOperator
-from retraining.operators.jobs import CancelJobsOperator
-from retraining.operators.registration import RegisterModelOperator
+from retraining.operators.deployment.deployment import DeployModelOperator
+from retraining.operators.deployment.registration import RegisterModelOperator
+from retraining.operators.ending.cancel_jobs import CancelJobsOperator
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 
 TRAINER_PYTHON = Path(__file__).resolve().parents[2] / ".venv" / "trainer" / "bin" / "python"

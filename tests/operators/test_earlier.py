@@ -8,7 +8,7 @@ from fake_cloud import FakeArtifacts
 from retraining.core.documents import Checks, Plan, Snapshot, Statistics
 from retraining.core.naming import storage
 from retraining.core.settings import include_path
-from retraining.operators.earlier import read_history
+from retraining.operators.data.earlier_runs import read_history
 
 EXAMPLES = include_path() / "contracts" / "examples" / "valid"
 PASSED, BLOCKED = ((EXAMPLES / f"checks__{name}.json").read_bytes() for name in ("passed", "blocked"))

@@ -13,7 +13,7 @@ from retraining.core.catalog.check_models import main
 from retraining.core.settings import include_path
 from retraining.core.spec.files import load_query, load_spec
 from retraining.core.spec.model import ModelSpec
-from retraining.operators import data
+from retraining.operators.planning import run_plan
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
@@ -59,7 +59,7 @@ def test_a_night_of_it_makes_a_champion(name: str, examples_include: Path, local
     """Export to endpoint, on the demonstration's tables."""
     local_cloud.seed()
     spec = spec_of(name, examples_include)
-    monkeypatch.setattr(data, "include_path", lambda: examples_include)
+    monkeypatch.setattr(run_plan, "include_path", lambda: examples_include)
     night = datetime(2013, 11, 20, 3, tzinfo=UTC)
     found = run_night(spec, make_run(run_id=f"manual__{spec.name}", logical_date=night))
     assert found["decision"]["verdict"] == "promote", found["decision"]["words"]

@@ -12,7 +12,7 @@ from google.api_core.exceptions import ServiceUnavailable
 from job_scene import SPOT_JOB, finish, make_task
 
 from retraining.core.jobs.failures import MAX_SERVICE_FAILURES
-from retraining.operators import jobs
+from retraining.operators.jobs import job
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 
 EXIT_1 = "The replica workerpool0-0 exited with a non-zero status of 1."
@@ -22,7 +22,7 @@ EXIT_1 = "The replica workerpool0-0 exited with a non-zero status of 1."
 def cloud(monkeypatch: pytest.MonkeyPatch) -> FakeCloud:
     """The cloud that the operators meet; waiting takes no time."""
     fake = FakeCloud()
-    monkeypatch.setattr(jobs, "Cloud", lambda: fake)
+    monkeypatch.setattr(job, "Cloud", lambda: fake)
     return fake
 
 

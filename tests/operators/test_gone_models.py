@@ -13,9 +13,13 @@ from test_data import FORM, fill, plan, stored_plan
 from retraining.core.documents import EvaluateRequest, Plan, Report
 from retraining.core.jobs.requests import model_file
 from retraining.core.naming import storage, vertex
-from retraining.operators import data, jobs, snapshot
-from retraining.operators.jobs import VertexJobOperator, order_evaluation, order_training
-from retraining.operators.snapshot import SnapshotOperator
+from retraining.operators.data import checks, snapshot
+from retraining.operators.data.snapshot import SnapshotOperator
+from retraining.operators.ending import cancel_jobs
+from retraining.operators.jobs import job
+from retraining.operators.jobs.job import VertexJobOperator
+from retraining.operators.jobs.requests import order_evaluation, order_training
+from retraining.operators.planning import run_plan
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "include" / "contracts" / "examples" / "valid"
@@ -26,7 +30,7 @@ CHAMPION_KEY = "20131113t030000z-0123456789ab"
 def cloud(monkeypatch: pytest.MonkeyPatch) -> FakeCloud:
     """The cloud that the operators meet; waiting takes no time."""
     fake = FakeCloud()
-    for module in (data, jobs, snapshot):
+    for module in (run_plan, checks, job, cancel_jobs, snapshot):
         monkeypatch.setattr(module, "Cloud", lambda: fake)
     return fake
 

@@ -12,8 +12,8 @@ import pytest
 from retraining.core.naming import storage, vertex
 from retraining.hooks import vertex_jobs
 from retraining.hooks.cloud import Cloud
-from retraining.operators.job_identity import JobIdentity
-from retraining.operators.reconcile import JobOrder, Reconciler
+from retraining.operators.jobs.identity import JobIdentity
+from retraining.operators.jobs.reconcile import JobOrder, Reconciler
 
 TIMEOUT_S = 60
 

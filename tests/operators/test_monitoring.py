@@ -12,8 +12,8 @@ from airflow.sdk.execution_time.context import OutletEventAccessors
 from fake_cloud import FakeCloud
 
 from retraining.core.documents import KINDS, Ledger
-from retraining.operators import monitoring
-from retraining.operators.monitoring import DecideRetrainingOperator, MeasureDriftOperator
+from retraining.operators.monitoring import monitoring
+from retraining.operators.monitoring.monitoring import DecideRetrainingOperator, MeasureDriftOperator
 from tests.support.airflow_release import AirflowFailException
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "include" / "contracts" / "examples" / "valid"

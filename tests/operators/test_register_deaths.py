@@ -10,8 +10,8 @@ from deploy_scene import Scene, use
 from dying_cloud import Death, DyingCloud
 
 from retraining.core.errors import ConflictError, JobError
-from retraining.operators.registration import RegisterModelOperator
-from retraining.operators.version_upload import drop_twins
+from retraining.operators.deployment.registration import RegisterModelOperator
+from retraining.operators.deployment.version_upload import drop_twins
 from tests.support.airflow_release import AirflowFailException
 
 

@@ -20,7 +20,8 @@ from whole_night import load_dags, run_night
 from retraining.core.naming import vertex
 from retraining.core.spec.files import load_spec
 from retraining.hooks.cloud import Cloud
-from retraining.operators import maintenance, monitoring
+from retraining.operators.monitoring import monitoring
+from retraining.operators.retention import maintenance
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 

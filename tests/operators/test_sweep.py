@@ -30,8 +30,8 @@ from fake_bucket import Killed, nothing
 
 from retraining.core.documents import KINDS, Document
 from retraining.core.errors import DataError
-from retraining.operators.leases import spans_are_there
-from retraining.operators.record import Record
+from retraining.operators.record.leases import spans_are_there
+from retraining.operators.record.run_record import Record
 
 
 class TestKilledAnywhere:

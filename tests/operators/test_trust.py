@@ -12,18 +12,26 @@ from fake_settings import SETTINGS, here
 from test_deploy import example
 
 from retraining.core.documents import KINDS
-from retraining.operators import data, deployment, evaluation, jobs, maintenance, monitoring, registration, snapshot
-from retraining.operators import report as report_module
-from retraining.operators.data import CheckDataOperator
-from retraining.operators.deployment import DeployModelOperator
-from retraining.operators.evaluation import DecideOperator
-from retraining.operators.jobs import VertexJobOperator, order_training
-from retraining.operators.maintenance import CancelLeftJobsOperator, DeleteLeftoversOperator
-from retraining.operators.monitoring import DecideRetrainingOperator
-from retraining.operators.registration import RegisterModelOperator
-from retraining.operators.report import ReportOperator
-from retraining.operators.snapshot import SnapshotOperator
-from retraining.operators.tuning import TuneOperator
+from retraining.operators.data import checks, snapshot
+from retraining.operators.data.checks import CheckDataOperator
+from retraining.operators.data.snapshot import SnapshotOperator
+from retraining.operators.deployment import deployment, registration
+from retraining.operators.deployment.deployment import DeployModelOperator
+from retraining.operators.deployment.registration import RegisterModelOperator
+from retraining.operators.ending import cancel_jobs
+from retraining.operators.evaluation import decision
+from retraining.operators.evaluation.decision import DecideOperator
+from retraining.operators.jobs import job
+from retraining.operators.jobs.job import VertexJobOperator
+from retraining.operators.jobs.requests import order_training
+from retraining.operators.monitoring import monitoring
+from retraining.operators.monitoring.monitoring import DecideRetrainingOperator
+from retraining.operators.planning import run_plan
+from retraining.operators.report import page
+from retraining.operators.report.page import ReportOperator
+from retraining.operators.retention import maintenance
+from retraining.operators.retention.maintenance import CancelLeftJobsOperator, DeleteLeftoversOperator
+from retraining.operators.tuning.study import TuneOperator
 from tests.support.airflow_release import AirflowFailException
 
 PLAN = here(example("plan"))
@@ -60,7 +68,19 @@ def make_task(task_id: str, run_uri: str) -> Any:
 def cloud(monkeypatch: pytest.MonkeyPatch) -> FakeCloud:
     """The cloud that all tasks meet."""
     fake = FakeCloud()
-    for module in (data, deployment, evaluation, jobs, maintenance, monitoring, registration, report_module, snapshot):
+    for module in (
+        run_plan,
+        checks,
+        deployment,
+        decision,
+        job,
+        cancel_jobs,
+        maintenance,
+        monitoring,
+        registration,
+        page,
+        snapshot,
+    ):
         monkeypatch.setattr(module, "Cloud", lambda: fake)
     return fake
 

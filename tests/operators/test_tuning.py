@@ -14,10 +14,11 @@ from fake_settings import here
 
 from retraining.core.documents import Plan, Report, Tuning, TuningRequest
 from retraining.core.naming import run_keys, storage, vertex
-from retraining.operators import jobs
-from retraining.operators.jobs import CancelJobsOperator
-from retraining.operators.record import Record
-from retraining.operators.tuning import TuneOperator
+from retraining.operators.ending import cancel_jobs
+from retraining.operators.ending.cancel_jobs import CancelJobsOperator
+from retraining.operators.jobs import job
+from retraining.operators.record.run_record import Record
+from retraining.operators.tuning.study import TuneOperator
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "include" / "contracts" / "examples" / "valid"
@@ -32,7 +33,8 @@ SECTION = {
 def cloud(monkeypatch: pytest.MonkeyPatch) -> FakeCloud:
     """The cloud that the operator meets; waiting takes no time."""
     fake = FakeCloud()
-    monkeypatch.setattr(jobs, "Cloud", lambda: fake)
+    for module in (job, cancel_jobs):
+        monkeypatch.setattr(module, "Cloud", lambda: fake)
     return fake
 
 

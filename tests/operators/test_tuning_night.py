@@ -26,8 +26,8 @@ from retraining.core.naming import storage as storage_names
 from retraining.core.settings import load
 from retraining.core.spec import files
 from retraining.core.spec.model import ModelSpec
-from retraining.operators.record import Record
-from retraining.operators.tuning import TuneOperator
+from retraining.operators.record.run_record import Record
+from retraining.operators.tuning.study import TuneOperator
 from tests.support.airflow_release import AirflowRescheduleException
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -127,7 +127,7 @@ def tuning_jobs(model: str) -> list[Any]:
 def test_studies_of_two_weeks_on_the_local_cloud(quick_trials, make_run, monkeypatch) -> None:
     """A worker dies after the create and finds its study again; next week repeats the best two and searches on."""
     from retraining.hooks.vertex_jobs import VertexJobs
-    from retraining.operators.report import timings
+    from retraining.operators.report.page import timings
 
     model, run = "tuned", make_run(run_id="scheduled__1", dag_id="retrain__tuned")
     first, create = begin(model, 0), VertexJobs.create

@@ -15,11 +15,15 @@ from retraining.core.naming.environments import Environment
 from retraining.core.settings import include_path
 from retraining.core.spec.files import load_spec
 from retraining.hooks.endpoints import deployed_model_id
-from retraining.operators import data, jobs, registration
-from retraining.operators.data import PlanRunOperator
-from retraining.operators.jobs import CancelJobsOperator
-from retraining.operators.left_deployments import find_deployments
-from retraining.operators.params import retrain_params
+from retraining.operators.airflow.params import retrain_params
+from retraining.operators.data import checks
+from retraining.operators.deployment import registration
+from retraining.operators.ending import cancel_jobs
+from retraining.operators.ending.cancel_jobs import CancelJobsOperator
+from retraining.operators.jobs import job
+from retraining.operators.planning import run_plan
+from retraining.operators.planning.run_plan import PlanRunOperator
+from retraining.operators.retention.left_deployments import find_deployments
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 
 MODEL = "flight_delays"
@@ -38,7 +42,7 @@ class Place:
             cloud.session = dataclasses.replace(cloud.session, environment=environment)
             cloud.jobs = FakeJobs(environment, self.one.jobs)
             cloud.registry, cloud.endpoints = self.one.registry, self.one.endpoints
-        for module in (data, jobs, registration):
+        for module in (run_plan, checks, job, cancel_jobs, registration):
             patch.setattr(module, "Cloud", lambda: self.cloud)
 
     def enter(self, cloud: FakeCloud) -> FakeCloud:

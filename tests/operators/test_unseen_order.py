@@ -13,10 +13,11 @@ from test_data import FORM, fill, plan, stored_plan
 from retraining.core.documents import Snapshot
 from retraining.core.jobs.requests import model_file
 from retraining.core.naming import storage, vertex
-from retraining.operators import data, snapshot
-from retraining.operators.jobs import order_evaluation
-from retraining.operators.record import Record
-from retraining.operators.snapshot import SnapshotOperator
+from retraining.operators.data import checks, snapshot
+from retraining.operators.data.snapshot import SnapshotOperator
+from retraining.operators.jobs.requests import order_evaluation
+from retraining.operators.planning import run_plan
+from retraining.operators.record.run_record import Record
 
 KEY = "20131113t030000z-0123456789ab"
 
@@ -25,7 +26,7 @@ KEY = "20131113t030000z-0123456789ab"
 def cloud(monkeypatch: pytest.MonkeyPatch) -> FakeCloud:
     """The cloud that the operators meet."""
     fake = FakeCloud()
-    for module in (data, snapshot):
+    for module in (run_plan, checks, snapshot):
         monkeypatch.setattr(module, "Cloud", lambda: fake)
     return fake
 

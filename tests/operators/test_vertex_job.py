@@ -16,8 +16,10 @@ from job_scene import RESULT, RESULT_URI, SPOT_JOB, finish, make_task
 
 from retraining.core.errors import JobError
 from retraining.core.jobs.claims import SETTLED_AFTER
-from retraining.operators import jobs
-from retraining.operators.jobs import CancelJobsOperator, VertexJobOperator
+from retraining.operators.ending import cancel_jobs
+from retraining.operators.ending.cancel_jobs import CancelJobsOperator
+from retraining.operators.jobs import job
+from retraining.operators.jobs.job import VertexJobOperator
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 
 
@@ -25,7 +27,8 @@ from tests.support.airflow_release import AirflowFailException, AirflowReschedul
 def cloud(monkeypatch: pytest.MonkeyPatch) -> FakeCloud:
     """The cloud that the operators meet; waiting takes no time."""
     fake = FakeCloud()
-    monkeypatch.setattr(jobs, "Cloud", lambda: fake)
+    for module in (job, cancel_jobs):
+        monkeypatch.setattr(module, "Cloud", lambda: fake)
     return fake
 
 

@@ -19,14 +19,22 @@ from retraining.core.documents import KINDS
 from retraining.core.errors import ContractError
 from retraining.core.jobs.requests import model_file
 from retraining.core.naming import storage, vertex
-from retraining.operators import data, deployment, evaluation, jobs, registration, snapshot
-from retraining.operators.data import CheckDataOperator, PlanRunOperator
-from retraining.operators.deployment import DeployModelOperator
-from retraining.operators.evaluation import DecideOperator
-from retraining.operators.jobs import VertexJobOperator, order_evaluation, order_export, order_training
-from retraining.operators.record import Record
-from retraining.operators.registration import RegisterModelOperator
-from retraining.operators.snapshot import SnapshotOperator
+from retraining.operators.data import checks, snapshot
+from retraining.operators.data.checks import CheckDataOperator
+from retraining.operators.data.repetition import FORCE_WORDS
+from retraining.operators.data.snapshot import SnapshotOperator
+from retraining.operators.deployment import deployment, registration
+from retraining.operators.deployment.deployment import DeployModelOperator
+from retraining.operators.deployment.registration import RegisterModelOperator
+from retraining.operators.ending import cancel_jobs
+from retraining.operators.evaluation import decision
+from retraining.operators.evaluation.decision import DecideOperator
+from retraining.operators.jobs import job
+from retraining.operators.jobs.job import VertexJobOperator
+from retraining.operators.jobs.requests import order_evaluation, order_export, order_training
+from retraining.operators.planning import run_plan
+from retraining.operators.planning.run_plan import PlanRunOperator
+from retraining.operators.record.run_record import Record
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "include" / "contracts" / "examples" / "valid"
@@ -131,7 +139,7 @@ class Night:
 def night(make_run: Any, monkeypatch: pytest.MonkeyPatch) -> Night:
     """A night that went to its end."""
     cloud = FakeCloud()
-    for module in (data, deployment, evaluation, jobs, registration, snapshot):
+    for module in (run_plan, checks, deployment, decision, job, cancel_jobs, registration, snapshot):
         monkeypatch.setattr(module, "Cloud", lambda: cloud)
     made = Night(cloud, make_run(params=FORM))
     made.clear()
@@ -204,9 +212,9 @@ evaluation: {{metric: auc, min_value: 0.6}}
 def test_what_blocked_data_advises_makes_another_run(include, make_run, monkeypatch) -> None:
     """Force where the source is mended; where a file is changed, clearing `plan` is enough."""
     cloud = FakeCloud()
-    monkeypatch.setattr(data, "Cloud", lambda: cloud)
-    assert "the Param force" in data.FORCE_WORDS
-    assert "the query or the spec is changed, clear plan and what follows" in data.FORCE_WORDS
+    monkeypatch.setattr(run_plan, "Cloud", lambda: cloud)
+    assert "the Param force" in FORCE_WORDS
+    assert "the query or the spec is changed, clear plan and what follows" in FORCE_WORDS
     night = SmallNight(include, "late", make_run(), SPEC)
     query = "SELECT * FROM source.rows WHERE at >= @window_start AND at < LEAST(@window_end, @as_of)"
     night.write(query)

@@ -1,0 +1,31 @@
+"""What Airflow says of a DAG run: its type, who started it, and what the asset event that did brought along."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from retraining.core.documents import Trigger
+
+
+def run_type(dag_run: Any) -> str:  # noqa: ANN401 - Airflow's DagRun has another class per version
+    """The run's type as text: `manual`, `scheduled`, `backfill`, `asset_triggered`."""
+    return str(getattr(dag_run.run_type, "value", dag_run.run_type))
+
+
+def newest_extra(dag_run: Any) -> dict[str, Any]:  # noqa: ANN401 - see run_type
+    """`extra` of the newest asset event that started the run; empty when none did."""
+    events = sorted(getattr(dag_run, "consumed_asset_events", None) or (), key=lambda event: event.timestamp)
+    return dict(events[-1].extra or {}) if events else {}
+
+
+def trigger(dag_run: Any) -> Trigger:  # noqa: ANN401 - see run_type
+    """Who started the run, and the reason given."""
+    kind = run_type(dag_run)
+    if kind == "asset_triggered":
+        return Trigger(kind="asset", reason=str(newest_extra(dag_run).get("reason") or "an asset event"))
+    if kind == "scheduled":
+        return Trigger(kind="scheduled", reason="the model's schedule")
+    if kind == "backfill":
+        return Trigger(kind="backfill", reason="a backfill")
+    person = getattr(dag_run, "triggering_user_name", None)
+    return Trigger(kind="manual", reason=f"by {person}" if person else "by hand")

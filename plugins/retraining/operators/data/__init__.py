@@ -1,0 +1,1 @@
+"""The run table, and whether its examples are fit to train on."""

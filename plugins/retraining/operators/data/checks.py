@@ -1,0 +1,78 @@
+"""The task that judges the data before anything is paid for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.sdk import BaseOperator, Context
+
+from retraining.core.checks import dataset, quarantine
+from retraining.core.data import statistics
+from retraining.core.documents import Checks, Plan, Snapshot, Statistics
+from retraining.core.errors import DataError
+from retraining.core.naming import bigquery
+from retraining.hooks.cloud import Cloud
+from retraining.operators.airflow.boundary import fail_for_good, timed
+from retraining.operators.data.earlier_runs import read_history
+from retraining.operators.data.repetition import FORCE_WORDS, job_attempt
+from retraining.operators.record.ownership import own_run
+from retraining.operators.record.run_record import RUN_URI
+
+
+class CheckDataOperator(BaseOperator):
+    """Take the statistics of the run table and judge them, before anything is paid for.
+
+    Args:
+        run_uri: Folder of the run's record.
+
+    Returns:
+        `{passed, warnings, quarantined}`: the days that the run goes on without; a run whose data does not pass fails
+        here.
+    """
+
+    template_fields = ("run_uri",)
+
+    def __init__(self, *, run_uri: str = RUN_URI, **kwargs: Any) -> None:  # noqa: ANN401 - BaseOperator's
+        super().__init__(**kwargs)
+        self.run_uri = run_uri
+
+    @timed
+    @fail_for_good
+    def execute(self, context: Context) -> dict[str, Any]:
+        """One query, two documents, a verdict."""
+        cloud = Cloud()
+        record = own_run(cloud, context, self.run_uri)
+        planned, taken = record.read(Plan), record.read(Snapshot)
+        found = record.find(Statistics) or record.write_once(self._count(cloud, planned, taken, context))
+        judged = record.find(Checks)
+        if judged is None:
+            judged = record.write_once(
+                dataset.check_data(planned, taken, found, read_history(cloud.artifacts, planned))
+            )
+        for finding in judged.findings:
+            self.log.warning(
+                "%s: %s (found %s, expected %s)", finding.check, finding.words, finding.found, finding.expected
+            )
+        if not judged.passed:
+            blocking = [finding for finding in judged.findings if finding.severity == "block"]
+            words = "; ".join(finding.words for finding in blocking)
+            raise DataError(record.uri(Checks), f"{len(blocking)} findings block: {words}", "none", FORCE_WORDS)
+        return {
+            "passed": True,
+            "warnings": [finding.words for finding in judged.findings],
+            "quarantined": [day.isoformat() for day in judged.quarantined],
+        }
+
+    @staticmethod
+    def _count(cloud: Cloud, planned: Plan, taken: Snapshot, context: Context) -> Statistics:
+        """The statistics; when days are bad and shall be left out, once more without them."""
+        attempt = job_attempt(context)
+        query = statistics.render_statistics_sql(planned, taken)
+        rows = cloud.warehouse.run(query, bigquery.query_job_id(planned, "statistics", attempt), "statistics").rows
+        days = statistics.build_days(planned, rows)
+        bad = quarantine.days_to_leave_out(planned, days)
+        if bad:
+            query = statistics.render_statistics_sql(planned, taken, bad)
+            job_id = bigquery.query_job_id(planned, "statistics_of_the_rest", attempt)
+            rows = cloud.warehouse.run(query, job_id, "statistics of the rest").rows
+        return statistics.build_statistics(planned, taken, rows, days, bad)

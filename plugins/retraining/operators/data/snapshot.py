@@ -1,0 +1,145 @@
+"""The task that makes the run table, and finds which of its days the span store has already."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from airflow.sdk import BaseOperator, Context
+
+from retraining.core.data import frozen_set, snapshot
+from retraining.core.data.columns import own_columns, schema_hash
+from retraining.core.documents import Column, FrozenSet, GoldenWork, Manifest, Plan, Snapshot, Span
+from retraining.core.errors import DataError
+from retraining.core.naming import bigquery, storage
+from retraining.hooks.cloud import Cloud
+from retraining.operators.airflow.boundary import fail_for_good, timed
+from retraining.operators.data.repetition import FORCE_WORDS, job_attempt
+from retraining.operators.record.leases import renew_lease
+from retraining.operators.record.ownership import own_run
+from retraining.operators.record.run_record import RUN_URI
+
+
+class SnapshotOperator(BaseOperator):
+    """Make the run table, and find which of its spans the span store has already.
+
+    Args:
+        run_uri: Folder of the run's record.
+
+    Returns:
+        `{table, rows, spans, exported_spans}`; the last one counts what is to be exported.
+    """
+
+    template_fields = ("run_uri",)
+
+    def __init__(self, *, run_uri: str = RUN_URI, **kwargs: Any) -> None:  # noqa: ANN401 - BaseOperator's
+        super().__init__(**kwargs)
+        self.run_uri = run_uri
+
+    @timed
+    @fail_for_good
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Ask BigQuery and the span store, unless an earlier try did; say what is done with each span."""
+        cloud = Cloud()
+        record = own_run(cloud, context, self.run_uri)
+        planned, found = record.read(Plan), record.find(Snapshot)
+        renew_lease(cloud, planned.model, planned.run_key, context)  # before it is looked what the store has
+        if found is None:
+            found = record.write_once(_Taking(cloud, planned, context).take())
+        elif record.find(Manifest) is None and cloud.warehouse.table_schema(found.table) is None:
+            self._take_again(_Taking(cloud, planned, context), found)
+        for line in found.explain:
+            self.log.info(line)
+        return {
+            "table": found.table,
+            "rows": sum(part.rows for span in found.spans for part in span.parts),
+            "spans": len(found.spans),
+            "exported_spans": sum(span.action == "export" for span in found.spans),
+        }
+
+    def _take_again(self, taking: _Taking, recorded: Snapshot) -> None:
+        """The run table expired before its export: the same query must give the same data once more."""
+        self.log.warning("%s has expired: it is made again", recorded.table)
+        again = taking.take()
+        changed = {span.span: span.fingerprint for span in recorded.spans} != {
+            span.span: span.fingerprint for span in again.spans
+        }
+        if changed:
+            raise DataError(recorded.table, "other data than this run recorded", "the same", FORCE_WORDS)
+
+
+class _Taking:
+    """Statements on BigQuery in the order in which they depend on each other.
+
+    Nothing is written to storage but the frozen set's record.
+    """
+
+    def __init__(self, cloud: Cloud, planned: Plan, context: Context) -> None:
+        self._cloud = cloud
+        self._plan = planned
+        self._attempt = job_attempt(context)
+
+    def take(self) -> Snapshot:
+        """Make the run table and describe it."""
+        plan, warehouse = self._plan, self._cloud.warehouse
+        where = plan.query.path
+        warehouse.dry_run(snapshot.render_examples_check_sql(plan), where)
+        frozen = self._frozen() if plan.golden_query else None
+        made = warehouse.run(snapshot.render_snapshot_sql(plan), self._job_id("snapshot"), where)
+        schema = warehouse.table_schema(bigquery.run_table(plan)) or []
+        counted = warehouse.run(snapshot.render_fingerprint_sql(plan), self._job_id("fingerprint"), "fingerprint").rows
+        outside = warehouse.run(snapshot.render_left_out_sql(plan), self._job_id("left_out"), "left out").rows
+        columns = own_columns(schema, where)
+        spans_uri = storage.spans_uri(plan.bucket, plan.model, schema_hash(columns, plan.spec))
+        return snapshot.build_snapshot(
+            plan,
+            schema,
+            counted,
+            self._stored(spans_uri, counted),
+            made.bytes_processed,
+            self._golden_work(frozen, columns, spans_uri) if frozen else None,
+            snapshot.left_out_of(outside[0]),
+        )
+
+    def _frozen(self) -> FrozenSet:
+        """The frozen set; made by the first run that asks for it, found unchanged by the others."""
+        plan, warehouse = self._plan, self._cloud.warehouse
+        where = str(plan.spec.data.golden_query)
+        warehouse.dry_run(frozen_set.render_golden_check_sql(plan), where)
+        warehouse.run(frozen_set.render_golden_sql(plan), self._job_id("golden"), where)
+        counted = warehouse.run(
+            frozen_set.render_golden_fingerprint_sql(plan), self._job_id("golden_fingerprint"), "fingerprint"
+        )
+        found, uri = frozen_set.build_frozen_set(plan, counted.rows), storage.golden_uri(plan)
+        recorded = FrozenSet.parse(self._cloud.artifacts.write_once(uri, found.to_bytes()), uri)
+        frozen_set.require_frozen(found, recorded, uri)
+        return recorded
+
+    def _golden_work(self, frozen: FrozenSet, columns: tuple[Column, ...], spans_uri: str) -> GoldenWork:
+        schema = self._cloud.warehouse.table_schema(frozen.table) or []
+        frozen_set.require_same_columns(self._plan, columns, schema)
+        folder = f"{spans_uri}/{frozen_set.SPAN}"
+        uris = self._cloud.artifacts.list_uris(folder, suffix="/span.json")
+        return frozen_set.golden_work(frozen, [uri.removeprefix(f"{folder}/").split("/")[0] for uri in uris])
+
+    def _stored(self, spans_uri: str, counted: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, int | None]]:
+        """What the span store has whole for the days of the window; of the changed days also how many rows."""
+        window, artifacts = self._plan.window, self._cloud.artifacts
+        uris = artifacts.list_uris(
+            spans_uri, start=window.start.isoformat(), end=window.end.isoformat(), suffix="/span.json"
+        )
+        stored: dict[str, dict[str, int | None]] = defaultdict(dict)
+        for uri in uris:
+            day, fingerprint, _ = uri.removeprefix(f"{spans_uri}/").split("/")
+            stored[day][fingerprint] = None
+        for day in snapshot.changed_spans(counted, stored):
+            for fingerprint in stored[day]:
+                uri = f"{spans_uri}/{day}/{fingerprint}/span.json"
+                data = artifacts.read(uri)
+                if data is not None:
+                    stored[day][fingerprint] = sum(file.rows for file in Span.parse(data, uri).files)
+        return dict(stored)
+
+    def _job_id(self, purpose: str) -> str:
+        return bigquery.query_job_id(self._plan, purpose, self._attempt)

@@ -1,0 +1,1 @@
+"""From the registered version to the endpoint's traffic, and back."""

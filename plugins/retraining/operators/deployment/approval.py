@@ -1,0 +1,74 @@
+"""Asking a person before a promoted version is deployed. Imported only by DAGs whose spec wants it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from airflow.providers.standard.operators.hitl import HITLOperator
+from airflow.sdk import Context
+
+from retraining.core.documents import Decision, Plan
+from retraining.core.naming import vertex
+from retraining.hooks.cloud import Cloud
+from retraining.operators.airflow.boundary import fail_for_good
+from retraining.operators.deployment.deployment import reason_against
+from retraining.operators.record.ownership import own_run
+from retraining.operators.record.run_record import RUN_URI
+
+APPROVE, REJECT = "Approve", "Reject"
+# The standard provider's name for the time to answer within: before its release 1.13 `execution_timeout` stood for it.
+WAIT = (
+    "response_timeout"
+    if "response_timeout" in inspect.signature(HITLOperator.__init__).parameters
+    else "execution_timeout"
+)
+
+
+class RequestApprovalOperator(HITLOperator):
+    """Ask for approval, unless nothing would be deployed anyway.
+
+    Not the provider's `ApprovalOperator`: that one skips what follows, and a rejected run would have no
+    `deployment.json` that says so.
+
+    Args:
+        answer_within: How long the task waits; no answer by then is a no.
+        run_uri: Folder of the run's record.
+
+    Returns:
+        `{approved, words}`.
+    """
+
+    template_fields = (*HITLOperator.template_fields, "run_uri")
+
+    def __init__(
+        self,
+        *,
+        answer_within: timedelta,
+        run_uri: str = RUN_URI,
+        **kwargs: Any,  # noqa: ANN401 - HITLOperator's
+    ) -> None:
+        super().__init__(**{"options": [APPROVE, REJECT], "defaults": [REJECT], WAIT: answer_within, **kwargs})
+        self.run_uri = run_uri
+
+    @fail_for_good
+    def execute(self, context: Context) -> Any:  # noqa: ANN401 - HITLOperator parks or defers the task
+        """Ask, and wait without a worker slot."""
+        cloud = Cloud()
+        record = own_run(cloud, context, self.run_uri)
+        plan = record.read(Plan)
+        champion = cloud.registry.find_by_alias(plan.model, vertex.CHAMPION)
+        if words := reason_against(plan, record.read(Decision), champion):
+            return {"approved": False, "words": words}
+        return super().execute(context)
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
+        """Take the answer."""
+        answer = super().execute_complete(context, event)
+        approved = answer["chosen_options"] == [APPROVE]
+        user = answer.get("responded_by_user")
+        person = (user or {}).get("name") if isinstance(user, Mapping) else None
+        verb = "approved" if approved else "rejected"
+        return {"approved": approved, "words": f"{verb} by {person}" if person else f"{verb} without an answer in time"}

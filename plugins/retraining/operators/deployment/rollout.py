@@ -1,0 +1,297 @@
+"""Moving an endpoint's traffic to a new version, one safe step after the other; each may be repeated.
+
+In: what the endpoint and the registry say now, and how far an earlier wake came (`RolloutState`). Out: the deployment
+document, or None while something is waited for. Nothing becomes champion before the endpoint itself gave the model's
+own answers; what cannot be completed is brought back by `Return`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from retraining.core.documents import Before, Deployment, Plan, Registration, Report, Rollout, SmokeTest
+from retraining.core.documents.document import DELETE_IT
+from retraining.core.errors import ConflictError, ContractError, JobError
+from retraining.core.naming import bigquery, storage, vertex
+from retraining.core.promotion import rollouts, smoke_tests
+from retraining.hooks.cloud import Cloud
+from retraining.hooks.endpoints import Endpoint, deployed_model_id
+from retraining.hooks.operations import Operation
+from retraining.hooks.registry import Version
+from retraining.operators.deployment.rollout_end import finish, go_back, move_traffic, take_office
+from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState
+from retraining.operators.deployment.version_upload import drop_twins
+
+LOGGER = logging.getLogger(__name__)
+LOOK_INTERVAL_S = 1.0
+ASK_FOR_S = 60.0  # the service takes a moment to send requests another way
+MAX_ABS_ERROR = 1e-4  # float32 sums differ by order; the trainer's and the endpoint's TensorFlow may not be the same
+
+
+class RolloutSteps:
+    """The deployment of one run's version.
+
+    Args:
+        cloud: The hooks.
+        plan: The run.
+        registration: Its version.
+        report: With the golden requests.
+        state: Of the model's rollout, as it was read.
+    """
+
+    def __init__(
+        self, cloud: Cloud, plan: Plan, registration: Registration, report: Report, state: RolloutState
+    ) -> None:
+        self._cloud = cloud
+        self._plan = plan
+        self._registration = registration
+        self._report = report
+        self._state = state
+        self._id = deployed_model_id(plan.run_key)
+        self._began = False
+
+    def run(self, champion: Version | None, dag_run: str) -> Deployment | None:
+        """Go as far as this wake allows.
+
+        Args:
+            champion: The version with that alias now, before this rollout has begun; None: there is none yet.
+            dag_run: Label of the DAG run.
+
+        Raises:
+            ContractError: The endpoint does not answer as the saved model does; the previous traffic is back.
+            ConflictError: Somebody else changed the champion, or is at work; what was changed is brought back.
+            JobError: The deployment failed.
+        """
+        if not self._is_open(champion, dag_run):
+            return None
+        endpoint = self._cloud.endpoints.get(self._plan.model)
+        if endpoint is None:
+            raise ConflictError(self._plan.model, "the endpoint is gone", "it to be there", "The next try makes it")
+        if self._state.current.state == "going":
+            deployed = self._deploy(endpoint)
+            if deployed is None:
+                return None
+            self._or_go_back(lambda: self._prove(deployed))
+        if self._state.current.state == "proven":
+            self._or_go_back(self._crown)
+        return self._deployment(endpoint) if finish(self._cloud, self._state) else None
+
+    def _is_open(self, champion: Version | None, dag_run: str) -> bool:
+        """Whether this run's rollout goes forward; begins it where none is open."""
+        found = self._state.found
+        if found is None or not rollouts.is_open(found):
+            self._require_golden()
+            self._begin(champion, dag_run)
+        elif found.state == "returning":
+            LOGGER.warning("an earlier try ended (%s): what was before is brought back first", found.because)
+            go_back(self._cloud, self._state)
+            return False
+        else:
+            self._state.change(dag_run=dag_run)  # also a sign of life
+        return True
+
+    def _require_golden(self) -> None:
+        """Without golden requests no endpoint could be proven right: said before a machine is paid for."""
+        if not self._report.golden:
+            where = storage.document_uri(self._plan.run_uri, "report")
+            raise ContractError(where, "no golden requests", "some", DELETE_IT)
+
+    def _begin(self, champion: Version | None, dag_run: str) -> None:
+        """Write down what is so now, before anything is changed."""
+        registry, model, now = self._cloud.registry, self._plan.model, self._state.moment()
+        log_table = bigquery.request_log_table(self._plan.project, self._plan.dataset, model)
+        endpoint = self._cloud.endpoints.ensure(model, log_table, {vertex.MODEL_LABEL: model})
+        drop_twins(self._cloud, model, self._plan.run_key)  # of an upload that ended after another had counted
+        earlier = self._state.found
+        previous = registry.find_by_alias(model, vertex.PREVIOUS)
+        default = registry.find_by_alias(model, vertex.DEFAULT)
+        if champion is not None and champion.version_id == self._registration.version_id:
+            if earlier is not None and earlier.run_key == self._plan.run_key and endpoint.traffic.get(self._id):
+                self._state.change(state="done", dag_run=dag_run)  # all but its document was done
+                return
+            champion, previous = previous, None
+        self._state.begin(
+            Rollout(
+                model=model,
+                run_key=self._plan.run_key,
+                dag_run=dag_run,
+                version_id=self._registration.version_id,
+                version_name=self._registration.version_name,
+                deployed_model_id=self._id,
+                state="going",
+                because="",
+                before=Before(
+                    champion_id=champion.version_id if champion else None,
+                    champion_name=champion.version_name if champion else None,
+                    previous_id=previous.version_id if previous else None,
+                    default_id=default.version_id if default else None,
+                    traffic={key: share for key, share in endpoint.traffic.items() if key != self._id},
+                ),
+                writer="",
+                changed=now,
+                asked=now,
+                starts=0,
+                operation=None,
+                smoke_test=None,
+                smoke_requests=earlier.smoke_requests if earlier else (),
+            )
+        )
+        self._began = True
+
+    def _deploy(self, endpoint: Endpoint) -> Endpoint | None:
+        """Start the deployment, or go on watching it; None when the machines are not ready at the end of this wake."""
+        until = self._cloud.clock.monotonic() + self._cloud.settings.watch_s
+        while True:
+            # The operation first: once it is done the endpoint has the model, if it ever will.
+            operation = self._operation(endpoint)
+            seen = self._cloud.endpoints.read(endpoint.name)
+            if self._id in seen.deployed:
+                return seen
+            if (operation is None or operation.done) and self._start(endpoint, operation):
+                continue
+            if self._cloud.clock.monotonic() >= until:
+                LOGGER.info("%s is being deployed; the next wake goes on", self._registration.version_name)
+                return None
+            self._cloud.clock.sleep(LOOK_INTERVAL_S)
+
+    def _operation(self, endpoint: Endpoint) -> Operation | None:
+        """The deployment under way: the one noted, or one that is running."""
+        if name := self._state.current.operation:
+            return self._cloud.endpoints.operation(name)
+        running = self._cloud.endpoints.running_operations(endpoint)
+        if running:
+            LOGGER.info("%s is at work on the endpoint: waiting for it", running[0].name)
+        return running[0] if running else None
+
+    def _start(self, endpoint: Endpoint, operation: Operation | None) -> bool:
+        """Ask for the deployment where nothing is under way: the first time, or because nothing came of the last.
+
+        False: another worker asks for it just now.
+        """
+        current = self._state.current
+        if operation is not None and operation.error:
+            error = JobError(
+                endpoint.name, f"the deployment failed: {operation.error}", "it to serve", "Clear the deploy task"
+            )
+            self._go_back(error)
+            raise error
+        now = self._state.moment()
+        if not current.operation and not self._began and now - current.asked < rollouts.CLAIM:
+            LOGGER.info("another worker asked for the deployment at %s: waiting for it", current.asked)
+            return False
+        if current.starts >= rollouts.MOST_STARTS:
+            found = f"{current.starts} deployments are done, and the endpoint does not have {self._id}"
+            error = JobError(endpoint.name, found, "the deployed model", "Look at the endpoint, clear the deploy task")
+            self._go_back(error)
+            raise error
+        if current.operation:
+            LOGGER.warning("%s is done, and the endpoint does not have the model: once more", current.operation)
+        self._state.change(operation=None, asked=now, starts=current.starts + 1)
+        self._began = False
+        resources = self._plan.spec.deployment
+        started = self._cloud.endpoints.start_deploy(
+            endpoint,
+            self._registration.version_name,
+            self._plan.run_key,
+            {
+                "machine_type": resources.machine,
+                "min_replicas": resources.min_replicas,
+                "max_replicas": resources.max_replicas,
+            },
+        )
+        if started is not None:
+            LOGGER.info("%s: deploying %s", started.name, self._registration.version_name)
+            self._state.change(operation=started.name)
+        return True
+
+    def _or_go_back(self, step: Callable[[], None]) -> None:
+        """A step that changes what people meet; on any error all is brought back to what was before."""
+        try:
+            step()
+        except OvertakenError:
+            raise
+        except Exception as error:
+            self._go_back(error)
+            raise
+
+    def _prove(self, endpoint: Endpoint) -> None:
+        golden, start = self._report.golden, self._state.moment()
+        # Written before it is asked: whatever dies, the monitor knows which requests were no customer's.
+        windows = rollouts.with_smoke_request(self._state.current, start, start + rollouts.TEST_TAKES, len(golden))
+        self._state.change(smoke_requests=windows)
+        move_traffic(self._cloud, self._state, endpoint, {self._id: 100})
+        smoke_test = self._ask_golden(endpoint)
+        windows = rollouts.with_smoke_request(self._state.current, start, self._state.moment(), len(golden))
+        self._state.change(state="proven", smoke_test=smoke_test, smoke_requests=windows)
+
+    def _ask_golden(self, endpoint: Endpoint) -> SmokeTest:
+        golden = self._report.golden
+        instances = smoke_tests.instances(golden, self._plan.spec.features)
+        until = self._cloud.clock.monotonic() + ASK_FOR_S
+        while (answer := self._cloud.endpoints.predict(endpoint, instances)).deployed_model_id != self._id:
+            if self._cloud.clock.monotonic() >= until:
+                found = f"{answer.deployed_model_id} answers, a minute after all requests go to {self._id}"
+                raise JobError(endpoint.name, found, self._id, "Clear the deploy task")
+            self._cloud.clock.sleep(LOOK_INTERVAL_S)
+        worst = max(
+            smoke_tests.distance(said, item.prediction) for said, item in zip(answer.predictions, golden, strict=True)
+        )
+        LOGGER.info("smoke test: %d requests, largest difference %.2g", len(golden), worst)
+        if not worst <= MAX_ABS_ERROR:
+            raise ContractError(
+                endpoint.name,
+                f"answers that differ from the saved model's by up to {worst:.3g}",
+                f"at most {MAX_ABS_ERROR:g}",
+                "What served before serves again. Compare the serving image's TensorFlow with the trainer's",
+            )
+        return SmokeTest(requests=len(golden), max_abs_error=worst)
+
+    def _crown(self) -> None:
+        """Make the old champion `previous` first; then move `champion`, by compare-and-set, and `default` with it."""
+        registry, model, before = self._cloud.registry, self._plan.model, self._state.current.before
+        version = registry.find_by_run(model, self._plan.run_key)
+        if version is None:
+            raise ConflictError(
+                self._registration.version_name,
+                "the version is gone",
+                "it to be there",
+                "Clear register and what follows it: it is registered again",
+            )
+        holder = registry.find_by_alias(model, vertex.CHAMPION)
+        if holder is None or holder.version_id != version.version_id:
+            if holder is not None and holder.version_id == before.champion_id:
+                registry.merge_aliases(holder, [vertex.PREVIOUS])
+            version = registry.move_alias(model, vertex.CHAMPION, version, before.champion_id)
+        take_office(registry, version)
+        self._state.change(state="done")
+
+    def _go_back(self, error: Exception) -> None:
+        """From here on there is only the way back, whoever takes it; the error says why."""
+        try:
+            self._state.change(state="returning", because=str(error))
+            go_back(self._cloud, self._state)
+        except OvertakenError:
+            LOGGER.warning("somebody else goes on with the rollout: nothing is brought back here")
+        except Exception:
+            # The error that led here is the one to raise; the next wake, or the run's teardown, goes on with this.
+            LOGGER.exception("what was before could not be brought back yet")
+
+    def _deployment(self, endpoint: Endpoint) -> Deployment:
+        rollout = self._state.current
+        before = rollout.before
+        words = f"Version {rollout.version_id} serves all requests as champion"
+        words += f", after version {before.champion_id}." if before.champion_id else ", the first one."
+        return Deployment(
+            model=rollout.model,
+            run_key=rollout.run_key,
+            deployed=True,
+            words=words,
+            endpoint_name=endpoint.name,
+            deployed_model_id=self._id,
+            traffic={self._id: 100},
+            version_name=rollout.version_name,
+            previous_version_name=before.champion_name,
+            smoke_test=rollout.smoke_test,
+            log_table=bigquery.request_log_table(self._plan.project, self._plan.dataset, self._plan.model),
+        )

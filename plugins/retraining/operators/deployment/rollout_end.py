@@ -1,0 +1,205 @@
+"""The end of a change of a champion: completing one that is proven, or bringing back what was before.
+
+Whoever comes by does it: the task itself, the next run's, the run's teardown, the daily cleaning. Each step looks first
+and may be repeated. Traffic is set before anything is undeployed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from retraining.core.documents import Rollout
+from retraining.core.errors import ConflictError
+from retraining.core.naming import vertex
+from retraining.core.promotion import rollouts
+from retraining.hooks.cloud import Cloud
+from retraining.hooks.endpoints import Endpoint
+from retraining.hooks.registry import Registry, Version
+from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState
+
+LOGGER = logging.getLogger(__name__)
+TRAFFIC_TRIES = 3
+
+
+def settle_run(cloud: Cloud, model: str, dag_run: str) -> bool:
+    """Settle what an ended DAG run left of its deployment; False when something is still under way.
+
+    Args:
+        cloud: The hooks.
+        model: Of the run.
+        dag_run: Label of the DAG run.
+    """
+    state = RolloutState(cloud, model)
+    rollout = state.read()
+    if rollout is None or rollout.dag_run != dag_run:
+        return True
+    try:
+        return settle(cloud, state)
+    except OvertakenError as error:  # the task's process lives still, or another one settles it
+        LOGGER.info("%s", error)
+        return False
+
+
+def settle(cloud: Cloud, state: RolloutState) -> bool:
+    """Bring an open rollout to its end when its run does not any more; False when something is still under way.
+
+    A version that has the alias champion passed its test: its rollout is completed. Any other is taken back.
+
+    Args:
+        cloud: The hooks.
+        state: As it was read.
+
+    Raises:
+        OvertakenError: Somebody else is at work on it.
+    """
+    if not rollouts.is_open(state.found):
+        return True
+    rollout = state.current
+    if rollout.state == "proven":
+        holder = cloud.registry.find_by_alias(rollout.model, vertex.CHAMPION)
+        if holder is not None and holder.version_id == rollout.version_id:
+            take_office(cloud.registry, holder)
+            rollout = state.change(state="done")
+    if rollout.state in ("going", "proven"):
+        rollout = state.change(state="returning", because="its run ended before it was done")
+    if rollout.state == "returning":
+        return go_back(cloud, state)
+    if not finish(cloud, state):
+        return False
+    close(state)
+    return True
+
+
+def take_office(registry: Registry, champion: Version) -> None:
+    """What follows for the other aliases of a version that is champion now."""
+    wishes = [vertex.DEFAULT] if vertex.DEFAULT not in champion.aliases else []
+    if vertex.CHALLENGER in champion.aliases:
+        wishes.append(f"-{vertex.CHALLENGER}")
+    if wishes:
+        registry.merge_aliases(champion, wishes)
+
+
+def finish(cloud: Cloud, state: RolloutState) -> bool:
+    """Take off the endpoint what the new champion has replaced; its machines are not waited for.
+
+    False: work goes on there, perhaps this very one of an earlier wake, so nothing can be asked for now.
+    """
+    rollout = state.current
+    endpoint = cloud.endpoints.get(rollout.model)
+    others = (
+        {key: name for key, name in endpoint.deployed.items() if key != rollout.deployed_model_id} if endpoint else {}
+    )
+    if endpoint is None or not others:
+        return True
+    if running := cloud.endpoints.running_operations(endpoint):
+        LOGGER.info("%s is at work on the endpoint: waiting for it", running[0].name)
+        return False
+    for deployed_id, version_name in others.items():
+        if endpoint.traffic.get(deployed_id):
+            LOGGER.warning("%s (%s) has traffic: somebody gave it that, it stays", deployed_id, version_name)
+            continue
+        LOGGER.info("undeploying %s (%s)", deployed_id, version_name)
+        cloud.endpoints.undeploy(endpoint, deployed_id)
+    return True
+
+
+def close(state: RolloutState) -> None:
+    """Nothing is open any more."""
+    if rollouts.is_open(state.found):
+        state.change(state="ended", operation=None)
+
+
+def end_recorded(state: RolloutState, run_key: str) -> None:
+    """Close the rollout of a run whose deployment is recorded; another run's is not this one's business."""
+    rollout = state.read()
+    if rollout is not None and rollout.run_key == run_key and rollout.state == "done":
+        close(state)
+
+
+def go_back(cloud: Cloud, state: RolloutState) -> bool:
+    """Traffic, aliases and machines as they were; False while the machines are still coming or going."""
+    rollout = state.current
+    endpoint = cloud.endpoints.get(rollout.model)
+    if endpoint is not None:
+        endpoint = _traffic_back(cloud, state, endpoint)
+    _aliases_back(cloud, rollout)
+    if endpoint is not None and not _is_gone(cloud, rollout, endpoint):
+        return False
+    close(state)
+    return True
+
+
+def move_traffic(cloud: Cloud, state: RolloutState, endpoint: Endpoint, traffic: Mapping[str, int]) -> Endpoint:
+    """Set the traffic while the rollout is still what this worker knows; the endpoint may change for other reasons.
+
+    Raises:
+        OvertakenError: Somebody else is at work on the rollout.
+        ConflictError: The endpoint changed each time.
+    """
+    for tries in range(TRAFFIC_TRIES, 0, -1):
+        # The etag first: whoever overtakes this worker after the look has then changed it.
+        seen = cloud.endpoints.read(endpoint.name)
+        state.require_unchanged()
+        try:
+            return cloud.endpoints.set_traffic(seen, traffic)
+        except ConflictError:
+            if tries == 1:
+                raise
+    raise AssertionError("unreachable: the last try returns or raises")
+
+
+def _traffic_back(cloud: Cloud, state: RolloutState, endpoint: Endpoint) -> Endpoint:
+    rollout = state.current
+    if not endpoint.traffic.get(rollout.deployed_model_id):
+        return endpoint
+    before = rollouts.traffic_before(rollout, endpoint.deployed)
+    if before:
+        LOGGER.warning("the traffic goes back to %s", before)
+    else:
+        LOGGER.warning("no version served before %s: the endpoint is emptied", rollout.version_name)
+    return move_traffic(cloud, state, endpoint, before)
+
+
+def _is_gone(cloud: Cloud, rollout: Rollout, endpoint: Endpoint) -> bool:
+    """Whether the version's machines are gone and none are coming; ends what is under way."""
+    mine = rollout.deployed_model_id
+    running = cloud.endpoints.running_operations(endpoint)
+    for operation in running:
+        if operation.name == rollout.operation:
+            LOGGER.warning("%s is cancelled: nobody waits for it", operation.name)
+            cloud.endpoints.cancel_operation(operation.name)
+    seen = cloud.endpoints.read(endpoint.name)
+    if mine in seen.deployed and not running:
+        LOGGER.warning("undeploying %s (%s)", mine, rollout.version_name)
+        cloud.endpoints.undeploy(seen, mine)
+        seen = cloud.endpoints.read(endpoint.name)
+    return mine not in seen.deployed and not cloud.endpoints.running_operations(endpoint)
+
+
+def _aliases_back(cloud: Cloud, rollout: Rollout) -> None:
+    """Aliases that this rollout moved go where they were; one that somebody else moved meanwhile stays.
+
+    Each is looked at for itself: this may have died after any of them.
+    """
+    registry, before = cloud.registry, rollout.before
+    versions = {version.version_id: version for version in registry.list_versions(rollout.model)}
+    mine, old = versions.get(rollout.version_id), versions.get(before.champion_id or "")
+    if mine is not None:
+        if vertex.CHAMPION in mine.aliases:
+            _move_back(registry, vertex.CHAMPION, mine, old)
+        default = versions.get(before.default_id or "")
+        if vertex.DEFAULT in mine.aliases and default is not None and default is not mine:
+            _move_back(registry, vertex.DEFAULT, mine, default)
+        if not any(vertex.CHALLENGER in version.aliases for version in versions.values()):
+            registry.merge_aliases(mine, [vertex.CHALLENGER])
+    if old is not None and vertex.PREVIOUS in old.aliases and before.previous_id != old.version_id:
+        _move_back(registry, vertex.PREVIOUS, old, versions.get(before.previous_id or ""))
+
+
+def _move_back(registry: Registry, alias: str, holder: Version, to: Version | None) -> None:
+    LOGGER.warning("the alias %s goes back to %s", alias, f"version {to.version_id}" if to else "nobody")
+    if to is None:
+        registry.merge_aliases(holder, [f"-{alias}"])
+    else:
+        registry.merge_aliases(to, [alias])

@@ -1,0 +1,1 @@
+"""What is left running is ended, and the run gets its state."""

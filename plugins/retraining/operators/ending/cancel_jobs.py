@@ -1,0 +1,51 @@
+"""The task that ends what nobody waits for any more: jobs that the run left, and a deployment that was not done."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.sdk import BaseSensorOperator, Context, PokeReturnValue
+
+from retraining.core.naming import dags, vertex
+from retraining.hooks.cloud import Cloud
+from retraining.hooks.vertex_jobs import JobType
+from retraining.operators.airflow.boundary import fail_for_good, sleep_over_outages
+from retraining.operators.deployment.rollout_end import settle_run
+from retraining.operators.jobs.claims import cancel_all
+
+SETTLE_TIMEOUT_S = 2 * 3600.0  # machines come within minutes, or never
+
+
+class CancelJobsOperator(BaseSensorOperator):
+    """Cancel what this DAG run left running: jobs whose task was failed or cleared while it slept, and a deployment.
+
+    A deployment that was not done is taken back: its machines cost as much without traffic. That may take as long as
+    they need to come, so it waits as `deploy` does, without a worker slot; so too for the job of a create without an
+    answer.
+
+    Args:
+        tuning: Whether the run may have left a tuning job too.
+
+    Returns:
+        Names of the jobs that its last wake cancelled.
+    """
+
+    def __init__(self, *, tuning: bool = False, **kwargs: Any) -> None:  # noqa: ANN401 - BaseSensorOperator's
+        super().__init__(**{"mode": "reschedule", "timeout": SETTLE_TIMEOUT_S, **kwargs})
+        self.tuning = tuning
+
+    @fail_for_good
+    def execute(self, context: Context) -> Any:  # noqa: ANN401 - what poke gives
+        """One wake."""
+        self.poke_interval = Cloud().settings.wake_interval_s
+        return super().execute(context)
+
+    @sleep_over_outages
+    def poke(self, context: Context) -> PokeReturnValue:
+        """Cancel what is found; then settle."""
+        ti, cloud = context["ti"], Cloud()
+        label = vertex.dag_run_label(ti.dag_id, ti.run_id)
+        types = tuple(JobType) if self.tuning else (JobType.CUSTOM,)
+        left, certain = cancel_all(cloud, label, types)
+        settled = settle_run(cloud, dags.model_of_dag(ti.dag_id), label)
+        return PokeReturnValue(settled and certain, left)

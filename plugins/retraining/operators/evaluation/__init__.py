@@ -1,0 +1,1 @@
+"""Champion and challenger: what is needed to compare them, and the decision."""

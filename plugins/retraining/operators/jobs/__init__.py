@@ -1,0 +1,1 @@
+"""A job on Vertex AI is made once, found again, followed to its end."""

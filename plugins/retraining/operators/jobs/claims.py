@@ -1,0 +1,201 @@
+"""The jobs of one key: looked for, tidied up, created one at a time.
+
+In: the hooks and an identity. Out: what is there, and a job. See `core.jobs.claims` for the rules; killed anywhere, the
+next wake of the task, or another process of it, finds the same job.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from retraining.core.jobs.claims import SETTLED_AFTER, START_WITHIN, Claim, Standing, sort_out
+from retraining.core.jobs.failures import RESOURCE_EXHAUSTED, classify
+from retraining.core.naming import storage, vertex
+from retraining.hooks.cloud import Cloud
+from retraining.hooks.session import is_exhausted, may_have_worked
+from retraining.hooks.vertex_jobs import Job, JobType
+from retraining.operators.jobs.identity import JobIdentity
+
+LOGGER = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """One look.
+
+    Attributes:
+        everything: Jobs of the task instance, of any generation and order, oldest first.
+        mine: Those of this key.
+        standing: What they mean.
+        claim: On the next job of this key, as it stood *before* the jobs were listed; None: there is none.
+        generation: Of the claim's object.
+    """
+
+    everything: tuple[Job, ...]
+    mine: tuple[Job, ...]
+    standing: Standing[Job]
+    claim: Claim | None
+    generation: int
+
+
+class ClaimedJobs:
+    """Jobs of a task instance.
+
+    Args:
+        cloud: The hooks.
+        identity: Whose jobs.
+        type_: Custom or tuning.
+    """
+
+    def __init__(self, cloud: Cloud, identity: JobIdentity, type_: JobType) -> None:
+        self._cloud = cloud
+        self._identity = identity
+        self._types = (type_,)
+        self._uri = storage.claim_uri(cloud.settings.bucket, identity.dag_run, identity.key)
+
+    def look(self, fresh: Job | None = None) -> Seen:
+        """What is there. A job that the claim names is asked for where the list does not have it yet.
+
+        Args:
+            fresh: A job as it was just seen, which the list may have as it was.
+        """
+        claim, generation = self._read()
+        listed = self._cloud.jobs.find({vertex.OWNER_LABEL: self._identity.owner}, self._types)
+        missing = set(claim.jobs if claim else ()).difference(job.name for job in listed)
+        asked = [self._cloud.jobs.find_by_name(name) for name in sorted(missing)]
+        found = (*listed, *(job for job in asked if job is not None))
+        everything = tuple(fresh if fresh and job.name == fresh.name else job for job in found)
+        mine = tuple(job for job in everything if job.labels.get(vertex.KEY_LABEL) == self._identity.key)
+        if claim and claim.with_jobs(job.name for job in mine) != claim:
+            claim, generation = self._note(*mine)
+        return Seen(everything=everything, mine=mine, standing=sort_out(mine), claim=claim, generation=generation)
+
+    def tidy(self, seen: Seen, keep: Job | None) -> bool:
+        """Cancel what is surplus, and what older generations left; False: a newer generation is at work.
+
+        Args:
+            seen: The look.
+            keep: Is left alone, whatever it is: it left the result.
+        """
+        identity, newer = self._identity, False
+        for job in seen.everything:
+            if not job.active or job.state == "JOB_STATE_CANCELLING" or (keep and job.name == keep.name):
+                continue
+            if identity.generation < int(job.labels.get(vertex.GENERATION_LABEL, 0)):
+                LOGGER.warning("%s is of a newer generation of this task: it is left alone", job.job_id)
+                newer = True
+            elif job.labels.get(vertex.KEY_LABEL) != identity.key:
+                LOGGER.warning("%s is of an older generation of this task: it is cancelled", job.job_id)
+                self._cloud.jobs.cancel(job.name)
+        self.cancel(job for job in seen.standing.surplus if not keep or job.name != keep.name)
+        return not newer
+
+    def cancel(self, surplus: Iterable[Job]) -> None:
+        """Cancel jobs that were made beside an older one."""
+        for job in surplus:
+            LOGGER.warning("%s was made beside an older job: it is cancelled", job.job_id)
+            self._cloud.jobs.cancel(job.name)
+
+    def create(self, wanted: Mapping[str, Any], seen: Seen) -> Job | None:
+        """The job, created under a claim; None: somebody else may be at it, or it is not known what became of it.
+
+        Raises:
+            Exception: The service refused it, but for missing quota and machines.
+        """
+        now = self._cloud.clock.now()
+        holder = f"try {self._identity.try_number}, {uuid.uuid4().hex}"
+        if seen.claim:
+            claim = seen.claim.next(holder, now)
+        else:
+            claim = Claim(holder=holder, since=now, jobs=tuple(job.name for job in seen.mine))
+        generation = self._write(claim, seen.generation)
+        if generation is None:
+            LOGGER.info("another process of this task is about to create the job; the next wake looks for it")
+            return None
+        if self._cloud.clock.now() - now > START_WITHIN:
+            LOGGER.warning("%s was claimed too long ago to create its job; a later wake does", self._uri)
+            return None
+        try:
+            job = self._cloud.jobs.create({**wanted, "labels": {**wanted.get("labels", {}), **self._identity.labels}})
+        except Exception as error:
+            if may_have_worked(error):
+                return self._look_after(error, claim)
+            if self._settle(error, claim, generation):
+                return None
+            raise
+        LOGGER.info("%s is created", job.job_id)
+        self._note(job)
+        return job
+
+    def _look_after(self, error: Exception, claim: Claim) -> Job | None:
+        """The job of a create without an answer, if it is in the list already."""
+        found = self._cloud.jobs.find({vertex.KEY_LABEL: self._identity.key}, self._types)
+        new = [job for job in found if job.name not in claim.jobs]
+        LOGGER.warning("no answer to the create (%s): %s", error, new or "later wakes look for the job")
+        if new:
+            self._note(*new)
+        return sort_out(new).counts
+
+    def _settle(self, error: Exception, claim: Claim, generation: int) -> bool:
+        """The service said no, so the next create need not wait; whether it is its failure: quota or machines."""
+        if not is_exhausted(error):
+            self._write(claim.closed(), generation)
+            return False
+        failure = classify("JOB_STATE_FAILED", RESOURCE_EXHAUSTED, str(error))
+        LOGGER.warning("the create was refused: %s (%s)", failure, error)
+        self._write(claim.refused(failure), generation)
+        return True
+
+    def _note(self, *seen: Job) -> tuple[Claim, int]:
+        """Write into the claim which jobs there are, whoever changes it meanwhile; gives what is stored then."""
+        while True:
+            claim, generation = self._read()
+            if claim is None:
+                claim = Claim(holder="", since=self._cloud.clock.now(), open=False)
+            noted = claim.with_jobs(job.name for job in seen)
+            written = generation if noted == claim else self._write(noted, generation)
+            if written is not None:
+                return noted, written
+
+    def _write(self, claim: Claim, generation: int) -> int | None:
+        return self._cloud.artifacts.write_if(self._uri, claim.to_bytes(), generation)
+
+    def _read(self) -> tuple[Claim | None, int]:
+        data, generation = self._cloud.artifacts.read_generation(self._uri)
+        return (Claim.parse(data) if data else None), generation
+
+
+def cancel_all(cloud: Cloud, dag_run: str, types: Collection[JobType]) -> tuple[list[str], bool]:
+    """Cancel every job of a DAG run; gives their names, and whether no other can come.
+
+    Jobs that no list shows yet are known by their claims. While a create has no answer its job may come: whoever began
+    it may be gone, and nobody else would look for it.
+
+    Args:
+        cloud: The hooks.
+        dag_run: Its label.
+        types: Of jobs that the run may have.
+    """
+    stored = cloud.artifacts.read_some(cloud.artifacts.list_uris(storage.claims_uri(cloud.settings.bucket, dag_run)))
+    claims = {uri.rpartition("/")[2].removesuffix(".json"): Claim.parse(data) for uri, data in stored.items()}
+    jobs = {job.name: job for job in cloud.jobs.find({vertex.DAG_RUN_LABEL: dag_run}, types)}
+    for name in {name for claim in claims.values() for name in claim.jobs}.difference(jobs):
+        if (job := cloud.jobs.find_by_name(name)) is not None:
+            jobs[name] = job
+    left = [job.name for job in jobs.values() if job.active]
+    for name in left:
+        LOGGER.warning("%s is cancelled: nobody waits for it", name)
+        cloud.jobs.cancel(name)
+    certain = True
+    for key, claim in claims.items():
+        seen = [job.name for job in jobs.values() if job.labels.get(vertex.KEY_LABEL) == key]
+        if claim.with_jobs(seen).open and cloud.clock.now() < claim.since + SETTLED_AFTER:
+            LOGGER.info(
+                "a create of this run has no answer: its job is looked for until %s", claim.since + SETTLED_AFTER
+            )
+            certain = False
+    return left, certain

@@ -1,0 +1,100 @@
+"""The operator that has something done on Vertex AI.
+
+Ours instead of the provider's `CreateCustomJobOperator`: that one makes a second paid job after a worker's death or one
+failed poll, leaves the job running when the task is cleared, and shows none of its lines.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from airflow.sdk import BaseSensorOperator, Context, PokeReturnValue
+
+from retraining.hooks.cloud import Cloud
+from retraining.hooks.vertex_jobs import Job
+from retraining.operators.airflow.boundary import fail_for_good, sleep_over_outages
+from retraining.operators.airflow.links import JobLink, JobLogsLink, job_address, job_logs_address, push_link
+from retraining.operators.jobs.identity import job_identity
+from retraining.operators.jobs.reconcile import JobOrder, Reconciler
+from retraining.operators.jobs.requests import OrderSource
+from retraining.operators.record.leases import spans_are_there
+from retraining.operators.record.ownership import own_run
+from retraining.operators.record.run_record import RUN_URI
+
+
+class VertexJobOperator(BaseSensorOperator):
+    """Have a job done exactly once, and show its lines in the task's log.
+
+    Holds a worker slot only while it looks. A retry, a crash or a restarted scheduler finds the same job again; a
+    cleared task ends its old job and makes a new one, unless the result is stored.
+
+    There is no `on_kill`: a task's process is also stopped when its heartbeats fail, when a restarted scheduler resets
+    it, or when its worker is shut down, and then the next try wants the job. `cancel_jobs` ends the jobs of a failed
+    run, a cleared task's next wake those of its older generations, `maintain` the rest.
+
+    Args:
+        order: Makes the order from the run's record: `order_export`, `order_training`, `order_evaluation`.
+        custom_job: A whole `CustomJob` in proto-JSON instead, templated.
+        run_uri: Folder of the run's record.
+
+    Returns:
+        `{uri, sha256, job, seconds, spot_seconds}` of the result: the last two over all jobs that the task needed. All
+        three are None when another run had left it. Of a `custom_job` `{job, state, seconds}`.
+    """
+
+    template_fields = ("run_uri", "custom_job")
+    operator_extra_links = (JobLink(), JobLogsLink())
+    ui_color = "#d7e8f7"
+
+    def __init__(
+        self,
+        *,
+        order: OrderSource | None = None,
+        custom_job: dict[str, Any] | None = None,
+        run_uri: str = RUN_URI,
+        **kwargs: Any,  # noqa: ANN401 - BaseSensorOperator's
+    ) -> None:
+        super().__init__(**{"mode": "reschedule", **kwargs})
+        if (order is None) == (custom_job is None):
+            raise ValueError(f"{self.task_id}: expected order or custom_job, and not both")
+        self.order = order
+        self.custom_job = custom_job
+        self.run_uri = run_uri if order else ""
+        self._cloud: Cloud | None = None
+
+    @fail_for_good
+    def execute(self, context: Context) -> Any:  # noqa: ANN401 - what poke gives
+        """One wake."""
+        self._cloud = Cloud()
+        self.poke_interval = self._cloud.settings.wake_interval_s
+        return super().execute(context)
+
+    @sleep_over_outages
+    def poke(self, context: Context) -> PokeReturnValue | bool:
+        """Find, create, look: see `reconcile`."""
+        cloud = self._cloud = self._cloud or Cloud()
+        order = self._job_order(cloud, context)
+        settings = cloud.settings
+
+        def on_job(job: Job) -> None:
+            push_link(self, context, JobLink, job_address(settings.project, settings.region, job.job_id))
+            push_link(self, context, JobLogsLink, job_logs_address(settings.project, job.job_id))
+
+        result = Reconciler(cloud, order, job_identity(context, order.custom_job), on_job).run()
+        return False if result is None else PokeReturnValue(True, result)
+
+    def _job_order(self, cloud: Cloud, context: Context) -> JobOrder:
+        if self.order is None:
+            return JobOrder(custom_job=self.custom_job or {})
+        record = own_run(cloud, context, self.run_uri)
+        wanted = self.order(cloud, record)
+        return JobOrder(
+            custom_job=wanted.custom_job,
+            request=wanted.request,
+            request_uri=wanted.request_uri,
+            result_uri=wanted.result_uri,
+            result_kind=wanted.result_kind,
+            artifact_uri=wanted.artifact_uri,
+            before_create=partial(spans_are_there, cloud, record, wanted.request, context),
+        )

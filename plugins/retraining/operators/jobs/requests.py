@@ -1,0 +1,62 @@
+"""The orders of the run's jobs, from its record: export, training, evaluation."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import cast
+
+from retraining.core.data import leakage
+from retraining.core.documents import Checks, EvaluateRequest, Manifest, Plan, Snapshot, Tuning
+from retraining.core.jobs import requests
+from retraining.core.jobs.requests import Order
+from retraining.core.naming import storage, vertex
+from retraining.core.promotion import gates
+from retraining.hooks.cloud import Cloud
+from retraining.operators.evaluation.comparison import require_models
+from retraining.operators.record.run_record import Record
+
+LOGGER = logging.getLogger(__name__)
+OrderSource = Callable[[Cloud, Record], Order]
+
+
+def order_export(cloud: Cloud, record: Record) -> Order:
+    """The export of the run's missing spans, without the days that the checks leave out."""
+    return requests.export_order(
+        record.read(Plan),
+        record.read(Snapshot),
+        cloud.settings.service_account,
+        quarantined=record.read(Checks).quarantined,
+    )
+
+
+def order_training(cloud: Cloud, record: Record) -> Order:
+    """The training of the challenger, with the hyperparameters that `tune` settled on."""
+    return requests.train_order(record.read(Plan), record.find(Tuning), cloud.settings.service_account)
+
+
+def order_evaluation(cloud: Cloud, record: Record) -> Order:
+    """The duel. Whom the challenger meets is asked once: later wakes go by the stored request."""
+    plan = record.read(Plan)
+    champion, trained_before, proof = None, None, leakage.Proof()
+    if record.find(EvaluateRequest) is None:
+        version = cloud.registry.find_by_alias(plan.model, vertex.CHAMPION)
+        if version is not None:
+            champion = gates.champion_of(
+                version.version_name, version.version_id, version.artifact_uri, version.run_key
+            )
+            made = Record(cloud.artifacts, storage.run_uri(plan.bucket, plan.model, version.run_key))
+            its_plan = made.find(Plan)
+            trained_before = its_plan.window.test_start if its_plan else None
+            proof = leakage.proof(made.find(Manifest), made.uri(Manifest), record.read(Snapshot))
+            if proof.missing:
+                LOGGER.warning("nothing proves that the champion has not seen this test data: %s", proof.missing)
+    order = requests.evaluate_order(
+        plan,
+        champion,
+        cloud.settings.service_account,
+        champion_trained_before=trained_before,
+        proof=proof,
+    )
+    require_models(cloud, record, record.find(EvaluateRequest) or cast("EvaluateRequest", order.request))
+    return order

@@ -1,0 +1,1 @@
+"""The first task: all that the run will do, written down."""

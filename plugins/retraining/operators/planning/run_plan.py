@@ -1,0 +1,82 @@
+"""The first task of a run: resolve its plan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.sdk import BaseOperator, Context
+
+from retraining.core.catalog.capabilities import addresses, load_capabilities, require_trainable
+from retraining.core.catalog.cost import load_prices
+from retraining.core.catalog.hardware import load_hardware, require_machines
+from retraining.core.documents import Plan
+from retraining.core.planning import plan, windows
+from retraining.core.settings import include_path
+from retraining.core.spec import files
+from retraining.hooks.cloud import Cloud
+from retraining.operators.airflow.boundary import fail_for_good, timed
+from retraining.operators.airflow.dag_run import newest_extra, run_type, trigger
+from retraining.operators.airflow.links import RunDocumentsLink, folder_address, push_link
+from retraining.operators.airflow.params import overrides, require_known, retrain_params
+from retraining.operators.record.leases import renew_lease
+from retraining.operators.record.ownership import require_own_bucket, require_own_model
+from retraining.operators.record.run_record import Record
+
+
+class PlanRunOperator(BaseOperator):
+    """Resolve everything this run was asked to do into `plan.json`.
+
+    Args:
+        model: Name of the spec.
+
+    Returns:
+        `{model, run_key, run_uri, plan_uri, as_of, mode}`.
+    """
+
+    operator_extra_links = (RunDocumentsLink(),)
+
+    def __init__(self, *, model: str, **kwargs: Any) -> None:  # noqa: ANN401 - BaseOperator's
+        super().__init__(**kwargs)
+        self.model = model
+
+    @timed
+    @fail_for_good
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Read the spec and the run, ask `core`, store the plan (or take the one of an equal run)."""
+        cloud, include = Cloud(), include_path()
+        spec = files.load_spec(include / "models" / f"{self.model}.yaml")
+        dag_run, params = context["dag_run"], context["params"]
+        require_known(params, retrain_params(spec), addresses(spec, load_capabilities()))
+        changed = overrides(spec, params)
+        require_trainable(spec.with_overrides(changed), load_capabilities(), f"{self.model} with this run's Params")
+        made = plan.build_plan(
+            spec=spec,
+            sql=files.load_query(spec, include),
+            golden_sql=files.load_golden_query(spec, include),
+            as_of=windows.resolve_as_of(
+                params["as_of"], newest_extra(dag_run), dag_run.logical_date, dag_run.run_after, dag_run.start_date
+            ),
+            settings=cloud.settings,
+            mode="backfill" if run_type(dag_run) == "backfill" else "live",
+            trigger=trigger(dag_run),
+            overrides=changed,
+            force=params["force"],
+            deploy=params["deploy"],
+            dag_id=dag_run.dag_id,
+            dag_run_id=dag_run.run_id,
+            prices=load_prices(include),
+            over_budget=params["over_budget"],
+        )
+        require_machines(made.spec, load_hardware(include), made.region)
+        require_own_bucket(cloud)
+        require_own_model(cloud, self.model)
+        record = Record(cloud.artifacts, made.run_uri)
+        stored = record.write_once(made)
+        renew_lease(cloud, stored.model, stored.run_key, context)
+        for line in plan.explain(stored):
+            self.log.info(line)
+        push_link(self, context, RunDocumentsLink, folder_address(stored.run_uri, stored.project))
+        chosen = stored.to_json()
+        return {key: chosen[key] for key in ("model", "run_key", "run_uri", "as_of", "mode")} | {
+            "plan_uri": record.uri(Plan)
+        }

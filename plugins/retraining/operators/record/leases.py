@@ -1,0 +1,70 @@
+"""A run's lease on the spans it relies on: renewed first, then it is looked whether they are there."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from airflow.sdk import Context
+
+from retraining.core.documents import Document, Manifest
+from retraining.core.errors import DataError
+from retraining.core.naming import storage
+from retraining.core.naming.spans import MARKER, TOMBSTONE
+from retraining.core.retention.leases import Needed, lease_of, needed
+from retraining.hooks.cloud import Cloud
+from retraining.operators.record.run_record import Record
+
+LOGGER = logging.getLogger(__name__)
+
+
+def renew_lease(cloud: Cloud, model: str, run_key: str, context: Context) -> None:
+    """Write down that a run is at work: from now on no cleaning deletes what it refers to."""
+    ti: Any = context["ti"]
+    uri = storage.lease_uri(cloud.settings.bucket, model, run_key)
+    cloud.artifacts.overwrite(uri, lease_of(ti.dag_id, ti.run_id, ti.task_id), "application/json")
+
+
+def spans_are_there(cloud: Cloud, record: Record, request: Document, context: Context) -> bool:
+    """Before a job is paid for: whether the spans it works on are there; False while one of them is being deleted.
+
+    Args:
+        cloud: The hooks.
+        record: Of the run.
+        request: What the job reads.
+        context: Airflow's.
+
+    Raises:
+        DataError: One that it reads is gone.
+    """
+    values: Any = request
+    renew_lease(cloud, values.model, values.run_key, context)
+    wanted = needed(request, record.find(Manifest))
+    going = sorted(_existing(cloud, wanted.folders, TOMBSTONE))
+    if going:
+        LOGGER.warning(
+            "%s is being deleted by the DAG maintain: the job waits until that is done or taken back. "
+            "If this stays so, trigger maintain with Dry run off",
+            going[0],
+        )
+        return False
+    _require_whole(cloud, wanted)
+    return True
+
+
+def _require_whole(cloud: Cloud, wanted: Needed) -> None:
+    gone = sorted(wanted.whole - _existing(cloud, wanted.whole, MARKER))
+    if gone:
+        raise DataError(
+            f"{gone[0]}/{MARKER}",
+            f"no such object, and {len(gone)} spans that this run relies on are gone",
+            "spans as the run recorded them",
+            "Trigger the DAG again with this run's as_of and the Param force: their days are exported again",
+        )
+
+
+def _existing(cloud: Cloud, folders: Iterable[str], name: str) -> set[str]:
+    """Those of the folders that have an object of this name."""
+    uris = {f"{folder}/{name}": folder for folder in sorted(folders)}
+    return {uris[uri] for uri in cloud.artifacts.existing(list(uris))}

@@ -1,0 +1,105 @@
+"""What belongs to another Airflow environment is refused by name before anything is done with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.sdk import Context
+
+from retraining.core.documents import Plan
+from retraining.core.errors import SettingsError
+from retraining.core.naming import storage
+from retraining.core.naming.trust import (
+    require_agreement,
+    require_cleaning_folder,
+    require_monitor_folder,
+    require_run_folder,
+)
+from retraining.core.retention.spans import whole_second
+from retraining.hooks.cloud import Cloud
+from retraining.operators.record.run_record import Record
+
+
+def own_run(cloud: Cloud, context: Context, run_uri: str) -> Record:
+    """The record of a run whose folder another task named: of this DAG's model, by the settings as they are now.
+
+    Raises:
+        ContractError: The folder is another's, or its plan names other places or images than the settings.
+    """
+    ti: Any = context["ti"]
+    require_run_folder(run_uri, cloud.settings.bucket, ti.dag_id)
+    record = Record(cloud.artifacts, run_uri)
+    plan = record.find(Plan)
+    if plan is not None:
+        require_agreement(plan, run_uri, cloud.settings)
+    return record
+
+
+def own_monitor(cloud: Cloud, context: Context, monitor_uri: str) -> Record:
+    """The record of this monitor run, whose folder another task named.
+
+    Raises:
+        ContractError: The folder is another's.
+    """
+    ti: Any = context["ti"]
+    require_monitor_folder(monitor_uri, cloud.settings.bucket, ti.dag_id, ti.run_id)
+    return Record(cloud.artifacts, monitor_uri)
+
+
+def own_cleaning(cloud: Cloud, context: Context, cleaning_uri: str) -> Record:
+    """The record of this cleaning, whose folder another task named.
+
+    Raises:
+        ContractError: The folder is another's.
+    """
+    dag_run: Any = context["dag_run"]
+    require_cleaning_folder(cleaning_uri, cloud.settings.bucket, whole_second(dag_run.run_after), dag_run.run_id)
+    return Record(cloud.artifacts, cleaning_uri)
+
+
+def require_own_bucket(cloud: Cloud) -> None:
+    """The bucket is this environment's; the first run of all writes down whose it is.
+
+    Raises:
+        SettingsError: Another environment's documents are in it.
+    """
+    settings = cloud.settings
+    uri = storage.owner_uri(settings.bucket)
+    stored = cloud.artifacts.write_once(uri, settings.environment.encode(), "text/plain")
+    owner = stored[:300].decode(errors="replace").strip()
+    if owner != settings.environment:
+        raise SettingsError(
+            uri,
+            f"the bucket of environment {owner!r}",
+            f"this one's, {settings.environment!r}",
+            f"Set RETRAINING_BUCKET to a bucket of its own, or RETRAINING_ENVIRONMENT={owner} if it is that one",
+        )
+
+
+def require_own_model(cloud: Cloud, model: str) -> None:
+    """Model and endpoint of this name are not another environment's. What no run made is nobody's.
+
+    Versions of an earlier release carry no label of it: they belong to the environment that has their files.
+
+    Raises:
+        SettingsError: They are another's.
+    """
+    ours, settings = cloud.session.environment, cloud.settings
+    for version in cloud.registry.list_versions(model):
+        owner = ours.owner(version.labels, version.artifact_uri) if version.run_key else None
+        if owner not in (None, ours.label):
+            raise _foreign(f"{version.version_name} of {version.artifact_uri}", owner, ours.label, settings.region)
+    endpoint = cloud.endpoints.get(model)
+    owner = ours.owner(endpoint.labels, "") if endpoint else None
+    if endpoint and owner not in (None, ours.label):
+        raise _foreign(endpoint.name, owner, ours.label, settings.region)
+
+
+def _foreign(where: str, owner: str | None, ours: str, region: str) -> SettingsError:
+    return SettingsError(
+        where,
+        f"environment {owner!r} made it",
+        f"this one, {ours!r}, to be the only one that has a model of this name in {region}",
+        f"Give the model another name, or use another region or project; "
+        f"set RETRAINING_ENVIRONMENT={owner} if this is that environment, in another bucket",
+    )

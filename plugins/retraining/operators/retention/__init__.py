@@ -1,0 +1,1 @@
+"""The daily cleaning: what is left over is found, and deleted."""

@@ -1,0 +1,99 @@
+"""Deployed models that cost and that nobody brings to an end any more: found and ended by the daily cleaning.
+
+The task that deploys writes at each wake, and a run that ended was settled by its own task `cancel_jobs`. What is here
+is what both did not come to.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from datetime import datetime
+
+from retraining.core.documents import CleanedDeployment, FoundDeployment, Rollout
+from retraining.core.documents.retention import DeploymentOutcome
+from retraining.core.promotion import rollouts
+from retraining.hooks.cloud import Cloud
+from retraining.hooks.endpoints import deployed_model_id
+from retraining.operators.deployment.rollout_end import settle
+from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState
+
+LOGGER = logging.getLogger(__name__)
+LOOKS, LOOK_INTERVAL_S = 60, 10.0
+"""Ten minutes for machines that come or go; then the next cleaning goes on."""
+
+
+def find_deployments(cloud: Cloud, model: str, as_of: datetime) -> Iterator[FoundDeployment]:
+    """What is left of deployments of a model; nothing is changed.
+
+    Args:
+        cloud: The hooks.
+        model: Whose.
+        as_of: Time of the cleaning.
+    """
+    rollout = RolloutState(cloud, model).read()
+    if _is_left(cloud, rollout, as_of) and rollout:
+        yield FoundDeployment(
+            model=model,
+            deployed_model_id=rollout.deployed_model_id,
+            what="rollout",
+            words=f"its rollout by run {rollout.run_key} is {rollout.state}, and nobody has gone on with it since "
+            f"{rollout.changed:%Y-%m-%d %H:%M} UTC",
+        )
+    for deployed_id, version_name in _unclaimed(cloud, model, rollout).items():
+        words = f"version {version_name.rpartition('@')[2]} is deployed without traffic, and no run is at work on it"
+        yield FoundDeployment(model=model, deployed_model_id=deployed_id, what="unclaimed", words=words)
+
+
+def end_deployment(cloud: Cloud, found: FoundDeployment, as_of: datetime) -> CleanedDeployment:
+    """Settle a rollout, or undeploy what nobody claims, if it still is so."""
+    state = RolloutState(cloud, found.model)
+    if found.what == "rollout":
+        return _settle(cloud, state, found, as_of)
+    if found.deployed_model_id not in _unclaimed(cloud, found.model, state.read()):
+        return _cleaned(found, "left", "it has traffic, is gone, or a run is at work on it")
+    endpoint = cloud.endpoints.get(found.model)
+    if endpoint is not None:
+        cloud.endpoints.undeploy(endpoint, found.deployed_model_id)
+    return _cleaned(found, "undeployed", found.words)
+
+
+def _settle(cloud: Cloud, state: RolloutState, found: FoundDeployment, as_of: datetime) -> CleanedDeployment:
+    rollout = state.read()
+    if not _is_left(cloud, rollout, as_of) or rollout is None or rollout.deployed_model_id != found.deployed_model_id:
+        return _cleaned(found, "left", "somebody goes on with it, or has brought it to its end")
+    try:
+        for _ in range(LOOKS):
+            if settle(cloud, state):
+                return _cleaned(found, "settled", found.words)
+            LOGGER.info("%s: machines are still coming or going", found.deployed_model_id)
+            cloud.clock.sleep(LOOK_INTERVAL_S)
+    except OvertakenError:
+        return _cleaned(found, "left", "somebody goes on with it")
+    return _cleaned(found, "left", "its machines are still coming or going; the next cleaning goes on")
+
+
+def _is_left(cloud: Cloud, rollout: Rollout | None, as_of: datetime) -> bool:
+    return (
+        rollout is not None
+        and rollouts.is_open(rollout)
+        and rollouts.is_silent(rollout, as_of, cloud.settings.wake_interval_s)
+    )
+
+
+def _unclaimed(cloud: Cloud, model: str, rollout: Rollout | None) -> dict[str, str]:
+    """Version names of deployed models that runs made and that nobody claims, by id."""
+    endpoint = cloud.endpoints.get(model)
+    if endpoint is None or len(endpoint.deployed) == len(endpoint.traffic):
+        return {}
+    ours = {
+        deployed_model_id(version.run_key)
+        for version in cloud.registry.list_versions(model)
+        if version.run_key and cloud.session.environment.owns(version.labels, version.artifact_uri)
+    }
+    found = rollouts.unclaimed(endpoint.deployed, endpoint.traffic, ours, rollout)
+    return {deployed_id: endpoint.deployed[deployed_id] for deployed_id in found}
+
+
+def _cleaned(found: FoundDeployment, outcome: DeploymentOutcome, words: str) -> CleanedDeployment:
+    return CleanedDeployment(model=found.model, deployed_model_id=found.deployed_model_id, outcome=outcome, words=words)

@@ -1,0 +1,171 @@
+"""The daily cleaning: look, end jobs that nobody waits for, delete what no run refers to any more.
+
+Each task reads the plan that the first one wrote; what has changed since is looked at again before anything goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from airflow.sdk import BaseOperator, Context, Param
+
+from retraining.core.documents import CleanedJob, Maintenance, MaintenancePlan
+from retraining.core.documents.document import MODEL_PATTERN
+from retraining.core.errors import ContractError
+from retraining.core.naming import storage
+from retraining.core.retention import spans, summary
+from retraining.core.retention.spans import Limits, whole_second
+from retraining.core.settings import include_path
+from retraining.core.spec.files import find_specs
+from retraining.hooks.cloud import Cloud
+from retraining.operators.airflow.boundary import fail_for_good
+from retraining.operators.airflow.dag_run import run_type
+from retraining.operators.airflow.links import RunDocumentsLink, folder_address, push_link
+from retraining.operators.airflow.params import require_known
+from retraining.operators.record.ownership import own_cleaning, require_own_bucket
+from retraining.operators.record.run_record import Record
+from retraining.operators.retention.leftovers import clean, end_job, look
+
+CLEANING_URI = "{{ ti.xcom_pull(task_ids='look')['cleaning_uri'] }}"
+
+
+def maintain_params() -> dict[str, Param]:
+    """The trigger form of `maintain`."""
+    section = "This run"
+    return {
+        "dry_run": Param(
+            True,
+            type="boolean",
+            title="Dry run",
+            section=section,
+            description=(
+                "Say what would go, delete and cancel nothing. Only for a run by hand: one by the schedule deletes."
+            ),
+        ),
+        "min_age_days": Param(
+            spans.DEFAULT_AGE_DAYS,
+            type="integer",
+            minimum=spans.LEAST_AGE_DAYS,
+            maximum=spans.MOST_AGE_DAYS,
+            title="Age limit in days",
+            section=section,
+            description="What was written or used since is kept, whoever refers to it.",
+        ),
+        "models": Param(
+            [],
+            type="array",
+            items={"type": "string", "pattern": MODEL_PATTERN},
+            title="Models",
+            section=section,
+            description="Only these, also one whose YAML file is gone. Empty: every model with a file.",
+        ),
+    }
+
+
+class FindLeftoversOperator(BaseOperator):
+    """Look at everything, and write down what shall go and why; deletes nothing.
+
+    The time is the DAG run's `run_after`: no run starts before it, so nothing is taken for older than it is.
+
+    Returns:
+        `{cleaning_uri, spans, jobs, refused}`; the numbers count what shall go.
+    """
+
+    operator_extra_links = (RunDocumentsLink(),)
+
+    @fail_for_good
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Ask the hooks, ask `core`, store the plan (or take the one of an earlier try)."""
+        cloud, dag_run, params = Cloud(), context["dag_run"], context["params"]
+        require_own_bucket(cloud)
+        require_known(params, maintain_params())
+        limits = Limits(as_of=whole_second(dag_run.run_after), min_age_days=params["min_age_days"])
+        folder = storage.cleaning_uri(cloud.settings.bucket, limits.as_of, dag_run.run_id)
+        record = Record(cloud.artifacts, folder)
+        plan = record.find(MaintenancePlan)
+        if plan is None:
+            dry_run = bool(params["dry_run"]) and run_type(dag_run) != "scheduled"
+            plan = record.write_once(look(cloud, limits, chosen_models(params["models"]), dry_run, dag_run.run_id))
+        for line in summary.plan_lines(plan):
+            self.log.info(line)
+        push_link(self, context, RunDocumentsLink, folder_address(folder, cloud.settings.project))
+        return {
+            "cleaning_uri": folder,
+            "spans": sum(len(found.delete) for found in plan.models),
+            "jobs": sum(job.cancel for job in plan.jobs),
+            "refused": [found.model for found in plan.models if found.refused],
+        }
+
+
+class CancelLeftJobsOperator(BaseOperator):
+    """Cancel the jobs that nobody waits for, unless somebody does again.
+
+    Args:
+        cleaning_uri: Folder of the cleaning's documents.
+
+    Returns:
+        What became of each, as in the document `maintenance`.
+    """
+
+    template_fields = ("cleaning_uri",)
+
+    def __init__(self, *, cleaning_uri: str = CLEANING_URI, **kwargs: Any) -> None:  # noqa: ANN401 - BaseOperator's
+        super().__init__(**kwargs)
+        self.cleaning_uri = cleaning_uri
+
+    @fail_for_good
+    def execute(self, context: Context) -> list[dict[str, Any]]:
+        """Look at each once more, cancel."""
+        cloud = Cloud()
+        plan = own_cleaning(cloud, context, self.cleaning_uri).read(MaintenancePlan)
+        done = [] if plan.dry_run else [end_job(cloud, job) for job in plan.jobs if job.cancel]
+        for job in done:
+            self.log.warning("%s %s: %s", job.name, job.outcome, job.words)
+        return [job.model_dump(mode="json") for job in done]
+
+
+class DeleteLeftoversOperator(BaseOperator):
+    """Delete what the plan says and what is still so, and write down what was done.
+
+    A model of which nothing may be deleted fails the task for good, when all others are done.
+
+    Args:
+        cleaning_uri: Folder of the cleaning's documents.
+
+    Returns:
+        `{maintenance_uri, freed_bytes, words}`.
+    """
+
+    template_fields = ("cleaning_uri",)
+
+    def __init__(self, *, cleaning_uri: str = CLEANING_URI, **kwargs: Any) -> None:  # noqa: ANN401 - BaseOperator's
+        super().__init__(**kwargs)
+        self.cleaning_uri = cleaning_uri
+
+    @fail_for_good
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Sweep model by model, then what lies about; conclude once."""
+        cloud = Cloud()
+        record = own_cleaning(cloud, context, self.cleaning_uri)
+        done = record.find(Maintenance)
+        if done is None:
+            ended = context["ti"].xcom_pull(task_ids="cancel_jobs") or []
+            jobs = [CleanedJob.model_validate(job) for job in ended]
+            done = record.write_once(clean(cloud, record, jobs))
+        for line in summary.result_lines(done):
+            self.log.info(line)
+        refusals = [model.refused for model in done.models if model.refused]
+        if refusals:
+            raise ContractError(
+                record.uri(Maintenance),
+                "; ".join(refusals),
+                "nothing that is refused",
+                "Mend what is named; the next cleaning goes on",
+            )
+        return {"maintenance_uri": record.uri(Maintenance), "freed_bytes": done.freed_bytes, "words": done.words}
+
+
+def chosen_models(wished: Sequence[str]) -> list[str]:
+    """The models of a cleaning: those wished for, or every one that has a file, broken or not."""
+    return sorted(set(wished)) or [path.stem for path in find_specs(include_path())]

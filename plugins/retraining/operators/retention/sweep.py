@@ -1,0 +1,186 @@
+"""Deleting spans so that none is ever lost that somebody needs, wherever the deletion is killed.
+
+A span goes in this order: its marker's content becomes a tombstone; the marker goes, if it is still the generation that
+was judged; *then* it is looked whose lease was renewed since, and if its run refers to the span, the marker comes back
+from the tombstone; else the files go, each if it is still the generation that was listed, and the tombstone last.
+
+- Killed before the marker is gone: the span is whole, with a tombstone more.
+- Killed later: no snapshot takes it for whole; this cleaning's next try, or tomorrow's, goes on by the tombstone.
+- A run renews its lease before it looks at the store. If that was before the look, the look sees it. If it was after,
+  the run finds the tombstone: its jobs wait until it is gone (`operators/record/leases.py`). No clock decides between
+  them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import TypeVar
+
+from retraining.core.data.span_store import StoredObject
+from retraining.core.documents import CleanedModel, CleanedSpan, DoomedSpan, ModelLeftovers, Span
+from retraining.core.errors import ContractError
+from retraining.core.naming import storage
+from retraining.core.naming.spans import MARKER, TOMBSTONE, place_of
+from retraining.core.retention.spans import whole_second
+from retraining.hooks.cloud import Cloud
+from retraining.operators.retention.references import ModelRuns
+
+LOGGER = logging.getLogger(__name__)
+_T = TypeVar("_T")
+TOGETHER = 20
+"""Spans whose markers go before one look."""
+
+BATCH = 100
+
+
+class Sweep:
+    """Deletes the doomed spans of one model.
+
+    Args:
+        cloud: The hooks.
+        runs: The model's, as read at the beginning of this try.
+    """
+
+    def __init__(self, cloud: Cloud, runs: ModelRuns) -> None:
+        self._cloud, self._runs = cloud, runs
+        self._root = storage.spans_root(cloud.settings.bucket, runs.model)
+
+    def run(self, found: ModelLeftovers) -> CleanedModel:
+        """Take back what an earlier cleaning began and somebody needs now; delete what the plan says."""
+        restored = tuple(uri for uri in found.restore if self._take_back(uri))
+        done: list[CleanedSpan] = []
+        refused = found.refused
+        for group in _groups(found.delete, TOGETHER):
+            try:
+                for span in self._sweep(group):
+                    done.append(span)  # one by one: what came before an error counts
+            except ContractError as error:  # what a run that came meanwhile refers to cannot be known
+                refused = f"the rest of {found.model} is not deleted: {error}"
+                LOGGER.warning("%s", refused)
+                done += [self._spare(span, refused) for span in group if span.uri not in {item.uri for item in done}]
+                break
+        return CleanedModel(
+            model=found.model,
+            refused=refused,
+            looked_at=found.spans,
+            kept=dict(found.kept),
+            spans=tuple(done),
+            restored=restored,
+            postponed=found.postponed,
+            freed_bytes=sum(span.bytes for span in done if span.outcome == "deleted"),
+        )
+
+    def _sweep(self, group: Sequence[DoomedSpan]) -> Iterator[CleanedSpan]:
+        """Markers of all, one look, then the files of each."""
+        buried: list[tuple[DoomedSpan, list[StoredObject]]] = []
+        for span in group:
+            objects = self._cloud.objects.directly_in(span.uri)
+            if not objects:
+                yield _deleted(span, "an earlier try of this cleaning deleted it")
+            elif words := self._reason_against(span, objects) or self._bury(span, objects):
+                yield self._spare(span, words)
+            else:
+                buried.append((span, [item for item in objects if item.name not in (MARKER, TOMBSTONE)]))
+        if buried:
+            self._runs.look_again()
+        for span, files in buried:
+            words = self._delete_files(span, files)
+            yield self._spare(span, words) if words else _deleted(span, span.words)
+
+    def _reason_against(self, span: DoomedSpan, objects: Iterable[StoredObject]) -> str:
+        """Why a span is not the one that was judged any more."""
+        if words := self._holder(span):
+            return words
+        for item in objects:
+            if item.name == MARKER and item.generation != span.marker:
+                return "it was exported again meanwhile"
+            if item.name != TOMBSTONE and whole_second(item.created) > span.newest:
+                return f"{item.name} was written meanwhile"
+        return ""
+
+    def _bury(self, span: DoomedSpan, objects: Iterable[StoredObject]) -> str:
+        """Tombstone in, marker out; a reason when the marker is another one by now."""
+        marker = next((item for item in objects if item.name == MARKER), None)
+        if marker is None:  # never finished, or a deletion that was cut off: its tombstone says what it was
+            self._cloud.artifacts.write_once(f"{span.uri}/{TOMBSTONE}", b"")
+            return ""
+        self._drop_tombstone(span.uri)  # of a deletion that was cut off before its marker went
+        content = self._cloud.artifacts.read(marker.uri)
+        if content is not None:
+            self._cloud.artifacts.write_once(f"{span.uri}/{TOMBSTONE}", content)
+        (deleted,) = self._cloud.objects.delete([marker])
+        return "" if deleted.gone else "it was exported again meanwhile"
+
+    def _delete_files(self, span: DoomedSpan, files: Sequence[StoredObject]) -> str:
+        """Everything but the tombstone, then that; a reason when the span must stay."""
+        if words := self._holder(span):
+            return words
+        for batch in _groups(files, BATCH):
+            stays = [item.object.name for item in self._cloud.objects.delete(batch) if not item.gone]
+            if stays:
+                return f"{stays[0]} was written again while the span was deleted"
+        marker = self._cloud.objects.find(f"{span.uri}/{MARKER}")
+        if marker is not None:
+            return self._finished_meanwhile(marker)
+        self._drop_tombstone(span.uri)
+        return ""
+
+    def _finished_meanwhile(self, marker: StoredObject) -> str:
+        """Somebody wrote a marker who waits for no tombstone: half a span must not look whole."""
+        if self._is_whole(marker, self._cloud.objects.directly_in(marker.folder_uri)):
+            return "it was exported again meanwhile"
+        list(self._cloud.objects.delete([marker]))
+        return "an export finished it while it was deleted: its marker is withdrawn, the next run exports it again"
+
+    def _holder(self, span: DoomedSpan) -> str:
+        place = place_of(span.uri, self._root)
+        if place is None:
+            return "it is no folder of the span store"
+        held = self._runs.references.holder(place)
+        return f"run {held[1].run_key} needs it: {held[1].words}" if held else ""
+
+    def _spare(self, span: DoomedSpan, words: str) -> CleanedSpan:
+        self._take_back(span.uri)
+        return CleanedSpan(uri=span.uri, outcome="spared", bytes=span.bytes, words=words)
+
+    def _take_back(self, folder_uri: str) -> bool:
+        """End a deletion that had begun: True when the span is whole again by it."""
+        objects = {item.name: item for item in self._cloud.objects.directly_in(folder_uri)}
+        if TOMBSTONE not in objects:
+            return False
+        back = MARKER not in objects and self._is_whole(objects[TOMBSTONE], objects.values())
+        content = self._cloud.artifacts.read(objects[TOMBSTONE].uri) if back else None
+        if content is not None:
+            self._cloud.artifacts.write_once(f"{folder_uri}/{MARKER}", content)
+        self._drop_tombstone(folder_uri)
+        return content is not None
+
+    def _is_whole(self, marker: StoredObject, objects: Iterable[StoredObject]) -> bool:
+        """Whether all files that a marker (or a tombstone) lists are there."""
+        content = self._cloud.artifacts.read(marker.uri)
+        if not content:
+            return False
+        try:
+            span = Span.parse(content, marker.uri)
+        except ContractError as error:
+            LOGGER.warning("%s", error)
+            return False
+        sizes = {item.name: item.bytes for item in objects}
+        return all(sizes.get(file.file_name) == file.bytes for file in span.files)
+
+    def _drop_tombstone(self, folder_uri: str) -> None:
+        tombstone = self._cloud.objects.find(f"{folder_uri}/{TOMBSTONE}")
+        if tombstone is not None:
+            list(self._cloud.objects.delete([tombstone]))
+
+
+def _deleted(span: DoomedSpan, words: str) -> CleanedSpan:
+    return CleanedSpan(uri=span.uri, outcome="deleted", bytes=span.bytes, words=words)
+
+
+def _groups(items: Iterable[_T], size: int) -> Iterator[list[_T]]:
+    left = iter(items)
+    while group := list(islice(left, size)):
+        yield group

@@ -1,0 +1,1 @@
+"""The search for hyperparameters, and what earlier ones left."""

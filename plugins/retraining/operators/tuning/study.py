@@ -1,0 +1,158 @@
+"""The search for hyperparameters: decided once; then a job repeats the best of earlier studies, and another searches.
+
+A night without a search ends here at once: the run trains with the champion's values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from airflow.sdk import Context, PokeReturnValue
+
+from retraining.core.documents import Plan, Trial, Tuning, TuningRequest
+from retraining.core.jobs.failures import OF_THE_SERVICE
+from retraining.core.jobs.requests import Order
+from retraining.core.naming import storage
+from retraining.core.spec.evaluation import HIGHER_IS_BETTER
+from retraining.core.tuning import conclusion, decision, requests, warm_start
+from retraining.hooks.airflow_exceptions import AirflowFailException
+from retraining.hooks.cloud import Cloud
+from retraining.hooks.vertex_jobs import Job, JobType
+from retraining.operators.airflow.boundary import sleep_over_outages
+from retraining.operators.airflow.links import JobLink, push_link, tuning_job_address
+from retraining.operators.jobs.claims import ClaimedJobs
+from retraining.operators.jobs.identity import JobIdentity, job_identity
+from retraining.operators.jobs.job import VertexJobOperator
+from retraining.operators.jobs.reconcile import JobOrder, Reconciler, failure_of
+from retraining.operators.record.leases import spans_are_there
+from retraining.operators.record.ownership import own_run
+from retraining.operators.record.run_record import RUN_URI, Record
+from retraining.operators.tuning.earlier_studies import find_champion, find_studies
+
+
+class TuneOperator(VertexJobOperator):
+    """Settle on the run's hyperparameters, by a study if it is time for one.
+
+    Args:
+        run_uri: Folder of the run's record.
+
+    Returns:
+        `{searched, trials, hyperparameters, words}`.
+    """
+
+    def __init__(self, *, run_uri: str = RUN_URI, **kwargs: Any) -> None:  # noqa: ANN401 - BaseSensorOperator's
+        super().__init__(order=_no_order, run_uri=run_uri, **kwargs)
+
+    @sleep_over_outages
+    def poke(self, context: Context) -> PokeReturnValue | bool:
+        """Decide once; have the jobs done; conclude once."""
+        cloud = self._cloud = self._cloud or Cloud()
+        record = own_run(cloud, context, self.run_uri)
+        plan, settled = record.read(Plan), record.find(Tuning)
+        if settled is None:
+            request = self._request(cloud, record, plan)
+            settled = self._settle(cloud, record, plan, request, context)
+        if settled is None:
+            return False
+        if settled.trials:
+            uri = storage.study_uri(plan.bucket, plan.model, plan.run_key)
+            cloud.artifacts.write_once(uri, settled.to_bytes())
+            self._clear(cloud, plan)
+        self.log.info("%s: %s", settled.words, settled.hyperparameters)
+        result = {"searched": bool(settled.trials), "trials": len(settled.trials), "words": settled.words}
+        return PokeReturnValue(True, {**result, "hyperparameters": dict(settled.to_json()["hyperparameters"])})
+
+    def _request(self, cloud: Cloud, record: Record, plan: Plan) -> TuningRequest:
+        request = record.find(TuningRequest)
+        if request is None:
+            higher = plan.spec.evaluation.metric in HIGHER_IS_BETTER
+            champion = find_champion(cloud, plan) if plan.spec.tuning else None
+            studies, earlier = find_studies(cloud, plan) if plan.spec.tuning else ([], 0)
+            decided = decision.decide(plan, studies, champion, higher_is_better=higher, earlier=earlier)
+            request = record.write_once(decided)
+            self.log.info("%s", request.words)
+        return request
+
+    def _settle(
+        self, cloud: Cloud, record: Record, plan: Plan, request: TuningRequest, context: Context
+    ) -> Tuning | None:
+        """The conclusion; None while a job works."""
+        if not request.search or plan.spec.tuning is None:
+            return record.write_once(conclusion.conclude(plan, request, ()))
+        account, jobs, recalled = cloud.settings.service_account, list[str](), tuple[Trial, ...]()
+        if request.recalled:
+            order = requests.recall_order(plan, request, account)
+            job = self._done(cloud, order, context, requests.bears_failure(plan, "recall", request))
+            if job is None:
+                return None
+            jobs.append(job)
+            recalled = requests.read_trials(plan, "recall", request, cloud.jobs.trials(job))
+        space = warm_start.focus(plan.spec.tuning, recalled, request.focus)
+        order = requests.search_order(plan, request, space, account)
+        job = self._done(cloud, order, context, requests.bears_failure(plan, "search", request))
+        if job is None:
+            return None
+        jobs.append(job)
+        found = requests.read_trials(plan, "search", request, cloud.jobs.trials(job))
+        self._say((*recalled, *found))
+        return record.write_once(conclusion.conclude(plan, request, (*recalled, *found), searched=space, jobs=jobs))
+
+    def _done(self, cloud: Cloud, order: Order, context: Context, bears_failure: bool) -> str | None:
+        """Name of the order's job when it ended with trials to go on with; None while it works."""
+        identity = job_identity(context, order.custom_job)
+        if ended := self._ended(cloud, identity, bears_failure):
+            return ended
+
+        def on_job(job: Job) -> None:
+            push_link(
+                self, context, JobLink, tuning_job_address(cloud.settings.project, cloud.settings.region, job.job_id)
+            )
+
+        # Failed trials were borne with before: another study would pay for the same ones.
+        record = own_run(cloud, context, self.run_uri)
+        wanted = JobOrder(
+            custom_job=order.custom_job,
+            request=order.request,
+            request_uri=order.request_uri,
+            retries=0,
+            way_out="Mend what they name and clear the task, or trigger the run with the Param tune on never",
+            before_create=partial(spans_are_there, cloud, record, order.request, context),
+        )
+        try:
+            result = Reconciler(cloud, wanted, identity, on_job).run()
+        except AirflowFailException:
+            if ended := self._ended(cloud, identity, bears_failure):
+                return ended
+            raise
+        return None if result is None else str(result["job"])
+
+    def _ended(self, cloud: Cloud, identity: JobIdentity, bears_failure: bool) -> str | None:
+        """Name of the job that succeeded, or that failed by its trials where that is borne; None: there is none."""
+        jobs = ClaimedJobs(cloud, identity, JobType.TUNING)
+        standing = jobs.look().standing
+        if (job := standing.counts) is not None:
+            jobs.cancel(standing.surplus)
+            return job.name if job.state == "JOB_STATE_SUCCEEDED" else None
+        for job in standing.spent:
+            if bears_failure and job.state == "JOB_STATE_FAILED" and failure_of(job) not in OF_THE_SERVICE:
+                self.log.warning("%s failed, the study goes on without its trials: %s", job.job_id, job.error_message)
+                return job.name
+        return None
+
+    def _clear(self, cloud: Cloud, plan: Plan) -> None:
+        """Delete the checkpoints of trials that were stopped early: the jobs have ended, nobody resumes them."""
+        for folder in requests.checkpoint_uris(plan):
+            gone = sum(item.gone for item in cloud.objects.delete(cloud.objects.walk(folder)))
+            if gone:
+                self.log.info("%d files of trials that were stopped early deleted in %s", gone, folder)
+
+    def _say(self, trials: Sequence[Trial]) -> None:
+        for trial in trials:
+            score = "no score" if trial.value is None else f"{trial.value:.4f}"
+            self.log.info("trial %s: %s, %s %s", trial.trial_id, score, trial.hyperparameters, trial.words)
+
+
+def _no_order(_cloud: Cloud, _record: Record) -> Order:
+    raise AssertionError("the task makes its own orders")
