@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.house import AREAS, CORE, LIMITS, ROOMS, allowed, levels, means, table
+from tests.support.house import AREAS, CORE, LIMITS, OPERATORS, ROOMS, allowed, levels, means, table
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -276,7 +276,7 @@ def test_parsing_a_dag_imports_nothing_heavy() -> None:
     """Google's clients, TensorFlow and pandas cost seconds: DAGs, operators and hooks import them inside functions."""
     findings = [
         f"{source.where}:{found.line} imports {found.target} at module level"
-        for source in in_rooms("dags", *CORE, "retraining.hooks", "retraining.operators")
+        for source in in_rooms("dags", *CORE, "retraining.hooks", *OPERATORS)
         for found in source.imports
         if found.at_module_level and not found.for_types and begins_with(found.target, HEAVY)
     ]
@@ -287,7 +287,7 @@ def test_only_hooks_talk_to_google() -> None:
     """Operators and DAGs ask hooks, at any level; so a fake of the hooks is a fake of the cloud."""
     findings = [
         f"{source.where}:{found.line} imports {found.target}"
-        for source in in_rooms("dags", "retraining.operators")
+        for source in in_rooms("dags", *OPERATORS)
         for found in source.imports
         if begins_with(found.target, {"google", "airflow.providers.google"})
     ]
@@ -298,7 +298,7 @@ def test_only_hooks_read_the_environment() -> None:
     """Where things are is read once, and handed to `settings.load`."""
     findings = [
         f"{source.where}:{node.lineno} reads {ast.unparse(node)}"
-        for source in in_rooms("dags", *CORE, "retraining.operators")
+        for source in in_rooms("dags", *CORE, *OPERATORS)
         for node in ast.walk(source.tree)
         if isinstance(node, ast.Attribute) and ast.unparse(node) in ("os.environ", "os.getenv")
     ]
