@@ -30,7 +30,7 @@ SCHEMA = [
     {"name": "weight", "type": "FLOAT", "mode": "NULLABLE"},
     {"name": "late", "type": "INTEGER", "mode": "NULLABLE"},
 ]
-# As `plugins/retraining/templates/snapshot.sql.j2` makes them; two train shards a day.
+# As `include/templates/snapshot.sql.j2` makes them; two train shards a day.
 RUN_TABLE = """
 CREATE OR REPLACE TABLE {table} CLUSTER BY span, part, shard AS
 WITH examples AS (

@@ -88,7 +88,7 @@ def test_ten_thousand_columns_are_refused_with_the_limit():
 
 def test_the_types_are_those_of_the_exporter():
     """The two floors do not import each other; the exporter's table is read as text."""
-    tree = ast.parse((REPOSITORY / "trainer" / "export" / "types.py").read_text(encoding="utf-8"))
+    tree = ast.parse((REPOSITORY / "trainer" / "export" / "encoding" / "types.py").read_text(encoding="utf-8"))
     table = next(
         node.value
         for node in tree.body

@@ -96,7 +96,7 @@ def test_the_page_has_the_same_table() -> None:
     ids=lambda case: f"{case['architecture']}-{case['name']}-{case['value']}",
 )
 def test_hyperparameters_are_taken_and_refused_as_airflow_does(case: dict) -> None:
-    """`tests/core/test_capabilities.py` runs the same examples."""
+    """`tests/core/catalog/test_capabilities.py` runs the same examples."""
     given = {case["name"]: case["value"]}
     if case["taken"]:
         read_hyperparameters(find_architecture(case["architecture"]), given)
