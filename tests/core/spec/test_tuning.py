@@ -81,7 +81,7 @@ def test_with_several_classes_trials_report_accuracy():
 
 def test_metrics_are_those_that_the_trainer_reports():
     """The trainer cannot be imported here: its labels' keywords are read."""
-    text = (Path(__file__).resolve().parents[3] / "trainer" / "labels.py").read_text()
+    text = (Path(__file__).resolve().parents[3] / "trainer" / "objective" / "labels.py").read_text()
     kinds = {"binary": "Binary", "multiclass": "Multiclass"}
     classes = {each.name: each for each in ast.parse(text).body if isinstance(each, ast.ClassDef)}
     for kind, name in kinds.items():
