@@ -76,6 +76,7 @@ def test_running_operation_is_marked_and_faults_stay(solo):
     assert solo.ask("GET", "/faults")[1]["faults"][0]["count"] == 1
 
 
+@pytest.mark.long  # that a killed process of a model is started again is in test_endpoints
 @pytest.mark.parametrize("number", ENDS)
 def test_deployed_models_are_served_again(solo, saved_model_uri, number):
     api = solo.start()
