@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
-import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -78,6 +77,7 @@ class Night:
 
     def __init__(self, cloud: Cloud, monkeypatch: Any, run: Any, day: datetime, model_path: Path) -> None:
         self.cloud, self.run, self._monkeypatch = cloud, run, monkeypatch
+        self.died = False
         self.model = run.dag_id.removeprefix("retrain__")
         plan = example("plan")
         run_key = f"{day:%Y%m%dt%H%M%Sz}-{plan['run_key'][-12:]}"
@@ -113,22 +113,22 @@ class Night:
 
     def deploy(self, at: int = 0, *, after: bool = False) -> list[str]:
         """Wake the task until it ends, with one death in it and as many tries as it has; gives the calls."""
-        cloud, tries, calls = DyingCloud(self.cloud, at, after=after), 4, []
+        cloud, tries = DyingCloud(self.cloud, at, after=after), 4
         use(self._monkeypatch, cloud)
-        calls = cloud.calls
         task = DeployModelOperator(task_id="deploy", run_uri=self.folder, retries=tries - 1)
         number = 1
         for _ in range(MOST_WAKES):
             if number > tries:
-                return calls
+                return cloud.calls
             try:
                 self.run.execute(task, try_number=number)
-                return calls
+                return cloud.calls
             except AirflowRescheduleException:
                 self._wait()
             except AirflowFailException:
-                return calls
+                return cloud.calls
             except Death:
+                self.died = True
                 number += 1
                 self._wait()
             except (JobError, ConflictError):
@@ -242,6 +242,7 @@ def test_dead_with_the_traffic_on_a_wrong_model(night) -> None:
     wrong.expect_other_answers()
     wrong.deploy(index_of(calls, "set_traffic"), after=True)
     wrong.teardown()
+    assert wrong.died
     assert wrong.state() == BEFORE
 
 
@@ -256,7 +257,8 @@ def test_dead_at_every_change(night) -> None:
             continue
         for after in (False, True):
             it = night()
-            it.deploy(number, after=after)
-            assert it.state() == THEN, f"{'after' if after else 'before'} call {number} ({name})"
+            where = f"{'after' if after else 'before'} call {number} ({name})"
+            assert it.deploy(number, after=after)[number - 1] == name, where
+            assert it.died, where
+            assert it.state() == THEN, where
             it.retire()
-            print(f"{'after' if after else 'before'} call {number} ({name})", file=sys.stderr)

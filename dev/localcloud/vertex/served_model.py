@@ -193,7 +193,7 @@ class ServedModel:
                     raise Unavailable(f"The {self._where} did not become healthy in time.")
             port, self._secret = port_file.read_text().split()
             self._port = self._checked_port(int(port))
-        except BaseException:
+        except BaseException:  # also a cancelled operation: no process may outlive its start
             replica.signal(signal.SIGKILL)
             raise
 

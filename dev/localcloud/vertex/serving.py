@@ -51,7 +51,7 @@ class Serving:
         try:
             served.start()
             served.wait_ready(READY_TIMEOUT_S, progress)
-        except BaseException:
+        except BaseException:  # whatever stops it: what never became ready must not stay
             self.undeploy(endpoint_name, deployed.id)
             raise
 

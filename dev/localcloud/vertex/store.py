@@ -104,7 +104,7 @@ class Store:
                 yield
                 if self._depth == 1:
                     self._connection.execute("COMMIT")
-            except BaseException:
+            except BaseException:  # a transaction that did not reach its end is undone, whatever ended it
                 if self._depth == 1:
                     self._connection.execute("ROLLBACK")
                 raise

@@ -124,7 +124,7 @@ def call(function: Callable[[], _T], *, timeout_s: float = RETRY_TIMEOUT_S, firs
     while True:
         try:
             return function()
-        except Exception as error:
+        except Exception as error:  # Google's and the network's have no common class; the rest is raised again
             if not is_transient(error) or time.monotonic() - started + wait_s > timeout_s:
                 raise
             LOGGER.warning("%s: %s; again in %.1f s", type(error).__name__, error, wait_s)

@@ -102,7 +102,7 @@ class Warehouse:
                 rows = _read(job.result(page_size=PAGE, retry=None, job_retry=None), where)
             except DataError:
                 raise
-            except Exception as error:
+            except Exception as error:  # of any class; what the job itself says decides below
                 if job.error_result is None:
                     raise  # the question failed, not the job: the task's retry joins it
                 if not joined or job.error_result.get("reason") not in TRANSIENT_REASONS:
