@@ -100,9 +100,10 @@ localcloud-down: $(VENV)/localcloud/.ready ## Stop the local cloud
 test: setup tuning-env ## Run the whole test suite, in two lanes
 	@mkdir -p build
 	@echo "test: the trainer's tests and the nights run beside the others; their output comes after"
-	@$(MAKE) --no-print-directory --keep-going test-trainer test-nights >build/test-beside.log 2>&1 & beside=$$!; trap 'kill $$beside 2>/dev/null || true' EXIT; \
-	  failed=0; $(AIRFLOW_PY) -m pytest -m "not long" --ignore tests/trainer --ignore tests/e2e || failed=$$?; \
-	  wait $$beside || failed=$$?; cat build/test-beside.log; exit $$failed
+	@$(MAKE) --no-print-directory --keep-going test-trainer test-nights >build/test-beside.log 2>&1 & beside=$$!; \
+	  $(AIRFLOW_PY) -m pytest -m "not long" --ignore tests/trainer --ignore tests/e2e & first=$$!; \
+	  trap 'kill $$beside $$first 2>/dev/null || true' EXIT; trap 'exit 130' INT TERM; \
+	  failed=0; wait $$first || failed=$$?; wait $$beside || failed=$$?; cat build/test-beside.log; exit $$failed
 test-trainer: setup ## Run the trainer's tests
 	@$(TRAINER_PY) -m pytest -m "not long" tests/trainer
 test-nights: setup tuning-env ## Run whole nights under a real scheduler
