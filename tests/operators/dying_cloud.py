@@ -57,7 +57,7 @@ class DyingCloud:
 
         def called(*args: Any, **kwargs: Any) -> Any:
             self.calls.append(name)
-            due = len(self.calls) == self._at
+            due = self.is_due()
             if due and not self._after:
                 self._strike(f"before {name}")
             result = method(*args, **kwargs)
@@ -66,6 +66,10 @@ class DyingCloud:
             return result
 
         return called
+
+    def is_due(self) -> bool:
+        """Whether the call that was just counted is the one."""
+        return len(self.calls) == self._at
 
     def _strike(self, where: str) -> None:
         if self._instead is None:

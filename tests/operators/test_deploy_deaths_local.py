@@ -64,6 +64,25 @@ class Waiting(Clock):
         return datetime.now(UTC) + timedelta(seconds=self.ahead_s)
 
 
+class DyingAtName(DyingCloud):
+    """Dies at the n-th call of a name: how often a real service is looked at in between differs from run to run.
+
+    Args:
+        cloud: What lives on.
+        name: Of the call; empty: it never dies.
+        nth: From 1.
+        after: Whether the call still does its work.
+    """
+
+    def __init__(self, cloud: Cloud, name: str, nth: int, *, after: bool) -> None:
+        super().__init__(cloud, after=after)
+        self._name, self._nth = name, nth
+
+    def is_due(self) -> bool:
+        """As the base class."""
+        return self.calls[-1] == self._name and self.calls.count(self._name) == self._nth
+
+
 class Night:
     """A promoted run of a model of its own, its documents and its stored model on the local cloud's storage.
 
@@ -111,9 +130,9 @@ class Night:
         """The report's golden requests are not what this model says."""
         self._put("report", self._report | {"golden": [{**self._report["golden"][0], "prediction": 0.5}]})
 
-    def deploy(self, at: int = 0, *, after: bool = False) -> list[str]:
+    def deploy(self, name: str = "", nth: int = 1, *, after: bool = False) -> list[str]:
         """Wake the task until it ends, with one death in it and as many tries as it has; gives the calls."""
-        cloud, tries = DyingCloud(self.cloud, at, after=after), 4
+        cloud, tries = DyingAtName(self.cloud, name, nth, after=after), 4
         use(self._monkeypatch, cloud)
         task = DeployModelOperator(task_id="deploy", run_uri=self.folder, retries=tries - 1)
         number = 1
@@ -227,20 +246,15 @@ BEFORE = {"score": OLD, "answers": "1", "deployed": 1, "champion": "1", "previou
 THEN = {"score": NEW, "answers": "2", "deployed": 1, "champion": "2", "previous": "1", "default": "2"}
 
 
-def index_of(calls: list[str], name: str) -> int:
-    """Number of the first call of that name."""
-    return calls.index(name) + 1
-
-
 @pytest.mark.long
 def test_dead_with_the_traffic_on_a_wrong_model(night) -> None:
     """The old version answers again, and the new machines are not paid."""
     right = night()
-    calls = right.deploy()
+    right.deploy()
     assert right.state() == THEN
     wrong = night()
     wrong.expect_other_answers()
-    wrong.deploy(index_of(calls, "set_traffic"), after=True)
+    wrong.deploy("set_traffic", after=True)
     wrong.teardown()
     assert wrong.died
     assert wrong.state() == BEFORE
@@ -255,10 +269,11 @@ def test_dead_at_every_change(night) -> None:
     for number, name in enumerate(calls, 1):
         if name not in CHANGES:
             continue
+        nth = calls[:number].count(name)
         for after in (False, True):
             it = night()
-            where = f"{'after' if after else 'before'} call {number} ({name})"
-            assert it.deploy(number, after=after)[number - 1] == name, where
+            where = f"{'after' if after else 'before'} {name} {nth}"
+            it.deploy(name, nth, after=after)
             assert it.died, where
             assert it.state() == THEN, where
             it.retire()
