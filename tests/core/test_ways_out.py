@@ -1,6 +1,6 @@
 """What messages about a model's files, its query's columns, machines and money advise, done as they say.
 
-Of a run's documents: tests/operators/test_ways_out.py.
+Of a run's documents: tests/operators/runs/test_ways_out.py.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """What the hooks' messages advise, done as they say: then Google answers.
 
-Elsewhere: a failed statement's next try and a quota (tests/operators/test_bad_source.py), an answer that is too large
-(test_warehouse.py), an alias or an endpoint that somebody else changed (tests/operators/test_deploy.py,
-test_deploy_deaths.py). Not followed: more bytes than RETRAINING_MAX_BYTES_BILLED, for the local BigQuery counts none;
-test_warehouse.py holds that the setting is sent.
+Elsewhere: a failed statement's next try and a quota (tests/operators/data/test_bad_source.py), an answer that is
+too large (test_warehouse.py), an alias or an endpoint that somebody else changed (test_deploy.py and
+test_deploy_deaths.py in tests/operators/deployment). Not followed: more bytes than RETRAINING_MAX_BYTES_BILLED, for the
+local BigQuery counts none; test_warehouse.py holds that the setting is sent.
 """
 
 from __future__ import annotations

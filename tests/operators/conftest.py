@@ -6,7 +6,6 @@ import atexit
 import dataclasses
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -20,7 +19,6 @@ import pytest
 os.environ["AIRFLOW_HOME"] = tempfile.mkdtemp(prefix="airflow-home-")
 atexit.register(shutil.rmtree, os.environ["AIRFLOW_HOME"], ignore_errors=True)
 os.environ["AIRFLOW__CORE__LOAD_EXAMPLES"] = "False"
-sys.path.insert(0, str(Path(__file__).parent))
 
 DAG_ID = "retrain__flight_delays"
 
@@ -130,10 +128,9 @@ def include(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def make_scene(make_run: type[FakeRun], monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
-    """Makes the world of `cleaning_scene`, the same each time, and a daily run of `maintain` on it."""
-    from cleaning_scene import Scene, make_daily_run, make_world
-
+    """Makes the world of `tests.support.scenes.cleaning`, the same each time, and a daily run of `maintain` on it."""
     from retraining.operators.retention import maintenance
+    from tests.support.scenes.cleaning import Scene, make_daily_run, make_world
 
     def make() -> Scene:
         cloud, bucket = make_world()

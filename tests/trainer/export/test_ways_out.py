@@ -294,7 +294,7 @@ ELSEWHERE = {
     "reader.py: Grant them to the account": "reading/test_reader.py",
     f"reader.py: It is not the one that the request was made for. {FORCE}": "reading/test_reader.py",
     "reader.py: It may have expired: clear the run's snapshot task and what follows it": (
-        "tests/operators/test_data.py: an expired table"
+        "tests/operators/runs/test_documents.py: an expired table"
     ),
     f"span_store.py: {CHANGED}": "above",
 }

@@ -1,0 +1,330 @@
+"""The process dies at every single call of a deployment: what serves, who is champion and what is paid end right.
+
+Each death is followed by what follows on the real thing: another try of the task, the teardown of a run that was ended,
+the next night's run, or the daily cleaning.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from retraining.core.errors import ConflictError, JobError
+from retraining.hooks.endpoints import deployed_model_id
+from retraining.operators.deployment.deployment import DeployModelOperator
+from retraining.operators.deployment.registration import RegisterModelOperator
+from retraining.operators.ending.cancel_jobs import CancelJobsOperator
+from retraining.operators.retention.left_deployments import end_deployment, find_deployments
+from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
+from tests.support.fakes.dying import Death, DyingCloud
+from tests.support.scenes.deployment import FOLDER, Scene, use
+
+MOST_WAKES = 60
+
+
+class Night:
+    """A run's task `deploy` from its first wake to its end, with one death in it.
+
+    Args:
+        monkeypatch: Of the test.
+        make_run: Makes DAG runs.
+        scene: The run and its cloud.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, make_run: Any, scene: Scene) -> None:
+        self._monkeypatch = monkeypatch
+        self.scene = scene
+        self.run = make_run(run_id=f"scheduled__{scene.run_key}")
+        self.died = False
+        self.calls: list[str] = []
+        use(monkeypatch, scene.cloud)
+        self.run.execute(RegisterModelOperator(task_id="register", run_uri=scene.folder))
+
+    def deploy(self, at: int = 0, *, after: bool = False, tries: int = 4) -> str:
+        """Wake the task until it ends; `died` when its tries are used up by the death."""
+        cloud = DyingCloud(self.scene.cloud, at, after=after)
+        use(self._monkeypatch, cloud)
+        self.calls = cloud.calls
+        task = DeployModelOperator(task_id="deploy", run_uri=self.scene.folder, retries=tries - 1)
+        number = 1
+        for _ in range(MOST_WAKES):
+            self.scene.cloud.clock.sleep(60)
+            try:
+                return "deployed" if self.run.execute(task, try_number=number)["deployed"] else "refused"
+            except AirflowRescheduleException:
+                continue
+            except AirflowFailException:
+                return "failed"
+            except Death:
+                self.died, number = True, number + 1
+            except (JobError, ConflictError):
+                number += 1
+            if number > tries:
+                return "died"
+        raise AssertionError(f"not at its end after {MOST_WAKES} wakes: {self.scene.cloud.artifacts.objects}")
+
+    def teardown(self) -> None:
+        """The run's task `cancel_jobs`, as often as it asks to be called again."""
+        use(self._monkeypatch, self.scene.cloud)
+        task = CancelJobsOperator(task_id="cancel_jobs")
+        for _ in range(MOST_WAKES):
+            self.scene.cloud.clock.sleep(60)
+            with contextlib.suppress(AirflowRescheduleException):
+                self.run.execute(task)
+                return
+        raise AssertionError("the teardown never ends")
+
+    def clean(self) -> list[str]:
+        """The daily cleaning's part for deployed models; gives the outcomes."""
+        self.scene.cloud.clock.sleep(24 * 3600)
+        now = self.scene.cloud.clock.now()
+        found = list(find_deployments(self.scene.cloud, "flight_delays", now))
+        return [end_deployment(self.scene.cloud, item, now).outcome for item in found]
+
+
+@pytest.fixture
+def night(monkeypatch: pytest.MonkeyPatch, make_run: Any) -> Callable[..., Night]:
+    """Makes a promoted run: version 3, after a champion (2) and its predecessor (1); or the first one of all."""
+
+    def make(*, first: bool = False) -> Night:
+        scene = Scene()
+        if not first:
+            before = scene.cloud.registry.add("20121231t000000z-000000000000")
+            scene.old_champion()
+            scene.cloud.registry.merge_aliases(before, ["previous"])
+        return Night(monkeypatch, make_run, scene)
+
+    return make
+
+
+def deaths(make: Callable[[], Night], play: Callable[[Night, int, bool], Any]) -> Iterator[tuple[str, Night]]:
+    """Play a night once per call and side of it; gives where it died, and what is there then."""
+    for after in (False, True):
+        for at in range(1, 500):
+            night = make()
+            play(night, at, after)
+            if not night.died:
+                assert at > 10, "the night makes more calls than that"
+                break
+            yield f"{'after' if after else 'before'} call {at} ({night.calls[at - 1]})", night
+
+
+def require_served(where: str, night: Night, champion: str, previous: str | None) -> None:
+    """This run's version has everything, and nothing else is paid."""
+    scene = night.scene
+    assert scene.endpoint.traffic == {scene.mine: 100}, where
+    assert list(scene.endpoint.deployed) == [scene.mine], where
+    assert not scene.cloud.endpoints.running, where
+    assert (scene.holder("champion"), scene.holder("previous"), scene.holder("default")) == (
+        champion,
+        previous,
+        champion,
+    ), where
+
+
+def require_as_before(where: str, night: Night, *, first: bool) -> None:
+    """All is as it was: traffic, aliases, machines."""
+    scene = night.scene
+    old = [] if first else [scene.cloud.registry.versions["2"]]
+    assert list(scene.endpoint.deployed.values()) == [version.version_name for version in old], where
+    assert sum(scene.endpoint.traffic.values()) == (0 if first else 100), where
+    assert not scene.cloud.endpoints.running, where
+    assert scene.holder("champion") == (None if first else "2"), where
+    assert scene.holder("previous") == (None if first else "1"), where
+    assert scene.holder("default") == ("1" if first else "2"), where
+    assert scene.holder("challenger") == ("1" if first else "3"), where
+
+
+@pytest.mark.parametrize("first", [False, True], ids=["after a champion", "the first"])
+def test_a_death_anywhere_and_another_try_end_in_one_champion(night, first: bool) -> None:
+    """Once deployed and undeployed, aliases right, the document names whom it followed."""
+    for where, seen in deaths(lambda: night(first=first), lambda it, at, after: it.deploy(at, after=after)):
+        require_served(where, seen, "1" if first else "3", None if first else "2")
+        document = seen.scene.read("deployment")
+        assert document["deployed"], where
+        assert (document["previous_version_name"] or "@none").split("@")[1] == ("none" if first else "2"), where
+        assert len(seen.scene.cloud.endpoints.deploys) == 1, where
+
+
+@pytest.mark.parametrize("first", [False, True], ids=["after a champion", "the first"])
+def test_a_death_anywhere_never_leaves_a_wrong_model(night, first: bool) -> None:
+    """Its answers are wrong: whatever died, the old version serves; where there is none, nobody does."""
+
+    def play(it: Night, at: int, after: bool) -> None:
+        it.scene.wrong_answers()
+        assert it.deploy(at, after=after) in ("failed", "died")
+        it.teardown()
+
+    for where, seen in deaths(lambda: night(first=first), play):
+        require_as_before(where, seen, first=first)
+
+
+@pytest.mark.parametrize("first", [False, True], ids=["after a champion", "the first"])
+def test_a_run_that_is_ended_anywhere_leaves_nothing_half(night, first: bool) -> None:
+    """No other try comes, only the teardown: the version has all, or everything is as before."""
+    outcomes = set()
+
+    def play(it: Night, at: int, after: bool) -> None:
+        it.deploy(at, after=after, tries=1)
+        it.teardown()
+
+    for where, seen in deaths(lambda: night(first=first), play):
+        served = seen.scene.holder("champion") == ("1" if first else "3")
+        outcomes.add(served)
+        if served:
+            require_served(where, seen, "1" if first else "3", None if first else "2")
+        else:
+            require_as_before(where, seen, first=first)
+    assert outcomes == {True, False}
+
+
+def test_the_next_run_settles_what_a_dead_one_left(night, monkeypatch, make_run) -> None:
+    """Neither another try nor a teardown came; the next night's champion follows the one that really served."""
+
+    def play(it: Night, at: int, after: bool) -> None:
+        it.deploy(at, after=after, tries=1)
+        if not it.died:
+            return
+        later = Scene(it.scene.cloud, "20131121t030000z-0123456789ab")
+        later.change("plan", as_of="2013-11-21T03:00:00Z")
+        holder = it.scene.cloud.registry.versions[it.scene.holder("champion")]
+        later.decided_against(holder.version_id, holder.run_key)
+        it.next = Night(monkeypatch, make_run, later)
+        it.outcome, it.before = it.next.deploy(), holder.version_id
+
+    for where, seen in deaths(night, play):
+        assert seen.outcome == "deployed", where
+        require_served(where, seen.next, "4", seen.before)
+
+
+def test_a_death_on_the_way_back_is_gone_on_with(night) -> None:
+    """Every death of the teardown too."""
+    for at in range(1, 40):
+        it = night()
+        it.deploy(14, tries=1)
+        assert it.died
+        dying = DyingCloud(it.scene.cloud, at)
+        try:
+            it.scene.cloud, whole = dying, it.scene.cloud
+            it.teardown()
+        except Death:
+            pass
+        finally:
+            it.scene.cloud = whole
+        it.teardown()
+        require_as_before(f"call {at}", it, first=False)
+
+
+@pytest.mark.parametrize("right", [True, False], ids=["it passes", "it fails for the other"])
+def test_two_workers_at_once_agree(night, monkeypatch, make_run, right: bool) -> None:
+    """A second worker of the task has a whole wake of its own in the middle of the first one's, at every call.
+
+    Where the second finds wrong answers, what it brings back is not crowned by the first.
+    """
+
+    def second_wake(it: Night, task: DeployModelOperator) -> None:
+        use(monkeypatch, it.scene.cloud)
+        if not right:
+            it.scene.wrong_answers()
+        it.scene.cloud.clock.sleep(180)
+        with contextlib.suppress(AirflowRescheduleException, AirflowFailException, JobError, ConflictError):
+            it.run.execute(task)
+        it.scene.right_answers()
+
+    for at in range(1, 60):
+        it = night()
+        task = DeployModelOperator(task_id="deploy", run_uri=FOLDER, retries=3)
+        cloud = DyingCloud(it.scene.cloud, at, instead=lambda it=it, task=task: second_wake(it, task))
+        use(monkeypatch, cloud)
+        with contextlib.suppress(AirflowRescheduleException, AirflowFailException, JobError, ConflictError):
+            it.run.execute(task)
+        where = f"call {at}"
+        assert it.deploy() == "deployed", where
+        require_served(where, it, "3", "2")
+        if len(cloud.calls) < at:
+            break
+    else:
+        raise AssertionError("the wake has more calls than that")
+
+
+def test_the_daily_cleaning_settles_what_everybody_died_of(night) -> None:
+    """Neither another try, nor the teardown, nor another run: a day later no machine is paid that nobody asked for."""
+    outcomes = set()
+    for where, seen in deaths(night, lambda it, at, after: it.deploy(at, after=after, tries=1)):
+        outcomes.add(tuple(seen.clean()))
+        if seen.scene.holder("champion") == "3":
+            require_served(where, seen, "3", "2")
+        else:
+            require_as_before(where, seen, first=False)
+        assert seen.clean() == [], where
+    assert ("settled",) in outcomes
+
+
+def test_what_a_live_task_deploys_is_not_touched_by_a_cleaning(night) -> None:
+    """Its last wake was a minute ago, and its model has no traffic yet."""
+    it = night()
+    it.scene.cloud.endpoints.ready = False
+    with pytest.raises(AssertionError, match="not at its end"):
+        it.deploy()
+    it.scene.cloud.endpoints.ready = True
+    assert len(it.scene.endpoint.deployed) == 2
+    assert list(find_deployments(it.scene.cloud, "flight_delays", it.scene.cloud.clock.now())) == []
+
+
+def test_a_cleaning_leaves_what_a_person_deployed(night) -> None:
+    """A model without traffic goes when a run deployed it, and when nothing is under way."""
+    it = night()
+    assert it.deploy() == "deployed"
+    endpoints, old = it.scene.cloud.endpoints, it.scene.cloud.registry.versions["2"]
+    for deployed_id in ("77", deployed_model_id(old.run_key)):
+        endpoints.endpoint = dataclasses.replace(
+            endpoints.endpoint, deployed={**endpoints.endpoint.deployed, deployed_id: old.version_name}
+        )
+    assert it.clean() == ["undeployed"]
+    assert set(it.scene.endpoint.deployed) == {"77", it.scene.mine}
+
+
+def test_a_run_that_is_ended_while_its_machines_come_leaves_none(night) -> None:
+    """The operation is cancelled; where the service does not, the teardown waits for the machines and undeploys."""
+    for cancellable in (True, False):
+        it = night()
+        endpoints = it.scene.cloud.endpoints
+        endpoints.ready = False
+        with pytest.raises(AssertionError, match="not at its end"):
+            it.deploy()
+        if not cancellable:
+            endpoints.cancel_operation = lambda _: None
+            task, seen = CancelJobsOperator(task_id="cancel_jobs"), it
+            with pytest.raises(AirflowRescheduleException):
+                seen.run.execute(task)
+        endpoints.ready = True
+        it.teardown()
+        require_as_before(str(cancellable), it, first=False)
+        assert len(endpoints.deploys) == 1
+
+
+def test_machines_that_leave_slowly_are_waited_for(night) -> None:
+    """A model that is being undeployed is not taken for deployed by the next try, nor undeployed twice."""
+    for first in (False, True):
+        it = night(first=first)
+        it.scene.cloud.endpoints.leaves_after = 3
+        it.scene.wrong_answers()
+        assert it.deploy() == "failed"
+        it.scene.right_answers()
+        assert it.deploy() == "deployed"
+        assert len(it.scene.cloud.endpoints.deploys) == 2
+        for _ in range(5):
+            it.scene.cloud.endpoints.read("")
+        require_served("", it, "1" if first else "3", None if first else "2")
+
+
+def test_every_call_was_died_at(night) -> None:
+    """The count that the deaths above go through."""
+    it = night()
+    assert it.deploy() == "deployed"
+    assert {"set_traffic", "predict", "merge_aliases", "move_alias", "undeploy", "start_deploy"} <= set(it.calls)
+    assert f"{FOLDER}/deployment.json" in it.scene.cloud.artifacts.objects

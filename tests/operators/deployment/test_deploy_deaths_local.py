@@ -1,0 +1,279 @@
+"""The process dies during a deployment on the local cloud, through Google's clients: who answers at the endpoint then.
+
+Every call of a deployment is died at in test_deploy_deaths.py, on the cloud in memory. Here the endpoint is asked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from retraining.core.documents import KINDS
+from retraining.core.errors import ConflictError, JobError
+from retraining.core.naming import run_keys, vertex
+from retraining.hooks.clock import Clock
+from retraining.hooks.cloud import Cloud
+from retraining.operators.deployment.deployment import DeployModelOperator
+from retraining.operators.deployment.registration import RegisterModelOperator
+from retraining.operators.ending.cancel_jobs import CancelJobsOperator
+from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
+from tests.support.fakes.dying import Death, DyingCloud
+from tests.support.fakes.settings import PLACES
+from tests.support.scenes.deployment import example, use
+
+TRAINER_PYTHON = Path(__file__).resolve().parents[3] / ".venv" / "trainer" / "bin" / "python"
+MODELS = """
+import sys
+import tensorflow as tf
+
+class Model(tf.Module):
+    def __init__(self, score):
+        super().__init__()
+        self.score = tf.Variable(score)
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string), tf.TensorSpec([None], tf.float32)])
+    def serve(self, carrier, distance):
+        return {"score": tf.zeros_like(distance) + self.score}
+
+for score in sys.argv[2:]:
+    model = Model(float(score))
+    tf.saved_model.save(model, f"{sys.argv[1]}/{score}", signatures={"serving_default": model.serve})
+"""
+OLD, NEW = 0.25, 0.75
+CHANGES = {"start_deploy", "set_traffic", "predict", "merge_aliases", "move_alias", "remove_alias", "undeploy"}
+MOST_WAKES = 60
+
+
+class Waiting(Clock):
+    """This machine's clock, set forward by what is waited for between two wakes."""
+
+    def __init__(self) -> None:
+        self.ahead_s = 0.0
+
+    def now(self) -> datetime:
+        """As the hook."""
+        return datetime.now(UTC) + timedelta(seconds=self.ahead_s)
+
+
+class DyingAtName(DyingCloud):
+    """Dies at the n-th call of a name: how often a real service is looked at in between differs from run to run.
+
+    Args:
+        cloud: What lives on.
+        name: Of the call; empty: it never dies.
+        nth: From 1.
+        after: Whether the call still does its work.
+    """
+
+    def __init__(self, cloud: Cloud, name: str, nth: int, *, after: bool) -> None:
+        super().__init__(cloud, after=after)
+        self._name, self._nth = name, nth
+
+    def is_due(self) -> bool:
+        """As the base class."""
+        return self.calls[-1] == self._name and self.calls.count(self._name) == self._nth
+
+
+class Night:
+    """A promoted run of a model of its own, its documents and its stored model on the local cloud's storage.
+
+    Args:
+        cloud: The hooks, on the local cloud.
+        monkeypatch: Of the test.
+        run: The DAG run.
+        day: Of the run.
+        model_path: The SavedModel.
+    """
+
+    def __init__(self, cloud: Cloud, monkeypatch: Any, run: Any, day: datetime, model_path: Path) -> None:
+        self.cloud, self.run, self._monkeypatch = cloud, run, monkeypatch
+        self.died = False
+        self.model = run.dag_id.removeprefix("retrain__")
+        plan = example("plan")
+        run_key = f"{day:%Y%m%dt%H%M%Sz}-{plan['run_key'][-12:]}"
+        places = {name: getattr(cloud.settings, name) for name in PLACES}
+        self.folder = f"gs://{cloud.settings.bucket}/{self.model}/runs/{run_key}"
+        same = {"model": self.model, "run_key": run_key}
+        given = {"as_of": f"{day:%Y-%m-%dT%H:%M:%SZ}", "mode": "live", "deploy": True, "dag_id": run.dag_id}
+        self._put("plan", plan | places | same | given | {"run_uri": self.folder})
+        bucket = self._bucket()
+        for path in model_path.rglob("*"):
+            if path.is_file():
+                blob = f"{self.model}/runs/{run_key}/training/model/{path.relative_to(model_path)}"
+                bucket.blob(blob).upload_from_filename(path)
+        model_uri = f"{self.folder}/training/model"
+        golden = [{"instance": {"carrier": "UA", "distance": 1400.0}, "prediction": float(model_path.name)}]
+        stored = {"model_uri": model_uri, "model_digest": cloud.model_files.digest(model_uri), "golden": golden}
+        self._report = example("report") | same | stored
+        self._put("report", self._report)
+        champion = cloud.registry.find_by_alias(self.model, vertex.CHAMPION)
+        against = None
+        if champion is not None:
+            as_of = run_keys.run_key_as_of(champion.run_key)
+            against = {"version_id": champion.version_id, "run_key": champion.run_key}
+            against["as_of"] = f"{as_of:%Y-%m-%dT%H:%M:%SZ}"
+        decision = {"verdict": "promote", "mode": "live", "champion": against}
+        self._put("decision", example("decision") | same | decision)
+        use(monkeypatch, cloud)
+        run.execute(RegisterModelOperator(task_id="register", run_uri=self.folder))
+
+    def expect_other_answers(self) -> None:
+        """The report's golden requests are not what this model says."""
+        self._put("report", self._report | {"golden": [{**self._report["golden"][0], "prediction": 0.5}]})
+
+    def deploy(self, name: str = "", nth: int = 1, *, after: bool = False) -> list[str]:
+        """Wake the task until it ends, with one death in it and as many tries as it has; gives the calls."""
+        cloud, tries = DyingAtName(self.cloud, name, nth, after=after), 4
+        use(self._monkeypatch, cloud)
+        task = DeployModelOperator(task_id="deploy", run_uri=self.folder, retries=tries - 1)
+        number = 1
+        for _ in range(MOST_WAKES):
+            if number > tries:
+                return cloud.calls
+            try:
+                self.run.execute(task, try_number=number)
+                return cloud.calls
+            except AirflowRescheduleException:
+                self._wait()
+            except AirflowFailException:
+                return cloud.calls
+            except Death:
+                self.died = True
+                number += 1
+                self._wait()
+            except (JobError, ConflictError):
+                number += 1
+        raise AssertionError(f"not at its end after {MOST_WAKES} wakes")
+
+    def teardown(self) -> None:
+        """The run's task `cancel_jobs`."""
+        use(self._monkeypatch, self.cloud)
+        task = CancelJobsOperator(task_id="cancel_jobs")
+        self.run.xcoms["plan", "return_value"] = {"run_uri": self.folder}
+        for _ in range(MOST_WAKES):
+            with contextlib.suppress(AirflowRescheduleException):
+                self.run.execute(task)
+                return
+            self._wait()
+        raise AssertionError("the teardown never ends")
+
+    def answer(self) -> tuple[float, str]:
+        """What the endpoint says to whoever asks, and which version says it."""
+        from google.cloud import aiplatform_v1
+
+        region = self.cloud.settings.region
+        client = aiplatform_v1.PredictionServiceClient(
+            client_options={"api_endpoint": f"{region}-aiplatform.googleapis.com"}
+        )
+        name = vertex.endpoint_name(self.cloud.settings.project, region, self.model)
+        said = client.predict(endpoint=name, instances=[{"carrier": "UA", "distance": 1400.0}])
+        return float(said.predictions[0]), said.model_version_id
+
+    def state(self) -> dict[str, Any]:
+        """Who answers, who holds which alias, and how many machines are paid."""
+        score, version_id = self.answer()
+        endpoint = self.cloud.endpoints.get(self.model)
+        holders = {}
+        for alias in (vertex.CHAMPION, vertex.PREVIOUS, vertex.DEFAULT):
+            found = self.cloud.registry.find_by_alias(self.model, alias)
+            holders[alias] = found.version_id if found else None
+        return {"score": score, "answers": version_id, "deployed": len(endpoint.deployed), **holders}
+
+    def retire(self) -> None:
+        """End what serves."""
+        if endpoint := self.cloud.endpoints.get(self.model):
+            for deployed_id in endpoint.deployed:
+                self.cloud.endpoints.undeploy(endpoint, deployed_id)
+
+    def _wait(self) -> None:
+        self.cloud.clock.ahead_s += 180
+        time.sleep(0.2)
+
+    def _put(self, kind: str, values: dict[str, Any]) -> None:
+        document = KINDS[kind].parse(json.dumps(values))
+        path = f"{self.folder}/{kind}.json".removeprefix(f"gs://{self.cloud.settings.bucket}/")
+        self._bucket().blob(path).upload_from_string(document.to_bytes())
+
+    def _bucket(self) -> Any:
+        from google.cloud import storage
+
+        return storage.Client().bucket(self.cloud.settings.bucket)
+
+
+@pytest.fixture(scope="module")
+def model_paths(tmp_path_factory) -> Path:
+    """Two SavedModels, each in a folder named after what it always says."""
+    path = tmp_path_factory.mktemp("models")
+    command = [TRAINER_PYTHON, "-c", MODELS, str(path), str(OLD), str(NEW)]
+    subprocess.run(command, check=True, timeout=120, capture_output=True)
+    return path
+
+
+@pytest.fixture
+def night(local_cloud, make_run, monkeypatch, model_paths) -> Iterator[Callable[[], Night]]:
+    """Makes the second night of a model whose first one serves."""
+    del local_cloud
+    made: list[Night] = []
+
+    def make() -> Night:
+        cloud = Cloud()
+        cloud.clock = Waiting()
+        dag_id = f"retrain__deaths_{uuid.uuid4().hex[:8]}"
+        for day, score in ((20, OLD), (21, NEW)):
+            run = make_run(run_id=f"scheduled__{day}", dag_id=dag_id)
+            as_of = datetime(2013, 11, day, 3, tzinfo=UTC)
+            made.append(Night(cloud, monkeypatch, run, as_of, model_paths / str(score)))
+            if score == OLD:
+                made[-1].deploy()
+                assert made[-1].state()["score"] == OLD
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.retire()
+
+
+BEFORE = {"score": OLD, "answers": "1", "deployed": 1, "champion": "1", "previous": None, "default": "1"}
+THEN = {"score": NEW, "answers": "2", "deployed": 1, "champion": "2", "previous": "1", "default": "2"}
+
+
+@pytest.mark.long
+def test_dead_with_the_traffic_on_a_wrong_model(night) -> None:
+    """The old version answers again, and the new machines are not paid."""
+    right = night()
+    right.deploy()
+    assert right.state() == THEN
+    wrong = night()
+    wrong.expect_other_answers()
+    wrong.deploy("set_traffic", after=True)
+    wrong.teardown()
+    assert wrong.died
+    assert wrong.state() == BEFORE
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_dead_at_every_change(night) -> None:
+    """Before and after each call that changes something, another try leads to one champion that answers."""
+    calls = night().deploy()
+    assert {"set_traffic", "merge_aliases", "undeploy", "start_deploy"} <= set(calls)
+    for number, name in enumerate(calls, 1):
+        if name not in CHANGES:
+            continue
+        nth = calls[:number].count(name)
+        for after in (False, True):
+            it = night()
+            where = f"{'after' if after else 'before'} {name} {nth}"
+            it.deploy(name, nth, after=after)
+            assert it.died, where
+            assert it.state() == THEN, where
+            it.retire()

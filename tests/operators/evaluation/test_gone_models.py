@@ -1,0 +1,183 @@
+"""A model folder that is gone: the training counts no more, and a duel says whose model is missing and what helps."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from retraining.core.documents import EvaluateRequest, Plan, Report
+from retraining.core.jobs.requests import model_file
+from retraining.core.naming import storage, vertex
+from retraining.operators.data import checks, snapshot
+from retraining.operators.data.snapshot import SnapshotOperator
+from retraining.operators.ending import cancel_jobs
+from retraining.operators.jobs import job
+from retraining.operators.jobs.job import VertexJobOperator
+from retraining.operators.jobs.requests import order_evaluation, order_training
+from retraining.operators.planning import run_plan
+from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
+from tests.support.fakes.cloud import FakeCloud
+from tests.support.scenes.planned_run import FORM, fill, plan, stored_plan
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "include" / "contracts" / "examples" / "valid"
+CHAMPION_KEY = "20131113t030000z-0123456789ab"
+
+
+@pytest.fixture
+def cloud(monkeypatch: pytest.MonkeyPatch) -> FakeCloud:
+    """The cloud that the operators meet; waiting takes no time."""
+    fake = FakeCloud()
+    for module in (run_plan, checks, job, cancel_jobs, snapshot):
+        monkeypatch.setattr(module, "Cloud", lambda: fake)
+    return fake
+
+
+@pytest.fixture
+def run(cloud, make_run) -> Any:
+    """A run up to its snapshot, and a champion of an earlier one."""
+    made = make_run(params=FORM)
+    made.planned = stored_plan(cloud, plan(made))
+    fill(cloud, made.planned)
+    made.execute(SnapshotOperator(task_id="snapshot"))
+    made.champion = cloud.registry.add(CHAMPION_KEY, vertex.CHAMPION)
+    folder = storage.run_uri("bucket", "flight_delays", CHAMPION_KEY)
+    its_own = {"run_key": CHAMPION_KEY, "dag_run_id": "scheduled__2013-11-13", "run_uri": folder}
+    earlier = made.planned.model_copy(update=its_own)
+    cloud.artifacts.objects[storage.document_uri(folder, "plan")] = earlier.to_bytes()
+    return made
+
+
+def train_task() -> VertexJobOperator:
+    """The task `train`."""
+    return VertexJobOperator(task_id="train", order=order_training, retries=2)
+
+
+def evaluate_task() -> VertexJobOperator:
+    """The task `evaluate`."""
+    return VertexJobOperator(task_id="evaluate", order=order_evaluation, retries=2)
+
+
+def uri(run: Any, kind: str) -> str:
+    """Address of a document of the run."""
+    return storage.document_uri(run.planned.run_uri, kind)
+
+
+def store(cloud: FakeCloud, run: Any, *, report: bool = True, model: bool = True, champion: bool = True) -> None:
+    """What a training leaves, and the champion's model."""
+    if report:
+        values = json.loads((EXAMPLES / "report__first_attempt.json").read_text())
+        cloud.artifacts.objects[uri(run, "report")] = Report.parse(json.dumps(values)).to_bytes()
+    if model:
+        cloud.artifacts.objects[model_file(storage.artifact_uri(run.planned.run_uri))] = b"model"
+    if champion:
+        cloud.artifacts.objects[model_file(run.champion.artifact_uri)] = b"model"
+
+
+def test_a_report_without_its_model_is_no_result(cloud, run, caplog) -> None:
+    """It is trained again, with a sentence; with model and report the next wake has the result of one job."""
+    store(cloud, run, model=False)
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(train_task())
+    assert len(cloud.jobs.jobs) == 1
+    assert uri(run, "report") not in cloud.artifacts.objects  # the job would take it for its own and end
+    assert "saved_model.pb is gone: a result without it does not count" in caplog.text
+    store(cloud, run)
+    cloud.jobs.end(cloud.jobs.newest, seconds=5.0)
+    assert run.execute(train_task())["job"] == cloud.jobs.newest
+    assert len(cloud.jobs.jobs) == 1
+
+
+def test_a_report_with_its_model_needs_no_job(cloud, run) -> None:
+    """As before."""
+    store(cloud, run)
+    assert run.execute(train_task())["job"] is None
+    assert not cloud.jobs.jobs
+
+
+def test_a_job_that_still_runs_is_waited_for(cloud, run) -> None:
+    """Its model may come after its report: another trainer may write in this order."""
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(train_task())
+    store(cloud, run, model=False)
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(train_task())
+    assert uri(run, "report") in cloud.artifacts.objects
+    assert len(cloud.jobs.jobs) == 1
+
+
+def test_a_duel_without_its_challenger_names_train(cloud, run) -> None:
+    """Before a job is paid for; clearing train brings it back."""
+    store(cloud, run, model=False)
+    with pytest.raises(AirflowFailException, match=r"challenger's model is gone: no gs://.*saved_model\.pb") as refused:
+        run.execute(evaluate_task())
+    assert "Clear train and what follows it" in str(refused.value)
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(train_task())
+    store(cloud, run)
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(evaluate_task())
+
+
+def refuse_champion(cloud: FakeCloud, run: Any) -> str:
+    """The message about a champion whose model is gone."""
+    store(cloud, run, champion=False)
+    with pytest.raises(AirflowFailException) as refused:
+        run.execute(evaluate_task())
+    assert not cloud.jobs.jobs
+    return str(refused.value)
+
+
+def test_a_duel_without_its_champion_names_it_and_its_run(cloud, run) -> None:
+    """Version, run key, DAG run and file."""
+    message = refuse_champion(cloud, run)
+    assert f"the champion, version 1 of run {CHAMPION_KEY}, is gone" in message
+    assert model_file(run.champion.artifact_uri) in message
+    assert "Clear train of DAG run scheduled__2013-11-13" in message
+
+
+def test_clearing_train_of_the_champions_run_stores_its_model_again(cloud, run, make_run) -> None:
+    """The first way out: that run's train makes a job, and tonight's evaluate then meets the champion."""
+    refuse_champion(cloud, run)
+    champions = make_run(run_id="scheduled__2013-11-13", params=FORM)
+    folder = storage.run_uri("bucket", "flight_delays", CHAMPION_KEY)
+    champions.xcoms["plan", "return_value"] = {"run_uri": folder}
+    cloud.artifacts.objects[storage.document_uri(folder, "report")] = cloud.artifacts.objects[uri(run, "report")]
+    with pytest.raises(AirflowRescheduleException):
+        champions.execute(train_task())
+    assert cloud.jobs.jobs[cloud.jobs.newest].labels[vertex.RUN_LABEL] == CHAMPION_KEY
+    store(cloud, run)
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(evaluate_task())
+    asked = EvaluateRequest.parse(cloud.artifacts.objects[uri(run, "evaluate_request")])
+    assert asked.champion is not None
+
+
+def test_without_its_alias_the_floor_alone_judges(cloud, run) -> None:
+    """The second way out."""
+    message = refuse_champion(cloud, run)
+    assert "take the alias champion away from version 1 and clear evaluate" in message
+    cloud.registry.merge_aliases(run.champion, ["-champion"])
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(evaluate_task())
+    asked = EvaluateRequest.parse(cloud.artifacts.objects[uri(run, "evaluate_request")])
+    assert asked.champion is None
+
+
+def test_a_champion_that_goes_after_it_was_asked_for(cloud, run) -> None:
+    """The stored request names it for good: then only a new attempt goes without it."""
+    store(cloud, run)
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(evaluate_task())
+    del cloud.artifacts.objects[model_file(run.champion.artifact_uri)]
+    with pytest.raises(AirflowFailException, match="trigger again with Force"):
+        run.execute(evaluate_task())
+
+
+def test_a_plan_that_is_gone_too(cloud, run) -> None:
+    """The champion's run cannot be named then."""
+    folder = storage.run_uri("bucket", "flight_delays", CHAMPION_KEY)
+    del cloud.artifacts.objects[storage.document_uri(folder, Plan.kind_name())]
+    assert "Clear train of its DAG run" in refuse_champion(cloud, run)

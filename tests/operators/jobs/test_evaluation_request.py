@@ -1,0 +1,106 @@
+"""Whom the challenger meets, and which of the champion's files the judge must search."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+import pytest
+
+from retraining.core.documents import Snapshot
+from retraining.core.jobs.requests import model_file
+from retraining.core.naming import storage, vertex
+from retraining.operators.data import checks, snapshot
+from retraining.operators.data.snapshot import SnapshotOperator
+from retraining.operators.jobs.requests import order_evaluation
+from retraining.operators.planning import run_plan
+from retraining.operators.record.run_record import Record
+from tests.support.fakes.cloud import FakeCloud
+from tests.support.scenes.planned_run import FORM, fill, plan, stored_plan
+
+KEY = "20131113t030000z-0123456789ab"
+
+
+@pytest.fixture
+def cloud(monkeypatch: pytest.MonkeyPatch) -> FakeCloud:
+    """The cloud that the operators meet."""
+    fake = FakeCloud()
+    for module in (run_plan, checks, snapshot):
+        monkeypatch.setattr(module, "Cloud", lambda: fake)
+    return fake
+
+
+@pytest.fixture
+def record(cloud, make_run) -> Record:
+    """A run of three days, up to its snapshot, with an older champion."""
+    run = make_run(params=FORM)
+    planned = stored_plan(cloud, plan(run))
+    fill(cloud, planned)
+    run.execute(SnapshotOperator(task_id="snapshot"))
+    champion = cloud.registry.add(KEY, vertex.CHAMPION)
+    for model_uri in (champion.artifact_uri, storage.artifact_uri(planned.run_uri)):
+        cloud.artifacts.objects[model_file(model_uri)] = b"a SavedModel"
+    return Record(cloud.artifacts, planned.run_uri)
+
+
+def store_manifest(cloud: FakeCloud, record: Record, *, extra_rows: int = 0, **fingerprints: str) -> None:
+    """The manifest of the champion's run: trained on two of tonight's days."""
+    tonight = {str(span.span): span.fingerprint for span in record.read(Snapshot).spans}
+    days = sorted(tonight)[:2]
+    files = [
+        {"uri": f"gs://bucket/{day}", "span": day, "part": "train", "rows": 5, "bytes": 1, "crc32c": "AAAAAA=="}
+        | {"sha256": "0" * 64}
+        for day in days
+    ]
+    example = record.read(Snapshot).to_json()
+    manifest: dict[str, Any] = {
+        **{name: example[name] for name in ("schema_version", "model", "schema_hash", "schema", "table")},
+        "kind": "manifest",
+        "run_key": KEY,
+        "compression": "GZIP",
+        "splits": {
+            "train": {"rows": 10 + extra_rows, "files": files},
+            "validation": {"rows": 0, "files": []},
+            "test": {"rows": 0, "files": []},
+        },
+        "spans": [
+            {"span": day, "fingerprint": fingerprints.get(f"d{day[-2:]}", tonight[day]), "rows": 5}
+            | {"action": "export", "because": "new span"}
+            for day in days
+        ],
+        "exported_rows": 10,
+        "exported_bytes": 1,
+        "seconds": 1.0,
+    }
+    plan_ = record.folder_uri
+    cloud.artifacts.objects[f"{plan_.rsplit('/', 1)[0]}/{KEY}/manifest.json"] = json.dumps(manifest).encode()
+
+
+def test_nothing_is_searched_where_every_span_is_the_same(cloud, record) -> None:
+    """Proven by fingerprints."""
+    store_manifest(cloud, record)
+    request = order_evaluation(cloud, record).request
+    assert request.champion.version_id == "1"
+    assert request.prove_unseen == ()
+
+
+def test_a_changed_span_is_searched(cloud, record) -> None:
+    """An example may have moved to another day."""
+    store_manifest(cloud, record, d17="f" * 32)
+    assert [file.uri for file in order_evaluation(cloud, record).request.prove_unseen] == ["gs://bucket/2013-11-17"]
+
+
+def test_what_cannot_be_proven_is_said(cloud, record, caplog) -> None:
+    """No manifest any more, or a champion that read BigQuery itself: in the log, and to the decision."""
+    caplog.set_level(logging.WARNING)
+    request = order_evaluation(cloud, record).request
+    assert request.prove_unseen == ()
+    assert "manifest.json is gone" in caplog.text
+    assert "manifest.json is gone" in request.unproven
+    assert not request.trained_on_known
+    store_manifest(cloud, record, extra_rows=7)
+    request = order_evaluation(cloud, record).request
+    assert "read 7 rows from its run table" in caplog.text
+    assert "read 7 rows from its run table" in request.unproven
+    assert request.trained_on_known

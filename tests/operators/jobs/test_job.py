@@ -1,0 +1,337 @@
+"""VertexJobOperator: exactly one job for one wish, whatever happens around it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from google.api_core.exceptions import InvalidArgument, ServiceUnavailable, TooManyRequests
+
+from retraining.core.errors import JobError
+from retraining.core.jobs.claims import SETTLED_AFTER
+from retraining.operators.ending import cancel_jobs
+from retraining.operators.ending.cancel_jobs import CancelJobsOperator
+from retraining.operators.jobs import job
+from retraining.operators.jobs.job import VertexJobOperator
+from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
+from tests.support.fakes.clock import START
+from tests.support.fakes.cloud import FakeCloud
+from tests.support.scenes.job import RESULT, RESULT_URI, SPOT_JOB, finish, make_task
+
+
+@pytest.fixture
+def cloud(monkeypatch: pytest.MonkeyPatch) -> FakeCloud:
+    """The cloud that the operators meet; waiting takes no time."""
+    fake = FakeCloud()
+    for module in (job, cancel_jobs):
+        monkeypatch.setattr(module, "Cloud", lambda: fake)
+    return fake
+
+
+def test_a_wake_creates_the_job_and_gives_the_slot_back(cloud, make_run) -> None:
+    """The request is stored before the job is created, and the job carries the labels."""
+    with pytest.raises(AirflowRescheduleException):
+        make_run().execute(make_task())
+    assert json.loads(cloud.artifacts.objects["gs://bucket/flight_delays/runs/x/train_request.json"])
+    labels = cloud.jobs.specs[0]["labels"]
+    assert labels["a"] == "b"
+    assert all(re.fullmatch("[0-9a-f]{40}", labels[f"retraining-{name}"]) for name in ("key", "owner", "dag-run"))
+
+
+def test_later_wakes_find_the_job_and_return_its_result(cloud, make_run) -> None:
+    """Two wakes, one job, its result."""
+    run, task = make_run(), make_task()
+    for _ in range(2):
+        with pytest.raises(AirflowRescheduleException):
+            run.execute(task)
+    finish(cloud)
+    del cloud.artifacts.objects[RESULT_URI]
+    with pytest.raises(JobError, match="left no"):
+        run.execute(task)
+    cloud.artifacts.objects[RESULT_URI] = RESULT
+    assert run.execute(task)["uri"] == RESULT_URI
+    assert len(cloud.jobs.jobs) == 1
+
+
+def test_a_stored_result_needs_no_job(cloud, make_run) -> None:
+    """What is there is reused."""
+    cloud.artifacts.objects[RESULT_URI] = RESULT
+    result = make_run().execute(make_task())
+    assert (result["job"], result["seconds"], result["spot_seconds"]) == (None, None, None)
+    assert not cloud.jobs.jobs
+
+
+def test_a_job_that_ends_between_two_wakes_is_this_tasks_own(cloud, make_run, caplog) -> None:
+    """Its result lies there when the task wakes: its time, its name and its last lines are not lost."""
+    run, task = make_run(), make_task()
+    caplog.set_level("INFO", logger="retraining")
+    cloud.logs.say("1", "first", second=0)
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(task)
+    cloud.logs.say("1", "last", second=60)
+    finish(cloud, seconds=90.0)
+    result = run.execute(task)
+    assert (result["job"], result["seconds"]) == (cloud.jobs.newest, 90.0)
+    printed = [record.getMessage() for record in caplog.records if record.getMessage().startswith("[workerpool0-0]")]
+    assert printed == ["[workerpool0-0] first", "[workerpool0-0] last"]
+    assert run.xcoms["train", "link_job"].endswith("/training/1?project=local-project")
+
+
+def test_a_result_is_taken_when_its_job_has_ended(cloud, make_run) -> None:
+    """Stored while the job still runs: what it took is known at its end."""
+    run, task = make_run(), make_task()
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(task)
+    cloud.artifacts.objects[RESULT_URI] = RESULT
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(task)
+    finish(cloud, seconds=90.0)
+    assert run.execute(task)["seconds"] == 90.0
+    assert len(cloud.jobs.jobs) == 1
+
+
+def test_a_cleared_task_still_knows_what_its_result_took(cloud, make_run) -> None:
+    """The result stands and no job is made again; it was this run that paid for it."""
+    run = make_run()
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(make_task())
+    finish(cloud, seconds=90.0)
+    assert run.execute(make_task(), try_number=2, max_tries=3)["seconds"] == 90.0
+    assert make_run(run_id="manual__2").execute(make_task())["job"] is None
+    assert len(cloud.jobs.jobs) == 1
+
+
+def test_lost_jobs_are_paid_for_too(cloud, make_run) -> None:
+    """Two preempted spot jobs and one on demand: all seconds count, and which of them were on spot."""
+    run, task = make_run(), make_task()
+    for seconds in (10.0, 20.0):
+        with pytest.raises(AirflowRescheduleException):
+            run.execute(task)
+        message = "The replica workerpool0-0 was preempted."
+        cloud.jobs.end(cloud.jobs.newest, "JOB_STATE_FAILED", 14, message, seconds=seconds)
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(task)
+    finish(cloud, seconds=40.0)
+    result = run.execute(task)
+    assert (result["job"], result["seconds"], result["spot_seconds"]) == (cloud.jobs.newest, 70.0, 30.0)
+
+
+def test_a_malformed_result_fails_for_good(cloud, make_run) -> None:
+    """A document that breaks its contract is not trusted."""
+    cloud.artifacts.objects[RESULT_URI] = b"{}"
+    with pytest.raises(AirflowFailException, match="kind is None"):
+        make_run().execute(make_task())
+
+
+def test_a_retry_after_a_crash_finds_the_job(cloud, make_run) -> None:
+    """The worker dies right after the create: the next try has the same job."""
+    run = make_run()
+    cloud.jobs.after_create = lambda: (_ for _ in ()).throw(KeyboardInterrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run.execute(make_task())
+    cloud.jobs.after_create = lambda: None
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(make_task(), try_number=2)
+    assert len(cloud.jobs.jobs) == 1
+
+
+def test_a_lost_response_makes_no_second_job(cloud, make_run) -> None:
+    """The create worked and its answer got lost: the job is looked up before another create."""
+    cloud.jobs.after_create = lambda: (_ for _ in ()).throw(ServiceUnavailable("lost"))
+    with pytest.raises(AirflowRescheduleException):
+        make_run().execute(make_task())
+    assert len(cloud.jobs.jobs) == 1
+
+
+def refuse_creates(cloud: FakeCloud, *failures: Exception) -> None:
+    """The next creates make no job and end so."""
+    left = iter(failures)
+
+    def refuse() -> None:
+        if failure := next(left, None):
+            raise failure
+
+    cloud.jobs.before_create = refuse
+
+
+def wake_at(cloud: FakeCloud, run: Any, seconds: float) -> int:
+    """A wake of a waiting task so long after the beginning; gives how many jobs there are then."""
+    cloud.clock.time = START + timedelta(seconds=seconds)
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(make_task())
+    return len(cloud.jobs.jobs)
+
+
+def test_a_create_without_an_answer_is_tried_again_when_no_job_can_come_of_it(cloud, make_run) -> None:
+    """503, and no job was made: another create before the first one is settled might be paid twice."""
+    run = make_run()
+    refuse_creates(cloud, ServiceUnavailable("no"), ServiceUnavailable("no"))
+    settled = SETTLED_AFTER.total_seconds()
+    assert [wake_at(cloud, run, at) for at in (0, 60, settled - 1, settled, 2 * settled - 1, 2 * settled)] == [
+        0
+    ] * 5 + [1]
+
+
+def test_a_create_that_is_never_answered_ends_for_good(cloud, make_run) -> None:
+    """Five times, as with jobs that the service failed."""
+    run = make_run()
+    refuse_creates(cloud, *[ServiceUnavailable("no")] * 9)
+    settled = SETTLED_AFTER.total_seconds()
+    assert [wake_at(cloud, run, number * settled) for number in range(5)] == [0] * 5
+    cloud.clock.time = START + 5 * SETTLED_AFTER
+    with pytest.raises(AirflowFailException, match=r"d: it was never created: internal error of the service.*clear"):
+        run.execute(make_task())
+
+
+def test_a_refused_create_need_not_be_waited_for(cloud, make_run) -> None:
+    """No quota: again after a minute. Wrong: the task fails, and cleared, or tried again, it creates at once."""
+    run = make_run()
+    refuse_creates(cloud, TooManyRequests("quota metrics exceed quota limits"), InvalidArgument("bad machine"))
+    assert [wake_at(cloud, run, at) for at in (0, 59)] == [0, 0]
+    cloud.clock.time = START + timedelta(seconds=60)
+    with pytest.raises(AirflowFailException, match="bad machine"):
+        run.execute(make_task())
+    assert wake_at(cloud, run, 120) == 1
+
+
+def test_a_cleared_task_cancels_its_old_job_and_makes_a_new_one(cloud, make_run) -> None:
+    """Clearing raises max_tries: another generation."""
+    run = make_run()
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(make_task())
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(make_task(), try_number=2, max_tries=3)
+    assert len(cloud.jobs.jobs) == 2
+    assert cloud.jobs.cancelled == [next(iter(cloud.jobs.jobs))]
+
+
+def test_another_run_or_task_has_its_own_job(cloud, make_run) -> None:
+    """Nobody takes or cancels somebody else's job."""
+    for run_id in ("manual__1", "manual__2"):
+        with pytest.raises(AirflowRescheduleException):
+            make_run(run_id=run_id).execute(make_task())
+    assert len(cloud.jobs.jobs) == 2
+    assert not cloud.jobs.cancelled
+
+
+def test_log_lines_are_printed_exactly_once(cloud, make_run, caplog) -> None:
+    """Over three wakes, with a line that becomes visible after a younger one."""
+    run, task = make_run(), make_task()
+    caplog.set_level("INFO", logger="retraining")
+    cloud.logs.say("1", "zero", second=0)
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(task)
+    cloud.logs.say("1", "forty", second=40)
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(task)
+    cloud.logs.say("1", "late thirty", second=30)
+    cloud.logs.say("1", "fifty", second=50)
+    finish(cloud)
+    result = cloud.artifacts.objects.pop(RESULT_URI)
+    with pytest.raises(JobError, match="left no"):
+        run.execute(task)
+    cloud.artifacts.objects[RESULT_URI] = result
+    printed = [record.getMessage() for record in caplog.records if record.getMessage().startswith("[workerpool0-0]")]
+    assert printed == [f"[workerpool0-0] {text}" for text in ("zero", "forty", "late thirty", "fifty")]
+
+
+def test_another_try_prints_from_the_beginning(cloud, make_run, caplog) -> None:
+    """Another try has another log file."""
+    run, task = make_run(), make_task()
+    caplog.set_level("INFO", logger="retraining")
+    cloud.logs.say("1", "zero", second=0)
+    for try_number in (1, 2):
+        with pytest.raises(AirflowRescheduleException):
+            run.execute(task, try_number=try_number)
+    assert sum(record.getMessage().endswith("zero") for record in caplog.records) == 2
+
+
+def test_a_stopped_process_leaves_the_job_to_the_next_try(cloud, make_run) -> None:
+    """Heartbeats that fail, a restarted scheduler or a worker shut down are no wish to end the job."""
+    run, task = make_run(), make_task()
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(task)
+    task.on_kill()
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(make_task(), try_number=2)
+    finish(cloud)
+    assert run.execute(make_task(), try_number=2)["job"] == cloud.jobs.newest
+    assert (len(cloud.jobs.jobs), cloud.jobs.cancelled) == (1, [])
+
+
+def test_leftover_jobs_of_the_run_are_cancelled_at_its_end(cloud, make_run) -> None:
+    """A task that was failed while asleep leaves its job running; other runs' jobs are not touched."""
+    run = make_run()
+    for other in (run, make_run(run_id="manual__2")):
+        with pytest.raises(AirflowRescheduleException):
+            other.execute(make_task())
+    first = next(iter(cloud.jobs.jobs))
+    assert run.execute(CancelJobsOperator(task_id="cancel_jobs")) == [first]
+    assert cloud.jobs.cancelled == [first]
+
+
+def test_a_job_that_no_list_shows_yet_is_cancelled_at_the_runs_end(cloud, make_run, monkeypatch) -> None:
+    """The claim names it."""
+    run = make_run()
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(make_task())
+    monkeypatch.setattr(cloud.jobs, "find", lambda *_: [])
+    assert run.execute(CancelJobsOperator(task_id="cancel_jobs")) == [cloud.jobs.newest]
+
+
+@pytest.mark.parametrize("after_s", [30, 240, None])
+def test_the_runs_end_waits_for_a_create_without_an_answer(cloud, make_run, after_s) -> None:
+    """Whoever began it is gone: the job is cancelled when it shows itself; nobody waits longer than it can take."""
+    run = make_run()
+    cloud.jobs.before_create = lambda: (_ for _ in ()).throw(KeyboardInterrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run.execute(make_task())
+    cloud.jobs.before_create = lambda: None
+    (label,) = {uri.split("/")[-2] for uri in cloud.artifacts.objects if "/claims/" in uri}
+    (key,) = {uri.split("/")[-1].removesuffix(".json") for uri in cloud.artifacts.objects if "/claims/" in uri}
+    task = CancelJobsOperator(task_id="cancel_jobs")
+    for seconds in range(0, 600, 30):
+        cloud.clock.time = START + timedelta(seconds=seconds)
+        if seconds == after_s:
+            cloud.jobs.create({"labels": {"retraining-dag-run": label, "retraining-key": key}})
+        with contextlib.suppress(AirflowRescheduleException):
+            run.execute(task)
+            break
+    assert cloud.jobs.cancelled == list(cloud.jobs.jobs)
+    assert seconds == (SETTLED_AFTER.total_seconds() if after_s is None else after_s)
+
+
+def test_a_raw_job_is_its_own_result(cloud, make_run) -> None:
+    """A templated CustomJob instead of an order."""
+    run, task = make_run(), VertexJobOperator(task_id="train", custom_job=SPOT_JOB)
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(task)
+    cloud.jobs.end(cloud.jobs.newest)
+    assert run.execute(task) == {"job": cloud.jobs.newest, "state": "JOB_STATE_SUCCEEDED", "seconds": None}
+
+
+def test_an_order_and_a_raw_job_exclude_each_other() -> None:
+    """One of the two."""
+    with pytest.raises(ValueError, match="order or custom_job"):
+        VertexJobOperator(task_id="train")
+
+
+def test_links_are_pushed_while_the_job_runs(cloud, make_run) -> None:
+    """A person can open job and logs before the task ends."""
+    run = make_run()
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(make_task())
+    assert run.xcoms["train", "link_job"].endswith("/training/1?project=local-project")
+    assert "job_id%3D%221%22" in run.xcoms["train", "link_job_logs"]
+
+
+def test_a_link_that_was_not_pushed_is_empty(cloud, make_run) -> None:
+    """Airflow asks every link at the end of a wake; a reused result has no job to link to."""
+    cloud.artifacts.objects[RESULT_URI] = RESULT
+    task = make_task()
+    make_run().execute(task)
+    assert [link.get_link(task, ti_key=None) for link in task.operator_extra_links] == ["", ""]

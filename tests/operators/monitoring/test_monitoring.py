@@ -1,0 +1,134 @@
+"""The monitor: measures once, decides once, orders by an event that carries the reason."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk.execution_time.context import OutletEventAccessors
+
+from retraining.core.documents import KINDS, Ledger
+from retraining.operators.monitoring import monitoring
+from retraining.operators.monitoring.monitoring import DecideRetrainingOperator, MeasureDriftOperator
+from tests.support.airflow_release import AirflowFailException
+from tests.support.fakes.cloud import FakeCloud
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "include" / "contracts" / "examples" / "valid"
+CHAMPION_KEY = "20131120t030000z-0123456789ab"
+TABLE = "local-project.retraining.requests_flight_delays"
+FORM = {"as_of": None, "retrain_as_of": None, "window_hours": 24}
+
+
+@pytest.fixture
+def cloud(monkeypatch: pytest.MonkeyPatch) -> FakeCloud:
+    """A champion whose carrier was always UA; every request says ZZ."""
+    fake = FakeCloud()
+    monkeypatch.setattr(monitoring, "Cloud", lambda: fake)
+    fake.registry.add(CHAMPION_KEY, "champion")
+    statistics = json.loads((EXAMPLES / "statistics__two_features.json").read_text())
+    carrier = {"kind": "categorical", "nulls": 0, "distinct": 1, "top": [{"value": "UA", "count": 100}]}
+    for split in statistics["splits"].values():
+        split["features"] = {"carrier": carrier}
+    statistics["splits"]["train"]["rows"] = 100
+    folder = f"gs://bucket/flight_delays/runs/{CHAMPION_KEY}"
+    fake.artifacts.objects[f"{folder}/statistics.json"] = (
+        KINDS["statistics"].parse(json.dumps(statistics | {"run_key": CHAMPION_KEY})).to_bytes()
+    )
+    fake.warehouse.schemas[TABLE] = []
+    fake.warehouse.rows["requests"] = [
+        {"feature": "", "bucket": None, "unseen": False, "instances": 300},
+        {"feature": "carrier", "bucket": None, "unseen": True, "instances": 300},
+    ]
+    return fake
+
+
+def monitor(
+    make_run: Any, hour: int, params: dict[str, Any] | None = None, **kwargs: Any
+) -> tuple[Any, dict[str, Any]]:
+    """Both tasks of one monitor run."""
+    run = make_run(
+        dag_id="monitor__flight_delays",
+        run_id=f"scheduled__{hour}",
+        logical_date=datetime(2013, 11, 21, hour, tzinfo=UTC),
+        params=FORM | (params or {}),
+        outlet_events=OutletEventAccessors(),
+    )
+    run.execute(MeasureDriftOperator(task_id="measure", model="flight_delays"))
+    return run, run.execute(DecideRetrainingOperator(task_id="decide", model="flight_delays"))
+
+
+def added(run: Any) -> list[tuple[Any, dict[str, Any]]]:
+    """Events of a run: the asset's key, and what the event says."""
+    events = [event for accessor in run.outlet_events.values() for event in accessor.asset_alias_events]
+    return [(event.dest_asset_key, event.extra) for event in events]
+
+
+def test_drift_orders_a_retraining_with_its_reason(cloud, make_run) -> None:
+    """The event is the asset's, and says as of when and why."""
+    run, result = monitor(make_run, 5)
+    assert result["because"] == "drift"
+    ((asset, extra),) = added(run)
+    assert asset.name == "retrain/flight_delays"
+    assert extra["as_of"] == "2013-11-21T05:00:00Z"
+    assert "carrier" in extra["reason"]
+    assert cloud.artifacts.objects[extra["ledger_uri"]]
+
+
+def test_the_cooldown_holds_a_second_one_back(cloud, make_run) -> None:
+    """An hour later: no event, and the ledger says why."""
+    monitor(make_run, 5)
+    run, result = monitor(make_run, 6)
+    assert result["because"] == "cooldown"
+    assert added(run) == []
+
+
+def test_retrain_as_of_is_the_retrainings_time(cloud, make_run) -> None:
+    """For a demonstration over old data."""
+    run, result = monitor(make_run, 5, {"retrain_as_of": "2013-11-23T03:00:00Z"})
+    assert added(run)[0][1]["as_of"] == "2013-11-23T03:00:00Z"
+    row = Ledger.parse(cloud.artifacts.objects[result["ledger_uri"]])
+    assert (row.as_of.hour, row.retrain_as_of.day) == (5, 23)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"window_hour": 3}, r"no Param 'window_hour'\. .*Did you mean 'window_hours'\?"),
+        ({"as_of": "2999-01-01"}, "Param as_of: 2999-01-01 00:00:00 UTC, after the run's own time"),
+        ({"retrain_as_of": "2999-01-01"}, "Param retrain_as_of: 2999-01-01 00:00:00 UTC, after the run's own time"),
+    ],
+)
+def test_a_param_that_cannot_be_is_refused(cloud, make_run, wrong, words) -> None:
+    """By name, for good, and no event goes out."""
+    with pytest.raises(AirflowFailException, match=words):
+        monitor(make_run, 5, wrong)
+    assert not any(uri.endswith("ledger.json") for uri in cloud.artifacts.objects)
+
+
+def test_a_cleared_monitor_reads_what_it_wrote(cloud, make_run) -> None:
+    """The same row, the same event; nothing is measured again."""
+    _, first = monitor(make_run, 5)
+    asked = len(cloud.warehouse.asked)
+    run, second = monitor(make_run, 5)
+    assert second == first
+    assert len(cloud.warehouse.asked) == asked
+    assert len(added(run)) == 1
+
+
+def test_without_a_champion_there_is_nothing_to_compare(cloud, make_run) -> None:
+    """It waits."""
+    cloud.registry.versions.clear()
+    run, result = monitor(make_run, 5)
+    assert result["because"] == "no_champion"
+    assert run.xcoms["measure", "return_value"]["rows"] is None
+
+
+def test_before_the_first_request_there_is_no_table(cloud, make_run) -> None:
+    """It waits, and asks BigQuery nothing."""
+    cloud.warehouse.schemas.clear()
+    _, result = monitor(make_run, 5)
+    assert result["because"] == "too_few_requests"
+    assert cloud.warehouse.asked == []

@@ -1,0 +1,204 @@
+"""Addresses from XCom: a task works in this environment's folder of its own model, or not at all."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+
+from retraining.core.documents import KINDS
+from retraining.operators.data import checks, snapshot
+from retraining.operators.data.checks import CheckDataOperator
+from retraining.operators.data.snapshot import SnapshotOperator
+from retraining.operators.deployment import deployment, registration
+from retraining.operators.deployment.deployment import DeployModelOperator
+from retraining.operators.deployment.registration import RegisterModelOperator
+from retraining.operators.ending import cancel_jobs
+from retraining.operators.evaluation import decision
+from retraining.operators.evaluation.decision import DecideOperator
+from retraining.operators.jobs import job
+from retraining.operators.jobs.job import VertexJobOperator
+from retraining.operators.jobs.requests import order_training
+from retraining.operators.monitoring import monitoring
+from retraining.operators.monitoring.monitoring import DecideRetrainingOperator
+from retraining.operators.planning import run_plan
+from retraining.operators.report import page
+from retraining.operators.report.page import ReportOperator
+from retraining.operators.retention import maintenance
+from retraining.operators.retention.maintenance import CancelLeftJobsOperator, DeleteLeftoversOperator
+from retraining.operators.tuning.study import TuneOperator
+from tests.support.airflow_release import AirflowFailException
+from tests.support.fakes.cloud import FakeCloud
+from tests.support.fakes.settings import SETTINGS, here
+from tests.support.scenes.deployment import example
+
+PLAN = here(example("plan"))
+OWN = PLAN["run_uri"]
+KEY = PLAN["run_key"]
+FORGED = {
+    "another bucket": f"gs://elsewhere/flight_delays/runs/{KEY}",
+    "another model": f"gs://bucket/digits/runs/{KEY}",
+    "no run": "gs://bucket/flight_delays/runs/mine",
+    "another folder": f"gs://bucket/flight_delays/spans/{KEY}",
+    "a way up": f"gs://bucket/flight_delays/runs/../../digits/runs/{KEY}",
+    "a folder below": f"gs://bucket/flight_delays/runs/{KEY}/training",
+    "nothing": "",
+}
+TASKS = {
+    "snapshot": SnapshotOperator,
+    "check_data": CheckDataOperator,
+    "tune": TuneOperator,
+    "decide": DecideOperator,
+    "register": RegisterModelOperator,
+    "deploy": DeployModelOperator,
+    "report": ReportOperator,
+}
+
+
+def make_task(task_id: str, run_uri: str) -> Any:
+    """A task of the DAG."""
+    if task_id == "train":
+        return VertexJobOperator(task_id="train", order=order_training, run_uri=run_uri)
+    return TASKS[task_id](task_id=task_id, run_uri=run_uri)
+
+
+@pytest.fixture
+def cloud(monkeypatch: pytest.MonkeyPatch) -> FakeCloud:
+    """The cloud that all tasks meet."""
+    fake = FakeCloud()
+    for module in (
+        run_plan,
+        checks,
+        deployment,
+        decision,
+        job,
+        cancel_jobs,
+        maintenance,
+        monitoring,
+        registration,
+        page,
+        snapshot,
+    ):
+        monkeypatch.setattr(module, "Cloud", lambda: fake)
+    return fake
+
+
+def put_plan(cloud: FakeCloud, uri: str, **changes: Any) -> None:
+    """Store a plan at an address."""
+    document = KINDS["plan"].parse(json.dumps({**PLAN, **changes}))
+    cloud.artifacts.objects[f"{uri}/plan.json"] = document.to_bytes()
+
+
+def untouched(cloud: FakeCloud) -> bool:
+    """Whether nothing was asked, written or paid for."""
+    return not cloud.jobs.jobs and not cloud.warehouse.asked and not cloud.registry.versions
+
+
+@pytest.mark.parametrize("task_id", [*TASKS, "train"])
+@pytest.mark.parametrize("found", [name for name in FORGED if name != "nothing"])
+def test_a_forged_run_uri_is_refused_by_name_before_anything_is_done(cloud, make_run, task_id, found) -> None:
+    """Whatever lies there: a plan with a foreign image would run it."""
+    uri = FORGED[found]
+    put_plan(cloud, uri, trainer_image="elsewhere/evil:1", run_uri=uri, bucket="elsewhere")
+    before = dict(cloud.artifacts.objects)
+    with pytest.raises(AirflowFailException, match="run_uri from XCom, for retrain__flight_delays") as caught:
+        make_run().execute(make_task(task_id, uri))
+    assert uri in str(caught.value)
+    assert "a run's folder in gs://bucket/flight_delays/runs" in str(caught.value)
+    assert untouched(cloud)
+    assert cloud.artifacts.objects == before
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("trainer_image", "elsewhere/evil:1"),
+        ("serving_image", "elsewhere/evil:1"),
+        ("trainer_package", "gs://elsewhere/trainer.tar.gz"),
+        ("project", "another-project"),
+        ("region", "europe-west1"),
+        ("dataset", "another_dataset"),
+        ("environment", "another"),
+    ],
+)
+def test_a_plan_that_names_other_places_or_images_than_the_settings_is_refused(cloud, make_run, name, value) -> None:
+    """Both are said, and clearing from plan on is the way out."""
+    put_plan(cloud, OWN, **{name: value})
+    with pytest.raises(AirflowFailException) as caught:
+        make_run().execute(make_task("train", OWN))
+    assert f"{OWN}/plan.json: {name} {value!r}" in str(caught.value)
+    assert f"RETRAINING_{name.upper()} {getattr(SETTINGS, name)!r}" in str(caught.value)
+    assert "Clear the run from plan on" in str(caught.value)
+    assert untouched(cloud)
+
+
+@pytest.mark.parametrize("change", [{"run_uri": "gs://elsewhere/flight_delays/runs/x"}, {"model": "digits"}], ids=str)
+def test_a_plan_that_was_put_into_another_runs_folder_is_refused(cloud, make_run, change) -> None:
+    """It is of another run than its folder says."""
+    put_plan(cloud, OWN, **change)
+    with pytest.raises(AirflowFailException, match=r"plan.json: the plan of run gs://"):
+        make_run().execute(make_task("train", OWN))
+    assert untouched(cloud)
+
+
+def test_a_plan_of_a_release_without_environments_is_taken(cloud, make_run) -> None:
+    """Its bucket is this environment's."""
+    put_plan(cloud, OWN, environment=None)
+    with pytest.raises(AirflowFailException, match=r"decision\.json: no such document"):
+        make_run().execute(make_task("register", OWN))
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "gs://elsewhere/flight_delays/monitor/20131120t030000z-00000000",
+        "gs://bucket/digits/monitor/20131120t030000z-00000000",
+        "gs://bucket/flight_delays/monitor/20131120t030000z-00000000",
+        "gs://bucket/flight_delays/monitor/x",
+    ],
+)
+def test_a_forged_monitor_uri_is_refused(cloud, make_run, uri) -> None:
+    """Also that of another run of the same monitor."""
+    run = make_run(dag_id="monitor__flight_delays")
+    with pytest.raises(AirflowFailException, match="monitor_uri from XCom, for monitor__flight_delays"):
+        run.execute(DecideRetrainingOperator(task_id="decide", model="flight_delays", monitor_uri=uri))
+    assert not cloud.artifacts.objects
+
+
+@pytest.mark.parametrize("operator", [CancelLeftJobsOperator, DeleteLeftoversOperator])
+@pytest.mark.parametrize("uri", ["gs://elsewhere/maintenance/x", "gs://bucket/maintenance/20260101t000000z-00000000"])
+def test_a_forged_cleaning_uri_deletes_and_cancels_nothing(cloud, make_run, operator, uri) -> None:
+    """Its plan would name what shall go: a foreign bucket's objects, anybody's jobs."""
+    plan = {**example("maintenance_plan"), "dry_run": False}
+    cloud.artifacts.objects[f"{uri}/maintenance_plan.json"] = (
+        KINDS["maintenance_plan"].parse(json.dumps(plan)).to_bytes()
+    )
+    before = dict(cloud.artifacts.objects)
+    with pytest.raises(AirflowFailException, match="cleaning_uri from XCom"):
+        make_run(dag_id="maintain").execute(operator(task_id="x", cleaning_uri=uri))
+    assert cloud.artifacts.objects == before
+    assert cloud.jobs.cancelled == []
+
+
+def test_a_job_of_another_environment_is_never_cancelled_by_name(scene) -> None:
+    """Even when a plan names it."""
+    from retraining.core.naming import vertex
+    from retraining.hooks.vertex_jobs import Job
+    from tests.support.scenes.cleaning import RECENT
+
+    name = "projects/p/locations/r/customJobs/1"
+    labels = {vertex.MODEL_LABEL: "late", vertex.RUN_LABEL: RECENT, vertex.KEY_LABEL: "k"}
+    made = Job(
+        name=name,
+        state="JOB_STATE_RUNNING",
+        labels=labels,
+        created=scene.run.run_after.replace(day=20),
+        folder_uri="gs://bucket/x",
+    )
+    scene.cloud.jobs.jobs[name] = made
+    scene.look()
+    scene.cloud.jobs.jobs[name] = dataclasses.replace(made, folder_uri="gs://elsewhere/x")
+    assert scene.cancel()[0]["outcome"] == "left"
+    assert scene.cloud.jobs.cancelled == []

@@ -1,0 +1,171 @@
+"""Nights of `retrain__digits` on the local cloud, task by task as a worker runs them, without a scheduler.
+
+The first night is run once: a night that was run takes its own documents.
+"""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import google.auth
+import pytest
+from airflow.sdk.execution_time.context import OutletEventAccessors
+from google.auth.transport.requests import AuthorizedSession
+
+from retraining.core.naming import vertex
+from retraining.core.settings import include_path
+from retraining.core.spec.files import load_spec
+from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
+from tests.support.scenes.whole_run import load_dags, run_night
+
+FIRST, SECOND = (datetime(2013, 11, day, 3, tzinfo=UTC) for day in (20, 21))
+
+
+@pytest.fixture(scope="module")
+def digits(local_cloud):
+    """The spec, with the demo's data in BigQuery and short looks at jobs."""
+    local_cloud.seed()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RETRAINING_WATCH_S", "60")
+        yield load_spec(include_path() / "models" / "digits.yaml")
+    retire(vertex.endpoint_name(local_cloud.project, local_cloud.region, "digits"))
+
+
+def retire(endpoint_name: str) -> None:
+    """End what serves, for the tests of other files."""
+    from retraining.hooks.cloud import Cloud
+
+    endpoints = Cloud().endpoints
+    endpoint = endpoints.read(endpoint_name)
+    for deployed_id in endpoint.deployed:
+        endpoints.undeploy(endpoint, deployed_id)
+
+
+@pytest.fixture
+def night(make_run) -> Callable[..., dict[str, Any]]:
+    """Runs every task of a night; gives its documents by kind."""
+
+    def run_all(spec: Any, logical_date: datetime) -> dict[str, Any]:
+        return run_night(spec, make_run(run_id=f"manual__{logical_date:%Y%m%d}", logical_date=logical_date))
+
+    return run_all
+
+
+def predict(endpoint_name: str, instances: list[Any]) -> list[Any]:
+    """Ask as any application would."""
+    region = endpoint_name.split("/")[3]
+    url = f"https://{region}-aiplatform.googleapis.com/v1/{endpoint_name}:predict"
+    session = AuthorizedSession(google.auth.default(scopes=["https://www.googleapis.com/auth/cloud-platform"])[0])
+    answer = session.post(url, json={"instances": instances}, timeout=60)
+    assert answer.status_code == 200, answer.text
+    return list(answer.json()["predictions"])
+
+
+def images(condition: str) -> list[tuple[bytes, int]]:
+    """PNGs of the source table and their digits."""
+    from google.cloud import bigquery
+
+    sql = f"SELECT image, digit FROM digits.images WHERE {condition} ORDER BY image_id"  # noqa: S608 - this file's own
+    return [(row.image, row.digit) for row in bigquery.Client().query_and_wait(sql)]
+
+
+def test_a_first_night_makes_a_champion_that_reads_digits(digits, night) -> None:
+    """Export to endpoint; the endpoint reads the table's own PNGs as well as the judge said."""
+    found = night(digits, FIRST)
+    manifest, evaluation = found["manifest"], found["evaluation"]
+    assert sum(split["rows"] for split in manifest["splits"].values()) == 1348
+    assert manifest["images"] == [{"name": "image", "height": 8, "width": 8, "channels": 1, "encoding": "raw"}]
+    assert sum(found["statistics"]["splits"]["train"]["label"]["counts"]) == manifest["splits"]["train"]["rows"]
+    assert evaluation["challenger"]["metrics"]["accuracy"] > 0.95
+    assert found["decision"]["verdict"] == "promote"
+    assert found["deployment"]["smoke_test"] == {"requests": 5, "max_abs_error": 0}
+    assert "Class by class" in found["page"]
+    tested = images("captured_at >= '2013-11-06' AND captured_at < '2013-11-20'")
+    assert len(tested) == evaluation["rows"]
+    sent = [{"image": {"b64": base64.b64encode(content).decode()}} for content, _ in tested]
+    answers = predict(found["deployment"]["endpoint_name"], sent)
+    right = sum(scores.index(max(scores)) == digit for scores, (_, digit) in zip(answers, tested, strict=True))
+    assert right / len(tested) == pytest.approx(evaluation["challenger"]["metrics"]["accuracy"])
+    (empty,) = predict(found["deployment"]["endpoint_name"], [{"image": ""}])
+    assert sum(empty) == pytest.approx(1)
+
+
+def test_the_monitor_counts_answers_where_images_have_no_values(digits, night, make_run) -> None:
+    """Requests with images are logged, and their answers are held against the training labels."""
+    found = night(digits, FIRST)  # takes what the first test made
+    ones = [{"image": {"b64": base64.b64encode(content).decode()}} for content, digit in images("digit = 1")]
+    predict(found["deployment"]["endpoint_name"], ones * 2)
+    dag = load_dags("monitor").monitor_dag(digits)
+    deadline = time.monotonic() + 30
+    rows, attempt = 0, 0
+    while rows < 2 * len(ones):  # answers reach the log within a second
+        assert time.monotonic() < deadline
+        attempt += 1
+        now = datetime.now(UTC) + timedelta(seconds=1)
+        params = {**dag.params.dump(), "as_of": f"{now:%Y-%m-%dT%H:%M:%SZ}"}
+        run = make_run(run_id=f"manual__{attempt}", params=params, run_after=now, outlet_events=OutletEventAccessors())
+        run.dag_id = dag.dag_id
+        measured = run.execute(dag.get_task("measure"))
+        rows = measured["rows"]
+    # The first test asked for each test day's image and an empty one; the smoke test's five are not counted.
+    asked_before = len(images("captured_at >= '2013-11-06' AND captured_at < '2013-11-20'")) + 1
+    assert rows - 2 * len(ones) in (0, asked_before)
+    assert measured["drifted"] == ["digit"]
+    decided = run.execute(dag.get_task("decide"))
+    assert decided["because"] == "drift"
+    assert decided["words"].startswith("Retraining: digit 0.")
+
+
+@pytest.mark.long
+def test_a_champions_model_that_is_gone_comes_back_as_the_message_says(digits, night, make_run) -> None:
+    """Evaluate names its run; that run's train stores a model that answers alike, and the duel is held."""
+    from google.cloud import storage
+
+    report = night(digits, FIRST)["report"]
+    bucket, _, folder = report["model_uri"].removeprefix("gs://").partition("/")
+    for blob in storage.Client().list_blobs(bucket, prefix=f"{folder}/"):
+        blob.delete()
+    run = make_run(run_id="manual__20131121", logical_date=SECOND)
+    with pytest.raises(
+        AirflowFailException, match=r"the model of the champion.*Clear train of DAG run manual__20131120"
+    ):
+        run_night(digits, run, "evaluate")
+    run_again(digits, make_run(run_id="manual__20131120", logical_date=FIRST), "train")
+    again = night(digits, FIRST)["report"]
+    for before, after in zip(report["golden"], again["golden"], strict=True):
+        assert after["instance"] == before["instance"]
+        assert after["prediction"] == pytest.approx(before["prediction"], abs=1e-6)
+    assert run_night(digits, run, "evaluate")["evaluation"]["champion"] is not None
+
+
+def run_again(spec: Any, run: Any, task_id: str) -> None:
+    """Clear a task of a night that was run: another generation of it."""
+    dag = load_dags("retrain").retrain_dag(spec)
+    run.dag_id, run.params = dag.dag_id, dag.params.dump()
+    run.execute(dag.get_task("plan"))
+    task = dag.get_task(task_id)
+    deadline = time.monotonic() + 300
+    while time.monotonic() < deadline:
+        try:
+            run.execute(task, max_tries=task.retries * 2 + 1)
+        except AirflowRescheduleException:
+            continue
+        return
+    raise AssertionError(f"{task_id} did not end")
+
+
+@pytest.mark.long
+def test_a_second_night_exports_one_day_and_holds_a_duel(digits, night) -> None:
+    """The champion is judged on the same images, class by class."""
+    night(digits, FIRST)
+    found = night(digits, SECOND)
+    assert [span["span"] for span in found["manifest"]["spans"] if span["action"] == "export"] == ["2013-11-20"]
+    champion = found["evaluation"]["champion"]
+    assert champion["metrics"]["accuracy"] > 0.9
+    assert [sum(row) for row in champion["confusion"]] == found["evaluation"]["label_counts"]
+    assert found["evaluation"]["difference"]["metric"] == "accuracy"
+    assert found["decision"]["champion"]["version_id"] == "1"

@@ -1,0 +1,106 @@
+"""A promoted run before its deployment, and the cloud around it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from retraining.core.documents import KINDS, Document
+from retraining.hooks.endpoints import Endpoint, deployed_model_id
+from retraining.operators.deployment import approval, deployment, registration
+from retraining.operators.ending import cancel_jobs
+from retraining.operators.evaluation import decision
+from retraining.operators.jobs import job
+from tests.support.fakes.cloud import FakeCloud
+from tests.support.fakes.settings import here
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "include" / "contracts" / "examples" / "valid"
+
+
+def example(kind: str) -> dict[str, Any]:
+    """A valid document of a kind, or of a kind and name, as JSON values."""
+    path = min(EXAMPLES.glob(f"{kind}*.json" if "__" in kind else f"{kind}__*.json"))
+    return KINDS[kind.split("__")[0]].parse(path.read_bytes()).to_json()
+
+
+class Scene:
+    """A run that was promoted, and the cloud around it."""
+
+    def __init__(self, cloud: FakeCloud | None = None, run_key: str = "") -> None:
+        self.cloud = cloud or FakeCloud()
+        plan = example("plan")
+        plan = here(plan | {"run_key": run_key or plan["run_key"], "dag_id": "retrain__flight_delays"})
+        self.folder, self.run_key, self.as_of = plan["run_uri"], plan["run_key"], plan["as_of"]
+        same = {"model": plan["model"], "run_key": self.run_key}
+        self.put("plan", plan | {"mode": "live", "deploy": True})
+        self.put("decision", example("decision") | same | {"verdict": "promote", "mode": "live", "champion": None})
+        self.put("report", example("report") | same)
+        self.report = self.read("report")
+        self.cloud.model_files.digests[self.report["model_uri"]] = self.report["model_digest"]
+        self.right_answers()
+
+    @property
+    def mine(self) -> str:
+        """Id of this run's deployed model."""
+        return deployed_model_id(self.run_key)
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """As it stands; empty before it is made."""
+        return self.cloud.endpoints.get("flight_delays") or Endpoint(name="", deployed={}, traffic={})
+
+    def right_answers(self) -> None:
+        """The endpoint says what the saved model says."""
+        self.cloud.endpoints.predictions = [item["prediction"] for item in self.report["golden"]]
+
+    def wrong_answers(self) -> None:
+        """It says something else."""
+        self.cloud.endpoints.predictions = [0.123 for _ in self.report["golden"]]
+
+    def put(self, kind: str, values: dict[str, Any]) -> None:
+        """Store a document."""
+        document: Document = KINDS[kind].parse(json.dumps(values))
+        self.cloud.artifacts.objects[f"{self.folder}/{kind}.json"] = document.to_bytes()
+
+    def change(self, kind: str, **values: Any) -> None:
+        """Store it anew with other values."""
+        self.put(kind, self.read(kind) | values)
+
+    def read(self, kind: str) -> dict[str, Any]:
+        """A stored document as JSON values."""
+        return KINDS[kind].parse(self.cloud.artifacts.objects[f"{self.folder}/{kind}.json"]).to_json()
+
+    def decided_against(self, version_id: str, run_key: str) -> None:
+        """Whom the decision was taken against."""
+        against = {"version_id": version_id, "run_key": run_key, "as_of": "2013-01-01T00:00:00Z"}
+        self.change("decision", champion=against)
+
+    def old_champion(self, run_key: str = "20130101t000000z-000000000000") -> str:
+        """A champion that serves, and that the decision was taken against; gives its deployed-model id."""
+        version = self.cloud.registry.add(run_key)
+        self.cloud.registry.merge_aliases(version, ["champion", "default"])
+        self.decided_against(version.version_id, run_key)
+        deployed_id = deployed_model_id(run_key)
+        self.cloud.endpoints.endpoint = Endpoint(
+            name="projects/p/locations/r/endpoints/flight-delays",
+            deployed={deployed_id: version.version_name},
+            traffic={deployed_id: 100},
+        )
+        return deployed_id
+
+    def holder(self, alias: str) -> str | None:
+        """Id of the version that has an alias."""
+        found = self.cloud.registry.find_by_alias("flight_delays", alias)
+        return found.version_id if found else None
+
+
+def use(monkeypatch: pytest.MonkeyPatch, cloud: Any) -> None:
+    """Let the operators meet a cloud."""
+    for module in (approval, deployment, decision, job, cancel_jobs, registration):
+        monkeypatch.setattr(module, "Cloud", lambda: cloud)
+
+
+FOLDER = Scene().folder

@@ -1,0 +1,50 @@
+"""A task that wants a training, in the cloud of memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from retraining.core.documents import KINDS, Document
+from retraining.core.jobs.requests import Order
+from retraining.operators.jobs.job import VertexJobOperator
+from tests.support.fakes.cloud import FakeCloud
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "include" / "contracts" / "examples" / "valid"
+RESULT = (EXAMPLES / "report__first_attempt.json").read_bytes()
+RESULT_URI = "gs://bucket/flight_delays/runs/x/report.json"
+SPOT_JOB = {
+    "display_name": "d",
+    "job_spec": {"scheduling": {"strategy": "SPOT", "timeout": "60s"}},
+    "labels": {"a": "b"},
+}
+
+
+def request() -> Document:
+    """A document for the job to read."""
+    return KINDS["train_request"].parse((EXAMPLES / "train_request__defaults.json").read_bytes())
+
+
+def make_task(**kwargs: Any) -> VertexJobOperator:
+    """A task that wants a training."""
+    order = Order(
+        kind="train",
+        request=request(),
+        request_uri="gs://bucket/flight_delays/runs/x/train_request.json",
+        result_uri=RESULT_URI,
+        result_kind="report",
+        custom_job=SPOT_JOB,
+    )
+    return VertexJobOperator(
+        task_id="train",
+        order=lambda *_: order,
+        run_uri="gs://bucket/flight_delays/runs/20131120t030000z-0123456789ab",
+        retries=2,
+        **kwargs,
+    )
+
+
+def finish(cloud: FakeCloud, seconds: float | None = None) -> None:
+    """The newest job succeeds and leaves its result."""
+    cloud.artifacts.objects[RESULT_URI] = RESULT
+    cloud.jobs.end(cloud.jobs.newest, seconds=seconds)

@@ -1,0 +1,59 @@
+"""Whole nights of a model on the local cloud: the tasks of its DAG one by one, as a worker runs them.
+
+Comes in: a spec and a DAG run. Goes out: the documents that the run left on storage.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from google.cloud import storage
+
+from tests.support.airflow_release import AirflowRescheduleException
+
+ROOT = Path(__file__).resolve().parents[3]
+TIMEOUT_S = 300
+
+
+def load_dags(name: str) -> Any:
+    """A file of dags/ as a module."""
+    spec = importlib.util.spec_from_file_location(f"dags_{name}", ROOT / "dags" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def run_night(spec: Any, run: Any, last: str | None = None) -> dict[str, Any]:
+    """Run every task of a night, or all up to `last`; give its documents by kind."""
+    dag = load_dags("retrain").retrain_dag(spec)
+    run.dag_id, run.params = dag.dag_id, dag.params.dump()
+    deadline = time.monotonic() + TIMEOUT_S
+    for task in dag.topological_sort():
+        while True:
+            try:
+                run.execute(task)
+                break
+            except AirflowRescheduleException:
+                assert time.monotonic() < deadline, f"{task.task_id} did not end"
+        if task.task_id == last:
+            break
+    return documents(run.xcoms["plan", "return_value"]["run_uri"])
+
+
+def documents(run_uri: str) -> dict[str, Any]:
+    """The run's JSON documents by kind, and its page as `page`."""
+    bucket, _, folder = run_uri.removeprefix("gs://").partition("/")
+    found: dict[str, Any] = {}
+    for blob in storage.Client().list_blobs(bucket, prefix=f"{folder}/", delimiter="/"):
+        path = Path(blob.name)
+        if path.suffix == ".json":
+            found[path.stem] = json.loads(blob.download_as_bytes())
+        elif path.suffix == ".html":
+            found["page"] = blob.download_as_text()
+    return found
