@@ -30,10 +30,10 @@ from google.cloud.aiplatform_v1.types import Trial as VertexTrial
 from google.protobuf import json_format
 
 from bench.tuning_surfaces import DRIFT, TONIGHT, Surface, surfaces
-from localcloud.vertex.guardian import Guardian
-from localcloud.vertex.tuning.algorithms import Problem, suggest
-from localcloud.vertex.tuning.bayesian import Designer
-from localcloud.vertex.tuning.space import Assignment, write_parameters
+from localcloud.vertex.processes.guardian import Guardian
+from localcloud.vertex.tuning.search.algorithms import Problem, suggest
+from localcloud.vertex.tuning.search.bayesian import Designer
+from localcloud.vertex.tuning.search.space import Assignment, write_parameters
 from retraining.core.documents import Trial, Tuning
 from retraining.core.spec.tuning import Tuning as TuningSpec
 from retraining.core.spec.tuning import TuningParameter

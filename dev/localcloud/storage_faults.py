@@ -21,7 +21,7 @@ from localcloud import upstream
 from localcloud.faults import Action, FaultShelf
 from localcloud.http1 import Head, Request, Response
 from localcloud.routes import Address, Handler
-from localcloud.vertex.errors import HTTP_STATUS
+from localcloud.vertex.wire.errors import HTTP_STATUS
 
 if TYPE_CHECKING:
     from localcloud.storage_names import StorageNames

@@ -12,7 +12,7 @@ from localcloud.config import Config, read_config, remember_config, remembered_c
 from localcloud.environment import client_environment, google_environment
 from localcloud.errors import LocalCloudError
 from localcloud.state import Settings, State
-from localcloud.vertex.images import Images
+from localcloud.vertex.processes.images import Images
 
 FILE = {
     "bucket": "mine",

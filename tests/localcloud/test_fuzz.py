@@ -22,8 +22,8 @@ import pytest
 from localcloud.logfilter import FilterError, compile_filter
 from localcloud.logstore import Entry, LogStore, is_found
 from localcloud.storage_names import decode, encode
-from localcloud.vertex.errors import InvalidArgument
-from localcloud.vertex.filters import compile_filter as compile_list_filter
+from localcloud.vertex.wire.errors import InvalidArgument
+from localcloud.vertex.wire.filters import compile_filter as compile_list_filter
 
 SEED = 20261122
 PATIENCE_S = 10.0

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from google.cloud import aiplatform_v1 as v1
 
-from localcloud.vertex.errors import ApiError, FailedPrecondition
-from localcloud.vertex.guardian import Guardian
-from localcloud.vertex.tuning.algorithms import Problem, suggest
-from localcloud.vertex.tuning.bayesian import PYTHON_VARIABLE, Designer
+from localcloud.vertex.processes.guardian import Guardian
+from localcloud.vertex.tuning.search.algorithms import Problem, suggest
+from localcloud.vertex.tuning.search.bayesian import PYTHON_VARIABLE, Designer
+from localcloud.vertex.wire.errors import ApiError, FailedPrecondition
 
 from .studies import State, below, categorical, discrete, double, integer, measurement, study_spec
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from localcloud.vertex.buckets import Buckets
-from localcloud.vertex.errors import FailedPrecondition
-from localcloud.vertex.packages import install_packages
+from localcloud.vertex.processes.packages import install_packages
+from localcloud.vertex.resources.buckets import Buckets
+from localcloud.vertex.wire.errors import FailedPrecondition
 
 
 class Storage:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from localcloud.vertex.request_log import payload_text
-from localcloud.vertex.store import Store
+from localcloud.vertex.endpoints.request_log import payload_text
+from localcloud.vertex.resources.store import Store
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 from google.cloud import aiplatform_v1 as v1
 
 from localcloud.vertex.tuning.metric_files import MetricFiles
-from localcloud.vertex.tuning.stopping import should_stop
-from localcloud.vertex.tuning.study_end import is_over
+from localcloud.vertex.tuning.search.stopping import should_stop
+from localcloud.vertex.tuning.search.study_end import is_over
 
 from .studies import State, integer, measurement, study_spec
 

@@ -149,7 +149,7 @@ def test_golden_requests_are_lists_that_the_local_endpoint_answers_alike(trained
     for instance in instances:
         instance["seconds"] = [float("nan") if value is None else value for value in instance["seconds"]]
     code = (
-        "import json, pathlib, sys; from localcloud.vertex.serving_process import Model;"
+        "import json, pathlib, sys; from localcloud.vertex.endpoints.serving_process import Model;"
         "print(json.dumps(Model(pathlib.Path(sys.argv[1])).answer(json.load(sys.stdin))))"
     )
     answered = subprocess.run(

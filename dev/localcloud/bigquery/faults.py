@@ -18,7 +18,7 @@ import grpc
 from localcloud.bigquery import Untyped
 from localcloud.bigquery.sessions import RefusalError
 from localcloud.faults import Action, FaultShelf
-from localcloud.vertex.errors import HTTP_STATUS
+from localcloud.vertex.wire.errors import HTTP_STATUS
 
 # The words of https://cloud.google.com/bigquery/docs/error-messages. BigQuery says 403 for a quota, not 429.
 _REASONS = {

@@ -6,15 +6,15 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from localcloud.vertex.buckets import Buckets
-    from localcloud.vertex.faults import Faults
-    from localcloud.vertex.images import Images
-    from localcloud.vertex.operations import Operations
-    from localcloud.vertex.request_log import RequestLog
-    from localcloud.vertex.runner import Runner
-    from localcloud.vertex.serving import Serving
-    from localcloud.vertex.store import Store
-    from localcloud.vertex.tuning.tuner import Tuner
+    from localcloud.vertex.endpoints.request_log import RequestLog
+    from localcloud.vertex.endpoints.serving import Serving
+    from localcloud.vertex.jobs.runner import Runner
+    from localcloud.vertex.processes.images import Images
+    from localcloud.vertex.resources.buckets import Buckets
+    from localcloud.vertex.resources.faults import Faults
+    from localcloud.vertex.resources.operations import Operations
+    from localcloud.vertex.resources.store import Store
+    from localcloud.vertex.tuning.runner import Tuner
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

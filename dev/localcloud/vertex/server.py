@@ -26,26 +26,32 @@ from localcloud.faults import FaultShelf
 from localcloud.iam import Iam
 from localcloud.projects import Projects
 from localcloud.state import PROJECT, State
-from localcloud.vertex import deployments, endpoints, evaluations, jobs, operations, predictions, registry
-from localcloud.vertex.buckets import Buckets
-from localcloud.vertex.clients import Clients
 from localcloud.vertex.cloud import Cloud
-from localcloud.vertex.dispatch import Dispatcher
-from localcloud.vertex.faults import Faults
-from localcloud.vertex.grpc_front import bind_grpc
-from localcloud.vertex.guardian import Guardian
-from localcloud.vertex.images import Images
-from localcloud.vertex.job_logs import LogShipper
-from localcloud.vertex.machinery import Machinery
-from localcloud.vertex.methods import load_methods
-from localcloud.vertex.operations import Operations
-from localcloud.vertex.request_log import RequestLog
-from localcloud.vertex.rest_front import RestServer
-from localcloud.vertex.runner import Runner
-from localcloud.vertex.serving import Serving
-from localcloud.vertex.store import Store
-from localcloud.vertex.tuning import studies, suggestions, trials, tuning_jobs
-from localcloud.vertex.tuning.tuner import Tuner
+from localcloud.vertex.endpoints import deployments, predictions
+from localcloud.vertex.endpoints import service as endpoints
+from localcloud.vertex.endpoints.request_log import RequestLog
+from localcloud.vertex.endpoints.serving import Serving
+from localcloud.vertex.front.dispatch import Dispatcher
+from localcloud.vertex.front.grpc import bind_grpc
+from localcloud.vertex.front.rest import RestServer
+from localcloud.vertex.jobs import service as jobs
+from localcloud.vertex.jobs.runner import Runner
+from localcloud.vertex.models import evaluations
+from localcloud.vertex.models import service as registry
+from localcloud.vertex.processes.guardian import Guardian
+from localcloud.vertex.processes.images import Images
+from localcloud.vertex.processes.logs import LogShipper
+from localcloud.vertex.processes.machinery import Machinery
+from localcloud.vertex.resources import operations
+from localcloud.vertex.resources.buckets import Buckets
+from localcloud.vertex.resources.clients import Clients
+from localcloud.vertex.resources.faults import Faults
+from localcloud.vertex.resources.operations import Operations
+from localcloud.vertex.resources.store import Store
+from localcloud.vertex.tuning import service as tuning_jobs
+from localcloud.vertex.tuning.runner import Tuner
+from localcloud.vertex.tuning.vizier import studies, suggestions, trials
+from localcloud.vertex.wire.methods import load_methods
 
 LOGGER = logging.getLogger(__name__)
 FAMILIES = {

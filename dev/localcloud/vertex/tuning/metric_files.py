@@ -20,8 +20,8 @@ from typing import Any
 
 from google.cloud.aiplatform_v1.types import Measurement
 
-from localcloud.vertex.job_run import METRIC_FILE, METRIC_FOLDER
-from localcloud.vertex.tuning.measurements import sort_key
+from localcloud.vertex.jobs.run import METRIC_FILE, METRIC_FOLDER
+from localcloud.vertex.tuning.search.measurements import sort_key
 
 
 class MetricFiles:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from google.cloud.aiplatform_v1.types import CustomJob, HyperparameterTuningJob, JobState, Trial
 
-from localcloud.vertex import names
-from localcloud.vertex.store import now
-from localcloud.vertex.tuning.space import Value, values_of
-from localcloud.vertex.validation import MAX_DISPLAY_NAME
+from localcloud.vertex.resources.store import now
+from localcloud.vertex.resources.validation import MAX_DISPLAY_NAME
+from localcloud.vertex.tuning.search.space import Value, values_of
+from localcloud.vertex.wire import names
 
 
 def make_trial_job(tuning_job: HyperparameterTuningJob, trial: Trial) -> CustomJob:

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 
 from google.cloud.aiplatform_v1.types import CustomJob, HyperparameterTuningJob, Measurement, Trial
 
-from localcloud.vertex import names
-from localcloud.vertex.cluster import TrialRole
-from localcloud.vertex.job_run import job_folder
-from localcloud.vertex.machinery import Machinery
-from localcloud.vertex.runner import ACTIVE_STATES, Runner
-from localcloud.vertex.store import CUSTOM_JOBS
+from localcloud.vertex.jobs.cluster import TrialRole
+from localcloud.vertex.jobs.run import job_folder
+from localcloud.vertex.jobs.runner import ACTIVE_STATES, Runner
+from localcloud.vertex.processes.machinery import Machinery
+from localcloud.vertex.resources.store import CUSTOM_JOBS
 from localcloud.vertex.tuning.metric_files import MetricFiles
 from localcloud.vertex.tuning.trial_job import make_trial_job
+from localcloud.vertex.wire import names
 
 
 class TrialRun:

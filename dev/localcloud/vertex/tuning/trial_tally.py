@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from google.cloud.aiplatform_v1.types import CustomJob, HyperparameterTuningJob, JobState
 from google.rpc import code_pb2
 
-from localcloud.vertex.errors import ApiError
-from localcloud.vertex.store import CUSTOM_JOBS, Store
-from localcloud.vertex.tuning.measurements import State
+from localcloud.vertex.resources.store import CUSTOM_JOBS, Store
+from localcloud.vertex.tuning.search.measurements import State
+from localcloud.vertex.wire.errors import ApiError
 
 LEAST_LIMIT = 3  # where the service decides
 

@@ -1,0 +1,114 @@
+"""The deployed models of all endpoints.
+
+Comes in: a model version and the id it is deployed under. Goes out: answers to prediction requests.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from google.cloud.aiplatform_v1.types import DeployedModel, Model
+
+from localcloud.vertex.endpoints.served_model import READY_TIMEOUT_S, ServedModel
+from localcloud.vertex.models.versions import find_version
+from localcloud.vertex.resources.store import ENDPOINTS
+from localcloud.vertex.wire import names
+from localcloud.vertex.wire.errors import ApiError, FailedPrecondition, Unavailable
+
+if TYPE_CHECKING:
+    from localcloud.vertex.processes.machinery import Machinery
+    from localcloud.vertex.resources.operations import Progress
+
+LOGGER = logging.getLogger(__name__)
+
+
+class Serving:
+    """All deployed models.
+
+    Args:
+        machinery: What processes need.
+        folder: Where artifacts and output are kept, a folder for each.
+    """
+
+    def __init__(self, machinery: Machinery, folder: Path) -> None:
+        self._machinery = machinery
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._served: dict[tuple[str, str], ServedModel] = {}
+
+    def deploy(self, endpoint_name: str, deployed: DeployedModel, version: Model, progress: Progress) -> None:
+        """Fetch, start, and wait until it answers.
+
+        Raises:
+            ApiError: It does not come up; nothing is left of it.
+            Cancelled: The operation was cancelled; nothing is left of it.
+        """
+        served = self._make(endpoint_name, deployed, version)
+        try:
+            served.start()
+            served.wait_ready(READY_TIMEOUT_S, progress)
+        except BaseException:  # whatever stops it: what never became ready must not stay
+            self.undeploy(endpoint_name, deployed.id)
+            raise
+
+    def undeploy(self, endpoint_name: str, deployed_model_id: str) -> None:
+        """End a deployed model's process and drop its files."""
+        with self._lock:
+            served = self._served.pop((endpoint_name, deployed_model_id), None)
+        if served is not None:
+            served.stop()
+            shutil.rmtree(served.folder, ignore_errors=True)
+
+    def predict(self, endpoint_name: str, deployed_model_id: str, body: bytes) -> bytes:
+        """Answer of a deployed model to a request of its container, both as JSON.
+
+        Raises:
+            InvalidArgument: The model refuses the request.
+            Unavailable: It is not up (again) yet.
+        """
+        with self._lock:
+            served = self._served.get((endpoint_name, deployed_model_id))
+        if served is None:
+            raise Unavailable(
+                f"The deployed model {deployed_model_id} of {endpoint_name} is not up. Try again in a moment."
+            )
+        return served.predict(body)
+
+    def resume(self) -> None:
+        """After a restart: serve everything that is deployed, in the background."""
+        for endpoint in self._machinery.store.list_all(ENDPOINTS):
+            for deployed in endpoint.deployed_models:
+                name = names.parse_model(f"{deployed.model}@{deployed.model_version_id}")
+                try:
+                    self._make(endpoint.name, deployed, find_version(self._machinery.store, name)).start()
+                except ApiError as error:
+                    LOGGER.error("%s: deployed model %s is not served: %s", endpoint.name, deployed.id, error.message)
+
+    def close(self) -> None:
+        """End all processes; what is deployed stays deployed."""
+        with self._lock:
+            served = list(self._served.values())
+        threads = [threading.Thread(target=each.stop) for each in served]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def _make(self, endpoint_name: str, deployed: DeployedModel, version: Model) -> ServedModel:
+        image = self._machinery.images.find(version.container_spec.image_uri, "serving")
+        if image is None:
+            raise FailedPrecondition(
+                f"Failed to pull the serving image {version.container_spec.image_uri!r}: it is not in the"
+                f" local cloud's table."
+                f" Expected one of {self._machinery.images.patterns('serving')}; add an entry to the file of"
+                f" `up --config`."
+            )
+        folder = self._folder / f"{names.last_part(endpoint_name)}-{deployed.id}"
+        served = ServedModel(self._machinery, image, endpoint_name, deployed.id, version.artifact_uri, folder)
+        with self._lock:
+            self._served[(endpoint_name, deployed.id)] = served
+        return served

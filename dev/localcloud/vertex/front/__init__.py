@@ -1,0 +1,1 @@
+"""Where calls come in: gRPC and REST, checked, and handed to the family that answers."""

@@ -1,0 +1,152 @@
+"""What a replica runs: the container's command, or a Python package's module, in the environment of its image.
+
+Comes in: a worker pool's spec. Goes out: a command line and a whole environment.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from google.cloud.aiplatform_v1.types import ContainerSpec, EnvVar, PythonPackageSpec, WorkerPoolSpec
+
+from localcloud.environment import CLIENT_SITE_PATH
+from localcloud.vertex.processes.images import Image, Images
+from localcloud.vertex.processes.packages import install_packages
+from localcloud.vertex.processes.replicas import expand_variables
+from localcloud.vertex.resources.buckets import Buckets
+from localcloud.vertex.wire.errors import FailedPrecondition
+
+# What a container of the real service would not know of must not help here either.
+_NOT_IN_CONTAINERS = ("AIRFLOW_", "CLOUDSDK_", "LOCALCLOUD_")
+_MOUNT = re.compile(r"(^|[\s=:,'\"])/gcs(/|$)")
+_NO_PIP = """#!/bin/sh
+echo "pip: the local cloud does not install packages while a job runs: the environment that stands for its image is" \
+  "shared. Give packages by python_package_spec.package_uris, or add them to that environment" >&2
+exit 1
+"""
+_SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def replica_command(
+    *, spec: WorkerPoolSpec, variables: Mapping[str, str], folder: Path, images: Images, buckets: Buckets
+) -> tuple[list[str], dict[str, str]]:
+    """Command line and environment of a pool's replicas.
+
+    Args:
+        spec: The pool.
+        variables: What every replica gets: the way to the local cloud, and what the service tells it.
+        folder: The job's folder; packages go below it.
+        images: The table of images.
+        buckets: Where packages come from.
+
+    Raises:
+        FailedPrecondition: The image is not in the table, or a package does not install.
+    """
+    if spec.python_package_spec.python_module:
+        return _package_command(spec.python_package_spec, variables, folder, images, buckets)
+    return _container_command(spec.container_spec, variables, folder, images)
+
+
+def _container_command(
+    spec: ContainerSpec, variables: Mapping[str, str], folder: Path, images: Images
+) -> tuple[list[str], dict[str, str]]:
+    image = _find(images, spec.image_uri)
+    env = _environment(image, variables, spec.env, folder, [], _own_programs(folder))
+    _refuse_mounts([*spec.command, *spec.args], spec.env)
+    command = [expand_variables(word, env) for word in (*spec.command, *spec.args)]
+    if not spec.command:
+        raise FailedPrecondition(
+            f"The container image {spec.image_uri!r} is started without a command: the local cloud does not"
+            f" know its entry point."
+            ' Set container_spec.command, for example ["python", "-m", "trainer.task"].'
+        )
+    return [_program(command[0], env), *command[1:]], env
+
+
+def _package_command(
+    spec: PythonPackageSpec, variables: Mapping[str, str], folder: Path, images: Images, buckets: Buckets
+) -> tuple[list[str], dict[str, str]]:
+    image = _find(images, spec.executor_image_uri)
+    packages = folder / "packages"
+    if not packages.exists():
+        install_packages(spec.package_uris, image, folder, buckets)
+    env = _environment(image, variables, spec.env, folder, [packages], _own_programs(folder))
+    _refuse_mounts(spec.args, spec.env)
+    return [str(image.python), "-m", spec.python_module, *(expand_variables(word, env) for word in spec.args)], env
+
+
+def _refuse_mounts(words: Iterable[str], variables: Iterable[EnvVar]) -> None:
+    """Refuse a job that names a mounted bucket: here its `/gcs` would be a folder of this machine.
+
+    What a program makes up by itself is met by `client_site`.
+    """
+    said = [("an argument", word) for word in words] + [(f"the variable {each.name}", each.value) for each in variables]
+    for where, text in said:
+        if _MOUNT.search(text):
+            raise FailedPrecondition(
+                f"{where[0].upper()}{where[1:]} of the job names {text!r}: the local cloud does not mount buckets below"
+                " /gcs. Give the gs:// address, which TensorFlow and Google's clients open."
+            )
+
+
+def _own_programs(folder: Path) -> Path:
+    """Make the folder of programs that are the job's and no other's: a `pip` that says what to do instead."""
+    programs = folder / "bin"
+    programs.mkdir(parents=True, exist_ok=True)
+    for name in ("pip", "pip3"):
+        (programs / name).write_text(_NO_PIP)
+        (programs / name).chmod(0o755)
+    return programs
+
+
+def _find(images: Images, uri: str) -> Image:
+    image = images.find(uri, "training")
+    if image is None:
+        raise FailedPrecondition(
+            f"Failed to pull the container image {uri!r}: it is not in the local cloud's table."
+            f" Expected one of {images.patterns('training')}; add an entry to the file of `up --config`."
+        )
+    if not image.python.exists():
+        raise FailedPrecondition(
+            f"The image {uri!r} stands for {image.python}, which does not exist. Make that environment"
+            f" first, or name another in the file of `up --config`."
+        )
+    return image
+
+
+def _environment(
+    image: Image,
+    variables: Mapping[str, str],
+    own: list[EnvVar],
+    folder: Path,
+    packages: list[Path],
+    programs: Path | None = None,
+) -> dict[str, str]:
+    known = {name: value for name, value in variables.items() if not name.startswith(_NOT_IN_CONTAINERS) and value}
+    roots = [str(path) for path in (*packages, *image.import_roots, CLIENT_SITE_PATH)]
+    env = {
+        **known,
+        "PATH": os.pathsep.join((str(image.python.parent), *([str(programs)] if programs else []), _SYSTEM_PATH)),
+        "PYTHONPATH": os.pathsep.join(roots),
+        "PYTHONUNBUFFERED": "1",
+        "HOME": str(folder),
+        "LANG": "C.UTF-8",
+        "TZ": "UTC",
+    }
+    for variable in own:
+        env[variable.name] = expand_variables(variable.value, env)
+    return env
+
+
+def _program(word: str, env: Mapping[str, str]) -> str:
+    return shutil.which(word, path=env["PATH"]) or word
+
+
+def serving_environment(image: Image, folder: Path) -> dict[str, str]:
+    """Environment of a deployed model's process: it needs nobody, its artifacts are brought to it."""
+    quiet = {"TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "-1", "OMP_NUM_THREADS": "1"}
+    return {**_environment(image, {}, [], folder, []), **quiet}

@@ -1,0 +1,86 @@
+"""Container images without containers: which Python environment stands for which image.
+
+Comes in: `images.json` here, and, laid over it, what `up --config` was given and `vertex/images.json` in the state
+directory. An environment has the path of its `python`, and a `variable` that replaces it; without either it is the
+local cloud's own. Goes out: an `Image` for a URI.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any, Literal
+
+Use = Literal["training", "serving"]
+# Environments that are made beside the local cloud's own.
+NEIGHBOURS_PATH = Path(sys.prefix).parent
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Image:
+    """What runs when an image is started.
+
+    Args:
+        pattern: Shell pattern that the URI fitted.
+        use: What the image is for.
+        python: Interpreter; its folder comes first on the PATH.
+        import_roots: Folders on the PYTHONPATH.
+    """
+
+    pattern: str
+    use: Use
+    python: Path
+    import_roots: tuple[Path, ...]
+
+
+class Images:
+    """The table of images.
+
+    Args:
+        paths: Files of the same form as images.json, whose entries go first, those of the first path before the next's;
+            they need not exist.
+
+    Raises:
+        ValueError: A file of the table cannot be used; the message says why.
+    """
+
+    def __init__(self, *paths: Path) -> None:
+        files = [path for path in (*paths, Path(__file__).with_name("images.json")) if path.exists()]
+        tables = [(path, json.loads(path.read_text())) for path in files]
+        self._pythons: dict[str, Path] = {}
+        for path, table in reversed(tables):
+            environments = table.get("environments", {})
+            self._pythons |= {name: _python(each, path.parent) for name, each in environments.items()}
+        self._images = [self._read(entry, path) for path, table in tables for entry in table.get("images", [])]
+
+    def find(self, uri: str, use: Use) -> Image | None:
+        """What stands for an image, or None when the table does not know it."""
+        return next(
+            (image for image in self._images if image.use == use and fnmatch.fnmatchcase(uri, image.pattern)), None
+        )
+
+    def patterns(self, use: Use) -> list[str]:
+        """Patterns of a use, for messages."""
+        return [image.pattern for image in self._images if image.use == use]
+
+    def _read(self, entry: dict[str, Any], path: Path) -> Image:
+        try:
+            return Image(
+                pattern=entry["pattern"],
+                use=entry["use"],
+                python=self._pythons[entry["environment"]],
+                import_roots=tuple(path.parent / part for part in entry.get("import_roots", [])),
+            )
+        except KeyError as error:
+            raise ValueError(
+                f"{path}: image {entry!r} has no {error}. Expected the form of the entries in processes/images.json."
+            ) from error
+
+
+def _python(environment: dict[str, str], folder: Path) -> Path:
+    """Give an environment's interpreter, not resolved: a virtual environment's is a link whose own place matters."""
+    return folder / (os.environ.get(environment.get("variable", "")) or environment.get("python") or sys.executable)

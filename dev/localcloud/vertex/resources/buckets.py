@@ -1,0 +1,116 @@
+"""Cloud Storage as the local Vertex AI needs it: is it there, and fetch it. Through Google's own client.
+
+Comes in: gs:// addresses. Goes out: answers and local files.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from google.api_core import exceptions
+
+from localcloud.vertex.resources.clients import Clients
+from localcloud.vertex.wire.errors import FailedPrecondition, PermissionDenied, Unavailable
+
+
+class Buckets:
+    """Reads from Cloud Storage.
+
+    Args:
+        clients: Where the storage client comes from.
+    """
+
+    def __init__(self, clients: Clients) -> None:
+        self._clients = clients
+
+    def exists(self, bucket: str) -> bool:
+        """Tell whether the bucket exists.
+
+        Raises:
+            PermissionDenied: Vertex AI's service agent may not.
+            Unavailable: Storage does not answer.
+        """
+        try:
+            return self._clients.storage().lookup_bucket(bucket, timeout=10) is not None
+        except exceptions.Forbidden as error:
+            raise PermissionDenied(_denied(error)) from None
+        except (exceptions.GoogleAPIError, OSError) as error:
+            raise Unavailable(
+                f"Cloud Storage does not answer for the bucket {bucket!r}: {error}. Is the local cloud's storage up?"
+            ) from error
+
+    def list_paths(self, bucket: str, prefix: str) -> list[str]:
+        """Paths of the objects below a folder, sorted; none when the bucket does not exist.
+
+        Raises:
+            PermissionDenied: Vertex AI's service agent may not.
+            Unavailable: Storage does not answer.
+        """
+        try:
+            return sorted(blob.name for blob in self._clients.storage().list_blobs(bucket, prefix=prefix, timeout=30))
+        except exceptions.NotFound:
+            return []
+        except exceptions.Forbidden as error:
+            raise PermissionDenied(_denied(error)) from None
+        except (exceptions.GoogleAPIError, OSError) as error:
+            raise Unavailable(
+                f"Cloud Storage does not list gs://{bucket}/{prefix}: {error}. Is the local cloud's storage up?"
+            ) from error
+
+    def download(self, bucket: str, path: str, target: Path) -> None:
+        """Fetch one object into a file; the file is there only when it is whole.
+
+        Raises:
+            FailedPrecondition: There is no such object.
+            PermissionDenied: Vertex AI's service agent may not.
+            Unavailable: Storage does not answer.
+        """
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial = target.with_name(target.name + ".part")
+        try:
+            self._clients.storage().bucket(bucket).blob(path).download_to_filename(str(partial), timeout=120)
+        except exceptions.NotFound:
+            partial.unlink(missing_ok=True)
+            raise FailedPrecondition(f"The object gs://{bucket}/{path} does not exist. Upload it first.") from None
+        except exceptions.Forbidden as error:
+            partial.unlink(missing_ok=True)
+            raise PermissionDenied(_denied(error)) from None
+        except (exceptions.GoogleAPIError, OSError) as error:
+            partial.unlink(missing_ok=True)
+            raise Unavailable(
+                f"Cloud Storage does not give gs://{bucket}/{path}: {error}. Is the local cloud's storage up?"
+            ) from error
+        partial.replace(target)
+
+    def download_folder(self, bucket: str, prefix: str, target: Path) -> int:
+        """Fetch all objects below a folder; gives how many.
+
+        Raises:
+            FailedPrecondition: One vanished meanwhile, or the name of one leads elsewhere; then none is fetched.
+            PermissionDenied: Vertex AI's service agent may not.
+            Unavailable: Storage does not answer.
+        """
+        folder = prefix.rstrip("/") + "/" if prefix else ""
+        paths = [path for path in self.list_paths(bucket, folder) if not path.endswith("/")]
+        places = {path: path_below(target, path.removeprefix(folder)) for path in paths}  # all, before the first
+        for path, place in places.items():
+            self.download(bucket, path, place)
+        return len(paths)
+
+
+def _denied(error: exceptions.Forbidden) -> str:
+    return f"Vertex AI Service Agent: {error.message}"
+
+
+def path_below(folder: Path, name: str) -> Path:
+    """The local place of an object by its name below a prefix.
+
+    Raises:
+        FailedPrecondition: The name has empty parts, `.` or `..`, or begins with a slash: it would lead elsewhere.
+    """
+    if "\0" in name or any(part in ("", ".", "..") for part in name.split("/")):
+        raise FailedPrecondition(
+            f"The object name {name!r} is no place below a folder. Expected a name without empty parts, '.' and '..'. "
+            "Delete the object."
+        )
+    return folder / name

@@ -1,0 +1,68 @@
+"""Vertex AI's side of the faults (`localcloud.faults`): its door, its error words, and filters over jobs.
+
+Comes in: documents from `/faults`, and events of this server. Goes out: the action of the first fault that an event
+meets.
+"""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+from localcloud.faults import ActionKind, FaultError, FaultShelf, check
+from localcloud.vertex.wire.errors import InvalidArgument, NotFound
+from localcloud.vertex.wire.filters import compile_filter
+from localcloud.vertex.wire.listing import JOB_FIELDS
+from localcloud.vertex.wire.methods import Message
+
+
+class Faults:
+    """The faults in force.
+
+    Args:
+        shelf: Where all servers of the local cloud keep them.
+    """
+
+    def __init__(self, shelf: FaultShelf) -> None:
+        self._shelf = shelf
+
+    def create(self, body: object) -> dict[str, Any]:
+        """Put a fault in force, for whichever service; gives it back with its `id`.
+
+        Raises:
+            InvalidArgument: The document is not a fault.
+        """
+        try:
+            fault = check(body)
+        except FaultError as error:
+            raise InvalidArgument(str(error), field=error.field or None) from error
+        compile_filter(fault["filter"], JOB_FIELDS)
+        return {"id": self._shelf.add(fault), **fault}
+
+    def list_all(self) -> list[dict[str, Any]]:
+        """All faults in force, oldest first; used up ones are gone."""
+        return [{"id": number, **fault} for number, fault in self._shelf.list_all()]
+
+    def delete(self, number: int | None = None) -> None:
+        """Take one fault back, or all of them.
+
+        Raises:
+            NotFound: There is none of that number.
+        """
+        if self._shelf.delete(number) == 0 and number is not None:
+            raise NotFound(f"The fault {number} does not exist (a fault is gone once it hit `count` times).")
+
+    def take(
+        self, event: str, subject: Message = None, kinds: tuple[str, ...] = get_args(ActionKind)
+    ) -> dict[str, Any] | None:
+        """The action of the first fault that hits this event, or None; counts it.
+
+        Args:
+            event: What is about to happen, in the form of `target`.
+            subject: The job it happens to, for the fault's filter.
+            kinds: Action kinds that the caller can carry out.
+        """
+
+        def passes(expression: str) -> bool:
+            return not expression or (subject is not None and compile_filter(expression, JOB_FIELDS)(subject))
+
+        return self._shelf.take(event, kinds=kinds, passes=passes)

@@ -1,0 +1,206 @@
+"""Long-running operations: work that goes on after its call was answered, and the service that tells how it stands.
+
+Comes in: a resource, metadata, and a function. Goes out: `google.longrunning.Operation`, with the real response and
+metadata types packed inside, kept in the store.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from google.cloud.aiplatform_v1 import types
+from google.longrunning import operations_pb2
+from google.protobuf import empty_pb2
+
+from localcloud.vertex.resources.faults import Faults
+from localcloud.vertex.resources.store import OPERATIONS, Store, now
+from localcloud.vertex.wire import names
+from localcloud.vertex.wire.errors import ApiError, FailedPrecondition
+from localcloud.vertex.wire.listing import list_page
+from localcloud.vertex.wire.methods import Message, raw
+
+if TYPE_CHECKING:
+    from localcloud.vertex.front.dispatch import Context
+
+LOGGER = logging.getLogger(__name__)
+# Most work takes milliseconds here: wait this long for it, so that the caller need not poll.
+_PATIENCE_S = 0.05
+_WAIT_LIMIT_S = 60.0
+
+
+class Cancelled(Exception):
+    """Raised by work that saw that it was cancelled."""
+
+
+class Progress:
+    """What running work may ask."""
+
+    def __init__(self) -> None:
+        self._cancelled = threading.Event()
+
+    def cancel(self) -> None:
+        """Ask the work to end."""
+        self._cancelled.set()
+
+    def check(self) -> None:
+        """Go on, or not.
+
+        Raises:
+            Cancelled: CancelOperation was called.
+        """
+        if self._cancelled.is_set():
+            raise Cancelled
+
+
+class Operations:
+    """Starts, finishes and remembers operations.
+
+    Args:
+        store: Where they are kept.
+        faults: May slow them down or end them.
+    """
+
+    def __init__(self, store: Store, faults: Faults) -> None:
+        self._store = store
+        self._faults = faults
+        self._pool = ThreadPoolExecutor(16, thread_name_prefix="operation")
+        self._changed = threading.Condition()
+        self._running: dict[str, Progress] = {}
+
+    def start(
+        self, context: Context, resource: str, metadata: Message, work: Callable[[Progress], Any]
+    ) -> operations_pb2.Operation:
+        """Begin the work of a call.
+
+        Args:
+            context: The call, for its name.
+            resource: Name of what is worked on; the operation's name begins with it.
+            metadata: Its operation metadata, whose times are filled in here.
+            work: Gives the response; an ApiError from it becomes the operation's error.
+        """
+        name = f"{resource}/operations/{names.new_id()}"
+        moment = now()
+        metadata.generic_metadata = types.GenericOperationMetadata(create_time=moment, update_time=moment)
+        operation = operations_pb2.Operation(name=name)
+        operation.metadata.Pack(raw(metadata))
+        self._store.insert(OPERATIONS, name, resource, operation)
+        progress = self._running[name] = Progress()
+        event = f"{context.method.full_name}/operation"
+        self._pool.submit(self._run, name, event, metadata, work, progress)
+        return self.wait(name, _PATIENCE_S)
+
+    def _run(
+        self, name: str, event: str, metadata: Message, work: Callable[[Progress], Any], progress: Progress
+    ) -> None:
+        response, error = None, None
+        try:
+            self._apply_fault(event, progress)
+            response = work(progress)
+        except Cancelled:
+            error = ApiError("The operation was cancelled.", code="CANCELLED")
+        except ApiError as refusal:
+            error = refusal
+        except Exception as problem:  # the thread's last line: the caller polls until the operation has an end
+            LOGGER.exception("%s failed", name)
+            error = ApiError(
+                f"{type(problem).__name__}: {problem}. See the log of the local Vertex AI.", code="INTERNAL"
+            )
+        self._finish(name, metadata, response, error)
+
+    def _apply_fault(self, event: str, progress: Progress) -> None:
+        fault = self._faults.take(event, kinds=("error", "delay"))
+        if fault and fault["kind"] == "error":
+            raise ApiError(fault["message"], code=fault["code"])
+        end = time.monotonic() + (fault["seconds"] if fault else 0.0)
+        while time.monotonic() < end:
+            progress.check()
+            time.sleep(0.02)
+
+    def _finish(self, name: str, metadata: Message, response: Message, error: ApiError | None) -> None:
+        metadata.generic_metadata.update_time = now()
+        try:
+            with self._store.change(OPERATIONS, name) as operation:
+                operation.done = True
+                operation.metadata.Pack(raw(metadata))
+                if error is not None:
+                    operation.error.CopyFrom(error.to_status())
+                else:
+                    operation.response.Pack(raw(response))
+        except ApiError:
+            LOGGER.info("%s was deleted while it ran", name)
+        with self._changed:
+            self._running.pop(name, None)
+            self._changed.notify_all()
+
+    def wait(self, name: str, timeout_s: float) -> operations_pb2.Operation:
+        """The operation once it is done, or as it stands when the time is up."""
+        with self._changed:
+            self._changed.wait_for(lambda: name not in self._running, timeout_s)
+        return self._store.get(OPERATIONS, name)
+
+    def cancel(self, name: str) -> None:
+        """Ask running work to end; what is done stays done."""
+        with self._changed:
+            if name in self._running:
+                self._running[name].cancel()
+
+    def resume(self) -> None:
+        """After a restart: whatever was running is over."""
+        for operation in self._store.list_in_state(OPERATIONS, "RUNNING"):
+            lost = ApiError("The local cloud was stopped while the operation ran. Ask for it again.", code="ABORTED")
+            with self._store.change(OPERATIONS, operation.name) as changed:
+                changed.done = True
+                changed.error.CopyFrom(lost.to_status())
+
+    def close(self) -> None:
+        """Cancel what runs and wait for it."""
+        with self._changed:
+            for progress in self._running.values():
+                progress.cancel()
+        self._pool.shutdown(wait=True)
+
+
+def get_operation(request: operations_pb2.GetOperationRequest, context: Context) -> operations_pb2.Operation:
+    """The operation as it stands."""
+    return context.cloud.store.get(OPERATIONS, request.name)
+
+
+def list_operations(
+    request: operations_pb2.ListOperationsRequest, context: Context
+) -> operations_pb2.ListOperationsResponse:
+    """The operations on a resource or anywhere under it, newest first."""
+    inside = request.name.rstrip("/") + "/"
+    found = [operation for operation in context.cloud.store.list_all(OPERATIONS) if operation.name.startswith(inside)]
+    page, token = list_page(found, request, {"done": "done"})
+    return operations_pb2.ListOperationsResponse(operations=page, next_page_token=token)
+
+
+def wait_operation(request: operations_pb2.WaitOperationRequest, context: Context) -> operations_pb2.Operation:
+    """The operation once it is done, or when the timeout (at most a minute) is up."""
+    context.cloud.store.get(OPERATIONS, request.name)
+    asked = request.timeout.ToNanoseconds() / 1e9 if request.HasField("timeout") else _WAIT_LIMIT_S
+    return context.cloud.operations.wait(request.name, min(asked, _WAIT_LIMIT_S))
+
+
+def cancel_operation(request: operations_pb2.CancelOperationRequest, context: Context) -> empty_pb2.Empty:
+    """Ask the operation to end; it may be too late."""
+    context.cloud.store.get(OPERATIONS, request.name)
+    context.cloud.operations.cancel(request.name)
+    return empty_pb2.Empty()
+
+
+def delete_operation(request: operations_pb2.DeleteOperationRequest, context: Context) -> empty_pb2.Empty:
+    """Forget a finished operation."""
+    with context.cloud.store.transaction():
+        operation = context.cloud.store.get(OPERATIONS, request.name)
+        if not operation.done:
+            raise FailedPrecondition(
+                f"The operation {request.name} is still running. Cancel it, or wait until it is done."
+            )
+        context.cloud.store.delete(OPERATIONS, request.name)
+    return empty_pb2.Empty()

@@ -1,0 +1,1 @@
+"""What to try next, and when to stop: a study's space, algorithms and measurements; knows no store."""

@@ -1,0 +1,1 @@
+"""VizierService: studies, their trials, and suggestions."""

@@ -1,0 +1,116 @@
+"""VizierService, what a study says of itself: which trials to run next, and whether a running one should stop.
+
+Both are long-running operations. A client gets its own unfinished trials again before anything new; then trials that
+were requested by callers; then what the algorithm suggests.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from google.cloud.aiplatform_v1 import types
+from google.cloud.aiplatform_v1.types import Study, Trial
+from google.longrunning import operations_pb2
+
+from localcloud.vertex.resources.store import STUDIES, TRIALS, Store, now
+from localcloud.vertex.tuning.search.algorithms import Problem, suggest
+from localcloud.vertex.tuning.search.bayesian import Designer
+from localcloud.vertex.tuning.search.measurements import ENDED, State
+from localcloud.vertex.tuning.search.space import write_parameters
+from localcloud.vertex.tuning.search.stopping import should_stop
+from localcloud.vertex.tuning.search.study_end import is_over
+from localcloud.vertex.tuning.vizier.trials import add_trial, trials_of
+from localcloud.vertex.wire import names
+from localcloud.vertex.wire.errors import FailedPrecondition, InvalidArgument, Unimplemented
+
+if TYPE_CHECKING:
+    from localcloud.vertex.front.dispatch import Context
+    from localcloud.vertex.resources.operations import Progress
+
+# Suggestions of one study are made one after another: each depends on the trials before it.
+_LOCKS: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+
+
+def suggest_trials(request: types.SuggestTrialsRequest, context: Context) -> operations_pb2.Operation:
+    """Give a client its next trials."""
+    cloud = context.cloud
+    study = cloud.store.get(STUDIES, names.check_name(request.parent, "studies", field="parent"))
+    if request.suggestion_count < 1:
+        raise InvalidArgument(
+            f"suggestion_count is {request.suggestion_count}. Expected 1 or more.", field="suggestion_count"
+        )
+    if any(given.parameters for given in request.contexts):
+        raise Unimplemented("The local cloud does not offer contexts with parameters. Create a trial to request one.")
+    if len(request.contexts) not in (0, request.suggestion_count):
+        raise InvalidArgument(
+            f"{len(request.contexts)} contexts were given. Expected none or suggestion_count.", field="contexts"
+        )
+
+    def work(progress: Progress) -> types.SuggestTrialsResponse:
+        began = now()
+        with _LOCKS[study.name]:
+            progress.check()
+            found = _next_trials(cloud.store, cloud.tuner.designer, study, request.client_id, request.suggestion_count)
+        return types.SuggestTrialsResponse(
+            trials=found, study_state=cloud.store.get(STUDIES, study.name).state, start_time=began, end_time=now()
+        )
+
+    metadata = types.SuggestTrialsMetadata(client_id=request.client_id)
+    return cloud.operations.start(context, study.name, metadata, work)
+
+
+def check_trial_early_stopping_state(
+    request: types.CheckTrialEarlyStoppingStateRequest, context: Context
+) -> operations_pb2.Operation:
+    """Whether a trial should stop: by the study's rule, or because someone stopped it."""
+    store = context.cloud.store
+    name = names.check_name(request.trial_name, "studies", "trials", field="trial_name")
+    trial, study_name = store.get(TRIALS, name), name.rsplit("/trials/", 1)[0]
+    if trial.state in ENDED:
+        raise FailedPrecondition(f"The Trial {name} is {trial.state.name} already. Expected one that is not done.")
+
+    def work(progress: Progress) -> types.CheckTrialEarlyStoppingStateResponse:
+        progress.check()
+        study, trials = store.get(STUDIES, study_name), trials_of(store, study_name)
+        with store.change(TRIALS, name) as trial:
+            if trial.state == State.ACTIVE and should_stop(study.study_spec, trials, trial):
+                trial.state = State.STOPPING
+        return types.CheckTrialEarlyStoppingStateResponse(should_stop=trial.state == State.STOPPING)
+
+    # The API's own spelling.
+    metadata = types.CheckTrialEarlyStoppingStateMetatdata(study=study_name, trial=name)
+    return context.cloud.operations.start(context, name, metadata, work)
+
+
+def _next_trials(store: Store, designer: Designer, study: Study, client_id: str, count: int) -> list[Trial]:
+    trials = trials_of(store, study.name)
+    found = [trial for trial in trials if trial.client_id == client_id and trial.state == State.ACTIVE][:count]
+    requested = [trial for trial in trials if trial.state == State.REQUESTED]
+    for trial in requested[: count - len(found)]:
+        with store.change(TRIALS, trial.name) as changed:
+            changed.state, changed.client_id, changed.start_time = State.ACTIVE, client_id, now()
+        found.append(changed)
+    missing = count - len(found)
+    if missing and store.get(STUDIES, study.name).state == Study.State.ACTIVE:
+        found.extend(_suggested(store, designer, study, client_id, missing))
+    return found
+
+
+def _suggested(store: Store, designer: Designer, study: Study, client_id: str, count: int) -> list[Trial]:
+    """New trials of the algorithm; a study that can give no more is COMPLETED."""
+    trials = trials_of(store, study.name)
+    over = is_over(study.study_spec, study.create_time, trials, now())
+    problem = Problem(display_name=study.display_name, spec=study.study_spec, trials=trials)
+    suggestions = [] if over else suggest(problem, count, designer)
+    found = []
+    with store.transaction():
+        for values in suggestions:
+            trial = Trial(state=State.ACTIVE, client_id=client_id, start_time=now())
+            write_parameters(trial, values)
+            found.append(add_trial(store, study, trial))
+        if len(found) < count:
+            with store.change(STUDIES, study.name) as changed:
+                changed.state = Study.State.COMPLETED
+    return found

@@ -1,0 +1,220 @@
+"""Google's list filters (https://google.aip.dev/160): `labels.run="a" AND NOT state="JOB_STATE_FAILED"`.
+
+Comes in: an expression and the fields it may name. Goes out: a predicate over messages. `OR` binds tighter than `AND`,
+as in the standard.
+"""
+
+from __future__ import annotations
+
+import datetime
+import fnmatch
+import operator
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from localcloud.vertex.wire.errors import InvalidArgument
+from localcloud.vertex.wire.methods import Message, raw
+
+Predicate = Callable[[Message], bool]
+_TOKEN = re.compile(
+    r"""\s*(?:(?P<op><=|>=|!=|=|<|>|:)|(?P<paren>[()])|(?P<quoted>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(?P<dot>\.)|(?P<word>[^\s()<>=!:."']+))"""
+)
+_LONGEST, _DEEPEST, _SHOWN = 16_384, 50, 500
+_ORDER: dict[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def everything(message: Message) -> bool:
+    """The predicate of an empty filter."""
+    del message
+    return True
+
+
+def compile_filter(expression: str, fields: Mapping[str, str]) -> Predicate:
+    """A predicate for a filter expression; an empty one lets everything through.
+
+    Args:
+        expression: The `filter` of a list request.
+        fields: Names that may be used (snake_case) and the message field each stands for; `labels` means the label map.
+            The value `#id` stands for the last part of the resource's name.
+
+    Raises:
+        InvalidArgument: It cannot be parsed, or names another field.
+    """
+    if not expression.strip():
+        return everything
+    return _Parser(expression, fields).parse()
+
+
+class _Parser:
+    def __init__(self, expression: str, fields: Mapping[str, str]) -> None:
+        self._expression = expression
+        self._fields = fields
+        if len(expression) > _LONGEST:
+            raise self._wrong(f"it has {len(expression)} characters, at most {_LONGEST} are taken")
+        self._tokens = list(self._split(expression))
+        self._at = 0
+        self._depth = 0
+
+    def _split(self, expression: str) -> list[tuple[str, str]]:
+        tokens, position, text = [], 0, expression.rstrip()
+        while position < len(text):
+            match = _TOKEN.match(text, position)
+            if match is None or match.end() == position:
+                raise self._wrong(f"unexpected {text[position]!r} at position {position}")
+            tokens.append((str(match.lastgroup), match[str(match.lastgroup)]))
+            position = match.end()
+        return tokens
+
+    def _wrong(self, what: str) -> InvalidArgument:
+        shown = self._expression if len(self._expression) <= _SHOWN else f"{self._expression[:_SHOWN]}…"
+        example = 'labels.key="value" AND NOT display_name="x"'
+        return InvalidArgument(f"Invalid filter {shown!r}: {what}. Expected such as {example}.", field="filter")
+
+    def _peek(self, ahead: int = 0) -> tuple[str, str]:
+        index = self._at + ahead
+        return self._tokens[index] if index < len(self._tokens) else ("end", "")
+
+    def _next(self) -> tuple[str, str]:
+        token = self._peek()
+        self._at += 1
+        return token
+
+    def parse(self) -> Predicate:
+        result = self._conjunction()
+        if self._peek()[0] != "end":
+            raise self._wrong(f"unexpected {self._peek()[1]!r}")
+        return result
+
+    def _conjunction(self) -> Predicate:
+        terms = [self._disjunction()]
+        while self._peek()[0] != "end" and self._peek() != ("paren", ")"):
+            if self._peek() == ("word", "AND"):
+                self._next()
+            terms.append(self._disjunction())
+        return lambda message: all(term(message) for term in terms)
+
+    def _disjunction(self) -> Predicate:
+        terms = [self._negation()]
+        while self._peek() == ("word", "OR"):
+            self._next()
+            terms.append(self._negation())
+        return lambda message: any(term(message) for term in terms)
+
+    def _negation(self) -> Predicate:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise self._wrong(f"it is more than {_DEEPEST} levels deep")
+        predicate = self._negated()
+        self._depth -= 1
+        return predicate
+
+    def _negated(self) -> Predicate:
+        kind, text = self._peek()
+        if (kind, text) == ("word", "NOT"):
+            self._next()
+            inner = self._negation()
+            return lambda message: not inner(message)
+        if kind == "word" and text.startswith("-") and len(text) > 1:
+            self._tokens[self._at] = (kind, text[1:])
+            inner = self._negation()
+            return lambda message: not inner(message)
+        if (kind, text) == ("paren", "("):
+            self._next()
+            inner = self._conjunction()
+            if self._next() != ("paren", ")"):
+                raise self._wrong("a ')' is missing")
+            return inner
+        return self._restriction()
+
+    def _restriction(self) -> Predicate:
+        kind, name = self._next()
+        if kind != "word":
+            raise self._wrong(f"expected a field name, found {name or 'the end'!r}")
+        name = re.sub(r"(?<=[a-z])([A-Z])", lambda m: "_" + m[1].lower(), name)
+        field = self._fields.get(name)
+        if field is None:
+            raise self._wrong(f"unknown field {name!r}; it may name: {', '.join(sorted(self._fields))}")
+        key = None
+        if self._peek()[0] == "dot":
+            self._next()
+            key = self._label_key()
+        kind, op = self._next()
+        if kind != "op":
+            raise self._wrong(f"expected an operator behind {name!r}, found {op or 'the end'!r}")
+        value = self._value()
+        if field == "labels":
+            return self._label_predicate(key, op, value)
+        if key is not None:
+            raise self._wrong(f"{name!r} has no parts")
+        return self._field_predicate(field, op, value)
+
+    def _label_key(self) -> str:
+        kind, text = self._next()
+        if kind not in ("word", "quoted"):
+            raise self._wrong("expected a label key behind 'labels.'")
+        return _unquote(text) if kind == "quoted" else text
+
+    def _value(self) -> str:
+        kind, text = self._next()
+        if kind == "quoted":
+            return _unquote(text)
+        if kind != "word":
+            raise self._wrong(f"expected a value, found {text or 'the end'!r}")
+        while self._peek()[0] == "dot" and self._peek(1)[0] == "word":
+            text += self._next()[1] + self._next()[1]
+        return text
+
+    def _label_predicate(self, key: str | None, op: str, value: str) -> Predicate:
+        if key is None:
+            if op != ":":
+                raise self._wrong("labels are compared one by one: labels.key=value")
+            return lambda message: value in raw(message).labels
+        if op == ":":
+            return lambda message: key in raw(message).labels and fnmatch.fnmatchcase(raw(message).labels[key], value)
+        if op == "=":
+            return lambda message: key in raw(message).labels and raw(message).labels[key] == value
+        if op == "!=":
+            return lambda message: raw(message).labels.get(key) != value
+        raise self._wrong(f"labels do not support {op!r}")
+
+    def _field_predicate(self, field: str, op: str, value: str) -> Predicate:
+        if field.endswith("_time"):
+            moment = self._moment(value)
+            compare = {**_ORDER, "=": operator.eq, "!=": operator.ne}.get(op)
+            if compare is None:
+                raise self._wrong(f"{field} does not support {op!r}")
+            return lambda message: compare(getattr(raw(message), field).ToDatetime(datetime.UTC), moment)
+        if op in _ORDER:
+            raise self._wrong(f"{field} does not support {op!r}")
+        if op == ":":
+            pattern = value if "*" in value else f"*{value}*"
+            return lambda message: fnmatch.fnmatchcase(_text(message, field), pattern)
+        return lambda message: (_text(message, field) == value) == (op == "=")
+
+    def _moment(self, value: str) -> datetime.datetime:
+        try:
+            moment = datetime.datetime.fromisoformat(value)
+        except ValueError:
+            raise self._wrong(f"{value!r} is not a time in RFC 3339 form") from None
+        return moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
+
+
+def _unquote(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text[1:-1])
+
+
+def _text(message: Message, field: str) -> str:
+    inner = raw(message)
+    if field == "#id":
+        return str(inner.name).rsplit("/", 1)[-1]
+    descriptor = inner.DESCRIPTOR.fields_by_name[field]
+    value = getattr(inner, field)
+    if descriptor.enum_type is not None:
+        return str(descriptor.enum_type.values_by_number[value].name)
+    return str(value).lower() if isinstance(value, bool) else str(value)
