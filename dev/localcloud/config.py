@@ -8,7 +8,8 @@ in the state directory, with whole paths, for the servers and for every later `u
      "environments": {"mine": {"python": "../.venv/bin/python", "variable": "MY_PYTHON"}},
      "images": [{"pattern": "*/my/image:*", "use": "training", "environment": "mine", "import_roots": [".."]}]}
 
-`variables` know `$project`, `$region` and `$bucket`. `environments` and `images` are those of `vertex/processes/images.json`.
+`variables` know `$project`, `$region` and `$bucket`. `environments` and `images` are those of
+`vertex/processes/images.json`.
 """
 
 from __future__ import annotations
