@@ -1,4 +1,4 @@
-"""The house as drawn: who may import whom, what stays out of which room, and how big a room may be.
+"""The house as drawn: who may import whom, and what stays out of which room.
 
 Comes in: the source of this checkout, read as syntax trees; nothing is imported. Goes out: a list of what does not fit.
 """
@@ -6,30 +6,14 @@ Comes in: the source of this checkout, read as syntax trees; nothing is imported
 from __future__ import annotations
 
 import ast
-import functools
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
 from tests.support.house import AREAS, CORE, LIMITS, OPERATORS, ROOMS, allowed, levels, means, table
+from tests.support.product import MODULES, PRODUCT, REPOSITORY, begins_with, in_rooms, one_per_line, room_of
 
-REPOSITORY = Path(__file__).resolve().parents[1]
-
-MAX_FILE_LINES = 400
-MAX_FUNCTION_LINES = 40  # of statements: the docstring and the signature are not counted
-BANNED_STEMS = {"utils", "util", "helpers", "helper", "common", "base", "misc"}
-
-SOURCE_ROOTS = {
-    "dags": REPOSITORY / "dags",
-    "retraining": REPOSITORY / "plugins" / "retraining",
-    "trainer": REPOSITORY / "trainer",
-    "localcloud": REPOSITORY / "dev" / "localcloud",
-    "demo": REPOSITORY / "dev" / "demo",
-    "bench": REPOSITORY / "dev" / "bench",
-}
 # The core decides with the standard library and these.
 CORE_THIRD_PARTY = {"pydantic", "pydantic_core", "yaml", "jinja2", "croniter"}
 TENSORFLOW = {"tensorflow", "tf_keras", "keras", "tensorflow_io"}
@@ -39,105 +23,6 @@ HEAVY = {"google", "tensorflow", "tf_keras", "pandas", "pyarrow", "airflow.provi
 CLOCK_CALLS = {"now", "utcnow", "today", "time", "time_ns", "localtime", "gmtime"}
 CLOCK_OWNERS = {"datetime", "date", "time", "pendulum", "timezone"}
 CLOCK_MODULES = {"time", "pendulum", "airflow.utils.timezone", "airflow.sdk.timezone"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Import:
-    """One imported module: its dotted name, its line, whether it runs at import time, and whether only for types."""
-
-    target: str
-    line: int
-    at_module_level: bool
-    for_types: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class Source:
-    """A Python file of the product: its dotted module name and its syntax tree."""
-
-    module: str
-    path: Path
-    tree: ast.Module
-
-    @property
-    def where(self) -> str:
-        """Path from the repository's root."""
-        return self.path.relative_to(REPOSITORY).as_posix()
-
-    @property
-    def room(self) -> str:
-        """Its room."""
-        return room_of(self.module) or ""
-
-    @functools.cached_property
-    def imports(self) -> tuple[Import, ...]:
-        """All its imports, relative ones resolved."""
-        return tuple(_imports(self))
-
-
-def room_of(module: str) -> str | None:
-    """Return the room of a module; None when it is not of this repository."""
-    rooms = [room for room in ROOMS if module == room or module.startswith(f"{room}.")]
-    return max(rooms, key=len, default=None)
-
-
-def _read(path: Path, root_name: str, root: Path) -> Source:
-    parts = [root_name, *path.relative_to(root).with_suffix("").parts]
-    module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-    return Source(module=module, path=path, tree=ast.parse(path.read_text(encoding="utf-8"), str(path)))
-
-
-def read_product() -> list[Source]:
-    """Return every Python file of the product (not of the tests)."""
-    return [
-        _read(path, name, root)
-        for name, root in SOURCE_ROOTS.items()
-        for path in sorted(root.rglob("*.py"))
-        if "__pycache__" not in path.parts
-    ]
-
-
-def _imports(source: Source) -> Iterator[Import]:
-    def walk(node: ast.AST, at_module_level: bool, for_types: bool) -> Iterator[Import]:
-        for child in ast.iter_child_nodes(node):
-            inside = at_module_level and not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-            typing_only = for_types or (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test))
-            if isinstance(child, ast.Import | ast.ImportFrom):
-                for target in _targets(source, child):
-                    yield Import(target=target, line=child.lineno, at_module_level=inside, for_types=typing_only)
-            yield from walk(child, inside, typing_only)
-
-    yield from walk(source.tree, True, False)
-
-
-def _targets(source: Source, node: ast.Import | ast.ImportFrom) -> list[str]:
-    if isinstance(node, ast.Import):
-        return [alias.name for alias in node.names]
-    package = node.module or ""
-    if node.level:
-        own = source.module.split(".")
-        depth = node.level - (1 if source.path.name == "__init__.py" else 0)
-        package = ".".join([*own[: len(own) - depth], *([node.module] if node.module else [])])
-    return [f"{package}.{alias.name}" for alias in node.names]
-
-
-PRODUCT = read_product()
-MODULES = {source.module for source in PRODUCT}
-
-
-def in_rooms(*rooms: str) -> list[Source]:
-    """Return the product's files of some rooms."""
-    return [source for source in PRODUCT if source.room in rooms]
-
-
-def begins_with(target: str, names: set[str]) -> bool:
-    """Say whether a dotted name is one of, or below one of, some packages."""
-    return any(target == name or target.startswith(f"{name}.") for name in names)
-
-
-def one_per_line(findings: list[str]) -> str:
-    """Return a message for an assertion."""
-    return "\n".join(["", *findings])
 
 
 def test_every_room_is_found() -> None:
@@ -345,43 +230,3 @@ def test_a_circle_would_be_found() -> None:
     """The search finds a circle of three, and none in a tree."""
     assert _circle({"a": {"b"}, "b": {"c"}, "c": {"a"}}) == ["a", "b", "c", "a"]
     assert not _circle({"a": {"b", "c"}, "b": {"c"}, "c": set()})
-
-
-def _python_files() -> list[Path]:
-    folders = ("dags", "plugins", "trainer", "dev", "tests")
-    found = (path for folder in folders for path in (REPOSITORY / folder).rglob("*.py"))
-    return sorted(path for path in found if "__pycache__" not in path.parts)
-
-
-def test_files_have_a_readable_size() -> None:
-    """A file of more than 400 lines is two rooms."""
-    sizes = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in _python_files()}
-    findings = [
-        f"{path.relative_to(REPOSITORY)} has {size} lines, at most {MAX_FILE_LINES}"
-        for path, size in sizes.items()
-        if size > MAX_FILE_LINES
-    ]
-    assert not findings, one_per_line(findings)
-
-
-def _statement_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    body = function.body[1:] if ast.get_docstring(function) is not None else function.body
-    return body[-1].end_lineno - body[0].lineno + 1 if body else 0  # type: ignore[operator]  # parsed code has lines
-
-
-def test_functions_have_a_readable_size() -> None:
-    """A function of more than 40 lines of statements is two steps."""
-    findings = [
-        f"{source.where}:{node.lineno} {node.name} has {lines} lines, at most {MAX_FUNCTION_LINES}"
-        for source in PRODUCT
-        for node in ast.walk(source.tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        if (lines := _statement_lines(node)) > MAX_FUNCTION_LINES
-    ]
-    assert not findings, one_per_line(findings)
-
-
-def test_files_have_names_that_say_something() -> None:
-    """Nobody guesses what is in `utils.py`."""
-    findings = [str(path.relative_to(REPOSITORY)) for path in _python_files() if path.stem.lower() in BANNED_STEMS]
-    assert not findings, one_per_line(findings)

@@ -9,7 +9,7 @@ from small_model import AS_OF, make_plan, make_spec
 
 from retraining.core.documents import Plan, Trial, Tuning
 from retraining.core.documents.tuning import Phase
-from retraining.core.naming import run_keys
+from retraining.core.naming.run_keys import RunKey
 from retraining.core.tuning import conclusion, decision
 
 SECTION: dict[str, Any] = {
@@ -53,11 +53,11 @@ def study(days_ago: int, *trials: Trial) -> Tuning:
     as_of = AS_OF - timedelta(days=days_ago)
     request = decision.decide(plan, [], None, higher_is_better=True)
     made = conclusion.conclude(plan, request, trials)
-    return made.model_copy(update={"as_of": as_of, "run_key": run_keys.run_key(as_of, str(days_ago))})
+    return made.model_copy(update={"as_of": as_of, "run_key": str(RunKey.of(as_of, str(days_ago)))})
 
 
 CHAMPION = decision.ChampionRecord(
-    run_key=run_keys.run_key(AS_OF - timedelta(days=1), "c"),
+    run_key=str(RunKey.of(AS_OF - timedelta(days=1), "c")),
     hyperparameters={"learning_rate": 0.003, "hidden_units": "large", "dropout": 0.9},
     given=HYPERPARAMETERS,
     tuned=True,

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-UPLOAD_PREFIXES = ("gcloud/tmp/parallel_composite_uploads", "gsutil/tmp/parallel_composite_uploads")
+UPLOAD_TOOLS = ("gcloud", "gsutil")
+"""Folders in which these tools keep pieces of uploads."""
+
+UPLOAD_FOLDER = "tmp/parallel_composite_uploads"
 """Pieces of a large upload that was cut off before they were composed.
 
 https://cloud.google.com/storage/docs/parallel-composite-uploads
@@ -20,5 +23,5 @@ class BucketFolder(StrEnum):
     PACKAGES = "packages"
 
 
-RESERVED_MODELS = frozenset({*BucketFolder, *(prefix.partition("/")[0] for prefix in UPLOAD_PREFIXES)})
+RESERVED_MODELS = frozenset({*BucketFolder, *UPLOAD_TOOLS})
 """Names that no model may have: its folder would be one of these."""

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from retraining.core.errors import ContractError, SettingsError
+from retraining.core.naming.addresses import ObjectAddress
 from retraining.hooks.session import Session, call
 
 READERS = 10  # as many connections as urllib3 keeps to a host; with more it warns of each
@@ -139,13 +140,14 @@ class Artifacts:
             end: Only those before it.
             suffix: Only those that end with it.
         """
-        bucket_name, prefix = _split(folder_uri + "/")
+        folder = ObjectAddress.parse(folder_uri + "/")
+        prefix = folder.path
         options: dict[str, Any] = {"fields": "items(name),nextPageToken"}
         if start:
             options["start_offset"] = prefix + start
         if end:
             options["end_offset"] = prefix + end
-        blobs = call(lambda: list(self._client.list_blobs(bucket_name, prefix=prefix, **options)))
+        blobs = call(lambda: list(self._client.list_blobs(folder.bucket, prefix=prefix, **options)))
         paths = sorted(blob.name.removeprefix(prefix) for blob in blobs)
         return [
             f"{folder_uri}/{path}"
@@ -160,11 +162,12 @@ class Artifacts:
             folder_uri: Without a slash at the end.
             end: Only those whose name is before it, in order of bytes.
         """
-        bucket_name, prefix = _split(folder_uri + "/")
+        folder = ObjectAddress.parse(folder_uri + "/")
+        prefix = folder.path
         options = {"delimiter": "/", "fields": "prefixes,nextPageToken"}
 
         def read() -> list[str]:
-            pages = self._client.list_blobs(bucket_name, prefix=prefix, **options)
+            pages = self._client.list_blobs(folder.bucket, prefix=prefix, **options)
             for _ in pages:  # the folders are known once all pages are read
                 pass
             return sorted(pages.prefixes)
@@ -179,8 +182,8 @@ class Artifacts:
         return storage.Client(project=self._session.project, credentials=self._session.credentials)
 
     def _blob(self, uri: str) -> Any:  # noqa: ANN401 - google.cloud.storage.Blob has no types
-        bucket, path = _split(uri)
-        return self._client.bucket(bucket).blob(path)
+        address = ObjectAddress.parse(uri)
+        return self._client.bucket(address.bucket).blob(address.path)
 
     def _require_bucket(self, bucket: Any) -> None:  # noqa: ANN401 - google.cloud.storage.Bucket has no types
         """Ask for a list of one object: asking for the bucket itself takes a right that no role for objects has."""
@@ -221,8 +224,3 @@ def _download(blob: Any, uri: str) -> bytes:  # noqa: ANN401 - google.cloud.stor
     file = _Bounded(uri)
     blob.download_to_file(file)
     return file.getvalue()
-
-
-def _split(uri: str) -> tuple[str, str]:
-    bucket, _, path = uri.removeprefix("gs://").partition("/")
-    return bucket, path

@@ -6,14 +6,20 @@ Deployed models get an id made from the run key, so a second deploy of the same 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from retraining.core.errors import ConflictError
-from retraining.core.naming.vertex import endpoint_id, endpoint_name, location_name
+from retraining.core.naming.vertex import (
+    deployed_model_id,
+    endpoint_id,
+    endpoint_name,
+    location_name,
+    unversioned,
+    version_name,
+)
 from retraining.hooks.operations import Operation, operation_of
 from retraining.hooks.session import Session, call
 
@@ -232,16 +238,12 @@ class Endpoints:
         )
 
 
-def deployed_model_id(run_key: str) -> str:
-    """Id of a run's deployed model: 1 to 10 digits, as DeployedModel.id wants it, without a leading zero."""
-    number = int(hashlib.sha256(run_key.encode()).hexdigest(), 16)
-    return str(10**9 + number % (9 * 10**9))
-
-
 def _endpoint(endpoint: Any) -> Endpoint:  # noqa: ANN401 - aiplatform_v1.Endpoint has no types
     return Endpoint(
         name=endpoint.name,
-        deployed={item.id: f"{item.model.split('@')[0]}@{item.model_version_id}" for item in endpoint.deployed_models},
+        deployed={
+            item.id: version_name(unversioned(item.model), item.model_version_id) for item in endpoint.deployed_models
+        },
         traffic={key: int(share) for key, share in endpoint.traffic_split.items() if share},
         labels=dict(endpoint.labels),
         etag=endpoint.etag,

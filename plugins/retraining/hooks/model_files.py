@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Any
 
+from retraining.core.naming.addresses import ObjectAddress
 from retraining.hooks.session import Session, call
 
 READERS = 8
@@ -29,9 +30,9 @@ class ModelFiles:
 
     def digest(self, folder_uri: str) -> str | None:
         """Digest of all files in a folder and below; None when there is none. Files are streamed, not kept."""
-        bucket, _, path = folder_uri.removeprefix("gs://").partition("/")
-        prefix = f"{path.rstrip('/')}/"
-        blobs = call(lambda: list(self._client.list_blobs(bucket, prefix=prefix)))
+        folder = ObjectAddress.parse(folder_uri.rstrip("/") + "/")
+        prefix = folder.path
+        blobs = call(lambda: list(self._client.list_blobs(folder.bucket, prefix=prefix)))
         files = sorted((blob.name.removeprefix(prefix), blob) for blob in blobs if not blob.name.endswith("/"))
         if not files:
             return None

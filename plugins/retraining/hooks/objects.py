@@ -15,6 +15,7 @@ from itertools import islice
 from typing import Any
 
 from retraining.core.data.span_store import StoredObject
+from retraining.core.naming.addresses import ObjectAddress
 from retraining.hooks.session import Session, call
 
 PAGE = 1000
@@ -57,9 +58,9 @@ class Objects:
 
     def find(self, uri: str) -> StoredObject | None:
         """One object as a listing would have it; None when there is none."""
-        bucket, path = _split(uri)
-        blob = call(lambda: self._client.bucket(bucket).get_blob(path, retry=None))
-        return None if blob is None else _stored(bucket, blob)
+        address = ObjectAddress.parse(uri)
+        blob = call(lambda: self._client.bucket(address.bucket).get_blob(address.path, retry=None))
+        return None if blob is None else _stored(address.bucket, blob)
 
     def delete(self, objects: Iterable[StoredObject]) -> Iterator[Deleted]:
         """Delete each, if it is still the generation that was listed; one that is gone already counts as deleted.
@@ -74,8 +75,8 @@ class Objects:
     def _delete(self, item: StoredObject) -> Deleted:
         from google.api_core.exceptions import NotFound, PreconditionFailed
 
-        bucket, path = _split(item.uri)
-        blob = self._client.bucket(bucket).blob(path)
+        address = ObjectAddress.parse(item.uri)
+        blob = self._client.bucket(address.bucket).blob(address.path)
         try:
             # Safe to repeat: after a lost response the second try finds nothing, or nothing of this generation.
             call(lambda: blob.delete(if_generation_match=item.generation, retry=None))
@@ -86,10 +87,10 @@ class Objects:
         return Deleted(object=item, gone=True)
 
     def _pages(self, folder_uri: str, **options: str) -> Iterator[list[StoredObject]]:
-        bucket, prefix = _split(folder_uri + "/")
+        folder = ObjectAddress.parse(folder_uri + "/")
         token: str | None = None
         while True:
-            page, token = call(functools.partial(self._page, bucket, prefix, token, options))
+            page, token = call(functools.partial(self._page, folder.bucket, folder.path, token, options))
             yield page
             if not token:
                 return
@@ -119,13 +120,8 @@ class Objects:
 
 def _stored(bucket: str, blob: Any) -> StoredObject:  # noqa: ANN401 - google.cloud.storage.Blob has no types
     return StoredObject(
-        uri=f"gs://{bucket}/{blob.name}",
+        uri=str(ObjectAddress(bucket=bucket, path=blob.name)),
         bytes=int(blob.size or 0),
         generation=int(blob.generation),
         created=blob.time_created,
     )
-
-
-def _split(uri: str) -> tuple[str, str]:
-    bucket, _, path = uri.removeprefix("gs://").partition("/")
-    return bucket, path

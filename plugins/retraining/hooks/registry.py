@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from retraining.core.errors import ConflictError
-from retraining.core.naming.vertex import RUN_LABEL, location_name, model_name
+from retraining.core.naming.vertex import RUN_LABEL, location_name, model_name, unversioned, version_name
 from retraining.hooks.operations import Operation, operation_of
 from retraining.hooks.session import Session, call
 
@@ -32,7 +32,7 @@ class Version:
     @property
     def version_name(self) -> str:
         """Full name with the version."""
-        return f"{self.model_name}@{self.version_id}"
+        return version_name(self.model_name, self.version_id)
 
     @property
     def run_key(self) -> str:
@@ -65,7 +65,7 @@ class Registry:
         """The version an alias points to, or None."""
         from google.api_core.exceptions import NotFound
 
-        name = f"{self._model_name(model)}@{alias}"
+        name = version_name(self._model_name(model), alias)
         try:
             found = call(lambda: self._client.get_model(name=name, retry=None, timeout=CALL_TIMEOUT_S))
         except NotFound:
@@ -214,7 +214,7 @@ class Registry:
 
 def _version(model: Any) -> Version:  # noqa: ANN401 - aiplatform_v1.Model has no types
     return Version(
-        model_name=model.name.split("@")[0],
+        model_name=unversioned(model.name),
         version_id=model.version_id,
         aliases=tuple(model.version_aliases),
         labels=dict(model.labels),

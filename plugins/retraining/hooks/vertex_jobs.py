@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any
 
 from retraining.core.jobs.claims import CREATE_TIMEOUT
-from retraining.core.naming.vertex import location_name
+from retraining.core.naming.vertex import TUNING_JOBS, ResourceName, location_name
 from retraining.hooks.session import Session, call
 
 CALL_TIMEOUT_S = 60
@@ -53,7 +53,7 @@ class JobType(StrEnum):
     @classmethod
     def of_name(cls, name: str) -> JobType:
         """The type of a job by its resource name."""
-        return cls.TUNING if "/hyperparameterTuningJobs/" in name else cls.CUSTOM
+        return cls.TUNING if ResourceName.parse(name).collection == TUNING_JOBS else cls.CUSTOM
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +77,7 @@ class Job:
     @property
     def job_id(self) -> str:
         """Last part of the name."""
-        return self.name.rsplit("/", 1)[-1]
+        return ResourceName.parse(self.name).resource_id
 
     @property
     def seconds(self) -> float | None:

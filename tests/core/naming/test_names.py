@@ -11,28 +11,31 @@ from small_model import AS_OF, make_plan
 
 from retraining.core.bucket_folders import RESERVED_MODELS
 from retraining.core.errors import ContractError
-from retraining.core.naming import bigquery, run_keys, storage, vertex
+from retraining.core.naming import bigquery, storage, vertex
+from retraining.core.naming.run_keys import RunKey
 
 LABEL_VALUE = re.compile(r"^[a-z0-9_-]{0,63}$")
 LABEL_KEY = re.compile(r"^[a-z][a-z0-9_-]{0,62}$")
 
 
 def test_a_run_key_begins_with_its_time_and_is_a_label_value():
-    key = run_keys.run_key(AS_OF, {"spec": 1})
-    assert key.startswith("20131120t030000z-")
-    assert LABEL_VALUE.match(key)
-    assert run_keys.run_key_as_of(key) == AS_OF
+    key = RunKey.of(AS_OF, {"spec": 1})
+    assert str(key).startswith(f"{key.stamp}-")
+    assert key.stamp == "20131120t030000z"
+    assert LABEL_VALUE.match(str(key))
+    assert RunKey.parse(str(key)) == key
+    assert RunKey.parse(str(key)).as_of == AS_OF
 
 
 def test_a_run_key_depends_on_what_decides_and_on_nothing_else():
-    assert run_keys.run_key(AS_OF, {"a": 1, "b": 2}) == run_keys.run_key(AS_OF, {"b": 2, "a": 1})
-    assert run_keys.run_key(AS_OF, {"a": 1}) != run_keys.run_key(AS_OF, {"a": 2})
+    assert RunKey.of(AS_OF, {"a": 1, "b": 2}) == RunKey.of(AS_OF, {"b": 2, "a": 1})
+    assert RunKey.of(AS_OF, {"a": 1}) != RunKey.of(AS_OF, {"a": 2})
 
 
 @pytest.mark.parametrize("key", ["", "20131120T030000Z-0123456789ab", "20131120t030000z-0123", "x"])
 def test_what_is_no_run_key_is_refused(key):
     with pytest.raises(ContractError, match="Expected one like"):
-        run_keys.run_key_as_of(key)
+        RunKey.parse(key)
 
 
 def test_tables_and_addresses_of_a_run(small_plan):
@@ -59,8 +62,9 @@ def test_every_folder_of_the_bucket_that_is_no_models_is_closed_to_models():
     for function in vars(storage).values():
         parameters = list(inspect.signature(function).parameters) if inspect.isfunction(function) else []
         if parameters[:1] == ["bucket"]:
-            uri = function(*(arguments[name] for name in parameters))
-            folders.add(uri.removeprefix("gs://b/").partition("/")[0])
+            made = function(*(arguments[name] for name in parameters))
+            uris = (made,) if isinstance(made, str) else made
+            folders |= {uri.removeprefix("gs://b/").partition("/")[0] for uri in uris}
     assert folders - {"late", "environment.txt"} <= RESERVED_MODELS
     assert {"wakes", "leases", "maintenance"} <= folders
     assert {"gcloud", "gsutil", "packages"} <= RESERVED_MODELS

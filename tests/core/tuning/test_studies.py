@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from small_model import AS_OF, make_plan
 from small_study import CHAMPION, HYPERPARAMETERS, plan_with, study, trial
 
-from retraining.core.naming import run_keys
+from retraining.core.naming.run_keys import RunKey
 from retraining.core.spec.monitoring import Monitoring
 from retraining.core.spec.tuning import TuningParameter
 from retraining.core.tuning import conclusion, decision, warm_start
@@ -57,7 +57,7 @@ def test_a_champion_that_lost_quality_is_a_reason():
 )
 def test_studies_that_found_nothing_better_double_the_wait_for_another(made, studies, hours, expected):
     """Where the data became harder no challenger wins, and every night would pay for a study."""
-    champion = dataclasses.replace(CHAMPION, run_key=run_keys.run_key(AS_OF - timedelta(days=made), "c"), now=0.6)
+    champion = dataclasses.replace(CHAMPION, run_key=str(RunKey.of(AS_OF - timedelta(days=made), "c")), now=0.6)
     plan = make_plan(plan_with().spec.model_copy(update={"monitoring": Monitoring(cooldown_hours=hours)}))
     request = decision.decide(plan, [study(days, trial(1, 0.7)) for days in studies], champion, higher_is_better=True)
     assert request.because == expected

@@ -11,7 +11,7 @@ import pytest
 
 from retraining.core.documents import Deployment
 from retraining.core.errors import ConflictError, JobError
-from retraining.hooks.endpoints import deployed_model_id
+from retraining.core.naming.vertex import deployed_model_id
 from retraining.operators.deployment.approval import RequestApprovalOperator
 from retraining.operators.deployment.deployment import DeployModelOperator
 from retraining.operators.deployment.registration import RegisterModelOperator

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from retraining.core.errors import ConflictError, JobError
-from retraining.hooks.endpoints import deployed_model_id
+from retraining.core.naming.vertex import deployed_model_id
 from retraining.operators.deployment.deployment import DeployModelOperator
 from retraining.operators.deployment.registration import RegisterModelOperator
 from retraining.operators.ending.cancel_jobs import CancelJobsOperator

@@ -19,7 +19,8 @@ import pytest
 
 from retraining.core.documents import KINDS
 from retraining.core.errors import ConflictError, JobError
-from retraining.core.naming import run_keys, vertex
+from retraining.core.naming import vertex
+from retraining.core.naming.run_keys import RunKey
 from retraining.hooks.clock import Clock
 from retraining.hooks.cloud import Cloud
 from retraining.operators.deployment.deployment import DeployModelOperator
@@ -118,7 +119,7 @@ class Night:
         champion = cloud.registry.find_by_alias(self.model, vertex.CHAMPION)
         against = None
         if champion is not None:
-            as_of = run_keys.run_key_as_of(champion.run_key)
+            as_of = RunKey.parse(champion.run_key).as_of
             against = {"version_id": champion.version_id, "run_key": champion.run_key}
             against["as_of"] = f"{as_of:%Y-%m-%dT%H:%M:%SZ}"
         decision = {"verdict": "promote", "mode": "live", "champion": against}

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from retraining.core.documents import EvaluateRequest, Plan, Report
-from retraining.core.jobs.requests import model_file
 from retraining.core.naming import storage, vertex
+from retraining.core.naming.storage import model_file_uri
 from retraining.operators.data import checks, snapshot
 from retraining.operators.data.snapshot import SnapshotOperator
 from retraining.operators.ending import cancel_jobs
@@ -71,9 +71,9 @@ def store(cloud: FakeCloud, run: Any, *, report: bool = True, model: bool = True
         values = json.loads((EXAMPLES / "report__first_attempt.json").read_text())
         cloud.artifacts.objects[uri(run, "report")] = Report.parse(json.dumps(values)).to_bytes()
     if model:
-        cloud.artifacts.objects[model_file(storage.artifact_uri(run.planned.run_uri))] = b"model"
+        cloud.artifacts.objects[model_file_uri(storage.artifact_uri(run.planned.run_uri))] = b"model"
     if champion:
-        cloud.artifacts.objects[model_file(run.champion.artifact_uri)] = b"model"
+        cloud.artifacts.objects[model_file_uri(run.champion.artifact_uri)] = b"model"
 
 
 def test_a_report_without_its_model_is_no_result(cloud, run, caplog) -> None:
@@ -134,7 +134,7 @@ def test_a_duel_without_its_champion_names_it_and_its_run(cloud, run) -> None:
     """Version, run key, DAG run and file."""
     message = refuse_champion(cloud, run)
     assert f"the champion, version 1 of run {CHAMPION_KEY}, is gone" in message
-    assert model_file(run.champion.artifact_uri) in message
+    assert model_file_uri(run.champion.artifact_uri) in message
     assert "Clear train of DAG run scheduled__2013-11-13" in message
 
 
@@ -171,7 +171,7 @@ def test_a_champion_that_goes_after_it_was_asked_for(cloud, run) -> None:
     store(cloud, run)
     with pytest.raises(AirflowRescheduleException):
         run.execute(evaluate_task())
-    del cloud.artifacts.objects[model_file(run.champion.artifact_uri)]
+    del cloud.artifacts.objects[model_file_uri(run.champion.artifact_uri)]
     with pytest.raises(AirflowFailException, match="trigger again with Force"):
         run.execute(evaluate_task())
 

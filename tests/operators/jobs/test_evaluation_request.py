@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from retraining.core.documents import Snapshot
-from retraining.core.jobs.requests import model_file
 from retraining.core.naming import storage, vertex
+from retraining.core.naming.storage import model_file_uri
 from retraining.operators.data import checks, snapshot
 from retraining.operators.data.snapshot import SnapshotOperator
 from retraining.operators.jobs.requests import order_evaluation
@@ -40,7 +40,7 @@ def record(cloud, make_run) -> Record:
     run.execute(SnapshotOperator(task_id="snapshot"))
     champion = cloud.registry.add(KEY, vertex.CHAMPION)
     for model_uri in (champion.artifact_uri, storage.artifact_uri(planned.run_uri)):
-        cloud.artifacts.objects[model_file(model_uri)] = b"a SavedModel"
+        cloud.artifacts.objects[model_file_uri(model_uri)] = b"a SavedModel"
     return Record(cloud.artifacts, planned.run_uri)
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from retraining.core.naming.environments import Environment
+from retraining.core.naming.vertex import deployed_model_id
 from retraining.core.settings import include_path
 from retraining.core.spec.files import load_spec
-from retraining.hooks.endpoints import deployed_model_id
 from retraining.operators.airflow.params import retrain_params
 from retraining.operators.data import checks
 from retraining.operators.deployment import registration

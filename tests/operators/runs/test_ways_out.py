@@ -14,8 +14,8 @@ import pytest
 
 from retraining.core.documents import KINDS
 from retraining.core.errors import ContractError
-from retraining.core.jobs.requests import model_file
 from retraining.core.naming import storage, vertex
+from retraining.core.naming.storage import model_file_uri
 from retraining.operators.data import checks, snapshot
 from retraining.operators.data.checks import CheckDataOperator
 from retraining.operators.data.repetition import FORCE_WORDS
@@ -129,7 +129,7 @@ class Night:
             for file in itertools.chain(*(split["files"] for split in manifest["splits"].values())):
                 self.cloud.artifacts.objects[f"{file['uri'].rpartition('/')[0]}/span.json"] = b"{}"
         if task == "train":
-            self.cloud.artifacts.objects[model_file(storage.artifact_uri(self.folder))] = b"model"
+            self.cloud.artifacts.objects[model_file_uri(storage.artifact_uri(self.folder))] = b"model"
             report = json.loads(self.cloud.artifacts.objects[self.uri("report")])
             self.cloud.model_files.digests[report["model_uri"]] = report["model_digest"]
         self.cloud.jobs.end(name)
@@ -187,7 +187,7 @@ def test_documents_of_another_duel(night: Night, example: str, changes: dict[str
     night.put(example, **changes)
     for side in ("challenger", "champion") if example == "evaluate_request__duel" else ():
         asked = json.loads(night.cloud.artifacts.objects[night.uri("evaluate_request")])
-        night.cloud.artifacts.objects[model_file(asked[side]["model_uri"])] = b"model"
+        night.cloud.artifacts.objects[model_file_uri(asked[side]["model_uri"])] = b"model"
     with pytest.raises(AirflowFailException) as refused:
         night.clear("decide")
     where = str(refused.value).split(": ", 1)[0]

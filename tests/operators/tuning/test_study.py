@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from retraining.core.documents import Plan, Report, Tuning, TuningRequest
-from retraining.core.naming import run_keys, storage, vertex
+from retraining.core.naming import storage, vertex
+from retraining.core.naming.run_keys import RunKey
 from retraining.operators.ending import cancel_jobs
 from retraining.operators.ending.cancel_jobs import CancelJobsOperator
 from retraining.operators.jobs import job
@@ -42,7 +43,7 @@ def begin(cloud: FakeCloud, *, days: int = 0, search: str = "auto", learning_rat
     """Store the plan of a run so many days after the example's."""
     example = Plan.parse((EXAMPLES / "plan__scheduled.json").read_bytes())
     as_of = example.as_of + timedelta(days=days)
-    key = run_keys.run_key(as_of, days)
+    key = str(RunKey.of(as_of, days))
     values = here({**example.to_json(), "as_of": as_of.strftime("%Y-%m-%dT%H:%M:%SZ"), "run_key": key})
     uri = values["run_uri"]
     values["spec"]["training"]["hyperparameters"] = {"learning_rate": learning_rate}
@@ -146,7 +147,7 @@ def keep(cloud: FakeCloud, plan: Plan, days: int) -> str:
     """Store a study of a run so many days after the plan's; gives its address."""
     example = json.loads((EXAMPLES / "tuning__study.json").read_bytes())
     as_of = plan.as_of + timedelta(days=days)
-    key = run_keys.run_key(as_of, days)
+    key = str(RunKey.of(as_of, days))
     example |= {"model": plan.model, "as_of": as_of.strftime("%Y-%m-%dT%H:%M:%SZ"), "run_key": key}
     uri = storage.study_uri(plan.bucket, plan.model, key)
     cloud.artifacts.write_once(uri, Tuning.parse(json.dumps(example)).to_bytes())
@@ -159,7 +160,7 @@ def test_what_another_release_wrote_is_passed_over_by_name(cloud, make_run, capl
     keep(cloud, plan, -3)
     strange = keep(cloud, plan, -2)
     cloud.artifacts.objects[strange] = b'{"kind": "tuning", "version": 99}'
-    champion = run_keys.run_key(plan.as_of - timedelta(days=1), "champion")
+    champion = str(RunKey.of(plan.as_of - timedelta(days=1), "champion"))
     cloud.registry.add(champion, vertex.CHAMPION)
     made = Record(cloud.artifacts, storage.run_uri(plan.bucket, plan.model, champion))
     cloud.artifacts.objects[made.uri(Plan)] = b'{"kind": "plan", "version": 99}'
@@ -301,7 +302,7 @@ def test_a_search_of_fewer_trials_than_may_fail_is_no_failure(cloud, make_run) -
     plan, run = recalling(cloud, make_run, 2)
     values = plan.to_json()
     values["spec"]["tuning"] |= {"max_trials": 3, "parallel_trials": 1}
-    values["run_key"] = key = run_keys.run_key(plan.as_of, "few")
+    values["run_key"] = key = str(RunKey.of(plan.as_of, "few"))
     values["run_uri"] = storage.run_uri(plan.bucket, plan.model, key)
     plan = Plan.parse(json.dumps(values))
     Record(cloud.artifacts, plan.run_uri).write_once(plan)

@@ -19,8 +19,9 @@ import pytest
 
 from retraining.core.documents import Plan, Tuning
 from retraining.core.jobs import requests
-from retraining.core.naming import run_keys, vertex
 from retraining.core.naming import storage as storage_names
+from retraining.core.naming import vertex
+from retraining.core.naming.run_keys import RunKey
 from retraining.core.settings import load
 from retraining.core.spec import files
 from retraining.core.spec.model import ModelSpec
@@ -85,7 +86,7 @@ def begin(model: str, days: int) -> Plan:
 
     values, settings = json.loads(EXAMPLE.read_text()), load(os.environ)
     as_of = datetime(2013, 11, 20, 3, tzinfo=UTC) + timedelta(days=days)
-    key = run_keys.run_key(as_of, model)
+    key = str(RunKey.of(as_of, model))
     uri = storage_names.run_uri(settings.bucket, model, key)
     values |= {"model": model, "run_key": key, "run_uri": uri, "as_of": f"{as_of:%Y-%m-%dT%H:%M:%SZ}"}
     values |= {name: getattr(settings, name) for name in PLACES}

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from retraining.core.errors import ConflictError
-from retraining.hooks.endpoints import Answer, Endpoint, deployed_model_id
+from retraining.core.naming.vertex import deployed_model_id
+from retraining.hooks.endpoints import Answer, Endpoint
 from retraining.hooks.operations import Operation
 from retraining.hooks.registry import Upload, Version
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from retraining.core.documents import KINDS, Document
-from retraining.hooks.endpoints import Endpoint, deployed_model_id
+from retraining.core.naming.vertex import deployed_model_id
+from retraining.hooks.endpoints import Endpoint
 from retraining.operators.deployment import approval, deployment, registration
 from retraining.operators.ending import cancel_jobs
 from retraining.operators.evaluation import decision

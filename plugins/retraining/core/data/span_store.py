@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 
+from retraining.core.naming.addresses import ObjectAddress, folder_of
 from retraining.core.naming.spans import MARKER, TOMBSTONE, SpanPlace, place_of
 
 
@@ -28,12 +29,12 @@ class StoredObject:
     @property
     def folder_uri(self) -> str:
         """Its folder, without a slash at the end."""
-        return self.uri.rpartition("/")[0]
+        return folder_of(self.uri)
 
     @property
     def name(self) -> str:
         """Last part of its address."""
-        return self.uri.rpartition("/")[2]
+        return ObjectAddress.parse(self.uri).name
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,8 +22,6 @@ from retraining.core.naming import storage, vertex
 from retraining.core.spec.training import Hyperparameter
 
 BOOTSTRAP_SAMPLES = 500
-MODEL_FILE = "saved_model.pb"
-"""Of a SavedModel: it names everything else in the folder."""
 COMMAND = ("python", "-m", "trainer.task")
 
 
@@ -48,11 +46,6 @@ class Order:
     result_kind: str
     custom_job: dict[str, Any]
     artifact_uri: str = ""
-
-
-def model_file(model_uri: str) -> str:
-    """Address of the file of a SavedModel that tells whether it is there."""
-    return f"{model_uri}/{MODEL_FILE}"
 
 
 def export_order(
@@ -86,7 +79,7 @@ def train_order(plan: Plan, tuning: Tuning | None = None, service_account: str |
     hyperparameters = tuning.hyperparameters if tuning else None
     request = train_request(plan, storage.training_uri(plan.run_uri), hyperparameters=hyperparameters)
     order = _order(plan, "train", request, request.report_uri, "report", service_account)
-    return replace(order, artifact_uri=model_file(request.model_uri))
+    return replace(order, artifact_uri=storage.model_file_uri(request.model_uri))
 
 
 def train_request(
@@ -108,6 +101,7 @@ def train_request(
         priors: Sets of hyperparameters of which the flag `--prior` chooses one.
     """
     training = plan.spec.training
+    report_folder = base_uri if trial_metric else plan.run_uri
     return TrainRequest(
         model=plan.model,
         run_key=plan.run_key,
@@ -125,10 +119,10 @@ def train_request(
         seed=training.seed,
         trial_metric=trial_metric,
         priors=tuple(dict(prior) for prior in priors),
-        model_uri=f"{base_uri}/model",
-        report_uri=f"{base_uri}/report.json" if trial_metric else storage.document_uri(plan.run_uri, "report"),
-        checkpoint_uri=f"{base_uri}/checkpoints",
-        tensorboard_uri=f"{base_uri}/logs",
+        model_uri=storage.model_uri(base_uri),
+        report_uri=storage.document_uri(report_folder, "report"),
+        checkpoint_uri=storage.checkpoints_uri(base_uri),
+        tensorboard_uri=storage.tensorboard_uri(base_uri),
     )
 
 
@@ -236,10 +230,7 @@ def custom_job(
 
 
 def _program(plan: Plan, task: JobTask, args: list[str], wanted: Machines) -> dict[str, Any]:
-    """What a replica runs: a container, or the trainer's source distribution in a pre-built one.
-
-    Pre-built containers: https://cloud.google.com/vertex-ai/docs/training/pre-built-containers
-    """
+    """What a replica runs: a container, or the trainer's source distribution in a pre-built one."""
     runtime = plan.spec.training.runtime
     if task != "train" or runtime.framework is None:
         image = (runtime.image if task == "train" else None) or plan.trainer_image
@@ -251,12 +242,8 @@ def _program(plan: Plan, task: JobTask, args: list[str], wanted: Machines) -> di
             "RETRAINING_TRAINER_PACKAGE=gs://…/trainer-…+tf{framework}.tar.gz",
             "Run make sdist, copy the file to the bucket and set it; or remove the key to use the image",
         )
-    processor = "gpu" if any(pool.accelerator for pool in wanted.pools) else "cpu"
-    place = plan.region.partition("-")[0]
-    place = place if place in ("us", "europe", "asia") else "us"
-    image = (
-        f"{place}-docker.pkg.dev/vertex-ai/training/tf-{processor}.{runtime.framework.replace('.', '-')}.py310:latest"
-    )
+    accelerated = any(pool.accelerator for pool in wanted.pools)
+    image = vertex.prebuilt_image(plan.region, runtime.framework, accelerated=accelerated)
     package_uri = plan.trainer_package.replace("{framework}", runtime.framework)
     package = {"executor_image_uri": image, "package_uris": [package_uri], "python_module": COMMAND[-1]}
     return {"python_package_spec": {**package, "args": args}}
@@ -280,7 +267,7 @@ def _order(
     plan: Plan, task: JobTask, request: Document, result_uri: str, result_kind: str, service_account: str | None
 ) -> Order:
     request_uri = storage.document_uri(plan.run_uri, request.kind_name())
-    base_uri = storage.training_uri(plan.run_uri) if task == "train" else f"{plan.run_uri}/{task}"
+    base_uri = storage.training_uri(plan.run_uri) if task == "train" else storage.job_uri(plan.run_uri, task)
     return Order(
         kind=task,
         request=request,

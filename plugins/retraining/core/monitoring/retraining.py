@@ -8,7 +8,7 @@ from typing import Literal
 
 from retraining.core import backoff
 from retraining.core.documents.monitoring import Drift, Ledger
-from retraining.core.naming.run_keys import run_key_as_of
+from retraining.core.naming.run_keys import RunKey
 from retraining.core.spec.model import ModelSpec
 
 Because = Literal["drift", "no_drift", "too_few_requests", "cooldown", "no_champion"]
@@ -49,7 +49,7 @@ def cooldown(spec: ModelSpec, drift: Drift, retrainings: Sequence[Ledger]) -> ti
     Loop guard: retrainings ordered since the champion's own time did not make a new champion. Each of them but the
     first doubles the wait, up to 16 times: what retraining does not mend, more retraining will not.
     """
-    champion_as_of = run_key_as_of(drift.champion.run_key)
+    champion_as_of = RunKey.parse(drift.champion.run_key).as_of
     fruitless = sum(row.as_of > champion_as_of for row in retrainings)
     return backoff.cooldown(spec.monitoring.cooldown_hours, max(fruitless - 1, 0))
 

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from datetime import datetime
 
 from retraining.core.documents.plan import Plan
 from retraining.core.naming.run_keys import golden_key, stamp
 
+_RUN_TABLE = re.compile(r"run_[a-z][a-z0-9_]*__\d{8}t\d{6}z_[0-9a-f]{12}")
+
 
 def run_table(plan: Plan) -> str:
     """Run table as `project.dataset.table`."""
     return f"{plan.project}.{plan.dataset}.run_{plan.model}__{plan.run_key.replace('-', '_')}"
+
+
+def is_run_table(name: str) -> bool:
+    """Tell whether a table, by its full name, is a run table of any run."""
+    return _RUN_TABLE.fullmatch(name.rpartition(".")[2]) is not None
 
 
 def golden_table(plan: Plan) -> str:

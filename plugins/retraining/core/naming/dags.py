@@ -14,6 +14,11 @@ def dag_run_hash(dag_run_id: str) -> str:
     return hashlib.sha1(dag_run_id.encode(), usedforsecurity=False).hexdigest()[:8]
 
 
+def is_model(text: str) -> bool:
+    """Tell whether a text has the form of a model's name."""
+    return re.fullmatch(MODEL_PATTERN, text) is not None
+
+
 def model_of_dag(dag_id: str) -> str:
     """The model of `retrain__<model>` or `monitor__<model>`.
 
@@ -21,7 +26,7 @@ def model_of_dag(dag_id: str) -> str:
         ContractError: The DAG has none.
     """
     model = dag_id.partition("__")[2]
-    if not re.fullmatch(MODEL_PATTERN, model):
+    if not is_model(model):
         raise ContractError("DAG id", repr(dag_id), "one like retrain__<model>", "Name the DAG so")
     return model
 

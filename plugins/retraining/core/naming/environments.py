@@ -11,6 +11,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from retraining.core.naming.addresses import ObjectAddress
+
 ENVIRONMENT_LABEL = "retraining-environment"
 
 # https://cloud.google.com/resource-manager/docs/labels-overview#requirements
@@ -38,7 +40,7 @@ class Environment:
         """
         if ENVIRONMENT_LABEL in labels:
             return labels[ENVIRONMENT_LABEL]
-        bucket = uri.removeprefix("gs://").partition("/")[0]
+        bucket = ObjectAddress.parse(uri).bucket
         if bucket == self.bucket:
             return self.label
         return label_of(bucket) if bucket else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from retraining.core.documents.document import RUN_KEY_PATTERN, canonical_json
@@ -13,25 +14,51 @@ from retraining.core.errors import ContractError
 _AS_OF_FORMAT = "%Y%m%dt%H%M%Sz"
 
 
-def run_key(as_of: datetime, decides: object) -> str:
-    """Key of a run: its time, and a hash of everything that decides the result. Also a valid label value.
+@dataclass(frozen=True, kw_only=True)
+class RunKey:
+    """Key of a run, `20131120t030000z-0123456789ab`: its time (UTC), and a hash of what decides the result.
 
-    Args:
-        as_of: The run's time.
-        decides: JSON value of the spec after overrides, SQL hash, image, mode, deploy and attempt.
+    As text it is a valid label value and folder name, and sorted by name is sorted by time.
     """
-    return f"{stamp(as_of)}-{hashlib.sha256(canonical_json(decides)).hexdigest()[:12]}"
+
+    as_of: datetime
+    sha256: str
+
+    @classmethod
+    def of(cls, as_of: datetime, decides: object) -> RunKey:
+        """Make the key of a run.
+
+        Args:
+            as_of: The run's time.
+            decides: JSON value of the spec after overrides, SQL hash, image, mode, deploy and attempt.
+        """
+        return cls(as_of=as_of.astimezone(UTC), sha256=hashlib.sha256(canonical_json(decides)).hexdigest()[:12])
+
+    @classmethod
+    def parse(cls, text: str) -> RunKey:
+        """Read a key.
+
+        Raises:
+            ContractError: It is no run key.
+        """
+        if not is_run_key(text):
+            raise ContractError("run key", repr(text), "one like 20131120t030000z-0123456789ab")
+        time, sha256 = text.split("-")
+        return cls(as_of=datetime.strptime(time, _AS_OF_FORMAT).replace(tzinfo=UTC), sha256=sha256)
+
+    @property
+    def stamp(self) -> str:
+        """The time as the key begins with it."""
+        return stamp(self.as_of)
+
+    def __str__(self) -> str:
+        """Return the key as text."""
+        return f"{self.stamp}-{self.sha256}"
 
 
-def run_key_as_of(key: str) -> datetime:
-    """The time (UTC) a run key begins with.
-
-    Raises:
-        ContractError: It is no run key.
-    """
-    if not re.match(RUN_KEY_PATTERN, key):
-        raise ContractError("run key", repr(key), "one like 20131120t030000z-0123456789ab")
-    return datetime.strptime(key.split("-")[0], _AS_OF_FORMAT).replace(tzinfo=UTC)
+def is_run_key(text: str) -> bool:
+    """Tell whether a text has the form of a run key."""
+    return re.fullmatch(RUN_KEY_PATTERN, text) is not None
 
 
 def golden_key(plan: Plan) -> str:

@@ -33,6 +33,21 @@ class SpanPlace:
     fingerprint: str
 
 
+def span_uri(spans_uri: str, span: date | str, fingerprint: str) -> str:
+    """Return a span's folder in the store of a schema; `span` is a day or `GOLDEN`."""
+    return f"{spans_uri}/{span}/{fingerprint}"
+
+
+def marker_uri(folder_uri: str) -> str:
+    """Return the address of a span's marker."""
+    return f"{folder_uri}/{MARKER}"
+
+
+def tombstone_uri(folder_uri: str) -> str:
+    """Return the address of what a span's marker held, while it is being deleted."""
+    return f"{folder_uri}/{TOMBSTONE}"
+
+
 def place_of(folder_uri: str, spans_root: str) -> SpanPlace | None:
     """The span whose folder this is; None when it is no folder of the store.
 

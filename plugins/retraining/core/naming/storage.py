@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from retraining.core.bucket_folders import BucketFolder
+from retraining.core.bucket_folders import UPLOAD_FOLDER, UPLOAD_TOOLS, BucketFolder
 from retraining.core.documents.plan import Plan
 from retraining.core.naming.dags import dag_run_hash
 from retraining.core.naming.run_keys import golden_key, stamp
@@ -45,9 +45,39 @@ def training_uri(folder_uri: str) -> str:
     return f"{folder_uri}/training"
 
 
+def job_uri(folder_uri: str, task: str) -> str:
+    """Base output directory of another job of the run."""
+    return f"{folder_uri}/{task}"
+
+
+def tuning_uri(folder_uri: str, phase: str) -> str:
+    """Base output directory of one tuning job of the run's study."""
+    return f"{folder_uri}/tuning/{phase}"
+
+
+def model_uri(base_uri: str) -> str:
+    """Where a training job leaves the SavedModel, below its base output directory."""
+    return f"{base_uri}/model"
+
+
+def model_file_uri(model_uri: str) -> str:
+    """The file of a SavedModel that tells whether it is there: it names everything else in the folder."""
+    return f"{model_uri}/saved_model.pb"
+
+
+def checkpoints_uri(base_uri: str) -> str:
+    """Where a training job keeps its checkpoints, below its base output directory."""
+    return f"{base_uri}/checkpoints"
+
+
+def tensorboard_uri(base_uri: str) -> str:
+    """Where a training job writes for TensorBoard, below its base output directory."""
+    return f"{base_uri}/logs"
+
+
 def artifact_uri(folder_uri: str) -> str:
-    """Where the training job leaves the SavedModel."""
-    return f"{training_uri(folder_uri)}/model"
+    """Where the run's training job leaves the SavedModel."""
+    return model_uri(training_uri(folder_uri))
 
 
 def lite_uri(folder_uri: str) -> str:
@@ -93,6 +123,11 @@ def wakes_uri(bucket: str) -> str:
 def wake_uri(bucket: str, key: str) -> str:
     """What one waiting task remembers: also a sign, by its time, that somebody still waits."""
     return f"{wakes_uri(bucket)}/{key}.json"
+
+
+def unfinished_upload_uris(bucket: str) -> tuple[str, ...]:
+    """Folders with pieces of large uploads that were cut off."""
+    return tuple(f"gs://{bucket}/{tool}/{UPLOAD_FOLDER}" for tool in UPLOAD_TOOLS)
 
 
 def leases_root(bucket: str) -> str:

@@ -10,11 +10,11 @@ import re
 from collections.abc import Collection
 from datetime import datetime
 
-from retraining.core.documents.document import RUN_KEY_PATTERN
 from retraining.core.documents.plan import Plan
 from retraining.core.documents.retention import MaintenancePlan
 from retraining.core.errors import ContractError
 from retraining.core.naming import dags, storage
+from retraining.core.naming.run_keys import is_run_key
 from retraining.core.naming.spans import place_of
 from retraining.core.settings import SETTINGS, Settings
 
@@ -30,7 +30,7 @@ def require_run_folder(uri: str, bucket: str, dag_id: str) -> None:
     """
     root = storage.runs_uri(bucket, dags.model_of_dag(dag_id))
     folder, _, key = uri.rpartition("/")
-    if folder != root or not re.fullmatch(RUN_KEY_PATTERN, key):
+    if folder != root or not is_run_key(key):
         raise ContractError(f"run_uri from XCom, for {dag_id}", repr(uri[:300]), f"a run's folder in {root}", _CLEAR)
 
 

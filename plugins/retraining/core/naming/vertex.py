@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from retraining.core.documents.document import canonical_json
 from retraining.core.documents.plan import Plan
+from retraining.core.errors import ContractError
 
 MODEL_LABEL = "retraining-model"
 RUN_LABEL = "retraining-run"
@@ -23,6 +25,45 @@ DEFAULT = "default"
 """Vertex AI gives it to a model's first version, and exactly one version has it at any time."""
 
 
+CUSTOM_JOBS = "customJobs"
+TUNING_JOBS = "hyperparameterTuningJobs"
+ENDPOINTS = "endpoints"
+MODELS = "models"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResourceName:
+    """Full name of a resource of Vertex AI: `projects/<project>/locations/<region>/<collection>/<id>`.
+
+    `project` is an id or a number, as the service writes it. `version` is an id or an alias of a model's version
+    (`…/models/<id>@<version>`), empty where the name has none.
+    """
+
+    project: str
+    region: str
+    collection: str
+    resource_id: str
+    version: str = ""
+
+    @classmethod
+    def parse(cls, name: str) -> ResourceName:
+        """Read a full name.
+
+        Raises:
+            ContractError: It has another form.
+        """
+        parts = name.split("/")
+        if len(parts) != 6 or (parts[0], parts[2]) != ("projects", "locations"):
+            raise ContractError("resource of Vertex AI", repr(name), "projects/…/locations/…/<collection>/<id>")
+        resource_id, _, version = parts[5].partition("@")
+        return cls(project=parts[1], region=parts[3], collection=parts[4], resource_id=resource_id, version=version)
+
+    def __str__(self) -> str:
+        """Return the name as text."""
+        name = f"{location_name(self.project, self.region)}/{self.collection}/{self.resource_id}"
+        return version_name(name, self.version) if self.version else name
+
+
 def location_name(project: str, region: str) -> str:
     """Parent of all Vertex AI resources of a region."""
     return f"projects/{project}/locations/{region}"
@@ -30,7 +71,17 @@ def location_name(project: str, region: str) -> str:
 
 def model_name(project: str, region: str, model: str) -> str:
     """Registry name of a model."""
-    return f"{location_name(project, region)}/models/{model}"
+    return str(ResourceName(project=project, region=region, collection=MODELS, resource_id=model))
+
+
+def version_name(model: str, version: str) -> str:
+    """Full name of a version: a model's full name, and the version's id or alias."""
+    return f"{model}@{version}"
+
+
+def unversioned(name: str) -> str:
+    """Full name of a model, of one that may have a version."""
+    return name.partition("@")[0]
 
 
 def endpoint_id(model: str) -> str:
@@ -40,7 +91,13 @@ def endpoint_id(model: str) -> str:
 
 def endpoint_name(project: str, region: str, model: str) -> str:
     """Full name of a model's endpoint."""
-    return f"{location_name(project, region)}/endpoints/{endpoint_id(model)}"
+    return str(ResourceName(project=project, region=region, collection=ENDPOINTS, resource_id=endpoint_id(model)))
+
+
+def deployed_model_id(run_key: str) -> str:
+    """Id of a run's deployed model: 1 to 10 digits, as DeployedModel.id wants it, without a leading zero."""
+    number = int(hashlib.sha256(run_key.encode()).hexdigest(), 16)
+    return str(10**9 + number % (9 * 10**9))
 
 
 def alias_as_of(as_of: datetime) -> str:
@@ -82,3 +139,19 @@ def dag_run_label(dag_id: str, run_id: str) -> str:
 def job_display_name(model: str, task: str, key: str) -> str:
     """Name of a job for humans: sorts by model, task and time; at most 128 characters."""
     return f"{model}__{task}__{key.replace('-', '_')}"[:128]
+
+
+def prebuilt_image(region: str, framework: str, *, accelerated: bool) -> str:
+    """Google's training container of a TensorFlow, near a region.
+
+    https://cloud.google.com/vertex-ai/docs/training/pre-built-containers
+
+    Args:
+        region: Where the job runs.
+        framework: TensorFlow's version, for example `2.15`.
+        accelerated: Whether the job has accelerators.
+    """
+    continent = region.partition("-")[0]
+    place = continent if continent in ("us", "europe", "asia") else "us"
+    image = f"tf-{'gpu' if accelerated else 'cpu'}.{framework.replace('.', '-')}.py310"
+    return f"{place}-docker.pkg.dev/vertex-ai/training/{image}:latest"

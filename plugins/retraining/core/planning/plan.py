@@ -8,7 +8,8 @@ from typing import Any, overload
 from retraining.core.catalog.cost import Prices, estimate, require_budget
 from retraining.core.documents.document import canonical_json, digest
 from retraining.core.documents.plan import Mode, Plan, Query, Trigger
-from retraining.core.naming import run_keys, storage
+from retraining.core.naming import storage
+from retraining.core.naming.run_keys import RunKey
 from retraining.core.planning import windows
 from retraining.core.settings import Settings
 from retraining.core.spec.model import ModelSpec
@@ -61,7 +62,7 @@ def build_plan(
     if not over_budget:
         require_budget(changed, estimated)
     decides = _decides(changed, query, golden, settings)
-    key = run_keys.run_key(as_of.value, {**decides, "mode": mode, "deploy": deploy, "attempt": attempt})
+    key = str(RunKey.of(as_of.value, {**decides, "mode": mode, "deploy": deploy, "attempt": attempt}))
     return Plan(
         model=changed.name,
         run_key=key,

@@ -10,7 +10,7 @@ from retraining.core.documents.document import format_time
 from retraining.core.documents.evaluation import Champion, EvaluateRequest, Evaluation, Metrics
 from retraining.core.documents.plan import Plan
 from retraining.core.errors import ContractError
-from retraining.core.naming.run_keys import run_key_as_of
+from retraining.core.naming.run_keys import RunKey
 from retraining.core.naming.storage import document_uri
 from retraining.core.spec.evaluation import HIGHER_IS_BETTER, Metric
 
@@ -264,5 +264,5 @@ def champion_of(version_name: str, version_id: str, artifact_uri: str, run_key: 
         version_name=version_name,
         version_id=version_id,
         run_key=run_key,
-        as_of=run_key_as_of(run_key),
+        as_of=RunKey.parse(run_key).as_of,
     )

@@ -8,12 +8,12 @@ their jobs again.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from retraining.core.documents.retention import FoundJob, FoundTable, MaintenancePlan
+from retraining.core.naming.bigquery import is_run_table
 from retraining.core.retention.spans import Limits, whole_second
 
 ENDED_GRACE = timedelta(hours=1)
@@ -26,8 +26,6 @@ SILENT_WAKES = 3
 SEEN_BEFORE = timedelta(hours=6)
 TABLE_GRACE = timedelta(days=1)
 """BigQuery removes an expired table some time after its hour."""
-
-_RUN_TABLE = re.compile(r"run_[a-z][a-z0-9_]*__\d{8}t\d{6}z_[0-9a-f]{12}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +109,7 @@ def _seen_silent(name: str, sign: datetime, limits: Limits, before: MaintenanceP
 def judge_tables(tables: Iterable[Table], limits: Limits) -> Iterator[FoundTable]:
     """Run tables that will not go by themselves, or should be gone; other tables are nobody's business here."""
     for table in tables:
-        if not _RUN_TABLE.fullmatch(table.name.rsplit(".", 1)[-1]):
+        if not is_run_table(table.name):
             continue
         if table.expires is None:
             yield FoundTable(table=table.name, words="it has no expiration: set one, or drop it")

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from retraining.core.documents.document import Document, canonical_json
 from retraining.core.documents.evaluation import EvaluateRequest
 from retraining.core.documents.export import ExportRequest, Manifest, ManifestFile
+from retraining.core.naming.addresses import folder_of
+from retraining.core.naming.spans import GOLDEN, span_uri
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,17 +36,18 @@ def needed(request: Document, manifest: Manifest | None) -> Needed:
         manifest: Of its run; None: it has none yet.
     """
     if isinstance(request, ExportRequest):
-        work = [(f"{span.span}/{span.fingerprint}", span.action) for span in request.spans]
+        work = [(span_uri(request.spans_uri, span.span, span.fingerprint), span.action) for span in request.spans]
         if request.golden is not None:
-            work.append((f"golden/{request.golden.fingerprint}", request.golden.action))
+            frozen_uri = span_uri(request.spans_uri, GOLDEN, request.golden.fingerprint)
+            work.append((frozen_uri, request.golden.action))
         return Needed(
-            whole=frozenset(f"{request.spans_uri}/{path}" for path, action in work if action == "reuse"),
-            written=frozenset(f"{request.spans_uri}/{path}" for path, action in work if action != "reuse"),
+            whole=frozenset(uri for uri, action in work if action == "reuse"),
+            written=frozenset(uri for uri, action in work if action != "reuse"),
         )
     files: list[ManifestFile] = [file for split in manifest.splits.values() for file in split.files] if manifest else []
     if isinstance(request, EvaluateRequest):
         files += request.prove_unseen
-    return Needed(whole=frozenset(file.uri.rpartition("/")[0] for file in files))
+    return Needed(whole=frozenset(folder_of(file.uri) for file in files))
 
 
 def lease_of(dag_id: str, dag_run_id: str, task_id: str) -> bytes:

@@ -19,7 +19,8 @@ from retraining.core.documents.retention import DoomedSpan, KeepRun, KeepSpan, K
 from retraining.core.documents.snapshot import Snapshot
 from retraining.core.errors import ContractError, PlanError
 from retraining.core.naming import storage
-from retraining.core.naming.spans import SpanPlace
+from retraining.core.naming.addresses import folder_of
+from retraining.core.naming.spans import GOLDEN, SpanPlace, span_uri
 
 DEFAULT_AGE_DAYS = 30
 LEAST_AGE_DAYS = 7
@@ -168,15 +169,15 @@ class References:
     ) -> Iterator[str]:
         for work in (snapshot, request):
             if work is not None:
-                yield from (f"{work.spans_uri}/{span.span}/{span.fingerprint}" for span in work.spans)
+                yield from (span_uri(work.spans_uri, span.span, span.fingerprint) for span in work.spans)
                 if work.golden is not None:
-                    yield f"{work.spans_uri}/golden/{work.golden.fingerprint}"
+                    yield span_uri(work.spans_uri, GOLDEN, work.golden.fingerprint)
         if manifest is not None:
             spans_uri = storage.spans_uri(self._bucket, self._model, manifest.schema_hash)
-            yield from (f"{spans_uri}/{span.span}/{span.fingerprint}" for span in manifest.spans)
-            yield from (_folder(file.uri) for split in manifest.splits.values() for file in split.files)
+            yield from (span_uri(spans_uri, span.span, span.fingerprint) for span in manifest.spans)
+            yield from (folder_of(file.uri) for split in manifest.splits.values() for file in split.files)
         if duel is not None:
-            yield from (_folder(file.uri) for file in duel.prove_unseen)
+            yield from (folder_of(file.uri) for file in duel.prove_unseen)
 
 
 def survey(
@@ -279,7 +280,3 @@ def _doomed(span: StoredSpan) -> DoomedSpan:
 def whole_second(time: datetime) -> datetime:
     """A time as documents write it: UTC, cut to whole seconds."""
     return time.astimezone(UTC).replace(microsecond=0)
-
-
-def _folder(uri: str) -> str:
-    return uri.rpartition("/")[0]

@@ -15,6 +15,7 @@ from retraining.core.documents.retention import (
     ModelLeftovers,
     SpanSum,
 )
+from retraining.core.naming.vertex import ResourceName
 
 REASONS: dict[KeepSpan, str] = {
     "alias": "of a version with an alias",
@@ -52,9 +53,8 @@ def plan_lines(plan: MaintenancePlan) -> list[str]:
     for litter in plan.litter:
         lines.append(f"{litter.what}: {litter.old} of {litter.objects} below {litter.uri} are over the age limit")
     for job in plan.jobs:
-        lines.append(
-            f"job {job.name.rsplit('/', 1)[-1]} of {job.run_key} {'ends' if job.cancel else 'stays'}: {job.words}"
-        )
+        job_id = ResourceName.parse(job.name).resource_id
+        lines.append(f"job {job_id} of {job.run_key} {'ends' if job.cancel else 'stays'}: {job.words}")
     lines += [f"table {table.table}: {table.words}" for table in plan.tables]
     lines += [f"deployed model {found.deployed_model_id} of {found.model}: {found.words}" for found in plan.deployments]
     return [*lines, "dry run: nothing is deleted or cancelled"] if plan.dry_run else lines

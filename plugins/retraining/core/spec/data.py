@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePosixPath
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, field_validator, model_validator
@@ -97,7 +98,7 @@ class Data(Section):
     @field_validator("query", "golden_query")
     @classmethod
     def _stays_inside(cls, value: str | None) -> str | None:
-        if value and ".." in value.split("/"):
+        if value and ".." in PurePosixPath(value).parts:
             raise ValueError("the path must stay below include/sql: remove '..'")
         return value
 

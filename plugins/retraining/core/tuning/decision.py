@@ -13,7 +13,7 @@ from typing import Any, Literal
 from retraining.core import backoff
 from retraining.core.documents.plan import Plan
 from retraining.core.documents.tuning import Because, Hyperparameters, LastStudy, Tuning, TuningRequest
-from retraining.core.naming import run_keys
+from retraining.core.naming.run_keys import RunKey
 from retraining.core.tuning.warm_start import focus_shares, recall
 
 
@@ -140,7 +140,7 @@ def _cooldown(plan: Plan, studies: Iterable[Tuning], champion: ChampionRecord | 
     As between retrainings that the monitor orders (`retraining.cooldown`): each study since the champion's own run
     found nothing better, and doubles the wait.
     """
-    since = run_keys.run_key_as_of(champion.run_key) if champion else plan.as_of
+    since = RunKey.parse(champion.run_key).as_of if champion else plan.as_of
     fruitless = sum(study.as_of > since for study in studies)
     return backoff.cooldown(plan.spec.monitoring.cooldown_hours, fruitless)
 

@@ -15,7 +15,7 @@ from retraining.core.documents.plan import Plan
 from retraining.core.documents.training import TrainRequest
 from retraining.core.documents.tuning import Measured, Phase, Recalled, Trial, TuningRequest
 from retraining.core.jobs.requests import Order, custom_job, train_request
-from retraining.core.naming import vertex
+from retraining.core.naming import storage, vertex
 from retraining.core.spec.tuning import Tuning as TuningSpec
 from retraining.core.spec.tuning import TuningParameter
 
@@ -110,14 +110,15 @@ def _order(
     service_account: str | None,
 ) -> Order:
     spec = _spec(plan)
-    base_uri = f"{plan.run_uri}/tuning/{phase}"
+    base_uri = storage.tuning_uri(plan.run_uri, phase)
+    request_uri = storage.document_uri(base_uri, "train_request")
     trial_request = trial_request_of(plan, phase, request.recalled)
     wanted = machines(plan.spec, "tune")
-    job = custom_job(plan, "train", f"{base_uri}/train_request.json", base_uri, wanted, service_account)
+    job = custom_job(plan, "train", request_uri, base_uri, wanted, service_account)
     return Order(
         kind="train",
         request=trial_request,
-        request_uri=f"{base_uri}/train_request.json",
+        request_uri=request_uri,
         result_uri="",
         result_kind="",
         custom_job={
@@ -135,7 +136,7 @@ def _order(
 def trial_request_of(plan: Plan, phase: Phase, recalled: Sequence[Recalled]) -> TrainRequest:
     """What every trial of a phase is asked; its own hyperparameters come as flags, its folder from its number."""
     priors = tuple(dict(trial.hyperparameters) for trial in recalled) if phase == "recall" else ()
-    return train_request(plan, f"{plan.run_uri}/tuning/{phase}", trial_metric=_spec(plan).metric, priors=priors)
+    return train_request(plan, storage.tuning_uri(plan.run_uri, phase), trial_metric=_spec(plan).metric, priors=priors)
 
 
 def read_trials(

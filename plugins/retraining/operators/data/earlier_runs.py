@@ -10,6 +10,8 @@ from retraining.core.checks.history import History, build_history
 from retraining.core.documents import Checks, Document, Plan, Snapshot, Statistics
 from retraining.core.errors import ContractError
 from retraining.core.naming import storage
+from retraining.core.naming.addresses import folder_of
+from retraining.core.naming.run_keys import RunKey
 from retraining.hooks.artifacts import Artifacts
 
 LOGGER = logging.getLogger(__name__)
@@ -26,7 +28,7 @@ def read_history(artifacts: Artifacts, plan: Plan) -> History:
     that cannot be read (another release wrote it) is passed over, with a warning.
     """
     runs_uri = storage.runs_uri(plan.bucket, plan.model)
-    earlier = artifacts.list_folders(runs_uri, end=plan.run_key.split("-")[0])
+    earlier = artifacts.list_folders(runs_uri, end=RunKey.parse(plan.run_key).stamp)
     stored: list[tuple[str, bytes]] = []
     for uri, data in _verdicts(artifacts, earlier):
         verdict = _read(Checks, uri, data)
@@ -36,7 +38,7 @@ def read_history(artifacts: Artifacts, plan: Plan) -> History:
         if len(stored) == plan.spec.data.checks.volume_runs:
             break
     if stored:
-        last = stored[0][0].rpartition("/")[0]
+        last = folder_of(stored[0][0])
         for kind in (Snapshot, Statistics):
             uri = storage.document_uri(last, kind.kind_name())
             found = artifacts.read(uri)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from airflow.sdk import BaseOperator, Context
@@ -13,6 +13,8 @@ from retraining.core.data.columns import own_columns, schema_hash
 from retraining.core.documents import Column, FrozenSet, GoldenWork, Manifest, Plan, Snapshot, Span
 from retraining.core.errors import DataError
 from retraining.core.naming import bigquery, storage
+from retraining.core.naming.addresses import folder_of
+from retraining.core.naming.spans import MARKER, SpanPlace, marker_uri, place_of, span_uri
 from retraining.hooks.cloud import Cloud
 from retraining.operators.airflow.boundary import fail_for_good, timed
 from retraining.operators.data.repetition import FORCE_WORDS, job_attempt
@@ -119,27 +121,30 @@ class _Taking:
     def _golden_work(self, frozen: FrozenSet, columns: tuple[Column, ...], spans_uri: str) -> GoldenWork:
         schema = self._cloud.warehouse.table_schema(frozen.table) or []
         frozen_set.require_same_columns(self._plan, columns, schema)
-        folder = f"{spans_uri}/{frozen_set.SPAN}"
-        uris = self._cloud.artifacts.list_uris(folder, suffix="/span.json")
-        return frozen_set.golden_work(frozen, [uri.removeprefix(f"{folder}/").split("/")[0] for uri in uris])
+        uris = self._cloud.artifacts.list_uris(f"{spans_uri}/{frozen_set.SPAN}", suffix=f"/{MARKER}")
+        return frozen_set.golden_work(frozen, [place.fingerprint for place in self._places(uris)])
 
     def _stored(self, spans_uri: str, counted: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, int | None]]:
         """What the span store has whole for the days of the window; of the changed days also how many rows."""
         window, artifacts = self._plan.window, self._cloud.artifacts
         uris = artifacts.list_uris(
-            spans_uri, start=window.start.isoformat(), end=window.end.isoformat(), suffix="/span.json"
+            spans_uri, start=window.start.isoformat(), end=window.end.isoformat(), suffix=f"/{MARKER}"
         )
         stored: dict[str, dict[str, int | None]] = defaultdict(dict)
-        for uri in uris:
-            day, fingerprint, _ = uri.removeprefix(f"{spans_uri}/").split("/")
-            stored[day][fingerprint] = None
+        for place in self._places(uris):
+            stored[place.span][place.fingerprint] = None
         for day in snapshot.changed_spans(counted, stored):
             for fingerprint in stored[day]:
-                uri = f"{spans_uri}/{day}/{fingerprint}/span.json"
+                uri = marker_uri(span_uri(spans_uri, day, fingerprint))
                 data = artifacts.read(uri)
                 if data is not None:
                     stored[day][fingerprint] = sum(file.rows for file in Span.parse(data, uri).files)
         return dict(stored)
+
+    def _places(self, marker_uris: Iterable[str]) -> Iterator[SpanPlace]:
+        root = storage.spans_root(self._plan.bucket, self._plan.model)
+        places = (place_of(folder_of(uri), root) for uri in marker_uris)
+        return (place for place in places if place is not None)
 
     def _job_id(self, purpose: str) -> str:
         return bigquery.query_job_id(self._plan, purpose, self._attempt)

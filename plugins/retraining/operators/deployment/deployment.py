@@ -8,12 +8,13 @@ from airflow.sdk import BaseSensorOperator, Context, PokeReturnValue
 
 from retraining.core.documents import Decision, Deployment, Plan, Registration, Report
 from retraining.core.documents.document import format_time
-from retraining.core.naming import run_keys, vertex
+from retraining.core.naming import console, vertex
+from retraining.core.naming.run_keys import RunKey
 from retraining.core.promotion import rollouts
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.registry import Version
 from retraining.operators.airflow.boundary import fail_for_good
-from retraining.operators.airflow.links import EndpointLink, endpoint_address, push_link
+from retraining.operators.airflow.links import EndpointLink, push_link
 from retraining.operators.deployment.rollout import RolloutSteps
 from retraining.operators.deployment.rollout_end import end_recorded, settle
 from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState
@@ -73,7 +74,7 @@ class DeployModelOperator(BaseSensorOperator):
         if done.deployed:
             end_recorded(state, plan.run_key)
         if done.endpoint_name:
-            push_link(self, context, EndpointLink, endpoint_address(done.endpoint_name))
+            push_link(self, context, EndpointLink, console.endpoint_address(done.endpoint_name))
         self.log.info(done.words)
         return PokeReturnValue(True, {"deployed": done.deployed, "words": done.words})
 
@@ -109,7 +110,7 @@ def reason_against(plan: Plan, decision: Decision, champion: Version | None) -> 
     if not plan.deploy:
         return "Nothing deployed: this run was asked only to register its model (Param deploy)."
     if champion is not None and champion.run_key and champion.run_key != plan.run_key:
-        as_of = run_keys.run_key_as_of(champion.run_key)
+        as_of = RunKey.parse(champion.run_key).as_of
         if as_of >= plan.as_of:
             return (
                 f"Nothing deployed: champion version {champion.version_id} is of {format_time(as_of)}, "

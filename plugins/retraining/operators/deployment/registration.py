@@ -7,11 +7,12 @@ from typing import Any
 from airflow.sdk import BaseOperator, Context
 
 from retraining.core.documents import Decision, Plan, Registration, Report
-from retraining.core.naming import run_keys, storage, vertex
+from retraining.core.naming import console, storage, vertex
+from retraining.core.naming.run_keys import RunKey
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.registry import Registry, Upload, Version
 from retraining.operators.airflow.boundary import fail_for_good, timed
-from retraining.operators.airflow.links import ModelVersionLink, push_link, version_address
+from retraining.operators.airflow.links import ModelVersionLink, push_link
 from retraining.operators.deployment.version_upload import require_reported_model, upload_once
 from retraining.operators.record.ownership import own_run, require_own_model
 from retraining.operators.record.run_record import RUN_URI, Record
@@ -61,7 +62,7 @@ class RegisterModelOperator(BaseOperator):
                     aliases=tuple(sorted(version.aliases)),
                 )
             )
-        push_link(self, context, ModelVersionLink, version_address(found.version_name))
+        push_link(self, context, ModelVersionLink, console.version_address(found.version_name))
         self.log.info("%s with aliases %s", found.version_name, ", ".join(found.aliases) or "none")
         return {"version_name": found.version_name, "aliases": list(found.aliases)}
 
@@ -98,7 +99,7 @@ def give_aliases(registry: Registry, plan: Plan, decision: Decision, version: Ve
     if decision.verdict == "reject":
         return version
     holder = registry.find_by_alias(plan.model, vertex.CHALLENGER)
-    if holder and holder.run_key and run_keys.run_key_as_of(holder.run_key) > plan.as_of:
+    if holder and holder.run_key and RunKey.parse(holder.run_key).as_of > plan.as_of:
         return version
     version = registry.move_alias(plan.model, vertex.CHALLENGER, version, holder.version_id if holder else None)
     if vertex.DEFAULT not in version.aliases and registry.find_by_alias(plan.model, vertex.CHAMPION) is None:

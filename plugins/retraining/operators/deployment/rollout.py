@@ -16,7 +16,7 @@ from retraining.core.errors import ConflictError, ContractError, JobError
 from retraining.core.naming import bigquery, storage, vertex
 from retraining.core.promotion import rollouts, smoke_tests
 from retraining.hooks.cloud import Cloud
-from retraining.hooks.endpoints import Endpoint, deployed_model_id
+from retraining.hooks.endpoints import Endpoint
 from retraining.hooks.operations import Operation
 from retraining.hooks.registry import Version
 from retraining.operators.deployment.rollout_end import finish, go_back, move_traffic, take_office
@@ -48,7 +48,7 @@ class RolloutSteps:
         self._registration = registration
         self._report = report
         self._state = state
-        self._id = deployed_model_id(plan.run_key)
+        self._id = vertex.deployed_model_id(plan.run_key)
         self._began = False
 
     def run(self, champion: Version | None, dag_run: str) -> Deployment | None:

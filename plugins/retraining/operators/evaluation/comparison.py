@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from retraining.core.documents import Champion, EvaluateRequest, Evaluation, Plan
 from retraining.core.errors import ContractError
-from retraining.core.jobs.requests import model_file
 from retraining.core.naming import storage
 from retraining.hooks.cloud import Cloud
 from retraining.operators.record.run_record import Record
@@ -18,7 +17,7 @@ def require_models(cloud: Cloud, record: Record, request: EvaluateRequest) -> No
     """
     if record.find(Evaluation) is not None and record.find(EvaluateRequest) is not None:
         return
-    challenger = model_file(request.challenger.model_uri)
+    challenger = storage.model_file_uri(request.challenger.model_uri)
     if not cloud.artifacts.exists(challenger):
         raise ContractError(
             f"evaluate of run {request.run_key}",
@@ -27,12 +26,12 @@ def require_models(cloud: Cloud, record: Record, request: EvaluateRequest) -> No
             "Clear train and what follows it: without its model its result does not count, and it trains again",
         )
     champion = request.champion
-    if champion is None or cloud.artifacts.exists(model_file(champion.model_uri)):
+    if champion is None or cloud.artifacts.exists(storage.model_file_uri(champion.model_uri)):
         return
     raise ContractError(
         f"evaluate of run {request.run_key}",
         f"the model of the champion, version {champion.version_id} of run {champion.run_key}, is gone: "
-        f"no {model_file(champion.model_uri)}",
+        f"no {storage.model_file_uri(champion.model_uri)}",
         "the SavedModel of whoever holds the alias champion",
         _way_out(cloud, request, champion, asked=record.find(EvaluateRequest) is not None),
     )

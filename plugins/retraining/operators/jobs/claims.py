@@ -15,6 +15,7 @@ from typing import Any
 from retraining.core.jobs.claims import SETTLED_AFTER, START_WITHIN, Claim, Standing, sort_out
 from retraining.core.jobs.failures import RESOURCE_EXHAUSTED, classify
 from retraining.core.naming import storage, vertex
+from retraining.core.naming.addresses import ObjectAddress
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.session import is_exhausted, may_have_worked
 from retraining.hooks.vertex_jobs import Job, JobType
@@ -181,7 +182,7 @@ def cancel_all(cloud: Cloud, dag_run: str, types: Collection[JobType]) -> tuple[
         types: Of jobs that the run may have.
     """
     stored = cloud.artifacts.read_some(cloud.artifacts.list_uris(storage.claims_uri(cloud.settings.bucket, dag_run)))
-    claims = {uri.rpartition("/")[2].removesuffix(".json"): Claim.parse(data) for uri, data in stored.items()}
+    claims = {ObjectAddress.parse(uri).stem: Claim.parse(data) for uri, data in stored.items()}
     jobs = {job.name: job for job in cloud.jobs.find({vertex.DAG_RUN_LABEL: dag_run}, types)}
     for name in {name for claim in claims.values() for name in claim.jobs}.difference(jobs):
         if (job := cloud.jobs.find_by_name(name)) is not None:

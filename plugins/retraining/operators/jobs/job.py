@@ -11,10 +11,11 @@ from typing import Any
 
 from airflow.sdk import BaseSensorOperator, Context, PokeReturnValue
 
+from retraining.core.naming import console
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.vertex_jobs import Job
 from retraining.operators.airflow.boundary import fail_for_good, sleep_over_outages
-from retraining.operators.airflow.links import JobLink, JobLogsLink, job_address, job_logs_address, push_link
+from retraining.operators.airflow.links import JobLink, JobLogsLink, push_link
 from retraining.operators.jobs.identity import job_identity
 from retraining.operators.jobs.reconcile import JobOrder, Reconciler
 from retraining.operators.jobs.requests import OrderSource
@@ -75,11 +76,10 @@ class VertexJobOperator(BaseSensorOperator):
         """Find, create, look: see `reconcile`."""
         cloud = self._cloud = self._cloud or Cloud()
         order = self._job_order(cloud, context)
-        settings = cloud.settings
 
         def on_job(job: Job) -> None:
-            push_link(self, context, JobLink, job_address(settings.project, settings.region, job.job_id))
-            push_link(self, context, JobLogsLink, job_logs_address(settings.project, job.job_id))
+            push_link(self, context, JobLink, console.job_address(job.name, cloud.settings.project))
+            push_link(self, context, JobLogsLink, console.job_logs_address(job.name, cloud.settings.project))
 
         result = Reconciler(cloud, order, job_identity(context, order.custom_job), on_job).run()
         return False if result is None else PokeReturnValue(True, result)

@@ -13,6 +13,7 @@ from retraining.core.documents import Drift, DriftChampion, Ledger, Statistics
 from retraining.core.documents.document import format_time
 from retraining.core.monitoring import drift, retraining
 from retraining.core.naming import bigquery, dags, storage, vertex
+from retraining.core.naming.run_keys import stamp
 from retraining.core.planning import windows
 from retraining.core.settings import include_path
 from retraining.core.spec import files
@@ -154,8 +155,7 @@ def ledger_rows(cloud: Cloud, spec: ModelSpec, as_of: datetime) -> list[Ledger]:
     """Earlier ledger rows as far back as the longest cool-down reaches."""
     folder = storage.monitors_uri(cloud.settings.bucket, spec.name)
     reach = timedelta(hours=spec.monitoring.cooldown_hours * 2**backoff.MAX_DOUBLINGS)
-    start = storage.monitor_uri(cloud.settings.bucket, spec.name, as_of - reach, "").rsplit("/", 1)[-1].split("-")[0]
-    uris = cloud.artifacts.list_uris(folder, start=start, suffix="/ledger.json")
+    uris = cloud.artifacts.list_uris(folder, start=stamp(as_of - reach), suffix="/ledger.json")
     return [Ledger.parse(data) for data in cloud.artifacts.read_many(uris)]
 
 

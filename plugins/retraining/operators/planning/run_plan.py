@@ -10,13 +10,14 @@ from retraining.core.catalog.capabilities import addresses, load_capabilities, r
 from retraining.core.catalog.cost import load_prices
 from retraining.core.catalog.hardware import load_hardware, require_machines
 from retraining.core.documents import Plan
+from retraining.core.naming import console
 from retraining.core.planning import plan, windows
 from retraining.core.settings import include_path
 from retraining.core.spec import files
 from retraining.hooks.cloud import Cloud
 from retraining.operators.airflow.boundary import fail_for_good, timed
 from retraining.operators.airflow.dag_run import newest_extra, run_type, trigger
-from retraining.operators.airflow.links import RunDocumentsLink, folder_address, push_link
+from retraining.operators.airflow.links import RunDocumentsLink, push_link
 from retraining.operators.airflow.params import overrides, require_known, retrain_params
 from retraining.operators.record.leases import renew_lease
 from retraining.operators.record.ownership import require_own_bucket, require_own_model
@@ -75,7 +76,7 @@ class PlanRunOperator(BaseOperator):
         renew_lease(cloud, stored.model, stored.run_key, context)
         for line in plan.explain(stored):
             self.log.info(line)
-        push_link(self, context, RunDocumentsLink, folder_address(stored.run_uri, stored.project))
+        push_link(self, context, RunDocumentsLink, console.folder_address(stored.run_uri, stored.project))
         chosen = stored.to_json()
         return {key: chosen[key] for key in ("model", "run_key", "run_uri", "as_of", "mode")} | {
             "plan_uri": record.uri(Plan)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from airflow.sdk import Context
@@ -11,7 +11,7 @@ from airflow.sdk import Context
 from retraining.core.documents import Document, Manifest
 from retraining.core.errors import DataError
 from retraining.core.naming import storage
-from retraining.core.naming.spans import MARKER, TOMBSTONE
+from retraining.core.naming.spans import marker_uri, tombstone_uri
 from retraining.core.retention.leases import Needed, lease_of, needed
 from retraining.hooks.cloud import Cloud
 from retraining.operators.record.run_record import Record
@@ -41,7 +41,7 @@ def spans_are_there(cloud: Cloud, record: Record, request: Document, context: Co
     values: Any = request
     renew_lease(cloud, values.model, values.run_key, context)
     wanted = needed(request, record.find(Manifest))
-    going = sorted(_existing(cloud, wanted.folders, TOMBSTONE))
+    going = sorted(_existing(cloud, wanted.folders, tombstone_uri))
     if going:
         LOGGER.warning(
             "%s is being deleted by the DAG maintain: the job waits until that is done or taken back. "
@@ -54,17 +54,17 @@ def spans_are_there(cloud: Cloud, record: Record, request: Document, context: Co
 
 
 def _require_whole(cloud: Cloud, wanted: Needed) -> None:
-    gone = sorted(wanted.whole - _existing(cloud, wanted.whole, MARKER))
+    gone = sorted(wanted.whole - _existing(cloud, wanted.whole, marker_uri))
     if gone:
         raise DataError(
-            f"{gone[0]}/{MARKER}",
+            marker_uri(gone[0]),
             f"no such object, and {len(gone)} spans that this run relies on are gone",
             "spans as the run recorded them",
             "Trigger the DAG again with this run's as_of and the Param force: their days are exported again",
         )
 
 
-def _existing(cloud: Cloud, folders: Iterable[str], name: str) -> set[str]:
-    """Those of the folders that have an object of this name."""
-    uris = {f"{folder}/{name}": folder for folder in sorted(folders)}
+def _existing(cloud: Cloud, folders: Iterable[str], address: Callable[[str], str]) -> set[str]:
+    """Those of the folders that have this object."""
+    uris = {address(folder): folder for folder in sorted(folders)}
     return {uris[uri] for uri in cloud.artifacts.existing(list(uris))}

@@ -11,12 +11,13 @@ from airflow.sdk import BaseOperator, Context
 from retraining.core.catalog.cost import Prices, job_cost, job_tasks, load_prices, query_cost
 from retraining.core.catalog.machines import machines
 from retraining.core.documents import Deployment, EvaluateRequest, Plan, Snapshot, TaskTiming, Timings, Tuning
-from retraining.core.naming import storage
+from retraining.core.naming import console, storage
+from retraining.core.naming.addresses import ObjectAddress, folder_of
 from retraining.core.settings import include_path
 from retraining.hooks.artifacts import Artifacts
 from retraining.hooks.cloud import Cloud
 from retraining.operators.airflow.boundary import SECONDS_KEY, fail_for_good
-from retraining.operators.airflow.links import JobLink, ReportLink, object_address, push_link
+from retraining.operators.airflow.links import JobLink, ReportLink, push_link
 from retraining.operators.record.ownership import own_run
 from retraining.operators.record.run_record import Record
 
@@ -60,7 +61,7 @@ class ReportOperator(BaseOperator):
         documents = {"timings": took.to_json(), **read_all(artifacts, record)}
         page_uri = storage.report_page_uri(self.run_uri)
         artifacts.overwrite(page_uri, render(documents).encode(), "text/html; charset=utf-8")
-        push_link(self, context, ReportLink, object_address(page_uri))
+        push_link(self, context, ReportLink, console.object_address(page_uri))
         self.log.info(page_uri)
         return page_uri
 
@@ -68,9 +69,9 @@ class ReportOperator(BaseOperator):
 def read_all(artifacts: Artifacts, record: Record) -> dict[str, dict[str, Any]]:
     """The documents as they are stored, by kind, and `champion_plan`: the plan of the champion of the duel."""
     folder = record.folder_uri
-    uris = [uri for uri in artifacts.list_uris(folder, suffix=".json") if "/" not in uri[len(folder) + 1 :]]
+    uris = [uri for uri in artifacts.list_uris(folder, suffix=".json") if folder_of(uri) == folder]
     documents: dict[str, dict[str, Any]] = {
-        uri.rsplit("/", 1)[-1].removesuffix(".json"): json.loads(data)
+        ObjectAddress.parse(uri).stem: json.loads(data)
         for uri, data in zip(uris, artifacts.read_many(uris), strict=True)
     }
     plan, request = record.read(Plan), record.find(EvaluateRequest)

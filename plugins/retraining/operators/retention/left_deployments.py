@@ -12,9 +12,9 @@ from datetime import datetime
 
 from retraining.core.documents import CleanedDeployment, FoundDeployment, Rollout
 from retraining.core.documents.retention import DeploymentOutcome
+from retraining.core.naming import vertex
 from retraining.core.promotion import rollouts
 from retraining.hooks.cloud import Cloud
-from retraining.hooks.endpoints import deployed_model_id
 from retraining.operators.deployment.rollout_end import settle
 from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState
 
@@ -41,7 +41,8 @@ def find_deployments(cloud: Cloud, model: str, as_of: datetime) -> Iterator[Foun
             f"{rollout.changed:%Y-%m-%d %H:%M} UTC",
         )
     for deployed_id, version_name in _unclaimed(cloud, model, rollout).items():
-        words = f"version {version_name.rpartition('@')[2]} is deployed without traffic, and no run is at work on it"
+        version = vertex.ResourceName.parse(version_name).version
+        words = f"version {version} is deployed without traffic, and no run is at work on it"
         yield FoundDeployment(model=model, deployed_model_id=deployed_id, what="unclaimed", words=words)
 
 
@@ -87,7 +88,7 @@ def _unclaimed(cloud: Cloud, model: str, rollout: Rollout | None) -> dict[str, s
     if endpoint is None or len(endpoint.deployed) == len(endpoint.traffic):
         return {}
     ours = {
-        deployed_model_id(version.run_key)
+        vertex.deployed_model_id(version.run_key)
         for version in cloud.registry.list_versions(model)
         if version.run_key and cloud.session.environment.owns(version.labels, version.artifact_uri)
     }

@@ -5,11 +5,9 @@ In: the hooks and a plan. Out: documents. Whatever stood still while it was look
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import datetime
 
-from retraining.core.bucket_folders import UPLOAD_PREFIXES
 from retraining.core.data.span_store import read_spans
 from retraining.core.documents import (
     CleanedJob,
@@ -22,10 +20,11 @@ from retraining.core.documents import (
     MaintenancePlan,
     ModelLeftovers,
 )
-from retraining.core.documents.document import MODEL_PATTERN, RUN_KEY_PATTERN
 from retraining.core.documents.retention import LitterKind
 from retraining.core.errors import ContractError
 from retraining.core.naming import storage, vertex
+from retraining.core.naming.dags import is_model
+from retraining.core.naming.run_keys import is_run_key, stamp
 from retraining.core.naming.trust import require_own_places
 from retraining.core.retention import jobs_and_tables, spans, summary
 from retraining.core.retention.spans import Limits, whole_second
@@ -86,8 +85,7 @@ def _plan_before(cloud: Cloud, limits: Limits) -> MaintenancePlan | None:
     """The plan of the newest cleaning before this one that is long enough ago to tell silence from a pause."""
     root = storage.cleanings_uri(cloud.settings.bucket)
     latest = limits.as_of - jobs_and_tables.SEEN_BEFORE
-    end = storage.cleaning_uri(cloud.settings.bucket, latest, "").rpartition("/")[2].split("-")[0]
-    for folder in reversed(cloud.artifacts.list_folders(root, end=end)[-3:]):
+    for folder in reversed(cloud.artifacts.list_folders(root, end=stamp(latest))[-3:]):
         plan = Record(cloud.artifacts, folder).find(MaintenancePlan)
         if plan is not None:
             return plan
@@ -97,7 +95,7 @@ def _plan_before(cloud: Cloud, limits: Limits) -> MaintenancePlan | None:
 def _active_job(cloud: Cloud, job: Job) -> jobs_and_tables.ActiveJob | None:
     """A job with what is known of its run; None for one that no run of ours made."""
     model, run_key = job.labels.get(vertex.MODEL_LABEL, ""), job.labels.get(vertex.RUN_LABEL, "")
-    if not re.fullmatch(MODEL_PATTERN, model) or not re.match(RUN_KEY_PATTERN, run_key) or job.created is None:
+    if not is_model(model) or not is_run_key(run_key) or job.created is None:
         return None
     folder = storage.run_uri(cloud.settings.bucket, model, run_key)
     return jobs_and_tables.ActiveJob(
@@ -162,7 +160,7 @@ def _sweep(cloud: Cloud, found: ModelLeftovers, limits: Limits, dry_run: bool) -
 
 
 def _litter_places(bucket: str) -> list[tuple[LitterKind, str]]:
-    uploads: list[tuple[LitterKind, str]] = [("uploads", f"gs://{bucket}/{prefix}") for prefix in UPLOAD_PREFIXES]
+    uploads: list[tuple[LitterKind, str]] = [("uploads", uri) for uri in storage.unfinished_upload_uris(bucket)]
     return [("wakes", storage.wakes_uri(bucket)), ("leases", storage.leases_root(bucket)), *uploads]
 
 

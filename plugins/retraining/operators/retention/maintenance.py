@@ -13,7 +13,7 @@ from airflow.sdk import BaseOperator, Context, Param
 from retraining.core.documents import CleanedJob, Maintenance, MaintenancePlan
 from retraining.core.documents.document import MODEL_PATTERN
 from retraining.core.errors import ContractError
-from retraining.core.naming import storage
+from retraining.core.naming import console, storage
 from retraining.core.retention import spans, summary
 from retraining.core.retention.spans import Limits, whole_second
 from retraining.core.settings import include_path
@@ -21,7 +21,7 @@ from retraining.core.spec.files import find_specs
 from retraining.hooks.cloud import Cloud
 from retraining.operators.airflow.boundary import fail_for_good
 from retraining.operators.airflow.dag_run import run_type
-from retraining.operators.airflow.links import RunDocumentsLink, folder_address, push_link
+from retraining.operators.airflow.links import RunDocumentsLink, push_link
 from retraining.operators.airflow.params import require_known
 from retraining.operators.record.ownership import own_cleaning, require_own_bucket
 from retraining.operators.record.run_record import Record
@@ -89,7 +89,7 @@ class FindLeftoversOperator(BaseOperator):
             plan = record.write_once(look(cloud, limits, chosen_models(params["models"]), dry_run, dag_run.run_id))
         for line in summary.plan_lines(plan):
             self.log.info(line)
-        push_link(self, context, RunDocumentsLink, folder_address(folder, cloud.settings.project))
+        push_link(self, context, RunDocumentsLink, console.folder_address(folder, cloud.settings.project))
         return {
             "cleaning_uri": folder,
             "spans": sum(len(found.delete) for found in plan.models),

@@ -6,16 +6,16 @@ In: the hooks. Out: `References` of core, which can be asked again later whether
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from retraining.core.data.span_store import StoredObject
 from retraining.core.documents import Deployment, Document, EvaluateRequest, ExportRequest, Manifest, Plan, Snapshot
-from retraining.core.documents.document import RUN_KEY_PATTERN
 from retraining.core.documents.retention import KeptRun
 from retraining.core.naming import storage, vertex
+from retraining.core.naming.addresses import ObjectAddress
+from retraining.core.naming.run_keys import is_run_key
 from retraining.core.retention.spans import Claims, FoundRun, Limits, References, kept_runs
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.vertex_jobs import Job
@@ -95,13 +95,12 @@ class ModelRuns:
 
     def _run_keys(self) -> list[str]:
         folders = self._cloud.artifacts.list_folders(storage.runs_uri(self._bucket, self.model))
-        keys = (folder.rpartition("/")[2] for folder in folders)
-        return [key for key in keys if re.match(RUN_KEY_PATTERN, key)]
+        return [key for key in (ObjectAddress.parse(folder).name for folder in folders) if is_run_key(key)]
 
     def _read_leases(self) -> dict[str, StoredObject]:
         """Leases by run key, each with its generation."""
         found = self._cloud.objects.directly_in(storage.leases_uri(self._bucket, self.model))
-        return _ours({item.name.removesuffix(".json"): item for item in found})
+        return _ours({ObjectAddress.parse(item.uri).stem: item for item in found})
 
     def _look_at(self, run_key: str) -> FoundRun:
         documents = self._cloud.objects.directly_in(storage.run_uri(self._bucket, self.model, run_key))
@@ -159,7 +158,7 @@ class ModelRuns:
 
 def _ours(said: Mapping[str, _T]) -> dict[str, _T]:
     """Without what no run of ours made."""
-    return {key: value for key, value in said.items() if re.match(RUN_KEY_PATTERN, key)}
+    return {key: value for key, value in said.items() if is_run_key(key)}
 
 
 def _parsed(kind: type[_D], folder: str, stored: Mapping[str, bytes]) -> _D | None:

@@ -22,7 +22,7 @@ from retraining.core.data.span_store import StoredObject
 from retraining.core.documents import CleanedModel, CleanedSpan, DoomedSpan, ModelLeftovers, Span
 from retraining.core.errors import ContractError
 from retraining.core.naming import storage
-from retraining.core.naming.spans import MARKER, TOMBSTONE, place_of
+from retraining.core.naming.spans import MARKER, TOMBSTONE, marker_uri, place_of, tombstone_uri
 from retraining.core.retention.spans import whole_second
 from retraining.hooks.cloud import Cloud
 from retraining.operators.retention.references import ModelRuns
@@ -104,12 +104,12 @@ class Sweep:
         """Tombstone in, marker out; a reason when the marker is another one by now."""
         marker = next((item for item in objects if item.name == MARKER), None)
         if marker is None:  # never finished, or a deletion that was cut off: its tombstone says what it was
-            self._cloud.artifacts.write_once(f"{span.uri}/{TOMBSTONE}", b"")
+            self._cloud.artifacts.write_once(tombstone_uri(span.uri), b"")
             return ""
         self._drop_tombstone(span.uri)  # of a deletion that was cut off before its marker went
         content = self._cloud.artifacts.read(marker.uri)
         if content is not None:
-            self._cloud.artifacts.write_once(f"{span.uri}/{TOMBSTONE}", content)
+            self._cloud.artifacts.write_once(tombstone_uri(span.uri), content)
         (deleted,) = self._cloud.objects.delete([marker])
         return "" if deleted.gone else "it was exported again meanwhile"
 
@@ -121,7 +121,7 @@ class Sweep:
             stays = [item.object.name for item in self._cloud.objects.delete(batch) if not item.gone]
             if stays:
                 return f"{stays[0]} was written again while the span was deleted"
-        marker = self._cloud.objects.find(f"{span.uri}/{MARKER}")
+        marker = self._cloud.objects.find(marker_uri(span.uri))
         if marker is not None:
             return self._finished_meanwhile(marker)
         self._drop_tombstone(span.uri)
@@ -153,7 +153,7 @@ class Sweep:
         back = MARKER not in objects and self._is_whole(objects[TOMBSTONE], objects.values())
         content = self._cloud.artifacts.read(objects[TOMBSTONE].uri) if back else None
         if content is not None:
-            self._cloud.artifacts.write_once(f"{folder_uri}/{MARKER}", content)
+            self._cloud.artifacts.write_once(marker_uri(folder_uri), content)
         self._drop_tombstone(folder_uri)
         return content is not None
 
@@ -171,7 +171,7 @@ class Sweep:
         return all(sizes.get(file.file_name) == file.bytes for file in span.files)
 
     def _drop_tombstone(self, folder_uri: str) -> None:
-        tombstone = self._cloud.objects.find(f"{folder_uri}/{TOMBSTONE}")
+        tombstone = self._cloud.objects.find(tombstone_uri(folder_uri))
         if tombstone is not None:
             list(self._cloud.objects.delete([tombstone]))
 

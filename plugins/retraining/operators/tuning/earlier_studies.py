@@ -9,7 +9,9 @@ from typing import TypeVar
 
 from retraining.core.documents import Document, EvaluateRequest, Evaluation, Plan, Report, Tuning
 from retraining.core.errors import ContractError
-from retraining.core.naming import run_keys, storage, vertex
+from retraining.core.naming import storage, vertex
+from retraining.core.naming.addresses import folder_of
+from retraining.core.naming.run_keys import RunKey
 from retraining.core.tuning import decision, warm_start
 from retraining.hooks.cloud import Cloud
 from retraining.operators.record.run_record import Record
@@ -25,7 +27,7 @@ def find_studies(cloud: Cloud, plan: Plan) -> tuple[list[Tuning], int]:
 
     A document that cannot be read (another release wrote it) is passed over, with a warning.
     """
-    before = plan.run_key.split("-")[0]
+    before = RunKey.parse(plan.run_key).stamp
     uris = cloud.artifacts.list_uris(storage.studies_uri(plan.bucket, plan.model), end=before, suffix=".json")
     stored = cloud.artifacts.read_some(uris[-READ_STUDIES:])
     read = (_readable(partial(Tuning.parse, data, uri)) for uri, data in stored.items())
@@ -44,7 +46,7 @@ def _readable(read: Callable[[], _D | None]) -> _D | None:
 def find_champion(cloud: Cloud, plan: Plan) -> decision.ChampionRecord | None:
     """The champion's hyperparameters, and its metric when it was promoted and in the newest duel before this run."""
     version = cloud.registry.find_by_alias(plan.model, vertex.CHAMPION)
-    if version is None or run_keys.run_key_as_of(version.run_key) >= plan.as_of:
+    if version is None or RunKey.parse(version.run_key).as_of >= plan.as_of:
         return None
     made = Record(cloud.artifacts, storage.run_uri(plan.bucket, plan.model, version.run_key))
     report, then = _readable(partial(made.find, Report)), _readable(partial(made.find, Plan))
@@ -67,7 +69,7 @@ def _newest_duel(cloud: Cloud, plan: Plan, champion: str, metric: str) -> float 
     folder = storage.runs_uri(plan.bucket, plan.model)
     uris = cloud.artifacts.list_uris(folder, start=champion, end=plan.run_key, suffix="/evaluate_request.json")
     for uri in reversed(uris):
-        duel = Record(cloud.artifacts, uri.rsplit("/", 1)[0])
+        duel = Record(cloud.artifacts, folder_of(uri))
         request, found = _readable(partial(duel.find, EvaluateRequest)), _readable(partial(duel.find, Evaluation))
         known = request is not None and request.champion is not None and request.champion.run_key == champion
         if known and found is not None and found.champion is not None:

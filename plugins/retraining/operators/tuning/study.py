@@ -14,14 +14,14 @@ from airflow.sdk import Context, PokeReturnValue
 from retraining.core.documents import Plan, Trial, Tuning, TuningRequest
 from retraining.core.jobs.failures import OF_THE_SERVICE
 from retraining.core.jobs.requests import Order
-from retraining.core.naming import storage
+from retraining.core.naming import console, storage
 from retraining.core.spec.evaluation import HIGHER_IS_BETTER
 from retraining.core.tuning import conclusion, decision, requests, warm_start
 from retraining.hooks.airflow_exceptions import AirflowFailException
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.vertex_jobs import Job, JobType
 from retraining.operators.airflow.boundary import sleep_over_outages
-from retraining.operators.airflow.links import JobLink, push_link, tuning_job_address
+from retraining.operators.airflow.links import JobLink, push_link
 from retraining.operators.jobs.claims import ClaimedJobs
 from retraining.operators.jobs.identity import JobIdentity, job_identity
 from retraining.operators.jobs.job import VertexJobOperator
@@ -106,9 +106,7 @@ class TuneOperator(VertexJobOperator):
             return ended
 
         def on_job(job: Job) -> None:
-            push_link(
-                self, context, JobLink, tuning_job_address(cloud.settings.project, cloud.settings.region, job.job_id)
-            )
+            push_link(self, context, JobLink, console.job_address(job.name, cloud.settings.project))
 
         # Failed trials were borne with before: another study would pay for the same ones.
         record = own_run(cloud, context, self.run_uri)

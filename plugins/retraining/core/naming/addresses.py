@@ -1,0 +1,50 @@
+"""Addresses of objects and folders in buckets, taken apart: `gs://<bucket>/<path>`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SCHEME = "gs://"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectAddress:
+    """An object's or a folder's place: its bucket, and its path in it (empty: the bucket itself)."""
+
+    bucket: str
+    path: str
+
+    @classmethod
+    def parse(cls, uri: str) -> ObjectAddress:
+        """Read an address; the path of a folder keeps the slash at its end, where it has one."""
+        bucket, _, path = uri.removeprefix(SCHEME).partition("/")
+        return cls(bucket=bucket, path=path)
+
+    @property
+    def name(self) -> str:
+        """Last part of the path."""
+        return self.path.rpartition("/")[2]
+
+    @property
+    def stem(self) -> str:
+        """Last part of the path, without the ending of a document."""
+        return self.name.removesuffix(".json")
+
+    @property
+    def folder_uri(self) -> str:
+        """Address of the folder that it lies in, without a slash at the end."""
+        return str(ObjectAddress(bucket=self.bucket, path=self.path.rpartition("/")[0])).rstrip("/")
+
+    @property
+    def without_scheme(self) -> str:
+        """`<bucket>/<path>`, as browsers' addresses have it."""
+        return f"{self.bucket}/{self.path}"
+
+    def __str__(self) -> str:
+        """Return the address as text."""
+        return f"{SCHEME}{self.without_scheme}"
+
+
+def folder_of(uri: str) -> str:
+    """Return the address of the folder that an object lies in, without a slash at the end."""
+    return ObjectAddress.parse(uri).folder_uri
