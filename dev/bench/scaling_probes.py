@@ -22,7 +22,6 @@ from typing import Any
 SIDE_PIXELS = 224
 _STREAMS = 2
 _BATCH = 1024
-_MAX_MESSAGE_BYTES = 256 << 20
 
 
 def read(table: str, columns: str) -> dict[str, Any]:

@@ -88,11 +88,6 @@ def read_failures(api: AirflowApi, dag_id: str, run_id: str) -> list[Failure]:
     ]
 
 
-def failure_lines(api: AirflowApi, dag_id: str, run_id: str) -> list[str]:
-    """Return what the failed tasks of the run said, each line headed by its task."""
-    return [f"{failure.task_id}: {line}" for failure in read_failures(api, dag_id, run_id) for line in failure.words]
-
-
 def _words(api: AirflowApi, dag_id: str, run_id: str, task: dict[str, Any], last: int = 25) -> tuple[str, ...]:
     """Return the error that ended the task's last try; of a task that died without one the end of its log."""
     where = (dag_id, run_id, task["task_id"], task["try_number"])

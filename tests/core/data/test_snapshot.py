@@ -51,10 +51,6 @@ def test_the_dry_run_is_of_the_query_alone(small_plan):
     assert [parameter.name for parameter in query.parameters] == ["window_start", "window_end", "as_of"]
 
 
-def test_dropping_names_the_run_table(small_plan):
-    assert snapshot.render_drop_sql(small_plan).sql.startswith("DROP TABLE IF EXISTS `my-project.retraining.run_late__")
-
-
 def test_new_spans_are_exported_and_stored_ones_reused(small_plan):
     first = make_snapshot(small_plan)
     assert [(span.action, span.because) for span in first.spans] == [("export", "new span")] * 3

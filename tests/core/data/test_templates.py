@@ -147,7 +147,7 @@ def test_one_changed_row_changes_its_span_and_no_other(warehouse, local_cloud, t
     warehouse.run(snapshot.render_snapshot_sql(other))
     found = build(warehouse, other, stored)
     assert [span.action for span in found.spans] == ["reuse", "export", "reuse"]
-    warehouse.run(snapshot.render_drop_sql(other))
+    warehouse.run(Query(sql=f"DROP TABLE `{bigquery_names.run_table(other)}`"))
 
 
 def test_statistics_agree_with_counting_by_hand(the_statistics):

@@ -21,10 +21,10 @@ from trainer.errors import TrainerError
 from trainer.export.encoding.columns import column_encoder
 from trainer.export.encoding.formats import make_format
 from trainer.export.encoding.images import resize_columns
-from trainer.export.encoding.layout import require_layout
+from trainer.export.encoding.layout import Arrangement
 from trainer.export.encoding.types import MAX_COLUMNS, require_mapped
 from trainer.export.reading.sorting import sort_rows
-from trainer.export.reading.structs import flatten_schema
+from trainer.export.reading.structs import flatten
 from trainer.export.work import Unit
 
 PHOTO = ImageColumn(name="photo", height=4, width=4, channels=1, encoding="raw")
@@ -79,7 +79,8 @@ def write(given: tuple[str, pa.Array, dict[str, Any]]) -> bytes:
 
 def flat(**types: pa.DataType) -> pa.Schema:
     """Leaves of columns; `_` in a name stands for a dot."""
-    return flatten_schema(pa.schema([(name.replace("_", "."), type_) for name, type_ in types.items()]))
+    schema = pa.schema([(name.replace("_", "."), type_) for name, type_ in types.items()])
+    return flatten(pa.RecordBatch.from_pylist([], schema=schema)).schema
 
 
 def legs(codes: pa.DataType) -> pa.DataType:
@@ -87,9 +88,9 @@ def legs(codes: pa.DataType) -> pa.DataType:
     return pa.list_(pa.struct([("codes", codes)]))
 
 
-def laid_out(given: tuple[Layout, Column]) -> object:
-    """Whether a column fits a layout."""
-    return require_layout([given[1]], given[0], (), "request")
+def laid_out(given: tuple[Layout, pa.Schema]) -> object:
+    """Whether columns fit a layout."""
+    return Arrangement(given[1], given[0])
 
 
 def resized(content: bytes | None) -> object:
@@ -148,9 +149,9 @@ CASES = {
     "images.py, file": Case(resized, b"GIF89a", "Mend it, or filter it in the query", (png(), None)),
     "layout.py": Case(
         laid_out,
-        (VECTOR, column()),
+        (VECTOR, flat(x=pa.string())),
         "Change the model's data.layout or its query",
-        ((Layout(), column()), (VECTOR, column(type_="FLOAT"))),
+        ((Layout(), flat(x=pa.string())), (VECTOR, flat(x=pa.float64()))),
     ),
     "sorting.py, rows": Case(in_order, {**OWN, "shard": pa.array([3])}, "Start again; if it stays", (OWN,)),
     "sorting.py, own column": Case(

@@ -7,17 +7,17 @@ Comes in: batches of rows. Goes out: batches with a row per Example, which the e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trainer.contract.documents import Column, ImageColumn, Layout
+from trainer.contract.documents import ImageColumn, Layout
 from trainer.errors import RequestError
 from trainer.export.encoding.arrays import Floats, feature_kind, floats, integers, is_array, validity
-from trainer.export.encoding.types import RUN_COLUMNS, FeatureKind, kind_of
+from trainer.export.encoding.types import RUN_COLUMNS, FeatureKind
 from trainer.export.encoding.wire import Ints
 
 NUMERIC = "_numeric"
@@ -41,21 +41,6 @@ class _Feature:
     image: bool  # BYTES
 
 
-def require_layout(schema: Iterable[Column], layout: Layout, images: Sequence[ImageColumn], where: str) -> None:
-    """Refuse what cannot be laid out so. To be asked before anything is written.
-
-    Raises:
-        RequestError: A column is missing, REPEATED, of another type or has a name that the layout needs; names it.
-    """
-    features = {
-        column.name: _Feature(
-            kind=kind_of(column.type), repeated=column.mode == "REPEATED", image=column.type == "BYTES"
-        )
-        for column in schema
-    }
-    _require(features, layout, images, where)
-
-
 class Arrangement:
     """Lays out batches of one schema.
 
@@ -65,7 +50,7 @@ class Arrangement:
         images: As in the export request; only checked here.
 
     Raises:
-        RequestError: As `require_layout`.
+        RequestError: A column is missing, REPEATED, of another type or has a name that the layout needs; names it.
     """
 
     def __init__(self, schema: pa.Schema, layout: Layout, images: Sequence[ImageColumn] = ()) -> None:

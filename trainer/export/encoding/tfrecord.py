@@ -192,13 +192,6 @@ class Blocks:
             yield self._rest
 
 
-def digest_bytes(content: bytes) -> FileDigest:
-    """Digest content that is in memory."""
-    return FileDigest(
-        bytes=len(content), crc32c=_crc_text(google_crc32c.value(content)), sha256=hashlib.sha256(content).hexdigest()
-    )
-
-
 class _Digest:
     """Digests what is written; what is large, while it is written."""
 

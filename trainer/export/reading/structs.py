@@ -33,17 +33,6 @@ def flatten(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([column for _, column in leaves], [name for name, _ in leaves])
 
 
-def flatten_schema(schema: pa.Schema) -> pa.Schema:
-    """Give the schema that `flatten` gives batches of this schema.
-
-    Raises:
-        DataError: As `flatten`.
-    """
-    leaves = [leaf for field in schema for leaf in _leaf_types(field.name, field.type, repeated=False)]
-    _require_distinct([name for name, _ in leaves])
-    return pa.schema(leaves)
-
-
 def _leaves(name: str, column: pa.Array, *, repeated: bool) -> Iterator[tuple[str, pa.Array]]:
     if _is_struct(column.type):
         fields = (column.type.field(index).name for index in range(column.type.num_fields))
@@ -55,18 +44,6 @@ def _leaves(name: str, column: pa.Array, *, repeated: bool) -> Iterator[tuple[st
             yield leaf, _with_values(column, values)
     else:
         yield name, column
-
-
-def _leaf_types(name: str, type_: pa.DataType, *, repeated: bool) -> Iterator[tuple[str, pa.DataType]]:
-    if _is_struct(type_):
-        for field in (type_.field(index) for index in range(type_.num_fields)):
-            yield from _leaf_types(f"{name}.{field.name}", field.type, repeated=repeated)
-    elif _is_array(type_):
-        _require_flat(name, repeated)
-        for leaf, values in _leaf_types(name, type_.value_type, repeated=True):
-            yield leaf, pa.list_(values) if pa.types.is_list(type_) else pa.large_list(values)
-    else:
-        yield name, type_
 
 
 def _with_values(column: pa.Array, values: pa.Array) -> pa.Array:

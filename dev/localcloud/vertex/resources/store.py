@@ -214,11 +214,6 @@ class Store:
             rows = self._connection.execute(first, values).fetchall()
         return [(row[0], row[1], json.loads(row[2])) for row in rows]
 
-    def replace_document(self, number: int, body: dict[str, Any]) -> None:
-        """Overwrite a document."""
-        with self.transaction():
-            self._connection.execute("UPDATE documents SET body = ? WHERE id = ?", (json.dumps(body), number))
-
     def delete_documents(self, shelf: str, *numbers: int) -> int:
         """Remove documents by number, or the whole shelf when none is given; gives how many went."""
         with self.transaction():

@@ -30,7 +30,6 @@ from retraining.core.documents.snapshot import Snapshot
 from retraining.core.spec.model import ModelSpec
 
 _AGAIN = "trigger the DAG again with this run's as_of and the Param force"
-_OF_COLUMNS = frozenset({"columns", "types", "schema"})
 
 
 def check_data(plan: Plan, snapshot: Snapshot, statistics: Statistics, history: History = NO_HISTORY) -> Checks:

@@ -10,7 +10,7 @@ from typing import Any
 
 from retraining.core.data.column_roles import missing_columns
 from retraining.core.data.columns import own_columns, schema_hash
-from retraining.core.data.sql import Parameter, Query, midnight, quote_table, render
+from retraining.core.data.sql import Parameter, Query, midnight, render
 from retraining.core.documents.document import canonical_json, format_time
 from retraining.core.documents.plan import Plan
 from retraining.core.documents.snapshot import Column, GoldenWork, LeftOut, Part, Snapshot, SnapshotSpan
@@ -87,11 +87,6 @@ def render_fingerprint_sql(plan: Plan) -> Query:
     XOR alone would lose doubled rows, the sum alone swapped ones; together with the count they hold. Order-free.
     """
     return Query(sql=render("fingerprint.sql.j2", table=bigquery.run_table(plan), grouped=True))
-
-
-def render_drop_sql(plan: Plan) -> Query:
-    """Statement that drops the run table."""
-    return Query(sql=f"DROP TABLE IF EXISTS {quote_table(bigquery.run_table(plan))}")
 
 
 def span_fingerprint(parts: Iterable[_Part]) -> str:
