@@ -324,6 +324,17 @@ class TestLinksAndPaths:
         assert records
         assert not [path.name for path in records if "A change violates this decision when it " not in path.read_text()]
 
+    def test_the_evidence_of_every_decision_is_there(self) -> None:
+        """The tests that a record names exist; a record that another one replaced needs none."""
+        tests = "\n".join(path.read_text(encoding="utf-8") for path in (REPOSITORY / "tests").rglob("test_*.py"))
+        for path in sorted((REPOSITORY / "docs" / "decisions").glob("[0-9]*.md")):
+            text = path.read_text(encoding="utf-8")
+            if "Superseded by" in text:
+                continue
+            named = re.findall(r"`(test_\w+)`", text.partition("**Evidence.**")[2])
+            assert named, f"{path.name}: no test under Evidence"
+            assert not [name for name in named if f"def {name}(" not in tests], path.name
+
 
 # Put together from pieces, so that this file does not have what it looks for.
 REGISTRY_HOSTS = [
