@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 import requests
 
+from demo.airflow_api import AirflowApi
 from demo.night import DAG_ID, MODEL, Night, predict, read_documents, run_night, wait_for_dag
-from demo.progress import FINISHED_RUN, failure_lines, follow_run
+from demo.progress import FINISHED_RUN, follow_run, read_failures
 from demo.system import LaptopSystem
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
@@ -25,6 +26,11 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 FIRST, SECOND, THIRD = "2013-11-20T03:00:00Z", "2013-11-21T03:00:00Z", "2013-11-23T03:00:00Z"
 MONITOR_ID = f"monitor__{MODEL}"
 JOBS = ("export", "train", "evaluate")
+
+
+def failure_lines(api: AirflowApi, dag_id: str, run_id: str) -> list[str]:
+    """What the failed tasks of the run said, each line headed by its task."""
+    return [f"{failure.task_id}: {line}" for failure in read_failures(api, dag_id, run_id) for line in failure.words]
 
 
 @pytest.fixture(scope="module")
