@@ -12,7 +12,7 @@ import pytest
 from retraining.core.catalog.machines import training_machines
 from retraining.core.spec.cluster import Cluster
 
-TABLE = Path(__file__).resolve().parents[2] / "dev" / "localcloud" / "vertex" / "machines.json"
+TABLE = Path(__file__).resolve().parents[2] / "dev" / "localcloud" / "vertex" / "resources" / "machines.json"
 TIERS = [tier for tier in get_args(Cluster.model_fields["tier"].annotation) if tier != "CUSTOM"]
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import uuid
+from pathlib import Path
 
 import pytest
 from google.api_core import exceptions
 from google.cloud import aiplatform_v1 as v1
 from google.longrunning import operations_pb2
+
+from localcloud import vertex
+from localcloud.vertex.wire.methods import load_methods
 
 
 @pytest.fixture
@@ -82,3 +87,18 @@ def test_operation_ends_with_the_error_of_its_work(api, add_fault):
     )
     with pytest.raises(exceptions.ResourceExhausted, match="no machines left"):
         api.endpoints.create_endpoint(parent=api.parent, endpoint={"display_name": "never"}).result(timeout=10)
+
+
+def test_work_goes_by_the_name_of_its_call():
+    """Faults meet it as `<call>/operation`, so each name is that of the call whose handler begins the work."""
+    handlers = {method.full_name: method.handler_name for method in load_methods()}
+    begun = [
+        (function.name, ast.literal_eval(call.args[0]))
+        for path in Path(vertex.__file__).parent.rglob("*.py")
+        for function in ast.walk(ast.parse(path.read_text()))
+        if isinstance(function, ast.FunctionDef)
+        for call in ast.walk(function)
+        if isinstance(call, ast.Call) and ast.unparse(call.func) == "self._operations.start"
+    ]
+    assert begun
+    assert [handlers.get(name) for _, name in begun] == [function for function, _ in begun]

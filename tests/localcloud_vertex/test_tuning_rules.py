@@ -100,7 +100,7 @@ def test_reports_are_read_as_hypertune_writes_them(tmp_path):
     """Half lines wait, what was seen is not seen again, other metrics and nonsense are left out."""
     path = tmp_path / "hypertune" / "workerpool0-0" / "output.metrics"
     path.parent.mkdir(parents=True)
-    files = MetricFiles(tmp_path, ["score"], BEGAN)
+    files = MetricFiles(lambda: sorted(tmp_path.glob("hypertune/*/output.metrics")), ["score"], BEGAN)
 
     def line(step: int, **more: object) -> str:
         body = {"timestamp": BEGAN.timestamp() + step, "trial": "1", "global_step": str(step), "checkpoint_path": ""}

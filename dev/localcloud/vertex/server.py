@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import fcntl
+import functools
 import logging
 import os
 import signal
@@ -26,42 +27,37 @@ from localcloud.faults import FaultShelf
 from localcloud.iam import Iam
 from localcloud.projects import Projects
 from localcloud.state import PROJECT, State
-from localcloud.vertex.cloud import Cloud
-from localcloud.vertex.endpoints import deployments, predictions
-from localcloud.vertex.endpoints import service as endpoints
+from localcloud.vertex.endpoints.deployments import Deployments
+from localcloud.vertex.endpoints.predictions import Predictions
 from localcloud.vertex.endpoints.request_log import RequestLog
+from localcloud.vertex.endpoints.service import Endpoints
 from localcloud.vertex.endpoints.serving import Serving
 from localcloud.vertex.front.dispatch import Dispatcher
 from localcloud.vertex.front.grpc import bind_grpc
 from localcloud.vertex.front.rest import RestServer
-from localcloud.vertex.jobs import service as jobs
+from localcloud.vertex.jobs.checks import check_job_spec
 from localcloud.vertex.jobs.runner import Runner
-from localcloud.vertex.models import evaluations
-from localcloud.vertex.models import service as registry
+from localcloud.vertex.jobs.service import CustomJobs
+from localcloud.vertex.models.evaluations import Evaluations
+from localcloud.vertex.models.service import Models
+from localcloud.vertex.models.versions import find_version
 from localcloud.vertex.processes.guardian import Guardian
 from localcloud.vertex.processes.images import Images
 from localcloud.vertex.processes.logs import LogShipper
 from localcloud.vertex.processes.machinery import Machinery
-from localcloud.vertex.resources import operations
 from localcloud.vertex.resources.buckets import Buckets
 from localcloud.vertex.resources.clients import Clients
 from localcloud.vertex.resources.faults import Faults
-from localcloud.vertex.resources.operations import Operations
+from localcloud.vertex.resources.operations import Operations, OperationService
 from localcloud.vertex.resources.store import Store
-from localcloud.vertex.tuning import service as tuning_jobs
 from localcloud.vertex.tuning.runner import Tuner
-from localcloud.vertex.tuning.vizier import studies, suggestions, trials
+from localcloud.vertex.tuning.service import TuningJobs
+from localcloud.vertex.tuning.vizier.studies import Studies
+from localcloud.vertex.tuning.vizier.suggestions import Suggestions
+from localcloud.vertex.tuning.vizier.trials import Trials
 from localcloud.vertex.wire.methods import load_methods
 
 LOGGER = logging.getLogger(__name__)
-FAMILIES = {
-    "JobService": (jobs, tuning_jobs),
-    "VizierService": (studies, trials, suggestions),
-    "ModelService": (registry, evaluations),
-    "EndpointService": (endpoints, deployments),
-    "PredictionService": (predictions,),
-    "Operations": (operations,),
-}
 # What leads Google's clients elsewhere when no local cloud was started on the state directory (this server alone).
 _PASSED_ON = ("STORAGE_EMULATOR_HOST", "BIGQUERY_EMULATOR_HOST")
 
@@ -97,33 +93,47 @@ class VertexServer:
             folder=folder / "jobs",
             grace_s=grace_s,
         )
-        runner = Runner(machinery)
-        self._cloud = Cloud(
-            store=self._store,
-            faults=machinery.faults,
-            operations=Operations(self._store, machinery.faults),
-            buckets=machinery.buckets,
-            images=machinery.images,
-            runner=runner,
-            tuner=Tuner(machinery, runner),
-            serving=Serving(machinery, folder / "serving"),
-            request_log=RequestLog(self._store, clients),
-        )
-        methods = load_methods()
-        iam = Iam(state, projects)
-        dispatcher = Dispatcher(self._cloud, FAMILIES, projects, iam)
-        bearers = Bearers(state)
+        self._runner = Runner(machinery)
+        self._tuner = Tuner(machinery, self._runner)
+        self._operations = Operations(self._store, machinery.faults)
+        self._serving = Serving(machinery, folder / "serving", functools.partial(find_version, self._store))
+        self._request_log = RequestLog(self._store, clients)
+        methods, iam, bearers = load_methods(), Iam(state, projects), Bearers(state)
+        dispatcher = Dispatcher(self._families(machinery), machinery.faults, projects, iam)
         self._grpc: grpc.Server = bind_grpc(dispatcher, methods, state.socket_path("vertex_grpc"), bearers)
         self._rest = RestServer(
-            dispatcher, methods, self._cloud.faults, bearers, iam, socket_path=state.socket_path("vertex_rest")
+            dispatcher, methods, machinery.faults, bearers, iam, socket_path=state.socket_path("vertex_rest")
         )
+
+    def _families(self, machinery: Machinery) -> dict[str, tuple[object, ...]]:
+        """Return who answers for which service. What one family needs of another is handed to it here."""
+        store, operations, buckets = self._store, self._operations, machinery.buckets
+        check_spec = functools.partial(check_job_spec, buckets=buckets)
+        return {
+            "JobService": (
+                CustomJobs(store, operations, buckets, self._runner),
+                TuningJobs(store, operations, self._tuner, check_spec),
+            ),
+            "VizierService": (
+                Studies(store, self._tuner.designer),
+                Trials(store),
+                Suggestions(store, operations, self._tuner.designer),
+            ),
+            "ModelService": (Models(store, operations, buckets, machinery.images), Evaluations(store)),
+            "EndpointService": (
+                Endpoints(store, operations),
+                Deployments(store, operations, self._serving, functools.partial(find_version, store)),
+            ),
+            "PredictionService": (Predictions(store, self._serving, self._request_log),),
+            "Operations": (OperationService(store, operations),),
+        }
 
     def start(self) -> None:
         """Settle what a stop left open, then answer."""
-        self._cloud.runner.resume()
-        self._cloud.tuner.resume()
-        self._cloud.operations.resume()
-        self._cloud.serving.resume()
+        self._runner.resume()
+        self._tuner.resume()
+        self._operations.resume()
+        self._serving.resume()
         self._grpc.start()
         self._rest.start()
 
@@ -132,13 +142,13 @@ class VertexServer:
         refused = self._grpc.stop(grace=0.5)
         self._rest.shutdown()
         refused.wait()
-        self._cloud.request_log.close()
-        self._cloud.tuner.close()
-        self._cloud.runner.close()
-        self._cloud.operations.close()
-        self._cloud.serving.close()
+        self._request_log.close()
+        self._tuner.close()
+        self._runner.close()
+        self._operations.close()
+        self._serving.close()
         self._guardian.close()
-        self._cloud.runner.resume()  # what was running is marked now, not at the next start
+        self._runner.resume()  # what was running is marked now, not at the next start
         self._shipper.close()
         self._store.close()
         self._fault_shelf.close()

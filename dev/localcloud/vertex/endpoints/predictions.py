@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from typing import TYPE_CHECKING
 
 from google.api import httpbody_pb2
 from google.cloud.aiplatform_v1 import types
@@ -12,52 +11,91 @@ from google.cloud.aiplatform_v1.types import DeployedModel, Endpoint, PredictRes
 from google.protobuf import struct_pb2
 
 from localcloud.vertex.endpoints import traffic
-from localcloud.vertex.endpoints.request_log import Json
-from localcloud.vertex.resources.store import ENDPOINTS
+from localcloud.vertex.endpoints.request_log import Json, RequestLog
+from localcloud.vertex.endpoints.serving import Serving
+from localcloud.vertex.resources.store import ENDPOINTS, Store
 from localcloud.vertex.wire import names
 from localcloud.vertex.wire.errors import FailedPrecondition, InvalidArgument
-from localcloud.vertex.wire.methods import raw
-
-if TYPE_CHECKING:
-    from localcloud.vertex.front.dispatch import Context
+from localcloud.vertex.wire.methods import Answer, raw
 
 # https://cloud.google.com/vertex-ai/docs/quotas#request-size: of a public endpoint.
 MAX_REQUEST_BYTES = 1_572_864
 _CHANCE = random.Random()  # noqa: S311 - load balancing, not secrecy
 
 
-def predict(request: types.PredictRequest, context: Context) -> PredictResponse:
-    """Predictions for instances, one each."""
-    endpoint, deployed = _choose(request.endpoint, context)
-    instances = [to_json(value) for value in raw(request).instances]
-    parameters = to_json(raw(request).parameters)
-    body: dict[str, Json] = {"instances": instances}
-    if isinstance(parameters, dict) and "signature_name" in parameters:
-        body["signature_name"] = parameters["signature_name"]
-    answer = json.loads(_ask(endpoint, deployed, json.dumps(body).encode(), context))
-    predictions = answer["predictions"]
-    context.cloud.request_log.record(endpoint, deployed.id, instances, predictions)
-    response = PredictResponse(
-        deployed_model_id=deployed.id,
-        model=deployed.model,
-        model_version_id=deployed.model_version_id,
-        model_display_name=deployed.display_name,
-    )
-    raw(response).predictions.extend(to_value(prediction) for prediction in predictions)
-    return response
+class Predictions:
+    """Answers requests for predictions.
 
+    Args:
+        store: Keeps endpoints.
+        serving: Runs what is deployed to them.
+        request_log: Takes a sample of what is asked and answered.
+    """
 
-def raw_predict(request: types.RawPredictRequest, context: Context) -> httpbody_pb2.HttpBody:
-    """The container's own answer to the container's own request."""
-    endpoint, deployed = _choose(request.endpoint, context)
-    data = bytes(request.http_body.data)
-    answer = _ask(endpoint, deployed, data, context)
-    context.cloud.request_log.record(endpoint, deployed.id, _rows(data, "instances"), _rows(answer, "predictions"))
-    context.headers["X-Vertex-AI-Endpoint-Id"] = names.last_part(endpoint.name)
-    context.headers["X-Vertex-AI-Deployed-Model-Id"] = deployed.id
-    context.headers["X-Vertex-AI-Model"] = deployed.model
-    context.headers["X-Vertex-AI-Model-Version-Id"] = deployed.model_version_id
-    return httpbody_pb2.HttpBody(content_type="application/json", data=answer)
+    def __init__(self, store: Store, serving: Serving, request_log: RequestLog) -> None:
+        self._store = store
+        self._serving = serving
+        self._request_log = request_log
+
+    def predict(self, request: types.PredictRequest) -> PredictResponse:
+        """Predictions for instances, one each."""
+        endpoint, deployed = self._choose(request.endpoint)
+        instances = [to_json(value) for value in raw(request).instances]
+        parameters = to_json(raw(request).parameters)
+        body: dict[str, Json] = {"instances": instances}
+        if isinstance(parameters, dict) and "signature_name" in parameters:
+            body["signature_name"] = parameters["signature_name"]
+        answer = json.loads(self._ask(endpoint, deployed, json.dumps(body).encode()))
+        predictions = answer["predictions"]
+        self._request_log.record(endpoint, deployed.id, instances, predictions)
+        response = PredictResponse(
+            deployed_model_id=deployed.id,
+            model=deployed.model,
+            model_version_id=deployed.model_version_id,
+            model_display_name=deployed.display_name,
+        )
+        raw(response).predictions.extend(to_value(prediction) for prediction in predictions)
+        return response
+
+    def raw_predict(self, request: types.RawPredictRequest) -> Answer:
+        """The container's own answer to the container's own request."""
+        endpoint, deployed = self._choose(request.endpoint)
+        data = bytes(request.http_body.data)
+        answer = self._ask(endpoint, deployed, data)
+        self._request_log.record(endpoint, deployed.id, _rows(data, "instances"), _rows(answer, "predictions"))
+        headers = {
+            "X-Vertex-AI-Endpoint-Id": names.last_part(endpoint.name),
+            "X-Vertex-AI-Deployed-Model-Id": deployed.id,
+            "X-Vertex-AI-Model": deployed.model,
+            "X-Vertex-AI-Model-Version-Id": deployed.model_version_id,
+        }
+        return Answer(httpbody_pb2.HttpBody(content_type="application/json", data=answer), headers)
+
+    def _ask(self, endpoint: Endpoint, deployed: DeployedModel, body: bytes) -> bytes:
+        if len(body) > MAX_REQUEST_BYTES:
+            raise InvalidArgument(
+                f"The request has {len(body)} bytes. Expected at most {MAX_REQUEST_BYTES}, the limit of a public"
+                " endpoint. Send fewer instances at a time."
+            )
+        return self._serving.predict(endpoint.name, deployed.id, body)
+
+    def _choose(self, name: str) -> tuple[Endpoint, DeployedModel]:
+        if "/publishers/" in name:
+            raise InvalidArgument(
+                f"The local cloud has no publisher models: {name!r}. Expected projects/…/locations/…/endpoints/….",
+                field="endpoint",
+            )
+        endpoint = self._store.get(ENDPOINTS, names.check_name(name, "endpoints", field="endpoint"))
+        if not endpoint.deployed_models:
+            raise FailedPrecondition(f"The Endpoint {name} has no deployed model. Deploy one first.")
+        chosen = traffic.choose(endpoint.traffic_split, _CHANCE)
+        for deployed in endpoint.deployed_models:
+            if deployed.id == chosen:
+                return endpoint, deployed
+        raise FailedPrecondition(
+            f"The Endpoint {name} has an empty traffic split: none of"
+            f" {[d.id for d in endpoint.deployed_models]} gets requests. Set traffic_split."
+        )
 
 
 def to_json(value: struct_pb2.Value) -> Json:
@@ -88,34 +126,6 @@ def to_value(value: Json) -> struct_pb2.Value:
             struct_value=struct_pb2.Struct(fields={key: to_value(item) for key, item in value.items()})
         )
     return struct_pb2.Value(null_value=struct_pb2.NULL_VALUE)
-
-
-def _ask(endpoint: Endpoint, deployed: DeployedModel, body: bytes, context: Context) -> bytes:
-    if len(body) > MAX_REQUEST_BYTES:
-        raise InvalidArgument(
-            f"The request has {len(body)} bytes. Expected at most {MAX_REQUEST_BYTES}, the limit of a public endpoint."
-            " Send fewer instances at a time."
-        )
-    return context.cloud.serving.predict(endpoint.name, deployed.id, body)
-
-
-def _choose(name: str, context: Context) -> tuple[Endpoint, DeployedModel]:
-    if "/publishers/" in name:
-        raise InvalidArgument(
-            f"The local cloud has no publisher models: {name!r}. Expected projects/…/locations/…/endpoints/….",
-            field="endpoint",
-        )
-    endpoint = context.cloud.store.get(ENDPOINTS, names.check_name(name, "endpoints", field="endpoint"))
-    if not endpoint.deployed_models:
-        raise FailedPrecondition(f"The Endpoint {name} has no deployed model. Deploy one first.")
-    chosen = traffic.choose(endpoint.traffic_split, _CHANCE)
-    for deployed in endpoint.deployed_models:
-        if deployed.id == chosen:
-            return endpoint, deployed
-    raise FailedPrecondition(
-        f"The Endpoint {name} has an empty traffic split: none of"
-        f" {[d.id for d in endpoint.deployed_models]} gets requests. Set traffic_split."
-    )
 
 
 def _rows(body: bytes, key: str) -> list[Json]:

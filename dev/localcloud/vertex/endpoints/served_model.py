@@ -14,19 +14,16 @@ import signal
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from localcloud.vertex.processes.commands import serving_environment
 from localcloud.vertex.processes.images import Image
 from localcloud.vertex.processes.logs import prediction_log
 from localcloud.vertex.processes.machinery import Machinery
 from localcloud.vertex.processes.replicas import Replica, stop_replicas
+from localcloud.vertex.resources.operations import Progress
 from localcloud.vertex.resources.validation import split_gcs_uri
 from localcloud.vertex.wire import names
 from localcloud.vertex.wire.errors import ApiError, FailedPrecondition, InvalidArgument, NotFound, Unavailable
-
-if TYPE_CHECKING:
-    from localcloud.vertex.resources.operations import Progress
 
 LOGGER = logging.getLogger(__name__)
 READY_TIMEOUT_S = 120.0

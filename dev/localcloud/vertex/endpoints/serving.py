@@ -8,21 +8,19 @@ from __future__ import annotations
 import logging
 import shutil
 import threading
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from google.cloud.aiplatform_v1.types import DeployedModel, Model
 
 from localcloud.vertex.endpoints.served_model import READY_TIMEOUT_S, ServedModel
-from localcloud.vertex.models.versions import find_version
+from localcloud.vertex.processes.machinery import Machinery
+from localcloud.vertex.resources.operations import Progress
 from localcloud.vertex.resources.store import ENDPOINTS
 from localcloud.vertex.wire import names
 from localcloud.vertex.wire.errors import ApiError, FailedPrecondition, Unavailable
 
-if TYPE_CHECKING:
-    from localcloud.vertex.processes.machinery import Machinery
-    from localcloud.vertex.resources.operations import Progress
-
+FindVersion = Callable[[names.ModelName], Model]
 LOGGER = logging.getLogger(__name__)
 
 
@@ -32,11 +30,13 @@ class Serving:
     Args:
         machinery: What processes need.
         folder: Where artifacts and output are kept, a folder for each.
+        find_version: Finds the model version that a name means.
     """
 
-    def __init__(self, machinery: Machinery, folder: Path) -> None:
+    def __init__(self, machinery: Machinery, folder: Path, find_version: FindVersion) -> None:
         self._machinery = machinery
         self._folder = folder
+        self._find_version = find_version
         self._lock = threading.Lock()
         self._served: dict[tuple[str, str], ServedModel] = {}
 
@@ -84,7 +84,7 @@ class Serving:
             for deployed in endpoint.deployed_models:
                 name = names.parse_model(f"{deployed.model}@{deployed.model_version_id}")
                 try:
-                    self._make(endpoint.name, deployed, find_version(self._machinery.store, name)).start()
+                    self._make(endpoint.name, deployed, self._find_version(name)).start()
                 except ApiError as error:
                     LOGGER.error("%s: deployed model %s is not served: %s", endpoint.name, deployed.id, error.message)
 

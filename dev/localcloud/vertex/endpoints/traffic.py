@@ -10,10 +10,17 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Mapping
 
+from google.cloud.aiplatform_v1.types import Endpoint
+
 from localcloud.vertex.wire.errors import FailedPrecondition, InvalidArgument
 
 Split = Mapping[str, int]
 NEW = "0"
+
+
+def deployed_ids(endpoint: Endpoint) -> list[str]:
+    """Ids of what is deployed to an endpoint, oldest first."""
+    return [deployed.id for deployed in endpoint.deployed_models]
 
 
 def check(split: Split, deployed_ids: Collection[str]) -> None:

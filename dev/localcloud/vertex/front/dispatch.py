@@ -5,78 +5,56 @@ Comes in: a method of the table, a request message, who asked. Goes out: the res
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
-from types import ModuleType
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
 
 from localcloud.iam import DeniedError, Iam
 from localcloud.iam_calls import service_accounts
 from localcloud.projects import Projects
+from localcloud.vertex.resources.faults import Faults
 from localcloud.vertex.wire import names, schema
 from localcloud.vertex.wire.errors import ApiError, InvalidArgument, PermissionDenied, Unimplemented, found_errors
-from localcloud.vertex.wire.methods import Message, Method, raw
-
-if TYPE_CHECKING:
-    from localcloud.vertex.cloud import Cloud
+from localcloud.vertex.wire.methods import Answer, Message, Method, raw
 
 LOGGER = logging.getLogger(__name__)
-Handler = Callable[[Message, "Context"], Message]
+Handler = Callable[[Message], Message | Answer]
 _HOST = re.compile(r"(?P<region>[a-z]+-[a-z]+\d+)-(prediction-)?aiplatform\.googleapis\.com")
 # An update names only the fields it changes: the rest of its resource may be missing.
 _PARTIAL = re.compile(r"^(Update|Mutate)")
-
-
-@dataclasses.dataclass(kw_only=True)
-class Context:
-    """One call: who was addressed, what it may use, what it wants to send beside its response."""
-
-    cloud: Cloud
-    method: Method
-    host: str
-    principal: str
-    headers: dict[str, str] = dataclasses.field(default_factory=dict)
-
-    @property
-    def host_region(self) -> str | None:
-        """Region that the host stands for (`us-central1-aiplatform.googleapis.com`), or None on a bare port."""
-        match = _HOST.match(self.host)
-        return match["region"] if match else None
 
 
 class Dispatcher:
     """Finds the handler of a call and guards it.
 
     Args:
-        cloud: What handlers work with.
-        families: Service name -> modules whose functions answer its methods (`create_custom_job` for CreateCustomJob).
+        families: Service name -> objects whose methods answer its calls (`create_custom_job` for CreateCustomJob).
+        faults: May slow calls down, refuse them, or lose their responses.
         projects: Projects that exist.
         iam: Who may do what.
     """
 
-    def __init__(
-        self, cloud: Cloud, families: Mapping[str, Iterable[ModuleType]], projects: Projects, iam: Iam
-    ) -> None:
-        self._cloud = cloud
-        self._families = {service: tuple(modules) for service, modules in families.items()}
+    def __init__(self, families: Mapping[str, Sequence[object]], faults: Faults, projects: Projects, iam: Iam) -> None:
+        self._families = families
+        self._faults = faults
         self._projects = projects
         self._iam = iam
 
-    def call(self, method: Method, request: Message, host: str, principal: str) -> tuple[Message, Context]:
+    def call(self, method: Method, request: Message, host: str, principal: str) -> Answer:
         """Answer a call.
 
-        Returns:
-            The response, and the context with the headers that go with it.
+        Args:
+            method: Which call it is.
+            request: Its message.
+            host: Where it was sent.
+            principal: Who asks.
 
         Raises:
             ApiError: The refusal.
         """
-        context = Context(cloud=self._cloud, method=method, host=host, principal=principal)
         try:
-            return self._answer(method, request, context), context
+            return self._answer(method, request, host, principal)
         except ApiError:
             raise
         except Exception as error:  # the edge: a fault of ours becomes the service's INTERNAL
@@ -86,12 +64,12 @@ class Dispatcher:
                 code="INTERNAL",
             ) from error
 
-    def _answer(self, method: Method, request: Message, context: Context) -> Message:
+    def _answer(self, method: Method, request: Message, host: str, principal: str) -> Answer:
         handler = self._find(method)
         write_ids(raw(request), self._projects)
-        self._check_place(request, context)
-        self._check_permission(method, request, context)
-        fault = self._cloud.faults.take(method.full_name, kinds=("error", "lost_response", "delay")) or {"kind": "none"}
+        self._check_place(request, host)
+        self._check_permission(method, request, principal)
+        fault = self._faults.take(method.full_name, kinds=("error", "lost_response", "delay")) or {"kind": "none"}
         if fault["kind"] == "delay":
             time.sleep(fault["seconds"])
         if fault["kind"] == "error":
@@ -101,19 +79,19 @@ class Dispatcher:
         )
         if missing:
             raise found_errors([(path, "Required field is not set.") for path in missing])
-        response = handler(request, context)
+        answer = handler(request)
         if fault["kind"] == "lost_response":
             raise ApiError(fault["message"], code=fault["code"])
-        return response
+        return answer if isinstance(answer, Answer) else Answer(answer)
 
     def _find(self, method: Method) -> Handler:
-        for module in self._families.get(method.service, ()):
-            handler: Handler | None = getattr(module, method.handler_name, None)
+        for family in self._families.get(method.service, ()):
+            handler: Handler | None = getattr(family, method.handler_name, None)
             if handler is not None:
                 return handler
         raise Unimplemented(f"The local cloud does not offer {method.full_name}.")
 
-    def _check_permission(self, method: Method, request: Message, context: Context) -> None:
+    def _check_permission(self, method: Method, request: Message, principal: str) -> None:
         if not self._iam.in_force():
             return
         location = addressed_location(request)
@@ -125,18 +103,19 @@ class Dispatcher:
             "service_account": service_accounts(raw(request)),
         }
         try:
-            self._iam.check(context.principal, name, resources)
+            self._iam.check(principal, name, resources)
         except DeniedError as error:
             raise PermissionDenied(str(error)) from None
 
-    def _check_place(self, request: Message, context: Context) -> None:
+    def _check_place(self, request: Message, host: str) -> None:
         location = addressed_location(request)
         if location is None:
             return
-        if context.host_region not in (None, location.region):
+        own = _HOST.match(host)  # none of a bare port
+        if own and own["region"] != location.region:
             raise InvalidArgument(
-                f"The provided location ID {location.region!r} doesn't match the endpoint {context.host!r}."
-                f" The valid location ID is {context.host_region!r}."
+                f"The provided location ID {location.region!r} doesn't match the endpoint {host!r}."
+                f" The valid location ID is {own['region']!r}."
             )
         if self._projects.find(location.project) is None:
             raise PermissionDenied(

@@ -68,9 +68,9 @@ class _Handler(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc publishes 
                         f"{method.name}: unknown field {stranger}. Expected only fields of the v1 API.", field=stranger
                     )
                 principal = self._bearers.principal(authorization_of(context.invocation_metadata()))
-                response, call = self._dispatcher.call(method, request, _authority(context), principal)
-                if call.headers:
-                    context.set_trailing_metadata([(key.lower(), value) for key, value in call.headers.items()])
+                response, headers = self._dispatcher.call(method, request, _authority(context), principal)
+                if headers:
+                    context.set_trailing_metadata([(key.lower(), value) for key, value in headers.items()])
                 return method.write(response)
             except ApiError as error:
                 context.abort(getattr(grpc.StatusCode, error.code), error.message)

@@ -12,7 +12,7 @@ import socket
 import socketserver
 import threading
 import urllib.parse
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +85,7 @@ class _Door(http.server.BaseHTTPRequestHandler):
     do_POST = do_PATCH = do_DELETE = do_PUT = do_GET
 
     def _serve(self) -> None:
-        headers: dict[str, str] = {}
+        headers: Mapping[str, str] = {}
         try:
             body = self._body()
             parts = urllib.parse.urlsplit(self.path)
@@ -127,14 +127,14 @@ class _Door(http.server.BaseHTTPRequestHandler):
 
     def _call(
         self, path: str, query: dict[str, list[str]], body: bytes, principal: str
-    ) -> tuple[bytes, str, dict[str, str]]:
+    ) -> tuple[bytes, str, Mapping[str, str]]:
         verb = self.headers.get("X-HTTP-Method-Override", self.command)
         match = self.server.router.find(verb, path)
         request = read_request(match, query, body, self.headers.get("Content-Type", ""))
         host = self.headers.get("X-Forwarded-Host") or self.headers.get("Host") or ""
-        response, context = self.server.dispatcher.call(match.method, request, host, principal)
+        response, headers = self.server.dispatcher.call(match.method, request, host, principal)
         data, kind = write_response(response, query)
-        return data, kind, context.headers
+        return data, kind, headers
 
     def _own_page(self, path: str, body: bytes) -> tuple[int, bytes, str]:
         answer: Any = {}

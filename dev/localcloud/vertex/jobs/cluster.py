@@ -16,6 +16,7 @@ from typing import Any
 from google.cloud.aiplatform_v1.types import CustomJob
 from google.protobuf import json_format
 
+from localcloud.vertex.resources.jobs import TrialRole
 from localcloud.vertex.wire import names
 from localcloud.vertex.wire.methods import raw
 
@@ -32,14 +33,6 @@ class ReplicaId:
 
     def __str__(self) -> str:
         return f"workerpool{self.pool}-{self.index}"
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class TrialRole:
-    """Which trial of which tuning job a custom job is."""
-
-    tuning_job_id: str
-    trial_id: str
 
 
 def list_replicas(job: CustomJob) -> list[ReplicaId]:

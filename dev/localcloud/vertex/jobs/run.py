@@ -11,7 +11,6 @@ killed from outside (130, 137, 143, or preempted) is started again, at most five
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import logging
 import queue
 import signal
@@ -22,12 +21,13 @@ from pathlib import Path
 
 from google.cloud.aiplatform_v1.types import CustomJob, JobState
 
-from localcloud.vertex.jobs.cluster import ReplicaId, TrialRole, choose_addresses, cluster_variables, list_replicas
+from localcloud.vertex.jobs.cluster import ReplicaId, choose_addresses, cluster_variables, list_replicas
 from localcloud.vertex.processes.commands import replica_command
 from localcloud.vertex.processes.logs import job_log
 from localcloud.vertex.processes.machinery import Machinery
 from localcloud.vertex.processes.replicas import Replica, stop_replicas
-from localcloud.vertex.resources.store import CUSTOM_JOBS, Kind, Store, now
+from localcloud.vertex.resources.jobs import Outcome, TrialRole, cancelled, finish_job
+from localcloud.vertex.resources.store import CUSTOM_JOBS, now
 from localcloud.vertex.wire import names
 from localcloud.vertex.wire.errors import ApiError, NotFound
 
@@ -39,14 +39,6 @@ METRIC_FOLDER, METRIC_FILE = "hypertune", "output.metrics"
 _SERVICE = "service"  # task name of what the service itself says, as on Vertex AI
 _TRANSIENT_CODES = (130, 137, 143)
 _TICK_S = 0.1
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """How a job ended."""
-
-    state: JobState
-    error: ApiError | None = None
 
 
 class JobRun:
@@ -106,7 +98,7 @@ class JobRun:
                 self._log.say(_SERVICE, outcome.error.message, "ERROR")
             self._log.say(_SERVICE, f"{self._title} ended: {outcome.state.name}.")
             self._machinery.shipper.flush()
-            finish_job(self._machinery.store, self._name, outcome)
+            finish_job(self._machinery.store, CUSTOM_JOBS, self._name, outcome)
         self._on_end(self._name)
 
     def _settle(self) -> None:
@@ -247,20 +239,6 @@ def job_folder(folder: Path, name: str) -> Path:
 def metric_path(folder: Path, replica: str) -> Path:
     """The file in a job's folder that a replica of a trial reports its metrics into."""
     return folder / METRIC_FOLDER / replica / METRIC_FILE
-
-
-def finish_job(store: Store, name: str, outcome: Outcome, kind: Kind = CUSTOM_JOBS) -> None:
-    """Write a job's end into the store."""
-    with contextlib.suppress(NotFound), store.change(kind, name) as job:
-        moment = now()
-        job.state, job.update_time, job.end_time = outcome.state, moment, moment
-        if outcome.error is not None:
-            job.error = outcome.error.to_status()
-
-
-def cancelled() -> Outcome:
-    """The end of a job that was cancelled."""
-    return Outcome(state=JobState.JOB_STATE_CANCELLED, error=ApiError("CANCELED", code="CANCELLED"))
 
 
 def _exit_error(replica: Replica, code: int, project: str, log_id: str) -> ApiError:

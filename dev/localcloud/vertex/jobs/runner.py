@@ -17,13 +17,11 @@ from pathlib import Path
 
 from google.cloud.aiplatform_v1.types import JobState
 
-from localcloud.vertex.jobs.cluster import TrialRole
-from localcloud.vertex.jobs.run import PROCESS_GROUPS, JobRun, Outcome, cancelled, finish_job, job_folder
+from localcloud.vertex.jobs.run import METRIC_FILE, METRIC_FOLDER, PROCESS_GROUPS, JobRun, job_folder
 from localcloud.vertex.processes.machinery import Machinery
+from localcloud.vertex.resources.jobs import ACTIVE_STATES, Outcome, TrialRole, cancelled, finish_job
 from localcloud.vertex.resources.store import CUSTOM_JOBS
 from localcloud.vertex.wire.errors import ApiError
-
-ACTIVE_STATES = ("JOB_STATE_QUEUED", "JOB_STATE_PENDING", "JOB_STATE_RUNNING", "JOB_STATE_CANCELLING")
 
 
 class Runner:
@@ -57,6 +55,10 @@ class Runner:
         if run is not None:
             run.cancel()
 
+    def find_metric_files(self, name: str) -> list[Path]:
+        """Return the files that the replicas of a trial have reported metrics into so far."""
+        return sorted(job_folder(self._machinery.folder, name).glob(f"{METRIC_FOLDER}/*/{METRIC_FILE}"))
+
     def delete_files(self, name: str) -> None:
         """Drop what a finished job left in the state directory."""
         shutil.rmtree(job_folder(self._machinery.folder, name), ignore_errors=True)
@@ -76,7 +78,7 @@ class Runner:
         for job in self._machinery.store.list_in_state(CUSTOM_JOBS, *ACTIVE_STATES):
             cancelling = job.state == JobState.JOB_STATE_CANCELLING
             outcome = cancelled() if cancelling else Outcome(state=JobState.JOB_STATE_FAILED, error=lost)
-            finish_job(self._machinery.store, job.name, outcome)
+            finish_job(self._machinery.store, CUSTOM_JOBS, job.name, outcome)
 
     def close(self) -> None:
         """End all jobs and wait for them; the next start marks them."""

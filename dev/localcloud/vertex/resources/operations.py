@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from google.cloud.aiplatform_v1 import types
 from google.longrunning import operations_pb2
@@ -23,9 +23,6 @@ from localcloud.vertex.wire import names
 from localcloud.vertex.wire.errors import ApiError, FailedPrecondition
 from localcloud.vertex.wire.listing import list_page
 from localcloud.vertex.wire.methods import Message, raw
-
-if TYPE_CHECKING:
-    from localcloud.vertex.front.dispatch import Context
 
 LOGGER = logging.getLogger(__name__)
 # Most work takes milliseconds here: wait this long for it, so that the caller need not poll.
@@ -73,12 +70,12 @@ class Operations:
         self._running: dict[str, Progress] = {}
 
     def start(
-        self, context: Context, resource: str, metadata: Message, work: Callable[[Progress], Any]
+        self, call: str, resource: str, metadata: Message, work: Callable[[Progress], Any]
     ) -> operations_pb2.Operation:
         """Begin the work of a call.
 
         Args:
-            context: The call, for its name.
+            call: Name of the call, `JobService.DeleteCustomJob`: faults meet the work as `…/operation`.
             resource: Name of what is worked on; the operation's name begins with it.
             metadata: Its operation metadata, whose times are filled in here.
             work: Gives the response; an ApiError from it becomes the operation's error.
@@ -90,8 +87,7 @@ class Operations:
         operation.metadata.Pack(raw(metadata))
         self._store.insert(OPERATIONS, name, resource, operation)
         progress = self._running[name] = Progress()
-        event = f"{context.method.full_name}/operation"
-        self._pool.submit(self._run, name, event, metadata, work, progress)
+        self._pool.submit(self._run, name, f"{call}/operation", metadata, work, progress)
         return self.wait(name, _PATIENCE_S)
 
     def _run(
@@ -165,42 +161,48 @@ class Operations:
         self._pool.shutdown(wait=True)
 
 
-def get_operation(request: operations_pb2.GetOperationRequest, context: Context) -> operations_pb2.Operation:
-    """The operation as it stands."""
-    return context.cloud.store.get(OPERATIONS, request.name)
+class OperationService:
+    """Answers what is asked of operations.
 
+    Args:
+        store: Where they are kept.
+        operations: Those that run.
+    """
 
-def list_operations(
-    request: operations_pb2.ListOperationsRequest, context: Context
-) -> operations_pb2.ListOperationsResponse:
-    """The operations on a resource or anywhere under it, newest first."""
-    inside = request.name.rstrip("/") + "/"
-    found = [operation for operation in context.cloud.store.list_all(OPERATIONS) if operation.name.startswith(inside)]
-    page, token = list_page(found, request, {"done": "done"})
-    return operations_pb2.ListOperationsResponse(operations=page, next_page_token=token)
+    def __init__(self, store: Store, operations: Operations) -> None:
+        self._store = store
+        self._operations = operations
 
+    def get_operation(self, request: operations_pb2.GetOperationRequest) -> operations_pb2.Operation:
+        """The operation as it stands."""
+        return self._store.get(OPERATIONS, request.name)
 
-def wait_operation(request: operations_pb2.WaitOperationRequest, context: Context) -> operations_pb2.Operation:
-    """The operation once it is done, or when the timeout (at most a minute) is up."""
-    context.cloud.store.get(OPERATIONS, request.name)
-    asked = request.timeout.ToNanoseconds() / 1e9 if request.HasField("timeout") else _WAIT_LIMIT_S
-    return context.cloud.operations.wait(request.name, min(asked, _WAIT_LIMIT_S))
+    def list_operations(self, request: operations_pb2.ListOperationsRequest) -> operations_pb2.ListOperationsResponse:
+        """The operations on a resource or anywhere under it, newest first."""
+        inside = request.name.rstrip("/") + "/"
+        found = [operation for operation in self._store.list_all(OPERATIONS) if operation.name.startswith(inside)]
+        page, token = list_page(found, request, {"done": "done"})
+        return operations_pb2.ListOperationsResponse(operations=page, next_page_token=token)
 
+    def wait_operation(self, request: operations_pb2.WaitOperationRequest) -> operations_pb2.Operation:
+        """The operation once it is done, or when the timeout (at most a minute) is up."""
+        self._store.get(OPERATIONS, request.name)
+        asked = request.timeout.ToNanoseconds() / 1e9 if request.HasField("timeout") else _WAIT_LIMIT_S
+        return self._operations.wait(request.name, min(asked, _WAIT_LIMIT_S))
 
-def cancel_operation(request: operations_pb2.CancelOperationRequest, context: Context) -> empty_pb2.Empty:
-    """Ask the operation to end; it may be too late."""
-    context.cloud.store.get(OPERATIONS, request.name)
-    context.cloud.operations.cancel(request.name)
-    return empty_pb2.Empty()
+    def cancel_operation(self, request: operations_pb2.CancelOperationRequest) -> empty_pb2.Empty:
+        """Ask the operation to end; it may be too late."""
+        self._store.get(OPERATIONS, request.name)
+        self._operations.cancel(request.name)
+        return empty_pb2.Empty()
 
-
-def delete_operation(request: operations_pb2.DeleteOperationRequest, context: Context) -> empty_pb2.Empty:
-    """Forget a finished operation."""
-    with context.cloud.store.transaction():
-        operation = context.cloud.store.get(OPERATIONS, request.name)
-        if not operation.done:
-            raise FailedPrecondition(
-                f"The operation {request.name} is still running. Cancel it, or wait until it is done."
-            )
-        context.cloud.store.delete(OPERATIONS, request.name)
-    return empty_pb2.Empty()
+    def delete_operation(self, request: operations_pb2.DeleteOperationRequest) -> empty_pb2.Empty:
+        """Forget a finished operation."""
+        with self._store.transaction():
+            operation = self._store.get(OPERATIONS, request.name)
+            if not operation.done:
+                raise FailedPrecondition(
+                    f"The operation {request.name} is still running. Cancel it, or wait until it is done."
+                )
+            self._store.delete(OPERATIONS, request.name)
+        return empty_pb2.Empty()

@@ -14,13 +14,12 @@ from __future__ import annotations
 import datetime
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from google.cloud.aiplatform_v1.types import Measurement
 
-from localcloud.vertex.jobs.run import METRIC_FILE, METRIC_FOLDER
 from localcloud.vertex.tuning.search.measurements import sort_key
 
 
@@ -28,13 +27,15 @@ class MetricFiles:
     """The reports of one trial.
 
     Args:
-        job_folder: Folder of the trial's custom job.
+        find_files: Gives the files that there are so far.
         metric_ids: Metrics of the study; others are left out.
         began: When the trial started, for the elapsed time of its measurements.
     """
 
-    def __init__(self, job_folder: Path, metric_ids: Iterable[str], began: datetime.datetime) -> None:
-        self._folder = job_folder / METRIC_FOLDER
+    def __init__(
+        self, find_files: Callable[[], Iterable[Path]], metric_ids: Iterable[str], began: datetime.datetime
+    ) -> None:
+        self._find_files = find_files
         self._metric_ids = frozenset(metric_ids)
         self._began = began.timestamp()
         self._signatures: dict[Path, tuple[int, int]] = {}
@@ -55,7 +56,7 @@ class MetricFiles:
         return sorted(measurements, key=sort_key)
 
     def _new_lines(self) -> Iterator[str]:
-        for path in sorted(self._folder.glob(f"*/{METRIC_FILE}")):
+        for path in self._find_files():
             status = path.stat()
             signature = (status.st_mtime_ns, status.st_size)
             if self._signatures.get(path) == signature:

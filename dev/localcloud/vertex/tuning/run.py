@@ -18,10 +18,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from google.cloud.aiplatform_v1.types import CustomJob, HyperparameterTuningJob, JobState, Measurement, Trial
 
-from localcloud.vertex.jobs.run import Outcome, cancelled, finish_job
-from localcloud.vertex.jobs.runner import Runner
 from localcloud.vertex.processes.logs import job_log
 from localcloud.vertex.processes.machinery import Machinery
+from localcloud.vertex.resources.jobs import Outcome, cancelled, finish_job
 from localcloud.vertex.resources.store import TUNING_JOBS, now
 from localcloud.vertex.tuning.search.algorithms import Problem, suggest
 from localcloud.vertex.tuning.search.bayesian import Designer
@@ -30,7 +29,7 @@ from localcloud.vertex.tuning.search.space import Assignment, write_parameters
 from localcloud.vertex.tuning.search.stopping import should_stop
 from localcloud.vertex.tuning.search.study_end import is_over
 from localcloud.vertex.tuning.trial_job import flags
-from localcloud.vertex.tuning.trial_run import TrialRun, has_ended
+from localcloud.vertex.tuning.trial_run import JobRunner, TrialRun, has_ended
 from localcloud.vertex.tuning.trial_tally import failed_trials, failure_limit, too_many_failed
 from localcloud.vertex.wire import names
 from localcloud.vertex.wire.errors import ApiError, NotFound
@@ -53,7 +52,7 @@ class TuningRun:
     """
 
     def __init__(
-        self, machinery: Machinery, runner: Runner, designer: Designer, name: str, on_end: Callable[[str], None]
+        self, machinery: Machinery, runner: JobRunner, designer: Designer, name: str, on_end: Callable[[str], None]
     ) -> None:
         self._machinery = machinery
         self._store = machinery.store
@@ -164,7 +163,7 @@ class TuningRun:
         with self._store.change(TUNING_JOBS, self._name) as job:
             trial = _find(job, trial_id)
             trial.state = State.REQUESTED
-            run = self._running[trial_id] = TrialRun(self._machinery, self._runner, job, trial)
+            run = self._running[trial_id] = TrialRun(self._store, self._runner, job, trial)
             trial.custom_job = run.job_name
         self._say(f"Trial {trial_id} begins: {' '.join(flags(trial))}")
         run.start()
@@ -259,7 +258,7 @@ class TuningRun:
             self._say(outcome.error.message, "ERROR")
         self._say(f"Tuning ended: {outcome.state.name}.")
         self._machinery.shipper.flush()
-        finish_job(self._store, self._name, outcome, TUNING_JOBS)
+        finish_job(self._store, TUNING_JOBS, self._name, outcome)
 
     def _set_state(self, state: JobState) -> None:
         with contextlib.suppress(NotFound), self._store.change(TUNING_JOBS, self._name) as job:

@@ -10,12 +10,12 @@ import threading
 
 from google.cloud.aiplatform_v1.types import JobState
 
-from localcloud.vertex.jobs.run import cancelled, finish_job
-from localcloud.vertex.jobs.runner import ACTIVE_STATES, Runner
 from localcloud.vertex.processes.machinery import Machinery
+from localcloud.vertex.resources.jobs import ACTIVE_STATES, cancelled, finish_job
 from localcloud.vertex.resources.store import CUSTOM_JOBS, TUNING_JOBS
 from localcloud.vertex.tuning.run import TuningRun
 from localcloud.vertex.tuning.search.bayesian import Designer
+from localcloud.vertex.tuning.trial_run import JobRunner
 
 _JOIN_S = 5.0
 
@@ -28,7 +28,7 @@ class Tuner:
         runner: Runs the trials' custom jobs.
     """
 
-    def __init__(self, machinery: Machinery, runner: Runner) -> None:
+    def __init__(self, machinery: Machinery, runner: JobRunner) -> None:
         self._machinery = machinery
         self._runner = runner
         self.designer = Designer(machinery.folder.with_name("tuning"), machinery.guardian)
@@ -61,7 +61,7 @@ class Tuner:
         """After a restart: go on with every job that had not ended. The runner has settled its custom jobs before."""
         for job in self._machinery.store.list_in_state(TUNING_JOBS, *ACTIVE_STATES):
             if job.state == JobState.JOB_STATE_CANCELLING:
-                finish_job(self._machinery.store, job.name, cancelled(), TUNING_JOBS)
+                finish_job(self._machinery.store, TUNING_JOBS, job.name, cancelled())
             else:
                 self.start(job.name)
 

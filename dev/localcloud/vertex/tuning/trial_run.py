@@ -5,34 +5,50 @@ Comes in: a trial with its parameters. Goes out: measurements as they come, and 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
 
 from google.cloud.aiplatform_v1.types import CustomJob, HyperparameterTuningJob, Measurement, Trial
 
-from localcloud.vertex.jobs.cluster import TrialRole
-from localcloud.vertex.jobs.run import job_folder
-from localcloud.vertex.jobs.runner import ACTIVE_STATES, Runner
-from localcloud.vertex.processes.machinery import Machinery
-from localcloud.vertex.resources.store import CUSTOM_JOBS
+from localcloud.vertex.resources.jobs import ACTIVE_STATES, TrialRole
+from localcloud.vertex.resources.store import CUSTOM_JOBS, Store
 from localcloud.vertex.tuning.metric_files import MetricFiles
 from localcloud.vertex.tuning.trial_job import make_trial_job
 from localcloud.vertex.wire import names
+
+
+class JobRunner(Protocol):
+    """Runs custom jobs: what trials need of that family."""
+
+    def start(self, name: str, trial: TrialRole | None = None) -> None:
+        """Run a queued job in the background."""
+
+    def cancel(self, name: str) -> None:
+        """Ask a job to end; its state follows."""
+
+    def find_metric_files(self, name: str) -> list[Path]:
+        """Return the files that the replicas of a trial have reported metrics into so far."""
+
+    def delete_files(self, name: str) -> None:
+        """Drop what a finished job left."""
 
 
 class TrialRun:
     """A running trial.
 
     Args:
-        machinery: What jobs share.
+        store: Where jobs are.
         runner: Runs the custom job.
         tuning_job: Whose trial it is.
         trial: The trial, with its start time.
     """
 
-    def __init__(self, machinery: Machinery, runner: Runner, tuning_job: HyperparameterTuningJob, trial: Trial) -> None:
+    def __init__(self, store: Store, runner: JobRunner, tuning_job: HyperparameterTuningJob, trial: Trial) -> None:
         self.trial_id = trial.id
         self.stopping = False
-        self._store = machinery.store
+        self._store = store
         self._runner = runner
         self._role = TrialRole(tuning_job_id=names.last_part(tuning_job.name), trial_id=trial.id)
         job = make_trial_job(tuning_job, trial)
@@ -40,7 +56,7 @@ class TrialRun:
         # Below the tuning job, not the location: ListCustomJobs leaves the jobs of trials out.
         self._store.insert(CUSTOM_JOBS, job.name, tuning_job.name, job)
         metric_ids = [metric.metric_id for metric in tuning_job.study_spec.metrics]
-        self._metrics = MetricFiles(job_folder(machinery.folder, job.name), metric_ids, trial.start_time)
+        self._metrics = MetricFiles(functools.partial(runner.find_metric_files, job.name), metric_ids, trial.start_time)
 
     def start(self) -> None:
         """Run the custom job."""

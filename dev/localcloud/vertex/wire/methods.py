@@ -9,8 +9,8 @@ import dataclasses
 import importlib
 import pkgutil
 import re
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 import grpc
 from google.cloud.aiplatform_v1 import services
@@ -28,6 +28,13 @@ _OPERATION_TYPES: dict[str, tuple[Any, Any]] = {
     "CancelOperation": (operations_pb2.CancelOperationRequest, empty_pb2.Empty),
     "DeleteOperation": (operations_pb2.DeleteOperationRequest, empty_pb2.Empty),
 }
+
+
+class Answer(NamedTuple):
+    """A response, with header fields that go with it."""
+
+    response: Message
+    headers: Mapping[str, str] = {}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

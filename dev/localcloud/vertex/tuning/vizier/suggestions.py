@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from typing import TYPE_CHECKING
 
 from google.cloud.aiplatform_v1 import types
 from google.cloud.aiplatform_v1.types import Study, Trial
 from google.longrunning import operations_pb2
 
+from localcloud.vertex.resources.operations import Operations, Progress
 from localcloud.vertex.resources.store import STUDIES, TRIALS, Store, now
 from localcloud.vertex.tuning.search.algorithms import Problem, suggest
 from localcloud.vertex.tuning.search.bayesian import Designer
@@ -25,63 +25,73 @@ from localcloud.vertex.tuning.vizier.trials import add_trial, trials_of
 from localcloud.vertex.wire import names
 from localcloud.vertex.wire.errors import FailedPrecondition, InvalidArgument, Unimplemented
 
-if TYPE_CHECKING:
-    from localcloud.vertex.front.dispatch import Context
-    from localcloud.vertex.resources.operations import Progress
-
 # Suggestions of one study are made one after another: each depends on the trials before it.
 _LOCKS: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
 
-def suggest_trials(request: types.SuggestTrialsRequest, context: Context) -> operations_pb2.Operation:
-    """Give a client its next trials."""
-    cloud = context.cloud
-    study = cloud.store.get(STUDIES, names.check_name(request.parent, "studies", field="parent"))
-    if request.suggestion_count < 1:
-        raise InvalidArgument(
-            f"suggestion_count is {request.suggestion_count}. Expected 1 or more.", field="suggestion_count"
-        )
-    if any(given.parameters for given in request.contexts):
-        raise Unimplemented("The local cloud does not offer contexts with parameters. Create a trial to request one.")
-    if len(request.contexts) not in (0, request.suggestion_count):
-        raise InvalidArgument(
-            f"{len(request.contexts)} contexts were given. Expected none or suggestion_count.", field="contexts"
-        )
+class Suggestions:
+    """Answers what is asked of a study's algorithm.
 
-    def work(progress: Progress) -> types.SuggestTrialsResponse:
-        began = now()
-        with _LOCKS[study.name]:
+    Args:
+        store: Keeps studies and trials.
+        operations: Answers in the background.
+        designer: Suggests trials where Bayesian optimization is asked for.
+    """
+
+    def __init__(self, store: Store, operations: Operations, designer: Designer) -> None:
+        self._store = store
+        self._operations = operations
+        self._designer = designer
+
+    def suggest_trials(self, request: types.SuggestTrialsRequest) -> operations_pb2.Operation:
+        """Give a client its next trials."""
+        study = self._store.get(STUDIES, names.check_name(request.parent, "studies", field="parent"))
+        if request.suggestion_count < 1:
+            raise InvalidArgument(
+                f"suggestion_count is {request.suggestion_count}. Expected 1 or more.", field="suggestion_count"
+            )
+        if any(given.parameters for given in request.contexts):
+            raise Unimplemented(
+                "The local cloud does not offer contexts with parameters. Create a trial to request one."
+            )
+        if len(request.contexts) not in (0, request.suggestion_count):
+            raise InvalidArgument(
+                f"{len(request.contexts)} contexts were given. Expected none or suggestion_count.", field="contexts"
+            )
+
+        def work(progress: Progress) -> types.SuggestTrialsResponse:
+            began = now()
+            with _LOCKS[study.name]:
+                progress.check()
+                found = _next_trials(self._store, self._designer, study, request.client_id, request.suggestion_count)
+            return types.SuggestTrialsResponse(
+                trials=found, study_state=self._store.get(STUDIES, study.name).state, start_time=began, end_time=now()
+            )
+
+        metadata = types.SuggestTrialsMetadata(client_id=request.client_id)
+        return self._operations.start("VizierService.SuggestTrials", study.name, metadata, work)
+
+    def check_trial_early_stopping_state(
+        self, request: types.CheckTrialEarlyStoppingStateRequest
+    ) -> operations_pb2.Operation:
+        """Whether a trial should stop: by the study's rule, or because someone stopped it."""
+        store = self._store
+        name = names.check_name(request.trial_name, "studies", "trials", field="trial_name")
+        trial, study_name = store.get(TRIALS, name), name.rsplit("/trials/", 1)[0]
+        if trial.state in ENDED:
+            raise FailedPrecondition(f"The Trial {name} is {trial.state.name} already. Expected one that is not done.")
+
+        def work(progress: Progress) -> types.CheckTrialEarlyStoppingStateResponse:
             progress.check()
-            found = _next_trials(cloud.store, cloud.tuner.designer, study, request.client_id, request.suggestion_count)
-        return types.SuggestTrialsResponse(
-            trials=found, study_state=cloud.store.get(STUDIES, study.name).state, start_time=began, end_time=now()
-        )
+            study, trials = store.get(STUDIES, study_name), trials_of(store, study_name)
+            with store.change(TRIALS, name) as trial:
+                if trial.state == State.ACTIVE and should_stop(study.study_spec, trials, trial):
+                    trial.state = State.STOPPING
+            return types.CheckTrialEarlyStoppingStateResponse(should_stop=trial.state == State.STOPPING)
 
-    metadata = types.SuggestTrialsMetadata(client_id=request.client_id)
-    return cloud.operations.start(context, study.name, metadata, work)
-
-
-def check_trial_early_stopping_state(
-    request: types.CheckTrialEarlyStoppingStateRequest, context: Context
-) -> operations_pb2.Operation:
-    """Whether a trial should stop: by the study's rule, or because someone stopped it."""
-    store = context.cloud.store
-    name = names.check_name(request.trial_name, "studies", "trials", field="trial_name")
-    trial, study_name = store.get(TRIALS, name), name.rsplit("/trials/", 1)[0]
-    if trial.state in ENDED:
-        raise FailedPrecondition(f"The Trial {name} is {trial.state.name} already. Expected one that is not done.")
-
-    def work(progress: Progress) -> types.CheckTrialEarlyStoppingStateResponse:
-        progress.check()
-        study, trials = store.get(STUDIES, study_name), trials_of(store, study_name)
-        with store.change(TRIALS, name) as trial:
-            if trial.state == State.ACTIVE and should_stop(study.study_spec, trials, trial):
-                trial.state = State.STOPPING
-        return types.CheckTrialEarlyStoppingStateResponse(should_stop=trial.state == State.STOPPING)
-
-    # The API's own spelling.
-    metadata = types.CheckTrialEarlyStoppingStateMetatdata(study=study_name, trial=name)
-    return context.cloud.operations.start(context, name, metadata, work)
+        # The API's own spelling.
+        metadata = types.CheckTrialEarlyStoppingStateMetatdata(study=study_name, trial=name)
+        return self._operations.start("VizierService.CheckTrialEarlyStoppingState", name, metadata, work)
 
 
 def _next_trials(store: Store, designer: Designer, study: Study, client_id: str, count: int) -> list[Trial]:

@@ -7,7 +7,6 @@ algorithm learns from them as from its own.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from google.cloud.aiplatform_v1 import types
 from google.cloud.aiplatform_v1.types import Measurement, Study, StudySpec, Trial
@@ -21,94 +20,96 @@ from localcloud.vertex.wire import names
 from localcloud.vertex.wire.errors import FailedPrecondition
 from localcloud.vertex.wire.listing import list_page
 
-if TYPE_CHECKING:
-    from localcloud.vertex.front.dispatch import Context
 
+class Trials:
+    """Answers what is asked of trials.
 
-def create_trial(request: types.CreateTrialRequest, context: Context) -> Trial:
-    """Add a caller's trial: one that is done, with its final measurement, or one to be tried (REQUESTED)."""
-    store, given = context.cloud.store, request.trial
-    study = store.get(STUDIES, names.check_name(request.parent, "studies", field="parent"))
-    values = read_space(study.study_spec).check(values_of(given), "trial.parameters")
-    trial = Trial(start_time=now(), measurements=sorted(given.measurements, key=sort_key))
-    write_parameters(trial, values)
-    if given.state == State.INFEASIBLE or given.infeasible_reason:
-        trial.state, trial.infeasible_reason = State.INFEASIBLE, given.infeasible_reason
-    elif "final_measurement" in given or given.state == State.SUCCEEDED:
-        refuse(_check_final(study.study_spec, given.final_measurement, "trial.final_measurement"))
-        trial.state, trial.final_measurement = State.SUCCEEDED, given.final_measurement
-    else:
-        trial.state = State.REQUESTED
-    if trial.state in ENDED:
-        trial.client_id, trial.end_time = given.client_id, trial.start_time
-    with store.transaction():
-        return add_trial(store, study, trial)
+    Args:
+        store: Keeps them.
+    """
 
+    def __init__(self, store: Store) -> None:
+        self._store = store
 
-def get_trial(request: types.GetTrialRequest, context: Context) -> Trial:
-    """The trial as it stands."""
-    return context.cloud.store.get(TRIALS, _checked(request.name))
-
-
-def list_trials(request: types.ListTrialsRequest, context: Context) -> types.ListTrialsResponse:
-    """Trials of a study, in order of their numbers."""
-    context.cloud.store.get(STUDIES, names.check_name(request.parent, "studies", field="parent"))
-    page, token = list_page(trials_of(context.cloud.store, request.parent), request, {})
-    return types.ListTrialsResponse(trials=page, next_page_token=token)
-
-
-def add_trial_measurement(request: types.AddTrialMeasurementRequest, context: Context) -> Trial:
-    """Note a measurement of a trial that runs; one at the same step and time is replaced."""
-    store, name = context.cloud.store, _checked(request.trial_name, "trial_name")
-    spec, given = _study_of(store, name).study_spec, request.measurement
-    refuse(_check_measurement(spec, given, "measurement"))
-    with store.change(TRIALS, name) as trial:
-        _require_running(trial)
-        kept = [each for each in trial.measurements if sort_key(each) != sort_key(given)]
-        trial.measurements = sorted([*kept, given], key=sort_key)
-    return trial
-
-
-def complete_trial(request: types.CompleteTrialRequest, context: Context) -> Trial:
-    """End a trial: with the measurement given, with one of its own, or as infeasible."""
-    store, name = context.cloud.store, _checked(request.name)
-    spec = _study_of(store, name).study_spec
-    if "final_measurement" in request and not request.trial_infeasible:
-        refuse(_check_final(spec, request.final_measurement, "final_measurement"))
-    with store.change(TRIALS, name) as trial:
-        if trial.state in ENDED:
-            raise FailedPrecondition(f"The Trial {name} is {trial.state.name} already. Expected one that is not done.")
-        given = request.final_measurement if "final_measurement" in request else None
-        final = None if request.trial_infeasible else given or select_final(spec, trial.measurements)
-        trial.end_time = now()
-        if final is not None:
-            trial.state, trial.final_measurement = State.SUCCEEDED, final
+    def create_trial(self, request: types.CreateTrialRequest) -> Trial:
+        """Add a caller's trial: one that is done, with its final measurement, or one to be tried (REQUESTED)."""
+        store, given = self._store, request.trial
+        study = store.get(STUDIES, names.check_name(request.parent, "studies", field="parent"))
+        values = read_space(study.study_spec).check(values_of(given), "trial.parameters")
+        trial = Trial(start_time=now(), measurements=sorted(given.measurements, key=sort_key))
+        write_parameters(trial, values)
+        if given.state == State.INFEASIBLE or given.infeasible_reason:
+            trial.state, trial.infeasible_reason = State.INFEASIBLE, given.infeasible_reason
+        elif "final_measurement" in given or given.state == State.SUCCEEDED:
+            refuse(_check_final(study.study_spec, given.final_measurement, "trial.final_measurement"))
+            trial.state, trial.final_measurement = State.SUCCEEDED, given.final_measurement
         else:
-            trial.state = State.INFEASIBLE
-            missing = "" if request.trial_infeasible else "The trial was completed without any measurement."
-            trial.infeasible_reason = request.infeasible_reason or missing
-    return trial
+            trial.state = State.REQUESTED
+        if trial.state in ENDED:
+            trial.client_id, trial.end_time = given.client_id, trial.start_time
+        with store.transaction():
+            return add_trial(store, study, trial)
 
+    def get_trial(self, request: types.GetTrialRequest) -> Trial:
+        """The trial as it stands."""
+        return self._store.get(TRIALS, _checked(request.name))
 
-def stop_trial(request: types.StopTrialRequest, context: Context) -> Trial:
-    """Ask whoever runs the trial to stop it."""
-    with context.cloud.store.change(TRIALS, _checked(request.name)) as trial:
-        _require_running(trial)
-        trial.state = State.STOPPING
-    return trial
+    def list_trials(self, request: types.ListTrialsRequest) -> types.ListTrialsResponse:
+        """Trials of a study, in order of their numbers."""
+        self._store.get(STUDIES, names.check_name(request.parent, "studies", field="parent"))
+        page, token = list_page(trials_of(self._store, request.parent), request, {})
+        return types.ListTrialsResponse(trials=page, next_page_token=token)
 
+    def add_trial_measurement(self, request: types.AddTrialMeasurementRequest) -> Trial:
+        """Note a measurement of a trial that runs; one at the same step and time is replaced."""
+        store, name = self._store, _checked(request.trial_name, "trial_name")
+        spec, given = _study_of(store, name).study_spec, request.measurement
+        refuse(_check_measurement(spec, given, "measurement"))
+        with store.change(TRIALS, name) as trial:
+            _require_running(trial)
+            kept = [each for each in trial.measurements if sort_key(each) != sort_key(given)]
+            trial.measurements = sorted([*kept, given], key=sort_key)
+        return trial
 
-def delete_trial(request: types.DeleteTrialRequest, context: Context) -> empty_pb2.Empty:
-    """Remove a trial; its algorithm forgets it too."""
-    context.cloud.store.delete(TRIALS, _checked(request.name))
-    return empty_pb2.Empty()
+    def complete_trial(self, request: types.CompleteTrialRequest) -> Trial:
+        """End a trial: with the measurement given, with one of its own, or as infeasible."""
+        store, name = self._store, _checked(request.name)
+        spec = _study_of(store, name).study_spec
+        if "final_measurement" in request and not request.trial_infeasible:
+            refuse(_check_final(spec, request.final_measurement, "final_measurement"))
+        with store.change(TRIALS, name) as trial:
+            if trial.state in ENDED:
+                raise FailedPrecondition(
+                    f"The Trial {name} is {trial.state.name} already. Expected one that is not done."
+                )
+            given = request.final_measurement if "final_measurement" in request else None
+            final = None if request.trial_infeasible else given or select_final(spec, trial.measurements)
+            trial.end_time = now()
+            if final is not None:
+                trial.state, trial.final_measurement = State.SUCCEEDED, final
+            else:
+                trial.state = State.INFEASIBLE
+                missing = "" if request.trial_infeasible else "The trial was completed without any measurement."
+                trial.infeasible_reason = request.infeasible_reason or missing
+        return trial
 
+    def stop_trial(self, request: types.StopTrialRequest) -> Trial:
+        """Ask whoever runs the trial to stop it."""
+        with self._store.change(TRIALS, _checked(request.name)) as trial:
+            _require_running(trial)
+            trial.state = State.STOPPING
+        return trial
 
-def list_optimal_trials(request: types.ListOptimalTrialsRequest, context: Context) -> types.ListOptimalTrialsResponse:
-    """The best trial, or with several metrics the Pareto front."""
-    study = context.cloud.store.get(STUDIES, names.check_name(request.parent, "studies", field="parent"))
-    found = optimal_trials(study.study_spec, trials_of(context.cloud.store, study.name))
-    return types.ListOptimalTrialsResponse(optimal_trials=found)
+    def delete_trial(self, request: types.DeleteTrialRequest) -> empty_pb2.Empty:
+        """Remove a trial; its algorithm forgets it too."""
+        self._store.delete(TRIALS, _checked(request.name))
+        return empty_pb2.Empty()
+
+    def list_optimal_trials(self, request: types.ListOptimalTrialsRequest) -> types.ListOptimalTrialsResponse:
+        """The best trial, or with several metrics the Pareto front."""
+        study = self._store.get(STUDIES, names.check_name(request.parent, "studies", field="parent"))
+        found = optimal_trials(study.study_spec, trials_of(self._store, study.name))
+        return types.ListOptimalTrialsResponse(optimal_trials=found)
 
 
 def trials_of(store: Store, study_name: str) -> list[Trial]:

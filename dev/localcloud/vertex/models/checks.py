@@ -1,0 +1,92 @@
+"""What is wrong with a model that shall be kept.
+
+Comes in: an upload's request. Goes out: findings; of its artifacts, a refusal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from google.cloud.aiplatform_v1 import types
+from google.cloud.aiplatform_v1.types import Model
+
+from localcloud.vertex.models import aliases
+from localcloud.vertex.processes.images import Images
+from localcloud.vertex.resources.buckets import Buckets
+from localcloud.vertex.resources.validation import (
+    Finding,
+    check_bucket,
+    check_display_name,
+    check_id,
+    check_labels,
+    split_gcs_uri,
+)
+from localcloud.vertex.wire.errors import FailedPrecondition, Unimplemented
+
+_MODEL_ID = r"[a-z_][a-z0-9_-]{0,62}"
+
+
+def check_upload(
+    request: types.UploadModelRequest, model: Model, buckets: Buckets, images: Images
+) -> Iterator[Finding]:
+    """Find what is wrong with a model that shall be kept."""
+    if request.model_id:
+        yield from check_id(
+            request.model_id, _MODEL_ID, "at most 63 of [a-z0-9_-], not beginning with a digit or a dash", "model_id"
+        )
+    yield from check_display_name(model.display_name, "model.display_name")
+    yield from check_labels(model.labels, "model.labels")
+    for alias in model.version_aliases:
+        yield from aliases.check_alias(alias, "model.version_aliases")
+    if not model.container_spec.image_uri:
+        yield "model.container_spec", "A custom-trained model needs a serving container. Set container_spec.image_uri."
+    if model.artifact_uri:
+        yield from check_bucket(model.artifact_uri, "model.artifact_uri", buckets)
+    elif images.find(model.container_spec.image_uri, "serving"):
+        raise Unimplemented(
+            "The local cloud does not offer models without model.artifact_uri for this container. Set it to the gs://"
+            " folder of a SavedModel."
+        )
+
+
+# What pre-built containers look for (https://cloud.google.com/vertex-ai/docs/training/exporting-model-artifacts); a
+# custom container's folder may hold anything.
+_ARTIFACTS = {
+    "sklearn": (("model.pkl", "model.joblib"), "a scikit-learn model"),
+    "xgboost": (("model.bst", "model.pkl", "model.joblib"), "an XGBoost model"),
+}
+_SAVED_MODEL = (("saved_model.pb", "saved_model.pbtxt"), "a SavedModel")
+
+
+def _expected_files(image_uri: str, images: Images) -> tuple[tuple[str, ...], str] | None:
+    """Give what a serving container expects in its model's folder, and what that is; None when it may be anything."""
+    if images.find(image_uri, "serving"):
+        return _SAVED_MODEL
+    prebuilt = re.search(r"/prediction/(?P<framework>sklearn|xgboost)-", image_uri)
+    return _ARTIFACTS[prebuilt["framework"]] if prebuilt else None
+
+
+def check_artifact(model: Model, buckets: Buckets, images: Images) -> None:
+    """Look for what the serving container of a model expects in its folder.
+
+    Raises:
+        FailedPrecondition: It is not there.
+    """
+    expected = _expected_files(model.container_spec.image_uri, images)
+    if expected is None or not model.artifact_uri:
+        return
+    wanted, what = expected
+    bucket, path = split_gcs_uri(model.artifact_uri)
+    folder = path.rstrip("/") + "/" if path else ""
+    found = buckets.list_paths(bucket, folder)
+    if not found:
+        raise FailedPrecondition(
+            f"Model directory {model.artifact_uri} is expected to contain {what}, but it is empty or does not exist."
+        )
+    if not {f"{folder}{name}" for name in wanted} & set(found):
+        seen = [path.removeprefix(folder) for path in found[:5]]
+        raise FailedPrecondition(
+            f"Model directory {model.artifact_uri} is expected to contain exactly one of: [{', '.join(wanted)}]."
+            f" Found {seen}."
+        )
