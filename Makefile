@@ -122,6 +122,17 @@ test-long: setup tuning-env ## Run the tests that take minutes
 	@$(AIRFLOW_PY) -m pytest -m long -s --ignore tests/trainer
 	@$(TRAINER_PY) -m pytest -m long tests/trainer
 
+.PHONY: coverage
+coverage: setup ## Run the suite without its nights and print the lines of plugins, dags and trainer that no test ran
+	@rm -rf build/coverage && mkdir -p build/coverage
+	@$(AIRFLOW_PY) -m coverage run -m pytest -q -m "not long and not e2e" $(FLOOR_TESTS)
+	@$(TRAINER_PY) -m coverage run -m pytest -q -m "not long" tests/trainer
+	@$(AIRFLOW_PY) -m coverage combine --quiet && $(AIRFLOW_PY) -m coverage report
+
+.PHONY: hooks
+hooks: $(VENV)/airflow/.ready ## Look at each commit as CI does first (git hooks by pre-commit)
+	@$(VENV)/airflow/bin/pre-commit install
+
 .PHONY: lint
 lint: $(VENV)/airflow/.ready ## ruff over everything
 	@$(AIRFLOW_PY) -m ruff check . && $(AIRFLOW_PY) -m ruff format --check .
