@@ -13,31 +13,11 @@ from typing import Any
 
 from retraining.core.errors import ConflictError
 from retraining.core.naming.vertex import RUN_LABEL, location_name, model_name, unversioned, version_name
+from retraining.core.promotion.versions import Version as Version
 from retraining.hooks.operations import Operation, operation_of
 from retraining.hooks.session import Session, call
 
 CALL_TIMEOUT_S = 60
-
-
-@dataclass(frozen=True, kw_only=True)
-class Version:
-    """One version. `model_name` has no version in it, `version_name` ends in `@<version_id>`."""
-
-    model_name: str
-    version_id: str
-    aliases: tuple[str, ...]
-    labels: dict[str, str]
-    artifact_uri: str
-
-    @property
-    def version_name(self) -> str:
-        """Full name with the version."""
-        return version_name(self.model_name, self.version_id)
-
-    @property
-    def run_key(self) -> str:
-        """Key of the run that made it; empty for a version that no run made."""
-        return self.labels.get(RUN_LABEL, "")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 
-from retraining.core.documents import Rollout, SmokeRequest
+from retraining.core.documents import Before, Plan, Registration, Rollout, SmokeRequest
+from retraining.core.documents.deployment import RolloutState
+from retraining.core.errors import JobError
+from retraining.core.naming.vertex import deployed_model_id
+from retraining.core.promotion.versions import Version
 
 CLAIM = timedelta(minutes=2)
 """Whoever asked for a deployment had its answer or its error after a minute; then another may ask."""
@@ -29,6 +33,10 @@ TEST_TAKES = timedelta(minutes=4)
 SMOKE_REQUESTS_KEPT = 500
 
 
+MACHINES_COME_WITHIN = timedelta(hours=2)
+"""Machines come within minutes, or never: how long the end of a run waits for them."""
+
+
 def is_open(rollout: Rollout | None) -> bool:
     """Whether something is still to be completed or brought back."""
     return rollout is not None and rollout.state != "ended"
@@ -37,6 +45,130 @@ def is_open(rollout: Rollout | None) -> bool:
 def is_silent(rollout: Rollout, now: datetime, wake_interval_s: int) -> bool:
     """Whether the task that carries it out has given no sign for so long that it does not come back."""
     return now - rollout.changed > max(SILENT, SILENT_WAKES * timedelta(seconds=wake_interval_s))
+
+
+def is_left(rollout: Rollout | None, now: datetime, wake_interval_s: int) -> bool:
+    """Tell whether something is to be brought to an end that nobody goes on with."""
+    return rollout is not None and is_open(rollout) and is_silent(rollout, now, wake_interval_s)
+
+
+def is_another_runs(rollout: Rollout | None, run_key: str) -> bool:
+    """Tell whether another run left its deployment open: it is settled before this one begins."""
+    return rollout is not None and is_open(rollout) and rollout.run_key != run_key
+
+
+def is_complete(rollout: Rollout | None, run_key: str, traffic: Mapping[str, int]) -> bool:
+    """Tell whether all of a run's deployment was done but its document, and its version serves.
+
+    Args:
+        rollout: The last one of the model.
+        run_key: Of the run, whose version has the alias champion.
+        traffic: Of the endpoint, by deployed-model id.
+    """
+    return rollout is not None and rollout.run_key == run_key and bool(traffic.get(deployed_model_id(run_key)))
+
+
+def begun(
+    plan: Plan, registration: Registration, earlier: Rollout | None, before: Before, dag_run: str, now: datetime
+) -> Rollout:
+    """Return the rollout of a run's version as it is written down before anything is changed.
+
+    Args:
+        plan: The run.
+        registration: Its version.
+        earlier: The last rollout of the model; its smoke requests stay known.
+        before: What is so now.
+        dag_run: Label of the DAG run.
+        now: Whole second.
+    """
+    return Rollout(
+        model=plan.model,
+        run_key=plan.run_key,
+        dag_run=dag_run,
+        version_id=registration.version_id,
+        version_name=registration.version_name,
+        deployed_model_id=deployed_model_id(plan.run_key),
+        state="going",
+        because="",
+        before=before,
+        writer="",
+        changed=now,
+        asked=now,
+        starts=0,
+        operation=None,
+        smoke_test=None,
+        smoke_requests=earlier.smoke_requests if earlier else (),
+    )
+
+
+def state_before(
+    run_key: str,
+    champion: Version | None,
+    previous: Version | None,
+    default: Version | None,
+    traffic: Mapping[str, int],
+    *,
+    again: bool,
+) -> Before:
+    """Return what a rollout goes back to.
+
+    Args:
+        run_key: Of the run whose version is deployed.
+        champion: The version with that alias now.
+        previous: The version with that alias now.
+        default: The version with that alias now.
+        traffic: Of the endpoint, by deployed-model id.
+        again: Whether the run's own version is champion already: then the one before it was champion.
+    """
+    mine = deployed_model_id(run_key)
+    if again:
+        champion, previous = previous, None
+    return Before(
+        champion_id=champion.version_id if champion else None,
+        champion_name=champion.version_name if champion else None,
+        previous_id=previous.version_id if previous else None,
+        default_id=default.version_id if default else None,
+        traffic={key: share for key, share in traffic.items() if key != mine},
+    )
+
+
+def failed_start(endpoint_name: str, operation_error: str) -> JobError:
+    """Return the failure of a deployment that ended with an error."""
+    return JobError(endpoint_name, f"the deployment failed: {operation_error}", "it to serve", "Clear the deploy task")
+
+
+def fruitless_starts(rollout: Rollout, endpoint_name: str) -> JobError | None:
+    """Return why the deployment is not asked for once more; None: it may be."""
+    if rollout.starts < MOST_STARTS:
+        return None
+    found = f"{rollout.starts} deployments are done, and the endpoint does not have {rollout.deployed_model_id}"
+    return JobError(endpoint_name, found, "the deployed model", "Look at the endpoint, clear the deploy task")
+
+
+def is_claimed(rollout: Rollout, now: datetime) -> bool:
+    """Tell whether somebody asked for the deployment a moment ago and has no answer yet."""
+    return not rollout.operation and now - rollout.asked < CLAIM
+
+
+def direction(rollout: Rollout, champion: Version | None) -> tuple[RolloutState, str]:
+    """Return where a rollout goes when its run goes on with it no more: its next state, and the reason.
+
+    A version that has the alias champion passed its test: its rollout is completed. Any other is taken back.
+
+    Args:
+        rollout: An open one.
+        champion: The version with that alias now.
+    """
+    if rollout.state == "proven" and champion is not None and champion.version_id == rollout.version_id:
+        return "done", rollout.because
+    if rollout.state in ("going", "proven"):
+        return "returning", "its run ended before it was done"
+    return rollout.state, rollout.because
+
+
+def replaced(rollout: Rollout, deployed: Mapping[str, str]) -> dict[str, str]:
+    """Return what the new champion has replaced: version names by deployed-model id."""
+    return {key: name for key, name in deployed.items() if key != rollout.deployed_model_id}
 
 
 def traffic_before(rollout: Rollout, deployed: Mapping[str, str]) -> dict[str, int]:

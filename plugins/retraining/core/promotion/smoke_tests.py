@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
+from retraining.core.documents import Report, SmokeTest
+from retraining.core.documents.document import DELETE_IT
 from retraining.core.documents.training import EncodedBytes, Golden
-from retraining.core.errors import ContractError
+from retraining.core.errors import ContractError, JobError
 from retraining.core.spec.features import Feature
+
+MAX_ABS_ERROR = 1e-4
+"""float32 sums differ by order; the trainer's and the endpoint's TensorFlow may not be the same."""
+
+ASK_FOR = timedelta(minutes=1)
+"""The service takes a moment to send requests another way."""
 
 
 def instances(golden: Sequence[Golden], features: Sequence[Feature]) -> list[dict[str, object]]:
@@ -28,6 +37,45 @@ def distance(said: object, expected: float | Sequence[float]) -> float:
     if not _is_list(found) or len(found) != len(expected):
         raise _other_form(said, f"{len(expected)} scores per instance")
     return max(abs(_number(one) - other) for one, other in zip(found, expected, strict=True))
+
+
+def require_same_answers(endpoint_name: str, predictions: Sequence[object], golden: Sequence[Golden]) -> SmokeTest:
+    """Hold an endpoint's answers against the stored model's own.
+
+    Args:
+        endpoint_name: For the message.
+        predictions: What it said, in the order of the requests.
+        golden: The requests with the model's own answers.
+
+    Raises:
+        ContractError: They differ by more than `MAX_ABS_ERROR`, or have another form.
+    """
+    pairs = zip(predictions, golden, strict=True)
+    worst = max(distance(prediction, request.prediction) for prediction, request in pairs)
+    if not worst <= MAX_ABS_ERROR:
+        raise ContractError(
+            endpoint_name,
+            f"answers that differ from the saved model's by up to {worst:.3g}",
+            f"at most {MAX_ABS_ERROR:g}",
+            "What served before serves again. Compare the serving image's TensorFlow with the trainer's",
+        )
+    return SmokeTest(requests=len(golden), max_abs_error=worst)
+
+
+def require_requests(report: Report, report_uri: str) -> None:
+    """Refuse a training report without requests: no endpoint could be proven right. Asked before a machine is paid for.
+
+    Raises:
+        ContractError: It has none.
+    """
+    if not report.golden:
+        raise ContractError(report_uri, "no golden requests", "some", DELETE_IT)
+
+
+def wrong_model_answers(endpoint_name: str, answered: str, expected: str) -> JobError:
+    """Return the failure of an endpoint that still sends requests to another model after `ASK_FOR`."""
+    found = f"{answered} answers, a minute after all requests go to {expected}"
+    return JobError(endpoint_name, found, expected, "Clear the deploy task")
 
 
 def _as_sent(value: object, kind: str | None) -> object:

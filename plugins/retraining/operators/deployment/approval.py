@@ -12,9 +12,9 @@ from airflow.sdk import Context
 
 from retraining.core.documents import Decision, Plan
 from retraining.core.naming import vertex
+from retraining.core.promotion.deployments import answer_of_person, reason_against
 from retraining.hooks.cloud import Cloud
 from retraining.operators.airflow.boundary import fail_for_good
-from retraining.operators.deployment.deployment import reason_against
 from retraining.operators.record.ownership import own_run
 from retraining.operators.record.run_record import RUN_URI
 
@@ -60,15 +60,13 @@ class RequestApprovalOperator(HITLOperator):
         record = own_run(cloud, context, self.run_uri)
         plan = record.read(Plan)
         champion = cloud.registry.find_by_alias(plan.model, vertex.CHAMPION)
-        if words := reason_against(plan, record.read(Decision), champion):
-            return {"approved": False, "words": words}
+        if reason := reason_against(plan, record.read(Decision), champion):
+            return {"approved": False, "words": reason}
         return super().execute(context)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
         """Take the answer."""
         answer = super().execute_complete(context, event)
-        approved = answer["chosen_options"] == [APPROVE]
         user = answer.get("responded_by_user")
         person = (user or {}).get("name") if isinstance(user, Mapping) else None
-        verb = "approved" if approved else "rejected"
-        return {"approved": approved, "words": f"{verb} by {person}" if person else f"{verb} without an answer in time"}
+        return answer_of_person(approved=answer["chosen_options"] == [APPROVE], person=person)

@@ -7,12 +7,10 @@ from typing import Any
 from airflow.sdk import BaseSensorOperator, Context, PokeReturnValue
 
 from retraining.core.documents import Decision, Deployment, Plan, Registration, Report
-from retraining.core.documents.document import format_time
 from retraining.core.naming import console, vertex
-from retraining.core.naming.run_keys import RunKey
 from retraining.core.promotion import rollouts
+from retraining.core.promotion.deployments import nothing_deployed, reason_against, reason_of_person
 from retraining.hooks.cloud import Cloud
-from retraining.hooks.registry import Version
 from retraining.operators.airflow.boundary import fail_for_good
 from retraining.operators.airflow.links import EndpointLink, push_link
 from retraining.operators.deployment.rollout import RolloutSteps
@@ -82,68 +80,19 @@ class DeployModelOperator(BaseSensorOperator):
         """The deployment as far as it comes now; None: the next wake goes on."""
         plan, decision = record.read(Plan), record.read(Decision)
         rollout = state.read()  # before the champion: whoever changes that writes here first
-        under_way = rollouts.is_open(rollout)
-        if under_way and rollout and rollout.run_key != plan.run_key and decision.verdict == "promote":
-            self.log.warning("run %s left its deployment open: it is settled first", rollout.run_key)
+        if decision.verdict == "promote" and rollouts.is_another_runs(rollout, plan.run_key):
+            self.log.warning("another run left its deployment open: it is settled first")
             settle(cloud, state)
             return None
         champion = cloud.registry.find_by_alias(plan.model, vertex.CHAMPION)
-        if not under_way and (words := self._denied(context) or reason_against(plan, decision, champion)):
-            return record.write_once(nothing_deployed(plan, words))
+        denied = self._reason_of_person(context)
+        if not rollouts.is_open(rollout) and (reason := denied or reason_against(plan, decision, champion)):
+            return record.write_once(nothing_deployed(plan, reason))
         steps = RolloutSteps(cloud, plan, record.read(Registration), record.read(Report), state)
         made = steps.run(champion, job_identity(context, plan.run_key).dag_run)
         return None if made is None else record.write_once(made)
 
-    def _denied(self, context: Context) -> str | None:
+    def _reason_of_person(self, context: Context) -> str | None:
         if self.approval_task_id is None:
             return None
-        answer = context["ti"].xcom_pull(task_ids=self.approval_task_id) or {}
-        return None if answer.get("approved") else f"Nothing deployed: {answer.get('words', 'nobody approved')}."
-
-
-def reason_against(plan: Plan, decision: Decision, champion: Version | None) -> str | None:
-    """Why nothing may be deployed, as a sentence; None when nothing speaks against it."""
-    if plan.mode == "backfill":
-        return "Nothing deployed: a backfill records a version and leaves the endpoint alone."
-    if decision.verdict != "promote":
-        return f"Nothing deployed. {decision.words}"
-    if not plan.deploy:
-        return "Nothing deployed: this run was asked only to register its model (Param deploy)."
-    if champion is not None and champion.run_key and champion.run_key != plan.run_key:
-        as_of = RunKey.parse(champion.run_key).as_of
-        if as_of >= plan.as_of:
-            return (
-                f"Nothing deployed: champion version {champion.version_id} is of {format_time(as_of)}, "
-                f"not older than this run's {format_time(plan.as_of)}."
-            )
-    if champion is not None and champion.run_key == plan.run_key:
-        return None
-    now = champion.version_id if champion else None
-    then = decision.champion.version_id if decision.champion else None
-    if now != then:
-        return (
-            f"Nothing deployed: {_called(now)} is champion now, and the decision was taken against {_called(then)}. "
-            f"Evaluate again: trigger {plan.dag_id} with Force, so that a new attempt meets it."
-        )
-    return None
-
-
-def _called(version_id: str | None) -> str:
-    return f"version {version_id}" if version_id else "no version"
-
-
-def nothing_deployed(plan: Plan, words: str) -> Deployment:
-    """The document of a run that left the endpoint alone."""
-    return Deployment(
-        model=plan.model,
-        run_key=plan.run_key,
-        deployed=False,
-        words=words,
-        endpoint_name=None,
-        deployed_model_id=None,
-        traffic={},
-        version_name=None,
-        previous_version_name=None,
-        smoke_test=None,
-        log_table=None,
-    )
+        return reason_of_person(context["ti"].xcom_pull(task_ids=self.approval_task_id))

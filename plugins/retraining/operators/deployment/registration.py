@@ -8,12 +8,14 @@ from airflow.sdk import BaseOperator, Context
 
 from retraining.core.documents import Decision, Plan, Registration, Report
 from retraining.core.naming import console, storage, vertex
-from retraining.core.naming.run_keys import RunKey
+from retraining.core.promotion.aliases import aliases_of_verdict
+from retraining.core.promotion.deployments import require_reported_model
+from retraining.core.promotion.versions import Version
 from retraining.hooks.cloud import Cloud
-from retraining.hooks.registry import Registry, Upload, Version
+from retraining.hooks.registry import Registry, Upload
 from retraining.operators.airflow.boundary import fail_for_good, timed
 from retraining.operators.airflow.links import ModelVersionLink, push_link
-from retraining.operators.deployment.version_upload import require_reported_model, upload_once
+from retraining.operators.deployment.version_upload import upload_once
 from retraining.operators.record.ownership import own_run, require_own_model
 from retraining.operators.record.run_record import RUN_URI, Record
 
@@ -48,7 +50,7 @@ class RegisterModelOperator(BaseOperator):
             plan, decision = record.read(Plan), record.read(Decision)
             require_own_model(cloud, plan.model)  # it may have come since the plan
             report = record.read(Report)
-            require_reported_model(cloud, report)
+            require_reported_model(report, cloud.model_files.digest(report.model_uri))
             upload = upload_of(plan, decision, report)
             version = upload_once(cloud, plan.model, upload, storage.upload_claim_uri(plan.run_uri))
             version = give_aliases(cloud.registry, plan, decision, version)
@@ -89,19 +91,12 @@ def upload_of(plan: Plan, decision: Decision, report: Report) -> Upload:
 
 
 def give_aliases(registry: Registry, plan: Plan, decision: Decision, version: Version) -> Version:
-    """Aliases that follow from the verdict. An older challenger does not take the alias from a newer one.
-
-    Vertex AI gives `default` to the first version, whatever its verdict. While there is no champion, which has it
-    from then on, a challenger takes it over.
-    """
-    if decision.verdict == "record":
-        return registry.merge_aliases(version, [vertex.alias_as_of(plan.as_of)])
-    if decision.verdict == "reject":
-        return version
-    holder = registry.find_by_alias(plan.model, vertex.CHALLENGER)
-    if holder and holder.run_key and RunKey.parse(holder.run_key).as_of > plan.as_of:
-        return version
-    version = registry.move_alias(plan.model, vertex.CHALLENGER, version, holder.version_id if holder else None)
-    if vertex.DEFAULT not in version.aliases and registry.find_by_alias(plan.model, vertex.CHAMPION) is None:
-        version = registry.merge_aliases(version, [vertex.DEFAULT])
+    """Give a new version the aliases that follow from the verdict; `challenger` moves by compare-and-set."""
+    challenger = registry.find_by_alias(plan.model, vertex.CHALLENGER)
+    champion = registry.find_by_alias(plan.model, vertex.CHAMPION)
+    for alias in aliases_of_verdict(plan, decision, version, challenger, champion):
+        if alias == vertex.CHALLENGER:
+            version = registry.move_alias(plan.model, alias, version, challenger.version_id if challenger else None)
+        else:
+            version = registry.merge_aliases(version, [alias])
     return version

@@ -10,23 +10,20 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from retraining.core.documents import Before, Deployment, Plan, Registration, Report, Rollout, SmokeTest
-from retraining.core.documents.document import DELETE_IT
-from retraining.core.errors import ConflictError, ContractError, JobError
+from retraining.core.documents import Deployment, Plan, Registration, Report, SmokeTest
+from retraining.core.errors import ConflictError
 from retraining.core.naming import bigquery, storage, vertex
-from retraining.core.promotion import rollouts, smoke_tests
+from retraining.core.promotion import aliases, deployments, rollouts, smoke_tests
+from retraining.core.promotion.versions import Version
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.endpoints import Endpoint
 from retraining.hooks.operations import Operation
-from retraining.hooks.registry import Version
 from retraining.operators.deployment.rollout_end import finish, go_back, move_traffic, take_office
 from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState
 from retraining.operators.deployment.version_upload import drop_twins
 
 LOGGER = logging.getLogger(__name__)
 LOOK_INTERVAL_S = 1.0
-ASK_FOR_S = 60.0  # the service takes a moment to send requests another way
-MAX_ABS_ERROR = 1e-4  # float32 sums differ by order; the trainer's and the endpoint's TensorFlow may not be the same
 
 
 class RolloutSteps:
@@ -74,14 +71,16 @@ class RolloutSteps:
                 return None
             self._or_go_back(lambda: self._prove(deployed))
         if self._state.current.state == "proven":
-            self._or_go_back(self._crown)
-        return self._deployment(endpoint) if finish(self._cloud, self._state) else None
+            self._or_go_back(self._promote)
+        if not finish(self._cloud, self._state):
+            return None
+        return deployments.deployed(self._plan, self._state.current, endpoint.name)
 
     def _is_open(self, champion: Version | None, dag_run: str) -> bool:
         """Whether this run's rollout goes forward; begins it where none is open."""
         found = self._state.found
         if found is None or not rollouts.is_open(found):
-            self._require_golden()
+            smoke_tests.require_requests(self._report, storage.document_uri(self._plan.run_uri, "report"))
             self._begin(champion, dag_run)
         elif found.state == "returning":
             LOGGER.warning("an earlier try ended (%s): what was before is brought back first", found.because)
@@ -90,12 +89,6 @@ class RolloutSteps:
         else:
             self._state.change(dag_run=dag_run)  # also a sign of life
         return True
-
-    def _require_golden(self) -> None:
-        """Without golden requests no endpoint could be proven right: said before a machine is paid for."""
-        if not self._report.golden:
-            where = storage.document_uri(self._plan.run_uri, "report")
-            raise ContractError(where, "no golden requests", "some", DELETE_IT)
 
     def _begin(self, champion: Version | None, dag_run: str) -> None:
         """Write down what is so now, before anything is changed."""
@@ -106,37 +99,12 @@ class RolloutSteps:
         earlier = self._state.found
         previous = registry.find_by_alias(model, vertex.PREVIOUS)
         default = registry.find_by_alias(model, vertex.DEFAULT)
-        if champion is not None and champion.version_id == self._registration.version_id:
-            if earlier is not None and earlier.run_key == self._plan.run_key and endpoint.traffic.get(self._id):
-                self._state.change(state="done", dag_run=dag_run)  # all but its document was done
-                return
-            champion, previous = previous, None
-        self._state.begin(
-            Rollout(
-                model=model,
-                run_key=self._plan.run_key,
-                dag_run=dag_run,
-                version_id=self._registration.version_id,
-                version_name=self._registration.version_name,
-                deployed_model_id=self._id,
-                state="going",
-                because="",
-                before=Before(
-                    champion_id=champion.version_id if champion else None,
-                    champion_name=champion.version_name if champion else None,
-                    previous_id=previous.version_id if previous else None,
-                    default_id=default.version_id if default else None,
-                    traffic={key: share for key, share in endpoint.traffic.items() if key != self._id},
-                ),
-                writer="",
-                changed=now,
-                asked=now,
-                starts=0,
-                operation=None,
-                smoke_test=None,
-                smoke_requests=earlier.smoke_requests if earlier else (),
-            )
-        )
+        again = champion is not None and champion.version_id == self._registration.version_id
+        if again and rollouts.is_complete(earlier, self._plan.run_key, endpoint.traffic):
+            self._state.change(state="done", dag_run=dag_run)
+            return
+        before = rollouts.state_before(self._plan.run_key, champion, previous, default, endpoint.traffic, again=again)
+        self._state.begin(rollouts.begun(self._plan, self._registration, earlier, before, dag_run, now))
         self._began = True
 
     def _deploy(self, endpoint: Endpoint) -> Endpoint | None:
@@ -171,20 +139,16 @@ class RolloutSteps:
         """
         current = self._state.current
         if operation is not None and operation.error:
-            error = JobError(
-                endpoint.name, f"the deployment failed: {operation.error}", "it to serve", "Clear the deploy task"
-            )
+            error = rollouts.failed_start(endpoint.name, operation.error)
             self._go_back(error)
             raise error
         now = self._state.moment()
-        if not current.operation and not self._began and now - current.asked < rollouts.CLAIM:
+        if not self._began and rollouts.is_claimed(current, now):
             LOGGER.info("another worker asked for the deployment at %s: waiting for it", current.asked)
             return False
-        if current.starts >= rollouts.MOST_STARTS:
-            found = f"{current.starts} deployments are done, and the endpoint does not have {self._id}"
-            error = JobError(endpoint.name, found, "the deployed model", "Look at the endpoint, clear the deploy task")
-            self._go_back(error)
-            raise error
+        if fruitless := rollouts.fruitless_starts(current, endpoint.name):
+            self._go_back(fruitless)
+            raise fruitless
         if current.operation:
             LOGGER.warning("%s is done, and the endpoint does not have the model: once more", current.operation)
         self._state.change(operation=None, asked=now, starts=current.starts + 1)
@@ -228,26 +192,16 @@ class RolloutSteps:
     def _ask_golden(self, endpoint: Endpoint) -> SmokeTest:
         golden = self._report.golden
         instances = smoke_tests.instances(golden, self._plan.spec.features)
-        until = self._cloud.clock.monotonic() + ASK_FOR_S
+        until = self._cloud.clock.monotonic() + smoke_tests.ASK_FOR.total_seconds()
         while (answer := self._cloud.endpoints.predict(endpoint, instances)).deployed_model_id != self._id:
             if self._cloud.clock.monotonic() >= until:
-                found = f"{answer.deployed_model_id} answers, a minute after all requests go to {self._id}"
-                raise JobError(endpoint.name, found, self._id, "Clear the deploy task")
+                raise smoke_tests.wrong_model_answers(endpoint.name, answer.deployed_model_id, self._id)
             self._cloud.clock.sleep(LOOK_INTERVAL_S)
-        worst = max(
-            smoke_tests.distance(said, item.prediction) for said, item in zip(answer.predictions, golden, strict=True)
-        )
-        LOGGER.info("smoke test: %d requests, largest difference %.2g", len(golden), worst)
-        if not worst <= MAX_ABS_ERROR:
-            raise ContractError(
-                endpoint.name,
-                f"answers that differ from the saved model's by up to {worst:.3g}",
-                f"at most {MAX_ABS_ERROR:g}",
-                "What served before serves again. Compare the serving image's TensorFlow with the trainer's",
-            )
-        return SmokeTest(requests=len(golden), max_abs_error=worst)
+        smoke_test = smoke_tests.require_same_answers(endpoint.name, answer.predictions, golden)
+        LOGGER.info("smoke test: %d requests, largest difference %.2g", smoke_test.requests, smoke_test.max_abs_error)
+        return smoke_test
 
-    def _crown(self) -> None:
+    def _promote(self) -> None:
         """Make the old champion `previous` first; then move `champion`, by compare-and-set, and `default` with it."""
         registry, model, before = self._cloud.registry, self._plan.model, self._state.current.before
         version = registry.find_by_run(model, self._plan.run_key)
@@ -260,7 +214,7 @@ class RolloutSteps:
             )
         holder = registry.find_by_alias(model, vertex.CHAMPION)
         if holder is None or holder.version_id != version.version_id:
-            if holder is not None and holder.version_id == before.champion_id:
+            if holder is not None and aliases.becomes_previous(self._state.current, holder):
                 registry.merge_aliases(holder, [vertex.PREVIOUS])
             version = registry.move_alias(model, vertex.CHAMPION, version, before.champion_id)
         take_office(registry, version)
@@ -276,22 +230,3 @@ class RolloutSteps:
         except Exception:
             # The error that led here is the one to raise; the next wake, or the run's teardown, goes on with this.
             LOGGER.exception("what was before could not be brought back yet")
-
-    def _deployment(self, endpoint: Endpoint) -> Deployment:
-        rollout = self._state.current
-        before = rollout.before
-        words = f"Version {rollout.version_id} serves all requests as champion"
-        words += f", after version {before.champion_id}." if before.champion_id else ", the first one."
-        return Deployment(
-            model=rollout.model,
-            run_key=rollout.run_key,
-            deployed=True,
-            words=words,
-            endpoint_name=endpoint.name,
-            deployed_model_id=self._id,
-            traffic={self._id: 100},
-            version_name=rollout.version_name,
-            previous_version_name=before.champion_name,
-            smoke_test=rollout.smoke_test,
-            log_table=bigquery.request_log_table(self._plan.project, self._plan.dataset, self._plan.model),
-        )

@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from retraining.core.documents import Rollout
 from retraining.core.errors import ConflictError
 from retraining.core.naming import vertex
-from retraining.core.promotion import rollouts
+from retraining.core.promotion import aliases, rollouts
+from retraining.core.promotion.versions import Version
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.endpoints import Endpoint
-from retraining.hooks.registry import Registry, Version
+from retraining.hooks.registry import Registry
 from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState
 
 LOGGER = logging.getLogger(__name__)
@@ -44,8 +45,6 @@ def settle_run(cloud: Cloud, model: str, dag_run: str) -> bool:
 def settle(cloud: Cloud, state: RolloutState) -> bool:
     """Bring an open rollout to its end when its run does not any more; False when something is still under way.
 
-    A version that has the alias champion passed its test: its rollout is completed. Any other is taken back.
-
     Args:
         cloud: The hooks.
         state: As it was read.
@@ -56,14 +55,13 @@ def settle(cloud: Cloud, state: RolloutState) -> bool:
     if not rollouts.is_open(state.found):
         return True
     rollout = state.current
-    if rollout.state == "proven":
-        holder = cloud.registry.find_by_alias(rollout.model, vertex.CHAMPION)
-        if holder is not None and holder.version_id == rollout.version_id:
-            take_office(cloud.registry, holder)
-            rollout = state.change(state="done")
-    if rollout.state in ("going", "proven"):
-        rollout = state.change(state="returning", because="its run ended before it was done")
-    if rollout.state == "returning":
+    champion = cloud.registry.find_by_alias(rollout.model, vertex.CHAMPION)
+    next_state, reason = rollouts.direction(rollout, champion)
+    if next_state != rollout.state:
+        if next_state == "done" and champion is not None:
+            take_office(cloud.registry, champion)
+        state.change(state=next_state, because=reason)
+    if next_state == "returning":
         return go_back(cloud, state)
     if not finish(cloud, state):
         return False
@@ -73,10 +71,7 @@ def settle(cloud: Cloud, state: RolloutState) -> bool:
 
 def take_office(registry: Registry, champion: Version) -> None:
     """What follows for the other aliases of a version that is champion now."""
-    wishes = [vertex.DEFAULT] if vertex.DEFAULT not in champion.aliases else []
-    if vertex.CHALLENGER in champion.aliases:
-        wishes.append(f"-{vertex.CHALLENGER}")
-    if wishes:
+    if wishes := aliases.changes_of_office(champion):
         registry.merge_aliases(champion, wishes)
 
 
@@ -87,9 +82,7 @@ def finish(cloud: Cloud, state: RolloutState) -> bool:
     """
     rollout = state.current
     endpoint = cloud.endpoints.get(rollout.model)
-    others = (
-        {key: name for key, name in endpoint.deployed.items() if key != rollout.deployed_model_id} if endpoint else {}
-    )
+    others = rollouts.replaced(rollout, endpoint.deployed) if endpoint else {}
     if endpoint is None or not others:
         return True
     if running := cloud.endpoints.running_operations(endpoint):
@@ -178,28 +171,12 @@ def _is_gone(cloud: Cloud, rollout: Rollout, endpoint: Endpoint) -> bool:
 
 
 def _aliases_back(cloud: Cloud, rollout: Rollout) -> None:
-    """Aliases that this rollout moved go where they were; one that somebody else moved meanwhile stays.
-
-    Each is looked at for itself: this may have died after any of them.
-    """
-    registry, before = cloud.registry, rollout.before
-    versions = {version.version_id: version for version in registry.list_versions(rollout.model)}
-    mine, old = versions.get(rollout.version_id), versions.get(before.champion_id or "")
-    if mine is not None:
-        if vertex.CHAMPION in mine.aliases:
-            _move_back(registry, vertex.CHAMPION, mine, old)
-        default = versions.get(before.default_id or "")
-        if vertex.DEFAULT in mine.aliases and default is not None and default is not mine:
-            _move_back(registry, vertex.DEFAULT, mine, default)
-        if not any(vertex.CHALLENGER in version.aliases for version in versions.values()):
-            registry.merge_aliases(mine, [vertex.CHALLENGER])
-    if old is not None and vertex.PREVIOUS in old.aliases and before.previous_id != old.version_id:
-        _move_back(registry, vertex.PREVIOUS, old, versions.get(before.previous_id or ""))
-
-
-def _move_back(registry: Registry, alias: str, holder: Version, to: Version | None) -> None:
-    LOGGER.warning("the alias %s goes back to %s", alias, f"version {to.version_id}" if to else "nobody")
-    if to is None:
-        registry.merge_aliases(holder, [f"-{alias}"])
-    else:
-        registry.merge_aliases(to, [alias])
+    """Aliases that this rollout moved go where they were."""
+    for change in aliases.changes_back(rollout, cloud.registry.list_versions(rollout.model)):
+        LOGGER.warning(
+            "the alias %s %s version %s",
+            change.alias,
+            "leaves" if change.taken else "goes back to",
+            change.version.version_id,
+        )
+        cloud.registry.merge_aliases(change.version, [change.wish])

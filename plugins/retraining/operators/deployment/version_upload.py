@@ -10,41 +10,18 @@ from __future__ import annotations
 import logging
 import uuid
 
-from retraining.core.documents import Report
-from retraining.core.errors import ConflictError, ContractError, JobError
+from retraining.core.errors import ConflictError, JobError
 from retraining.core.jobs.claims import SETTLED_AFTER, START_WITHIN, Claim
 from retraining.core.naming.vertex import RUN_LABEL
+from retraining.core.promotion.versions import Version
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.operations import Operation
-from retraining.hooks.registry import Upload, Version
+from retraining.hooks.registry import Upload
 from retraining.hooks.session import may_have_worked
 
 LOGGER = logging.getLogger(__name__)
 LOOK_INTERVAL_S = 2.0
 WAIT_S = 900.0
-
-
-def require_reported_model(cloud: Cloud, report: Report) -> None:
-    """The model that is registered is the one that the report describes and the judge scored.
-
-    Raises:
-        ContractError: Its files are others, or gone.
-    """
-    found = cloud.model_files.digest(report.model_uri)
-    if found is None:
-        raise ContractError(
-            report.model_uri,
-            "the model is gone",
-            "the SavedModel that train stored",
-            "Clear train and what follows it: without its model its result does not count, and it trains again",
-        )
-    if found != report.model_digest:
-        raise ContractError(
-            report.model_uri,
-            f"a model with SHA-256 {found}: it was written again since the report",
-            f"the report's, {report.model_digest}",
-            "Trigger the DAG again with Force: a new attempt trains in a folder of its own",
-        )
 
 
 def upload_once(cloud: Cloud, model: str, upload: Upload, claim_uri: str) -> Version:

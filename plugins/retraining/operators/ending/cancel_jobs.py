@@ -7,13 +7,12 @@ from typing import Any
 from airflow.sdk import BaseSensorOperator, Context, PokeReturnValue
 
 from retraining.core.naming import dags, vertex
+from retraining.core.promotion.rollouts import MACHINES_COME_WITHIN
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.vertex_jobs import JobType
 from retraining.operators.airflow.boundary import fail_for_good, sleep_over_outages
 from retraining.operators.deployment.rollout_end import settle_run
 from retraining.operators.jobs.claims import cancel_all
-
-SETTLE_TIMEOUT_S = 2 * 3600.0  # machines come within minutes, or never
 
 
 class CancelJobsOperator(BaseSensorOperator):
@@ -31,7 +30,7 @@ class CancelJobsOperator(BaseSensorOperator):
     """
 
     def __init__(self, *, tuning: bool = False, **kwargs: Any) -> None:  # noqa: ANN401 - BaseSensorOperator's
-        super().__init__(**{"mode": "reschedule", "timeout": SETTLE_TIMEOUT_S, **kwargs})
+        super().__init__(**{"mode": "reschedule", "timeout": MACHINES_COME_WITHIN.total_seconds(), **kwargs})
         self.tuning = tuning
 
     @fail_for_good

@@ -75,11 +75,7 @@ def _settle(cloud: Cloud, state: RolloutState, found: FoundDeployment, as_of: da
 
 
 def _is_left(cloud: Cloud, rollout: Rollout | None, as_of: datetime) -> bool:
-    return (
-        rollout is not None
-        and rollouts.is_open(rollout)
-        and rollouts.is_silent(rollout, as_of, cloud.settings.wake_interval_s)
-    )
+    return rollouts.is_left(rollout, as_of, cloud.settings.wake_interval_s)
 
 
 def _unclaimed(cloud: Cloud, model: str, rollout: Rollout | None) -> dict[str, str]:

@@ -1,0 +1,129 @@
+"""May a run's version be deployed, and the document of what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from retraining.core.documents import Decision, Deployment, Plan, Report, Rollout
+from retraining.core.documents.document import format_time
+from retraining.core.errors import ContractError
+from retraining.core.naming.bigquery import request_log_table
+from retraining.core.naming.run_keys import RunKey
+from retraining.core.promotion.versions import Version
+
+
+def reason_against(plan: Plan, decision: Decision, champion: Version | None) -> str | None:
+    """Return why nothing may be deployed, as a sentence; None when nothing speaks against it.
+
+    Args:
+        plan: The run.
+        decision: Its verdict.
+        champion: The version with that alias now.
+    """
+    if plan.mode == "backfill":
+        return "Nothing deployed: a backfill records a version and leaves the endpoint alone."
+    if decision.verdict != "promote":
+        return f"Nothing deployed. {decision.words}"
+    if not plan.deploy:
+        return "Nothing deployed: this run was asked only to register its model (Param deploy)."
+    if champion is not None and champion.run_key and champion.run_key != plan.run_key:
+        as_of = RunKey.parse(champion.run_key).as_of
+        if as_of >= plan.as_of:
+            return (
+                f"Nothing deployed: champion version {champion.version_id} is of {format_time(as_of)}, "
+                f"not older than this run's {format_time(plan.as_of)}."
+            )
+    if champion is not None and champion.run_key == plan.run_key:
+        return None
+    now = champion.version_id if champion else None
+    then = decision.champion.version_id if decision.champion else None
+    if now != then:
+        return (
+            f"Nothing deployed: {_called(now)} is champion now, and the decision was taken against {_called(then)}. "
+            f"Evaluate again: trigger {plan.dag_id} with Force, so that a new attempt meets it."
+        )
+    return None
+
+
+def reason_of_person(answer: Mapping[str, Any] | None) -> str | None:
+    """Return why a person's answer forbids a deployment, as a sentence; None when it does not.
+
+    Args:
+        answer: `{approved, words}` of the task that asks; None: it gave none.
+    """
+    given = answer or {}
+    return None if given.get("approved") else f"Nothing deployed: {given.get('words', 'nobody approved')}."
+
+
+def answer_of_person(*, approved: bool, person: str | None) -> dict[str, Any]:
+    """Return `{approved, words}` of a person's answer; `person` is None when nobody answered in time."""
+    verb = "approved" if approved else "rejected"
+    return {"approved": approved, "words": f"{verb} by {person}" if person else f"{verb} without an answer in time"}
+
+
+def require_reported_model(report: Report, digest: str | None) -> None:
+    """Refuse to register a model that is not the one that the report describes and the judge scored.
+
+    Args:
+        report: Of the training.
+        digest: SHA-256 of the stored model's files; None: there are none.
+
+    Raises:
+        ContractError: Its files are others, or gone.
+    """
+    if digest is None:
+        raise ContractError(
+            report.model_uri,
+            "the model is gone",
+            "the SavedModel that train stored",
+            "Clear train and what follows it: without its model its result does not count, and it trains again",
+        )
+    if digest != report.model_digest:
+        raise ContractError(
+            report.model_uri,
+            f"a model with SHA-256 {digest}: it was written again since the report",
+            f"the report's, {report.model_digest}",
+            "Trigger the DAG again with Force: a new attempt trains in a folder of its own",
+        )
+
+
+def nothing_deployed(plan: Plan, reason: str) -> Deployment:
+    """Return the document of a run that left the endpoint alone."""
+    return Deployment(
+        model=plan.model,
+        run_key=plan.run_key,
+        deployed=False,
+        words=reason,
+        endpoint_name=None,
+        deployed_model_id=None,
+        traffic={},
+        version_name=None,
+        previous_version_name=None,
+        smoke_test=None,
+        log_table=None,
+    )
+
+
+def deployed(plan: Plan, rollout: Rollout, endpoint_name: str) -> Deployment:
+    """Return the document of a run whose version serves all requests."""
+    before = rollout.before
+    message = f"Version {rollout.version_id} serves all requests as champion"
+    message += f", after version {before.champion_id}." if before.champion_id else ", the first one."
+    return Deployment(
+        model=rollout.model,
+        run_key=rollout.run_key,
+        deployed=True,
+        words=message,
+        endpoint_name=endpoint_name,
+        deployed_model_id=rollout.deployed_model_id,
+        traffic={rollout.deployed_model_id: 100},
+        version_name=rollout.version_name,
+        previous_version_name=before.champion_name,
+        smoke_test=rollout.smoke_test,
+        log_table=request_log_table(plan.project, plan.dataset, plan.model),
+    )
+
+
+def _called(version_id: str | None) -> str:
+    return f"version {version_id}" if version_id else "no version"

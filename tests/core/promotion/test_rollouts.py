@@ -1,0 +1,101 @@
+"""The change of a champion: what it begins with, when it is tried again, and which way it goes."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from small_rollout import MINE, MODEL, NOW, PLAN, REGISTRATION, before, rollout, version
+
+from retraining.core.errors import ContractError
+from retraining.core.promotion import rollouts, smoke_tests
+
+
+def test_a_rollout_begins_with_what_was_before():
+    traffic = {"30": 90, MINE: 10}
+    found = rollouts.state_before(PLAN.run_key, version("3"), version("2"), version("3"), traffic, again=False)
+    assert found == before(traffic={"30": 90})
+
+
+def test_a_rollout_of_the_champion_itself_goes_back_to_the_one_before():
+    found = rollouts.state_before(PLAN.run_key, version("4"), version("3"), version("4"), {}, again=True)
+    assert (found.champion_id, found.previous_id) == ("3", None)
+
+
+def test_earlier_smoke_requests_stay_known():
+    asked = rollouts.with_smoke_request(rollout(), NOW, NOW, 3)
+    begun = rollouts.begun(PLAN, REGISTRATION, rollout(smoke_requests=asked), before(), "dag-run", NOW)
+    assert begun.smoke_requests == asked
+    assert (begun.state, begun.starts, begun.operation) == ("going", 0, None)
+
+
+def test_what_another_run_left_open_is_settled_first():
+    assert rollouts.is_another_runs(rollout("proven"), "another")
+    assert not rollouts.is_another_runs(rollout("ended"), "another")
+    assert not rollouts.is_another_runs(rollout(), PLAN.run_key)
+    assert not rollouts.is_another_runs(None, PLAN.run_key)
+
+
+def test_a_deployment_without_its_document_is_known_by_its_traffic():
+    assert rollouts.is_complete(rollout("ended"), PLAN.run_key, {MINE: 100})
+    assert not rollouts.is_complete(rollout("ended"), PLAN.run_key, {"30": 100})
+    assert not rollouts.is_complete(None, PLAN.run_key, {MINE: 100})
+
+
+def test_one_worker_asks_for_a_deployment_at_a_time():
+    assert rollouts.is_claimed(rollout(), NOW + rollouts.CLAIM / 2)
+    assert not rollouts.is_claimed(rollout(), NOW + rollouts.CLAIM)
+    assert not rollouts.is_claimed(rollout(operation="o"), NOW)
+
+
+def test_deployments_that_bring_nothing_end():
+    assert rollouts.fruitless_starts(rollout(starts=rollouts.MOST_STARTS - 1), "e") is None
+    assert "does not have" in str(rollouts.fruitless_starts(rollout(starts=rollouts.MOST_STARTS), "e"))
+    assert "the deployment failed: no machines" in str(rollouts.failed_start("e", "no machines"))
+
+
+@pytest.mark.parametrize(
+    ("state", "champion", "expected"),
+    [
+        ("going", version("4"), "returning"),
+        ("proven", version("4"), "done"),
+        ("proven", version("3"), "returning"),
+        ("proven", None, "returning"),
+        ("done", version("9"), "done"),
+        ("returning", version("4"), "returning"),
+    ],
+)
+def test_which_way_an_open_rollout_goes(state, champion, expected):
+    assert rollouts.direction(rollout(state), champion)[0] == expected
+
+
+def test_who_gives_no_sign_for_long_does_not_come_back():
+    late = NOW + rollouts.SILENT + timedelta(seconds=1)
+    assert rollouts.is_left(rollout(), late, 60)
+    assert not rollouts.is_left(rollout(), NOW, 60)
+    assert not rollouts.is_left(rollout("ended"), late, 60)
+    assert not rollouts.is_left(rollout(), late, 3600), "sleeps between two looks are longer"
+    assert not rollouts.is_left(None, late, 60)
+
+
+def test_all_others_are_replaced():
+    assert rollouts.replaced(rollout(), {MINE: f"{MODEL}@4", "30": f"{MODEL}@3"}) == {"30": f"{MODEL}@3"}
+
+
+class _Request:
+    """A smoke request as far as it matters: the stored model's own answer."""
+
+    def __init__(self, prediction):
+        self.prediction = prediction
+
+
+def test_the_endpoint_says_what_the_stored_model_says():
+    golden = [_Request(0.25), _Request(0.5)]
+    found = smoke_tests.require_same_answers("e", [0.25, 0.50001], golden)
+    assert (found.requests, round(found.max_abs_error, 5)) == (2, 1e-05)
+
+
+@pytest.mark.parametrize("prediction", [0.6, float("nan")])
+def test_other_answers_are_refused(prediction):
+    with pytest.raises(ContractError, match="answers that differ"):
+        smoke_tests.require_same_answers("e", [prediction], [_Request(0.5)])
