@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.house import AREAS, CORE, LIMITS, OPERATORS, ROOMS, allowed, levels, means, table
+from tests.support.house import AREAS, CORE, HOOKS, LIMITS, OPERATORS, ROOMS, allowed, levels, means, table
 from tests.support.product import MODULES, PRODUCT, REPOSITORY, begins_with, in_rooms, one_per_line, room_of
 
 # The core decides with the standard library and these.
@@ -161,7 +161,7 @@ def test_parsing_a_dag_imports_nothing_heavy() -> None:
     """Google's clients, TensorFlow and pandas cost seconds: DAGs, operators and hooks import them inside functions."""
     findings = [
         f"{source.where}:{found.line} imports {found.target} at module level"
-        for source in in_rooms("dags", *CORE, "retraining.hooks", *OPERATORS)
+        for source in in_rooms("dags", *CORE, *HOOKS, *OPERATORS)
         for found in source.imports
         if found.at_module_level and not found.for_types and begins_with(found.target, HEAVY)
     ]

@@ -127,14 +127,12 @@ def include(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def make_scene(make_run: type[FakeRun], monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
+def make_scene(make_run: type[FakeRun]) -> Callable[[], Any]:
     """Makes the world of `tests.support.scenes.cleaning`, the same each time, and a daily run of `maintain` on it."""
-    from retraining.operators.retention import maintenance
     from tests.support.scenes.cleaning import Scene, make_daily_run, make_world
 
     def make() -> Scene:
         cloud, bucket = make_world()
-        monkeypatch.setattr(maintenance, "Cloud", lambda: cloud)
         return Scene(cloud, make_daily_run(make_run), bucket)
 
     return make

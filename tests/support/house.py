@@ -19,7 +19,6 @@ class Room(NamedTuple):
 
 FLOORS = {
     "dags": Room("arranges tasks, and nothing else", ("retraining.core.*", "retraining.operators.*")),
-    "retraining.hooks": Room("talks to Google; imports its clients inside functions", ("retraining.core.*",)),
     "retraining": Room("nothing but its parts"),
     "localcloud": Room("Google's services on this machine; knows nothing of this project's other parts"),
     "demo": Room("the demonstration: an Airflow and the local cloud, started, followed and ended", ("localcloud.*",)),
@@ -27,33 +26,65 @@ FLOORS = {
         "measures: holds every part against something else", ("localcloud.*", "trainer.*", "retraining.core.*")
     ),
 }
+HOOKS = {
+    "retraining.hooks": Room("talks to Google; imports its clients inside functions", ("retraining.core.*",)),
+    "retraining.hooks.ports": Room(
+        "what a task may ask of the cloud, as protocols; the fakes of the tests satisfy them too",
+        ("retraining.core.*", "retraining.hooks"),
+    ),
+    "retraining.hooks.cloud": Room(
+        "all services, by the settings and the Airflow connection", ("retraining.core.*", "retraining.hooks")
+    ),
+}
 OPERATORS = {
     "retraining.operators": Room("what Airflow runs: read the record, ask a hook, ask the core, write one document"),
     "retraining.operators.airflow": Room(
-        "Airflow's side of a task: errors that are final, links, schedules, Params, what a DAG run says of itself",
-        ("retraining.core.*", "retraining.hooks.*"),
+        "Airflow's side of a task: what is around its work, final errors, links, schedules, Params, its DAG run",
+        (
+            "retraining.core.*",
+            "retraining.hooks",
+            "retraining.hooks.ports",
+            "retraining.hooks.cloud",
+            "retraining.operators.record",
+        ),
     ),
     "retraining.operators.record": Room(
         "a run's folder of documents: whose it is, what is in it, its lease on the spans",
-        ("retraining.core.*", "retraining.hooks.*"),
+        ("retraining.core.*", "retraining.hooks.ports"),
     ),
     "retraining.operators.planning": Room(
         "`plan`: form, spec and time → the plan",
-        ("retraining.core.*", "retraining.hooks.*", "retraining.operators.airflow", "retraining.operators.record"),
+        (
+            "retraining.core.*",
+            "retraining.hooks.ports",
+            "retraining.operators.airflow",
+            "retraining.operators.record",
+        ),
     ),
     "retraining.operators.data": Room(
         "`snapshot`, `check_data`: the run table, and whether it is fit to train on",
-        ("retraining.core.*", "retraining.hooks.*", "retraining.operators.airflow", "retraining.operators.record"),
+        (
+            "retraining.core.*",
+            "retraining.hooks.ports",
+            "retraining.operators.airflow",
+            "retraining.operators.record",
+        ),
     ),
     "retraining.operators.evaluation": Room(
         "`decide`; and what a comparison needs before it is paid for",
-        ("retraining.core.*", "retraining.hooks.*", "retraining.operators.airflow", "retraining.operators.record"),
+        (
+            "retraining.core.*",
+            "retraining.hooks.ports",
+            "retraining.operators.airflow",
+            "retraining.operators.record",
+        ),
     ),
     "retraining.operators.jobs": Room(
         "`export`, `train`, `evaluate`: a job on Vertex AI, made once, found again",
         (
             "retraining.core.*",
-            "retraining.hooks.*",
+            "retraining.hooks",
+            "retraining.hooks.ports",
             "retraining.operators.airflow",
             "retraining.operators.record",
             "retraining.operators.evaluation",
@@ -63,7 +94,8 @@ OPERATORS = {
         "`tune`: the search's jobs, and what earlier searches left",
         (
             "retraining.core.*",
-            "retraining.hooks.*",
+            "retraining.hooks",
+            "retraining.hooks.ports",
             "retraining.operators.airflow",
             "retraining.operators.record",
             "retraining.operators.jobs",
@@ -73,7 +105,8 @@ OPERATORS = {
         "`register`, `approve`, `deploy`: from the version to the traffic, and back",
         (
             "retraining.core.*",
-            "retraining.hooks.*",
+            "retraining.hooks",
+            "retraining.hooks.ports",
             "retraining.operators.airflow",
             "retraining.operators.record",
             "retraining.operators.jobs",
@@ -83,7 +116,8 @@ OPERATORS = {
         "`cancel_jobs`, `conclude`: nothing is left running, and the run has its state",
         (
             "retraining.core.*",
-            "retraining.hooks.*",
+            "retraining.hooks",
+            "retraining.hooks.ports",
             "retraining.operators.airflow",
             "retraining.operators.jobs",
             "retraining.operators.deployment",
@@ -91,13 +125,19 @@ OPERATORS = {
     ),
     "retraining.operators.report": Room(
         "`report`: the run's page for people",
-        ("retraining.core.*", "retraining.hooks.*", "retraining.operators.airflow", "retraining.operators.record"),
+        (
+            "retraining.core.*",
+            "retraining.hooks.ports",
+            "retraining.operators.airflow",
+            "retraining.operators.record",
+        ),
     ),
     "retraining.operators.monitoring": Room(
         "the DAG `monitor__<model>`: drift, and whether to retrain",
         (
             "retraining.core.*",
-            "retraining.hooks.*",
+            "retraining.hooks",
+            "retraining.hooks.ports",
             "retraining.operators.airflow",
             "retraining.operators.record",
             "retraining.operators.deployment",
@@ -107,7 +147,8 @@ OPERATORS = {
         "the DAG `maintain`: what is left over is found, then deleted",
         (
             "retraining.core.*",
-            "retraining.hooks.*",
+            "retraining.hooks",
+            "retraining.hooks.ports",
             "retraining.operators.airflow",
             "retraining.operators.record",
             "retraining.operators.deployment",
@@ -278,6 +319,7 @@ TRAINER = {
 }
 AREAS = {
     "Floors": FLOORS,
+    "plugins/retraining/hooks": HOOKS,
     "plugins/retraining/operators": OPERATORS,
     "plugins/retraining/core": CORE,
     "trainer": TRAINER,
@@ -285,7 +327,8 @@ AREAS = {
 ROOMS = {name: room for area in AREAS.values() for name, room in area.items()}
 # Area: at most so many rooms, on so many levels.
 LIMITS: dict[str, tuple[int, int]] = {
-    "plugins/retraining/operators": (13, 5),
+    "plugins/retraining/hooks": (3, 2),
+    "plugins/retraining/operators": (13, 6),
     "plugins/retraining/core": (14, 7),
     "trainer": (16, 9),
 }

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from retraining.core import settings as settings_module
+from retraining.core.naming.environments import Environment
 from retraining.core.settings import Settings
 from retraining.hooks.artifacts import Artifacts
 from retraining.hooks.clock import Clock
@@ -35,6 +36,11 @@ class Cloud:
     def session(self) -> Session:
         """Credentials of the Airflow connection."""
         return connect(self.settings)
+
+    @property
+    def environment(self) -> Environment:
+        """Which Airflow environment this is."""
+        return self.session.environment
 
     @cached_property
     def artifacts(self) -> Artifacts:

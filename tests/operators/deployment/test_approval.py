@@ -28,11 +28,12 @@ class FakeRecord:
 @pytest.fixture
 def ask(monkeypatch: pytest.MonkeyPatch) -> RequestApprovalOperator:
     """The task of a run whose decision is to promote."""
-    monkeypatch.setattr(approval, "Cloud", FakeCloud)
-    monkeypatch.setattr(approval, "own_run", lambda *_: FakeRecord())
+    monkeypatch.setattr(RequestApprovalOperator, "record", lambda *_: FakeRecord())
     monkeypatch.setattr(approval, "reason_against", lambda *_: None)
     monkeypatch.setattr(hitl, "upsert_hitl_detail", create_autospec(hitl.upsert_hitl_detail))
-    return RequestApprovalOperator(task_id="approve", subject="Deploy?", answer_within=timedelta(hours=12), run_uri="x")
+    return RequestApprovalOperator(
+        task_id="approve", subject="Deploy?", answer_within=timedelta(hours=12), run_uri="x", cloud=FakeCloud
+    )
 
 
 def waits_until(stopped: BaseException) -> datetime:

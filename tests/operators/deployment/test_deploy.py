@@ -18,42 +18,40 @@ from retraining.operators.deployment.registration import RegisterModelOperator
 from retraining.operators.deployment.rollout_state import RolloutState
 from retraining.operators.evaluation.decision import DecideOperator
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
-from tests.support.scenes.deployment import FOLDER, Scene, example, use
+from tests.support.scenes.deployment import FOLDER, Scene, example
 
 
 @pytest.fixture
-def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
+def scene() -> Scene:
     """The scene that the operators meet."""
-    made = Scene()
-    use(monkeypatch, made.cloud)
-    return made
+    return Scene()
 
 
-def register(run: Any) -> Any:
+def register(scene: Scene, run: Any) -> Any:
     """Run the register task."""
-    return run.execute(RegisterModelOperator(task_id="register", run_uri=FOLDER))
+    return run.execute(RegisterModelOperator(task_id="register", run_uri=FOLDER, cloud=scene.cloud.connect))
 
 
-def deploy(run: Any, **kwargs: Any) -> Any:
+def deploy(scene: Scene, run: Any, **kwargs: Any) -> Any:
     """Run a wake of the deploy task."""
-    return run.execute(DeployModelOperator(task_id="deploy", run_uri=FOLDER, **kwargs))
+    return run.execute(DeployModelOperator(task_id="deploy", run_uri=FOLDER, cloud=scene.cloud.connect, **kwargs))
 
 
-def deploy_at_last(run: Any) -> Any:
+def deploy_at_last(scene: Scene, run: Any) -> Any:
     """Wake the deploy task until it ends."""
     for _ in range(20):
         with contextlib.suppress(AirflowRescheduleException):
-            return deploy(run)
+            return deploy(scene, run)
     raise AssertionError("it never ends")
 
 
 def test_a_promoted_version_is_challenger_until_it_serves(scene, make_run) -> None:
     """Registered once, deployed, crowned; the endpoint's answers were compared."""
     run = make_run()
-    assert register(run)["aliases"] == ["challenger", "default"]
-    assert register(run)["aliases"] == ["challenger", "default"]
+    assert register(scene, run)["aliases"] == ["challenger", "default"]
+    assert register(scene, run)["aliases"] == ["challenger", "default"]
     assert len(scene.cloud.registry.versions) == 1
-    assert deploy(run)["deployed"]
+    assert deploy(scene, run)["deployed"]
     mine = deployed_model_id(scene.run_key)
     assert scene.cloud.registry.versions["1"].aliases == ("champion", "default")
     assert scene.read("deployment")["traffic"] == {mine: 100}
@@ -66,8 +64,8 @@ def test_the_old_champion_becomes_previous_and_leaves(scene, make_run) -> None:
     """The new version gets no traffic before it is there; the old one goes after the new one answered."""
     old = scene.old_champion()
     run = make_run()
-    register(run)
-    assert "after version 1" in deploy(run)["words"]
+    register(scene, run)
+    assert "after version 1" in deploy(scene, run)["words"]
     assert scene.cloud.registry.versions["1"].aliases == ("previous",)
     assert scene.cloud.registry.versions["2"].aliases == ("champion", "default")
     assert scene.cloud.endpoints.undeployed == [old]
@@ -78,10 +76,10 @@ def test_wrong_answers_bring_the_old_traffic_back(scene, make_run) -> None:
     """The smoke test fails for good; the old champion serves as before."""
     old = scene.old_champion()
     run = make_run()
-    register(run)
+    register(scene, run)
     scene.cloud.endpoints.predictions = [0.123 for _ in scene.report["golden"]]
     with pytest.raises(AirflowFailException, match="differ from the saved model's"):
-        deploy(run)
+        deploy(scene, run)
     assert scene.cloud.endpoints.endpoint.traffic == {old: 100}
     assert scene.cloud.endpoints.undeployed == [deployed_model_id(scene.run_key)]
     assert scene.cloud.registry.versions["1"].aliases == ("champion", "default")
@@ -91,20 +89,20 @@ def test_wrong_answers_bring_the_old_traffic_back(scene, make_run) -> None:
 def test_nan_is_a_wrong_answer(scene, make_run) -> None:
     """A comparison with NaN must not pass."""
     run = make_run()
-    register(run)
+    register(scene, run)
     scene.cloud.endpoints.predictions = [float("nan") for _ in scene.report["golden"]]
     with pytest.raises(AirflowFailException, match="differ"):
-        deploy(run)
+        deploy(scene, run)
     assert scene.cloud.endpoints.endpoint.deployed == {}
 
 
 def test_without_golden_requests_no_machine_is_paid_for(scene, make_run) -> None:
     """What could never be proven is refused before anything is deployed."""
     run = make_run()
-    register(run)
+    register(scene, run)
     scene.change("report", golden=[])
     with pytest.raises(AirflowFailException, match="no golden requests"):
-        deploy(run)
+        deploy(scene, run)
     assert scene.endpoint.deployed == {}
     assert scene.cloud.endpoints.deploys == []
 
@@ -113,10 +111,10 @@ def test_a_champion_changed_meanwhile_is_not_replaced(scene, make_run) -> None:
     """Compare-and-set: another run was crowned while this one's machines started."""
     old = scene.old_champion()
     run = make_run()
-    register(run)
+    register(scene, run)
     scene.cloud.endpoints.ready = False
     with pytest.raises(AirflowRescheduleException):
-        deploy(run)
+        deploy(scene, run)
     scene.cloud.endpoints.ready = True
     real = scene.cloud.registry.find_by_run
 
@@ -127,7 +125,7 @@ def test_a_champion_changed_meanwhile_is_not_replaced(scene, make_run) -> None:
 
     scene.cloud.registry.find_by_run = crowned_meanwhile
     with pytest.raises(ConflictError):
-        deploy(run)
+        deploy(scene, run)
     assert scene.cloud.endpoints.endpoint.traffic == {old: 100}
     assert scene.cloud.endpoints.endpoint.deployed.keys() == {old}
 
@@ -135,9 +133,9 @@ def test_a_champion_changed_meanwhile_is_not_replaced(scene, make_run) -> None:
 def test_a_slow_deployment_is_started_once(scene, make_run) -> None:
     """Several wakes, one deploy; a retry without memory finds the operation that is at work."""
     run = make_run()
-    register(run)
+    register(scene, run)
     scene.cloud.endpoints.ready = False
-    task = DeployModelOperator(task_id="deploy", run_uri=FOLDER, retries=1)
+    task = DeployModelOperator(task_id="deploy", run_uri=FOLDER, cloud=scene.cloud.connect, retries=1)
     for try_number in (1, 1, 2):
         with pytest.raises(AirflowRescheduleException):
             run.execute(task, try_number=try_number)
@@ -150,23 +148,23 @@ def test_a_failed_deployment_fails_the_try(scene, make_run) -> None:
     """With the service's words; the old champion is untouched."""
     old = scene.old_champion()
     run = make_run()
-    register(run)
+    register(scene, run)
     scene.cloud.endpoints.ready = False
     with pytest.raises(AirflowRescheduleException):
-        deploy(run)
+        deploy(scene, run)
     scene.cloud.endpoints.error = "the container did not answer its health check"
     with pytest.raises(JobError, match="health check"):
-        deploy(run)
+        deploy(scene, run)
     assert scene.cloud.endpoints.endpoint.traffic == {old: 100}
 
 
 def test_a_recorded_deployment_is_not_done_again(scene, make_run) -> None:
     """Clearing an old run does not touch the endpoint."""
     run = make_run()
-    register(run)
-    first = deploy(run)
+    register(scene, run)
+    first = deploy(scene, run)
     scene.cloud.endpoints.endpoint = dataclasses.replace(scene.cloud.endpoints.endpoint, traffic={}, deployed={})
-    assert deploy(run) == first
+    assert deploy(scene, run) == first
     assert len(scene.cloud.endpoints.deploys) == 1
 
 
@@ -183,7 +181,7 @@ def test_nothing_is_deployed_and_the_document_says_why(scene, make_run, changes,
     """The endpoint is left alone."""
     for kind, values in changes.items():
         scene.change(kind, **values)
-    result = deploy(make_run())
+    result = deploy(scene, make_run())
     assert not result["deployed"]
     assert words in result["words"]
     assert words in Deployment.parse(scene.cloud.artifacts.objects[f"{FOLDER}/deployment.json"]).words
@@ -193,9 +191,9 @@ def test_nothing_is_deployed_and_the_document_says_why(scene, make_run, changes,
 def test_a_newer_champion_is_not_replaced_by_an_older_run(scene, make_run) -> None:
     """Whatever the decision said when it was taken."""
     run = make_run()
-    register(run)
+    register(scene, run)
     scene.old_champion("20991231t000000z-000000000000")
-    assert "not older than this run's" in deploy(run)["words"]
+    assert "not older than this run's" in deploy(scene, run)["words"]
     assert scene.cloud.endpoints.deploys == []
 
 
@@ -206,9 +204,9 @@ def test_a_newer_champion_is_not_replaced_by_an_older_run(scene, make_run) -> No
 def test_a_person_may_say_no(scene, make_run, answer, deployed: bool) -> None:
     """No answer is a no."""
     run = make_run()
-    register(run)
+    register(scene, run)
     run.xcoms["approve", "return_value"] = answer
-    assert deploy(run, approval_task_id="approve")["deployed"] is deployed
+    assert deploy(scene, run, approval_task_id="approve")["deployed"] is deployed
 
 
 def test_a_backfilled_version_is_known_by_its_date(scene, make_run) -> None:
@@ -216,61 +214,61 @@ def test_a_backfilled_version_is_known_by_its_date(scene, make_run) -> None:
     scene.change("decision", verdict="record", mode="backfill")
     scene.change("plan", mode="backfill", deploy=False)
     scene.old_champion()
-    assert register(make_run())["aliases"] == [f"as-of-{scene.as_of[:10].replace('-', '')}"]
+    assert register(scene, make_run())["aliases"] == [f"as-of-{scene.as_of[:10].replace('-', '')}"]
 
 
 def test_a_rejected_version_has_no_alias(scene, make_run) -> None:
     """It is registered all the same."""
     scene.old_champion()
     scene.change("decision", verdict="reject")
-    assert register(make_run())["aliases"] == []
+    assert register(scene, make_run())["aliases"] == []
 
 
 def test_an_older_challenger_does_not_take_the_alias(scene, make_run) -> None:
     """The newer one keeps it."""
     newer = scene.cloud.registry.add("20991231t000000z-000000000000", "challenger")
-    assert register(make_run())["aliases"] == []
+    assert register(scene, make_run())["aliases"] == []
     assert scene.cloud.registry.versions[newer.version_id].aliases == ("challenger", "default")
 
 
 def test_a_deployment_that_brought_nothing_is_asked_for_again(scene, make_run) -> None:
     """Its operation is done without an error, and the endpoint does not have the model."""
     run = make_run()
-    register(run)
+    register(scene, run)
     scene.cloud.endpoints.lost = 2
-    assert deploy_at_last(run)["deployed"]
+    assert deploy_at_last(scene, run)["deployed"]
     assert len(scene.cloud.endpoints.deploys) == 3
 
 
 def test_a_deployment_that_never_brings_anything_ends(scene, make_run) -> None:
     """Not after seven days: after three deployments, with the way out; nothing is left."""
     run = make_run()
-    register(run)
+    register(scene, run)
     scene.cloud.endpoints.lost = 99
     with pytest.raises(JobError, match="3 deployments are done, and the endpoint does not have"):
-        deploy_at_last(run)
+        deploy_at_last(scene, run)
     assert len(scene.cloud.endpoints.deploys) == 3
     assert not scene.endpoint.deployed
     scene.cloud.endpoints.lost = 0
-    assert deploy_at_last(run)["deployed"]
+    assert deploy_at_last(scene, run)["deployed"]
 
 
 def test_another_worker_that_just_asked_is_waited_for(scene, make_run) -> None:
     """Its create may still be on its way: only when it has given no sign for two minutes is it asked again."""
     run = make_run()
-    register(run)
+    register(scene, run)
     real = scene.cloud.endpoints.start_deploy
     scene.cloud.endpoints.start_deploy = lambda *_: (_ for _ in ()).throw(TimeoutError("no answer"))
     with pytest.raises(TimeoutError):
-        deploy(run)
+        deploy(scene, run)
     asked: list[Any] = []
     scene.cloud.endpoints.start_deploy = lambda *args: asked.append(args) or real(*args)
     scene.cloud.clock.sleep(60)
     with pytest.raises(AirflowRescheduleException):
-        deploy(run)
+        deploy(scene, run)
     assert not asked
     scene.cloud.clock.sleep(61)
-    assert deploy(run)["deployed"]
+    assert deploy(scene, run)["deployed"]
     assert len(asked) == 1
 
 
@@ -278,7 +276,7 @@ def test_the_old_version_may_answer_for_a_moment(scene, make_run) -> None:
     """The service sends requests another way a little later; the smoke test asks until its own version answers."""
     old = scene.old_champion()
     run = make_run()
-    register(run)
+    register(scene, run)
     real, answers = scene.cloud.endpoints.predict, []
 
     def slowly(endpoint: Any, instances: Any) -> Any:
@@ -286,17 +284,17 @@ def test_the_old_version_may_answer_for_a_moment(scene, make_run) -> None:
         return dataclasses.replace(answers[-1], deployed_model_id=old if len(answers) < 3 else scene.mine)
 
     scene.cloud.endpoints.predict = slowly
-    assert deploy(run)["deployed"]
+    assert deploy(scene, run)["deployed"]
     assert len(answers) == 3
 
 
 def test_a_champion_that_the_decision_did_not_meet_is_not_replaced(scene, make_run) -> None:
     """A person went back while the run waited; what the message says brings a version that met that champion."""
     run = make_run()
-    register(run)
+    register(scene, run)
     other = scene.cloud.registry.add("20130102t000000z-000000000000")
     scene.cloud.registry.merge_aliases(other, ["champion"])
-    words = deploy(run)["words"]
+    words = deploy(scene, run)["words"]
     assert words == (
         "Nothing deployed: version 2 is champion now, and the decision was taken against no version. "
         "Evaluate again: trigger retrain__flight_delays with Force, so that a new attempt meets it."
@@ -308,10 +306,15 @@ def test_a_champion_that_the_decision_did_not_meet_is_not_replaced(scene, make_r
     attempt.put("evaluation", duel | {"difference": duel["difference"] | {"low": 0.002}})
     del scene.cloud.artifacts.objects[f"{attempt.folder}/decision.json"]
     again = make_run(run_id="manual__2")
-    assert again.execute(DecideOperator(task_id="decide", run_uri=attempt.folder))["verdict"] == "promote"
+    assert (
+        again.execute(DecideOperator(task_id="decide", run_uri=attempt.folder, cloud=scene.cloud.connect))["verdict"]
+        == "promote"
+    )
     assert attempt.read("decision")["champion"]["version_id"] == "2"
-    again.execute(RegisterModelOperator(task_id="register", run_uri=attempt.folder))
-    assert again.execute(DeployModelOperator(task_id="deploy", run_uri=attempt.folder))["deployed"]
+    again.execute(RegisterModelOperator(task_id="register", run_uri=attempt.folder, cloud=scene.cloud.connect))
+    assert again.execute(DeployModelOperator(task_id="deploy", run_uri=attempt.folder, cloud=scene.cloud.connect))[
+        "deployed"
+    ]
     assert scene.holder("champion") == "3"
     assert scene.holder("previous") == "2"
 
@@ -319,9 +322,11 @@ def test_a_champion_that_the_decision_did_not_meet_is_not_replaced(scene, make_r
 def test_a_person_is_not_asked_for_what_would_be_refused(scene, make_run) -> None:
     """The approval looks at the champion too."""
     run = make_run()
-    register(run)
+    register(scene, run)
     scene.cloud.registry.merge_aliases(scene.cloud.registry.add("20130102t000000z-000000000000"), ["champion"])
-    task = RequestApprovalOperator(task_id="approve", run_uri=FOLDER, subject="?", answer_within=timedelta(hours=1))
+    task = RequestApprovalOperator(
+        task_id="approve", run_uri=FOLDER, cloud=scene.cloud.connect, subject="?", answer_within=timedelta(hours=1)
+    )
     found = run.execute(task)
     assert not found["approved"]
     assert "Evaluate again" in found["words"]
@@ -330,7 +335,7 @@ def test_a_person_is_not_asked_for_what_would_be_refused(scene, make_run) -> Non
 def test_smoke_requests_are_written_down_before_they_are_sent(scene, make_run) -> None:
     """Of a test that passed, of one that failed, and of one that nobody ended: the monitor leaves all of them out."""
     run = make_run()
-    register(run)
+    register(scene, run)
     known: list[Any] = []
     real = scene.cloud.endpoints.predict
 
@@ -343,13 +348,13 @@ def test_smoke_requests_are_written_down_before_they_are_sent(scene, make_run) -
     scene.wrong_answers()
     asked = scene.cloud.clock.now()
     with pytest.raises(AirflowFailException):
-        deploy(run)
+        deploy(scene, run)
     assert [(item.deployed_model_id, item.instances) for item in known] == [(scene.mine, len(scene.report["golden"]))]
     assert known[0].start < asked
     assert known[0].end >= asked + timedelta(minutes=4)
     scene.right_answers()
     scene.cloud.clock.sleep(3600)
-    assert deploy_at_last(run)["deployed"]
+    assert deploy_at_last(scene, run)["deployed"]
     first, second = RolloutState(scene.cloud, "flight_delays").read().smoke_requests
     assert first == known[0]
     assert second.end - second.start == timedelta(seconds=3 + 2 * 10)
@@ -358,14 +363,16 @@ def test_smoke_requests_are_written_down_before_they_are_sent(scene, make_run) -
 def test_a_rejected_first_version_is_default_only_until_a_better_one_is_there(scene, make_run) -> None:
     """Vertex AI gives `default` to the first version, and one version must have it."""
     scene.change("decision", verdict="reject")
-    assert register(make_run())["aliases"] == ["default"]
+    assert register(scene, make_run())["aliases"] == ["default"]
     later = Scene(scene.cloud, "20131121t030000z-ffffffffffff")
     later.change("plan", as_of="2013-11-21T03:00:00Z")
     run = make_run(run_id="manual__2")
-    found = run.execute(RegisterModelOperator(task_id="register", run_uri=later.folder))
+    found = run.execute(RegisterModelOperator(task_id="register", run_uri=later.folder, cloud=scene.cloud.connect))
     assert found["aliases"] == ["challenger", "default"]
     assert scene.cloud.registry.versions["1"].aliases == ()
-    assert run.execute(DeployModelOperator(task_id="deploy", run_uri=later.folder))["deployed"]
+    assert run.execute(DeployModelOperator(task_id="deploy", run_uri=later.folder, cloud=scene.cloud.connect))[
+        "deployed"
+    ]
     assert scene.holder("default") == scene.holder("champion") == "2"
 
 

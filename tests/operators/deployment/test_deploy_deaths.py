@@ -21,7 +21,7 @@ from retraining.operators.ending.cancel_jobs import CancelJobsOperator
 from retraining.operators.retention.left_deployments import end_deployment, find_deployments
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 from tests.support.fakes.dying import Death, DyingCloud
-from tests.support.scenes.deployment import FOLDER, Scene, use
+from tests.support.scenes.deployment import FOLDER, Scene
 
 MOST_WAKES = 60
 
@@ -30,26 +30,22 @@ class Night:
     """A run's task `deploy` from its first wake to its end, with one death in it.
 
     Args:
-        monkeypatch: Of the test.
         make_run: Makes DAG runs.
         scene: The run and its cloud.
     """
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, make_run: Any, scene: Scene) -> None:
-        self._monkeypatch = monkeypatch
+    def __init__(self, make_run: Any, scene: Scene) -> None:
         self.scene = scene
         self.run = make_run(run_id=f"scheduled__{scene.run_key}")
         self.died = False
         self.calls: list[str] = []
-        use(monkeypatch, scene.cloud)
-        self.run.execute(RegisterModelOperator(task_id="register", run_uri=scene.folder))
+        self.run.execute(RegisterModelOperator(task_id="register", run_uri=scene.folder, cloud=scene.cloud.connect))
 
     def deploy(self, at: int = 0, *, after: bool = False, tries: int = 4) -> str:
         """Wake the task until it ends; `died` when its tries are used up by the death."""
         cloud = DyingCloud(self.scene.cloud, at, after=after)
-        use(self._monkeypatch, cloud)
         self.calls = cloud.calls
-        task = DeployModelOperator(task_id="deploy", run_uri=self.scene.folder, retries=tries - 1)
+        task = DeployModelOperator(task_id="deploy", run_uri=self.scene.folder, retries=tries - 1, cloud=cloud.connect)
         number = 1
         for _ in range(MOST_WAKES):
             self.scene.cloud.clock.sleep(60)
@@ -69,8 +65,7 @@ class Night:
 
     def teardown(self) -> None:
         """The run's task `cancel_jobs`, as often as it asks to be called again."""
-        use(self._monkeypatch, self.scene.cloud)
-        task = CancelJobsOperator(task_id="cancel_jobs")
+        task = CancelJobsOperator(task_id="cancel_jobs", cloud=self.scene.cloud.connect)
         for _ in range(MOST_WAKES):
             self.scene.cloud.clock.sleep(60)
             with contextlib.suppress(AirflowRescheduleException):
@@ -87,7 +82,7 @@ class Night:
 
 
 @pytest.fixture
-def night(monkeypatch: pytest.MonkeyPatch, make_run: Any) -> Callable[..., Night]:
+def night(make_run: Any) -> Callable[..., Night]:
     """Makes a promoted run: version 3, after a champion (2) and its predecessor (1); or the first one of all."""
 
     def make(*, first: bool = False) -> Night:
@@ -96,7 +91,7 @@ def night(monkeypatch: pytest.MonkeyPatch, make_run: Any) -> Callable[..., Night
             before = scene.cloud.registry.add("20121231t000000z-000000000000")
             scene.old_champion()
             scene.cloud.registry.merge_aliases(before, ["previous"])
-        return Night(monkeypatch, make_run, scene)
+        return Night(make_run, scene)
 
     return make
 
@@ -182,7 +177,7 @@ def test_a_run_that_is_ended_anywhere_leaves_nothing_half(night, first: bool) ->
     assert outcomes == {True, False}
 
 
-def test_the_next_run_settles_what_a_dead_one_left(night, monkeypatch, make_run) -> None:
+def test_the_next_run_settles_what_a_dead_one_left(night, make_run) -> None:
     """Neither another try nor a teardown came; the next night's champion follows the one that really served."""
 
     def play(it: Night, at: int, after: bool) -> None:
@@ -193,7 +188,7 @@ def test_the_next_run_settles_what_a_dead_one_left(night, monkeypatch, make_run)
         later.change("plan", as_of="2013-11-21T03:00:00Z")
         holder = it.scene.cloud.registry.versions[it.scene.holder("champion")]
         later.decided_against(holder.version_id, holder.run_key)
-        it.next = Night(monkeypatch, make_run, later)
+        it.next = Night(make_run, later)
         it.outcome, it.before = it.next.deploy(), holder.version_id
 
     for where, seen in deaths(night, play):
@@ -220,28 +215,27 @@ def test_a_death_on_the_way_back_is_gone_on_with(night) -> None:
 
 
 @pytest.mark.parametrize("right", [True, False], ids=["it passes", "it fails for the other"])
-def test_two_workers_at_once_agree(night, monkeypatch, make_run, right: bool) -> None:
+def test_two_workers_at_once_agree(night, make_run, right: bool) -> None:
     """A second worker of the task has a whole wake of its own in the middle of the first one's, at every call.
 
     Where the second finds wrong answers, what it brings back is not crowned by the first.
     """
 
-    def second_wake(it: Night, task: DeployModelOperator) -> None:
-        use(monkeypatch, it.scene.cloud)
+    def wake(it: Night, cloud: Any) -> None:
+        with contextlib.suppress(AirflowRescheduleException, AirflowFailException, JobError, ConflictError):
+            it.run.execute(DeployModelOperator(task_id="deploy", run_uri=FOLDER, retries=3, cloud=cloud.connect))
+
+    def second_wake(it: Night) -> None:
         if not right:
             it.scene.wrong_answers()
         it.scene.cloud.clock.sleep(180)
-        with contextlib.suppress(AirflowRescheduleException, AirflowFailException, JobError, ConflictError):
-            it.run.execute(task)
+        wake(it, it.scene.cloud)
         it.scene.right_answers()
 
     for at in range(1, 60):
         it = night()
-        task = DeployModelOperator(task_id="deploy", run_uri=FOLDER, retries=3)
-        cloud = DyingCloud(it.scene.cloud, at, instead=lambda it=it, task=task: second_wake(it, task))
-        use(monkeypatch, cloud)
-        with contextlib.suppress(AirflowRescheduleException, AirflowFailException, JobError, ConflictError):
-            it.run.execute(task)
+        cloud = DyingCloud(it.scene.cloud, at, instead=lambda it=it: second_wake(it))
+        wake(it, cloud)
         where = f"call {at}"
         assert it.deploy() == "deployed", where
         require_served(where, it, "3", "2")
@@ -298,7 +292,7 @@ def test_a_run_that_is_ended_while_its_machines_come_leaves_none(night) -> None:
             it.deploy()
         if not cancellable:
             endpoints.cancel_operation = lambda _: None
-            task, seen = CancelJobsOperator(task_id="cancel_jobs"), it
+            task, seen = CancelJobsOperator(task_id="cancel_jobs", cloud=it.scene.cloud.connect), it
             with pytest.raises(AirflowRescheduleException):
                 seen.run.execute(task)
         endpoints.ready = True

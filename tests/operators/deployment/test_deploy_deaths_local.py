@@ -29,7 +29,7 @@ from retraining.operators.ending.cancel_jobs import CancelJobsOperator
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 from tests.support.fakes.dying import Death, DyingCloud
 from tests.support.fakes.settings import PLACES
-from tests.support.scenes.deployment import example, use
+from tests.support.scenes.deployment import example
 
 TRAINER_PYTHON = Path(__file__).resolve().parents[3] / ".venv" / "trainer" / "bin" / "python"
 MODELS = """
@@ -89,14 +89,13 @@ class Night:
 
     Args:
         cloud: The hooks, on the local cloud.
-        monkeypatch: Of the test.
         run: The DAG run.
         day: Of the run.
         model_path: The SavedModel.
     """
 
-    def __init__(self, cloud: Cloud, monkeypatch: Any, run: Any, day: datetime, model_path: Path) -> None:
-        self.cloud, self.run, self._monkeypatch = cloud, run, monkeypatch
+    def __init__(self, cloud: Cloud, run: Any, day: datetime, model_path: Path) -> None:
+        self.cloud, self.run = cloud, run
         self.died = False
         self.model = run.dag_id.removeprefix("retrain__")
         plan = example("plan")
@@ -124,8 +123,7 @@ class Night:
             against["as_of"] = f"{as_of:%Y-%m-%dT%H:%M:%SZ}"
         decision = {"verdict": "promote", "mode": "live", "champion": against}
         self._put("decision", example("decision") | same | decision)
-        use(monkeypatch, cloud)
-        run.execute(RegisterModelOperator(task_id="register", run_uri=self.folder))
+        run.execute(RegisterModelOperator(task_id="register", run_uri=self.folder, cloud=lambda: cloud))
 
     def expect_other_answers(self) -> None:
         """The report's golden requests are not what this model says."""
@@ -134,8 +132,7 @@ class Night:
     def deploy(self, name: str = "", nth: int = 1, *, after: bool = False) -> list[str]:
         """Wake the task until it ends, with one death in it and as many tries as it has; gives the calls."""
         cloud, tries = DyingAtName(self.cloud, name, nth, after=after), 4
-        use(self._monkeypatch, cloud)
-        task = DeployModelOperator(task_id="deploy", run_uri=self.folder, retries=tries - 1)
+        task = DeployModelOperator(task_id="deploy", run_uri=self.folder, retries=tries - 1, cloud=cloud.connect)
         number = 1
         for _ in range(MOST_WAKES):
             if number > tries:
@@ -157,8 +154,7 @@ class Night:
 
     def teardown(self) -> None:
         """The run's task `cancel_jobs`."""
-        use(self._monkeypatch, self.cloud)
-        task = CancelJobsOperator(task_id="cancel_jobs")
+        task = CancelJobsOperator(task_id="cancel_jobs", cloud=lambda: self.cloud)
         self.run.xcoms["plan", "return_value"] = {"run_uri": self.folder}
         for _ in range(MOST_WAKES):
             with contextlib.suppress(AirflowRescheduleException):
@@ -220,7 +216,7 @@ def model_paths(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def night(local_cloud, make_run, monkeypatch, model_paths) -> Iterator[Callable[[], Night]]:
+def night(local_cloud, make_run, model_paths) -> Iterator[Callable[[], Night]]:
     """Makes the second night of a model whose first one serves."""
     del local_cloud
     made: list[Night] = []
@@ -232,7 +228,7 @@ def night(local_cloud, make_run, monkeypatch, model_paths) -> Iterator[Callable[
         for day, score in ((20, OLD), (21, NEW)):
             run = make_run(run_id=f"scheduled__{day}", dag_id=dag_id)
             as_of = datetime(2013, 11, day, 3, tzinfo=UTC)
-            made.append(Night(cloud, monkeypatch, run, as_of, model_paths / str(score)))
+            made.append(Night(cloud, run, as_of, model_paths / str(score)))
             if score == OLD:
                 made[-1].deploy()
                 assert made[-1].state()["score"] == OLD

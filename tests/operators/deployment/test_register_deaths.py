@@ -12,7 +12,7 @@ from retraining.operators.deployment.registration import RegisterModelOperator
 from retraining.operators.deployment.version_upload import drop_twins
 from tests.support.airflow_release import AirflowFailException
 from tests.support.fakes.dying import Death, DyingCloud
-from tests.support.scenes.deployment import Scene, use
+from tests.support.scenes.deployment import Scene
 
 
 class Slow:
@@ -39,24 +39,23 @@ class Slow:
         return self._look(*args)
 
 
-def register(monkeypatch: pytest.MonkeyPatch, run: Any, scene: Scene, cloud: Any) -> Any:
+def register(run: Any, scene: Scene, cloud: Any) -> Any:
     """A try of the task."""
-    use(monkeypatch, cloud)
-    return run.execute(RegisterModelOperator(task_id="register", run_uri=scene.folder))
+    return run.execute(RegisterModelOperator(task_id="register", run_uri=scene.folder, cloud=cloud.connect))
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-def test_a_death_anywhere_makes_no_second_version(monkeypatch, make_run, after: bool) -> None:
+def test_a_death_anywhere_makes_no_second_version(make_run, after: bool) -> None:
     """The next try waits for the upload that is under way, and finds its version."""
     for at in range(1, 100):
         scene, run = Scene(), make_run()
         Slow(scene, 30)
         cloud = DyingCloud(scene.cloud, at, after=after)
         try:
-            register(monkeypatch, run, scene, cloud)
+            register(run, scene, cloud)
         except Death:
             scene.cloud.clock.sleep(30)
-            assert register(monkeypatch, run, scene, scene.cloud)["version_name"].endswith("@1"), at
+            assert register(run, scene, scene.cloud)["version_name"].endswith("@1"), at
             assert len(scene.cloud.registry.uploads) == 1, f"call {at}: {cloud.calls[-1]}"
             assert list(scene.cloud.registry.versions) == ["1"], at
         else:
@@ -65,7 +64,7 @@ def test_a_death_anywhere_makes_no_second_version(monkeypatch, make_run, after: 
     raise AssertionError("a registration has more calls than that")
 
 
-def test_two_workers_at_once_make_one_version(monkeypatch, make_run) -> None:
+def test_two_workers_at_once_make_one_version(make_run) -> None:
     """A second worker does all in the middle of the first one, at every call.
 
     Where the first is held up for minutes just before its create, there are two uploads: the older version stays.
@@ -73,13 +72,11 @@ def test_two_workers_at_once_make_one_version(monkeypatch, make_run) -> None:
     for at in range(1, 100):
         scene, run = Scene(), make_run()
         Slow(scene, 5)
-        cloud = DyingCloud(
-            scene.cloud, at, instead=lambda scene=scene, run=run: register(monkeypatch, run, scene, scene.cloud)
-        )
+        cloud = DyingCloud(scene.cloud, at, instead=lambda scene=scene, run=run: register(run, scene, scene.cloud))
         with contextlib.suppress(ConflictError):
-            register(monkeypatch, run, scene, cloud)
+            register(run, scene, cloud)
         scene.cloud.clock.sleep(5)
-        assert register(monkeypatch, run, scene, scene.cloud)["version_name"].endswith("@1")
+        assert register(run, scene, scene.cloud)["version_name"].endswith("@1")
         held_up = len(cloud.calls) >= at and cloud.calls[at - 1] == "start_upload"
         assert len(scene.cloud.registry.uploads) == (2 if held_up else 1), at
         assert drop_twins(scene.cloud, "flight_delays", scene.run_key).version_id == "1"
@@ -89,46 +86,46 @@ def test_two_workers_at_once_make_one_version(monkeypatch, make_run) -> None:
     raise AssertionError("a registration has more calls than that")
 
 
-def test_of_two_versions_of_a_run_the_first_counts(monkeypatch, make_run) -> None:
+def test_of_two_versions_of_a_run_the_first_counts(make_run) -> None:
     """Made by an upload that nobody knew of any more: the other is deleted, unless an alias points to it."""
     scene, run = Scene(), make_run()
     for aliases in ((), (), ("mine",)):
         scene.cloud.registry.add(scene.run_key, *aliases)
-    assert register(monkeypatch, run, scene, scene.cloud)["version_name"].endswith("@1")
+    assert register(run, scene, scene.cloud)["version_name"].endswith("@1")
     assert list(scene.cloud.registry.versions) == ["1", "3"]
 
 
-def test_an_upload_without_an_answer_is_looked_for_before_another(monkeypatch, make_run) -> None:
+def test_an_upload_without_an_answer_is_looked_for_before_another(make_run) -> None:
     """For five minutes; an upload that the service refuses is not waited for."""
     scene, run = Scene(), make_run()
     registry, clock = scene.cloud.registry, scene.cloud.clock
     real = registry.start_upload
     registry.start_upload = lambda *_: (_ for _ in ()).throw(ConnectionError("no answer"))
     with pytest.raises(ConnectionError):
-        register(monkeypatch, run, scene, scene.cloud)
+        register(run, scene, scene.cloud)
     registry.start_upload = real
     began = clock.monotonic()
-    register(monkeypatch, run, scene, scene.cloud)
+    register(run, scene, scene.cloud)
     assert clock.monotonic() - began >= 300
     assert len(registry.uploads) == 1
 
 
-def test_a_failed_upload_says_why_and_may_be_tried_again(monkeypatch, make_run) -> None:
+def test_a_failed_upload_says_why_and_may_be_tried_again(make_run) -> None:
     """With the service's words."""
     scene, run = Scene(), make_run()
     scene.cloud.registry.ready, scene.cloud.registry.error = False, "Model directory is empty"
     with pytest.raises(JobError, match="Model directory is empty"):
-        register(monkeypatch, run, scene, scene.cloud)
+        register(run, scene, scene.cloud)
     scene.cloud.registry.ready, scene.cloud.registry.error = True, ""
     scene.cloud.registry.uploading.clear()
-    assert register(monkeypatch, run, scene, scene.cloud)["version_name"].endswith("@1")
+    assert register(run, scene, scene.cloud)["version_name"].endswith("@1")
 
 
 @pytest.mark.parametrize(("digest", "words"), [("0" * 64, "written again since the report"), (None, "model is gone")])
-def test_another_model_than_the_reports_is_not_registered(monkeypatch, make_run, digest, words: str) -> None:
+def test_another_model_than_the_reports_is_not_registered(make_run, digest, words: str) -> None:
     """Its files changed after the training's report, or are gone: nothing is uploaded."""
     scene, run = Scene(), make_run()
     scene.cloud.model_files.digests = {scene.report["model_uri"]: digest} if digest else {}
     with pytest.raises(AirflowFailException, match=words):
-        register(monkeypatch, run, scene, scene.cloud)
+        register(run, scene, scene.cloud)
     assert scene.cloud.registry.versions == {}

@@ -11,13 +11,9 @@ import pytest
 from retraining.core.documents import EvaluateRequest, Plan, Report
 from retraining.core.naming import storage, vertex
 from retraining.core.naming.storage import model_file_uri
-from retraining.operators.data import checks, snapshot
 from retraining.operators.data.snapshot import SnapshotOperator
-from retraining.operators.ending import cancel_jobs
-from retraining.operators.jobs import job
 from retraining.operators.jobs.job import VertexJobOperator
 from retraining.operators.jobs.requests import order_evaluation, order_training
-from retraining.operators.planning import run_plan
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 from tests.support.fakes.cloud import FakeCloud
 from tests.support.scenes.planned_run import FORM, fill, plan, stored_plan
@@ -27,21 +23,18 @@ CHAMPION_KEY = "20131113t030000z-0123456789ab"
 
 
 @pytest.fixture
-def cloud(monkeypatch: pytest.MonkeyPatch) -> FakeCloud:
+def cloud() -> FakeCloud:
     """The cloud that the operators meet; waiting takes no time."""
-    fake = FakeCloud()
-    for module in (run_plan, checks, job, cancel_jobs, snapshot):
-        monkeypatch.setattr(module, "Cloud", lambda: fake)
-    return fake
+    return FakeCloud()
 
 
 @pytest.fixture
 def run(cloud, make_run) -> Any:
     """A run up to its snapshot, and a champion of an earlier one."""
     made = make_run(params=FORM)
-    made.planned = stored_plan(cloud, plan(made))
+    made.planned = stored_plan(cloud, plan(cloud, made))
     fill(cloud, made.planned)
-    made.execute(SnapshotOperator(task_id="snapshot"))
+    made.execute(SnapshotOperator(task_id="snapshot", cloud=cloud.connect))
     made.champion = cloud.registry.add(CHAMPION_KEY, vertex.CHAMPION)
     folder = storage.run_uri("bucket", "flight_delays", CHAMPION_KEY)
     its_own = {"run_key": CHAMPION_KEY, "dag_run_id": "scheduled__2013-11-13", "run_uri": folder}
@@ -50,14 +43,14 @@ def run(cloud, make_run) -> Any:
     return made
 
 
-def train_task() -> VertexJobOperator:
+def train_task(cloud: FakeCloud) -> VertexJobOperator:
     """The task `train`."""
-    return VertexJobOperator(task_id="train", order=order_training, retries=2)
+    return VertexJobOperator(task_id="train", order=order_training, retries=2, cloud=cloud.connect)
 
 
-def evaluate_task() -> VertexJobOperator:
+def evaluate_task(cloud: FakeCloud) -> VertexJobOperator:
     """The task `evaluate`."""
-    return VertexJobOperator(task_id="evaluate", order=order_evaluation, retries=2)
+    return VertexJobOperator(task_id="evaluate", order=order_evaluation, retries=2, cloud=cloud.connect)
 
 
 def uri(run: Any, kind: str) -> str:
@@ -80,30 +73,30 @@ def test_a_report_without_its_model_is_no_result(cloud, run, caplog) -> None:
     """It is trained again, with a sentence; with model and report the next wake has the result of one job."""
     store(cloud, run, model=False)
     with pytest.raises(AirflowRescheduleException):
-        run.execute(train_task())
+        run.execute(train_task(cloud))
     assert len(cloud.jobs.jobs) == 1
     assert uri(run, "report") not in cloud.artifacts.objects  # the job would take it for its own and end
     assert "saved_model.pb is gone: a result without it does not count" in caplog.text
     store(cloud, run)
     cloud.jobs.end(cloud.jobs.newest, seconds=5.0)
-    assert run.execute(train_task())["job"] == cloud.jobs.newest
+    assert run.execute(train_task(cloud))["job"] == cloud.jobs.newest
     assert len(cloud.jobs.jobs) == 1
 
 
 def test_a_report_with_its_model_needs_no_job(cloud, run) -> None:
     """As before."""
     store(cloud, run)
-    assert run.execute(train_task())["job"] is None
+    assert run.execute(train_task(cloud))["job"] is None
     assert not cloud.jobs.jobs
 
 
 def test_a_job_that_still_runs_is_waited_for(cloud, run) -> None:
     """Its model may come after its report: another trainer may write in this order."""
     with pytest.raises(AirflowRescheduleException):
-        run.execute(train_task())
+        run.execute(train_task(cloud))
     store(cloud, run, model=False)
     with pytest.raises(AirflowRescheduleException):
-        run.execute(train_task())
+        run.execute(train_task(cloud))
     assert uri(run, "report") in cloud.artifacts.objects
     assert len(cloud.jobs.jobs) == 1
 
@@ -112,20 +105,20 @@ def test_a_duel_without_its_challenger_names_train(cloud, run) -> None:
     """Before a job is paid for; clearing train brings it back."""
     store(cloud, run, model=False)
     with pytest.raises(AirflowFailException, match=r"challenger's model is gone: no gs://.*saved_model\.pb") as refused:
-        run.execute(evaluate_task())
+        run.execute(evaluate_task(cloud))
     assert "Clear train and what follows it" in str(refused.value)
     with pytest.raises(AirflowRescheduleException):
-        run.execute(train_task())
+        run.execute(train_task(cloud))
     store(cloud, run)
     with pytest.raises(AirflowRescheduleException):
-        run.execute(evaluate_task())
+        run.execute(evaluate_task(cloud))
 
 
 def refuse_champion(cloud: FakeCloud, run: Any) -> str:
     """The message about a champion whose model is gone."""
     store(cloud, run, champion=False)
     with pytest.raises(AirflowFailException) as refused:
-        run.execute(evaluate_task())
+        run.execute(evaluate_task(cloud))
     assert not cloud.jobs.jobs
     return str(refused.value)
 
@@ -146,11 +139,11 @@ def test_clearing_train_of_the_champions_run_stores_its_model_again(cloud, run, 
     champions.xcoms["plan", "return_value"] = {"run_uri": folder}
     cloud.artifacts.objects[storage.document_uri(folder, "report")] = cloud.artifacts.objects[uri(run, "report")]
     with pytest.raises(AirflowRescheduleException):
-        champions.execute(train_task())
+        champions.execute(train_task(cloud))
     assert cloud.jobs.jobs[cloud.jobs.newest].labels[vertex.RUN_LABEL] == CHAMPION_KEY
     store(cloud, run)
     with pytest.raises(AirflowRescheduleException):
-        run.execute(evaluate_task())
+        run.execute(evaluate_task(cloud))
     asked = EvaluateRequest.parse(cloud.artifacts.objects[uri(run, "evaluate_request")])
     assert asked.champion is not None
 
@@ -161,7 +154,7 @@ def test_without_its_alias_the_floor_alone_judges(cloud, run) -> None:
     assert "take the alias champion away from version 1 and clear evaluate" in message
     cloud.registry.merge_aliases(run.champion, ["-champion"])
     with pytest.raises(AirflowRescheduleException):
-        run.execute(evaluate_task())
+        run.execute(evaluate_task(cloud))
     asked = EvaluateRequest.parse(cloud.artifacts.objects[uri(run, "evaluate_request")])
     assert asked.champion is None
 
@@ -170,10 +163,10 @@ def test_a_champion_that_goes_after_it_was_asked_for(cloud, run) -> None:
     """The stored request names it for good: then only a new attempt goes without it."""
     store(cloud, run)
     with pytest.raises(AirflowRescheduleException):
-        run.execute(evaluate_task())
+        run.execute(evaluate_task(cloud))
     del cloud.artifacts.objects[model_file_uri(run.champion.artifact_uri)]
     with pytest.raises(AirflowFailException, match="trigger again with Force"):
-        run.execute(evaluate_task())
+        run.execute(evaluate_task(cloud))
 
 
 def test_a_plan_that_is_gone_too(cloud, run) -> None:

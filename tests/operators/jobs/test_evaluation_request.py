@@ -11,10 +11,8 @@ import pytest
 from retraining.core.documents import Snapshot
 from retraining.core.naming import storage, vertex
 from retraining.core.naming.storage import model_file_uri
-from retraining.operators.data import checks, snapshot
 from retraining.operators.data.snapshot import SnapshotOperator
 from retraining.operators.jobs.requests import order_evaluation
-from retraining.operators.planning import run_plan
 from retraining.operators.record.run_record import Record
 from tests.support.fakes.cloud import FakeCloud
 from tests.support.scenes.planned_run import FORM, fill, plan, stored_plan
@@ -23,21 +21,18 @@ KEY = "20131113t030000z-0123456789ab"
 
 
 @pytest.fixture
-def cloud(monkeypatch: pytest.MonkeyPatch) -> FakeCloud:
+def cloud() -> FakeCloud:
     """The cloud that the operators meet."""
-    fake = FakeCloud()
-    for module in (run_plan, checks, snapshot):
-        monkeypatch.setattr(module, "Cloud", lambda: fake)
-    return fake
+    return FakeCloud()
 
 
 @pytest.fixture
 def record(cloud, make_run) -> Record:
     """A run of three days, up to its snapshot, with an older champion."""
     run = make_run(params=FORM)
-    planned = stored_plan(cloud, plan(run))
+    planned = stored_plan(cloud, plan(cloud, run))
     fill(cloud, planned)
-    run.execute(SnapshotOperator(task_id="snapshot"))
+    run.execute(SnapshotOperator(task_id="snapshot", cloud=cloud.connect))
     champion = cloud.registry.add(KEY, vertex.CHAMPION)
     for model_uri in (champion.artifact_uri, storage.artifact_uri(planned.run_uri)):
         cloud.artifacts.objects[model_file_uri(model_uri)] = b"a SavedModel"

@@ -10,7 +10,6 @@ import pytest
 from google.api_core.exceptions import ServiceUnavailable
 
 from retraining.core.jobs.failures import MAX_SERVICE_FAILURES
-from retraining.operators.jobs import job
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 from tests.support.fakes.cloud import FakeCloud
 from tests.support.scenes.job import SPOT_JOB, finish, make_task
@@ -19,16 +18,14 @@ EXIT_1 = "The replica workerpool0-0 exited with a non-zero status of 1."
 
 
 @pytest.fixture
-def cloud(monkeypatch: pytest.MonkeyPatch) -> FakeCloud:
+def cloud() -> FakeCloud:
     """The cloud that the operators meet; waiting takes no time."""
-    fake = FakeCloud()
-    monkeypatch.setattr(job, "Cloud", lambda: fake)
-    return fake
+    return FakeCloud()
 
 
 def test_a_user_error_fails_for_good_with_the_last_lines(cloud, make_run) -> None:
     """Exit status 2 of the trainer: no retry, and its own words are in the message."""
-    run, task = make_run(), make_task()
+    run, task = make_run(), make_task(cloud)
     with pytest.raises(AirflowRescheduleException):
         run.execute(task)
     cloud.logs.say("1", "request.json: unknown key 'epoch'. Did you mean 'epochs'?", second=1)
@@ -44,7 +41,7 @@ def test_a_user_error_fails_for_good_with_the_last_lines(cloud, make_run) -> Non
 
 def test_a_program_error_is_followed_by_as_many_jobs_as_the_task_has_retries(cloud, make_run, caplog) -> None:
     """Exit status 1: each failed job's lines are in the log once; after the last one the task fails for good."""
-    run, task = make_run(), make_task()
+    run, task = make_run(), make_task(cloud)
     for number in range(3):
         with pytest.raises(AirflowRescheduleException):
             run.execute(task)
@@ -64,7 +61,7 @@ def test_a_program_error_is_followed_by_as_many_jobs_as_the_task_has_retries(clo
 
 def test_tries_that_airflow_lost_take_no_job_away(cloud, make_run) -> None:
     """Lost heartbeats and workers count Airflow's tries up: the jobs that failed by themselves decide, in any order."""
-    run, task = make_run(), make_task()
+    run, task = make_run(), make_task(cloud)
     for try_number in (1, 1, 2, 3, 3, 4):
         with pytest.raises(AirflowRescheduleException):
             run.execute(task, try_number=try_number)
@@ -81,7 +78,7 @@ def test_tries_that_airflow_lost_take_no_job_away(cloud, make_run) -> None:
 @pytest.mark.parametrize("service", ["artifacts.read", "jobs.find", "jobs.get", "logs.read_new"])
 def test_an_outage_costs_no_try_and_no_job(cloud, make_run, monkeypatch, service) -> None:
     """Storage, Vertex AI or Logging says 503 for a while: the task sleeps, and goes on with its job."""
-    run, task = make_run(), make_task()
+    run, task = make_run(), make_task(cloud)
     with pytest.raises(AirflowRescheduleException):
         run.execute(task)
     monkeypatch.setattr(cloud, "settings", dataclasses.replace(cloud.settings, watch_s=1))
@@ -102,7 +99,7 @@ def test_an_outage_costs_no_try_and_no_job(cloud, make_run, monkeypatch, service
 
 def test_preempted_spot_jobs_go_on_and_end_on_demand(cloud, make_run) -> None:
     """Each wake that finds its job preempted makes the next one; the third has machines on demand."""
-    run, task = make_run(), make_task()
+    run, task = make_run(), make_task(cloud)
     for _ in range(3):
         with pytest.raises(AirflowRescheduleException):
             run.execute(task)
@@ -114,7 +111,7 @@ def test_preempted_spot_jobs_go_on_and_end_on_demand(cloud, make_run) -> None:
 
 def test_the_service_may_fail_a_job_only_so_often(cloud, make_run) -> None:
     """After five jobs without machines the task fails for good, and a retry makes no sixth."""
-    run, task = make_run(), make_task()
+    run, task = make_run(), make_task(cloud)
     for _ in range(MAX_SERVICE_FAILURES):
         with pytest.raises(AirflowRescheduleException):
             run.execute(task)
@@ -127,7 +124,7 @@ def test_the_service_may_fail_a_job_only_so_often(cloud, make_run) -> None:
 
 def test_a_job_without_machines_is_followed_after_a_pause(cloud, make_run) -> None:
     """One, two, four minutes after its end: at once it would end the same way."""
-    run, task = make_run(), make_task()
+    run, task = make_run(), make_task(cloud)
     with pytest.raises(AirflowRescheduleException):
         run.execute(task)
     for number, minutes in ((1, 1), (2, 2), (3, 4)):

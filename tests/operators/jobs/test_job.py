@@ -13,9 +13,7 @@ from google.api_core.exceptions import InvalidArgument, ServiceUnavailable, TooM
 
 from retraining.core.errors import JobError
 from retraining.core.jobs.claims import SETTLED_AFTER
-from retraining.operators.ending import cancel_jobs
 from retraining.operators.ending.cancel_jobs import CancelJobsOperator
-from retraining.operators.jobs import job
 from retraining.operators.jobs.job import VertexJobOperator
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 from tests.support.fakes.clock import START
@@ -24,18 +22,15 @@ from tests.support.scenes.job import RESULT, RESULT_URI, SPOT_JOB, finish, make_
 
 
 @pytest.fixture
-def cloud(monkeypatch: pytest.MonkeyPatch) -> FakeCloud:
+def cloud() -> FakeCloud:
     """The cloud that the operators meet; waiting takes no time."""
-    fake = FakeCloud()
-    for module in (job, cancel_jobs):
-        monkeypatch.setattr(module, "Cloud", lambda: fake)
-    return fake
+    return FakeCloud()
 
 
 def test_a_wake_creates_the_job_and_gives_the_slot_back(cloud, make_run) -> None:
     """The request is stored before the job is created, and the job carries the labels."""
     with pytest.raises(AirflowRescheduleException):
-        make_run().execute(make_task())
+        make_run().execute(make_task(cloud))
     assert json.loads(cloud.artifacts.objects["gs://bucket/flight_delays/runs/x/train_request.json"])
     labels = cloud.jobs.specs[0]["labels"]
     assert labels["a"] == "b"
@@ -44,7 +39,7 @@ def test_a_wake_creates_the_job_and_gives_the_slot_back(cloud, make_run) -> None
 
 def test_later_wakes_find_the_job_and_return_its_result(cloud, make_run) -> None:
     """Two wakes, one job, its result."""
-    run, task = make_run(), make_task()
+    run, task = make_run(), make_task(cloud)
     for _ in range(2):
         with pytest.raises(AirflowRescheduleException):
             run.execute(task)
@@ -60,14 +55,14 @@ def test_later_wakes_find_the_job_and_return_its_result(cloud, make_run) -> None
 def test_a_stored_result_needs_no_job(cloud, make_run) -> None:
     """What is there is reused."""
     cloud.artifacts.objects[RESULT_URI] = RESULT
-    result = make_run().execute(make_task())
+    result = make_run().execute(make_task(cloud))
     assert (result["job"], result["seconds"], result["spot_seconds"]) == (None, None, None)
     assert not cloud.jobs.jobs
 
 
 def test_a_job_that_ends_between_two_wakes_is_this_tasks_own(cloud, make_run, caplog) -> None:
     """Its result lies there when the task wakes: its time, its name and its last lines are not lost."""
-    run, task = make_run(), make_task()
+    run, task = make_run(), make_task(cloud)
     caplog.set_level("INFO", logger="retraining")
     cloud.logs.say("1", "first", second=0)
     with pytest.raises(AirflowRescheduleException):
@@ -83,7 +78,7 @@ def test_a_job_that_ends_between_two_wakes_is_this_tasks_own(cloud, make_run, ca
 
 def test_a_result_is_taken_when_its_job_has_ended(cloud, make_run) -> None:
     """Stored while the job still runs: what it took is known at its end."""
-    run, task = make_run(), make_task()
+    run, task = make_run(), make_task(cloud)
     with pytest.raises(AirflowRescheduleException):
         run.execute(task)
     cloud.artifacts.objects[RESULT_URI] = RESULT
@@ -98,16 +93,16 @@ def test_a_cleared_task_still_knows_what_its_result_took(cloud, make_run) -> Non
     """The result stands and no job is made again; it was this run that paid for it."""
     run = make_run()
     with pytest.raises(AirflowRescheduleException):
-        run.execute(make_task())
+        run.execute(make_task(cloud))
     finish(cloud, seconds=90.0)
-    assert run.execute(make_task(), try_number=2, max_tries=3)["seconds"] == 90.0
-    assert make_run(run_id="manual__2").execute(make_task())["job"] is None
+    assert run.execute(make_task(cloud), try_number=2, max_tries=3)["seconds"] == 90.0
+    assert make_run(run_id="manual__2").execute(make_task(cloud))["job"] is None
     assert len(cloud.jobs.jobs) == 1
 
 
 def test_lost_jobs_are_paid_for_too(cloud, make_run) -> None:
     """Two preempted spot jobs and one on demand: all seconds count, and which of them were on spot."""
-    run, task = make_run(), make_task()
+    run, task = make_run(), make_task(cloud)
     for seconds in (10.0, 20.0):
         with pytest.raises(AirflowRescheduleException):
             run.execute(task)
@@ -124,7 +119,7 @@ def test_a_malformed_result_fails_for_good(cloud, make_run) -> None:
     """A document that breaks its contract is not trusted."""
     cloud.artifacts.objects[RESULT_URI] = b"{}"
     with pytest.raises(AirflowFailException, match="kind is None"):
-        make_run().execute(make_task())
+        make_run().execute(make_task(cloud))
 
 
 def test_a_retry_after_a_crash_finds_the_job(cloud, make_run) -> None:
@@ -132,10 +127,10 @@ def test_a_retry_after_a_crash_finds_the_job(cloud, make_run) -> None:
     run = make_run()
     cloud.jobs.after_create = lambda: (_ for _ in ()).throw(KeyboardInterrupt)
     with pytest.raises(KeyboardInterrupt):
-        run.execute(make_task())
+        run.execute(make_task(cloud))
     cloud.jobs.after_create = lambda: None
     with pytest.raises(AirflowRescheduleException):
-        run.execute(make_task(), try_number=2)
+        run.execute(make_task(cloud), try_number=2)
     assert len(cloud.jobs.jobs) == 1
 
 
@@ -143,7 +138,7 @@ def test_a_lost_response_makes_no_second_job(cloud, make_run) -> None:
     """The create worked and its answer got lost: the job is looked up before another create."""
     cloud.jobs.after_create = lambda: (_ for _ in ()).throw(ServiceUnavailable("lost"))
     with pytest.raises(AirflowRescheduleException):
-        make_run().execute(make_task())
+        make_run().execute(make_task(cloud))
     assert len(cloud.jobs.jobs) == 1
 
 
@@ -162,7 +157,7 @@ def wake_at(cloud: FakeCloud, run: Any, seconds: float) -> int:
     """A wake of a waiting task so long after the beginning; gives how many jobs there are then."""
     cloud.clock.time = START + timedelta(seconds=seconds)
     with pytest.raises(AirflowRescheduleException):
-        run.execute(make_task())
+        run.execute(make_task(cloud))
     return len(cloud.jobs.jobs)
 
 
@@ -184,7 +179,7 @@ def test_a_create_that_is_never_answered_ends_for_good(cloud, make_run) -> None:
     assert [wake_at(cloud, run, number * settled) for number in range(5)] == [0] * 5
     cloud.clock.time = START + 5 * SETTLED_AFTER
     with pytest.raises(AirflowFailException, match=r"d: it was never created: internal error of the service.*clear"):
-        run.execute(make_task())
+        run.execute(make_task(cloud))
 
 
 def test_a_refused_create_need_not_be_waited_for(cloud, make_run) -> None:
@@ -194,7 +189,7 @@ def test_a_refused_create_need_not_be_waited_for(cloud, make_run) -> None:
     assert [wake_at(cloud, run, at) for at in (0, 59)] == [0, 0]
     cloud.clock.time = START + timedelta(seconds=60)
     with pytest.raises(AirflowFailException, match="bad machine"):
-        run.execute(make_task())
+        run.execute(make_task(cloud))
     assert wake_at(cloud, run, 120) == 1
 
 
@@ -202,9 +197,9 @@ def test_a_cleared_task_cancels_its_old_job_and_makes_a_new_one(cloud, make_run)
     """Clearing raises max_tries: another generation."""
     run = make_run()
     with pytest.raises(AirflowRescheduleException):
-        run.execute(make_task())
+        run.execute(make_task(cloud))
     with pytest.raises(AirflowRescheduleException):
-        run.execute(make_task(), try_number=2, max_tries=3)
+        run.execute(make_task(cloud), try_number=2, max_tries=3)
     assert len(cloud.jobs.jobs) == 2
     assert cloud.jobs.cancelled == [next(iter(cloud.jobs.jobs))]
 
@@ -213,14 +208,14 @@ def test_another_run_or_task_has_its_own_job(cloud, make_run) -> None:
     """Nobody takes or cancels somebody else's job."""
     for run_id in ("manual__1", "manual__2"):
         with pytest.raises(AirflowRescheduleException):
-            make_run(run_id=run_id).execute(make_task())
+            make_run(run_id=run_id).execute(make_task(cloud))
     assert len(cloud.jobs.jobs) == 2
     assert not cloud.jobs.cancelled
 
 
 def test_log_lines_are_printed_exactly_once(cloud, make_run, caplog) -> None:
     """Over three wakes, with a line that becomes visible after a younger one."""
-    run, task = make_run(), make_task()
+    run, task = make_run(), make_task(cloud)
     caplog.set_level("INFO", logger="retraining")
     cloud.logs.say("1", "zero", second=0)
     with pytest.raises(AirflowRescheduleException):
@@ -241,7 +236,7 @@ def test_log_lines_are_printed_exactly_once(cloud, make_run, caplog) -> None:
 
 def test_another_try_prints_from_the_beginning(cloud, make_run, caplog) -> None:
     """Another try has another log file."""
-    run, task = make_run(), make_task()
+    run, task = make_run(), make_task(cloud)
     caplog.set_level("INFO", logger="retraining")
     cloud.logs.say("1", "zero", second=0)
     for try_number in (1, 2):
@@ -252,14 +247,14 @@ def test_another_try_prints_from_the_beginning(cloud, make_run, caplog) -> None:
 
 def test_a_stopped_process_leaves_the_job_to_the_next_try(cloud, make_run) -> None:
     """Heartbeats that fail, a restarted scheduler or a worker shut down are no wish to end the job."""
-    run, task = make_run(), make_task()
+    run, task = make_run(), make_task(cloud)
     with pytest.raises(AirflowRescheduleException):
         run.execute(task)
     task.on_kill()
     with pytest.raises(AirflowRescheduleException):
-        run.execute(make_task(), try_number=2)
+        run.execute(make_task(cloud), try_number=2)
     finish(cloud)
-    assert run.execute(make_task(), try_number=2)["job"] == cloud.jobs.newest
+    assert run.execute(make_task(cloud), try_number=2)["job"] == cloud.jobs.newest
     assert (len(cloud.jobs.jobs), cloud.jobs.cancelled) == (1, [])
 
 
@@ -268,9 +263,9 @@ def test_leftover_jobs_of_the_run_are_cancelled_at_its_end(cloud, make_run) -> N
     run = make_run()
     for other in (run, make_run(run_id="manual__2")):
         with pytest.raises(AirflowRescheduleException):
-            other.execute(make_task())
+            other.execute(make_task(cloud))
     first = next(iter(cloud.jobs.jobs))
-    assert run.execute(CancelJobsOperator(task_id="cancel_jobs")) == [first]
+    assert run.execute(CancelJobsOperator(task_id="cancel_jobs", cloud=cloud.connect)) == [first]
     assert cloud.jobs.cancelled == [first]
 
 
@@ -278,9 +273,9 @@ def test_a_job_that_no_list_shows_yet_is_cancelled_at_the_runs_end(cloud, make_r
     """The claim names it."""
     run = make_run()
     with pytest.raises(AirflowRescheduleException):
-        run.execute(make_task())
+        run.execute(make_task(cloud))
     monkeypatch.setattr(cloud.jobs, "find", lambda *_: [])
-    assert run.execute(CancelJobsOperator(task_id="cancel_jobs")) == [cloud.jobs.newest]
+    assert run.execute(CancelJobsOperator(task_id="cancel_jobs", cloud=cloud.connect)) == [cloud.jobs.newest]
 
 
 @pytest.mark.parametrize("after_s", [30, 240, None])
@@ -289,11 +284,11 @@ def test_the_runs_end_waits_for_a_create_without_an_answer(cloud, make_run, afte
     run = make_run()
     cloud.jobs.before_create = lambda: (_ for _ in ()).throw(KeyboardInterrupt)
     with pytest.raises(KeyboardInterrupt):
-        run.execute(make_task())
+        run.execute(make_task(cloud))
     cloud.jobs.before_create = lambda: None
     (label,) = {uri.split("/")[-2] for uri in cloud.artifacts.objects if "/claims/" in uri}
     (key,) = {uri.split("/")[-1].removesuffix(".json") for uri in cloud.artifacts.objects if "/claims/" in uri}
-    task = CancelJobsOperator(task_id="cancel_jobs")
+    task = CancelJobsOperator(task_id="cancel_jobs", cloud=cloud.connect)
     for seconds in range(0, 600, 30):
         cloud.clock.time = START + timedelta(seconds=seconds)
         if seconds == after_s:
@@ -307,7 +302,7 @@ def test_the_runs_end_waits_for_a_create_without_an_answer(cloud, make_run, afte
 
 def test_a_raw_job_is_its_own_result(cloud, make_run) -> None:
     """A templated CustomJob instead of an order."""
-    run, task = make_run(), VertexJobOperator(task_id="train", custom_job=SPOT_JOB)
+    run, task = make_run(), VertexJobOperator(task_id="train", custom_job=SPOT_JOB, cloud=cloud.connect)
     with pytest.raises(AirflowRescheduleException):
         run.execute(task)
     cloud.jobs.end(cloud.jobs.newest)
@@ -324,7 +319,7 @@ def test_links_are_pushed_while_the_job_runs(cloud, make_run) -> None:
     """A person can open job and logs before the task ends."""
     run = make_run()
     with pytest.raises(AirflowRescheduleException):
-        run.execute(make_task())
+        run.execute(make_task(cloud))
     assert run.xcoms["train", "link_job"].endswith("/training/1?project=local-project")
     assert "job_id%3D%221%22" in run.xcoms["train", "link_job_logs"]
 
@@ -332,6 +327,6 @@ def test_links_are_pushed_while_the_job_runs(cloud, make_run) -> None:
 def test_a_link_that_was_not_pushed_is_empty(cloud, make_run) -> None:
     """Airflow asks every link at the end of a wake; a reused result has no job to link to."""
     cloud.artifacts.objects[RESULT_URI] = RESULT
-    task = make_task()
+    task = make_task(cloud)
     make_run().execute(task)
     assert [link.get_link(task, ti_key=None) for link in task.operator_extra_links] == ["", ""]

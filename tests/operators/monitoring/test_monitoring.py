@@ -11,7 +11,6 @@ import pytest
 from airflow.sdk.execution_time.context import OutletEventAccessors
 
 from retraining.core.documents import KINDS, Ledger
-from retraining.operators.monitoring import monitoring
 from retraining.operators.monitoring.monitoring import DecideRetrainingOperator, MeasureDriftOperator
 from tests.support.airflow_release import AirflowFailException
 from tests.support.fakes.cloud import FakeCloud
@@ -23,10 +22,9 @@ FORM = {"as_of": None, "retrain_as_of": None, "window_hours": 24}
 
 
 @pytest.fixture
-def cloud(monkeypatch: pytest.MonkeyPatch) -> FakeCloud:
+def cloud() -> FakeCloud:
     """A champion whose carrier was always UA; every request says ZZ."""
     fake = FakeCloud()
-    monkeypatch.setattr(monitoring, "Cloud", lambda: fake)
     fake.registry.add(CHAMPION_KEY, "champion")
     statistics = json.loads((EXAMPLES / "statistics__two_features.json").read_text())
     carrier = {"kind": "categorical", "nulls": 0, "distinct": 1, "top": [{"value": "UA", "count": 100}]}
@@ -46,7 +44,7 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> FakeCloud:
 
 
 def monitor(
-    make_run: Any, hour: int, params: dict[str, Any] | None = None, **kwargs: Any
+    cloud: FakeCloud, make_run: Any, hour: int, params: dict[str, Any] | None = None, **kwargs: Any
 ) -> tuple[Any, dict[str, Any]]:
     """Both tasks of one monitor run."""
     run = make_run(
@@ -56,8 +54,8 @@ def monitor(
         params=FORM | (params or {}),
         outlet_events=OutletEventAccessors(),
     )
-    run.execute(MeasureDriftOperator(task_id="measure", model="flight_delays"))
-    return run, run.execute(DecideRetrainingOperator(task_id="decide", model="flight_delays"))
+    run.execute(MeasureDriftOperator(task_id="measure", model="flight_delays", cloud=cloud.connect))
+    return run, run.execute(DecideRetrainingOperator(task_id="decide", model="flight_delays", cloud=cloud.connect))
 
 
 def added(run: Any) -> list[tuple[Any, dict[str, Any]]]:
@@ -68,7 +66,7 @@ def added(run: Any) -> list[tuple[Any, dict[str, Any]]]:
 
 def test_drift_orders_a_retraining_with_its_reason(cloud, make_run) -> None:
     """The event is the asset's, and says as of when and why."""
-    run, result = monitor(make_run, 5)
+    run, result = monitor(cloud, make_run, 5)
     assert result["because"] == "drift"
     ((asset, extra),) = added(run)
     assert asset.name == "retrain/flight_delays"
@@ -79,15 +77,15 @@ def test_drift_orders_a_retraining_with_its_reason(cloud, make_run) -> None:
 
 def test_the_cooldown_holds_a_second_one_back(cloud, make_run) -> None:
     """An hour later: no event, and the ledger says why."""
-    monitor(make_run, 5)
-    run, result = monitor(make_run, 6)
+    monitor(cloud, make_run, 5)
+    run, result = monitor(cloud, make_run, 6)
     assert result["because"] == "cooldown"
     assert added(run) == []
 
 
 def test_retrain_as_of_is_the_retrainings_time(cloud, make_run) -> None:
     """For a demonstration over old data."""
-    run, result = monitor(make_run, 5, {"retrain_as_of": "2013-11-23T03:00:00Z"})
+    run, result = monitor(cloud, make_run, 5, {"retrain_as_of": "2013-11-23T03:00:00Z"})
     assert added(run)[0][1]["as_of"] == "2013-11-23T03:00:00Z"
     row = Ledger.parse(cloud.artifacts.objects[result["ledger_uri"]])
     assert (row.as_of.hour, row.retrain_as_of.day) == (5, 23)
@@ -104,15 +102,15 @@ def test_retrain_as_of_is_the_retrainings_time(cloud, make_run) -> None:
 def test_a_param_that_cannot_be_is_refused(cloud, make_run, wrong, words) -> None:
     """By name, for good, and no event goes out."""
     with pytest.raises(AirflowFailException, match=words):
-        monitor(make_run, 5, wrong)
+        monitor(cloud, make_run, 5, wrong)
     assert not any(uri.endswith("ledger.json") for uri in cloud.artifacts.objects)
 
 
 def test_a_cleared_monitor_reads_what_it_wrote(cloud, make_run) -> None:
     """The same row, the same event; nothing is measured again."""
-    _, first = monitor(make_run, 5)
+    _, first = monitor(cloud, make_run, 5)
     asked = len(cloud.warehouse.asked)
-    run, second = monitor(make_run, 5)
+    run, second = monitor(cloud, make_run, 5)
     assert second == first
     assert len(cloud.warehouse.asked) == asked
     assert len(added(run)) == 1
@@ -121,7 +119,7 @@ def test_a_cleared_monitor_reads_what_it_wrote(cloud, make_run) -> None:
 def test_without_a_champion_there_is_nothing_to_compare(cloud, make_run) -> None:
     """It waits."""
     cloud.registry.versions.clear()
-    run, result = monitor(make_run, 5)
+    run, result = monitor(cloud, make_run, 5)
     assert result["because"] == "no_champion"
     assert run.xcoms["measure", "return_value"]["rows"] is None
 
@@ -129,6 +127,6 @@ def test_without_a_champion_there_is_nothing_to_compare(cloud, make_run) -> None
 def test_before_the_first_request_there_is_no_table(cloud, make_run) -> None:
     """It waits, and asks BigQuery nothing."""
     cloud.warehouse.schemas.clear()
-    _, result = monitor(make_run, 5)
+    _, result = monitor(cloud, make_run, 5)
     assert result["because"] == "too_few_requests"
     assert cloud.warehouse.asked == []

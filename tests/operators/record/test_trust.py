@@ -9,24 +9,15 @@ from typing import Any
 import pytest
 
 from retraining.core.documents import KINDS
-from retraining.operators.data import checks, snapshot
 from retraining.operators.data.checks import CheckDataOperator
 from retraining.operators.data.snapshot import SnapshotOperator
-from retraining.operators.deployment import deployment, registration
 from retraining.operators.deployment.deployment import DeployModelOperator
 from retraining.operators.deployment.registration import RegisterModelOperator
-from retraining.operators.ending import cancel_jobs
-from retraining.operators.evaluation import decision
 from retraining.operators.evaluation.decision import DecideOperator
-from retraining.operators.jobs import job
 from retraining.operators.jobs.job import VertexJobOperator
 from retraining.operators.jobs.requests import order_training
-from retraining.operators.monitoring import monitoring
 from retraining.operators.monitoring.monitoring import DecideRetrainingOperator
-from retraining.operators.planning import run_plan
-from retraining.operators.report import page
 from retraining.operators.report.page import ReportOperator
-from retraining.operators.retention import maintenance
 from retraining.operators.retention.maintenance import CancelLeftJobsOperator, DeleteLeftoversOperator
 from retraining.operators.tuning.study import TuneOperator
 from tests.support.airflow_release import AirflowFailException
@@ -57,32 +48,17 @@ TASKS = {
 }
 
 
-def make_task(task_id: str, run_uri: str) -> Any:
+def make_task(cloud: FakeCloud, task_id: str, run_uri: str) -> Any:
     """A task of the DAG."""
     if task_id == "train":
-        return VertexJobOperator(task_id="train", order=order_training, run_uri=run_uri)
-    return TASKS[task_id](task_id=task_id, run_uri=run_uri)
+        return VertexJobOperator(task_id="train", order=order_training, run_uri=run_uri, cloud=cloud.connect)
+    return TASKS[task_id](task_id=task_id, run_uri=run_uri, cloud=cloud.connect)
 
 
 @pytest.fixture
-def cloud(monkeypatch: pytest.MonkeyPatch) -> FakeCloud:
+def cloud() -> FakeCloud:
     """The cloud that all tasks meet."""
-    fake = FakeCloud()
-    for module in (
-        run_plan,
-        checks,
-        deployment,
-        decision,
-        job,
-        cancel_jobs,
-        maintenance,
-        monitoring,
-        registration,
-        page,
-        snapshot,
-    ):
-        monkeypatch.setattr(module, "Cloud", lambda: fake)
-    return fake
+    return FakeCloud()
 
 
 def put_plan(cloud: FakeCloud, uri: str, **changes: Any) -> None:
@@ -104,7 +80,7 @@ def test_a_forged_run_uri_is_refused_by_name_before_anything_is_done(cloud, make
     put_plan(cloud, uri, trainer_image="elsewhere/evil:1", run_uri=uri, bucket="elsewhere")
     before = dict(cloud.artifacts.objects)
     with pytest.raises(AirflowFailException, match="run_uri from XCom, for retrain__flight_delays") as caught:
-        make_run().execute(make_task(task_id, uri))
+        make_run().execute(make_task(cloud, task_id, uri))
     assert uri in str(caught.value)
     assert "a run's folder in gs://bucket/flight_delays/runs" in str(caught.value)
     assert untouched(cloud)
@@ -127,7 +103,7 @@ def test_a_plan_that_names_other_places_or_images_than_the_settings_is_refused(c
     """Both are said, and clearing from plan on is the way out."""
     put_plan(cloud, OWN, **{name: value})
     with pytest.raises(AirflowFailException) as caught:
-        make_run().execute(make_task("train", OWN))
+        make_run().execute(make_task(cloud, "train", OWN))
     assert f"{OWN}/plan.json: {name} {value!r}" in str(caught.value)
     assert f"RETRAINING_{name.upper()} {getattr(SETTINGS, name)!r}" in str(caught.value)
     assert "Clear the run from plan on" in str(caught.value)
@@ -139,7 +115,7 @@ def test_a_plan_that_was_put_into_another_runs_folder_is_refused(cloud, make_run
     """It is of another run than its folder says."""
     put_plan(cloud, OWN, **change)
     with pytest.raises(AirflowFailException, match=r"plan.json: the plan of run gs://"):
-        make_run().execute(make_task("train", OWN))
+        make_run().execute(make_task(cloud, "train", OWN))
     assert untouched(cloud)
 
 
@@ -147,7 +123,7 @@ def test_a_plan_of_a_release_without_environments_is_taken(cloud, make_run) -> N
     """Its bucket is this environment's."""
     put_plan(cloud, OWN, environment=None)
     with pytest.raises(AirflowFailException, match=r"decision\.json: no such document"):
-        make_run().execute(make_task("register", OWN))
+        make_run().execute(make_task(cloud, "register", OWN))
 
 
 @pytest.mark.parametrize(
@@ -163,7 +139,9 @@ def test_a_forged_monitor_uri_is_refused(cloud, make_run, uri) -> None:
     """Also that of another run of the same monitor."""
     run = make_run(dag_id="monitor__flight_delays")
     with pytest.raises(AirflowFailException, match="monitor_uri from XCom, for monitor__flight_delays"):
-        run.execute(DecideRetrainingOperator(task_id="decide", model="flight_delays", monitor_uri=uri))
+        run.execute(
+            DecideRetrainingOperator(task_id="decide", model="flight_delays", monitor_uri=uri, cloud=cloud.connect)
+        )
     assert not cloud.artifacts.objects
 
 
@@ -177,7 +155,7 @@ def test_a_forged_cleaning_uri_deletes_and_cancels_nothing(cloud, make_run, oper
     )
     before = dict(cloud.artifacts.objects)
     with pytest.raises(AirflowFailException, match="cleaning_uri from XCom"):
-        make_run(dag_id="maintain").execute(operator(task_id="x", cleaning_uri=uri))
+        make_run(dag_id="maintain").execute(operator(task_id="x", cleaning_uri=uri, cloud=cloud.connect))
     assert cloud.artifacts.objects == before
     assert cloud.jobs.cancelled == []
 

@@ -13,12 +13,7 @@ from retraining.core.naming.vertex import deployed_model_id
 from retraining.core.settings import include_path
 from retraining.core.spec.files import load_spec
 from retraining.operators.airflow.params import retrain_params
-from retraining.operators.data import checks
-from retraining.operators.deployment import registration
-from retraining.operators.ending import cancel_jobs
 from retraining.operators.ending.cancel_jobs import CancelJobsOperator
-from retraining.operators.jobs import job
-from retraining.operators.planning import run_plan
 from retraining.operators.planning.run_plan import PlanRunOperator
 from retraining.operators.retention.left_deployments import find_deployments
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
@@ -33,17 +28,19 @@ IDS = {"dag_id": f"retrain__{MODEL}", "run_id": "scheduled__2013-11-20T03:00:00+
 class Place:
     """The project's services, and the environments that share them; `enter` says which one works now."""
 
-    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+    def __init__(self) -> None:
         self.one, self.two = FakeCloud(), FakeCloud()
         self.cloud = self.one
         for cloud, name in ((self.one, "one"), (self.two, "two")):
             environment = Environment(label=name, bucket=name)
             cloud.settings = dataclasses.replace(SETTINGS, bucket=name, environment=name)
-            cloud.session = dataclasses.replace(cloud.session, environment=environment)
+            cloud.environment = environment
             cloud.jobs = FakeJobs(environment, self.one.jobs)
             cloud.registry, cloud.endpoints = self.one.registry, self.one.endpoints
-        for module in (run_plan, checks, job, cancel_jobs, registration):
-            patch.setattr(module, "Cloud", lambda: self.cloud)
+
+    def connect(self) -> FakeCloud:
+        """Return the cloud as the environment that works now sees it."""
+        return self.cloud
 
     def enter(self, cloud: FakeCloud) -> FakeCloud:
         """From now on the tasks are this environment's."""
@@ -52,23 +49,23 @@ class Place:
 
     def task(self) -> Any:
         """A task of the environment that works now, which wants a training."""
-        task = make_task()
+        task = make_task(self)
         task.run_uri = f"gs://{self.cloud.settings.bucket}/{MODEL}/runs/20131120t030000z-0123456789ab"
         return task
 
     def register(self, cloud: FakeCloud, run_key: str, *, labelled: bool = True) -> None:
         """A version that a run of an environment made."""
         made = self.one.registry.add(run_key, "champion")
-        labels = {**made.labels, **(cloud.session.environment.labels if labelled else {})}
+        labels = {**made.labels, **(cloud.environment.labels if labelled else {})}
         artifact_uri = f"gs://{cloud.settings.bucket}/{MODEL}/runs/{run_key}/training/model"
         changed = dataclasses.replace(made, labels=labels, artifact_uri=artifact_uri)
         self.one.registry.versions[made.version_id] = changed
 
 
 @pytest.fixture
-def place(monkeypatch: pytest.MonkeyPatch) -> Place:
+def place() -> Place:
     """Two environments."""
-    return Place(monkeypatch)
+    return Place()
 
 
 def active(place: Place) -> list[str]:
@@ -82,12 +79,12 @@ def wake(task: Any, run: Any, **options: Any) -> None:
         run.execute(task, **options)
 
 
-def plan_night(run: Any, day: int) -> dict[str, Any]:
+def plan_night(place: Place, run: Any, day: int) -> dict[str, Any]:
     """Run `plan` as of a night."""
     spec = load_spec(include_path() / "models" / f"{MODEL}.yaml")
     run.params = {name: param.value for name, param in retrain_params(spec).items()}
     run.params["as_of"] = f"2013-11-{day}T03:00:00Z"
-    return run.execute(PlanRunOperator(task_id="plan", model=MODEL))
+    return run.execute(PlanRunOperator(task_id="plan", model=MODEL, cloud=place.connect))
 
 
 class TestJobs:
@@ -128,7 +125,7 @@ class TestJobs:
         for cloud in (place.one, place.two):
             place.enter(cloud)
             wake(place.task(), run)
-        assert len(run.execute(CancelJobsOperator(task_id="cancel_jobs"))) == 1
+        assert len(run.execute(CancelJobsOperator(task_id="cancel_jobs", cloud=place.connect))) == 1
         assert active(place) == ["one"]
 
     def test_the_cleaning_sees_its_own_jobs_only(self, place, make_run) -> None:
@@ -146,59 +143,61 @@ class TestModels:
         self, place, make_run
     ) -> None:
         """By name, with what to do; the first one goes on."""
-        keys = [plan_night(make_run(**IDS), 20)["run_key"] for cloud in (place.one, place.two) if place.enter(cloud)]
+        keys = [
+            plan_night(place, make_run(**IDS), 20)["run_key"] for cloud in (place.one, place.two) if place.enter(cloud)
+        ]
         assert len(set(keys)) == 2
         place.register(place.one, keys[0])
         place.enter(place.two)
         with pytest.raises(AirflowFailException, match="environment 'one' made it") as caught:
-            plan_night(make_run(**IDS), 21)
+            plan_night(place, make_run(**IDS), 21)
         assert "models/flight_delays@1" in str(caught.value)
         assert "Give the model another name" in str(caught.value)
         assert "set RETRAINING_ENVIRONMENT=one if this is that environment, in another bucket" in str(caught.value)
         place.enter(place.one)
-        assert plan_night(make_run(**IDS), 21)["run_key"].startswith("20131121t030000z")
+        assert plan_night(place, make_run(**IDS), 21)["run_key"].startswith("20131121t030000z")
 
     def test_an_environment_that_moved_to_another_bucket_keeps_its_models_by_its_name(self, place, make_run) -> None:
         """As the message says; and its own first bucket is not asked any more."""
-        place.register(place.one, plan_night(make_run(**IDS), 20)["run_key"])
+        place.register(place.one, plan_night(place, make_run(**IDS), 20)["run_key"])
         moved = place.enter(place.two)
         moved.settings = dataclasses.replace(moved.settings, environment="one")
-        moved.session = dataclasses.replace(moved.session, environment=Environment(label="one", bucket="two"))
-        assert plan_night(make_run(**IDS), 21)["run_uri"].startswith(f"gs://two/{MODEL}/runs/")
+        moved.environment = Environment(label="one", bucket="two")
+        assert plan_night(place, make_run(**IDS), 21)["run_uri"].startswith(f"gs://two/{MODEL}/runs/")
 
     def test_a_model_of_an_earlier_release_stays_usable_where_its_files_are(self, place, make_run) -> None:
         """Without a label it is the environment's that has the run."""
         place.register(place.one, "20130101t000000z-000000000000", labelled=False)
-        assert plan_night(make_run(**IDS), 20)["mode"] == "live"
+        assert plan_night(place, make_run(**IDS), 20)["mode"] == "live"
         place.enter(place.two)
         with pytest.raises(AirflowFailException, match="environment 'one' made it"):
-            plan_night(make_run(**IDS), 20)
+            plan_night(place, make_run(**IDS), 20)
 
     def test_a_version_that_no_run_made_is_nobodys(self, place, make_run) -> None:
         """A person's own upload does not close the name."""
         version = place.one.registry.add("")
         elsewhere = dataclasses.replace(version, labels={}, artifact_uri="gs://elsewhere/model")
         place.one.registry.versions["1"] = elsewhere
-        assert plan_night(make_run(**IDS), 20)["mode"] == "live"
+        assert plan_night(place, make_run(**IDS), 20)["mode"] == "live"
 
     def test_another_environments_endpoint_is_refused(self, place, make_run) -> None:
         """Also when its versions are gone."""
         endpoint = FakeEndpoints.ensure(place.one.endpoints, MODEL, "p.d.t", {})
-        labels = place.one.session.environment.labels
+        labels = place.one.environment.labels
         place.one.endpoints.endpoint = dataclasses.replace(endpoint, labels=labels)
         place.enter(place.two)
         with pytest.raises(AirflowFailException, match=r"endpoints/flight-delays: environment 'one' made it"):
-            plan_night(make_run(**IDS), 20)
+            plan_night(place, make_run(**IDS), 20)
 
     def test_another_environments_bucket_is_refused(self, place, make_run) -> None:
         """And the message says how it can be this one's."""
-        plan_night(make_run(**IDS), 20)
+        plan_night(place, make_run(**IDS), 20)
         place.one.settings = dataclasses.replace(place.one.settings, environment="three")
         with pytest.raises(AirflowFailException, match="the bucket of environment 'one'") as caught:
-            plan_night(make_run(**IDS), 21)
+            plan_night(place, make_run(**IDS), 21)
         assert "RETRAINING_ENVIRONMENT=one if it is that one" in str(caught.value)
         place.one.settings = dataclasses.replace(place.one.settings, environment="one")
-        assert plan_night(make_run(**IDS), 21)["mode"] == "live"
+        assert plan_night(place, make_run(**IDS), 21)["mode"] == "live"
 
     def test_the_cleaning_leaves_another_environments_deployed_models_alone(self, place) -> None:
         """A model without traffic is paid for; who made it ends it."""

@@ -13,10 +13,8 @@ from retraining.core.documents import Snapshot, Span
 from retraining.core.naming import bigquery
 from retraining.core.settings import include_path
 from retraining.operators.airflow.params import overrides
-from retraining.operators.data import checks, snapshot
 from retraining.operators.data.checks import CheckDataOperator
 from retraining.operators.data.snapshot import SnapshotOperator
-from retraining.operators.planning import run_plan
 from retraining.operators.report.page import timings
 from tests.support.airflow_release import AirflowFailException
 from tests.support.fakes.cloud import FakeCloud
@@ -28,12 +26,9 @@ SPAN = Span.parse(
 
 
 @pytest.fixture
-def cloud(monkeypatch: pytest.MonkeyPatch) -> FakeCloud:
+def cloud() -> FakeCloud:
     """The cloud that the operators meet, with a source of three days."""
-    fake = FakeCloud()
-    for module in (run_plan, checks, snapshot):
-        monkeypatch.setattr(module, "Cloud", lambda: fake)
-    return fake
+    return FakeCloud()
 
 
 def test_an_untouched_form_changes_nothing() -> None:
@@ -44,8 +39,8 @@ def test_an_untouched_form_changes_nothing() -> None:
 def test_what_the_form_changed_is_in_the_plan(cloud, make_run) -> None:
     """Window, epochs and a hyperparameter; another key than the untouched run's."""
     changed = FORM | {"window_days": 30, "epochs": 1, "dropout": 0.5, "tune": "always"}
-    plain = plan(make_run(params=FORM))
-    result = plan(make_run(params=changed))
+    plain = plan(cloud, make_run(params=FORM))
+    result = plan(cloud, make_run(params=changed))
     planned = stored_plan(cloud, result)
     assert planned.overrides == {
         "data.window_days": 30,
@@ -59,9 +54,9 @@ def test_what_the_form_changed_is_in_the_plan(cloud, make_run) -> None:
 
 def test_equal_runs_share_a_plan_and_force_makes_another(cloud, make_run) -> None:
     """The first writer's plan stands."""
-    first = plan(make_run(params=FORM, run_id="manual__1"))
-    second = plan(make_run(params=FORM, run_id="manual__2"))
-    forced = plan(make_run(params=FORM | {"force": True}, run_id="manual__3"))
+    first = plan(cloud, make_run(params=FORM, run_id="manual__1"))
+    second = plan(cloud, make_run(params=FORM, run_id="manual__2"))
+    forced = plan(cloud, make_run(params=FORM | {"force": True}, run_id="manual__3"))
     assert first == second
     assert stored_plan(cloud, second).dag_run_id == "manual__1"
     assert forced["run_key"] != first["run_key"]
@@ -84,9 +79,9 @@ def test_a_param_that_a_paid_job_would_refuse_or_nobody_read(cloud, make_run, na
     """Refused before anything is stored; what the message names instead makes a plan."""
     wrong, words, right = REFUSED[name]
     with pytest.raises(AirflowFailException, match=words):
-        plan(make_run(params=FORM | wrong))
+        plan(cloud, make_run(params=FORM | wrong))
     assert not any(uri.endswith("plan.json") for uri in cloud.artifacts.objects)
-    assert plan(make_run(params=FORM | right))["run_key"]
+    assert plan(cloud, make_run(params=FORM | right))["run_key"]
 
 
 @pytest.mark.parametrize(
@@ -122,7 +117,7 @@ def test_a_param_that_a_paid_job_would_refuse_or_nobody_read(cloud, make_run, na
 )
 def test_the_plan_knows_when_and_why(cloud, make_run, run, kind, mode, as_of, reason) -> None:
     """Time: Param, then event, then logical date, then run_after."""
-    result = plan(make_run(**({"params": FORM} | run)))
+    result = plan(cloud, make_run(**({"params": FORM} | run)))
     planned = stored_plan(cloud, result)
     assert (planned.trigger.kind, planned.mode, result["as_of"]) == (kind, mode, as_of)
     assert reason in planned.trigger.reason
@@ -131,16 +126,16 @@ def test_the_plan_knows_when_and_why(cloud, make_run, run, kind, mode, as_of, re
 def test_an_impossible_param_fails_for_good(cloud, make_run) -> None:
     """One message, before anything is stored."""
     with pytest.raises(AirflowFailException, match="Param as_of"):
-        plan(make_run(params=FORM | {"as_of": "soon"}))
+        plan(cloud, make_run(params=FORM | {"as_of": "soon"}))
     assert not any(uri.endswith("plan.json") for uri in cloud.artifacts.objects)
 
 
 def test_stored_spans_are_reused_and_the_rest_exported(cloud, make_run) -> None:
     """By fingerprint: one day is stored whole, one was changed, one is new."""
     run = make_run(params=FORM)
-    planned = stored_plan(cloud, plan(run))
+    planned = stored_plan(cloud, plan(cloud, run))
     fill(cloud, planned)
-    first = SnapshotOperator(task_id="snapshot")
+    first = SnapshotOperator(task_id="snapshot", cloud=cloud.connect)
     assert run.execute(first)["exported_spans"] == 3
     uri = f"{planned.run_uri}/snapshot.json"
     taken = Snapshot.parse(cloud.artifacts.objects.pop(uri))
@@ -148,7 +143,7 @@ def test_stored_spans_are_reused_and_the_rest_exported(cloud, make_run) -> None:
     cloud.artifacts.objects[f"{taken.spans_uri}/2013-11-16/{spans['2013-11-16']}/span.json"] = b"{}"
     cloud.artifacts.objects[f"{taken.spans_uri}/2013-11-17/{'0' * 32}/span.json"] = SPAN.to_bytes()
     cloud.artifacts.objects[f"{taken.spans_uri}/2013-11-18/{spans['2013-11-18']}/half.tfrecord.gz"] = b""
-    assert run.execute(SnapshotOperator(task_id="snapshot"))["exported_spans"] == 2
+    assert run.execute(SnapshotOperator(task_id="snapshot", cloud=cloud.connect))["exported_spans"] == 2
     again = Snapshot.parse(cloud.artifacts.objects[uri])
     assert [span.action for span in again.spans] == ["reuse", "export", "export"]
     assert again.spans[1].because == "changed: other content than stored: 00000000 (902 rows)"
@@ -157,11 +152,11 @@ def test_stored_spans_are_reused_and_the_rest_exported(cloud, make_run) -> None:
 def test_a_recorded_snapshot_asks_nothing(cloud, make_run) -> None:
     """A retry after success of the queries goes on from the document."""
     run = make_run(params=FORM)
-    planned = stored_plan(cloud, plan(run))
+    planned = stored_plan(cloud, plan(cloud, run))
     fill(cloud, planned)
-    run.execute(SnapshotOperator(task_id="snapshot"))
+    run.execute(SnapshotOperator(task_id="snapshot", cloud=cloud.connect))
     asked = list(cloud.warehouse.asked)
-    run.execute(SnapshotOperator(task_id="snapshot"))
+    run.execute(SnapshotOperator(task_id="snapshot", cloud=cloud.connect))
     assert cloud.warehouse.asked == asked
     assert asked[0] == "dry flight_delays/examples.sql"
 
@@ -169,32 +164,32 @@ def test_a_recorded_snapshot_asks_nothing(cloud, make_run) -> None:
 def test_an_expired_table_must_come_back_the_same(cloud, make_run) -> None:
     """Else the recorded fingerprints would lie about the export."""
     run = make_run(params=FORM)
-    planned = stored_plan(cloud, plan(run))
+    planned = stored_plan(cloud, plan(cloud, run))
     fill(cloud, planned)
-    run.execute(SnapshotOperator(task_id="snapshot"))
+    run.execute(SnapshotOperator(task_id="snapshot", cloud=cloud.connect))
     schema = cloud.warehouse.schemas.pop(bigquery.run_table(planned))
 
     def recreate(query: Any, where: str) -> None:
         cloud.warehouse.schemas[bigquery.run_table(planned)] = schema
 
     cloud.warehouse.dry_run = recreate
-    run.execute(SnapshotOperator(task_id="snapshot"))
+    run.execute(SnapshotOperator(task_id="snapshot", cloud=cloud.connect))
     del cloud.warehouse.schemas[bigquery.run_table(planned)]
     cloud.warehouse.rows["fingerprint"][0]["row_count"] = 6
     with pytest.raises(AirflowFailException, match=r"Force|force"):
-        run.execute(SnapshotOperator(task_id="snapshot"))
+        run.execute(SnapshotOperator(task_id="snapshot", cloud=cloud.connect))
 
 
 def test_a_cleared_task_asks_bigquery_anew(cloud, make_run) -> None:
     """Another generation, other job ids; a retry keeps them."""
     run = make_run(params=FORM)
-    planned = stored_plan(cloud, plan(run))
+    planned = stored_plan(cloud, plan(cloud, run))
     fill(cloud, planned)
     ids = []
     for kwargs in ({"try_number": 1}, {"try_number": 2}, {"try_number": 3, "max_tries": 5}):
         cloud.warehouse.asked.clear()
         cloud.artifacts.objects.pop(f"{planned.run_uri}/snapshot.json", None)
-        run.execute(SnapshotOperator(task_id="snapshot"), **kwargs)
+        run.execute(SnapshotOperator(task_id="snapshot", cloud=cloud.connect), **kwargs)
         ids.append(cloud.warehouse.asked[1:])
     assert ids[0] == ids[1]
     assert set(ids[0]).isdisjoint(ids[2])
@@ -203,24 +198,24 @@ def test_a_cleared_task_asks_bigquery_anew(cloud, make_run) -> None:
 def test_an_empty_window_fails_for_good(cloud, make_run) -> None:
     """Before anything is exported."""
     run = make_run(params=FORM)
-    planned = stored_plan(cloud, plan(run))
+    planned = stored_plan(cloud, plan(cloud, run))
     fill(cloud, planned)
     cloud.warehouse.rows["fingerprint"] = []
     with pytest.raises(AirflowFailException, match="no example between"):
-        run.execute(SnapshotOperator(task_id="snapshot"))
+        run.execute(SnapshotOperator(task_id="snapshot", cloud=cloud.connect))
 
 
 def test_data_that_does_not_pass_ends_the_run_with_all_findings(cloud, make_run) -> None:
     """The documents are stored, and the message says how to go on."""
     run = make_run(params=FORM)
-    planned = stored_plan(cloud, plan(run))
+    planned = stored_plan(cloud, plan(cloud, run))
     fill(cloud, planned)
-    run.execute(SnapshotOperator(task_id="snapshot"))
+    run.execute(SnapshotOperator(task_id="snapshot", cloud=cloud.connect))
     keys = {"section": "keys", "split": "", "day": "", "feature": "", "distinct_count": 0, "nulls": 0}
     keys |= {"outside": 0, "also_tested": 0}
     cloud.warehouse.rows["statistics"] = [keys]
     with pytest.raises(AirflowFailException, match=r"no example between.*Param force"):
-        run.execute(CheckDataOperator(task_id="check_data"))
+        run.execute(CheckDataOperator(task_id="check_data", cloud=cloud.connect))
     assert json.loads(cloud.artifacts.objects[f"{planned.run_uri}/checks.json"])["passed"] is False
 
 
@@ -229,7 +224,7 @@ def test_timings_come_from_what_the_tasks_left(cloud, make_run) -> None:
     from retraining.operators.record.run_record import Record
 
     run = make_run(params=FORM, logical_date=datetime(2013, 11, 20, 3, tzinfo=UTC))
-    result = plan(run)
+    result = plan(cloud, run)
     left = {
         ("plan", "seconds"): run.xcoms["plan", "seconds"],
         ("export", "return_value"): {"job": None, "seconds": None},
@@ -251,7 +246,7 @@ def test_a_task_without_a_result_may_have_had_jobs(cloud, make_run, task, link) 
     """Its machine is named when it had one: what that cost is not known. A task that never began costs nothing."""
     from retraining.operators.record.run_record import Record
 
-    result = plan(make_run(params=FORM, logical_date=datetime(2013, 11, 20, 3, tzinfo=UTC)))
+    result = plan(cloud, make_run(params=FORM, logical_date=datetime(2013, 11, 20, 3, tzinfo=UTC)))
     left = {(task, "link_job"): link}
     took = timings(Record(cloud.artifacts, result["run_uri"]), lambda task, key: left.get((task, key)))
     machines = {item.task for item in took.tasks if item.machine}

@@ -16,20 +16,14 @@ from retraining.core.documents import KINDS
 from retraining.core.errors import ContractError
 from retraining.core.naming import storage, vertex
 from retraining.core.naming.storage import model_file_uri
-from retraining.operators.data import checks, snapshot
 from retraining.operators.data.checks import CheckDataOperator
 from retraining.operators.data.repetition import FORCE_WORDS
 from retraining.operators.data.snapshot import SnapshotOperator
-from retraining.operators.deployment import deployment, registration
 from retraining.operators.deployment.deployment import DeployModelOperator
 from retraining.operators.deployment.registration import RegisterModelOperator
-from retraining.operators.ending import cancel_jobs
-from retraining.operators.evaluation import decision
 from retraining.operators.evaluation.decision import DecideOperator
-from retraining.operators.jobs import job
 from retraining.operators.jobs.job import VertexJobOperator
 from retraining.operators.jobs.requests import order_evaluation, order_export, order_training
-from retraining.operators.planning import run_plan
 from retraining.operators.planning.run_plan import PlanRunOperator
 from retraining.operators.record.run_record import Record
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
@@ -40,15 +34,15 @@ from tests.support.scenes.planned_run import FORM, fill, plan, stored_plan
 EXAMPLES = Path(__file__).resolve().parents[3] / "include" / "contracts" / "examples" / "valid"
 RESULTS = {"export": "manifest__three_spans", "train": "report__first_attempt"}
 TASKS = {
-    "plan": lambda: PlanRunOperator(task_id="plan", model="flight_delays"),
-    "snapshot": lambda: SnapshotOperator(task_id="snapshot"),
-    "check_data": lambda: CheckDataOperator(task_id="check_data"),
-    "export": lambda: VertexJobOperator(task_id="export", order=order_export),
-    "train": lambda: VertexJobOperator(task_id="train", order=order_training),
-    "evaluate": lambda: VertexJobOperator(task_id="evaluate", order=order_evaluation),
-    "decide": lambda: DecideOperator(task_id="decide"),
-    "register": lambda: RegisterModelOperator(task_id="register"),
-    "deploy": lambda: DeployModelOperator(task_id="deploy"),
+    "plan": lambda cloud: PlanRunOperator(task_id="plan", model="flight_delays", cloud=cloud),
+    "snapshot": lambda cloud: SnapshotOperator(task_id="snapshot", cloud=cloud),
+    "check_data": lambda cloud: CheckDataOperator(task_id="check_data", cloud=cloud),
+    "export": lambda cloud: VertexJobOperator(task_id="export", order=order_export, cloud=cloud),
+    "train": lambda cloud: VertexJobOperator(task_id="train", order=order_training, cloud=cloud),
+    "evaluate": lambda cloud: VertexJobOperator(task_id="evaluate", order=order_evaluation, cloud=cloud),
+    "decide": lambda cloud: DecideOperator(task_id="decide", cloud=cloud),
+    "register": lambda cloud: RegisterModelOperator(task_id="register", cloud=cloud),
+    "deploy": lambda cloud: DeployModelOperator(task_id="deploy", cloud=cloud),
 }
 WRITERS = {
     "plan": "plan",
@@ -76,7 +70,7 @@ class Night:
     def __init__(self, cloud: FakeCloud, run: Any) -> None:
         self.cloud, self._run = cloud, run
         self._generation = itertools.count()
-        planned = stored_plan(cloud, plan(run))
+        planned = stored_plan(cloud, plan(cloud, run))
         self.folder = planned.run_uri
         self._same = {"model": planned.model, "run_key": planned.run_key}
         fill(cloud, planned)
@@ -104,7 +98,7 @@ class Night:
         for name in order[order.index(first) :]:
             for _ in range(ROUNDS):
                 try:
-                    self._run.execute(TASKS[name](), max_tries=generation)
+                    self._run.execute(TASKS[name](self.cloud.connect), max_tries=generation)
                     break
                 except AirflowRescheduleException:
                     continue
@@ -136,11 +130,9 @@ class Night:
 
 
 @pytest.fixture
-def night(make_run: Any, monkeypatch: pytest.MonkeyPatch) -> Night:
+def night(make_run: Any) -> Night:
     """A night that went to its end."""
     cloud = FakeCloud()
-    for module in (run_plan, checks, deployment, decision, job, cancel_jobs, registration, snapshot):
-        monkeypatch.setattr(module, "Cloud", lambda: cloud)
     made = Night(cloud, make_run(params=FORM))
     made.clear()
     assert made.documents() == WRITERS.keys()
@@ -209,13 +201,11 @@ evaluation: {{metric: auc, min_value: 0.6}}
 """
 
 
-def test_what_blocked_data_advises_makes_another_run(include, make_run, monkeypatch) -> None:
+def test_what_blocked_data_advises_makes_another_run(include, make_run) -> None:
     """Force where the source is mended; where a file is changed, clearing `plan` is enough."""
-    cloud = FakeCloud()
-    monkeypatch.setattr(run_plan, "Cloud", lambda: cloud)
     assert "the Param force" in FORCE_WORDS
     assert "the query or the spec is changed, clear plan and what follows" in FORCE_WORDS
-    night = SmallNight(include, "late", make_run(), SPEC)
+    night = SmallNight(include, "late", make_run(), SPEC, FakeCloud().connect)
     query = "SELECT * FROM source.rows WHERE at >= @window_start AND at < LEAST(@window_end, @as_of)"
     night.write(query)
     first = night.plan()["run_uri"]

@@ -13,9 +13,7 @@ import pytest
 from retraining.core.documents import Plan, Report, Tuning, TuningRequest
 from retraining.core.naming import storage, vertex
 from retraining.core.naming.run_keys import RunKey
-from retraining.operators.ending import cancel_jobs
 from retraining.operators.ending.cancel_jobs import CancelJobsOperator
-from retraining.operators.jobs import job
 from retraining.operators.record.run_record import Record
 from retraining.operators.tuning.study import TuneOperator
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
@@ -31,12 +29,9 @@ SECTION = {
 
 
 @pytest.fixture
-def cloud(monkeypatch: pytest.MonkeyPatch) -> FakeCloud:
+def cloud() -> FakeCloud:
     """The cloud that the operator meets; waiting takes no time."""
-    fake = FakeCloud()
-    for module in (job, cancel_jobs):
-        monkeypatch.setattr(module, "Cloud", lambda: fake)
-    return fake
+    return FakeCloud()
 
 
 def begin(cloud: FakeCloud, *, days: int = 0, search: str = "auto", learning_rate: float = 0.001) -> Plan:
@@ -53,15 +48,15 @@ def begin(cloud: FakeCloud, *, days: int = 0, search: str = "auto", learning_rat
     return plan
 
 
-def task_of(plan: Plan) -> TuneOperator:
+def task_of(cloud: FakeCloud, plan: Plan) -> TuneOperator:
     """The run's task."""
-    return TuneOperator(task_id="tune", run_uri=plan.run_uri, retries=2)
+    return TuneOperator(task_id="tune", run_uri=plan.run_uri, retries=2, cloud=cloud.connect)
 
 
-def wake(run: Any, plan: Plan) -> dict[str, Any] | None:
+def wake(cloud: FakeCloud, run: Any, plan: Plan) -> dict[str, Any] | None:
     """One wake; None when the task will come again."""
     try:
-        result: dict[str, Any] = run.execute(task_of(plan))
+        result: dict[str, Any] = run.execute(task_of(cloud, plan))
     except AirflowRescheduleException:
         return None
     return result
@@ -85,18 +80,18 @@ def succeed(cloud: FakeCloud, *scores: float | None, flag: str = "learning_rate"
 def test_the_first_study_is_one_job_and_its_best_trial_is_used(cloud, make_run) -> None:
     """Wakes, a job, trials, a document, a memory."""
     plan, run = begin(cloud), make_run()
-    assert wake(run, plan) is None
-    assert wake(run, plan) is None
+    assert wake(cloud, run, plan) is None
+    assert wake(cloud, run, plan) is None
     assert len(cloud.jobs.jobs) == 1
     assert cloud.jobs.specs[0]["max_trial_count"] == 5
     succeed(cloud, 0.6, None, 0.7, values=(0.01, 0.09, 0.003))
-    result = wake(run, plan)
+    result = wake(cloud, run, plan)
     assert result is not None
     assert result["hyperparameters"] == {"learning_rate": 0.003}
     settled = Record(cloud.artifacts, plan.run_uri).read(Tuning)
     assert (settled.source, settled.best, settled.seconds) == ("study", "search-3", 15.0)
     assert storage.study_uri(plan.bucket, plan.model, plan.run_key) in cloud.artifacts.objects
-    assert wake(run, plan) == result
+    assert wake(cloud, run, plan) == result
     assert len(cloud.jobs.jobs) == 1
 
 
@@ -107,10 +102,10 @@ def test_checkpoints_of_trials_that_were_stopped_early_go_with_the_study(cloud, 
     goes = f"{plan.run_uri}/tuning/search/checkpoints/2/step-000000010/state.json"
     for uri in (*stays, goes):
         cloud.artifacts.write_once(uri, b"{}")
-    wake(run, plan)
+    wake(cloud, run, plan)
     assert goes in cloud.artifacts.objects
     succeed(cloud, 0.6, 0.7, values=(0.01, 0.003))
-    assert wake(run, plan)
+    assert wake(cloud, run, plan)
     assert goes not in cloud.artifacts.objects
     assert all(uri in cloud.artifacts.objects for uri in stays)
 
@@ -119,24 +114,24 @@ def test_the_next_study_repeats_the_best_first_and_searches_around_them(cloud, m
     """Two jobs, one after the other, together as many trials as the file says; a third wake makes no third job."""
     first = begin(cloud)
     run = make_run()
-    wake(run, first)
+    wake(cloud, run, first)
     succeed(cloud, 0.6, 0.65, 0.7, values=(0.01, 0.09, 0.003))
-    wake(run, first)
+    wake(cloud, run, first)
     plan, run = begin(cloud, days=7), make_run(run_id="scheduled__2")
-    assert wake(run, plan) is None
+    assert wake(cloud, run, plan) is None
     recall = cloud.jobs.specs[-1]
     assert recall["max_trial_count"] == 2
     assert recall["study_spec"]["parameters"][0]["parameter_id"] == "prior"
     succeed(cloud, 0.5, 0.66, flag="prior", values=(0.0, 1.0))
-    assert wake(run, plan) is None
-    assert wake(run, plan) is None
+    assert wake(cloud, run, plan) is None
+    assert wake(cloud, run, plan) is None
     search = cloud.jobs.specs[-1]
     assert search["max_trial_count"] == 3
     bounds = search["study_spec"]["parameters"][0]["double_value_spec"]
     assert bounds["min_value"] > 0.003  # around 0.09, the second of last week and the best of tonight
     assert len(cloud.jobs.jobs) == 3
     succeed(cloud, 0.61, 0.62, 0.63, values=(0.05, 0.06, 0.07))
-    assert wake(run, plan)
+    assert wake(cloud, run, plan)
     settled = Record(cloud.artifacts, plan.run_uri).read(Tuning)
     assert settled.best == "recall-2"
     assert settled.hyperparameters["learning_rate"] == 0.09
@@ -165,7 +160,7 @@ def test_what_another_release_wrote_is_passed_over_by_name(cloud, make_run, capl
     made = Record(cloud.artifacts, storage.run_uri(plan.bucket, plan.model, champion))
     cloud.artifacts.objects[made.uri(Plan)] = b'{"kind": "plan", "version": 99}'
     with caplog.at_level("WARNING"):
-        result = wake(run, plan)
+        result = wake(cloud, run, plan)
     assert result is not None
     assert not result["searched"]
     request = Record(cloud.artifacts, plan.run_uri).read(TuningRequest)
@@ -181,7 +176,7 @@ def test_a_backfill_knows_the_studies_before_it_however_many_came_later(cloud, m
     plan = begin(cloud, search="always")
     for days in (*range(-30, 0), *range(1, 60)):
         keep(cloud, plan, days)
-    wake(make_run(), plan)
+    wake(cloud, make_run(), plan)
     request = Record(cloud.artifacts, plan.run_uri).read(TuningRequest)
     assert request.last_study is not None
     assert request.last_study.as_of == plan.as_of - timedelta(days=1)
@@ -191,13 +186,13 @@ def test_a_backfill_knows_the_studies_before_it_however_many_came_later(cloud, m
 def test_a_study_that_comes_later_does_not_change_one_that_is_under_way(cloud, make_run) -> None:
     """What was decided is stored: another run's study between two wakes makes no other job."""
     plan, run = begin(cloud, days=7), make_run()
-    wake(run, plan)
+    wake(cloud, run, plan)
     other, beside = begin(cloud), make_run(run_id="backfill__1")
-    wake(beside, other)
+    wake(cloud, beside, other)
     succeed(cloud, 0.6, values=(0.01,))
-    wake(beside, other)
+    wake(cloud, beside, other)
     before = len(cloud.jobs.jobs)
-    wake(run, plan)
+    wake(cloud, run, plan)
     assert len(cloud.jobs.jobs) == before
 
 
@@ -206,27 +201,27 @@ def test_a_crash_after_the_create_makes_no_second_job(cloud, make_run) -> None:
     plan, run = begin(cloud), make_run()
     cloud.jobs.after_create = lambda: (_ for _ in ()).throw(KeyboardInterrupt)
     with pytest.raises(KeyboardInterrupt):
-        run.execute(task_of(plan))
+        run.execute(task_of(cloud, plan))
     cloud.jobs.after_create = lambda: None
-    assert wake(run, plan) is None
+    assert wake(cloud, run, plan) is None
     assert len(cloud.jobs.jobs) == 1
 
 
 def test_the_night_after_trains_with_what_the_study_found_for_the_champion(cloud, make_run) -> None:
     """The study's values, unless a person changed the file since."""
     first, run = begin(cloud), make_run()
-    wake(run, first)
+    wake(cloud, run, first)
     succeed(cloud, 0.6, 0.7, values=(0.01, 0.003))
-    wake(run, first)
+    wake(cloud, run, first)
     report = json.loads((EXAMPLES / "report__resumed.json").read_bytes())
     report |= {"model": first.model, "run_key": first.run_key, "hyperparameters": {"learning_rate": 0.003}}
     Record(cloud.artifacts, first.run_uri).write_once(Report.parse(json.dumps(report)))
     cloud.registry.add(first.run_key, vertex.CHAMPION)
-    result = wake(make_run(run_id="scheduled__2"), begin(cloud, days=1))
+    result = wake(cloud, make_run(run_id="scheduled__2"), begin(cloud, days=1))
     assert result is not None
     assert (result["searched"], result["hyperparameters"]) == (False, {"learning_rate": 0.003})
     changed = begin(cloud, days=2, learning_rate=0.02)
-    result = wake(make_run(run_id="scheduled__3"), changed)
+    result = wake(cloud, make_run(run_id="scheduled__3"), changed)
     assert result is not None
     assert result["hyperparameters"] == {"learning_rate": 0.02}
     assert len(cloud.jobs.jobs) == 1
@@ -235,21 +230,21 @@ def test_the_night_after_trains_with_what_the_study_found_for_the_champion(cloud
 def test_a_study_with_a_failed_job_fails_the_task_with_the_way_out(cloud, make_run) -> None:
     """Trials that fail for the program's reasons are not bought again."""
     plan, run = begin(cloud), make_run()
-    wake(run, plan)
+    wake(cloud, run, plan)
     cloud.jobs.end(cloud.jobs.newest, "JOB_STATE_FAILED", 3, "Too many failed trials: 3 of 3 failed")
     with pytest.raises(AirflowFailException, match=r"Too many failed trials[\s\S]*tune on never"):
-        run.execute(task_of(plan))
+        run.execute(task_of(cloud, plan))
     assert len(cloud.jobs.jobs) == 1
 
 
 def recalling(cloud, make_run, trials: int) -> tuple[Plan, Any]:
     """A second study whose repetition, of so many trials, is under way."""
     first, run = begin(cloud), make_run()
-    wake(run, first)
+    wake(cloud, run, first)
     succeed(cloud, *(0.6, 0.7)[:trials], values=(0.01, 0.003)[:trials])
-    wake(run, first)
+    wake(cloud, run, first)
     plan, run = begin(cloud, days=7), make_run(run_id="scheduled__2")
-    assert wake(run, plan) is None
+    assert wake(cloud, run, plan) is None
     assert cloud.jobs.specs[-1]["max_trial_count"] == trials
     return plan, run
 
@@ -264,14 +259,14 @@ def test_a_repetition_whose_trials_all_fail_leads_to_a_search_of_the_whole_space
     succeed(cloud, *[None] * trials, flag="prior", values=(0.0, 1.0)[:trials])
     words = f"Too many failed trials. Trial 1: the replica exited with a non-zero {message}"
     cloud.jobs.end(cloud.jobs.newest, "JOB_STATE_FAILED", 3, words)
-    assert wake(run, plan) is None
+    assert wake(cloud, run, plan) is None
     search = cloud.jobs.specs[-1]
     assert search["max_trial_count"] == 5 - trials
     assert search["study_spec"]["parameters"][0]["double_value_spec"] == {"min_value": 1e-4, "max_value": 0.1}
-    assert wake(run, plan) is None
+    assert wake(cloud, run, plan) is None
     assert len(cloud.jobs.jobs) == 3
     succeed(cloud, 0.61, 0.65, values=(0.05, 0.06))
-    assert wake(run, plan)
+    assert wake(cloud, run, plan)
     settled = Record(cloud.artifacts, plan.run_uri).read(Tuning)
     assert (settled.best, len(settled.jobs)) == ("search-2", 2)
     assert [trial.state for trial in settled.trials] == ["INFEASIBLE"] * trials + ["SUCCEEDED"] * 2
@@ -283,7 +278,7 @@ def test_a_repetition_bears_single_trials_that_fail(cloud, make_run) -> None:
     plan, run = recalling(cloud, make_run, 2)
     assert cloud.jobs.specs[-1]["max_failed_trial_count"] == 2
     succeed(cloud, None, 0.66, flag="prior", values=(0.0, 1.0))
-    assert wake(run, plan) is None
+    assert wake(cloud, run, plan) is None
     bounds = cloud.jobs.specs[-1]["study_spec"]["parameters"][0]["double_value_spec"]
     assert bounds["max_value"] < 0.1
 
@@ -292,7 +287,7 @@ def test_a_repetition_that_the_service_failed_is_ordered_again(cloud, make_run) 
     """That says nothing of the trials."""
     plan, run = recalling(cloud, make_run, 1)
     cloud.jobs.end(cloud.jobs.newest, "JOB_STATE_FAILED", 13, "Internal error")
-    assert wake(run, plan) is None
+    assert wake(cloud, run, plan) is None
     assert len(cloud.jobs.jobs) == 3
     assert cloud.jobs.specs[-1]["study_spec"]["parameters"][0]["parameter_id"] == "prior"
 
@@ -307,29 +302,29 @@ def test_a_search_of_fewer_trials_than_may_fail_is_no_failure(cloud, make_run) -
     plan = Plan.parse(json.dumps(values))
     Record(cloud.artifacts, plan.run_uri).write_once(plan)
     run = make_run(run_id="scheduled__few")
-    wake(run, plan)
+    wake(cloud, run, plan)
     succeed(cloud, 0.5, 0.66, flag="prior", values=(0.0, 1.0))
-    wake(run, plan)
+    wake(cloud, run, plan)
     assert cloud.jobs.specs[-1]["max_trial_count"] == 1
     succeed(cloud, None, values=(0.05,))
     cloud.jobs.end(cloud.jobs.newest, "JOB_STATE_FAILED", 3, "Too many failed trials: 1 of 1 failed")
-    assert wake(run, plan)
+    assert wake(cloud, run, plan)
     assert Record(cloud.artifacts, plan.run_uri).read(Tuning).best == "recall-2"
 
 
 def test_a_study_made_beside_another_is_cancelled(cloud, make_run) -> None:
     """While both search, and when the older one has ended: the younger one is nobody's."""
     plan, run = begin(cloud), make_run()
-    wake(run, plan)
+    wake(cloud, run, plan)
     older = cloud.jobs.newest
     cloud.jobs.create(cloud.jobs.specs[0])
-    assert wake(run, plan) is None
+    assert wake(cloud, run, plan) is None
     assert cloud.jobs.cancelled == [cloud.jobs.newest]
     cloud.jobs.create(cloud.jobs.specs[0])
     cloud.jobs.end(older)
     cloud.jobs.reported[older] = []
     with contextlib.suppress(AirflowFailException):  # no trial, no study
-        wake(run, plan)
+        wake(cloud, run, plan)
     assert [job.name for job in cloud.jobs.jobs.values() if job.active] == []
     assert older not in cloud.jobs.cancelled
 
@@ -337,15 +332,17 @@ def test_a_study_made_beside_another_is_cancelled(cloud, make_run) -> None:
 def test_what_a_failed_run_left_searching_is_cancelled(cloud, make_run, monkeypatch) -> None:
     """Of a model with tuning."""
     plan, run = begin(cloud), make_run()
-    wake(run, plan)
-    assert run.execute(CancelJobsOperator(task_id="cancel_jobs", tuning=True)) == [cloud.jobs.newest]
+    wake(cloud, run, plan)
+    assert run.execute(CancelJobsOperator(task_id="cancel_jobs", tuning=True, cloud=cloud.connect)) == [
+        cloud.jobs.newest
+    ]
     assert cloud.jobs.cancelled == [cloud.jobs.newest]
 
 
 def test_a_night_without_a_study_pays_for_nothing(cloud, make_run) -> None:
     """The file, or the Param, says never."""
     plan = begin(cloud, search="never")
-    result = wake(make_run(), plan)
+    result = wake(cloud, make_run(), plan)
     assert result == {
         "searched": False,
         "trials": 0,

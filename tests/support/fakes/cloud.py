@@ -11,7 +11,6 @@ from retraining.core.data.span_store import StoredObject
 from retraining.core.naming.environments import Environment
 from retraining.hooks.logs import Cursor, Line
 from retraining.hooks.objects import Deleted
-from retraining.hooks.session import Session
 from retraining.hooks.vertex_jobs import Job, JobType
 from tests.support.fakes.clock import START, FakeClock
 from tests.support.fakes.serving import FakeEndpoints, FakeModelFiles, FakeRegistry
@@ -217,7 +216,7 @@ class FakeLogs:
 
 
 class FakeCloud:
-    """The hooks."""
+    """The hooks; `connect` is what operators are given."""
 
     def __init__(self) -> None:
         self.registry = FakeRegistry()
@@ -225,11 +224,13 @@ class FakeCloud:
         self.model_files = FakeModelFiles()
         self.warehouse = FakeWarehouse()
         self.settings = SETTINGS
-        self.session = Session(
-            project="p", region="r", environment=ENVIRONMENT, max_bytes_billed=10**13, credentials=None
-        )
+        self.environment = ENVIRONMENT
         self.clock = FakeClock()
         self.artifacts = FakeArtifacts()
         self.objects = FakeObjects(self.artifacts)
         self.jobs = FakeJobs()
         self.logs = FakeLogs()
+
+    def connect(self) -> FakeCloud:
+        """Return this very cloud at each poke."""
+        return self

@@ -41,15 +41,15 @@ class Scene:
 
     def look(self) -> dict[str, Any]:
         """First task."""
-        return self.run.execute(FindLeftoversOperator(task_id="look"))
+        return self.run.execute(FindLeftoversOperator(task_id="look", cloud=self.cloud.connect))
 
     def cancel(self) -> list[dict[str, Any]]:
         """Second."""
-        return self._execute(CancelLeftJobsOperator(task_id="cancel_jobs"))
+        return self._execute(CancelLeftJobsOperator(task_id="cancel_jobs", cloud=self.cloud.connect))
 
     def delete(self) -> dict[str, Any]:
         """Third."""
-        return self._execute(DeleteLeftoversOperator(task_id="delete"))
+        return self._execute(DeleteLeftoversOperator(task_id="delete", cloud=self.cloud.connect))
 
     def clean(self) -> dict[str, Any]:
         """All of them."""

@@ -8,6 +8,8 @@ from typing import Any
 from google.cloud import bigquery
 
 from retraining.core.spec.files import load_spec
+from retraining.hooks.cloud import Cloud
+from retraining.operators.airflow.cloud_task import Connect
 from retraining.operators.airflow.params import retrain_params
 from retraining.operators.data.checks import CheckDataOperator
 from retraining.operators.data.snapshot import SnapshotOperator
@@ -32,10 +34,11 @@ class Night:
         name: The model's.
         run: The DAG run.
         spec: YAML of the spec, with `{name}` where the model's name stands; its query is `<name>/examples.sql`.
+        cloud: Makes what the tasks ask.
     """
 
-    def __init__(self, include: Path, name: str, run: Any, spec: str) -> None:
-        self.include, self.name, self._run, self._spec = include, name, run, spec
+    def __init__(self, include: Path, name: str, run: Any, spec: str, cloud: Connect = Cloud) -> None:
+        self.include, self.name, self._run, self._spec, self._cloud = include, name, run, spec, cloud
 
     def write(self, query: str, **others: str) -> None:
         """Write the examples query, other queries by name, and the spec beside them."""
@@ -50,12 +53,12 @@ class Night:
     def plan(self, **params: Any) -> dict[str, Any]:
         """Run the first task, with some of the form's values changed."""
         self._run.params = {**self._run.params, **params}
-        return self._run.execute(PlanRunOperator(task_id="plan", model=self.name))
+        return self._run.execute(PlanRunOperator(task_id="plan", model=self.name, cloud=self._cloud))
 
     def snapshot(self, **options: Any) -> dict[str, Any]:
         """Run the second."""
-        return self._run.execute(SnapshotOperator(task_id="snapshot"), **options)
+        return self._run.execute(SnapshotOperator(task_id="snapshot", cloud=self._cloud), **options)
 
     def check_data(self, **options: Any) -> dict[str, Any]:
         """Run the third."""
-        return self._run.execute(CheckDataOperator(task_id="check_data"), **options)
+        return self._run.execute(CheckDataOperator(task_id="check_data", cloud=self._cloud), **options)

@@ -6,15 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from retraining.core.documents import KINDS, Document
 from retraining.core.naming.vertex import deployed_model_id
 from retraining.hooks.endpoints import Endpoint
-from retraining.operators.deployment import approval, deployment, registration
-from retraining.operators.ending import cancel_jobs
-from retraining.operators.evaluation import decision
-from retraining.operators.jobs import job
 from tests.support.fakes.cloud import FakeCloud
 from tests.support.fakes.settings import here
 
@@ -96,12 +90,6 @@ class Scene:
         """Id of the version that has an alias."""
         found = self.cloud.registry.find_by_alias("flight_delays", alias)
         return found.version_id if found else None
-
-
-def use(monkeypatch: pytest.MonkeyPatch, cloud: Any) -> None:
-    """Let the operators meet a cloud."""
-    for module in (approval, deployment, decision, job, cancel_jobs, registration):
-        monkeypatch.setattr(module, "Cloud", lambda: cloud)
 
 
 FOLDER = Scene().folder

@@ -25,7 +25,7 @@ def request() -> Document:
     return KINDS["train_request"].parse((EXAMPLES / "train_request__defaults.json").read_bytes())
 
 
-def make_task(**kwargs: Any) -> VertexJobOperator:
+def make_task(cloud: FakeCloud, **kwargs: Any) -> VertexJobOperator:
     """A task that wants a training."""
     order = Order(
         kind="train",
@@ -40,6 +40,7 @@ def make_task(**kwargs: Any) -> VertexJobOperator:
         order=lambda *_: order,
         run_uri="gs://bucket/flight_delays/runs/20131120t030000z-0123456789ab",
         retries=2,
+        cloud=cloud.connect,
         **kwargs,
     )
 

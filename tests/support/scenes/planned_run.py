@@ -16,9 +16,9 @@ SPEC = load_spec(include_path() / "models" / "flight_delays.yaml")
 FORM = {name: param.value for name, param in retrain_params(SPEC).items()}
 
 
-def plan(run: Any) -> dict[str, Any]:
+def plan(cloud: FakeCloud, run: Any) -> dict[str, Any]:
     """Run the plan task."""
-    return run.execute(PlanRunOperator(task_id="plan", model="flight_delays"))
+    return run.execute(PlanRunOperator(task_id="plan", model="flight_delays", cloud=cloud.connect))
 
 
 def stored_plan(cloud: FakeCloud, result: dict[str, Any]) -> Plan:

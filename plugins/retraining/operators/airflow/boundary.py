@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import functools
 import logging
-import time
 from collections.abc import Callable
 from typing import Any, TypeVar
-
-from airflow.sdk import Context
 
 from retraining.core.errors import ConflictError, JobError, RetrainingError
 from retraining.hooks.airflow_exceptions import AirflowException, AirflowFailException
@@ -17,22 +14,6 @@ from retraining.hooks.session import explain, is_transient
 LOGGER = logging.getLogger(__name__)
 RETRYABLE = (JobError, ConflictError)
 _Method = TypeVar("_Method", bound=Callable[..., Any])
-
-
-SECONDS_KEY = "seconds"
-
-
-def timed(method: _Method) -> _Method:
-    """Decorate `execute`: leave its duration in XCom, for the report."""
-
-    @functools.wraps(method)
-    def measured(self: Any, context: Context) -> Any:  # noqa: ANN401 - passes through what the method takes and gives
-        started = time.monotonic()
-        result = method(self, context)
-        context["ti"].xcom_push(key=SECONDS_KEY, value=round(time.monotonic() - started, 3))
-        return result
-
-    return measured  # type: ignore[return-value]  # functools.wraps keeps the signature
 
 
 def fail_for_good(method: _Method) -> _Method:

@@ -4,44 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow.sdk import BaseOperator, Context
+from airflow.sdk import Context
 
 from retraining.core.checks import dataset, quarantine
 from retraining.core.data import statistics
 from retraining.core.documents import Checks, Plan, Snapshot, Statistics
 from retraining.core.errors import DataError
 from retraining.core.naming import bigquery
-from retraining.hooks.cloud import Cloud
-from retraining.operators.airflow.boundary import fail_for_good, timed
+from retraining.hooks.ports import CloudPort
+from retraining.operators.airflow.cloud_task import CloudOperator, RunTask
 from retraining.operators.data.earlier_runs import read_history
 from retraining.operators.data.repetition import FORCE_WORDS, job_attempt
-from retraining.operators.record.ownership import own_run
-from retraining.operators.record.run_record import RUN_URI
 
 
-class CheckDataOperator(BaseOperator):
+class CheckDataOperator(RunTask, CloudOperator):
     """Take the statistics of the run table and judge them, before anything is paid for.
-
-    Args:
-        run_uri: Folder of the run's record.
 
     Returns:
         `{passed, warnings, quarantined}`: the days that the run goes on without; a run whose data does not pass fails
         here.
     """
 
-    template_fields = ("run_uri",)
-
-    def __init__(self, *, run_uri: str = RUN_URI, **kwargs: Any) -> None:  # noqa: ANN401 - BaseOperator's
-        super().__init__(**kwargs)
-        self.run_uri = run_uri
-
-    @timed
-    @fail_for_good
-    def execute(self, context: Context) -> dict[str, Any]:
+    def act(self, cloud: CloudPort, context: Context) -> dict[str, Any]:
         """One query, two documents, a verdict."""
-        cloud = Cloud()
-        record = own_run(cloud, context, self.run_uri)
+        record = self.record(cloud, context)
         planned, taken = record.read(Plan), record.read(Snapshot)
         found = record.find(Statistics) or record.write_once(self._count(cloud, planned, taken, context))
         judged = record.find(Checks)
@@ -64,7 +50,7 @@ class CheckDataOperator(BaseOperator):
         }
 
     @staticmethod
-    def _count(cloud: Cloud, planned: Plan, taken: Snapshot, context: Context) -> Statistics:
+    def _count(cloud: CloudPort, planned: Plan, taken: Snapshot, context: Context) -> Statistics:
         """The statistics; when days are bad and shall be left out, once more without them."""
         attempt = job_attempt(context)
         query = statistics.render_statistics_sql(planned, taken)

@@ -12,7 +12,7 @@ from retraining.core.errors import ContractError
 from retraining.core.naming import storage
 from retraining.core.naming.addresses import folder_of
 from retraining.core.naming.run_keys import RunKey
-from retraining.hooks.artifacts import Artifacts
+from retraining.hooks.ports import ArtifactsPort
 
 LOGGER = logging.getLogger(__name__)
 _D = TypeVar("_D", bound=Document)
@@ -21,7 +21,7 @@ AT_A_TIME = 16
 """Runs whose verdicts are read at a time while passed ones are looked for."""
 
 
-def read_history(artifacts: Artifacts, plan: Plan) -> History:
+def read_history(artifacts: ArtifactsPort, plan: Plan) -> History:
     """The last runs of earlier times whose data passed, as many as `data.checks.volume_runs`.
 
     A run that was stopped is nothing to compare with: its bad data would be what the next night expects. A document
@@ -47,7 +47,7 @@ def read_history(artifacts: Artifacts, plan: Plan) -> History:
     return build_history(stored)
 
 
-def _verdicts(artifacts: Artifacts, folders: list[str]) -> Iterator[tuple[str, bytes]]:
+def _verdicts(artifacts: ArtifactsPort, folders: list[str]) -> Iterator[tuple[str, bytes]]:
     """Addresses and bytes of what is there, the newest run's first."""
     uris = [storage.document_uri(folder, Checks.kind_name()) for folder in reversed(folders)]
     for start in range(0, len(uris), AT_A_TIME):

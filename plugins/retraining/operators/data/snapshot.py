@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from airflow.sdk import BaseOperator, Context
+from airflow.sdk import Context
 
 from retraining.core.data import frozen_set, snapshot
 from retraining.core.data.columns import own_columns, schema_hash
@@ -15,36 +15,22 @@ from retraining.core.errors import DataError
 from retraining.core.naming import bigquery, storage
 from retraining.core.naming.addresses import folder_of
 from retraining.core.naming.spans import MARKER, SpanPlace, marker_uri, place_of, span_uri
-from retraining.hooks.cloud import Cloud
-from retraining.operators.airflow.boundary import fail_for_good, timed
+from retraining.hooks.ports import CloudPort
+from retraining.operators.airflow.cloud_task import CloudOperator, RunTask
 from retraining.operators.data.repetition import FORCE_WORDS, job_attempt
 from retraining.operators.record.leases import renew_lease
-from retraining.operators.record.ownership import own_run
-from retraining.operators.record.run_record import RUN_URI
 
 
-class SnapshotOperator(BaseOperator):
+class SnapshotOperator(RunTask, CloudOperator):
     """Make the run table, and find which of its spans the span store has already.
-
-    Args:
-        run_uri: Folder of the run's record.
 
     Returns:
         `{table, rows, spans, exported_spans}`; the last one counts what is to be exported.
     """
 
-    template_fields = ("run_uri",)
-
-    def __init__(self, *, run_uri: str = RUN_URI, **kwargs: Any) -> None:  # noqa: ANN401 - BaseOperator's
-        super().__init__(**kwargs)
-        self.run_uri = run_uri
-
-    @timed
-    @fail_for_good
-    def execute(self, context: Context) -> dict[str, Any]:
+    def act(self, cloud: CloudPort, context: Context) -> dict[str, Any]:
         """Ask BigQuery and the span store, unless an earlier try did; say what is done with each span."""
-        cloud = Cloud()
-        record = own_run(cloud, context, self.run_uri)
+        record = self.record(cloud, context)
         planned, found = record.read(Plan), record.find(Snapshot)
         renew_lease(cloud, planned.model, planned.run_key, context)  # before it is looked what the store has
         if found is None:
@@ -77,7 +63,7 @@ class _Taking:
     Nothing is written to storage but the frozen set's record.
     """
 
-    def __init__(self, cloud: Cloud, planned: Plan, context: Context) -> None:
+    def __init__(self, cloud: CloudPort, planned: Plan, context: Context) -> None:
         self._cloud = cloud
         self._plan = planned
         self._attempt = job_attempt(context)

@@ -13,10 +13,8 @@ from airflow.sdk import Context
 from retraining.core.documents import Decision, Plan
 from retraining.core.naming import vertex
 from retraining.core.promotion.deployments import answer_of_person, reason_against
-from retraining.hooks.cloud import Cloud
 from retraining.operators.airflow.boundary import fail_for_good
-from retraining.operators.record.ownership import own_run
-from retraining.operators.record.run_record import RUN_URI
+from retraining.operators.airflow.cloud_task import RunTask
 
 APPROVE, REJECT = "Approve", "Reject"
 # The standard provider's name for the time to answer within: before its release 1.13 `execution_timeout` stood for it.
@@ -27,7 +25,7 @@ WAIT = (
 )
 
 
-class RequestApprovalOperator(HITLOperator):
+class RequestApprovalOperator(RunTask, HITLOperator):
     """Ask for approval, unless nothing would be deployed anyway.
 
     Not the provider's `ApprovalOperator`: that one skips what follows, and a rejected run would have no
@@ -35,29 +33,21 @@ class RequestApprovalOperator(HITLOperator):
 
     Args:
         answer_within: How long the task waits; no answer by then is a no.
-        run_uri: Folder of the run's record.
 
     Returns:
         `{approved, words}`.
     """
 
-    template_fields = (*HITLOperator.template_fields, "run_uri")
+    template_fields = (*HITLOperator.template_fields, *RunTask.template_fields)
 
-    def __init__(
-        self,
-        *,
-        answer_within: timedelta,
-        run_uri: str = RUN_URI,
-        **kwargs: Any,  # noqa: ANN401 - HITLOperator's
-    ) -> None:
+    def __init__(self, *, answer_within: timedelta, **kwargs: Any) -> None:  # noqa: ANN401 - HITLOperator's
         super().__init__(**{"options": [APPROVE, REJECT], "defaults": [REJECT], WAIT: answer_within, **kwargs})
-        self.run_uri = run_uri
 
     @fail_for_good
     def execute(self, context: Context) -> Any:  # noqa: ANN401 - HITLOperator parks or defers the task
         """Ask, and wait without a worker slot."""
-        cloud = Cloud()
-        record = own_run(cloud, context, self.run_uri)
+        cloud = self.cloud()
+        record = self.record(cloud, context)
         plan = record.read(Plan)
         champion = cloud.registry.find_by_alias(plan.model, vertex.CHAMPION)
         if reason := reason_against(plan, record.read(Decision), champion):

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow.sdk import BaseSensorOperator, Context, PokeReturnValue
+from airflow.sdk import Context, PokeReturnValue
 
 from retraining.core.documents import Decision, Deployment, Plan, Registration, Report
 from retraining.core.naming import console, vertex
 from retraining.core.promotion import rollouts
 from retraining.core.promotion.deployments import nothing_deployed, reason_against, reason_of_person
-from retraining.hooks.cloud import Cloud
-from retraining.operators.airflow.boundary import fail_for_good
+from retraining.hooks.ports import CloudPort
+from retraining.operators.airflow.cloud_task import CloudSensor, RunTask
 from retraining.operators.airflow.links import EndpointLink, push_link
 from retraining.operators.deployment.rollout import RolloutSteps
 from retraining.operators.deployment.rollout_end import end_recorded, settle
 from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState
 from retraining.operators.jobs.identity import job_identity
-from retraining.operators.record.ownership import own_run
-from retraining.operators.record.run_record import RUN_URI, Record
+from retraining.operators.record.run_record import Record
 
 
-class DeployModelOperator(BaseSensorOperator):
+class DeployModelOperator(RunTask, CloudSensor):
     """Deploy the run's version if it was promoted: machines first, then traffic, then the alias `champion`.
 
     Ours instead of the provider's `DeployModelOperator`: that one holds a worker slot for the 10 to 30 minutes of a
@@ -29,37 +28,21 @@ class DeployModelOperator(BaseSensorOperator):
 
     Args:
         approval_task_id: Task whose XCom says whether a person approved; None: nobody is asked.
-        run_uri: Folder of the run's record.
 
     Returns:
         `{deployed, words}`.
     """
 
-    template_fields = ("run_uri",)
     operator_extra_links = (EndpointLink(),)
     ui_color = "#d7e8f7"
 
-    def __init__(
-        self,
-        *,
-        approval_task_id: str | None = None,
-        run_uri: str = RUN_URI,
-        **kwargs: Any,  # noqa: ANN401 - BaseSensorOperator's
-    ) -> None:
-        super().__init__(**{"mode": "reschedule", **kwargs})
+    def __init__(self, *, approval_task_id: str | None = None, **kwargs: Any) -> None:  # noqa: ANN401 - RunTask's
+        super().__init__(**kwargs)
         self.approval_task_id = approval_task_id
-        self.run_uri = run_uri
 
-    @fail_for_good
-    def execute(self, context: Context) -> Any:  # noqa: ANN401 - what poke gives
-        """One wake."""
-        self.poke_interval = Cloud().settings.wake_interval_s
-        return super().execute(context)
-
-    def poke(self, context: Context) -> PokeReturnValue | bool:
+    def look(self, cloud: CloudPort, context: Context) -> PokeReturnValue | bool:
         """Take the recorded deployment, or write down why there is none, or go on with it."""
-        cloud = Cloud()
-        record = own_run(cloud, context, self.run_uri)
+        record = self.record(cloud, context)
         plan = record.read(Plan)
         state = RolloutState(cloud, plan.model)
         try:
@@ -76,7 +59,7 @@ class DeployModelOperator(BaseSensorOperator):
         self.log.info(done.words)
         return PokeReturnValue(True, {"deployed": done.deployed, "words": done.words})
 
-    def _go_on(self, context: Context, cloud: Cloud, record: Record, state: RolloutState) -> Deployment | None:
+    def _go_on(self, context: Context, cloud: CloudPort, record: Record, state: RolloutState) -> Deployment | None:
         """The deployment as far as it comes now; None: the next wake goes on."""
         plan, decision = record.read(Plan), record.read(Decision)
         rollout = state.read()  # before the champion: whoever changes that writes here first

@@ -4,47 +4,36 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow.sdk import BaseOperator, Context
+from airflow.sdk import Context
 
 from retraining.core.documents import Decision, Plan, Registration, Report
 from retraining.core.naming import console, storage, vertex
 from retraining.core.promotion.aliases import aliases_of_verdict
 from retraining.core.promotion.deployments import require_reported_model
 from retraining.core.promotion.versions import Version
-from retraining.hooks.cloud import Cloud
-from retraining.hooks.registry import Registry, Upload
-from retraining.operators.airflow.boundary import fail_for_good, timed
+from retraining.hooks.ports import CloudPort, RegistryPort
+from retraining.hooks.registry import Upload
+from retraining.operators.airflow.cloud_task import CloudOperator, RunTask
 from retraining.operators.airflow.links import ModelVersionLink, push_link
 from retraining.operators.deployment.version_upload import upload_once
-from retraining.operators.record.ownership import own_run, require_own_model
-from retraining.operators.record.run_record import RUN_URI, Record
+from retraining.operators.record.ownership import require_own_model
+from retraining.operators.record.run_record import Record
 
 
-class RegisterModelOperator(BaseOperator):
+class RegisterModelOperator(RunTask, CloudOperator):
     """Register the run's model as a version; a promoted one becomes `challenger`, a backfilled one `as-of-YYYYMMDD`.
 
     Ours instead of the provider's `UploadModelOperator`: a retry of that one makes another version.
-
-    Args:
-        run_uri: Folder of the run's record.
 
     Returns:
         `{version_name, aliases}`.
     """
 
-    template_fields = ("run_uri",)
     operator_extra_links = (ModelVersionLink(),)
 
-    def __init__(self, *, run_uri: str = RUN_URI, **kwargs: Any) -> None:  # noqa: ANN401 - BaseOperator's
-        super().__init__(**kwargs)
-        self.run_uri = run_uri
-
-    @timed
-    @fail_for_good
-    def execute(self, context: Context) -> dict[str, Any]:
+    def act(self, cloud: CloudPort, context: Context) -> dict[str, Any]:
         """Upload (once), give aliases, write it down."""
-        cloud = Cloud()
-        record = own_run(cloud, context, self.run_uri)
+        record = self.record(cloud, context)
         found = self._stored(cloud, record)
         if found is None:
             plan, decision = record.read(Plan), record.read(Decision)
@@ -68,7 +57,7 @@ class RegisterModelOperator(BaseOperator):
         self.log.info("%s with aliases %s", found.version_name, ", ".join(found.aliases) or "none")
         return {"version_name": found.version_name, "aliases": list(found.aliases)}
 
-    def _stored(self, cloud: Cloud, record: Record) -> Registration | None:
+    def _stored(self, cloud: CloudPort, record: Record) -> Registration | None:
         """What an earlier try registered; of a version that is gone nothing, so that the model is registered again."""
         found = record.find(Registration)
         if found is None or cloud.registry.find_by_run(found.model, found.run_key) is not None:
@@ -90,7 +79,7 @@ def upload_of(plan: Plan, decision: Decision, report: Report) -> Upload:
     )
 
 
-def give_aliases(registry: Registry, plan: Plan, decision: Decision, version: Version) -> Version:
+def give_aliases(registry: RegistryPort, plan: Plan, decision: Decision, version: Version) -> Version:
     """Give a new version the aliases that follow from the verdict; `challenger` moves by compare-and-set."""
     challenger = registry.find_by_alias(plan.model, vertex.CHALLENGER)
     champion = registry.find_by_alias(plan.model, vertex.CHAMPION)

@@ -15,9 +15,9 @@ from retraining.core.errors import ConflictError
 from retraining.core.naming import bigquery, storage, vertex
 from retraining.core.promotion import aliases, deployments, rollouts, smoke_tests
 from retraining.core.promotion.versions import Version
-from retraining.hooks.cloud import Cloud
 from retraining.hooks.endpoints import Endpoint
 from retraining.hooks.operations import Operation
+from retraining.hooks.ports import CloudPort
 from retraining.operators.deployment.rollout_end import finish, go_back, move_traffic, take_office
 from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState
 from retraining.operators.deployment.version_upload import drop_twins
@@ -38,7 +38,7 @@ class RolloutSteps:
     """
 
     def __init__(
-        self, cloud: Cloud, plan: Plan, registration: Registration, report: Report, state: RolloutState
+        self, cloud: CloudPort, plan: Plan, registration: Registration, report: Report, state: RolloutState
     ) -> None:
         self._cloud = cloud
         self._plan = plan

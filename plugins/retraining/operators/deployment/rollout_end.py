@@ -14,16 +14,15 @@ from retraining.core.errors import ConflictError
 from retraining.core.naming import vertex
 from retraining.core.promotion import aliases, rollouts
 from retraining.core.promotion.versions import Version
-from retraining.hooks.cloud import Cloud
 from retraining.hooks.endpoints import Endpoint
-from retraining.hooks.registry import Registry
+from retraining.hooks.ports import CloudPort, RegistryPort
 from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState
 
 LOGGER = logging.getLogger(__name__)
 TRAFFIC_TRIES = 3
 
 
-def settle_run(cloud: Cloud, model: str, dag_run: str) -> bool:
+def settle_run(cloud: CloudPort, model: str, dag_run: str) -> bool:
     """Settle what an ended DAG run left of its deployment; False when something is still under way.
 
     Args:
@@ -42,7 +41,7 @@ def settle_run(cloud: Cloud, model: str, dag_run: str) -> bool:
         return False
 
 
-def settle(cloud: Cloud, state: RolloutState) -> bool:
+def settle(cloud: CloudPort, state: RolloutState) -> bool:
     """Bring an open rollout to its end when its run does not any more; False when something is still under way.
 
     Args:
@@ -69,13 +68,13 @@ def settle(cloud: Cloud, state: RolloutState) -> bool:
     return True
 
 
-def take_office(registry: Registry, champion: Version) -> None:
+def take_office(registry: RegistryPort, champion: Version) -> None:
     """What follows for the other aliases of a version that is champion now."""
     if wishes := aliases.changes_of_office(champion):
         registry.merge_aliases(champion, wishes)
 
 
-def finish(cloud: Cloud, state: RolloutState) -> bool:
+def finish(cloud: CloudPort, state: RolloutState) -> bool:
     """Take off the endpoint what the new champion has replaced; its machines are not waited for.
 
     False: work goes on there, perhaps this very one of an earlier wake, so nothing can be asked for now.
@@ -110,7 +109,7 @@ def end_recorded(state: RolloutState, run_key: str) -> None:
         close(state)
 
 
-def go_back(cloud: Cloud, state: RolloutState) -> bool:
+def go_back(cloud: CloudPort, state: RolloutState) -> bool:
     """Traffic, aliases and machines as they were; False while the machines are still coming or going."""
     rollout = state.current
     endpoint = cloud.endpoints.get(rollout.model)
@@ -123,7 +122,7 @@ def go_back(cloud: Cloud, state: RolloutState) -> bool:
     return True
 
 
-def move_traffic(cloud: Cloud, state: RolloutState, endpoint: Endpoint, traffic: Mapping[str, int]) -> Endpoint:
+def move_traffic(cloud: CloudPort, state: RolloutState, endpoint: Endpoint, traffic: Mapping[str, int]) -> Endpoint:
     """Set the traffic while the rollout is still what this worker knows; the endpoint may change for other reasons.
 
     Raises:
@@ -142,7 +141,7 @@ def move_traffic(cloud: Cloud, state: RolloutState, endpoint: Endpoint, traffic:
     raise AssertionError("unreachable: the last try returns or raises")
 
 
-def _traffic_back(cloud: Cloud, state: RolloutState, endpoint: Endpoint) -> Endpoint:
+def _traffic_back(cloud: CloudPort, state: RolloutState, endpoint: Endpoint) -> Endpoint:
     rollout = state.current
     if not endpoint.traffic.get(rollout.deployed_model_id):
         return endpoint
@@ -154,7 +153,7 @@ def _traffic_back(cloud: Cloud, state: RolloutState, endpoint: Endpoint) -> Endp
     return move_traffic(cloud, state, endpoint, before)
 
 
-def _is_gone(cloud: Cloud, rollout: Rollout, endpoint: Endpoint) -> bool:
+def _is_gone(cloud: CloudPort, rollout: Rollout, endpoint: Endpoint) -> bool:
     """Whether the version's machines are gone and none are coming; ends what is under way."""
     mine = rollout.deployed_model_id
     running = cloud.endpoints.running_operations(endpoint)
@@ -170,7 +169,7 @@ def _is_gone(cloud: Cloud, rollout: Rollout, endpoint: Endpoint) -> bool:
     return mine not in seen.deployed and not cloud.endpoints.running_operations(endpoint)
 
 
-def _aliases_back(cloud: Cloud, rollout: Rollout) -> None:
+def _aliases_back(cloud: CloudPort, rollout: Rollout) -> None:
     """Aliases that this rollout moved go where they were."""
     for change in aliases.changes_back(rollout, cloud.registry.list_versions(rollout.model)):
         LOGGER.warning(

@@ -14,7 +14,7 @@ from typing import Any
 from retraining.core.documents import Rollout
 from retraining.core.errors import ConflictError
 from retraining.core.naming import storage
-from retraining.hooks.cloud import Cloud
+from retraining.hooks.ports import CloudPort
 
 LOGGER = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ class RolloutState:
         model: Whose.
     """
 
-    def __init__(self, cloud: Cloud, model: str) -> None:
+    def __init__(self, cloud: CloudPort, model: str) -> None:
         self._artifacts = cloud.artifacts
         self._clock = cloud.clock
         self._uri = storage.rollout_uri(cloud.settings.bucket, model)

@@ -14,8 +14,8 @@ from retraining.core.errors import ConflictError, JobError
 from retraining.core.jobs.claims import SETTLED_AFTER, START_WITHIN, Claim
 from retraining.core.naming.vertex import RUN_LABEL
 from retraining.core.promotion.versions import Version
-from retraining.hooks.cloud import Cloud
 from retraining.hooks.operations import Operation
+from retraining.hooks.ports import CloudPort
 from retraining.hooks.registry import Upload
 from retraining.hooks.session import may_have_worked
 
@@ -24,7 +24,7 @@ LOOK_INTERVAL_S = 2.0
 WAIT_S = 900.0
 
 
-def upload_once(cloud: Cloud, model: str, upload: Upload, claim_uri: str) -> Version:
+def upload_once(cloud: CloudPort, model: str, upload: Upload, claim_uri: str) -> Version:
     """Register a run's model as a version, or give the one it has already.
 
     Args:
@@ -53,7 +53,7 @@ def upload_once(cloud: Cloud, model: str, upload: Upload, claim_uri: str) -> Ver
         cloud.clock.sleep(LOOK_INTERVAL_S)
 
 
-def drop_twins(cloud: Cloud, model: str, run_key: str) -> Version | None:
+def drop_twins(cloud: CloudPort, model: str, run_key: str) -> Version | None:
     """The version of a run, if it has one; others of the same run, which no alias points to, are deleted."""
     versions = cloud.registry.versions_of_run(model, run_key)
     for twin in versions[1:]:
@@ -67,7 +67,7 @@ def drop_twins(cloud: Cloud, model: str, run_key: str) -> Version | None:
 class _Upload:
     """One upload and its claim."""
 
-    def __init__(self, cloud: Cloud, model: str, upload: Upload, claim_uri: str) -> None:
+    def __init__(self, cloud: CloudPort, model: str, upload: Upload, claim_uri: str) -> None:
         self._cloud = cloud
         self._model = model
         self._upload = upload

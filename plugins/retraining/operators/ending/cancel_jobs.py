@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow.sdk import BaseSensorOperator, Context, PokeReturnValue
+from airflow.sdk import Context, PokeReturnValue
 
 from retraining.core.naming import dags, vertex
 from retraining.core.promotion.rollouts import MACHINES_COME_WITHIN
-from retraining.hooks.cloud import Cloud
+from retraining.hooks.ports import CloudPort
 from retraining.hooks.vertex_jobs import JobType
-from retraining.operators.airflow.boundary import fail_for_good, sleep_over_outages
+from retraining.operators.airflow.boundary import sleep_over_outages
+from retraining.operators.airflow.cloud_task import CloudSensor
 from retraining.operators.deployment.rollout_end import settle_run
 from retraining.operators.jobs.claims import cancel_all
 
 
-class CancelJobsOperator(BaseSensorOperator):
+class CancelJobsOperator(CloudSensor):
     """Cancel what this DAG run left running: jobs whose task was failed or cleared while it slept, and a deployment.
 
     A deployment that was not done is taken back: its machines cost as much without traffic. That may take as long as
@@ -29,20 +30,14 @@ class CancelJobsOperator(BaseSensorOperator):
         Names of the jobs that its last wake cancelled.
     """
 
-    def __init__(self, *, tuning: bool = False, **kwargs: Any) -> None:  # noqa: ANN401 - BaseSensorOperator's
-        super().__init__(**{"mode": "reschedule", "timeout": MACHINES_COME_WITHIN.total_seconds(), **kwargs})
+    def __init__(self, *, tuning: bool = False, **kwargs: Any) -> None:  # noqa: ANN401 - CloudSensor's
+        super().__init__(**{"timeout": MACHINES_COME_WITHIN.total_seconds(), **kwargs})
         self.tuning = tuning
 
-    @fail_for_good
-    def execute(self, context: Context) -> Any:  # noqa: ANN401 - what poke gives
-        """One wake."""
-        self.poke_interval = Cloud().settings.wake_interval_s
-        return super().execute(context)
-
     @sleep_over_outages
-    def poke(self, context: Context) -> PokeReturnValue:
+    def look(self, cloud: CloudPort, context: Context) -> PokeReturnValue:
         """Cancel what is found; then settle."""
-        ti, cloud = context["ti"], Cloud()
+        ti = context["ti"]
         label = vertex.dag_run_label(ti.dag_id, ti.run_id)
         types = tuple(JobType) if self.tuning else (JobType.CUSTOM,)
         left, certain = cancel_all(cloud, label, types)

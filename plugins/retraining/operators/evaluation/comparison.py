@@ -10,11 +10,11 @@ from retraining.core.promotion.comparison import (
     models_of,
     require_challenger,
 )
-from retraining.hooks.cloud import Cloud
+from retraining.hooks.ports import CloudPort
 from retraining.operators.record.run_record import Record
 
 
-def require_models(cloud: Cloud, record: Record, request: EvaluateRequest) -> None:
+def require_models(cloud: CloudPort, record: Record, request: EvaluateRequest) -> None:
     """Refuse a comparison whose challenger or champion is not on storage any more. One that is decided needs neither.
 
     Raises:

@@ -4,37 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow.sdk import BaseOperator, Context
+from airflow.sdk import Context
 
 from retraining.core.documents import Decision, EvaluateRequest, Evaluation, Plan
 from retraining.core.promotion import gates
-from retraining.hooks.cloud import Cloud
-from retraining.operators.airflow.boundary import fail_for_good, timed
-from retraining.operators.record.ownership import own_run
-from retraining.operators.record.run_record import RUN_URI
+from retraining.hooks.ports import CloudPort
+from retraining.operators.airflow.cloud_task import CloudOperator, RunTask
 
 
-class DecideOperator(BaseOperator):
+class DecideOperator(RunTask, CloudOperator):
     """Take the decision from the stored documents alone; taken once, it stands.
-
-    Args:
-        run_uri: Folder of the run's record.
 
     Returns:
         `{verdict, words}`.
     """
 
-    template_fields = ("run_uri",)
-
-    def __init__(self, *, run_uri: str = RUN_URI, **kwargs: Any) -> None:  # noqa: ANN401 - BaseOperator's
-        super().__init__(**kwargs)
-        self.run_uri = run_uri
-
-    @timed
-    @fail_for_good
-    def execute(self, context: Context) -> dict[str, Any]:
+    def act(self, cloud: CloudPort, context: Context) -> dict[str, Any]:
         """Three documents in, one out."""
-        record = own_run(Cloud(), context, self.run_uri)
+        record = self.record(cloud, context)
         plan, request, evaluation = record.read(Plan), record.read(EvaluateRequest), record.read(Evaluation)
         digests: dict[gates.InputName, str] = {
             "plan": record.digest(Plan),

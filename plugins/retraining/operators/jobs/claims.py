@@ -16,7 +16,7 @@ from retraining.core.jobs.claims import SETTLED_AFTER, START_WITHIN, Claim, Stan
 from retraining.core.jobs.failures import RESOURCE_EXHAUSTED, classify
 from retraining.core.naming import storage, vertex
 from retraining.core.naming.addresses import ObjectAddress
-from retraining.hooks.cloud import Cloud
+from retraining.hooks.ports import CloudPort
 from retraining.hooks.session import is_exhausted, may_have_worked
 from retraining.hooks.vertex_jobs import Job, JobType
 from retraining.operators.jobs.identity import JobIdentity
@@ -52,7 +52,7 @@ class ClaimedJobs:
         type_: Custom or tuning.
     """
 
-    def __init__(self, cloud: Cloud, identity: JobIdentity, type_: JobType) -> None:
+    def __init__(self, cloud: CloudPort, identity: JobIdentity, type_: JobType) -> None:
         self._cloud = cloud
         self._identity = identity
         self._types = (type_,)
@@ -170,7 +170,7 @@ class ClaimedJobs:
         return (Claim.parse(data) if data else None), generation
 
 
-def cancel_all(cloud: Cloud, dag_run: str, types: Collection[JobType]) -> tuple[list[str], bool]:
+def cancel_all(cloud: CloudPort, dag_run: str, types: Collection[JobType]) -> tuple[list[str], bool]:
     """Cancel every job of a DAG run; gives their names, and whether no other can come.
 
     Jobs that no list shows yet are known by their claims. While a create has no answer its job may come: whoever began

@@ -9,22 +9,21 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from airflow.sdk import BaseSensorOperator, Context, PokeReturnValue
+from airflow.sdk import Context, PokeReturnValue
 
 from retraining.core.naming import console
-from retraining.hooks.cloud import Cloud
+from retraining.hooks.ports import CloudPort
 from retraining.hooks.vertex_jobs import Job
-from retraining.operators.airflow.boundary import fail_for_good, sleep_over_outages
+from retraining.operators.airflow.boundary import sleep_over_outages
+from retraining.operators.airflow.cloud_task import CloudSensor, RunTask
 from retraining.operators.airflow.links import JobLink, JobLogsLink, push_link
 from retraining.operators.jobs.identity import job_identity
 from retraining.operators.jobs.reconcile import JobOrder, Reconciler
 from retraining.operators.jobs.requests import OrderSource
 from retraining.operators.record.leases import spans_are_there
-from retraining.operators.record.ownership import own_run
-from retraining.operators.record.run_record import RUN_URI
 
 
-class VertexJobOperator(BaseSensorOperator):
+class VertexJobOperator(RunTask, CloudSensor):
     """Have a job done exactly once, and show its lines in the task's log.
 
     Holds a worker slot only while it looks. A retry, a crash or a restarted scheduler finds the same job again; a
@@ -37,14 +36,13 @@ class VertexJobOperator(BaseSensorOperator):
     Args:
         order: Makes the order from the run's record: `order_export`, `order_training`, `order_evaluation`.
         custom_job: A whole `CustomJob` in proto-JSON instead, templated.
-        run_uri: Folder of the run's record.
 
     Returns:
         `{uri, sha256, job, seconds, spot_seconds}` of the result: the last two over all jobs that the task needed. All
         three are None when another run had left it. Of a `custom_job` `{job, state, seconds}`.
     """
 
-    template_fields = ("run_uri", "custom_job")
+    template_fields = (*RunTask.template_fields, "custom_job")
     operator_extra_links = (JobLink(), JobLogsLink())
     ui_color = "#d7e8f7"
 
@@ -53,28 +51,19 @@ class VertexJobOperator(BaseSensorOperator):
         *,
         order: OrderSource | None = None,
         custom_job: dict[str, Any] | None = None,
-        run_uri: str = RUN_URI,
-        **kwargs: Any,  # noqa: ANN401 - BaseSensorOperator's
+        **kwargs: Any,  # noqa: ANN401 - RunTask's
     ) -> None:
-        super().__init__(**{"mode": "reschedule", **kwargs})
+        super().__init__(**kwargs)
         if (order is None) == (custom_job is None):
             raise ValueError(f"{self.task_id}: expected order or custom_job, and not both")
         self.order = order
         self.custom_job = custom_job
-        self.run_uri = run_uri if order else ""
-        self._cloud: Cloud | None = None
-
-    @fail_for_good
-    def execute(self, context: Context) -> Any:  # noqa: ANN401 - what poke gives
-        """One wake."""
-        self._cloud = Cloud()
-        self.poke_interval = self._cloud.settings.wake_interval_s
-        return super().execute(context)
+        if order is None:
+            self.run_uri = ""
 
     @sleep_over_outages
-    def poke(self, context: Context) -> PokeReturnValue | bool:
+    def look(self, cloud: CloudPort, context: Context) -> PokeReturnValue | bool:
         """Find, create, look: see `reconcile`."""
-        cloud = self._cloud = self._cloud or Cloud()
         order = self._job_order(cloud, context)
 
         def on_job(job: Job) -> None:
@@ -84,10 +73,10 @@ class VertexJobOperator(BaseSensorOperator):
         result = Reconciler(cloud, order, job_identity(context, order.custom_job), on_job).run()
         return False if result is None else PokeReturnValue(True, result)
 
-    def _job_order(self, cloud: Cloud, context: Context) -> JobOrder:
+    def _job_order(self, cloud: CloudPort, context: Context) -> JobOrder:
         if self.order is None:
             return JobOrder(custom_job=self.custom_job or {})
-        record = own_run(cloud, context, self.run_uri)
+        record = self.record(cloud, context)
         wanted = self.order(cloud, record)
         return JobOrder(
             custom_job=wanted.custom_job,

@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 from retraining.core.naming import storage
-from retraining.hooks.artifacts import Artifacts
+from retraining.hooks.ports import ArtifactsPort
 
 
 class WakeMemory:
@@ -23,7 +23,7 @@ class WakeMemory:
         try_number: Another try has another log file and begins anew.
     """
 
-    def __init__(self, artifacts: Artifacts, bucket: str, key: str, try_number: int) -> None:
+    def __init__(self, artifacts: ArtifactsPort, bucket: str, key: str, try_number: int) -> None:
         self._artifacts = artifacts
         self._uri = storage.wake_uri(bucket, key)
         self._try_number = try_number

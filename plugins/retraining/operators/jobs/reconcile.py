@@ -17,8 +17,8 @@ from retraining.core.errors import JobError
 from retraining.core.jobs import claims
 from retraining.core.jobs.failures import OF_THE_SERVICE, Failure, classify, may_follow, on_rung
 from retraining.hooks.airflow_exceptions import AirflowFailException
-from retraining.hooks.cloud import Cloud
 from retraining.hooks.logs import Cursor
+from retraining.hooks.ports import CloudPort
 from retraining.hooks.vertex_jobs import Job, JobType
 from retraining.operators.jobs.claims import ClaimedJobs, Seen
 from retraining.operators.jobs.identity import JobIdentity
@@ -60,7 +60,7 @@ class Reconciler:
         on_job: Told of the job as soon as it is known.
     """
 
-    def __init__(self, cloud: Cloud, order: JobOrder, identity: JobIdentity, on_job: Callable[[Job], None]) -> None:
+    def __init__(self, cloud: CloudPort, order: JobOrder, identity: JobIdentity, on_job: Callable[[Job], None]) -> None:
         self._cloud = cloud
         self._order = order
         self._identity = identity

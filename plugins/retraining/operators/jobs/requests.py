@@ -12,15 +12,15 @@ from retraining.core.jobs import requests
 from retraining.core.jobs.requests import Order
 from retraining.core.naming import storage, vertex
 from retraining.core.promotion import gates
-from retraining.hooks.cloud import Cloud
+from retraining.hooks.ports import CloudPort
 from retraining.operators.evaluation.comparison import require_models
 from retraining.operators.record.run_record import Record
 
 LOGGER = logging.getLogger(__name__)
-OrderSource = Callable[[Cloud, Record], Order]
+OrderSource = Callable[[CloudPort, Record], Order]
 
 
-def order_export(cloud: Cloud, record: Record) -> Order:
+def order_export(cloud: CloudPort, record: Record) -> Order:
     """The export of the run's missing spans, without the days that the checks leave out."""
     return requests.export_order(
         record.read(Plan),
@@ -30,12 +30,12 @@ def order_export(cloud: Cloud, record: Record) -> Order:
     )
 
 
-def order_training(cloud: Cloud, record: Record) -> Order:
+def order_training(cloud: CloudPort, record: Record) -> Order:
     """The training of the challenger, with the hyperparameters that `tune` settled on."""
     return requests.train_order(record.read(Plan), record.find(Tuning), cloud.settings.service_account)
 
 
-def order_evaluation(cloud: Cloud, record: Record) -> Order:
+def order_evaluation(cloud: CloudPort, record: Record) -> Order:
     """The duel. Whom the challenger meets is asked once: later wakes go by the stored request."""
     plan = record.read(Plan)
     champion, trained_before, proof = None, None, leakage.Proof()

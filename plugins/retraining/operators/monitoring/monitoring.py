@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from airflow.sdk import Asset, AssetAlias, BaseOperator, Context
+from airflow.sdk import Asset, AssetAlias, Context
 from pydantic import JsonValue
 
 from retraining.core import backoff
@@ -18,9 +18,9 @@ from retraining.core.planning import windows
 from retraining.core.settings import include_path
 from retraining.core.spec import files
 from retraining.core.spec.model import ModelSpec
-from retraining.hooks.cloud import Cloud
+from retraining.hooks.ports import CloudPort
 from retraining.hooks.registry import Version
-from retraining.operators.airflow.boundary import fail_for_good
+from retraining.operators.airflow.cloud_task import CloudOperator
 from retraining.operators.airflow.params import monitor_params, require_known
 from retraining.operators.deployment.rollout_state import RolloutState
 from retraining.operators.record.ownership import own_monitor, require_own_bucket, require_own_model
@@ -29,7 +29,7 @@ from retraining.operators.record.run_record import Record
 MONITOR_URI = "{{ ti.xcom_pull(task_ids='measure')['monitor_uri'] }}"
 
 
-class MeasureDriftOperator(BaseOperator):
+class MeasureDriftOperator(CloudOperator):
     """Measure the drift of the logged requests against the champion's training statistics.
 
     Args:
@@ -43,10 +43,9 @@ class MeasureDriftOperator(BaseOperator):
         super().__init__(**kwargs)
         self.model = model
 
-    @fail_for_good
-    def execute(self, context: Context) -> dict[str, Any]:
+    def act(self, cloud: CloudPort, context: Context) -> dict[str, Any]:
         """Resolve the time, ask BigQuery, write `drift.json`."""
-        cloud, dag_run, params = Cloud(), context["dag_run"], context["params"]
+        dag_run, params = context["dag_run"], context["params"]
         require_own_bucket(cloud)
         require_own_model(cloud, self.model)
         spec = load_spec(self.model)
@@ -73,7 +72,7 @@ class MeasureDriftOperator(BaseOperator):
         }
 
     @staticmethod
-    def _measure(cloud: Cloud, spec: ModelSpec, champion: Version, as_of: datetime, asked_by: str) -> Drift:
+    def _measure(cloud: CloudPort, spec: ModelSpec, champion: Version, as_of: datetime, asked_by: str) -> Drift:
         settings = cloud.settings
         baseline = Record(cloud.artifacts, storage.run_uri(settings.bucket, spec.name, champion.run_key))
         statistics = baseline.read(Statistics)
@@ -98,7 +97,7 @@ class MeasureDriftOperator(BaseOperator):
         )
 
 
-class DecideRetrainingOperator(BaseOperator):
+class DecideRetrainingOperator(CloudOperator):
     """Decide whether a retraining is due, write the ledger row, and order it by an asset event.
 
     The event goes through an `AssetAlias`: an asset among the outlets would fire with every success.
@@ -118,10 +117,8 @@ class DecideRetrainingOperator(BaseOperator):
         self.model = model
         self.monitor_uri = monitor_uri
 
-    @fail_for_good
-    def execute(self, context: Context) -> dict[str, Any]:
+    def act(self, cloud: CloudPort, context: Context) -> dict[str, Any]:
         """Earlier rows and the drift in, one row out; the event when the row says so."""
-        cloud = Cloud()
         record = own_monitor(cloud, context, self.monitor_uri)
         row = record.find(Ledger) or record.write_once(self._decide(cloud, record, context))
         self.log.info(row.words)
@@ -137,7 +134,7 @@ class DecideRetrainingOperator(BaseOperator):
             context["outlet_events"][AssetAlias(dags.asset_name(self.model))].add(asset, extra=extra)
         return {"decision": row.decision, "because": row.because, "words": row.words, "ledger_uri": ledger_uri}
 
-    def _decide(self, cloud: Cloud, record: Record, context: Context) -> Ledger:
+    def _decide(self, cloud: CloudPort, record: Record, context: Context) -> Ledger:
         spec = load_spec(self.model)
         measured = context["ti"].xcom_pull(task_ids="measure")
         as_of = windows.parse_time(measured["as_of"], "XCom of measure")
@@ -151,7 +148,7 @@ class DecideRetrainingOperator(BaseOperator):
         return row
 
 
-def ledger_rows(cloud: Cloud, spec: ModelSpec, as_of: datetime) -> list[Ledger]:
+def ledger_rows(cloud: CloudPort, spec: ModelSpec, as_of: datetime) -> list[Ledger]:
     """Earlier ledger rows as far back as the longest cool-down reaches."""
     folder = storage.monitors_uri(cloud.settings.bucket, spec.name)
     reach = timedelta(hours=spec.monitoring.cooldown_hours * 2**backoff.MAX_DOUBLINGS)

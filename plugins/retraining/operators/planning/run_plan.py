@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow.sdk import BaseOperator, Context
+from airflow.sdk import Context
 
 from retraining.core.catalog.capabilities import addresses, load_capabilities, require_trainable
 from retraining.core.catalog.cost import load_prices
@@ -14,8 +14,8 @@ from retraining.core.naming import console
 from retraining.core.planning import plan, windows
 from retraining.core.settings import include_path
 from retraining.core.spec import files
-from retraining.hooks.cloud import Cloud
-from retraining.operators.airflow.boundary import fail_for_good, timed
+from retraining.hooks.ports import CloudPort
+from retraining.operators.airflow.cloud_task import CloudOperator
 from retraining.operators.airflow.dag_run import newest_extra, run_type, trigger
 from retraining.operators.airflow.links import RunDocumentsLink, push_link
 from retraining.operators.airflow.params import overrides, require_known, retrain_params
@@ -24,7 +24,7 @@ from retraining.operators.record.ownership import require_own_bucket, require_ow
 from retraining.operators.record.run_record import Record
 
 
-class PlanRunOperator(BaseOperator):
+class PlanRunOperator(CloudOperator):
     """Resolve everything this run was asked to do into `plan.json`.
 
     Args:
@@ -40,11 +40,9 @@ class PlanRunOperator(BaseOperator):
         super().__init__(**kwargs)
         self.model = model
 
-    @timed
-    @fail_for_good
-    def execute(self, context: Context) -> dict[str, Any]:
+    def act(self, cloud: CloudPort, context: Context) -> dict[str, Any]:
         """Read the spec and the run, ask `core`, store the plan (or take the one of an equal run)."""
-        cloud, include = Cloud(), include_path()
+        include = include_path()
         spec = files.load_spec(include / "models" / f"{self.model}.yaml")
         dag_run, params = context["dag_run"], context["params"]
         require_known(params, retrain_params(spec), addresses(spec, load_capabilities()))

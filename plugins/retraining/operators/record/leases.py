@@ -13,20 +13,20 @@ from retraining.core.errors import DataError
 from retraining.core.naming import storage
 from retraining.core.naming.spans import marker_uri, tombstone_uri
 from retraining.core.retention.leases import Needed, lease_of, needed
-from retraining.hooks.cloud import Cloud
+from retraining.hooks.ports import CloudPort
 from retraining.operators.record.run_record import Record
 
 LOGGER = logging.getLogger(__name__)
 
 
-def renew_lease(cloud: Cloud, model: str, run_key: str, context: Context) -> None:
+def renew_lease(cloud: CloudPort, model: str, run_key: str, context: Context) -> None:
     """Write down that a run is at work: from now on no cleaning deletes what it refers to."""
     ti: Any = context["ti"]
     uri = storage.lease_uri(cloud.settings.bucket, model, run_key)
     cloud.artifacts.overwrite(uri, lease_of(ti.dag_id, ti.run_id, ti.task_id), "application/json")
 
 
-def spans_are_there(cloud: Cloud, record: Record, request: Document, context: Context) -> bool:
+def spans_are_there(cloud: CloudPort, record: Record, request: Document, context: Context) -> bool:
     """Before a job is paid for: whether the spans it works on are there; False while one of them is being deleted.
 
     Args:
@@ -53,7 +53,7 @@ def spans_are_there(cloud: Cloud, record: Record, request: Document, context: Co
     return True
 
 
-def _require_whole(cloud: Cloud, wanted: Needed) -> None:
+def _require_whole(cloud: CloudPort, wanted: Needed) -> None:
     gone = sorted(wanted.whole - _existing(cloud, wanted.whole, marker_uri))
     if gone:
         raise DataError(
@@ -64,7 +64,7 @@ def _require_whole(cloud: Cloud, wanted: Needed) -> None:
         )
 
 
-def _existing(cloud: Cloud, folders: Iterable[str], address: Callable[[str], str]) -> set[str]:
+def _existing(cloud: CloudPort, folders: Iterable[str], address: Callable[[str], str]) -> set[str]:
     """Those of the folders that have this object."""
     uris = {address(folder): folder for folder in sorted(folders)}
     return {uris[uri] for uri in cloud.artifacts.existing(list(uris))}

@@ -16,11 +16,11 @@ from retraining.core.naming.trust import (
     require_run_folder,
 )
 from retraining.core.retention.spans import whole_second
-from retraining.hooks.cloud import Cloud
+from retraining.hooks.ports import CloudPort
 from retraining.operators.record.run_record import Record
 
 
-def own_run(cloud: Cloud, context: Context, run_uri: str) -> Record:
+def own_run(cloud: CloudPort, context: Context, run_uri: str) -> Record:
     """The record of a run whose folder another task named: of this DAG's model, by the settings as they are now.
 
     Raises:
@@ -35,7 +35,7 @@ def own_run(cloud: Cloud, context: Context, run_uri: str) -> Record:
     return record
 
 
-def own_monitor(cloud: Cloud, context: Context, monitor_uri: str) -> Record:
+def own_monitor(cloud: CloudPort, context: Context, monitor_uri: str) -> Record:
     """The record of this monitor run, whose folder another task named.
 
     Raises:
@@ -46,7 +46,7 @@ def own_monitor(cloud: Cloud, context: Context, monitor_uri: str) -> Record:
     return Record(cloud.artifacts, monitor_uri)
 
 
-def own_cleaning(cloud: Cloud, context: Context, cleaning_uri: str) -> Record:
+def own_cleaning(cloud: CloudPort, context: Context, cleaning_uri: str) -> Record:
     """The record of this cleaning, whose folder another task named.
 
     Raises:
@@ -57,7 +57,7 @@ def own_cleaning(cloud: Cloud, context: Context, cleaning_uri: str) -> Record:
     return Record(cloud.artifacts, cleaning_uri)
 
 
-def require_own_bucket(cloud: Cloud) -> None:
+def require_own_bucket(cloud: CloudPort) -> None:
     """The bucket is this environment's; the first run of all writes down whose it is.
 
     Raises:
@@ -76,7 +76,7 @@ def require_own_bucket(cloud: Cloud) -> None:
         )
 
 
-def require_own_model(cloud: Cloud, model: str) -> None:
+def require_own_model(cloud: CloudPort, model: str) -> None:
     """Model and endpoint of this name are not another environment's. What no run made is nobody's.
 
     Versions of an earlier release carry no label of it: they belong to the environment that has their files.
@@ -84,7 +84,7 @@ def require_own_model(cloud: Cloud, model: str) -> None:
     Raises:
         SettingsError: They are another's.
     """
-    ours, settings = cloud.session.environment, cloud.settings
+    ours, settings = cloud.environment, cloud.settings
     for version in cloud.registry.list_versions(model):
         owner = ours.owner(version.labels, version.artifact_uri) if version.run_key else None
         if owner not in (None, ours.label):

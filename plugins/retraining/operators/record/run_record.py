@@ -7,7 +7,7 @@ from typing import TypeVar
 from retraining.core.documents import Document, digest
 from retraining.core.errors import ContractError
 from retraining.core.naming import storage
-from retraining.hooks.artifacts import Artifacts
+from retraining.hooks.ports import ArtifactsPort
 
 # Not `plan.output`: an XComArg would draw an edge from `plan` to every task and hide the order of the run.
 RUN_URI = "{{ ti.xcom_pull(task_ids='plan')['run_uri'] }}"
@@ -24,7 +24,7 @@ class Record:
             `ownership.py`.
     """
 
-    def __init__(self, artifacts: Artifacts, folder_uri: str) -> None:
+    def __init__(self, artifacts: ArtifactsPort, folder_uri: str) -> None:
         self._artifacts = artifacts
         self._read: dict[type[Document], Document] = {}
         self.folder_uri = folder_uri

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from airflow.sdk import BaseOperator, Context
+from airflow.sdk import Context
 
 from retraining.core.catalog.cost import Prices, job_cost, job_tasks, load_prices, query_cost
 from retraining.core.catalog.machines import machines
@@ -14,11 +14,9 @@ from retraining.core.documents import Deployment, EvaluateRequest, Plan, Snapsho
 from retraining.core.naming import console, storage
 from retraining.core.naming.addresses import ObjectAddress, folder_of
 from retraining.core.settings import include_path
-from retraining.hooks.artifacts import Artifacts
-from retraining.hooks.cloud import Cloud
-from retraining.operators.airflow.boundary import SECONDS_KEY, fail_for_good
+from retraining.hooks.ports import ArtifactsPort, CloudPort
+from retraining.operators.airflow.cloud_task import SECONDS_KEY, CloudOperator, RunTask
 from retraining.operators.airflow.links import JobLink, ReportLink, push_link
-from retraining.operators.record.ownership import own_run
 from retraining.operators.record.run_record import Record
 
 TASKS = ("plan", "snapshot", "check_data", "export", "tune", "train", "evaluate", "decide", "register", "deploy")
@@ -28,7 +26,7 @@ TASKS = ("plan", "snapshot", "check_data", "export", "tune", "train", "evaluate"
 MAYBE_RUN_URI = "{{ (ti.xcom_pull(task_ids='plan') or {}).get('run_uri', '') }}"
 
 
-class ReportOperator(BaseOperator):
+class ReportOperator(RunTask, CloudOperator):
     """Render `report.html` from whatever documents the run came to, also after a failed task.
 
     Args:
@@ -38,23 +36,19 @@ class ReportOperator(BaseOperator):
         Address of the page; None when there is nothing to show.
     """
 
-    template_fields = ("run_uri",)
     operator_extra_links = (ReportLink(),)
 
     def __init__(self, *, run_uri: str = MAYBE_RUN_URI, **kwargs: Any) -> None:  # noqa: ANN401 - BaseOperator's
-        super().__init__(**kwargs)
-        self.run_uri = run_uri
+        super().__init__(run_uri=run_uri, **kwargs)
 
-    @fail_for_good
-    def execute(self, context: Context) -> str | None:
+    def act(self, cloud: CloudPort, context: Context) -> str | None:
         """Note what the tasks took, read all documents, render, store."""
         from retraining.core.report.page import render  # its template engine is not needed to parse a DAG
 
         if not self.run_uri:
             self.log.warning("no page: the run has no plan, so no documents; the log of plan says why")
             return None
-        cloud, ti = Cloud(), context["ti"]
-        artifacts, record = cloud.artifacts, own_run(cloud, context, self.run_uri)
+        ti, artifacts, record = context["ti"], cloud.artifacts, self.record(cloud, context)
         took = timings(record, lambda task, key: ti.xcom_pull(task_ids=task, key=key))
         if record.find(Deployment) is not None:  # of a run that went to its end: those numbers stand
             took = record.write_once(took)
@@ -66,7 +60,7 @@ class ReportOperator(BaseOperator):
         return page_uri
 
 
-def read_all(artifacts: Artifacts, record: Record) -> dict[str, dict[str, Any]]:
+def read_all(artifacts: ArtifactsPort, record: Record) -> dict[str, dict[str, Any]]:
     """The documents as they are stored, by kind, and `champion_plan`: the plan of the champion of the duel."""
     folder = record.folder_uri
     uris = [uri for uri in artifacts.list_uris(folder, suffix=".json") if folder_of(uri) == folder]

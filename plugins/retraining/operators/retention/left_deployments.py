@@ -14,7 +14,7 @@ from retraining.core.documents import CleanedDeployment, FoundDeployment, Rollou
 from retraining.core.documents.retention import DeploymentOutcome
 from retraining.core.naming import vertex
 from retraining.core.promotion import rollouts
-from retraining.hooks.cloud import Cloud
+from retraining.hooks.ports import CloudPort
 from retraining.operators.deployment.rollout_end import settle
 from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState
 
@@ -23,7 +23,7 @@ LOOKS, LOOK_INTERVAL_S = 60, 10.0
 """Ten minutes for machines that come or go; then the next cleaning goes on."""
 
 
-def find_deployments(cloud: Cloud, model: str, as_of: datetime) -> Iterator[FoundDeployment]:
+def find_deployments(cloud: CloudPort, model: str, as_of: datetime) -> Iterator[FoundDeployment]:
     """What is left of deployments of a model; nothing is changed.
 
     Args:
@@ -46,7 +46,7 @@ def find_deployments(cloud: Cloud, model: str, as_of: datetime) -> Iterator[Foun
         yield FoundDeployment(model=model, deployed_model_id=deployed_id, what="unclaimed", words=words)
 
 
-def end_deployment(cloud: Cloud, found: FoundDeployment, as_of: datetime) -> CleanedDeployment:
+def end_deployment(cloud: CloudPort, found: FoundDeployment, as_of: datetime) -> CleanedDeployment:
     """Settle a rollout, or undeploy what nobody claims, if it still is so."""
     state = RolloutState(cloud, found.model)
     if found.what == "rollout":
@@ -59,7 +59,7 @@ def end_deployment(cloud: Cloud, found: FoundDeployment, as_of: datetime) -> Cle
     return _cleaned(found, "undeployed", found.words)
 
 
-def _settle(cloud: Cloud, state: RolloutState, found: FoundDeployment, as_of: datetime) -> CleanedDeployment:
+def _settle(cloud: CloudPort, state: RolloutState, found: FoundDeployment, as_of: datetime) -> CleanedDeployment:
     rollout = state.read()
     if not _is_left(cloud, rollout, as_of) or rollout is None or rollout.deployed_model_id != found.deployed_model_id:
         return _cleaned(found, "left", "somebody goes on with it, or has brought it to its end")
@@ -74,11 +74,11 @@ def _settle(cloud: Cloud, state: RolloutState, found: FoundDeployment, as_of: da
     return _cleaned(found, "left", "its machines are still coming or going; the next cleaning goes on")
 
 
-def _is_left(cloud: Cloud, rollout: Rollout | None, as_of: datetime) -> bool:
+def _is_left(cloud: CloudPort, rollout: Rollout | None, as_of: datetime) -> bool:
     return rollouts.is_left(rollout, as_of, cloud.settings.wake_interval_s)
 
 
-def _unclaimed(cloud: Cloud, model: str, rollout: Rollout | None) -> dict[str, str]:
+def _unclaimed(cloud: CloudPort, model: str, rollout: Rollout | None) -> dict[str, str]:
     """Version names of deployed models that runs made and that nobody claims, by id."""
     endpoint = cloud.endpoints.get(model)
     if endpoint is None or len(endpoint.deployed) == len(endpoint.traffic):
@@ -86,7 +86,7 @@ def _unclaimed(cloud: Cloud, model: str, rollout: Rollout | None) -> dict[str, s
     ours = {
         vertex.deployed_model_id(version.run_key)
         for version in cloud.registry.list_versions(model)
-        if version.run_key and cloud.session.environment.owns(version.labels, version.artifact_uri)
+        if version.run_key and cloud.environment.owns(version.labels, version.artifact_uri)
     }
     found = rollouts.unclaimed(endpoint.deployed, endpoint.traffic, ours, rollout)
     return {deployed_id: endpoint.deployed[deployed_id] for deployed_id in found}

@@ -28,7 +28,7 @@ from retraining.core.naming.run_keys import is_run_key, stamp
 from retraining.core.naming.trust import require_own_places
 from retraining.core.retention import jobs_and_tables, spans, summary
 from retraining.core.retention.spans import Limits, whole_second
-from retraining.hooks.cloud import Cloud
+from retraining.hooks.ports import CloudPort
 from retraining.hooks.vertex_jobs import Job
 from retraining.operators.record.run_record import Record
 from retraining.operators.retention.left_deployments import end_deployment, find_deployments
@@ -38,7 +38,7 @@ from retraining.operators.retention.sweep import Sweep
 ENDING = ("JOB_STATE_CANCELLING", "JOB_STATE_CANCELLED")
 
 
-def look(cloud: Cloud, limits: Limits, models: Sequence[str], dry_run: bool, dag_run_id: str) -> MaintenancePlan:
+def look(cloud: CloudPort, limits: Limits, models: Sequence[str], dry_run: bool, dag_run_id: str) -> MaintenancePlan:
     """The plan of a cleaning; nothing is changed.
 
     Args:
@@ -70,7 +70,7 @@ def look(cloud: Cloud, limits: Limits, models: Sequence[str], dry_run: bool, dag
     )
 
 
-def _survey(cloud: Cloud, model: str, limits: Limits, active: Sequence[Job]) -> ModelLeftovers:
+def _survey(cloud: CloudPort, model: str, limits: Limits, active: Sequence[Job]) -> ModelLeftovers:
     runs = ModelRuns(cloud, model, limits)
     try:
         runs.read(active)
@@ -81,7 +81,7 @@ def _survey(cloud: Cloud, model: str, limits: Limits, active: Sequence[Job]) -> 
     return spans.survey(model, stored, runs.references, runs.kept, limits, runs=runs.count)
 
 
-def _plan_before(cloud: Cloud, limits: Limits) -> MaintenancePlan | None:
+def _plan_before(cloud: CloudPort, limits: Limits) -> MaintenancePlan | None:
     """The plan of the newest cleaning before this one that is long enough ago to tell silence from a pause."""
     root = storage.cleanings_uri(cloud.settings.bucket)
     latest = limits.as_of - jobs_and_tables.SEEN_BEFORE
@@ -92,7 +92,7 @@ def _plan_before(cloud: Cloud, limits: Limits) -> MaintenancePlan | None:
     return None
 
 
-def _active_job(cloud: Cloud, job: Job) -> jobs_and_tables.ActiveJob | None:
+def _active_job(cloud: CloudPort, job: Job) -> jobs_and_tables.ActiveJob | None:
     """A job with what is known of its run; None for one that no run of ours made."""
     model, run_key = job.labels.get(vertex.MODEL_LABEL, ""), job.labels.get(vertex.RUN_LABEL, "")
     if not is_model(model) or not is_run_key(run_key) or job.created is None:
@@ -109,21 +109,21 @@ def _active_job(cloud: Cloud, job: Job) -> jobs_and_tables.ActiveJob | None:
     )
 
 
-def _last_sign(cloud: Cloud, job: Job) -> datetime:
+def _last_sign(cloud: CloudPort, job: Job) -> datetime:
     """When somebody was last seen to wait for a job: at its creation, or at a later wake of its task."""
     wake = cloud.objects.find(storage.wake_uri(cloud.settings.bucket, job.labels[vertex.KEY_LABEL]))
     signs = [time for time in (job.created, wake.created if wake else None) if time is not None]
     return max(signs)
 
 
-def end_job(cloud: Cloud, found: FoundJob) -> CleanedJob:
+def end_job(cloud: CloudPort, found: FoundJob) -> CleanedJob:
     """Cancel a job that nobody waits for; one that has ended, or that somebody looks at again, is left."""
     job = cloud.jobs.find_by_name(found.name)
     if job is not None and job.state in ENDING:
         return CleanedJob(name=found.name, outcome="cancelled", words=found.words)  # by an earlier try
     if job is None or not job.active:
         return CleanedJob(name=found.name, outcome="left", words="it has ended")
-    if not cloud.session.environment.owns(job.labels, job.folder_uri):
+    if not cloud.environment.owns(job.labels, job.folder_uri):
         return CleanedJob(name=found.name, outcome="left", words="it is another environment's")
     if whole_second(_last_sign(cloud, job)) > found.silent_since:
         return CleanedJob(name=found.name, outcome="left", words="somebody looks at it again")
@@ -131,7 +131,7 @@ def end_job(cloud: Cloud, found: FoundJob) -> CleanedJob:
     return CleanedJob(name=found.name, outcome="cancelled", words=found.words)
 
 
-def clean(cloud: Cloud, record: Record, jobs: Sequence[CleanedJob]) -> Maintenance:
+def clean(cloud: CloudPort, record: Record, jobs: Sequence[CleanedJob]) -> Maintenance:
     """Delete what the plan of a record says; gives the document, which the caller stores.
 
     Args:
@@ -148,7 +148,7 @@ def clean(cloud: Cloud, record: Record, jobs: Sequence[CleanedJob]) -> Maintenan
     return summary.conclude(plan, record.digest(MaintenancePlan), models, litter, jobs, deployments)
 
 
-def _sweep(cloud: Cloud, found: ModelLeftovers, limits: Limits, dry_run: bool) -> CleanedModel:
+def _sweep(cloud: CloudPort, found: ModelLeftovers, limits: Limits, dry_run: bool) -> CleanedModel:
     if dry_run or found.refused or not (found.delete or found.restore):
         return summary.untouched(found)
     runs = ModelRuns(cloud, found.model, limits)
@@ -164,7 +164,7 @@ def _litter_places(bucket: str) -> list[tuple[LitterKind, str]]:
     return [("wakes", storage.wakes_uri(bucket)), ("leases", storage.leases_root(bucket)), *uploads]
 
 
-def _count(cloud: Cloud, what: LitterKind, uri: str, limits: Limits) -> Litter:
+def _count(cloud: CloudPort, what: LitterKind, uri: str, limits: Limits) -> Litter:
     objects = old = size = 0
     for item in cloud.objects.walk(uri):
         objects += 1
@@ -173,7 +173,7 @@ def _count(cloud: Cloud, what: LitterKind, uri: str, limits: Limits) -> Litter:
     return Litter(what=what, uri=uri, objects=objects, old=old, old_bytes=size)
 
 
-def _delete_litter(cloud: Cloud, found: Litter, limits: Limits) -> CleanedLitter:
+def _delete_litter(cloud: CloudPort, found: Litter, limits: Limits) -> CleanedLitter:
     """What is old goes, page by page; a wake that was saved again meanwhile has another generation and stays."""
     deleted = size = 0
     if found.old:

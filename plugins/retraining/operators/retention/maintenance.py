@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from airflow.sdk import BaseOperator, Context, Param
+from airflow.sdk import Context, Param
 
 from retraining.core.documents import CleanedJob, Maintenance, MaintenancePlan
 from retraining.core.documents.document import MODEL_PATTERN
@@ -18,8 +18,8 @@ from retraining.core.retention import spans, summary
 from retraining.core.retention.spans import Limits, whole_second
 from retraining.core.settings import include_path
 from retraining.core.spec.files import find_specs
-from retraining.hooks.cloud import Cloud
-from retraining.operators.airflow.boundary import fail_for_good
+from retraining.hooks.ports import CloudPort
+from retraining.operators.airflow.cloud_task import CloudOperator
 from retraining.operators.airflow.dag_run import run_type
 from retraining.operators.airflow.links import RunDocumentsLink, push_link
 from retraining.operators.airflow.params import require_known
@@ -63,7 +63,7 @@ def maintain_params() -> dict[str, Param]:
     }
 
 
-class FindLeftoversOperator(BaseOperator):
+class FindLeftoversOperator(CloudOperator):
     """Look at everything, and write down what shall go and why; deletes nothing.
 
     The time is the DAG run's `run_after`: no run starts before it, so nothing is taken for older than it is.
@@ -74,10 +74,9 @@ class FindLeftoversOperator(BaseOperator):
 
     operator_extra_links = (RunDocumentsLink(),)
 
-    @fail_for_good
-    def execute(self, context: Context) -> dict[str, Any]:
+    def act(self, cloud: CloudPort, context: Context) -> dict[str, Any]:
         """Ask the hooks, ask `core`, store the plan (or take the one of an earlier try)."""
-        cloud, dag_run, params = Cloud(), context["dag_run"], context["params"]
+        dag_run, params = context["dag_run"], context["params"]
         require_own_bucket(cloud)
         require_known(params, maintain_params())
         limits = Limits(as_of=whole_second(dag_run.run_after), min_age_days=params["min_age_days"])
@@ -98,14 +97,11 @@ class FindLeftoversOperator(BaseOperator):
         }
 
 
-class CancelLeftJobsOperator(BaseOperator):
-    """Cancel the jobs that nobody waits for, unless somebody does again.
+class CleaningTask(CloudOperator):
+    """A task that carries the plan of a cleaning out.
 
     Args:
         cleaning_uri: Folder of the cleaning's documents.
-
-    Returns:
-        What became of each, as in the document `maintenance`.
     """
 
     template_fields = ("cleaning_uri",)
@@ -114,10 +110,16 @@ class CancelLeftJobsOperator(BaseOperator):
         super().__init__(**kwargs)
         self.cleaning_uri = cleaning_uri
 
-    @fail_for_good
-    def execute(self, context: Context) -> list[dict[str, Any]]:
+
+class CancelLeftJobsOperator(CleaningTask):
+    """Cancel the jobs that nobody waits for, unless somebody does again.
+
+    Returns:
+        What became of each, as in the document `maintenance`.
+    """
+
+    def act(self, cloud: CloudPort, context: Context) -> list[dict[str, Any]]:
         """Look at each once more, cancel."""
-        cloud = Cloud()
         plan = own_cleaning(cloud, context, self.cleaning_uri).read(MaintenancePlan)
         done = [] if plan.dry_run else [end_job(cloud, job) for job in plan.jobs if job.cancel]
         for job in done:
@@ -125,28 +127,17 @@ class CancelLeftJobsOperator(BaseOperator):
         return [job.model_dump(mode="json") for job in done]
 
 
-class DeleteLeftoversOperator(BaseOperator):
+class DeleteLeftoversOperator(CleaningTask):
     """Delete what the plan says and what is still so, and write down what was done.
 
     A model of which nothing may be deleted fails the task for good, when all others are done.
-
-    Args:
-        cleaning_uri: Folder of the cleaning's documents.
 
     Returns:
         `{maintenance_uri, freed_bytes, words}`.
     """
 
-    template_fields = ("cleaning_uri",)
-
-    def __init__(self, *, cleaning_uri: str = CLEANING_URI, **kwargs: Any) -> None:  # noqa: ANN401 - BaseOperator's
-        super().__init__(**kwargs)
-        self.cleaning_uri = cleaning_uri
-
-    @fail_for_good
-    def execute(self, context: Context) -> dict[str, Any]:
+    def act(self, cloud: CloudPort, context: Context) -> dict[str, Any]:
         """Sweep model by model, then what lies about; conclude once."""
-        cloud = Cloud()
         record = own_cleaning(cloud, context, self.cleaning_uri)
         done = record.find(Maintenance)
         if done is None:

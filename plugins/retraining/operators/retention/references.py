@@ -17,7 +17,7 @@ from retraining.core.naming import storage, vertex
 from retraining.core.naming.addresses import ObjectAddress
 from retraining.core.naming.run_keys import is_run_key
 from retraining.core.retention.spans import Claims, FoundRun, Limits, References, kept_runs
-from retraining.hooks.cloud import Cloud
+from retraining.hooks.ports import CloudPort
 from retraining.hooks.vertex_jobs import Job
 
 LOGGER = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ class ModelRuns:
         limits: Time and age limit of the cleaning.
     """
 
-    def __init__(self, cloud: Cloud, model: str, limits: Limits) -> None:
+    def __init__(self, cloud: CloudPort, model: str, limits: Limits) -> None:
         self._cloud = cloud
         self._limits = limits
         self._bucket = cloud.settings.bucket
@@ -113,7 +113,7 @@ class ModelRuns:
         )
 
     def _claims(self, active: Iterable[Job]) -> Claims:
-        ours = self._cloud.session.environment
+        ours = self._cloud.environment
         listed = self._cloud.registry.list_versions(self.model)
         versions = [version for version in listed if ours.owns(version.labels, version.artifact_uri)]
         endpoint = self._cloud.endpoints.get(self.model)

@@ -24,7 +24,7 @@ from retraining.core.errors import ContractError
 from retraining.core.naming import storage
 from retraining.core.naming.spans import MARKER, TOMBSTONE, marker_uri, place_of, tombstone_uri
 from retraining.core.retention.spans import whole_second
-from retraining.hooks.cloud import Cloud
+from retraining.hooks.ports import CloudPort
 from retraining.operators.retention.references import ModelRuns
 
 LOGGER = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ class Sweep:
         runs: The model's, as read at the beginning of this try.
     """
 
-    def __init__(self, cloud: Cloud, runs: ModelRuns) -> None:
+    def __init__(self, cloud: CloudPort, runs: ModelRuns) -> None:
         self._cloud, self._runs = cloud, runs
         self._root = storage.spans_root(cloud.settings.bucket, runs.model)
 

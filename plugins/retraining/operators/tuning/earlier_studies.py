@@ -13,7 +13,7 @@ from retraining.core.naming import storage, vertex
 from retraining.core.naming.addresses import folder_of
 from retraining.core.naming.run_keys import RunKey
 from retraining.core.tuning import decision, warm_start
-from retraining.hooks.cloud import Cloud
+from retraining.hooks.ports import CloudPort
 from retraining.operators.record.run_record import Record
 
 LOGGER = logging.getLogger(__name__)
@@ -22,7 +22,7 @@ READ_STUDIES = 2 * warm_start.REMEMBERED_STUDIES
 _D = TypeVar("_D", bound=Document)
 
 
-def find_studies(cloud: Cloud, plan: Plan) -> tuple[list[Tuning], int]:
+def find_studies(cloud: CloudPort, plan: Plan) -> tuple[list[Tuning], int]:
     """The newest studies of runs before this one's time, newest last; and how many there are of any age.
 
     A document that cannot be read (another release wrote it) is passed over, with a warning.
@@ -43,7 +43,7 @@ def _readable(read: Callable[[], _D | None]) -> _D | None:
         return None
 
 
-def find_champion(cloud: Cloud, plan: Plan) -> decision.ChampionRecord | None:
+def find_champion(cloud: CloudPort, plan: Plan) -> decision.ChampionRecord | None:
     """The champion's hyperparameters, and its metric when it was promoted and in the newest duel before this run."""
     version = cloud.registry.find_by_alias(plan.model, vertex.CHAMPION)
     if version is None or RunKey.parse(version.run_key).as_of >= plan.as_of:
@@ -64,7 +64,7 @@ def find_champion(cloud: Cloud, plan: Plan) -> decision.ChampionRecord | None:
     )
 
 
-def _newest_duel(cloud: Cloud, plan: Plan, champion: str, metric: str) -> float | None:
+def _newest_duel(cloud: CloudPort, plan: Plan, champion: str, metric: str) -> float | None:
     """The champion's metric in the newest duel that it was in, before this run."""
     folder = storage.runs_uri(plan.bucket, plan.model)
     uris = cloud.artifacts.list_uris(folder, start=champion, end=plan.run_key, suffix="/evaluate_request.json")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from airflow.sdk import Context, PokeReturnValue
 
@@ -18,38 +17,33 @@ from retraining.core.naming import console, storage
 from retraining.core.spec.evaluation import HIGHER_IS_BETTER
 from retraining.core.tuning import conclusion, decision, requests, warm_start
 from retraining.hooks.airflow_exceptions import AirflowFailException
-from retraining.hooks.cloud import Cloud
+from retraining.hooks.ports import CloudPort
 from retraining.hooks.vertex_jobs import Job, JobType
 from retraining.operators.airflow.boundary import sleep_over_outages
+from retraining.operators.airflow.cloud_task import CloudSensor, RunTask
 from retraining.operators.airflow.links import JobLink, push_link
 from retraining.operators.jobs.claims import ClaimedJobs
 from retraining.operators.jobs.identity import JobIdentity, job_identity
-from retraining.operators.jobs.job import VertexJobOperator
 from retraining.operators.jobs.reconcile import JobOrder, Reconciler, failure_of
 from retraining.operators.record.leases import spans_are_there
-from retraining.operators.record.ownership import own_run
-from retraining.operators.record.run_record import RUN_URI, Record
+from retraining.operators.record.run_record import Record
 from retraining.operators.tuning.earlier_studies import find_champion, find_studies
 
 
-class TuneOperator(VertexJobOperator):
+class TuneOperator(RunTask, CloudSensor):
     """Settle on the run's hyperparameters, by a study if it is time for one.
-
-    Args:
-        run_uri: Folder of the run's record.
 
     Returns:
         `{searched, trials, hyperparameters, words}`.
     """
 
-    def __init__(self, *, run_uri: str = RUN_URI, **kwargs: Any) -> None:  # noqa: ANN401 - BaseSensorOperator's
-        super().__init__(order=_no_order, run_uri=run_uri, **kwargs)
+    operator_extra_links = (JobLink(),)
+    ui_color = "#d7e8f7"
 
     @sleep_over_outages
-    def poke(self, context: Context) -> PokeReturnValue | bool:
+    def look(self, cloud: CloudPort, context: Context) -> PokeReturnValue | bool:
         """Decide once; have the jobs done; conclude once."""
-        cloud = self._cloud = self._cloud or Cloud()
-        record = own_run(cloud, context, self.run_uri)
+        record = self.record(cloud, context)
         plan, settled = record.read(Plan), record.find(Tuning)
         if settled is None:
             request = self._request(cloud, record, plan)
@@ -64,7 +58,7 @@ class TuneOperator(VertexJobOperator):
         result = {"searched": bool(settled.trials), "trials": len(settled.trials), "words": settled.words}
         return PokeReturnValue(True, {**result, "hyperparameters": dict(settled.to_json()["hyperparameters"])})
 
-    def _request(self, cloud: Cloud, record: Record, plan: Plan) -> TuningRequest:
+    def _request(self, cloud: CloudPort, record: Record, plan: Plan) -> TuningRequest:
         request = record.find(TuningRequest)
         if request is None:
             higher = plan.spec.evaluation.metric in HIGHER_IS_BETTER
@@ -76,7 +70,7 @@ class TuneOperator(VertexJobOperator):
         return request
 
     def _settle(
-        self, cloud: Cloud, record: Record, plan: Plan, request: TuningRequest, context: Context
+        self, cloud: CloudPort, record: Record, plan: Plan, request: TuningRequest, context: Context
     ) -> Tuning | None:
         """The conclusion; None while a job works."""
         if not request.search or plan.spec.tuning is None:
@@ -99,7 +93,7 @@ class TuneOperator(VertexJobOperator):
         self._say((*recalled, *found))
         return record.write_once(conclusion.conclude(plan, request, (*recalled, *found), searched=space, jobs=jobs))
 
-    def _done(self, cloud: Cloud, order: Order, context: Context, bears_failure: bool) -> str | None:
+    def _done(self, cloud: CloudPort, order: Order, context: Context, bears_failure: bool) -> str | None:
         """Name of the order's job when it ended with trials to go on with; None while it works."""
         identity = job_identity(context, order.custom_job)
         if ended := self._ended(cloud, identity, bears_failure):
@@ -109,7 +103,7 @@ class TuneOperator(VertexJobOperator):
             push_link(self, context, JobLink, console.job_address(job.name, cloud.settings.project))
 
         # Failed trials were borne with before: another study would pay for the same ones.
-        record = own_run(cloud, context, self.run_uri)
+        record = self.record(cloud, context)
         wanted = JobOrder(
             custom_job=order.custom_job,
             request=order.request,
@@ -126,7 +120,7 @@ class TuneOperator(VertexJobOperator):
             raise
         return None if result is None else str(result["job"])
 
-    def _ended(self, cloud: Cloud, identity: JobIdentity, bears_failure: bool) -> str | None:
+    def _ended(self, cloud: CloudPort, identity: JobIdentity, bears_failure: bool) -> str | None:
         """Name of the job that succeeded, or that failed by its trials where that is borne; None: there is none."""
         jobs = ClaimedJobs(cloud, identity, JobType.TUNING)
         standing = jobs.look().standing
@@ -139,7 +133,7 @@ class TuneOperator(VertexJobOperator):
                 return job.name
         return None
 
-    def _clear(self, cloud: Cloud, plan: Plan) -> None:
+    def _clear(self, cloud: CloudPort, plan: Plan) -> None:
         """Delete the checkpoints of trials that were stopped early: the jobs have ended, nobody resumes them."""
         for folder in requests.checkpoint_uris(plan):
             gone = sum(item.gone for item in cloud.objects.delete(cloud.objects.walk(folder)))
@@ -150,7 +144,3 @@ class TuneOperator(VertexJobOperator):
         for trial in trials:
             score = "no score" if trial.value is None else f"{trial.value:.4f}"
             self.log.info("trial %s: %s, %s %s", trial.trial_id, score, trial.hyperparameters, trial.words)
-
-
-def _no_order(_cloud: Cloud, _record: Record) -> Order:
-    raise AssertionError("the task makes its own orders")

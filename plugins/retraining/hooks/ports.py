@@ -1,0 +1,275 @@
+"""What a task may ask of the cloud: one protocol per service, and `CloudPort` with all of them.
+
+Operators are written against these alone. The hooks satisfy them through Google's clients, the fakes of the tests in
+memory; one suite of tests (`tests/hooks/ports`) holds both to what is said here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Protocol
+
+from retraining.core.data.span_store import StoredObject
+from retraining.core.data.sql import Query
+from retraining.core.naming.environments import Environment
+from retraining.core.promotion.versions import Version
+from retraining.core.retention.jobs_and_tables import Table
+from retraining.core.settings import Settings
+from retraining.hooks import endpoints, warehouse
+from retraining.hooks.endpoints import Endpoint
+from retraining.hooks.logs import Cursor, Line
+from retraining.hooks.objects import Deleted
+from retraining.hooks.operations import Operation
+from retraining.hooks.registry import Upload
+from retraining.hooks.vertex_jobs import Job, JobType
+
+
+class ClockPort(Protocol):
+    """The time of day, for what waits."""
+
+    def now(self) -> datetime:
+        """Return the time, in UTC."""
+
+    def monotonic(self) -> float:
+        """Return seconds that only grow, for durations."""
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+
+
+class ArtifactsPort(Protocol):
+    """Documents in buckets, by address: written once, read by everybody."""
+
+    def read(self, uri: str) -> bytes | None:
+        """Return an object's bytes; None when there is none."""
+
+    def read_many(self, uris: list[str]) -> list[bytes]:
+        """Return the bytes of several objects, in the given order, without those that are gone."""
+
+    def read_some(self, uris: list[str]) -> dict[str, bytes]:
+        """Return addresses and bytes of the objects that are there, in the given order."""
+
+    def exists(self, uri: str) -> bool:
+        """Say whether there is an object."""
+
+    def existing(self, uris: list[str]) -> list[str]:
+        """Return those of the addresses that have an object, in the given order."""
+
+    def write_once(self, uri: str, data: bytes, content_type: str = "application/json") -> bytes:
+        """Write an object unless there is one; return the bytes that are stored then."""
+
+    def overwrite(self, uri: str, data: bytes, content_type: str) -> None:
+        """Write an object, whatever was there."""
+
+    def read_generation(self, uri: str) -> tuple[bytes, int]:
+        """Return an object's bytes and generation; no bytes and 0 when there is none."""
+
+    def write_if(self, uri: str, data: bytes, generation: int) -> int | None:
+        """Write an object if it is still of this generation; return the new one, None when somebody was faster.
+
+        What is stored already as it would be written counts as written: it may be this writer's, whose answer got lost.
+        """
+
+    def list_uris(self, folder_uri: str, *, start: str = "", end: str = "", suffix: str = "") -> list[str]:
+        """Return the objects of a folder and below, sorted: from `start` on, before `end`, with the suffix."""
+
+    def list_folders(self, folder_uri: str, *, end: str = "") -> list[str]:
+        """Return the folders directly in a folder, sorted, whose names are before `end`."""
+
+
+class ObjectsPort(Protocol):
+    """Objects as a listing has them, with generations, and deleting exactly those."""
+
+    def walk(self, folder_uri: str) -> Iterator[StoredObject]:
+        """Yield the objects of a folder and below, in order of names."""
+
+    def directly_in(self, folder_uri: str) -> list[StoredObject]:
+        """Return the objects of a folder, without those of folders below it."""
+
+    def find(self, uri: str) -> StoredObject | None:
+        """Return one object as a listing would have it; None when there is none."""
+
+    def delete(self, objects: Iterable[StoredObject]) -> Iterator[Deleted]:
+        """Delete each that is still of the generation listed; one that is gone counts as deleted."""
+
+
+class WarehousePort(Protocol):
+    """Statements on BigQuery, each a job whose id says what it is."""
+
+    def dry_run(self, query: Query, where: str) -> warehouse.Answer:
+        """Return the schema of the result and the bytes that would be read."""
+
+    def run(self, query: Query, job_id: str, where: str) -> warehouse.Answer:
+        """Run a statement as the job of this id, or join the one that has it; return when it is done."""
+
+    def table_schema(self, table: str) -> list[dict[str, Any]] | None:
+        """Return the columns of `project.dataset.table`; None when there is no such table."""
+
+    def list_tables(self, dataset: str) -> list[Table]:
+        """Return the tables of a dataset; none when there is no such dataset."""
+
+
+class JobsPort(Protocol):
+    """Custom and tuning jobs of Vertex AI; of this environment's alone where they are listed."""
+
+    def find(self, labels: Mapping[str, str], types: Collection[JobType] = (JobType.CUSTOM,)) -> list[Job]:
+        """Return the jobs of some types that have these labels, oldest first."""
+
+    def find_active(self, label: str, types: Collection[JobType] = tuple(JobType)) -> list[Job]:
+        """Return the jobs that may still do something and carry a label, whatever its value."""
+
+    def create(self, job: Mapping[str, Any]) -> Job:
+        """Create a job from proto-JSON. After an error it may be there: look before creating again."""
+
+    def get(self, name: str) -> Job:
+        """Return a job as it stands."""
+
+    def find_by_name(self, name: str) -> Job | None:
+        """Return a job as it stands; None when it is gone."""
+
+    def trials(self, name: str) -> list[dict[str, Any]]:
+        """Return the trials of a tuning job in proto-JSON, by number."""
+
+    def cancel(self, name: str) -> None:
+        """Ask a job to end; one that has ended, or is gone, stays as it is."""
+
+
+class LogsPort(Protocol):
+    """Log lines of jobs."""
+
+    def read_new(self, job_id: str, cursor: Cursor) -> list[Line]:
+        """Return the lines that were not read before, in order of time, and move the cursor."""
+
+
+class RegistryPort(Protocol):
+    """Versions of models, and the aliases that point to them."""
+
+    def find_by_alias(self, model: str, alias: str) -> Version | None:
+        """Return the version that an alias points to."""
+
+    def find_by_run(self, model: str, run_key: str) -> Version | None:
+        """Return the version that a run registered; of several the oldest."""
+
+    def versions_of_run(self, model: str, run_key: str) -> list[Version]:
+        """Return what a run registered, oldest first."""
+
+    def list_versions(self, model: str) -> list[Version]:
+        """Return all versions of a model, in no order; none when it is not registered."""
+
+    def start_upload(self, model: str, upload: Upload) -> Operation:
+        """Begin to register a version. After an error it may have begun: look before beginning again."""
+
+    def operation(self, name: str) -> Operation | None:
+        """Return long-running work as it stands; None when the service has forgotten it."""
+
+    def running_operations(self, model: str) -> list[Operation]:
+        """Return the work on a model that is not done; none when it is not registered."""
+
+    def delete_version(self, version: Version) -> bool:
+        """Delete a version; False: it is deployed, or a model's only one, and stays."""
+
+    def merge_aliases(self, version: Version, wishes: Sequence[str]) -> Version:
+        """Give aliases to a version, from whichever has them; `-alias` takes one away."""
+
+    def move_alias(self, model: str, alias: str, to: Version, expected: str | None) -> Version:
+        """Move an alias if the version of this id has it; None: if nobody has.
+
+        Raises:
+            ConflictError: Somebody else moved it meanwhile.
+        """
+
+
+class ModelFilesPort(Protocol):
+    """Stored models."""
+
+    def digest(self, folder_uri: str) -> str | None:
+        """Return the digest over all files in a folder and below; None when there is none."""
+
+
+class EndpointsPort(Protocol):
+    """The endpoint of each model."""
+
+    def get(self, model: str) -> Endpoint | None:
+        """Return a model's endpoint; None when there is none."""
+
+    def ensure(self, model: str, log_table: str, labels: Mapping[str, str]) -> Endpoint:
+        """Return a model's endpoint; made, with a table for requests and answers, where it is missing."""
+
+    def read(self, name: str) -> Endpoint:
+        """Return an endpoint by its full name."""
+
+    def start_deploy(
+        self, endpoint: Endpoint, version_name: str, run_key: str, machine: Mapping[str, Any]
+    ) -> Operation | None:
+        """Begin to deploy a version, without traffic; None when this run's is there already."""
+
+    def operation(self, name: str) -> Operation | None:
+        """Return long-running work as it stands; None when the service has forgotten it."""
+
+    def cancel_operation(self, name: str) -> None:
+        """Ask long-running work to end; it may be too late for that."""
+
+    def running_operations(self, endpoint: Endpoint) -> list[Operation]:
+        """Return the work on an endpoint that is not done."""
+
+    def set_traffic(self, endpoint: Endpoint, traffic: Mapping[str, int]) -> Endpoint:
+        """Share the requests anew, if the endpoint is as it was read; no shares: nobody answers.
+
+        Raises:
+            ConflictError: Somebody else changed the endpoint meanwhile.
+        """
+
+    def undeploy(self, endpoint: Endpoint, deployed_id: str) -> None:
+        """Take a deployed model without traffic away; one that is gone stays gone."""
+
+    def predict(self, endpoint: Endpoint, instances: Sequence[Mapping[str, Any]]) -> endpoints.Answer:
+        """Ask the endpoint, as any application would."""
+
+
+class CloudPort(Protocol):
+    """All that a task may ask, and where it is."""
+
+    @property
+    def settings(self) -> Settings:
+        """Where things are."""
+
+    @property
+    def environment(self) -> Environment:
+        """Which Airflow environment this is, among those of the project."""
+
+    @property
+    def clock(self) -> ClockPort:
+        """The time of day."""
+
+    @property
+    def artifacts(self) -> ArtifactsPort:
+        """Cloud Storage, as documents."""
+
+    @property
+    def objects(self) -> ObjectsPort:
+        """Cloud Storage, as listings and deletions."""
+
+    @property
+    def warehouse(self) -> WarehousePort:
+        """BigQuery."""
+
+    @property
+    def jobs(self) -> JobsPort:
+        """Vertex AI jobs."""
+
+    @property
+    def logs(self) -> LogsPort:
+        """Cloud Logging."""
+
+    @property
+    def registry(self) -> RegistryPort:
+        """Vertex AI models."""
+
+    @property
+    def model_files(self) -> ModelFilesPort:
+        """Stored models."""
+
+    @property
+    def endpoints(self) -> EndpointsPort:
+        """Vertex AI endpoints."""

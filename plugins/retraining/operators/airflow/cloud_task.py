@@ -1,0 +1,105 @@
+"""What every task does around its own work; a subclass fills one method.
+
+| base | a subclass fills | what is around it |
+|---|---|---|
+| `CloudOperator` | `act` | the cloud is made; what must not be retried fails for good; the duration goes to XCom |
+| `CloudSensor` | `look` | the same, at each poke, without a worker slot between two of them; no duration |
+| `RunTask`, beside one of them | | the argument `run_uri`, and `record` |
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from airflow.sdk import BaseOperator, BaseSensorOperator, Context, PokeReturnValue
+
+from retraining.hooks.cloud import Cloud
+from retraining.hooks.ports import CloudPort
+from retraining.operators.airflow.boundary import fail_for_good
+from retraining.operators.record.ownership import own_run
+from retraining.operators.record.run_record import RUN_URI, Record
+
+SECONDS_KEY = "seconds"
+Connect = Callable[[], CloudPort]
+
+
+class CloudTask(BaseOperator):
+    """A task that asks the cloud, when it runs and not before.
+
+    Args:
+        cloud: Makes what the task asks: a class, or a function at the top of a module, so that the DAG can be stored.
+            Never called while a DAG is parsed. By default the cloud of the settings and the Airflow connection.
+    """
+
+    def __init__(self, *, cloud: Connect = Cloud, **kwargs: Any) -> None:  # noqa: ANN401 - BaseOperator's
+        super().__init__(**kwargs)
+        self.cloud = cloud
+
+
+class CloudOperator(CloudTask):
+    """A task that does its work in one go."""
+
+    @fail_for_good
+    def execute(self, context: Context) -> Any:  # noqa: ANN401 - what `act` gives
+        """Do the work; leave its duration in XCom, for the report."""
+        started = time.monotonic()
+        result = self.act(self.cloud(), context)
+        context["ti"].xcom_push(key=SECONDS_KEY, value=round(time.monotonic() - started, 3))
+        return result
+
+    def act(self, cloud: CloudPort, context: Context) -> Any:  # noqa: ANN401 - any small JSON value
+        """Read the record, ask the cloud, ask the core, write one document; return a small JSON value for XCom.
+
+        It may be killed at any point and is called again then: what an earlier try wrote stands. A `RetrainingError`
+        fails the task for good, but for `JobError` and `ConflictError`, which a retry may mend.
+        """
+        raise NotImplementedError
+
+
+class CloudSensor(CloudTask, BaseSensorOperator):
+    """A task that waits for something outside; holds a worker slot only while it looks."""
+
+    def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401 - BaseSensorOperator's
+        super().__init__(**{"mode": "reschedule", **kwargs})
+
+    @fail_for_good
+    def execute(self, context: Context) -> Any:  # noqa: ANN401 - what `look` gives
+        """Look once, and again after the setting's interval."""
+        self.poke_interval = self.cloud().settings.wake_interval_s
+        return super().execute(context)
+
+    def poke(self, context: Context) -> PokeReturnValue | bool:
+        """Look, with the cloud of this poke."""
+        return self.look(self.cloud(), context)
+
+    def look(self, cloud: CloudPort, context: Context) -> PokeReturnValue | bool:
+        """Bring what is waited for one step on; return False to be called again, or the value for XCom.
+
+        Each call may be in another process, on another machine, after a kill: what is known is on storage. Decorated
+        with `sleep_over_outages`, a call that meets an outage counts as one that found nothing new.
+        """
+        raise NotImplementedError
+
+
+class RunTask(CloudTask):
+    """A task that works in a run's folder of documents.
+
+    Args:
+        run_uri: That folder.
+    """
+
+    template_fields: Sequence[str] = ("run_uri",)
+
+    def __init__(self, *, run_uri: str = RUN_URI, **kwargs: Any) -> None:  # noqa: ANN401 - BaseOperator's
+        super().__init__(**kwargs)
+        self.run_uri = run_uri
+
+    def record(self, cloud: CloudPort, context: Context) -> Record:
+        """Return the run's documents.
+
+        Raises:
+            ContractError: The folder is another's, or its plan names other places or images than the settings.
+        """
+        return own_run(cloud, context, self.run_uri)
