@@ -194,7 +194,7 @@ def _flags(path: Path) -> set[str]:
 
 
 COMMANDS = {
-    "localcloud": (REPOSITORY / "dev" / "localcloud" / "cli.py", REPOSITORY / "docs" / "localcloud.md"),
+    "localcloud": (REPOSITORY / "dev" / "localcloud" / "command" / "cli.py", REPOSITORY / "docs" / "localcloud.md"),
     "trainer.task": (REPOSITORY / "trainer" / "task.py", REPOSITORY / "docs" / "documents.md"),
 }
 

@@ -19,9 +19,9 @@ from typing import Any
 
 import requests
 
-from localcloud.environment import merged_environment
-from localcloud.processes import adopt_orphans, kill_descendants, spawn, stop, tail
+from localcloud.environment.variables import merged_environment
 from localcloud.state import State
+from localcloud.supervision.processes import adopt_orphans, kill_descendants, spawn, stop, tail
 
 REPOSITORY_PATH = Path(__file__).resolve().parents[2]
 TRAINER_PYTHON = REPOSITORY_PATH / ".venv" / "trainer" / "bin" / "python"

@@ -13,7 +13,7 @@ import subprocess
 import sys
 from types import FrameType
 
-from localcloud.processes import adopt_orphans, end_with_parent, kill_all_descendants
+from localcloud.supervision.processes import adopt_orphans, end_with_parent, kill_all_descendants
 
 
 def main() -> int:

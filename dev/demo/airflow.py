@@ -23,7 +23,7 @@ import requests
 from demo.airflow_api import AirflowApi
 from demo.checkout import REPOSITORY_PATH
 from localcloud.errors import LocalCloudError
-from localcloud.processes import choose_ports, spawn, stop_all, tail
+from localcloud.supervision.processes import choose_ports, spawn, stop_all, tail
 
 COMPONENTS = {
     "api-server": ["api-server"],

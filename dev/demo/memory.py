@@ -10,7 +10,7 @@ import os
 import threading
 from pathlib import Path
 
-from localcloud.processes import descendants
+from localcloud.supervision.processes import descendants
 
 
 class MemoryWatch:

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING
 
 from demo.seed_digits import IMAGES, read_images
 from demo.seed_flights import FLIGHTS, WEATHER, read_flights, read_weather
-from localcloud.bearer import Bearers
-from localcloud.credentials import ACCOUNT_EMAIL
-from localcloud.environment import client_environment
+from localcloud.access.bearer import Bearers
+from localcloud.access.credentials import ACCOUNT_EMAIL
+from localcloud.environment.variables import client_environment
 from localcloud.errors import LocalCloudError
 from localcloud.state import Settings, State, state_path_from
 

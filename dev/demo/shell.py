@@ -15,7 +15,7 @@ from pathlib import Path
 
 from demo.airflow import AIRFLOW_PROGRAM, SETTINGS_NAME
 from demo.checkout import REPOSITORY_PATH
-from localcloud.environment import client_environment, render_exports
+from localcloud.environment.variables import client_environment, render_exports
 from localcloud.errors import LocalCloudError
 
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from demo.airflow import USERNAME, Airflow
 from demo.checkout import CLOUD_CONFIG_PATH, REPOSITORY_PATH
-from localcloud.environment import client_environment, merged_environment
+from localcloud.environment.variables import client_environment, merged_environment
 from localcloud.errors import LocalCloudError
-from localcloud.processes import adopt_orphans, is_port_free, kill_descendants, spawn, stop, tail
+from localcloud.supervision.processes import adopt_orphans, is_port_free, kill_descendants, spawn, stop, tail
 
 CLOUD_STOP_GRACE_S = 15.0
 LOCALCLOUD_PYTHON = REPOSITORY_PATH / ".venv" / "localcloud" / "bin" / "python"

@@ -40,18 +40,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from localcloud.codes import HTTP_STATUS
+
 ActionKind = Literal["error", "lost_response", "delay", "break", "split", "preempt"]
 Fault = dict[str, Any]
 """A checked fault: target, filter, skip, count, action."""
 Action = dict[str, Any]
 """What to do: kind, code, message, reason, seconds, after, streams, grace_seconds, replica."""
 
-# https://cloud.google.com/apis/design/errors#handling_errors
-CODES = (
-    *("CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS"),
-    *("PERMISSION_DENIED", "UNAUTHENTICATED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE"),
-    *("UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS"),
-)
+CODES = tuple(code for code in HTTP_STATUS if code != "OK")
 _KEYS = {"target", "filter", "skip", "count", "action"}
 ACTION_DEFAULTS: Action = {
     "code": "UNAVAILABLE",

@@ -117,7 +117,7 @@ def test_the_entry_point_needs_only_the_standard_library():
     script = (COMPOSE / "with-localcloud.sh").read_text()
     assert "python -m localcloud env" in script
     python = ROOT / ".venv" / "airflow" / "bin" / "python"
-    command = [python, "-I", "-S", "-c", "import sys; sys.path.insert(0, 'dev'); import localcloud.cli"]
+    command = [python, "-I", "-S", "-c", "import sys; sys.path.insert(0, 'dev'); import localcloud.command.cli"]
     assert subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 0
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from localcloud.processes import descendants
+from localcloud.supervision.processes import descendants
 
 
 def processes_of(home: Path) -> list[str]:

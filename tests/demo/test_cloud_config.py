@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from demo.checkout import CLOUD_CONFIG_PATH, REPOSITORY_PATH
-from localcloud.config import Config, read_config
+from localcloud.environment.config import Config, read_config
 from localcloud.state import Settings
 from localcloud.vertex.processes.images import Images
 from retraining.core import settings

@@ -18,11 +18,11 @@ from google.api_core import exceptions
 from google.auth import crypt, jwt
 from google.cloud import bigquery, storage
 
-from localcloud.bearer import BearerError, Bearers
-from localcloud.credentials import Accounts
+from localcloud.access.bearer import BearerError, Bearers
+from localcloud.access.credentials import Accounts
 from localcloud.errors import LocalCloudError
-from localcloud.processes import descendants
 from localcloud.state import State
+from localcloud.supervision.processes import descendants
 
 REST = {
     "vertex": "https://us-central1-aiplatform.googleapis.com/v1/projects/local-project/locations/us-central1/customJobs",

@@ -1,4 +1,4 @@
-"""Each file of `bigquery/patches` mends a fault that bqemulator still has: with it right, without it wrong."""
+"""Each file of `bigquery/patches/sql` mends a fault that bqemulator still has: with it right, without it wrong."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from google.api_core.client_options import ClientOptions
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import bigquery
 
-from localcloud.processes import accepts, choose_ports, spawn, stop, tail
+from localcloud.supervision.processes import accepts, choose_ports, spawn, stop, tail
 from tests.conftest import LOCALCLOUD_PYTHON, REPOSITORY_PATH
 
-PATCHES = REPOSITORY_PATH / "dev" / "localcloud" / "bigquery" / "patches"
+PATCHES = REPOSITORY_PATH / "dev" / "localcloud" / "bigquery" / "patches" / "sql"
 # Patch: a statement, and the columns and rows that BigQuery gives.
 FAULTS: dict[str, tuple[str, list[dict[str, Any]]]] = {
     "array_indexes": (

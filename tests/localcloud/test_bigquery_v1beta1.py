@@ -10,7 +10,7 @@ import pytest
 from google.cloud import bigquery
 from google.protobuf import empty_pb2
 
-from localcloud.bigquery.v1beta1_messages import MESSAGES
+from localcloud.bigquery.read.v1beta1_messages import MESSAGES
 from localcloud.state import State
 
 ROWS = 300_000  # half of them, chosen, take more than a megabyte: enough for two streams

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from localcloud.environment import CLIENT_SITE_PATH
+from localcloud.environment.variables import CLIENT_SITE_PATH
 
 REPOSITORY_PATH = Path(__file__).resolve().parents[2]
 

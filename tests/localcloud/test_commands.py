@@ -11,8 +11,8 @@ import pytest
 from google.api_core import exceptions
 from google.cloud import storage
 
-from localcloud import cli
-from localcloud.fault_client import FaultClient
+from localcloud.command import cli
+from localcloud.command.fault_client import FaultClient
 from localcloud.faults import FaultError
 from localcloud.state import State
 from tests.conftest import run_localcloud

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from localcloud.config import Config, read_config, remember_config, remembered_config
-from localcloud.environment import client_environment, google_environment
+from localcloud.environment.config import Config, read_config, remember_config, remembered_config
+from localcloud.environment.variables import client_environment, google_environment
 from localcloud.errors import LocalCloudError
 from localcloud.state import Settings, State
 from localcloud.vertex.processes.images import Images

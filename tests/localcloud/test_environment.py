@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 
-from localcloud.environment import client_environment, merged_environment, render_exports
+from localcloud.environment.variables import client_environment, merged_environment, render_exports
 
 
 def test_shell_lines_set_and_unset(local_cloud):

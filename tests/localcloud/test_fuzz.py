@@ -19,9 +19,9 @@ from urllib.parse import quote, urlsplit
 import grpc
 import pytest
 
-from localcloud.logfilter import FilterError, compile_filter
-from localcloud.logstore import Entry, LogStore, is_found
-from localcloud.storage_names import decode, encode
+from localcloud.logs.filters import FilterError, compile_filter
+from localcloud.logs.store import Entry, LogStore, is_found
+from localcloud.storage.names import decode, encode
 from localcloud.vertex.wire.errors import InvalidArgument
 from localcloud.vertex.wire.filters import compile_filter as compile_list_filter
 

@@ -9,9 +9,9 @@ from google.api_core import exceptions
 from google.cloud import aiplatform_v1, bigquery, bigquery_storage_v1, storage
 from google.cloud.bigquery_storage_v1 import types
 
-from localcloud import iam
-from localcloud.bearer import Bearers
-from localcloud.iam import Iam, TableError, check_table
+from localcloud.access import iam
+from localcloud.access.bearer import Bearers
+from localcloud.access.iam import Iam, TableError, check_table
 from localcloud.projects import Projects
 from localcloud.state import State
 

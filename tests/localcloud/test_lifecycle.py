@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from localcloud import processes
+from localcloud.supervision import processes
 
 PATIENCE_S = 20
 
@@ -217,11 +217,11 @@ def test_full_disk(localcloud_commands, tmp_path):
 def test_spawned_child_dies_with_its_parent(tmp_path):
     """Also when the parent is killed before it can do anything."""
     script = (
-        "import os, sys, time; from pathlib import Path; from localcloud import processes;"
+        "import os, sys, time; from pathlib import Path; from localcloud.supervision import processes;"
         f"print(processes.spawn(['sleep', '600'], log_path=Path({str(tmp_path / 'log')!r})).pid, flush=True);"
         "time.sleep(600)"
     )
-    environ = {**os.environ, "PYTHONPATH": str(Path(processes.__file__).parents[1])}
+    environ = {**os.environ, "PYTHONPATH": str(Path(processes.__file__).parents[2])}
     parent = subprocess.Popen([sys.executable, "-c", script], env=environ, stdout=subprocess.PIPE, text=True)
     child = int(parent.stdout.readline())
     parent.kill()

@@ -9,7 +9,7 @@ import pytest
 from google.api_core import exceptions
 from google.cloud.logging_v2.services.logging_service_v2 import LoggingServiceV2Client
 
-from localcloud.logstore import SEVERITIES, Entry, LogStore
+from localcloud.logs.store import SEVERITIES, Entry, LogStore
 
 START_NS = 1_384_916_400 * 10**9  # 2013-11-20T03:00:00Z
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from google.cloud.bigquery_storage_v1 import types
 
-from localcloud.bigquery.sessions import RefusalError, Session, Sessions
+from localcloud.bigquery.read.sessions import RefusalError, Session, Sessions
 
 ROWS = pa.table({"n": list(range(1000))})  # 8,000 bytes
 START = dt.datetime(2013, 11, 20, 3, tzinfo=dt.UTC)

@@ -11,7 +11,7 @@ import pytest
 from google.api_core import exceptions
 from google.cloud import storage
 
-from localcloud import storage_names
+from localcloud.storage import names as storage_names
 
 REPOSITORY_PATH = Path(__file__).resolve().parents[2]
 TRAINER_PYTHON = REPOSITORY_PATH / ".venv" / "trainer" / "bin" / "python"

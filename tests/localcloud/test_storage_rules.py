@@ -13,7 +13,7 @@ import pytest
 from google.api_core import exceptions
 from google.cloud import storage
 
-from localcloud.storage_globs import compile_glob
+from localcloud.storage.globs import compile_glob
 
 LARGE = 9 * 1024 * 1024  # above the client's limit for one request: a resumable upload
 WRONG_MD5 = base64.b64encode(hashlib.md5(b"other", usedforsecurity=False).digest()).decode()

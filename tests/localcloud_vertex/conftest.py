@@ -28,8 +28,8 @@ from google.cloud.aiplatform_v1.services.prediction_service.transports import Pr
 from google.cloud.aiplatform_v1.services.vizier_service.transports import VizierServiceGrpcTransport
 
 from demo.checkout import CLOUD_CONFIG_PATH
-from localcloud.bearer import Bearers
-from localcloud.config import remember_config
+from localcloud.access.bearer import Bearers
+from localcloud.environment.config import remember_config
 from localcloud.state import State
 
 REPOSITORY_PATH = Path(__file__).resolve().parents[2]

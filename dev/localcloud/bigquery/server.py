@@ -14,13 +14,13 @@ import sys
 import time
 from pathlib import Path
 
-from localcloud.bearer import Bearers
-from localcloud.bigquery import Untyped
+from localcloud.access.bearer import Bearers
+from localcloud.access.grpc_door import GrpcDoor
+from localcloud.access.iam import Iam
 from localcloud.faults import FaultShelf
-from localcloud.grpc_door import GrpcDoor
-from localcloud.iam import Iam
 from localcloud.projects import Projects
 from localcloud.state import State
+from localcloud.untyped import Untyped
 
 # A working set that leaves room for TensorFlow and Airflow on a laptop; DuckDB spills to disk above it.
 MEMORY_LIMIT = "1500MB"
@@ -38,19 +38,21 @@ def main(arguments: list[str] | None = None) -> int:
     import duckdb_extensions
     from bqemulator.server import EmulatorServer
 
-    from localcloud.bigquery import mends, permissions, read
-    from localcloud.bigquery.expirations import Expirations
+    from localcloud.bigquery import emulator
+    from localcloud.bigquery.doors import permissions
+    from localcloud.bigquery.patches.expirations import Expirations
+    from localcloud.bigquery.read.service import build_server
 
     duckdb_extensions.import_extension("spatial")  # the emulator would download it
     emulator_settings = _settings(state)
-    mends.apply(
+    emulator.prepare(
         projects=projects,
         directory=directory,
         memory_limit=MEMORY_LIMIT,
         expirations=Expirations(directory / "expirations.json", lambda: time.time_ns() // 1_000_000),
         shelf=FaultShelf(state.faults_path),
         read_server=functools.partial(
-            read.build_server, state.socket_path("bigquery_grpc"), GrpcDoor(bearers, iam), projects
+            build_server, state.socket_path("bigquery_grpc"), GrpcDoor(bearers, iam), projects
         ),
         rest_socket=state.socket_path("bigquery_rest"),
         readable=[state.directory("bigquery/uploads")],

@@ -19,12 +19,12 @@ from typing import TextIO
 
 import grpc
 
-from localcloud.bearer import Bearers
-from localcloud.credentials import CUSTOM_CODE_AGENT, SERVICE_AGENT
-from localcloud.environment import google_environment
+from localcloud.access.bearer import Bearers
+from localcloud.access.credentials import CUSTOM_CODE_AGENT, SERVICE_AGENT
+from localcloud.access.iam import Iam
+from localcloud.environment.variables import google_environment
 from localcloud.errors import LocalCloudError
 from localcloud.faults import FaultShelf
-from localcloud.iam import Iam
 from localcloud.projects import Projects
 from localcloud.state import PROJECT, State
 from localcloud.vertex.endpoints.deployments import Deployments

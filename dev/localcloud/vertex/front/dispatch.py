@@ -10,8 +10,8 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from localcloud.iam import DeniedError, Iam
-from localcloud.iam_calls import service_accounts
+from localcloud.access.iam import DeniedError, Iam
+from localcloud.access.iam_calls import service_accounts
 from localcloud.projects import Projects
 from localcloud.vertex.resources.faults import Faults
 from localcloud.vertex.wire import names, schema

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import grpc
 
-from localcloud.bearer import Bearers
-from localcloud.grpc_door import GrpcDoor, authorization_of
+from localcloud.access.bearer import Bearers
+from localcloud.access.grpc_door import GrpcDoor, authorization_of
 from localcloud.vertex.front.dispatch import Dispatcher
 from localcloud.vertex.wire import schema
 from localcloud.vertex.wire.errors import ApiError, InvalidArgument, Unimplemented

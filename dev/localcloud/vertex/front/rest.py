@@ -16,8 +16,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from localcloud.bearer import BearerError, Bearers
-from localcloud.iam import Iam, TableError
+from localcloud.access.bearer import BearerError, Bearers
+from localcloud.access.iam import Iam, TableError
 from localcloud.vertex.front.dispatch import Dispatcher
 from localcloud.vertex.front.transcoding import Router, read_request, write_response
 from localcloud.vertex.resources.faults import Faults

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from google.cloud.aiplatform_v1.types import ContainerSpec, EnvVar, PythonPackageSpec, WorkerPoolSpec
 
-from localcloud.environment import CLIENT_SITE_PATH
+from localcloud.environment.variables import CLIENT_SITE_PATH
 from localcloud.vertex.processes.images import Image, Images
 from localcloud.vertex.processes.packages import install_packages
 from localcloud.vertex.processes.replicas import expand_variables

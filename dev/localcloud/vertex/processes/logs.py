@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
-from localcloud.logstore import SEVERITIES, Entry, LogStore
+from localcloud.logs.store import SEVERITIES, Entry, LogStore
 
 LOGGER = logging.getLogger(__name__)
 Message = str | dict[str, Any]

@@ -1,0 +1,1 @@
+"""Who calls, and what they may do: accounts, tokens, the IAM table."""

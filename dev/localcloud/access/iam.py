@@ -1,0 +1,186 @@
+"""Who may do what, while an IAM table is in force: principal -> role -> resource. Without a table everybody may all.
+
+In: a table (`POST /iam` on Vertex AI's REST address; a file in the state directory), and who calls which method on
+what. Out: nothing, or `DeniedError` with permission, resource and principal. Which role has which permission, and which
+method asks for which one, is in `iam_roles.json` and `iam_methods.json`; a method that has no row there is refused.
+
+    {"bindings": [{"principal": "a@local-project.iam.gserviceaccount.com", "role": "roles/bigquery.jobUser",
+                   "resource": "projects/local-project"}]}
+
+A resource is `projects/P`, `projects/P/datasets/D`, `projects/P/serviceAccounts/E` or `buckets/B`; a binding on a
+project holds for all that is in it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from localcloud.projects import Projects
+from localcloud.state import State
+
+Resources = Mapping[str, Sequence[str]]
+"""What a call concerns, by kind (`project`, `bucket`, …), as `iam_methods.json` names the kinds."""
+Table = dict[str, Any]
+
+_FORM = re.compile(r"projects/[^/]+(/datasets/[^/]+|/serviceAccounts/[^/]+)?|buckets/[^/]+")
+_BINDING = {"principal", "role", "resource"}
+
+
+class DeniedError(Exception):
+    """The caller may not do this (PERMISSION_DENIED)."""
+
+
+class TableError(ValueError):
+    """The document is no IAM table."""
+
+
+class Iam:
+    """The table in force, for every server of a local cloud.
+
+    Args:
+        state: The state directory; its `iam.json` is looked at anew for each call.
+        projects: Whose a bucket is.
+    """
+
+    def __init__(self, state: State, projects: Projects) -> None:
+        self._path = state.iam_path
+        self._projects = projects
+        self._seen: tuple[int, int] | None = None
+        self._bindings: dict[tuple[str, str], set[str]] = {}  # principal, resource -> permissions
+
+    def table(self) -> Table | None:
+        """Give the table in force, None without one."""
+        try:
+            table: Table = json.loads(self._path.read_bytes())
+        except FileNotFoundError:
+            return None
+        return table
+
+    def put(self, document: object) -> Table:
+        """Put a table in force, in place of any other, for all servers at once; gives it back.
+
+        Raises:
+            TableError: It is none.
+        """
+        table = check_table(document)
+        temporary = self._path.with_suffix(f".{os.getpid()}.new")
+        temporary.write_text(json.dumps(table, indent=2) + "\n")
+        temporary.replace(self._path)
+        return table
+
+    def delete(self) -> None:
+        """Take the table back: everybody may all again."""
+        self._path.unlink(missing_ok=True)
+
+    def in_force(self) -> bool:
+        """Tell whether there is a table; costs one look at the file system."""
+        try:
+            found = self._path.stat()
+        except FileNotFoundError:
+            self._seen = None
+            return False
+        version = found.st_ino, found.st_mtime_ns
+        if version != self._seen:
+            self._bindings = _permissions_of(self.table() or {"bindings": []})
+            self._seen = version
+        return True
+
+    def check(self, principal: str, method: str, resources: Resources) -> None:
+        """Let a call pass, or not.
+
+        Args:
+            principal: The caller's e-mail address.
+            method: As `iam_methods.json` names it.
+            resources: What the call concerns. A kind that the method needs and that is empty here asks for nothing.
+
+        Raises:
+            DeniedError: A table is in force, and does not grant a permission that the method needs.
+        """
+        if not self.in_force():
+            return
+        needed = methods().get(method)
+        if needed is None:
+            raise DeniedError(
+                f"The IAM table of the local cloud has no row for {method}, called by {principal}. Expected a method"
+                " of dev/localcloud/access/iam_methods.json. Add the row, or take the table back (DELETE /iam)."
+            )
+        for permission, kind in needed.items():
+            for resource in resources.get(kind, ()):
+                if not self._is_granted(principal, permission, resource):
+                    raise DeniedError(_refusal(principal, permission, resource))
+
+    def _is_granted(self, principal: str, permission: str, resource: str) -> bool:
+        return any(permission in self._bindings.get((principal, each), ()) for each in self._lineage(resource))
+
+    def _lineage(self, resource: str) -> Iterator[str]:
+        """Give a resource and what it is in: a table, its dataset, its project."""
+        if resource.startswith("buckets/"):
+            yield resource
+            yield f"projects/{self._projects.owner(resource.removeprefix('buckets/'))}"
+            return
+        parts = self._projects.with_ids(resource).split("/")
+        for length in range(len(parts), 0, -2):
+            yield "/".join(parts[:length])
+
+
+def check_table(document: object) -> Table:
+    """Give back a document that is an IAM table.
+
+    Raises:
+        TableError: It is none.
+    """
+    bindings = document.get("bindings") if isinstance(document, dict) else None
+    if not isinstance(document, dict) or set(document) != {"bindings"} or not isinstance(bindings, list):
+        raise TableError(
+            'iam: expected {"bindings": [{"principal": E-MAIL, "role": "roles/…", "resource": "projects/…"}]}.'
+        )
+    for number, binding in enumerate(bindings):
+        where = f"iam: bindings[{number}]"
+        if not isinstance(binding, dict) or set(binding) != _BINDING:
+            raise TableError(f"{where}: {binding!r}. Expected the keys {sorted(_BINDING)}.")
+        if binding["role"] not in roles():
+            raise TableError(f"{where}: role {binding['role']!r}. Expected one of: {', '.join(sorted(roles()))}.")
+        if not _FORM.fullmatch(str(binding["resource"])):
+            raise TableError(
+                f"{where}: resource {binding['resource']!r}. Expected projects/P, projects/P/datasets/D,"
+                " projects/P/serviceAccounts/E or buckets/B."
+            )
+    return {"bindings": bindings}
+
+
+@cache
+def roles() -> dict[str, frozenset[str]]:
+    """Give each role's permissions."""
+    return {role: frozenset(permissions) for role, permissions in _read("iam_roles.json").items()}
+
+
+@cache
+def methods() -> dict[str, dict[str, str]]:
+    """Give for each method the permissions that it needs, and of which kind of resource."""
+    return _read("iam_methods.json")
+
+
+def _read(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
+    return {key: value for key, value in found.items() if not key.startswith("#")}
+
+
+def _permissions_of(table: Table) -> dict[tuple[str, str], set[str]]:
+    found: dict[tuple[str, str], set[str]] = {}
+    for binding in table["bindings"]:
+        found.setdefault((binding["principal"], binding["resource"]), set()).update(roles()[binding["role"]])
+    return found
+
+
+def _refusal(principal: str, permission: str, resource: str) -> str:
+    having = ", ".join(sorted(role for role, permissions in roles().items() if permission in permissions))
+    return (
+        f"Permission '{permission}' denied on resource '{resource}' (or it may not exist) for {principal}."
+        f" Expected a role that has it: {having or 'none of the local cloud'}."
+    )

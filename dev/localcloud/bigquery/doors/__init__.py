@@ -1,0 +1,1 @@
+"""What stands before the REST API: faults, and the IAM table."""

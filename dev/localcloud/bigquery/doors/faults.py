@@ -1,0 +1,119 @@
+"""Faults of BigQuery: calls of the REST API, and queries that fail once accepted.
+
+In: the shelf of faults. Out: a middleware for the REST application, and a wrapped `execute_query_job`. Events are named
+by the methods of the REST API (https://cloud.google.com/bigquery/docs/reference/rest), `bigquery.tables.get
+project.dataset.table`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import re
+from typing import Any
+
+from localcloud.codes import HTTP_STATUS
+from localcloud.faults import Action, FaultShelf
+from localcloud.untyped import Untyped
+
+# The words of https://cloud.google.com/bigquery/docs/error-messages. BigQuery says 403 for a quota, not 429.
+_REASONS = {
+    "PERMISSION_DENIED": "accessDenied",
+    "RESOURCE_EXHAUSTED": "quotaExceeded",
+    "UNAVAILABLE": "backendError",
+    "INTERNAL": "internalError",
+    "NOT_FOUND": "notFound",
+    "ALREADY_EXISTS": "duplicate",
+    "INVALID_ARGUMENT": "invalidQuery",
+    "UNIMPLEMENTED": "notImplemented",
+    "DEADLINE_EXCEEDED": "timeout",
+    "CANCELLED": "stopped",
+}
+_STATUS = {**HTTP_STATUS, "RESOURCE_EXHAUSTED": 403}
+_COLLECTION_VERBS = {"GET": "list", "POST": "insert"}
+_RESOURCE_VERBS = {"GET": "get", "DELETE": "delete", "PATCH": "patch", "PUT": "update"}
+_PREFIX = re.compile(r"(?:/resumable)?(?:/upload)?/bigquery/v2/projects/(?P<project>[^/]+)/(?P<rest>.+)")
+
+
+def event_of(method: str, path: str) -> tuple[str, str]:
+    """Name a REST call: its method's id and what it concerns ("" for a collection); ("", "") for any other path."""
+    found = _PREFIX.fullmatch(path)
+    if found is None:
+        return "", ""
+    kind, *names = found["rest"].rstrip("/").split("/")
+    ids = ".".join([found["project"], *names[::2]])
+    if kind == "queries":
+        return ("bigquery.jobs.getQueryResults", names[0]) if names else ("bigquery.jobs.query", "")
+    if kind == "jobs":
+        if not names:
+            return f"bigquery.jobs.{_COLLECTION_VERBS.get(method, 'insert')}", ""
+        return f"bigquery.jobs.{'cancel' if 'cancel' in names[1:] else _RESOURCE_VERBS.get(method, 'get')}", names[0]
+    if kind == "datasets" and len(names) >= 3 and names[1] == "tables":
+        if names[3:] == ["data"]:
+            return "bigquery.tabledata.list", ids
+        if names[3:] == ["insertAll"]:
+            return "bigquery.tabledata.insertAll", ids
+        return f"bigquery.tables.{_RESOURCE_VERBS.get(method, 'get')}", ids
+    if kind == "datasets" and names[1:] == ["tables"]:
+        return f"bigquery.tables.{_COLLECTION_VERBS.get(method, 'insert')}", ids
+    verbs = _RESOURCE_VERBS if names else _COLLECTION_VERBS
+    return f"bigquery.{kind}.{verbs.get(method, 'get')}", ids if names else ""
+
+
+class FaultDoor:
+    """Answers REST calls with the faults meant for them (ASGI)."""
+
+    def __init__(self, app: Untyped, shelf: FaultShelf) -> None:
+        self._app = app
+        self._shelf = shelf
+
+    async def __call__(self, scope: dict[str, Untyped], receive: Untyped, send: Untyped) -> None:
+        """Serve a request."""
+        event, about = event_of(scope.get("method", ""), scope.get("path", ""))
+        action = self._shelf.take(event, about) if event else None
+        if action is None:
+            await self._app(scope, receive, send)
+        elif action["kind"] == "delay":
+            await asyncio.sleep(float(action["seconds"]))
+            await self._app(scope, receive, send)
+        else:
+            if action["kind"] == "lost_response":
+                await self._app(scope, receive, _swallow)
+            from starlette.responses import JSONResponse
+
+            await JSONResponse(error_document(action), status_code=_STATUS[action["code"]])(scope, receive, send)
+
+
+async def _swallow(_message: dict[str, Any]) -> None:
+    """Take a piece of an answer that nobody gets."""
+
+
+def error_document(action: Action) -> dict[str, Any]:
+    """Give an error in the form of BigQuery's REST API."""
+    detail = {"reason": _reason(action), "message": action["message"], "domain": "global"}
+    error = {"code": _STATUS[action["code"]], "message": action["message"], "status": action["code"]}
+    return {"error": {**error, "errors": [detail]}}
+
+
+def _reason(action: Action) -> str:
+    return str(action["reason"] or _REASONS.get(action["code"], "invalid"))
+
+
+def fail_queries(routes: Untyped, shelf: FaultShelf) -> None:
+    """Let an accepted query end with an error, or begin late: the job is there and says what happened."""
+    from bqemulator.domain.errors import PermissionDeniedError
+
+    original = routes.execute_query_job
+
+    @functools.wraps(original)
+    async def execute(project_id: str, job_id: str, bq_sql: str, *args: Untyped, **kwargs: Untyped) -> Untyped:
+        action = shelf.take("Query.Run", " ".join(bq_sql.split()), kinds=("error", "delay"))
+        if action is not None and action["kind"] == "delay":
+            await asyncio.sleep(float(action["seconds"]))
+        elif action is not None:
+            error = PermissionDeniedError(action["message"])  # any error that the routes store with the job
+            error.bq_reason = _reason(action)
+            raise error
+        return await original(project_id, job_id, bq_sql, *args, **kwargs)
+
+    routes.execute_query_job = execute

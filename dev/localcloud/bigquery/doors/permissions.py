@@ -1,0 +1,174 @@
+"""The IAM table before BigQuery's REST API: who may call what, and which tables a statement may read and write.
+
+In: requests with the tokens of their callers. Out: the same requests, or a 403 with reason `accessDenied`. A statement
+is read before it becomes a job: reading a table wants `bigquery.tables.getData` on it, and so on (`iam_methods.json`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+
+import sqlglot  # type: ignore[import-not-found]  # only in the local cloud environment
+from sqlglot import exp
+
+from localcloud.access.bearer import Bearers
+from localcloud.access.iam import DeniedError, Iam, Resources
+from localcloud.bigquery.doors.faults import error_document, event_of
+from localcloud.untyped import Untyped
+
+_PROJECT = re.compile(r"/projects/([^/]+)")
+_DATASET = re.compile(r"/projects/[^/]+/datasets/([^/]+)")
+_ANONYMOUS = "_"  # datasets of results begin so: they are their query's caller's own
+
+
+@dataclass
+class Uses:
+    """What a statement does with tables, by the kinds of `iam_methods.json`."""
+
+    read: set[str] = field(default_factory=set)
+    created: set[str] = field(default_factory=set)
+    written: set[str] = field(default_factory=set)
+    dropped: set[str] = field(default_factory=set)
+    created_in: set[str] = field(default_factory=set)
+
+    def resources(self) -> dict[str, list[str]]:
+        """Give them as resources."""
+        return {kind: sorted(names) for kind, names in vars(self).items()}
+
+
+def install(iam: Iam, bearers: Bearers) -> None:
+    """Put the table before the REST application once it is made."""
+    from bqemulator import server
+
+    original = server.create_app
+
+    def create_app(context: Untyped) -> Untyped:
+        app = original(context)
+        app.add_middleware(IamDoor, iam=iam, bearers=bearers)
+        return app
+
+    server.create_app = create_app
+
+
+class IamDoor:
+    """Refuses REST calls that the table does not grant (ASGI)."""
+
+    def __init__(self, app: Untyped, iam: Iam, bearers: Bearers) -> None:
+        self._app = app
+        self._iam = iam
+        self._bearers = bearers
+
+    async def __call__(self, scope: dict[str, Untyped], receive: Untyped, send: Untyped) -> None:
+        """Serve a request."""
+        event, _ = event_of(scope.get("method", ""), scope.get("path", ""))
+        if not event or not self._iam.in_force():
+            await self._app(scope, receive, send)
+            return
+        body = await _body(receive) if scope["method"] == "POST" else b""
+        fields = {name.decode().lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        try:
+            method, resources = asked(event, scope["path"], body)
+            self._iam.check(self._bearers.principal(fields.get("authorization", "")), method, resources)
+        except DeniedError as error:
+            from starlette.responses import JSONResponse
+
+            document = error_document({"code": "PERMISSION_DENIED", "message": f"Access Denied: {error}", "reason": ""})
+            await JSONResponse(document, status_code=403)(scope, receive, send)
+            return
+        await self._app(scope, _again(body, receive) if scope["method"] == "POST" else receive, send)
+
+
+def asked(event: str, path: str, body: bytes) -> tuple[str, Resources]:
+    """Name a call as the IAM table does, with the resources it concerns."""
+    project = found[1] if (found := _PROJECT.search(path)) else ""
+    dataset = found[1] if (found := _DATASET.search(path)) else ""
+    resources = {"project": [f"projects/{project}"], "dataset": [f"projects/{project}/datasets/{dataset}"]}
+    if dataset.startswith(_ANONYMOUS):
+        return f"{event}/anonymous", resources
+    if event not in ("bigquery.jobs.insert", "bigquery.jobs.query"):
+        return event, resources
+    try:
+        document = json.loads(body)
+    except ValueError:
+        document = None
+    if not isinstance(document, dict):
+        return f"{event}/upload", resources
+    configuration = document if event == "bigquery.jobs.query" else document.get("configuration", {})
+    kind = next((kind for kind in ("load", "extract", "copy") if kind in configuration), "query")
+    if kind != "query":
+        return f"{event}/{kind}", resources
+    wanted = configuration if event == "bigquery.jobs.query" else configuration.get("query", {})
+    uses = uses_of(str(wanted.get("query", "")), project, str(wanted.get("defaultDataset", {}).get("datasetId", "")))
+    if destination := wanted.get("destinationTable"):
+        name = _resource(destination.get("projectId") or project, destination["datasetId"], destination["tableId"])
+        uses.created.add(name)
+        uses.written.add(name)
+    method = event if event == "bigquery.jobs.query" else f"{event}/query"
+    return method, {**resources, **uses.resources()}
+
+
+def uses_of(statement: str, project: str, default_dataset: str = "") -> Uses:
+    """Tell what a statement does with tables.
+
+    Raises:
+        DeniedError: It cannot be read, so nobody could say what it is allowed to do.
+    """
+    try:
+        trees = [tree for tree in sqlglot.parse(statement, read="bigquery") if tree is not None]
+    except sqlglot.errors.SqlglotError as error:
+        raise DeniedError(f"The IAM table cannot be held against a statement that cannot be read: {error}.") from None
+    uses = Uses()
+    for tree in trees:
+        _add(tree, uses, project, default_dataset)
+    return uses
+
+
+def _add(tree: Untyped, uses: Uses, project: str, default_dataset: str) -> None:
+    def name(table: Untyped) -> str:
+        return _resource(table.catalog or project, table.db or default_dataset, table.name)
+
+    changing = exp.Create | exp.Insert | exp.Update | exp.Delete | exp.Merge | exp.Drop
+    if not isinstance(tree, exp.Query | changing):
+        raise DeniedError(f"The IAM table has no row for statements like {tree.sql(dialect='bigquery')[:60]!r}.")
+    target = tree.this.find(exp.Table) if isinstance(tree, changing) and tree.this is not None else None
+    if isinstance(tree, exp.Create) and tree.args.get("kind") == "SCHEMA":
+        uses.created_in.add(f"projects/{project}")
+        return
+    if isinstance(tree, exp.Drop):
+        uses.dropped.add(name(target))
+        return
+    if isinstance(tree, exp.Create):
+        uses.created.add(name(target))
+    if target is not None:
+        uses.written.add(name(target))
+    named = {each.alias_or_name for each in tree.find_all(exp.CTE)}
+    uses.read |= {
+        name(each)
+        for each in tree.find_all(exp.Table)
+        if each is not target and each.name and (each.db or (default_dataset and each.name not in named))
+    }
+
+
+def _resource(project: str, dataset: str, table: str) -> str:
+    return f"projects/{project}/datasets/{dataset}/tables/{table}"
+
+
+async def _body(receive: Untyped) -> bytes:
+    pieces = []
+    while True:
+        message = await receive()
+        pieces.append(message.get("body", b""))
+        if not message.get("more_body"):
+            return b"".join(pieces)
+
+
+def _again(body: bytes, receive: Untyped) -> Untyped:
+    """Give a body that was read once more, then what comes after it."""
+    waiting = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def read() -> Untyped:
+        return waiting.pop() if waiting else await receive()
+
+    return read

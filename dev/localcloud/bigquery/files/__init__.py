@@ -1,0 +1,1 @@
+"""Load and extract jobs: rows from files, and files from rows."""

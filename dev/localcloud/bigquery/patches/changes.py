@@ -1,0 +1,77 @@
+"""How many rows a statement inserted, updated and deleted, as the service counts them (`dmlStats`).
+
+In: bqemulator's executor, which has one sum only. Out: the same executor with the counts of INSERT, UPDATE, DELETE,
+TRUNCATE and MERGE, and REST answers that tell them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from typing import Any
+
+from localcloud.untyped import Untyped
+
+_COUNTS = {
+    "INSERT": "insertedRowCount",
+    "UPDATE": "updatedRowCount",
+    "DELETE": "deletedRowCount",
+    "TRUNCATE_TABLE": "deletedRowCount",
+}
+_MERGED = "merge_action"
+
+
+class ChangedRows(int):
+    """The sum of changed rows, with the counts that make it up."""
+
+    counts: dict[str, str]
+
+    @classmethod
+    def of(cls, counts: dict[str, int]) -> ChangedRows:
+        """Make a sum of counts by their names in `dmlStats`."""
+        made = cls(sum(counts.values()))
+        made.counts = {name: str(counts.get(name, 0)) for name in dict.fromkeys(_COUNTS.values())}
+        return made
+
+
+def count_changes(executor: Untyped, routes: Untyped) -> None:
+    """Count what statements change, and tell it with a job's statistics and with the answer of jobs.query."""
+    finalize, build, attach = (
+        executor._finalize_statement_result,
+        executor._build_query_statistics,
+        routes._attach_query_metadata,
+    )
+
+    @functools.wraps(finalize)
+    def finalize_counted(table: Untyped, statement_type: str, **kwargs: Untyped) -> Untyped:
+        rows, affected, fields = finalize(table, statement_type, **kwargs)
+        if statement_type == "MERGE" and table.column_names[:1] == [_MERGED]:
+            actions = Counter(_COUNTS[action] for action in table.column(0).to_pylist())
+            return rows, ChangedRows.of(dict(actions)), fields
+        if affected is not None and statement_type in _COUNTS:
+            return rows, ChangedRows.of({_COUNTS[statement_type]: affected}), fields
+        return rows, affected, fields
+
+    @functools.wraps(build)
+    def build_counted(*, num_dml_affected_rows: int | None, **kwargs: Untyped) -> Untyped:
+        statistics = build(num_dml_affected_rows=num_dml_affected_rows, **kwargs)
+        if isinstance(num_dml_affected_rows, ChangedRows):
+            statistics["query"]["dmlStats"] = num_dml_affected_rows.counts
+        return statistics
+
+    @functools.wraps(attach)
+    def attach_counted(response: dict[str, Any], job: Untyped) -> None:
+        attach(response, job)
+        counts = ((job.statistics or {}).get("query") or {}).get("dmlStats")
+        if counts:
+            response["dmlStats"] = counts
+
+    executor._finalize_statement_result = finalize_counted
+    executor._build_query_statistics = build_counted
+    routes._attach_query_metadata = attach_counted
+
+
+def tell_merged(translated: str) -> str:
+    """Let DuckDB's MERGE say what it did with each row."""
+    is_merge = translated.lstrip().upper().startswith("MERGE ")
+    return f"{translated.rstrip().rstrip(';')} RETURNING {_MERGED}" if is_merge else translated

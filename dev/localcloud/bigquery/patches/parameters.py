@@ -1,0 +1,43 @@
+"""Query parameters, bound by what is SQL and not by what looks like it.
+
+In: a statement in DuckDB's SQL after translation, and REST's queryParameters. Out: the statement with one marker per
+use, and the values in the order of the markers. bqemulator replaces `@name` wherever it stands, also in comments and in
+strings, and then has more values than DuckDB sees markers.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from localcloud.untyped import Untyped
+
+# Strings, quoted identifiers and comments pass unchanged; what is left are uses.
+_NAMED = re.compile(
+    r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"]|"")*"|`[^`]*`|--[^\n]*|\#[^\n]*|/\*.*?\*/|[@$](?P<name>[A-Za-z_]\w*)""", re.DOTALL
+)
+
+
+def bind_named(sql: str, parameters: list[dict[str, Any]], convert: Untyped) -> tuple[str, list[Any]]:
+    """Replace each use of a named parameter with a marker.
+
+    Args:
+        sql: The statement, parameters as `@name` or `$name`.
+        parameters: REST's QueryParameter objects, all with names.
+        convert: bqemulator's module `sql.parameters`, which knows the values' types.
+
+    Returns:
+        The statement and the values in the order of its markers.
+    """
+    known = {parameter["name"].lower(): parameter for parameter in parameters}  # names do not mind case
+    values: list[Any] = []
+
+    def replace(match: re.Match[str]) -> str:
+        parameter = known.get((match["name"] or "").lower())
+        if parameter is None:
+            return match[0]
+        value = convert._extract_value(parameter)
+        values.append(value)
+        return str(convert._placeholder_for(value, parameter))
+
+    return _NAMED.sub(replace, sql), values

@@ -1,0 +1,1 @@
+"""The Storage Read API."""

@@ -1,0 +1,60 @@
+"""Faults of the Storage Read API: calls that fail, sessions with many streams, streams that break.
+
+In: the shelf of faults. Out: what the service asks before it answers.
+"""
+
+from __future__ import annotations
+
+import time
+
+import grpc
+
+from localcloud.bigquery.read.sessions import RefusalError
+from localcloud.faults import Action, FaultShelf
+
+
+class ReadFaults:
+    """Faults of the Storage Read API. Refuses, waits, or says after how many rows a stream breaks."""
+
+    def __init__(self, shelf: FaultShelf) -> None:
+        self._shelf = shelf
+
+    def meet(self, method: str, table: str) -> None:
+        """Let a fault for a call that has one answer happen.
+
+        Args:
+            method: `CreateReadSession`, for example.
+            table: project.dataset.table
+
+        Raises:
+            RefusalError: The fault is an error.
+        """
+        action = self._shelf.take(f"BigQueryRead.{method}", table, kinds=("error", "delay"))
+        if action is not None and action["kind"] == "delay":
+            time.sleep(float(action["seconds"]))
+        elif action is not None:
+            raise _refusal(action)
+
+    def meet_size(self, table: str, wanted: int) -> int | None:
+        """Give into how many streams a table is to be cut whatever its size; None when its size decides.
+
+        Args:
+            table: project.dataset.table
+            wanted: How many the client asks for.
+        """
+        action = self._shelf.take("BigQueryRead.CreateReadSession", table, kinds=("split",))
+        return None if action is None else int(action["streams"]) or wanted
+
+    def meet_stream(self, table: str) -> tuple[int, RefusalError] | None:
+        """Give after how many rows a stream is to break, and with what; None when it goes well."""
+        action = self._shelf.take("BigQueryRead.ReadRows", table, kinds=("error", "delay", "break"))
+        if action is None:
+            return None
+        if action["kind"] == "delay":
+            time.sleep(float(action["seconds"]))
+            return None
+        return (int(action["after"]) if action["kind"] == "break" else 0), _refusal(action)
+
+
+def _refusal(action: Action) -> RefusalError:
+    return RefusalError(grpc.StatusCode[action["code"]], action["message"])

@@ -1,0 +1,105 @@
+"""Results of finished queries: bounded, and found again as the anonymous tables that the service keeps them in.
+
+In: Arrow tables by job id, as bqemulator's executor leaves them. Out: the same by the name of a job's destination, as a
+relation of DuckDB whose columns have their types again (Arrow has no JSON and no GEOGRAPHY).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from localcloud.bigquery.types.columns import quoted
+from localcloud.untyped import Untyped
+
+ANONYMOUS_DATASET = "_bqemu_anonymous"
+_RESULT_BYTES = 256 * 1024 * 1024
+
+
+class BoundedResults(dict[str, Untyped]):
+    """Results of finished queries, the oldest forgotten once they hold too much; bqemulator keeps all of them."""
+
+    def __setitem__(self, job_id: str, table: Untyped) -> None:
+        """Keep a result, and forget the oldest ones above the limit."""
+        super().__setitem__(job_id, table)
+        held = sum(each.nbytes for each in self.values())
+        while held > _RESULT_BYTES and len(self) > 1:
+            oldest = next(iter(self))
+            held -= self.pop(oldest).nbytes
+
+    def job_of(self, dataset: str, table: str) -> str | None:
+        """Give the job whose anonymous table this is; None when it is none, or forgotten."""
+        if dataset != ANONYMOUS_DATASET:
+            return None
+        return next((job_id for job_id in list(self) if f"anon{job_id.replace('-', '')}" == table), None)
+
+
+@contextmanager
+def registered(rows: Untyped, connection: Untyped) -> Iterator[str]:
+    """Give a result as a relation of one connection, by its name there."""
+    name = f"localcloud_result_{uuid.uuid4().hex}"
+    connection.register(f"{name}_rows", rows)
+    try:
+        values = ", ".join(_stored(field) for field in rows.schema)
+        connection.execute(f"CREATE TEMP VIEW {name} AS SELECT {values} FROM {name}_rows")  # noqa: S608 - quoted
+        yield name
+    finally:
+        connection.execute(f"DROP VIEW IF EXISTS {name}")
+        connection.unregister(f"{name}_rows")
+
+
+def _stored(field: Untyped) -> str:
+    kind = (field.metadata or {}).get(b"bqemu.duckdb_type", b"").decode()
+    name = quoted(field.name)
+    return f"CAST({name} AS {kind}) AS {name}" if "JSON" in kind or "HUGEINT" in kind else name
+
+
+def describe_anonymous_tables(tables: Untyped, results: BoundedResults, schemas: Untyped) -> None:
+    """Describe a job's anonymous table by any job id; bqemulator knows only ids that are UUIDs."""
+    from bqemulator.domain.errors import NotFoundError
+
+    def describe(project: str, dataset: str, table: str) -> dict[str, Untyped]:
+        job_id = results.job_of(dataset, table)
+        if job_id is None:
+            raise NotFoundError(f"Not found: Table {project}:{dataset}.{table}")
+        return {
+            "kind": "bigquery#table",
+            "id": f"{project}:{dataset}.{table}",
+            "tableReference": {"projectId": project, "datasetId": dataset, "tableId": table},
+            "type": "TABLE",
+            "numRows": str(results[job_id].num_rows),
+            "numBytes": str(results[job_id].nbytes),
+            "schema": {"fields": list(schemas.get(job_id) or [])},
+        }
+
+    tables._anonymous_result_table_to_rest = describe
+
+
+def list_anonymous_rows(app: Untyped, results: BoundedResults) -> None:
+    """Answer tabledata.list for a job's anonymous table; bqemulator says 404."""
+    from bqemulator.api.routes import jobs
+    from starlette.responses import JSONResponse
+    from starlette.routing import Route
+
+    async def list_rows(request: Untyped) -> JSONResponse:
+        table = request.path_params["table"]
+        job_id = results.job_of(ANONYMOUS_DATASET, table)
+        if job_id is None:
+            message = f"Not found: Table {request.path_params['project']}:{ANONYMOUS_DATASET}.{table}"
+            detail = {"reason": "notFound", "message": message}
+            return JSONResponse({"error": {"code": 404, "message": message, "errors": [detail]}}, status_code=404)
+        asked = request.query_params
+        answer = jobs.get_query_results(
+            request.path_params["project"],
+            job_id,
+            None,
+            maxResults=int(asked.get("maxResults") or 10_000),
+            startIndex=int(asked.get("startIndex") or 0),
+            pageToken=asked.get("pageToken"),
+        )
+        kept = {key: answer[key] for key in ("rows", "totalRows", "pageToken") if key in answer}
+        return JSONResponse({"kind": "bigquery#tableDataList", **kept})
+
+    path = f"/bigquery/v2/projects/{{project}}/datasets/{ANONYMOUS_DATASET}/tables/{{table}}/data"
+    app.router.routes.insert(0, Route(path, list_rows, methods=["GET"]))  # before the one of stored tables

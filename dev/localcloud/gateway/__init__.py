@@ -1,0 +1,1 @@
+"""The one door to the local cloud, and what is answered there."""

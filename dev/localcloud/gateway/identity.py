@@ -1,0 +1,139 @@
+"""Who you are, in a cloud with made-up accounts: tokens, impersonation, and the project's own record.
+
+In: requests to oauth2, iamcredentials and cloudresourcemanager. Out: what google-auth, gcloud and the SDK expect.
+Tokens are given only for assertions that a key of this state directory signed; every service asks for one (`bearer`).
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import json
+import re
+from urllib.parse import parse_qs, unquote
+
+from google.auth import crypt, jwt
+
+from localcloud.access.bearer import BearerError, Bearers
+from localcloud.access.credentials import TOKEN_URI, Accounts, ServiceAccount
+from localcloud.http.http1 import Request, Response
+from localcloud.projects import Projects
+
+JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+LIFETIME_S = 3600
+_ACCOUNT = re.compile(r"/v1/projects/-/serviceAccounts/(?P<email>[^/:]+)[/:](?P<verb>\w+)")
+
+
+class Identity:
+    """Answers for the identity hosts."""
+
+    def __init__(self, own: ServiceAccount, accounts: Accounts, bearers: Bearers, *, projects: Projects) -> None:
+        self._accounts = accounts
+        self._own = own
+        self._bearers = bearers
+        self._projects = projects
+
+    async def answer(self, request: Request) -> Response:
+        """Answer one request to an identity host."""
+        service = request.host.split(".")[0]
+        if service == "oauth2":
+            return self._oauth2(request, await request.read())
+        if service == "iamcredentials":
+            return self._iam_credentials(request.path, await request.read())
+        return self._resource_manager(request.path)
+
+    def _oauth2(self, request: Request, body: bytes) -> Response:
+        form = {name: values[0] for name, values in parse_qs(body.decode(errors="replace")).items()}
+        if request.path == "/tokeninfo":
+            return self._describe({**form, **request.query}.get("access_token", ""))
+        if request.path != "/token":
+            return _not_found(request.path)
+        if form.get("grant_type") != JWT_BEARER:
+            return _token_error("unsupported_grant_type", f"Expected grant_type {JWT_BEARER}.")
+        try:
+            issuer = jwt.decode(form.get("assertion", ""), verify=False).get("iss")
+            account = self._accounts.find(str(issuer))
+            if account is None:
+                return _token_error("invalid_grant", f"Invalid JWT: account {issuer} does not exist here.")
+            claims = jwt.decode(form["assertion"], certs=account.public_key_pem, audience=TOKEN_URI)
+        except (ValueError, TypeError, AttributeError) as error:
+            return _token_error("invalid_grant", f"Invalid JWT: {error}")
+        if "target_audience" in claims:
+            return Response.of_json({"id_token": _id_token(account, account.email, str(claims["target_audience"]))})
+        token = self._bearers.issue(account.email, LIFETIME_S)
+        return Response.of_json({"access_token": token, "expires_in": LIFETIME_S, "token_type": "Bearer"})
+
+    def _describe(self, token: str) -> Response:
+        try:
+            email, end = self._bearers.holder(token)
+        except BearerError:
+            return _token_error("invalid_token", "Invalid Value")
+        left_s = int(end - dt.datetime.now(dt.UTC).timestamp())
+        return Response.of_json({"email": email, "expires_in": str(left_s), "scope": ""})
+
+    def _iam_credentials(self, path: str, body: bytes) -> Response:
+        named = _ACCOUNT.fullmatch(unquote(path))
+        if named is None:
+            return _not_found(path)
+        email, verb = named["email"], named["verb"]
+        if verb == "allowedLocations":
+            # google-auth asks for a trust boundary; "none" at once, or each new client waits for it.
+            return Response.of_json({"locations": [], "encodedLocations": "0x0"})
+        if verb == "generateAccessToken":
+            expires = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=LIFETIME_S)
+            token = self._bearers.issue(email, LIFETIME_S)
+            return Response.of_json({"accessToken": token, "expireTime": expires.strftime("%Y-%m-%dT%H:%M:%SZ")})
+        try:
+            document = json.loads(body or b"{}")
+            if verb == "generateIdToken":
+                return Response.of_json({"token": _id_token(self._own, email, str(document.get("audience", "")))})
+            account = self._accounts.find(email)
+            if verb != "signBlob" or account is None:
+                return _not_found(path)
+            signature = _signer(account).sign(base64.b64decode(document["payload"]))
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            return Response.of_error(400, f"Invalid JSON payload received. {error!r}", "INVALID_ARGUMENT")
+        return Response.of_json({"keyId": account.key_id, "signedBlob": base64.b64encode(signature).decode()})
+
+    def _resource_manager(self, path: str) -> Response:
+        match = re.fullmatch(r"/v[13]/projects/([^/:]+)", path)
+        if match is None:
+            return _not_found(path)
+        project = self._projects.find(match.group(1))
+        if project is None:
+            return Response.of_error(403, f"Project {match.group(1)} does not exist here.", "PERMISSION_DENIED")
+        number = self._projects.number(project)
+        return Response.of_json(
+            {
+                "name": f"projects/{number}" if "/v3/" in path else project,
+                "projectId": project,
+                "projectNumber": number,
+                "displayName": "Local cloud",
+                "state": "ACTIVE",
+                "lifecycleState": "ACTIVE",
+            }
+        )
+
+
+def _id_token(signer: ServiceAccount, email: str, audience: str) -> str:
+    now = int(dt.datetime.now(dt.UTC).timestamp())
+    claims = {
+        "iss": "https://accounts.google.com",
+        "aud": audience,
+        "email": email,
+        "iat": now,
+        "exp": now + LIFETIME_S,
+    }
+    return bytes(jwt.encode(_signer(signer), claims)).decode()
+
+
+def _signer(account: ServiceAccount) -> crypt.RSASigner:
+    return crypt.RSASigner.from_string(account.private_key_pem, account.key_id)
+
+
+def _token_error(error: str, description: str) -> Response:
+    return Response.of_json({"error": error, "error_description": description}, 400)
+
+
+def _not_found(path: str) -> Response:
+    return Response.of_error(404, f"{path} is not part of the local cloud", "NOT_FOUND")

@@ -1,0 +1,117 @@
+"""Which service stands behind which host name of Google's.
+
+In: the state directory of a local cloud and the handlers that live in the gateway. Out: `Routes.find(host)`, a
+`Route` with a gRPC address and a choice of REST target by path; None for every host that is no part of the local cloud.
+"""
+
+from __future__ import annotations
+
+import array
+import asyncio
+import re
+import socket
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from localcloud.http.http1 import HEAD_LIMIT_BYTES, Head, Request, Response
+from localcloud.state import State
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+@dataclass(frozen=True)
+class Address:
+    """A server of the local cloud on a unix socket.
+
+    `enclosed`: behind the socket is `enclosure`, which hands out connections to the server.
+    """
+
+    name: str
+    path: Path
+    enclosed: bool = False
+
+    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Open a connection to it."""
+        if not self.enclosed:
+            return await asyncio.open_unix_connection(self.path, limit=HEAD_LIMIT_BYTES)
+        connection = await _receive_connection(self.path)
+        return await asyncio.open_connection(sock=connection, limit=HEAD_LIMIT_BYTES)
+
+
+async def _receive_connection(path: Path) -> socket.socket:
+    """Ask an enclosure for a connection to its server."""
+    loop = asyncio.get_running_loop()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as door:
+        door.setblocking(False)
+        await loop.sock_connect(door, str(path))
+        ready = asyncio.Event()
+        loop.add_reader(door, ready.set)
+        try:
+            await ready.wait()
+        finally:
+            loop.remove_reader(door)
+        word, ancillary, _, _ = door.recvmsg(1, socket.CMSG_SPACE(array.array("i").itemsize))
+    if not word or not ancillary:
+        raise ConnectionRefusedError(f"{path.name} does not accept connections")
+    descriptors = array.array("i")
+    descriptors.frombytes(ancillary[0][2][: descriptors.itemsize])
+    connection = socket.socket(fileno=descriptors[0])
+    connection.setblocking(False)
+    return connection
+
+
+Target = Address | Handler
+
+
+@dataclass(frozen=True, kw_only=True)
+class Route:
+    """Where the requests for one host go."""
+
+    host: str
+    grpc: Address | None = None
+    rest: Callable[[Head], Target | None] = lambda _head: None
+
+
+class Routes:
+    """The table of hosts."""
+
+    def __init__(self, state: State, *, identity: Handler, logs: Handler, storage: Callable[[Head], Target]) -> None:
+        self._vertex_rest = Address("vertex", state.socket_path("vertex_rest"))
+        self._vertex_grpc = Address("vertex", state.socket_path("vertex_grpc"))
+        bigquery = Address("bigquery", state.socket_path("bigquery_rest"))
+        bigquery_grpc = Address("bigquery", state.socket_path("bigquery_grpc"))
+        logs_grpc = Address("logging", state.socket_path("logging_grpc"))
+
+        def by_path(head: Head) -> Target | None:
+            if re.match(r"/(upload/|resumable/upload/)?bigquery/", head.target):
+                return bigquery
+            return (
+                storage(head)
+                if re.match(r"/(storage|upload/storage|download/storage|batch/storage)", head.target)
+                else None
+            )
+
+        self._routes = {
+            route.host: route
+            for route in (
+                Route(host="bigquery.googleapis.com", rest=lambda _head: bigquery),
+                Route(host="bigquerystorage.googleapis.com", grpc=bigquery_grpc),
+                Route(host="storage.googleapis.com", rest=storage),
+                Route(host="www.googleapis.com", rest=by_path),
+                Route(host="logging.googleapis.com", grpc=logs_grpc, rest=lambda _head: logs),
+                Route(host="oauth2.googleapis.com", rest=lambda _head: identity),
+                Route(host="iamcredentials.googleapis.com", rest=lambda _head: identity),
+                Route(host="cloudresourcemanager.googleapis.com", grpc=logs_grpc, rest=lambda _head: identity),
+            )
+        }
+
+    def hosts(self) -> list[str]:
+        """List the host names, the regional one as a pattern."""
+        return ["<region>-aiplatform.googleapis.com", *sorted(self._routes)]
+
+    def find(self, host: str) -> Route | None:
+        """Give the route of a host, None for one that is not part of the local cloud."""
+        if re.fullmatch(r"([a-z0-9-]+-)?aiplatform\.googleapis\.com", host):
+            return Route(host=host, grpc=self._vertex_grpc, rest=lambda _head: self._vertex_rest)
+        return self._routes.get(host)

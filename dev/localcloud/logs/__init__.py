@@ -1,0 +1,1 @@
+"""Cloud Logging: entries, filters, and the service that lists them."""

@@ -1,0 +1,206 @@
+"""Cloud Logging's LoggingServiceV2, over gRPC and REST: write, list, list logs, delete a log.
+
+In: requests in Google's own types. Out: entries in the `store` file, which other servers write to directly.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import logging
+import sqlite3
+import urllib.parse
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import grpc
+from google.cloud.logging_v2 import types
+from google.protobuf import json_format, timestamp_pb2
+
+from localcloud.access.iam import DeniedError, Iam
+from localcloud.access.iam_calls import asked
+from localcloud.http.http1 import Request, Response
+from localcloud.logs.filters import FilterError, compile_filter
+from localcloud.logs.store import Entry, LogStore
+from localcloud.projects import Projects
+
+_log = logging.getLogger("logging")
+
+_SERVICE = "/google.logging.v2.LoggingServiceV2/"
+_MAX_PAGE = 1000
+_DEFAULT_PAGE = 50
+_MAX_NAMES = 100  # as the service
+
+
+class RefusalError(Exception):
+    """A request that Cloud Logging would refuse with INVALID_ARGUMENT."""
+
+
+class LogService:
+    """The service; `start_grpc` opens its gRPC port, `answer` serves its REST form inside the gateway."""
+
+    def __init__(self, store: LogStore, projects: Projects, iam: Iam) -> None:
+        self._store = store
+        self._projects = projects
+        self._iam = iam
+        self._methods: dict[str, tuple[type, Callable[[Any], Any]]] = {
+            "WriteLogEntries": (types.WriteLogEntriesRequest, self.write),
+            "ListLogEntries": (types.ListLogEntriesRequest, self.list),
+            "ListLogs": (types.ListLogsRequest, self.list_logs),
+        }
+
+    def write(self, request: types.WriteLogEntriesRequest) -> types.WriteLogEntriesResponse:
+        """Store entries; the request's log name, resource and labels are defaults for each."""
+        entries = [_to_entry(entry, request) for entry in request.entries]
+        self._store.append(replace(each, log_name=self._projects.with_ids(each.log_name)) for each in entries)
+        return types.WriteLogEntriesResponse()
+
+    def list(self, request: types.ListLogEntriesRequest) -> types.ListLogEntriesResponse:
+        """Give a page of entries of the named projects that match the filter, oldest first unless asked otherwise."""
+        if not request.resource_names:
+            raise RefusalError("ListLogEntries requires at least one resource name, for example projects/my-project.")
+        order = request.order_by.strip().lower() or "timestamp asc"
+        if order not in ("timestamp asc", "timestamp desc", "timestamp"):
+            raise RefusalError(f"Unknown order_by {request.order_by!r}. Expected 'timestamp asc' or 'timestamp desc'.")
+        try:
+            condition, parameters = compile_filter(request.filter)
+        except FilterError as error:
+            raise RefusalError(str(error)) from None
+        names = [f"{self._projects.with_ids(name.split('/locations/')[0])}/logs/%" for name in request.resource_names]
+        if len(names) > _MAX_NAMES:
+            raise RefusalError(f"ListLogEntries takes at most {_MAX_NAMES} resource names.")
+        try:
+            entries, end = self._store.page(
+                where=f"({' OR '.join(['log_name LIKE ?'] * len(names))}) AND {condition}",
+                parameters=[*names, *parameters],
+                descending=order.endswith("desc"),
+                limit=min(max(request.page_size, 0) or _DEFAULT_PAGE, _MAX_PAGE),
+                after=_read_token(request.page_token),
+            )
+        except (sqlite3.Error, OverflowError, UnicodeEncodeError) as error:  # a path or number that SQLite refuses
+            raise RefusalError(f"The filter cannot be evaluated: {error}.") from None
+        return types.ListLogEntriesResponse(
+            entries=[_from_entry(entry) for entry in entries],
+            next_page_token="" if end is None else _write_token(end),
+        )
+
+    def list_logs(self, request: types.ListLogsRequest) -> types.ListLogsResponse:
+        """Give the names of a project's logs that hold entries."""
+        parent = self._projects.with_ids(request.parent)
+        return types.ListLogsResponse(log_names=self._store.log_names(f"{parent}/logs/"))
+
+    def start_grpc(
+        self, socket_path: Path, door: grpc.ServerInterceptor, *further: grpc.GenericRpcHandler
+    ) -> grpc.Server:
+        """Serve gRPC, and the `further` small services, on a unix socket; `door` decides who may call."""
+        server = grpc.server(ThreadPoolExecutor(8), interceptors=[door])
+        server.add_generic_rpc_handlers((_Dispatch(self._methods), *further))
+        server.add_insecure_port(f"unix:{socket_path}")
+        server.start()
+        return server
+
+    async def answer(self, request: Request) -> Response:
+        """Answer a REST request: entries:write, entries:list, and the list of logs."""
+        if request.path in ("/v2/entries:write", "/v2/entries:list"):
+            name = "WriteLogEntries" if request.path.endswith("write") else "ListLogEntries"
+            document = await request.read()
+        elif request.path.startswith("/v2/projects/") and request.path.endswith("/logs"):
+            name = "ListLogs"
+            document = json.dumps({"parent": request.path.removeprefix("/v2/").removesuffix("/logs")}).encode()
+        else:
+            return Response.of_error(404, f"{request.path} is not part of the local cloud", "NOT_FOUND")
+        kind, method = self._methods[name]
+        try:
+            message = kind.pb(kind())  # type: ignore[attr-defined]  # proto-plus
+            parsed = kind.wrap(json_format.Parse(document or b"{}", message))  # type: ignore[attr-defined]
+            self._iam.check(request.principal, *asked(_SERVICE + name, parsed))
+            answer = await asyncio.to_thread(method, parsed)  # a slow filter must not hold up other requests
+        except DeniedError as error:
+            return Response.of_error(403, str(error), "PERMISSION_DENIED")
+        except (RefusalError, json_format.ParseError, UnicodeDecodeError, RecursionError, OverflowError) as error:
+            return Response.of_error(400, str(error), "INVALID_ARGUMENT")
+        return Response(body=json_format.MessageToJson(type(answer).pb(answer), indent=None).encode())
+
+
+class _Dispatch(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no types
+    def __init__(self, methods: dict[str, tuple[type, Callable[[Any], Any]]]) -> None:
+        self._handlers = {
+            _SERVICE + name: grpc.unary_unary_rpc_method_handler(
+                _refusing(method),
+                request_deserializer=kind.deserialize,  # type: ignore[attr-defined]  # proto-plus
+                response_serializer=lambda answer: type(answer).serialize(answer),
+            )
+            for name, (kind, method) in methods.items()
+        }
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
+        return self._handlers.get(handler_call_details.method)
+
+
+def _refusing(method: Callable[[Any], Any]) -> Callable[[Any, grpc.ServicerContext], Any]:
+    def call(request: object, context: grpc.ServicerContext) -> object:
+        try:
+            return method(request)
+        except RefusalError as error:
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+            raise  # not reached: abort raises
+
+    return call
+
+
+def _to_entry(entry: types.LogEntry, request: types.WriteLogEntriesRequest) -> Entry:
+    log_name = entry.log_name or request.log_name
+    if not log_name.startswith("projects/") or "/logs/" not in log_name:
+        raise RefusalError(f"Invalid log name {log_name!r}. Expected the form projects/<project>/logs/<log>.")
+    raw = types.LogEntry.pb(entry)
+    resource = raw.resource if raw.HasField("resource") else types.WriteLogEntriesRequest.pb(request).resource
+    timestamp = raw.timestamp.ToNanoseconds() if raw.HasField("timestamp") else 0
+    now = timestamp_pb2.Timestamp()
+    now.GetCurrentTime()
+    payload = raw.WhichOneof("payload")
+    return Entry(
+        log_name=log_name,
+        insert_id=entry.insert_id,
+        timestamp_ns=timestamp or now.ToNanoseconds(),
+        severity=int(entry.severity),
+        resource_type=resource.type or "global",
+        resource_labels=dict(resource.labels),
+        labels={**request.labels, **entry.labels},
+        text_payload=raw.text_payload if payload == "text_payload" else None,
+        json_payload=json_format.MessageToDict(getattr(raw, payload))
+        if payload in ("json_payload", "proto_payload")
+        else None,
+    )
+
+
+def _from_entry(entry: Entry) -> types.LogEntry:
+    made = types.LogEntry(log_name=entry.log_name, insert_id=entry.insert_id, labels=entry.labels)
+    raw = types.LogEntry.pb(made)
+    raw.severity = entry.severity
+    raw.timestamp.FromNanoseconds(entry.timestamp_ns)
+    raw.receive_timestamp.FromNanoseconds(entry.receive_timestamp_ns)
+    raw.resource.type = entry.resource_type
+    raw.resource.labels.update(entry.resource_labels)
+    if entry.json_payload is not None:
+        json_format.ParseDict(entry.json_payload, raw.json_payload)
+    elif entry.text_payload is not None:
+        raw.text_payload = entry.text_payload
+    return made
+
+
+def _write_token(end: tuple[int, int]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(end).encode()).decode()
+
+
+def _read_token(token: str) -> tuple[int, int] | None:
+    if not token:
+        return None
+    try:
+        timestamp_ns, row_id = json.loads(base64.urlsafe_b64decode(urllib.parse.unquote(token)))
+        return int(timestamp_ns), int(row_id)
+    except (ValueError, TypeError):
+        raise RefusalError("Invalid page token.") from None

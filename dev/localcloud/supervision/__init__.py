@@ -1,0 +1,1 @@
+"""Servers as child processes: started together, watched, ended together."""
