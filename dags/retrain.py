@@ -24,7 +24,7 @@ from retraining.operators.ending.cancel_jobs import CancelJobsOperator
 from retraining.operators.ending.conclusion import ConcludeRunOperator
 from retraining.operators.evaluation.decision import DecideOperator
 from retraining.operators.jobs.job import VertexJobOperator
-from retraining.operators.jobs.requests import order_evaluation, order_export, order_training
+from retraining.operators.jobs.requests import request_evaluation, request_export, request_training
 from retraining.operators.planning.run_plan import PlanRunOperator
 from retraining.operators.report.page import ReportOperator
 from retraining.operators.tuning.study import TuneOperator
@@ -58,10 +58,10 @@ def retrain_dag(spec: ModelSpec) -> DAG:
         plan = PlanRunOperator(task_id="plan", model=spec.name)
         snapshot = SnapshotOperator(task_id="snapshot")
         check_data = CheckDataOperator(task_id="check_data")
-        export = VertexJobOperator(task_id="export", order=order_export)
+        export = VertexJobOperator(task_id="export", job_request=request_export)
         tune = [TuneOperator(task_id="tune")] if spec.tuning else []
-        train = VertexJobOperator(task_id="train", order=order_training)
-        evaluate = VertexJobOperator(task_id="evaluate", order=order_evaluation)
+        train = VertexJobOperator(task_id="train", job_request=request_training)
+        evaluate = VertexJobOperator(task_id="evaluate", job_request=request_evaluation)
         decide = DecideOperator(task_id="decide")
         register = RegisterModelOperator(task_id="register")
         approve = [approve_task(spec)] if spec.deployment.approval else []

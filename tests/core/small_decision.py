@@ -46,7 +46,7 @@ def evaluation(the_plan, ours, theirs=None, gain=(0.013, 0.006, 0.02), rows=5000
 
 def decide(the_plan, ours, theirs=None, champion=CHAMPION, proof=PROVEN, **changes):
     against = champion if theirs or champion is not CHAMPION else None
-    request = requests.evaluate_order(the_plan, against, proof=proof).request
+    request = requests.evaluation_job(the_plan, against, proof=proof).request
     assert isinstance(request, d.EvaluateRequest)
     return gates.decide(the_plan, request, evaluation(the_plan, ours, theirs, **changes), DIGESTS)
 

@@ -190,7 +190,7 @@ def evaluation(plan, **changes: Any) -> documents.Evaluation:
 
 
 def decide(plan, judged):
-    request = requests.evaluate_order(plan, CHAMPION).request
+    request = requests.evaluation_job(plan, CHAMPION).request
     assert isinstance(request, documents.EvaluateRequest)
     return gates.decide(plan, request, judged, {"plan": "a" * 64, "evaluation": "b" * 64, "evaluate_request": "c" * 64})
 

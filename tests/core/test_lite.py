@@ -18,9 +18,9 @@ EXAMPLES = include_path() / "contracts" / "examples" / "valid"
 def test_the_forms_of_the_spec_are_ordered_of_both_jobs():
     plan = make_plan(make_spec(training={"model": "dense", "export_lite": ["int8"]}))
     assert requests.train_request(plan, "gs://b/x").training.export_lite == ("int8",)
-    lite = requests.evaluate_order(plan, None).request.lite
+    lite = requests.evaluation_job(plan, None).request.lite
     assert (lite.forms, lite.folder_uri) == (("int8",), f"{plan.run_uri}/training/lite")
-    assert requests.evaluate_order(make_plan(), None).request.lite is None
+    assert requests.evaluation_job(make_plan(), None).request.lite is None
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def affordable(options: dict[str, Any]) -> object:
 def order(framework: str | None) -> object:
     """A training in a pre-built container without the trainer's distribution."""
     training = {"model": "wide_deep", **({"runtime": {"framework": framework}} if framework else {})}
-    return requests.train_order(make_plan(make_spec(training=training)))
+    return requests.training_job(make_plan(make_spec(training=training)))
 
 
 CASES = {

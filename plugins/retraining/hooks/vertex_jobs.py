@@ -9,85 +9,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
-from datetime import datetime
-from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
 from retraining.core.jobs.claims import CREATE_TIMEOUT
-from retraining.core.naming.vertex import TUNING_JOBS, ResourceName, location_name
+from retraining.core.jobs.job import ENDED_STATES
+from retraining.core.jobs.job import Job as Job
+from retraining.core.jobs.job import JobType as JobType
+from retraining.core.naming.vertex import location_name
 from retraining.hooks.session import Session, call
 
 CALL_TIMEOUT_S = 60
-ACTIVE_STATES = frozenset(
-    {
-        "JOB_STATE_QUEUED",
-        "JOB_STATE_PENDING",
-        "JOB_STATE_RUNNING",
-        "JOB_STATE_PAUSED",
-        "JOB_STATE_UPDATING",
-        "JOB_STATE_CANCELLING",
-        "JOB_STATE_UNSPECIFIED",
-    }
-)
-ENDED_STATES = ("JOB_STATE_SUCCEEDED", "JOB_STATE_FAILED", "JOB_STATE_CANCELLED", "JOB_STATE_EXPIRED")
-
-
-class JobType(StrEnum):
-    """The two resources that run a job; a tuning job runs one custom job per trial."""
-
-    CUSTOM = "custom_job"
-    TUNING = "hyperparameter_tuning_job"
-
-    @classmethod
-    def of(cls, job: Mapping[str, Any]) -> JobType:
-        """The type of a job in proto-JSON."""
-        return cls.TUNING if "study_spec" in job else cls.CUSTOM
-
-    @property
-    def message(self) -> str:
-        """Name of its message."""
-        return "HyperparameterTuningJob" if self is JobType.TUNING else "CustomJob"
-
-    @classmethod
-    def of_name(cls, name: str) -> JobType:
-        """The type of a job by its resource name."""
-        return cls.TUNING if ResourceName.parse(name).collection == TUNING_JOBS else cls.CUSTOM
-
-
-@dataclass(frozen=True, kw_only=True)
-class Job:
-    """A job as the service sees it.
-
-    `spot`: on spot machines. `error_code` is a google.rpc.Code, 0 for none. `folder_uri` is its base output directory.
-    """
-
-    name: str
-    state: str
-    labels: dict[str, str]
-    created: datetime | None
-    started: datetime | None = None
-    ended: datetime | None = None
-    spot: bool = False
-    error_code: int = 0
-    error_message: str = ""
-    folder_uri: str = ""
-
-    @property
-    def job_id(self) -> str:
-        """Last part of the name."""
-        return ResourceName.parse(self.name).resource_id
-
-    @property
-    def seconds(self) -> float | None:
-        """How long its machines worked; None before it ended."""
-        return (self.ended - self.started).total_seconds() if self.started and self.ended else None
-
-    @property
-    def active(self) -> bool:
-        """Whether it may still do something, and cost."""
-        return self.state in ACTIVE_STATES
 
 
 class VertexJobs:

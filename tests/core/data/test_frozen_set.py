@@ -80,5 +80,5 @@ def test_it_goes_to_the_export_and_to_the_duel(golden_plan):
     assert frozen_set.golden_work(frozen, [frozen.fingerprint]).action == "reuse"
     taken = make_snapshot(golden_plan, golden=work)
     assert taken.explain[-1] == "golden: exported, 40 rows, because not stored in this form yet"
-    assert requests.export_order(golden_plan, taken).request.golden == work
-    assert requests.evaluate_order(golden_plan, None).request.golden is True
+    assert requests.export_job(golden_plan, taken).request.golden == work
+    assert requests.evaluation_job(golden_plan, None).request.golden is True

@@ -89,7 +89,7 @@ def test_rows_that_no_file_holds_are_counted(tonight):
 def test_the_duel_gets_them_only_with_a_champion(tonight):
     plan = make_plan()
     files = leakage.unproven_files(manifest(tonight, d1116="f" * 32), tonight)
-    assert requests.evaluate_order(plan, None, proof=leakage.Proof(files=files)).request.prove_unseen == ()
+    assert requests.evaluation_job(plan, None, proof=leakage.Proof(files=files)).request.prove_unseen == ()
     champion = documents.Champion(
         model_uri="gs://b/m",
         version_name="v@1",
@@ -97,6 +97,6 @@ def test_the_duel_gets_them_only_with_a_champion(tonight):
         run_key="20131119t030000z-0123456789ab",
         as_of=datetime(2013, 11, 19, 3, tzinfo=UTC),
     )
-    assert requests.evaluate_order(plan, champion, proof=leakage.Proof(files=files)).request.prove_unseen == files
+    assert requests.evaluation_job(plan, champion, proof=leakage.Proof(files=files)).request.prove_unseen == files
     newer = champion.model_copy(update={"as_of": plan.as_of})
-    assert requests.evaluate_order(plan, newer, proof=leakage.Proof(files=files)).request.prove_unseen == ()
+    assert requests.evaluation_job(plan, newer, proof=leakage.Proof(files=files)).request.prove_unseen == ()

@@ -2,45 +2,23 @@
 
 from __future__ import annotations
 
-import dataclasses
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
+from small_job import START, job
 
-from retraining.core.jobs.claims import CREATE_TIMEOUT, SETTLED_AFTER, START_WITHIN, Claim, not_before, sort_out
+from retraining.core.jobs.claims import (
+    CREATE_TIMEOUT,
+    SETTLED_AFTER,
+    START_WITHIN,
+    Claim,
+    not_before,
+    other_generations,
+    sort_out,
+)
 from retraining.core.jobs.failures import Failure
-
-START = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-@dataclasses.dataclass(frozen=True)
-class FakeJob:
-    """A job by the minutes of its beginning and end."""
-
-    name: str
-    short: str
-    begun: int
-    done: int | None = None
-
-    @property
-    def state(self) -> str:
-        """As the service says it."""
-        return f"JOB_STATE_{self.short}"
-
-    @property
-    def active(self) -> bool:
-        """Whether it goes on."""
-        return self.short in ("RUNNING", "PENDING", "CANCELLING")
-
-    @property
-    def created(self) -> datetime:
-        """Time of its beginning."""
-        return START + timedelta(minutes=self.begun)
-
-    @property
-    def ended(self) -> datetime | None:
-        """Time of its end."""
-        return None if self.done is None else START + timedelta(minutes=self.done)
+from retraining.core.jobs.job import JobIdentity
+from retraining.core.naming.vertex import GENERATION_LABEL, KEY_LABEL
 
 
 @pytest.mark.parametrize(
@@ -63,17 +41,17 @@ class FakeJob:
 )
 def test_the_oldest_that_goes_on_counts(jobs, counts, surplus, spent) -> None:
     """One that succeeded before all; what was cancelled beside an older one is no failure."""
-    standing = sort_out([FakeJob(*job) for job in jobs])
-    assert (standing.counts.name if standing.counts else None) == counts
-    assert [job.name for job in standing.surplus] == surplus
-    assert [job.name for job in standing.spent] == spent
+    standing = sort_out([job(*each) for each in jobs])
+    assert (standing.counts.job_id if standing.counts else None) == counts
+    assert [each.job_id for each in standing.surplus] == surplus
+    assert [each.job_id for each in standing.spent] == spent
 
 
 def test_whoever_sees_the_oldest_keeps_it() -> None:
     """Lists lag differently: no two views ever end the oldest of all."""
-    jobs = [FakeJob(name, "RUNNING", begun) for begun, name in enumerate("abcd")]
+    jobs = [job(name, "RUNNING", begun) for begun, name in enumerate("abcd")]
     for view in range(1, 16):
-        seen = [job for number, job in enumerate(jobs) if view >> number & 1]
+        seen = [each for number, each in enumerate(jobs) if view >> number & 1]
         assert jobs[0] not in sort_out(seen).surplus
         assert len(sort_out(seen).surplus) == len(seen) - 1
 
@@ -111,3 +89,32 @@ def test_pauses_begin_at_the_last_end() -> None:
     assert not_before(None, end, [Failure.PREEMPTED]) is None
     refused = Claim(holder="h", since=START + timedelta(minutes=9)).refused(Failure.STOCKOUT)
     assert not_before(refused, end, [Failure.STOCKOUT] * 2) == START + timedelta(minutes=11)
+
+
+def test_a_create_without_an_answer_may_bring_a_job_for_a_while() -> None:
+    """Whoever ends a run looks for it until then."""
+    claim = Claim(holder="try 1", since=START)
+    assert claim.may_bring_a_job(claim.settled() - timedelta(seconds=1))
+    assert not claim.may_bring_a_job(claim.settled())
+    assert not claim.closed().may_bring_a_job(START)
+
+
+@pytest.mark.parametrize(
+    ("generation", "key", "state", "older", "newer"),
+    [
+        pytest.param(2, "mine", "RUNNING", False, False, id="this generation's own"),
+        pytest.param(1, "other", "RUNNING", True, False, id="of an older one"),
+        pytest.param(2, "other", "RUNNING", True, False, id="another job of this one"),
+        pytest.param(3, "other", "RUNNING", False, True, id="of a newer one"),
+        pytest.param(1, "other", "CANCELLING", False, False, id="ending already"),
+        pytest.param(1, "other", "FAILED", False, False, id="ended"),
+    ],
+)
+def test_jobs_of_other_generations(generation, key, state, older, newer) -> None:
+    """Older ones are cancelled, newer ones are somebody's."""
+    me = JobIdentity(key="mine", owner="o", dag_run="d", generation=2, retries=0, try_number=1)
+    other = job("a", state, labels={KEY_LABEL: key, GENERATION_LABEL: str(generation)})
+    found = other_generations([other], me, None)
+    assert (found.older, found.newer) == ((other,) if older else (), (other,) if newer else ())
+    kept = other_generations([other], me, other)
+    assert (kept.older, kept.newer) == ((), ())

@@ -22,32 +22,32 @@ def champion(as_of=AS_OF - timedelta(days=1)):
     )
 
 
-def all_orders(the_plan, **arguments):
+def all_job_requests(the_plan, **arguments):
     return (
-        requests.export_order(the_plan, make_snapshot(the_plan), **arguments),
-        requests.train_order(the_plan, **arguments),
-        requests.evaluate_order(the_plan, champion(), **arguments),
+        requests.export_job(the_plan, make_snapshot(the_plan), **arguments),
+        requests.training_job(the_plan, **arguments),
+        requests.evaluation_job(the_plan, champion(), **arguments),
     )
 
 
 def test_requests_and_results_lie_in_the_runs_folder(small_plan):
     uri = small_plan.run_uri
-    assert [(o.kind, o.request_uri, o.result_uri, o.result_kind) for o in all_orders(small_plan)] == [
-        ("export", f"{uri}/export_request.json", f"{uri}/manifest.json", "manifest"),
-        ("train", f"{uri}/train_request.json", f"{uri}/report.json", "report"),
-        ("evaluate", f"{uri}/evaluate_request.json", f"{uri}/evaluation.json", "evaluation"),
+    assert [(o.request_uri, o.result_uri, o.result_kind) for o in all_job_requests(small_plan)] == [
+        (f"{uri}/export_request.json", f"{uri}/manifest.json", "manifest"),
+        (f"{uri}/train_request.json", f"{uri}/report.json", "report"),
+        (f"{uri}/evaluate_request.json", f"{uri}/evaluation.json", "evaluation"),
     ]
 
 
 def test_requests_survive_storage_and_orders_are_always_the_same(small_plan):
-    for order, again in zip(all_orders(small_plan), all_orders(small_plan), strict=True):
+    for order, again in zip(all_job_requests(small_plan), all_job_requests(small_plan), strict=True):
         assert type(order.request).parse(order.request.to_bytes()) == order.request
         assert order == again
         assert json.loads(json.dumps(order.custom_job)) == order.custom_job
 
 
 def test_training_writes_where_vertex_says(small_plan):
-    order = requests.train_order(small_plan)
+    order = requests.training_job(small_plan)
     request = order.request
     assert isinstance(request, documents.TrainRequest)
     base = order.custom_job["job_spec"]["base_output_directory"]["output_uri_prefix"]
@@ -62,7 +62,7 @@ def test_training_writes_where_vertex_says(small_plan):
 
 
 def test_a_job_runs_the_trainers_image_with_its_request(small_plan):
-    job = requests.train_order(small_plan).custom_job
+    job = requests.training_job(small_plan).custom_job
     (pool,) = job["job_spec"]["worker_pool_specs"]
     assert pool["container_spec"] == {
         "image_uri": small_plan.trainer_image,
@@ -83,7 +83,7 @@ def test_a_cluster_becomes_pools_with_the_chief_first():
     cluster = {"tier": "CUSTOM", "chief": chief, "workers": {**chief, "count": 3}, "spot": True}
     own = {"image": "host/own-trainer:1"}
     plan = make_plan(make_spec(training={"model": "dense", "cluster": cluster, "runtime": own}))
-    job = requests.train_order(plan, None, "a@b.c").custom_job
+    job = requests.training_job(plan, None, "a@b.c").custom_job
     pools = job["job_spec"]["worker_pool_specs"]
     assert [pool["replica_count"] for pool in pools] == [1, 3]
     assert pools[1]["machine_spec"] == {
@@ -97,14 +97,14 @@ def test_a_cluster_becomes_pools_with_the_chief_first():
 
 def test_vertex_ai_takes_the_jobs_as_they_are(small_plan):
     types = pytest.importorskip("google.cloud.aiplatform_v1.types")
-    for order in all_orders(small_plan, service_account="a@b.c"):
+    for order in all_job_requests(small_plan, service_account="a@b.c"):
         job = types.CustomJob(order.custom_job)
         assert types.CustomJob.from_json(json.dumps(order.custom_job)) == job
         assert job.job_spec.scheduling.timeout.total_seconds() > 0
 
 
 def test_champion_and_challenger_are_judged_alike(small_plan):
-    request = requests.evaluate_order(small_plan, champion()).request
+    request = requests.evaluation_job(small_plan, champion()).request
     assert isinstance(request, documents.EvaluateRequest)
     assert request.champion == champion()
     assert request.champion_skipped is None
@@ -114,7 +114,7 @@ def test_champion_and_challenger_are_judged_alike(small_plan):
 
 @pytest.mark.parametrize("later", [timedelta(0), timedelta(days=1)], ids=["as new", "newer"])
 def test_a_champion_that_could_have_seen_the_test_days_is_not_dueled_with(small_plan, later):
-    request = requests.evaluate_order(small_plan, champion(AS_OF + later)).request
+    request = requests.evaluation_job(small_plan, champion(AS_OF + later)).request
     assert isinstance(request, documents.EvaluateRequest)
     assert request.champion is None
     assert request.champion_skipped is not None
@@ -122,13 +122,13 @@ def test_a_champion_that_could_have_seen_the_test_days_is_not_dueled_with(small_
 
 
 def test_the_first_model_has_nobody_to_beat(small_plan):
-    request = requests.evaluate_order(small_plan, None).request
+    request = requests.evaluation_job(small_plan, None).request
     assert isinstance(request, documents.EvaluateRequest)
     assert (request.champion, request.champion_skipped) == (None, None)
 
 
 def test_the_export_names_the_spans_and_the_test_days(small_plan):
-    request = requests.export_order(small_plan, make_snapshot(small_plan)).request
+    request = requests.export_job(small_plan, make_snapshot(small_plan)).request
     assert isinstance(request, documents.ExportRequest)
     assert len(request.spans) == 3
     assert request.test_start == small_plan.window.test_start
@@ -137,7 +137,7 @@ def test_the_export_names_the_spans_and_the_test_days(small_plan):
 
 def test_the_export_is_told_which_days_are_left_out(small_plan):
     out = (date(2013, 11, 16),)
-    request = requests.export_order(small_plan, make_snapshot(small_plan), quarantined=out).request
+    request = requests.export_job(small_plan, make_snapshot(small_plan), quarantined=out).request
     assert isinstance(request, documents.ExportRequest)
     assert request.quarantined == out
     assert len(request.spans) == 3
@@ -148,13 +148,13 @@ def test_the_export_writes_what_training_reads():
     spec = make_spec()
     data = {**spec.data.model_dump(mode="json"), "layout": {"numeric": "vector", "rows_per_record": 64}}
     packed = make_plan(make_spec(data=data))
-    request = requests.export_order(packed, make_snapshot(packed)).request
+    request = requests.export_job(packed, make_snapshot(packed)).request
     assert (request.layout.numeric, request.layout.rows_per_record) == (("distance",), 64)
     training = spec.training.model_dump(mode="json")
     cases = {"tfrecord": ("tfrecord", "all"), "csv": ("csv", "all"), "bigquery": ("tfrecord", "test")}
     for wanted, expected in cases.items():
         plan = make_plan(make_spec(training={**training, "input": wanted}))
-        request = requests.export_order(plan, make_snapshot(plan)).request
+        request = requests.export_job(plan, make_snapshot(plan)).request
         assert (request.format, request.only) == expected
 
 
@@ -162,8 +162,8 @@ def test_a_champion_that_was_trained_on_tonight_s_test_days_is_not_dueled_with(s
     """More test days than in the champion's run: its training days reach into them."""
     first = small_plan.window.test_start
     earlier = champion()
-    skipped = requests.evaluate_order(small_plan, earlier, champion_trained_before=first + timedelta(days=1)).request
+    skipped = requests.evaluation_job(small_plan, earlier, champion_trained_before=first + timedelta(days=1)).request
     assert skipped.champion is None
     assert "it has seen some of them" in skipped.champion_skipped
-    dueled = requests.evaluate_order(small_plan, earlier, champion_trained_before=first).request
+    dueled = requests.evaluation_job(small_plan, earlier, champion_trained_before=first).request
     assert dueled.champion == earlier

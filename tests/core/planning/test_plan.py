@@ -66,7 +66,7 @@ def test_an_image_by_digest_is_kept_as_it_is():
     assert [planned.trainer_image, planned.serving_image] == list(images.values())
     own = {"image": f"host/own@sha256:{'c' * 64}"}
     planned = make_plan(make_spec(training={"model": "wide_deep", "runtime": own}))
-    (pool,) = requests.train_order(planned, None).custom_job["job_spec"]["worker_pool_specs"]
+    (pool,) = requests.training_job(planned, None).custom_job["job_spec"]["worker_pool_specs"]
     assert pool["container_spec"]["image_uri"] == own["image"]
 
 

@@ -74,7 +74,7 @@ def test_the_outcome_says_who_served_before():
 
 
 def _request(champion=CHAMPION):
-    request = requests.evaluate_order(PLAN, champion).request
+    request = requests.evaluation_job(PLAN, champion).request
     assert isinstance(request, EvaluateRequest)
     return request
 

@@ -156,19 +156,19 @@ def test_a_backfill_only_records():
 
 def test_documents_of_different_runs_are_refused(small_plan):
     other = make_plan(sql="SELECT 2")
-    request = requests.evaluate_order(small_plan, None).request
+    request = requests.evaluation_job(small_plan, None).request
     with pytest.raises(ContractError, match="run_key"):
         gates.decide(small_plan, request, evaluation(other, scores(0.7)), DIGESTS)
 
 
 def test_an_evaluation_without_the_champion_that_was_asked_for_is_refused(small_plan):
-    request = requests.evaluate_order(small_plan, CHAMPION).request
+    request = requests.evaluation_job(small_plan, CHAMPION).request
     with pytest.raises(ContractError, match="no champion"):
         gates.decide(small_plan, request, evaluation(small_plan, scores(0.7)), DIGESTS)
 
 
 def test_a_difference_in_another_metric_is_refused(small_plan):
-    request = requests.evaluate_order(small_plan, CHAMPION).request
+    request = requests.evaluation_job(small_plan, CHAMPION).request
     with pytest.raises(ContractError, match="a difference in brier"):
         gates.decide(small_plan, request, evaluation(small_plan, scores(0.7), scores(0.6), metric="brier"), DIGESTS)
 

@@ -32,7 +32,7 @@ WORKERS = {"tier": "CUSTOM", "chief": CHIEF, "workers": {**CHIEF, "count": 1}}
 
 def test_everything_reaches_the_trainer():
     spec = make_spec(training={"model": "dense", "cluster": WORKERS, **STEPS})
-    order = requests.train_order(make_plan(spec)).request.training
+    order = requests.training_job(make_plan(spec)).request.training
     assert order.model_dump(include=set(STEPS)) == STEPS
     assert order.early_stopping_patience == spec.training.early_stopping_patience
 
@@ -106,7 +106,7 @@ def test_a_framework_is_a_pre_built_container_with_the_trainer_for_it(chief, pro
     cluster = {**WORKERS, "chief": chief, "workers": {**chief, "count": 1}}
     plan = make_plan(make_spec(training={**PREBUILT, "cluster": cluster}))
     plan = plan.model_copy(update={"trainer_package": "gs://bucket/trainer-0.1.0+tf{framework}.tar.gz"})
-    order = requests.train_order(plan)
+    order = requests.training_job(plan)
     for pool in order.custom_job["job_spec"]["worker_pool_specs"]:
         package = pool["python_package_spec"]
         image = f"us-docker.pkg.dev/vertex-ai/training/tf-{processor}.2-15.py310:latest"
@@ -118,4 +118,4 @@ def test_a_framework_is_a_pre_built_container_with_the_trainer_for_it(chief, pro
 
 def test_a_framework_without_a_package_is_refused_with_the_way_out():
     with pytest.raises(PlanError, match=r"RETRAINING_TRAINER_PACKAGE.*make sdist"):
-        requests.train_order(make_plan(make_spec(training=PREBUILT)))
+        requests.training_job(make_plan(make_spec(training=PREBUILT)))

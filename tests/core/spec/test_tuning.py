@@ -53,7 +53,7 @@ def test_the_goal_is_the_metric_s(section, goal):
     plan = plan_with({**SECTION, **section})
     assert plan.spec.tuning.goal == goal
     request = decision.decide(plan, [], None, higher_is_better=True)
-    (metric,) = requests.search_order(plan, request, plan.spec.tuning.parameters).custom_job["study_spec"]["metrics"]
+    (metric,) = requests.search_job(plan, request, plan.spec.tuning.parameters).custom_job["study_spec"]["metrics"]
     assert metric["goal"] == goal.upper()
 
 

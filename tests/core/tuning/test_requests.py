@@ -24,7 +24,7 @@ def test_the_whole_study_spec():
     }  # fmt: skip
     plan = plan_with(section)
     request = decision.decide(plan, [], None, higher_is_better=True)
-    job = tuning_requests.search_order(plan, request, plan.spec.tuning.parameters).custom_job
+    job = tuning_requests.search_job(plan, request, plan.spec.tuning.parameters).custom_job
     study_spec = job["study_spec"]
     assert study_spec["metrics"] == [{"metric_id": "val_auc", "goal": "MAXIMIZE"}]
     assert "decay_curve_stopping_spec" in study_spec
@@ -51,12 +51,12 @@ def test_trials_run_on_spot_machines_and_the_final_training_on_demand():
 
     plan = plan_with()
     request = decision.decide(plan, [], None, higher_is_better=True)
-    trials = tuning_requests.search_order(plan, request, plan.spec.tuning.parameters).custom_job["trial_job_spec"]
-    training = requests.train_order(plan, None).custom_job["job_spec"]
+    trials = tuning_requests.search_job(plan, request, plan.spec.tuning.parameters).custom_job["trial_job_spec"]
+    training = requests.training_job(plan, None).custom_job["job_spec"]
     assert trials["scheduling"]["strategy"] == "SPOT"
     assert "strategy" not in training["scheduling"]
     plan = plan_with({**SECTION, "spot": False})
-    trials = tuning_requests.search_order(plan, request, plan.spec.tuning.parameters).custom_job["trial_job_spec"]
+    trials = tuning_requests.search_job(plan, request, plan.spec.tuning.parameters).custom_job["trial_job_spec"]
     assert "strategy" not in trials["scheduling"]
 
 
@@ -64,12 +64,12 @@ def test_the_repetition_tries_each_once_and_leaves_the_rest_to_the_search():
     plan = plan_with({**SECTION, "max_failed_trials": 1})
     earlier = [study(7, trial(1, 0.9, 0.002), trial(2, 0.8, 0.05))]
     request = decision.decide(plan, earlier, None, higher_is_better=True)
-    order = tuning_requests.recall_order(plan, request)
+    order = tuning_requests.recall_job(plan, request)
     assert order.custom_job["max_trial_count"] == order.custom_job["max_failed_trial_count"] == 2
     assert order.custom_job["study_spec"]["algorithm"] == "GRID_SEARCH"
     assert [prior["learning_rate"] for prior in order.request.priors] == [0.002, 0.05]
     assert order.request.trial_metric == "val_auc"
-    search = tuning_requests.search_order(plan, request, plan.spec.tuning.parameters)
+    search = tuning_requests.search_job(plan, request, plan.spec.tuning.parameters)
     assert (search.custom_job["max_trial_count"], search.custom_job["max_failed_trial_count"]) == (6, 1)
     assert search.request_uri != order.request_uri
 

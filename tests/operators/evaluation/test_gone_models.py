@@ -13,7 +13,7 @@ from retraining.core.naming import storage, vertex
 from retraining.core.naming.storage import model_file_uri
 from retraining.operators.data.snapshot import SnapshotOperator
 from retraining.operators.jobs.job import VertexJobOperator
-from retraining.operators.jobs.requests import order_evaluation, order_training
+from retraining.operators.jobs.requests import request_evaluation, request_training
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 from tests.support.fakes.cloud import FakeCloud
 from tests.support.scenes.planned_run import FORM, fill, plan, stored_plan
@@ -45,12 +45,12 @@ def run(cloud, make_run) -> Any:
 
 def train_task(cloud: FakeCloud) -> VertexJobOperator:
     """The task `train`."""
-    return VertexJobOperator(task_id="train", order=order_training, retries=2, cloud=cloud.connect)
+    return VertexJobOperator(task_id="train", job_request=request_training, retries=2, cloud=cloud.connect)
 
 
 def evaluate_task(cloud: FakeCloud) -> VertexJobOperator:
     """The task `evaluate`."""
-    return VertexJobOperator(task_id="evaluate", order=order_evaluation, retries=2, cloud=cloud.connect)
+    return VertexJobOperator(task_id="evaluate", job_request=request_evaluation, retries=2, cloud=cloud.connect)
 
 
 def uri(run: Any, kind: str) -> str:

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from retraining.core.jobs.job import JobIdentity
+from retraining.core.jobs.requests import JobRequest
 from retraining.core.naming import storage, vertex
 from retraining.hooks import vertex_jobs
 from retraining.hooks.cloud import Cloud
-from retraining.operators.jobs.identity import JobIdentity
-from retraining.operators.jobs.reconcile import JobOrder, Reconciler
+from retraining.operators.jobs.reconcile import Reconciler
 
 TIMEOUT_S = 60
 
@@ -37,7 +38,7 @@ class Task:
     def wake(self) -> dict[str, Any] | None:
         """One wake."""
         identity = JobIdentity(key=self.key, owner=self.key, dag_run=self.key, generation=1, retries=0, try_number=1)
-        return Reconciler(self.cloud, JobOrder(custom_job=self.job), identity, lambda _: None).run()
+        return Reconciler(self.cloud, JobRequest(custom_job=self.job), identity, lambda _: None).run()
 
     def until_done(self) -> list[Any]:
         """Wakes until there is a result; gives the jobs that were made."""

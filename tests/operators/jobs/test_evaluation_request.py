@@ -12,7 +12,7 @@ from retraining.core.documents import Snapshot
 from retraining.core.naming import storage, vertex
 from retraining.core.naming.storage import model_file_uri
 from retraining.operators.data.snapshot import SnapshotOperator
-from retraining.operators.jobs.requests import order_evaluation
+from retraining.operators.jobs.requests import request_evaluation
 from retraining.operators.record.run_record import Record
 from tests.support.fakes.cloud import FakeCloud
 from tests.support.scenes.planned_run import FORM, fill, plan, stored_plan
@@ -75,7 +75,7 @@ def store_manifest(cloud: FakeCloud, record: Record, *, extra_rows: int = 0, **f
 def test_nothing_is_searched_where_every_span_is_the_same(cloud, record) -> None:
     """Proven by fingerprints."""
     store_manifest(cloud, record)
-    request = order_evaluation(cloud, record).request
+    request = request_evaluation(cloud, record).request
     assert request.champion.version_id == "1"
     assert request.prove_unseen == ()
 
@@ -83,19 +83,19 @@ def test_nothing_is_searched_where_every_span_is_the_same(cloud, record) -> None
 def test_a_changed_span_is_searched(cloud, record) -> None:
     """An example may have moved to another day."""
     store_manifest(cloud, record, d17="f" * 32)
-    assert [file.uri for file in order_evaluation(cloud, record).request.prove_unseen] == ["gs://bucket/2013-11-17"]
+    assert [file.uri for file in request_evaluation(cloud, record).request.prove_unseen] == ["gs://bucket/2013-11-17"]
 
 
 def test_what_cannot_be_proven_is_said(cloud, record, caplog) -> None:
     """No manifest any more, or a champion that read BigQuery itself: in the log, and to the decision."""
     caplog.set_level(logging.WARNING)
-    request = order_evaluation(cloud, record).request
+    request = request_evaluation(cloud, record).request
     assert request.prove_unseen == ()
     assert "manifest.json is gone" in caplog.text
     assert "manifest.json is gone" in request.unproven
     assert not request.trained_on_known
     store_manifest(cloud, record, extra_rows=7)
-    request = order_evaluation(cloud, record).request
+    request = request_evaluation(cloud, record).request
     assert "read 7 rows from its run table" in caplog.text
     assert "read 7 rows from its run table" in request.unproven
     assert request.trained_on_known

@@ -301,7 +301,7 @@ def test_the_runs_end_waits_for_a_create_without_an_answer(cloud, make_run, afte
 
 
 def test_a_raw_job_is_its_own_result(cloud, make_run) -> None:
-    """A templated CustomJob instead of an order."""
+    """A templated CustomJob instead of a job request."""
     run, task = make_run(), VertexJobOperator(task_id="train", custom_job=SPOT_JOB, cloud=cloud.connect)
     with pytest.raises(AirflowRescheduleException):
         run.execute(task)
@@ -309,9 +309,9 @@ def test_a_raw_job_is_its_own_result(cloud, make_run) -> None:
     assert run.execute(task) == {"job": cloud.jobs.newest, "state": "JOB_STATE_SUCCEEDED", "seconds": None}
 
 
-def test_an_order_and_a_raw_job_exclude_each_other() -> None:
+def test_a_job_request_and_a_raw_job_exclude_each_other() -> None:
     """One of the two."""
-    with pytest.raises(ValueError, match="order or custom_job"):
+    with pytest.raises(ValueError, match="job_request or custom_job"):
         VertexJobOperator(task_id="train")
 
 

@@ -15,7 +15,7 @@ from retraining.operators.deployment.deployment import DeployModelOperator
 from retraining.operators.deployment.registration import RegisterModelOperator
 from retraining.operators.evaluation.decision import DecideOperator
 from retraining.operators.jobs.job import VertexJobOperator
-from retraining.operators.jobs.requests import order_training
+from retraining.operators.jobs.requests import request_training
 from retraining.operators.monitoring.monitoring import DecideRetrainingOperator
 from retraining.operators.report.page import ReportOperator
 from retraining.operators.retention.maintenance import CancelLeftJobsOperator, DeleteLeftoversOperator
@@ -51,7 +51,7 @@ TASKS = {
 def make_task(cloud: FakeCloud, task_id: str, run_uri: str) -> Any:
     """A task of the DAG."""
     if task_id == "train":
-        return VertexJobOperator(task_id="train", order=order_training, run_uri=run_uri, cloud=cloud.connect)
+        return VertexJobOperator(task_id="train", job_request=request_training, run_uri=run_uri, cloud=cloud.connect)
     return TASKS[task_id](task_id=task_id, run_uri=run_uri, cloud=cloud.connect)
 
 

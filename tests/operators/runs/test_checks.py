@@ -16,7 +16,7 @@ from retraining.core.checks import history
 from retraining.core.checks.dataset import check_data
 from retraining.core.documents import Checks, ExportRequest, Plan, Snapshot, Statistics
 from retraining.hooks.cloud import Cloud
-from retraining.operators.jobs.requests import order_export
+from retraining.operators.jobs.requests import request_export
 from retraining.operators.record.run_record import Record
 from tests.support.airflow_release import AirflowFailException
 from tests.support.scenes.data_tasks import Night, make_source
@@ -130,7 +130,7 @@ def test_a_bad_day_is_left_out_of_statistics_export_and_record(on) -> None:
     assert night.checks.quarantined == night.statistics.quarantined == (date(2013, 11, 20),)
     assert sum(split.rows for split in night.statistics.splits.values()) == 9 * 24
     assert night.statistics.splits["test"].features["distance"].max < 400
-    request = order_export(night.cloud, night.record).request
+    request = request_export(night.cloud, night.record).request
     assert isinstance(request, ExportRequest)
     assert request.quarantined == (date(2013, 11, 20),)
     assert len(request.spans) == 10

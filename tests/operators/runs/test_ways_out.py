@@ -23,7 +23,7 @@ from retraining.operators.deployment.deployment import DeployModelOperator
 from retraining.operators.deployment.registration import RegisterModelOperator
 from retraining.operators.evaluation.decision import DecideOperator
 from retraining.operators.jobs.job import VertexJobOperator
-from retraining.operators.jobs.requests import order_evaluation, order_export, order_training
+from retraining.operators.jobs.requests import request_evaluation, request_export, request_training
 from retraining.operators.planning.run_plan import PlanRunOperator
 from retraining.operators.record.run_record import Record
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
@@ -37,9 +37,9 @@ TASKS = {
     "plan": lambda cloud: PlanRunOperator(task_id="plan", model="flight_delays", cloud=cloud),
     "snapshot": lambda cloud: SnapshotOperator(task_id="snapshot", cloud=cloud),
     "check_data": lambda cloud: CheckDataOperator(task_id="check_data", cloud=cloud),
-    "export": lambda cloud: VertexJobOperator(task_id="export", order=order_export, cloud=cloud),
-    "train": lambda cloud: VertexJobOperator(task_id="train", order=order_training, cloud=cloud),
-    "evaluate": lambda cloud: VertexJobOperator(task_id="evaluate", order=order_evaluation, cloud=cloud),
+    "export": lambda cloud: VertexJobOperator(task_id="export", job_request=request_export, cloud=cloud),
+    "train": lambda cloud: VertexJobOperator(task_id="train", job_request=request_training, cloud=cloud),
+    "evaluate": lambda cloud: VertexJobOperator(task_id="evaluate", job_request=request_evaluation, cloud=cloud),
     "decide": lambda cloud: DecideOperator(task_id="decide", cloud=cloud),
     "register": lambda cloud: RegisterModelOperator(task_id="register", cloud=cloud),
     "deploy": lambda cloud: DeployModelOperator(task_id="deploy", cloud=cloud),

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from retraining.core.documents import KINDS, Document
-from retraining.core.jobs.requests import Order
+from retraining.core.jobs.requests import JobRequest
 from retraining.operators.jobs.job import VertexJobOperator
 from tests.support.fakes.cloud import FakeCloud
 
@@ -27,8 +27,7 @@ def request() -> Document:
 
 def make_task(cloud: FakeCloud, **kwargs: Any) -> VertexJobOperator:
     """A task that wants a training."""
-    order = Order(
-        kind="train",
+    job_request = JobRequest(
         request=request(),
         request_uri="gs://bucket/flight_delays/runs/x/train_request.json",
         result_uri=RESULT_URI,
@@ -37,7 +36,7 @@ def make_task(cloud: FakeCloud, **kwargs: Any) -> VertexJobOperator:
     )
     return VertexJobOperator(
         task_id="train",
-        order=lambda *_: order,
+        job_request=lambda *_: job_request,
         run_uri="gs://bucket/flight_delays/runs/20131120t030000z-0123456789ab",
         retries=2,
         cloud=cloud.connect,

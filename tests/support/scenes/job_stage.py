@@ -13,9 +13,10 @@ from typing import Any
 
 from google.api_core.exceptions import DeadlineExceeded, NotFound, ServiceUnavailable
 
+from retraining.core.jobs.job import JobIdentity
+from retraining.core.jobs.requests import JobRequest
 from retraining.hooks.vertex_jobs import Job, JobType
-from retraining.operators.jobs.identity import JobIdentity
-from retraining.operators.jobs.reconcile import JobOrder, Reconciler
+from retraining.operators.jobs.reconcile import Reconciler
 from tests.support.fakes.clock import START
 from tests.support.fakes.cloud import FakeCloud, FakeJobs
 
@@ -121,8 +122,8 @@ class World(FakeCloud):
             retries=2,
             try_number=try_number,
         )
-        order = JobOrder(custom_job=JOBS[self.type_])
-        return Reconciler(Process(self, around), order, identity, lambda _: None).run()
+        job_request = JobRequest(custom_job=JOBS[self.type_])
+        return Reconciler(Process(self, around), job_request, identity, lambda _: None).run()
 
     def until_done(self, **whose: int) -> Any:
         """Wakes at their times until there is a result."""

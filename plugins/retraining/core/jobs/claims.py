@@ -12,9 +12,10 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Generic, Protocol, TypeVar
 
 from retraining.core.jobs.failures import Failure, pause
+from retraining.core.jobs.job import CANCELLED, CANCELLING, SUCCEEDED, Job, JobIdentity
+from retraining.core.naming.vertex import GENERATION_LABEL, KEY_LABEL
 
 START_WITHIN = timedelta(seconds=60)
 """From the claim to the create: whoever was held up for longer does not create any more."""
@@ -29,35 +30,8 @@ SETTLED_AFTER = START_WITHIN + CREATE_TIMEOUT + LAND_WITHIN
 """From a claim to the time when no job of it can be expected any more, and another create may be tried."""
 
 
-class JobLike(Protocol):
-    """What has to be known of a job here."""
-
-    @property
-    def name(self) -> str:
-        """Full name."""
-
-    @property
-    def state(self) -> str:
-        """Of the service."""
-
-    @property
-    def created(self) -> datetime | None:
-        """By the service's clock."""
-
-    @property
-    def ended(self) -> datetime | None:
-        """By the service's clock."""
-
-    @property
-    def active(self) -> bool:
-        """Whether it may still do something, and cost."""
-
-
-_J = TypeVar("_J", bound=JobLike)
-
-
 @dataclass(frozen=True, kw_only=True)
-class Standing(Generic[_J]):
+class Standing:
     """What the jobs of one key mean.
 
     Attributes:
@@ -66,20 +40,20 @@ class Standing(Generic[_J]):
         spent: Those that failed, oldest first, without those that were cancelled as surplus.
     """
 
-    counts: _J | None
-    surplus: tuple[_J, ...]
-    spent: tuple[_J, ...]
+    counts: Job | None
+    surplus: tuple[Job, ...]
+    spent: tuple[Job, ...]
 
 
-def sort_out(jobs: Iterable[_J]) -> Standing[_J]:
+def sort_out(jobs: Iterable[Job]) -> Standing:
     """Which of the jobs of one key counts: one that succeeded, else the oldest that goes on.
 
     Whoever sees the oldest keeps it, so that two who see different parts of a lagging list never end it.
     """
     ordered = sorted(jobs, key=lambda job: (job.created is None, job.created, job.name))
-    succeeded = [job for job in ordered if job.state == "JOB_STATE_SUCCEEDED"]
-    going = [job for job in ordered if job.active and job.state != "JOB_STATE_CANCELLING"]
-    ending = [job for job in ordered if job.state == "JOB_STATE_CANCELLING"]
+    succeeded = [job for job in ordered if job.state == SUCCEEDED]
+    going = [job for job in ordered if job.active and job.state != CANCELLING]
+    ending = [job for job in ordered if job.state == CANCELLING]
     counts = next(iter([*succeeded, *going, *ending]), None)
     spent = [
         job
@@ -89,9 +63,36 @@ def sort_out(jobs: Iterable[_J]) -> Standing[_J]:
     return Standing(counts=counts, surplus=tuple(job for job in going if job is not counts), spent=tuple(spent))
 
 
-def _was_surplus(job: _J, older: Iterable[_J]) -> bool:
+@dataclass(frozen=True, kw_only=True)
+class Generations:
+    """Which jobs of a task instance are of another generation than this one's.
+
+    Attributes:
+        older: Those that go on and that nobody waits for any more: to be cancelled.
+        newer: Those that go on for somebody who has cleared the task since: to be left alone.
+    """
+
+    older: tuple[Job, ...]
+    newer: tuple[Job, ...]
+
+
+def other_generations(jobs: Iterable[Job], identity: JobIdentity, keep: Job | None) -> Generations:
+    """Tell the jobs of other generations apart.
+
+    Args:
+        jobs: All of the task instance.
+        identity: Of this generation.
+        keep: Is of no matter, whatever it is: it left the result.
+    """
+    going = [job for job in jobs if job.active and job.state != CANCELLING and not (keep and job.name == keep.name)]
+    newer = [job for job in going if int(job.labels.get(GENERATION_LABEL, 0)) > identity.generation]
+    older = [job for job in going if job not in newer and job.labels.get(KEY_LABEL) != identity.key]
+    return Generations(older=tuple(older), newer=tuple(newer))
+
+
+def _was_surplus(job: Job, older: Iterable[Job]) -> bool:
     """Whether a job was cancelled that had been made beside an older one."""
-    return job.state == "JOB_STATE_CANCELLED" and any(
+    return job.state == CANCELLED and any(
         other.active or (other.ended and job.created and other.ended > job.created) for other in older
     )
 
@@ -144,9 +145,17 @@ class Claim:
         """When the create made no job, and another one at once is in order."""
         return replace(self, open=False)
 
+    def settled(self) -> datetime:
+        """Return the time from which no job of this claim can be expected any more."""
+        return self.since + SETTLED_AFTER
+
+    def may_bring_a_job(self, now: datetime) -> bool:
+        """Tell whether a create without an answer may still become a job."""
+        return self.open and now < self.settled()
+
     def failures_by(self, now: datetime) -> tuple[Failure, ...]:
         """Failures of creates until a time; one of which nothing was heard for long enough is the service's."""
-        lost = self.open and now >= self.since + SETTLED_AFTER
+        lost = self.open and not self.may_bring_a_job(now)
         return (*self.failures, Failure.INTERNAL) if lost else self.failures
 
     def next(self, holder: str, now: datetime) -> Claim:
@@ -163,7 +172,7 @@ def not_before(claim: Claim | None, last_end: datetime | None, failures: Sequenc
         failures: Theirs, then those of creates.
     """
     if claim and claim.open:
-        return claim.since + SETTLED_AFTER
+        return claim.settled()
     ends = [end for end in (last_end, claim.since if claim and claim.failures else None) if end]
     wait = pause(failures)
     return max(ends) + wait if ends and wait else None

@@ -145,7 +145,7 @@ def pause(failures: Sequence[Failure]) -> timedelta:
     return min(wait, LONGEST_PAUSE)
 
 
-def on_rung(custom_job: Mapping[str, Any], failures: Sequence[Failure]) -> dict[str, Any]:
+def with_spot_fallback(custom_job: Mapping[str, Any], failures: Sequence[Failure]) -> dict[str, Any]:
     """The job to create after these failures: spot machines twice, then machines on demand."""
     job: dict[str, Any] = copy.deepcopy(dict(custom_job))
     scheduling = (job.get("job_spec") or job.get("trial_job_spec") or {}).get("scheduling", {})

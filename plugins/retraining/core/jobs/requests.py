@@ -1,4 +1,4 @@
-"""Orders for the run's jobs: the request document, where it and its result are, and the Vertex AI job that does it."""
+"""What a run's jobs are asked: the request document, where it and its result are, and the Vertex AI job."""
 
 from __future__ import annotations
 
@@ -26,31 +26,34 @@ COMMAND = ("python", "-m", "trainer.task")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Order:
-    """A job to be done.
+class JobRequest:
+    """What a task wants done: a job, the document it reads, the document it leaves. The last two may be missing.
 
     Attributes:
-        kind: `export`, `train` or `evaluate`: also the task in labels and names.
+        custom_job: `aiplatform_v1.CustomJob` or `HyperparameterTuningJob` in proto-JSON with snake_case names, without
+            the labels that identify it.
         request: The document the job reads.
         request_uri: Where it is written before the job starts.
         result_uri: Where the job leaves its result. When that is there, the job need not run.
         result_kind: Kind of the result.
-        custom_job: `aiplatform_v1.CustomJob` in proto-JSON with snake_case names, without the label that identifies it.
         artifact_uri: An object without which a stored result does not count: then the job runs again.
+        retries: How many jobs may follow those that failed by themselves; None: as many as the task has retries.
+        way_out: What a person does when no job may follow.
     """
 
-    kind: JobTask
-    request: Document
-    request_uri: str
-    result_uri: str
-    result_kind: str
-    custom_job: dict[str, Any]
+    custom_job: dict[str, Any]  # Google's proto-JSON
+    request: Document | None = None
+    request_uri: str = ""
+    result_uri: str = ""
+    result_kind: str = ""
     artifact_uri: str = ""
+    retries: int | None = None
+    way_out: str = "Mend what they name and clear the task"
 
 
-def export_order(
+def export_job(
     plan: Plan, snapshot: Snapshot, service_account: str | None = None, *, quarantined: Sequence[date] = ()
-) -> Order:
+) -> JobRequest:
     """The job that writes the missing spans as TFRecords, and the manifest; both without the quarantined days."""
     manifest_uri = storage.document_uri(plan.run_uri, "manifest")
     request = ExportRequest(
@@ -71,15 +74,15 @@ def export_order(
         layout=layout_of(plan.spec),
         only="test" if plan.spec.training.input == "bigquery" else "all",
     )
-    return _order(plan, "export", request, manifest_uri, "manifest", service_account)
+    return _job_request(plan, "export", request, manifest_uri, "manifest", service_account)
 
 
-def train_order(plan: Plan, tuning: Tuning | None = None, service_account: str | None = None) -> Order:
+def training_job(plan: Plan, tuning: Tuning | None = None, service_account: str | None = None) -> JobRequest:
     """The job that trains the challenger, with the hyperparameters that the run settled on (None: the spec's own)."""
     hyperparameters = tuning.hyperparameters if tuning else None
     request = train_request(plan, storage.training_uri(plan.run_uri), hyperparameters=hyperparameters)
-    order = _order(plan, "train", request, request.report_uri, "report", service_account)
-    return replace(order, artifact_uri=storage.model_file_uri(request.model_uri))
+    job_request = _job_request(plan, "train", request, request.report_uri, "report", service_account)
+    return replace(job_request, artifact_uri=storage.model_file_uri(request.model_uri))
 
 
 def train_request(
@@ -126,14 +129,14 @@ def train_request(
     )
 
 
-def evaluate_order(
+def evaluation_job(
     plan: Plan,
     champion: Champion | None,
     service_account: str | None = None,
     *,
     champion_trained_before: date | None = None,
     proof: Proof = Proof(),  # noqa: B008 - a frozen value
-) -> Order:
+) -> JobRequest:
     """The job that scores challenger and champion on the same shards.
 
     Args:
@@ -176,8 +179,8 @@ def evaluate_order(
         evaluation_uri=evaluation_uri,
         lite=LiteOrder(forms=forms, folder_uri=storage.lite_uri(plan.run_uri)) if forms else None,
     )
-    order = _order(plan, "evaluate", request, evaluation_uri, "evaluation", service_account)
-    return replace(order, artifact_uri=order.request_uri)  # who met whom stands there alone
+    job_request = _job_request(plan, "evaluate", request, evaluation_uri, "evaluation", service_account)
+    return replace(job_request, artifact_uri=job_request.request_uri)  # who met whom stands there alone
 
 
 def _reason_to_skip(plan: Plan, champion: Champion | None, trained_before: date | None) -> str | None:
@@ -263,13 +266,12 @@ def _pool(pool: Pool, program: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _order(
+def _job_request(
     plan: Plan, task: JobTask, request: Document, result_uri: str, result_kind: str, service_account: str | None
-) -> Order:
+) -> JobRequest:
     request_uri = storage.document_uri(plan.run_uri, request.kind_name())
     base_uri = storage.training_uri(plan.run_uri) if task == "train" else storage.job_uri(plan.run_uri, task)
-    return Order(
-        kind=task,
+    return JobRequest(
         request=request,
         request_uri=request_uri,
         result_uri=result_uri,

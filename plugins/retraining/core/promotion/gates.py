@@ -248,7 +248,7 @@ def _gate(gate: GateName, passed: bool, found: str, expected: str, words: str) -
 
 
 def champion_of(version_name: str, version_id: str, artifact_uri: str, run_key: str) -> Champion:
-    """The champion as the registry knows it, for `requests.evaluate_order`.
+    """The champion as the registry knows it, for `requests.evaluation_job`.
 
     Args:
         version_name: `projects/…/models/<id>@<version>`.

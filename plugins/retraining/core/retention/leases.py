@@ -6,13 +6,15 @@ happens in between, one of them sees the other: the cleaning gives the span back
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from retraining.core.documents.document import Document, canonical_json
 from retraining.core.documents.evaluation import EvaluateRequest
 from retraining.core.documents.export import ExportRequest, Manifest, ManifestFile
+from retraining.core.errors import DataError
 from retraining.core.naming.addresses import folder_of
-from retraining.core.naming.spans import GOLDEN, span_uri
+from retraining.core.naming.spans import GOLDEN, marker_uri, span_uri
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +30,7 @@ class Needed:
         return self.whole | self.written
 
 
-def needed(request: Document, manifest: Manifest | None) -> Needed:
+def needed(request: Document | None, manifest: Manifest | None) -> Needed:
     """The spans that a job works on.
 
     Args:
@@ -48,6 +50,40 @@ def needed(request: Document, manifest: Manifest | None) -> Needed:
     if isinstance(request, EvaluateRequest):
         files += request.prove_unseen
     return Needed(whole=frozenset(folder_of(file.uri) for file in files))
+
+
+def waits_for(being_deleted: Collection[str]) -> str | None:
+    """Return why a job waits: spans that it works on are being deleted; None: none is.
+
+    Args:
+        being_deleted: Folders of those that have a tombstone.
+    """
+    if not being_deleted:
+        return None
+    return (
+        f"{min(being_deleted)} is being deleted by the DAG maintain: the job waits until that is done or taken back. "
+        "If this stays so, trigger maintain with Dry run off"
+    )
+
+
+def require_whole(wanted: Needed, complete: Collection[str]) -> None:
+    """Refuse a job before it is paid for when spans that it reads are gone.
+
+    Args:
+        wanted: The spans that it works on.
+        complete: Folders of those that have a marker.
+
+    Raises:
+        DataError: One is gone.
+    """
+    gone = sorted(wanted.whole.difference(complete))
+    if gone:
+        raise DataError(
+            marker_uri(gone[0]),
+            f"no such object, and {len(gone)} spans that this run relies on are gone",
+            "spans as the run recorded them",
+            "Trigger the DAG again with this run's as_of and the Param force: their days are exported again",
+        )
 
 
 def lease_of(dag_id: str, dag_run_id: str, task_id: str) -> bytes:

@@ -14,7 +14,7 @@ from retraining.core.catalog.machines import machines
 from retraining.core.documents.plan import Plan
 from retraining.core.documents.training import TrainRequest
 from retraining.core.documents.tuning import Measured, Phase, Recalled, Trial, TuningRequest
-from retraining.core.jobs.requests import Order, custom_job, train_request
+from retraining.core.jobs.requests import JobRequest, custom_job, train_request
 from retraining.core.naming import storage, vertex
 from retraining.core.spec.tuning import Tuning as TuningSpec
 from retraining.core.spec.tuning import TuningParameter
@@ -24,22 +24,22 @@ _SCALES = {"linear": "UNIT_LINEAR_SCALE", "log": "UNIT_LOG_SCALE", "reverse_log"
 _ALGORITHMS = {"grid": "GRID_SEARCH", "random": "RANDOM_SEARCH"}
 
 
-def recall_order(plan: Plan, request: TuningRequest, service_account: str | None = None) -> Order:
+def recall_job(plan: Plan, request: TuningRequest, service_account: str | None = None) -> JobRequest:
     """The job that repeats the recalled trials, each once; a trial that fails leaves the others alone."""
     spec = _spec(plan)
     prior = TuningParameter(name=PRIOR, kind="discrete", values=tuple(map(float, range(len(request.recalled)))))
     study = {**study_spec(spec, [prior]), "algorithm": "GRID_SEARCH"}
     trials = len(request.recalled)
-    return _order(plan, "recall", study, trials, trials, request, service_account)
+    return _job_request(plan, "recall", study, trials, trials, request, service_account)
 
 
-def search_order(
+def search_job(
     plan: Plan, request: TuningRequest, space: Sequence[TuningParameter], service_account: str | None = None
-) -> Order:
+) -> JobRequest:
     """The job that searches a space with the trials that the repetition left."""
     spec = _spec(plan)
     trials, study = spec.max_trials - len(request.recalled), study_spec(spec, space)
-    return _order(plan, "search", study, trials, min(spec.max_failed_trials, trials), request, service_account)
+    return _job_request(plan, "search", study, trials, min(spec.max_failed_trials, trials), request, service_account)
 
 
 def bears_failure(plan: Plan, phase: Phase, request: TuningRequest) -> bool:
@@ -100,7 +100,7 @@ def _parameter(parameter: TuningParameter, children: Sequence[TuningParameter]) 
     return given
 
 
-def _order(
+def _job_request(
     plan: Plan,
     phase: Phase,
     study: dict[str, Any],
@@ -108,19 +108,16 @@ def _order(
     failed: int,
     request: TuningRequest,
     service_account: str | None,
-) -> Order:
+) -> JobRequest:
     spec = _spec(plan)
     base_uri = storage.tuning_uri(plan.run_uri, phase)
     request_uri = storage.document_uri(base_uri, "train_request")
     trial_request = trial_request_of(plan, phase, request.recalled)
     wanted = machines(plan.spec, "tune")
     job = custom_job(plan, "train", request_uri, base_uri, wanted, service_account)
-    return Order(
-        kind="train",
+    return JobRequest(
         request=trial_request,
         request_uri=request_uri,
-        result_uri="",
-        result_kind="",
         custom_job={
             "display_name": vertex.job_display_name(plan.model, phase, plan.run_key),
             "study_spec": study,
@@ -130,6 +127,8 @@ def _order(
             "trial_job_spec": job["job_spec"],
             "labels": vertex.job_labels(plan, phase),
         },
+        retries=0,  # failed trials were borne with before: another study would pay for the same ones
+        way_out="Mend what they name and clear the task, or trigger the run with the Param tune on never",
     )
 
 

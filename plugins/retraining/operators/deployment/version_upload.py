@@ -11,7 +11,7 @@ import logging
 import uuid
 
 from retraining.core.errors import ConflictError, JobError
-from retraining.core.jobs.claims import SETTLED_AFTER, START_WITHIN, Claim
+from retraining.core.jobs.claims import START_WITHIN, Claim
 from retraining.core.naming.vertex import RUN_LABEL
 from retraining.core.promotion.versions import Version
 from retraining.hooks.operations import Operation
@@ -85,7 +85,7 @@ class _Upload:
             self._refused(claim, generation)
             where, found = self._upload.artifact_uri, f"the upload failed: {operation.error}"
             raise JobError(where, found, "a version of it in the registry", "Mend what it names and clear register")
-        if claim and (claim.open or operation) and now < claim.since + SETTLED_AFTER:
+        if claim and (claim.open or operation) and now < claim.settled():
             return  # another worker's, or a list that lags
         self._begin(claim, generation)
 

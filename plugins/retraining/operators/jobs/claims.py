@@ -12,14 +12,14 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from retraining.core.jobs.claims import SETTLED_AFTER, START_WITHIN, Claim, Standing, sort_out
+from retraining.core.jobs.claims import START_WITHIN, Claim, Standing, other_generations, sort_out
 from retraining.core.jobs.failures import RESOURCE_EXHAUSTED, classify
+from retraining.core.jobs.job import FAILED, JobIdentity
 from retraining.core.naming import storage, vertex
 from retraining.core.naming.addresses import ObjectAddress
 from retraining.hooks.ports import CloudPort
 from retraining.hooks.session import is_exhausted, may_have_worked
 from retraining.hooks.vertex_jobs import Job, JobType
-from retraining.operators.jobs.identity import JobIdentity
 
 LOGGER = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ class Seen:
 
     everything: tuple[Job, ...]
     mine: tuple[Job, ...]
-    standing: Standing[Job]
+    standing: Standing
     claim: Claim | None
     generation: int
 
@@ -82,18 +82,14 @@ class ClaimedJobs:
             seen: The look.
             keep: Is left alone, whatever it is: it left the result.
         """
-        identity, newer = self._identity, False
-        for job in seen.everything:
-            if not job.active or job.state == "JOB_STATE_CANCELLING" or (keep and job.name == keep.name):
-                continue
-            if identity.generation < int(job.labels.get(vertex.GENERATION_LABEL, 0)):
-                LOGGER.warning("%s is of a newer generation of this task: it is left alone", job.job_id)
-                newer = True
-            elif job.labels.get(vertex.KEY_LABEL) != identity.key:
-                LOGGER.warning("%s is of an older generation of this task: it is cancelled", job.job_id)
-                self._cloud.jobs.cancel(job.name)
+        others = other_generations(seen.everything, self._identity, keep)
+        for job in others.newer:
+            LOGGER.warning("%s is of a newer generation of this task: it is left alone", job.job_id)
+        for job in others.older:
+            LOGGER.warning("%s is of an older generation of this task: it is cancelled", job.job_id)
+            self._cloud.jobs.cancel(job.name)
         self.cancel(job for job in seen.standing.surplus if not keep or job.name != keep.name)
-        return not newer
+        return not others.newer
 
     def cancel(self, surplus: Iterable[Job]) -> None:
         """Cancel jobs that were made beside an older one."""
@@ -146,7 +142,7 @@ class ClaimedJobs:
         if not is_exhausted(error):
             self._write(claim.closed(), generation)
             return False
-        failure = classify("JOB_STATE_FAILED", RESOURCE_EXHAUSTED, str(error))
+        failure = classify(FAILED, RESOURCE_EXHAUSTED, str(error))
         LOGGER.warning("the create was refused: %s (%s)", failure, error)
         self._write(claim.refused(failure), generation)
         return True
@@ -194,9 +190,7 @@ def cancel_all(cloud: CloudPort, dag_run: str, types: Collection[JobType]) -> tu
     certain = True
     for key, claim in claims.items():
         seen = [job.name for job in jobs.values() if job.labels.get(vertex.KEY_LABEL) == key]
-        if claim.with_jobs(seen).open and cloud.clock.now() < claim.since + SETTLED_AFTER:
-            LOGGER.info(
-                "a create of this run has no answer: its job is looked for until %s", claim.since + SETTLED_AFTER
-            )
+        if claim.with_jobs(seen).may_bring_a_job(cloud.clock.now()):
+            LOGGER.info("a create of this run has no answer: its job is looked for until %s", claim.settled())
             certain = False
     return left, certain

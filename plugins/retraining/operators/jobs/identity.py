@@ -2,42 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from airflow.sdk import Context
 
+from retraining.core.jobs.job import JobIdentity
 from retraining.core.naming import vertex
-
-
-@dataclass(frozen=True, kw_only=True)
-class JobIdentity:
-    """A task instance's claim on its jobs.
-
-    Attributes:
-        key: Of this generation and job: `vertex.job_key`.
-        owner: Of the task instance, whatever its generation: `vertex.job_owner`.
-        dag_run: Of the DAG run.
-        generation: Its number; grows when the task is cleared.
-        retries: How many more jobs may follow those that failed for the program's reasons: the task's `retries`.
-        try_number: Airflow's own count, over all generations.
-    """
-
-    key: str
-    owner: str
-    dag_run: str
-    generation: int
-    retries: int
-    try_number: int
-
-    @property
-    def labels(self) -> dict[str, str]:
-        """What the job carries."""
-        return {
-            vertex.KEY_LABEL: self.key,
-            vertex.OWNER_LABEL: self.owner,
-            vertex.DAG_RUN_LABEL: self.dag_run,
-            vertex.GENERATION_LABEL: str(self.generation),
-        }
 
 
 def job_identity(context: Context, job: object) -> JobIdentity:

@@ -6,20 +6,22 @@ failed poll, leaves the job running when the task is cleared, and shows none of 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from airflow.sdk import Context, PokeReturnValue
 
+from retraining.core.jobs.job import Job
+from retraining.core.jobs.requests import JobRequest
 from retraining.core.naming import console
 from retraining.hooks.ports import CloudPort
-from retraining.hooks.vertex_jobs import Job
 from retraining.operators.airflow.boundary import sleep_over_outages
 from retraining.operators.airflow.cloud_task import CloudSensor, RunTask
 from retraining.operators.airflow.links import JobLink, JobLogsLink, push_link
 from retraining.operators.jobs.identity import job_identity
-from retraining.operators.jobs.reconcile import JobOrder, Reconciler
-from retraining.operators.jobs.requests import OrderSource
+from retraining.operators.jobs.reconcile import Reconciler
+from retraining.operators.jobs.requests import JobRequestSource
 from retraining.operators.record.leases import spans_are_there
 
 
@@ -34,7 +36,7 @@ class VertexJobOperator(RunTask, CloudSensor):
     run, a cleared task's next wake those of its older generations, `maintain` the rest.
 
     Args:
-        order: Makes the order from the run's record: `order_export`, `order_training`, `order_evaluation`.
+        job_request: Makes it from the run's record: `request_export`, `request_training`, `request_evaluation`.
         custom_job: A whole `CustomJob` in proto-JSON instead, templated.
 
     Returns:
@@ -49,41 +51,35 @@ class VertexJobOperator(RunTask, CloudSensor):
     def __init__(
         self,
         *,
-        order: OrderSource | None = None,
+        job_request: JobRequestSource | None = None,
         custom_job: dict[str, Any] | None = None,
         **kwargs: Any,  # noqa: ANN401 - RunTask's
     ) -> None:
         super().__init__(**kwargs)
-        if (order is None) == (custom_job is None):
-            raise ValueError(f"{self.task_id}: expected order or custom_job, and not both")
-        self.order = order
+        if (job_request is None) == (custom_job is None):
+            raise ValueError(f"{self.task_id}: expected job_request or custom_job, and not both")
+        self.job_request = job_request
         self.custom_job = custom_job
-        if order is None:
+        if job_request is None:
             self.run_uri = ""
 
     @sleep_over_outages
     def look(self, cloud: CloudPort, context: Context) -> PokeReturnValue | bool:
         """Find, create, look: see `reconcile`."""
-        order = self._job_order(cloud, context)
+        job_request, may_create = self._wanted(cloud, context)
 
         def on_job(job: Job) -> None:
             push_link(self, context, JobLink, console.job_address(job.name, cloud.settings.project))
             push_link(self, context, JobLogsLink, console.job_logs_address(job.name, cloud.settings.project))
 
-        result = Reconciler(cloud, order, job_identity(context, order.custom_job), on_job).run()
+        identity = job_identity(context, job_request.custom_job)
+        result = Reconciler(cloud, job_request, identity, on_job, may_create).run()
         return False if result is None else PokeReturnValue(True, result)
 
-    def _job_order(self, cloud: CloudPort, context: Context) -> JobOrder:
-        if self.order is None:
-            return JobOrder(custom_job=self.custom_job or {})
+    def _wanted(self, cloud: CloudPort, context: Context) -> tuple[JobRequest, Callable[[], bool]]:
+        """What is wanted, and what is asked before it is paid for."""
+        if self.job_request is None:
+            return JobRequest(custom_job=self.custom_job or {}), lambda: True
         record = self.record(cloud, context)
-        wanted = self.order(cloud, record)
-        return JobOrder(
-            custom_job=wanted.custom_job,
-            request=wanted.request,
-            request_uri=wanted.request_uri,
-            result_uri=wanted.result_uri,
-            result_kind=wanted.result_kind,
-            artifact_uri=wanted.artifact_uri,
-            before_create=partial(spans_are_there, cloud, record, wanted.request, context),
-        )
+        job_request = self.job_request(cloud, record)
+        return job_request, partial(spans_are_there, cloud, record, job_request.request, context)

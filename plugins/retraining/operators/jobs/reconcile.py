@@ -1,7 +1,7 @@
 """One wake of a task that waits for a job: find it, create it if there is none, look at it, come back later.
 
-In: an order, the task instance's identity, the hooks. Out: the job's result, or None to be called again. The job itself
-is the only state: whatever died before this wake, the job is found by its labels, never made twice, never lost.
+In: a job request, the task instance's identity, the hooks. Out: the job's result, or None to be called again. The job
+itself is the only state: whatever died before this wake, the job is found by its labels, never made twice, never lost.
 """
 
 from __future__ import annotations
@@ -9,19 +9,26 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from retraining.core.documents import KINDS, Document
 from retraining.core.errors import JobError
 from retraining.core.jobs import claims
-from retraining.core.jobs.failures import OF_THE_SERVICE, Failure, classify, may_follow, on_rung
+from retraining.core.jobs.failures import OF_THE_SERVICE, Failure, with_spot_fallback
+from retraining.core.jobs.job import SUCCEEDED, Job, JobIdentity, JobType
+from retraining.core.jobs.outcomes import (
+    failure_of,
+    job_error,
+    may_retry,
+    newest_of,
+    result_of,
+    result_without_document,
+)
+from retraining.core.jobs.requests import JobRequest
 from retraining.hooks.airflow_exceptions import AirflowFailException
 from retraining.hooks.logs import Cursor
 from retraining.hooks.ports import CloudPort
-from retraining.hooks.vertex_jobs import Job, JobType
 from retraining.operators.jobs.claims import ClaimedJobs, Seen
-from retraining.operators.jobs.identity import JobIdentity
 from retraining.operators.jobs.poll_state import WakeMemory
 
 LOGGER = logging.getLogger(__name__)
@@ -30,43 +37,32 @@ SHOWN_LINES = 20
 LAST_READS = 5
 
 
-@dataclass(frozen=True, kw_only=True)
-class JobOrder:
-    """What a task wants done: a job, the document it reads, the document it leaves. The last two may be missing.
-
-    The document counts only with the object at `artifact_uri`, where that is named.
-    `retries` stands for the task's own where it is given; `way_out` is what a person does when no job may follow.
-    `before_create` is asked before a job is paid for; while it says False there is none.
-    """
-
-    custom_job: dict[str, Any]
-    request: Document | None = None
-    request_uri: str = ""
-    result_uri: str = ""
-    result_kind: str = ""
-    artifact_uri: str = ""
-    retries: int | None = None
-    way_out: str = "Mend what they name and clear the task"
-    before_create: Callable[[], bool] = field(default=lambda: True)
-
-
 class Reconciler:
     """One wake.
 
     Args:
         cloud: The hooks.
-        order: What is wanted.
+        job_request: What is wanted.
         identity: Whose job it is.
-        on_job: Told of the job as soon as it is known.
+        on_job: Called with the job as soon as it is known.
+        may_create: Asked before a job is paid for; while it says False there is none.
     """
 
-    def __init__(self, cloud: CloudPort, order: JobOrder, identity: JobIdentity, on_job: Callable[[Job], None]) -> None:
+    def __init__(
+        self,
+        cloud: CloudPort,
+        job_request: JobRequest,
+        identity: JobIdentity,
+        on_job: Callable[[Job], None],
+        may_create: Callable[[], bool] = lambda: True,
+    ) -> None:
         self._cloud = cloud
-        self._order = order
+        self._wanted = job_request
         self._identity = identity
         self._on_job = on_job
+        self._may_create = may_create
         self._memory = WakeMemory(cloud.artifacts, cloud.settings.bucket, identity.key, identity.try_number)
-        self._jobs = ClaimedJobs(cloud, identity, JobType.of(order.custom_job))
+        self._jobs = ClaimedJobs(cloud, identity, JobType.of(job_request.custom_job))
         self._cursor = Cursor()
         self._tail: deque[str] = deque(maxlen=SHOWN_LINES)
 
@@ -79,12 +75,12 @@ class Reconciler:
         """
         stored = self._document()
         seen = self._jobs.look()
-        job = seen.standing.counts or (self._newest_paid(seen) if stored else None)
+        job = seen.standing.counts or (newest_of(self._wanted, seen.everything) if stored else None)
         if stored and not (job and job.active) and self._forget_without_artifact():
             stored, job = None, seen.standing.counts
         alone = self._jobs.tidy(seen, keep=job)
         if stored and job is None:
-            LOGGER.info("%s is there already: no job is needed", self._order.result_uri)
+            LOGGER.info("%s is there already: no job is needed", self._wanted.result_uri)
             return self._result(stored, None)
         if job is None and alone:
             job = self._next(seen)
@@ -108,7 +104,7 @@ class Reconciler:
 
     def _forget_without_artifact(self) -> bool:
         """Delete a stored result whose artifact is gone, so that its job runs again; False: there is nothing to do."""
-        gone, uri = self._order.artifact_uri, self._order.result_uri
+        gone, uri = self._wanted.artifact_uri, self._wanted.result_uri
         if not gone or self._cloud.artifacts.exists(gone):
             return False
         LOGGER.warning(
@@ -118,15 +114,6 @@ class Reconciler:
             list(self._cloud.objects.delete([found]))
         return True
 
-    def _newest_paid(self, seen: Seen) -> Job | None:
-        """The job that left the stored result before this task was cleared; None: it is another run's."""
-        paid = [job for job in seen.everything if self._is_paid(job)]
-        return paid[-1] if paid else None
-
-    def _is_paid(self, job: Job) -> bool:
-        """Whether a job of this task instance is of this order, of whatever generation and end."""
-        return bool(self._order.custom_job.get("labels", {}).items() <= job.labels.items())
-
     def _next(self, seen: Seen) -> Job | None:
         """The job that follows those which failed; None: its time has not come."""
         spent = seen.standing.spent
@@ -135,7 +122,7 @@ class Reconciler:
             if self._recall(spent[-1]):  # it ended between two wakes
                 self._print_rest(spent[-1])
         failures = self._failures(seen)
-        if not self._may_follow(failures):
+        if not may_retry(self._wanted, failures, self._identity.retries):
             raise AirflowFailException(str(self._error(spent[-1] if spent else None, failures[-1])))
         last_end = max((job.ended for job in spent if job.ended), default=None)
         begin = claims.not_before(seen.claim, last_end, failures)
@@ -143,37 +130,30 @@ class Reconciler:
             why = f"the last one ended: {failures[-1]}" if failures else "somebody may be about to create it"
             LOGGER.info("no job is created before %s: %s", begin, why)
             return None
-        if not self._order.before_create():
+        if not self._may_create():
             return None
-        if self._order.request is not None:
-            self._cloud.artifacts.write_once(self._order.request_uri, self._order.request.to_bytes())
-        return self._jobs.create(on_rung(self._order.custom_job, failures), seen)
+        if self._wanted.request is not None:
+            self._cloud.artifacts.write_once(self._wanted.request_uri, self._wanted.request.to_bytes())
+        return self._jobs.create(with_spot_fallback(self._wanted.custom_job, failures), seen)
 
     def _failures(self, seen: Seen) -> list[Failure]:
         """Of this generation's jobs, then of creates that made none."""
         made_none = seen.claim.failures_by(self._cloud.clock.now()) if seen.claim else ()
         return [*map(failure_of, seen.standing.spent), *made_none]
 
-    def _may_follow(self, failures: list[Failure]) -> bool:
-        retries = self._identity.retries if self._order.retries is None else self._order.retries
-        return may_follow(failures, retries)
-
     def _finish(self, job: Job) -> dict[str, Any] | None:
         self._print_rest(job)
         if stored := self._document():
             return self._result(stored, job)
-        if job.state == "JOB_STATE_SUCCEEDED":
-            if not self._order.result_uri:
-                return {"job": job.name, "state": job.state, "seconds": job.seconds}
-            found, way_out = f"it succeeded and left no {self._order.result_uri}", "Look at its log, clear the task"
-            raise JobError(job.job_id, found, "that document", way_out)
+        if job.state == SUCCEEDED:
+            return result_without_document(self._wanted, job)
         self._memory.save(job=job.name, cursor=self._cursor.to_json())
         seen = self._jobs.look(fresh=job)
         if job not in seen.standing.spent:
             LOGGER.warning("%s was made beside an older job: the next wake waits for that one", job.job_id)
             return None
         failure = failure_of(job)
-        if not self._may_follow(self._failures(seen)):
+        if not may_retry(self._wanted, self._failures(seen), self._identity.retries):
             raise AirflowFailException(str(self._error(job, failure)))
         text = job.error_message if failure in OF_THE_SERVICE else str(self._error(job, failure))
         LOGGER.warning("%s ended: %s (%s); another job follows", job.job_id, failure, text)
@@ -181,21 +161,13 @@ class Reconciler:
 
     def _document(self) -> Document | None:
         """The stored result; None when there is none yet, as always of an order without one."""
-        uri = self._order.result_uri
+        uri = self._wanted.result_uri
         data = self._cloud.artifacts.read(uri) if uri else None
-        return None if data is None else KINDS[self._order.result_kind].parse(data, uri)
+        return None if data is None else KINDS[self._wanted.result_kind].parse(data, uri)
 
     def _result(self, document: Document, job: Job | None) -> dict[str, Any]:
-        """The result for XCom, with what all jobs of this task took."""
-        paid = [one for one in self._jobs.look().everything if self._is_paid(one)] if job else []
-        took = [(one.seconds, one.spot) for one in paid if one.seconds is not None]
-        return {
-            "uri": self._order.result_uri,
-            "sha256": document.digest(),
-            "job": job.name if job else None,
-            "seconds": sum(seconds for seconds, _ in took) if took else None,
-            "spot_seconds": sum(seconds for seconds, spot in took if spot) if took else None,
-        }
+        """The result for XCom."""
+        return result_of(self._wanted, document, job, self._jobs.look().everything if job else ())
 
     def _recall(self, job: Job) -> bool:
         """Set the cursor to where the last wake of this try stopped reading; False when it read another job or none."""
@@ -218,20 +190,6 @@ class Reconciler:
                 return
 
     def _error(self, job: Job | None, failure: Failure) -> JobError:
-        if job is None:
-            return JobError(
-                self._order.custom_job.get("display_name", "job"),
-                f"it was never created: {failure}",
-                "a job",
-                self._order.way_out,
-            )
-        if not self._tail:  # an earlier wake printed them
+        if job is not None and not self._tail:  # an earlier wake printed them
             self._tail.extend(f"[{line.task}] {line.text}" for line in self._cloud.logs.read_new(job.job_id, Cursor()))
-        lines = "\n".join(self._tail)
-        found = f"{failure}: {job.error_message or job.state}\nIts last lines:\n{lines}\n"
-        return JobError(f"job {job.job_id}", found, "success", self._order.way_out)
-
-
-def failure_of(job: Job) -> Failure:
-    """The kind of a job's bad end."""
-    return classify(job.state, job.error_code, job.error_message)
+        return job_error(self._wanted, job, failure, self._tail)

@@ -1,4 +1,4 @@
-"""The orders of the run's jobs, from its record: export, training, evaluation."""
+"""The requests of the run's jobs, from its record: export, training, evaluation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import cast
 from retraining.core.data import leakage
 from retraining.core.documents import Checks, EvaluateRequest, Manifest, Plan, Snapshot, Tuning
 from retraining.core.jobs import requests
-from retraining.core.jobs.requests import Order
+from retraining.core.jobs.requests import JobRequest
 from retraining.core.naming import storage, vertex
 from retraining.core.promotion import gates
 from retraining.hooks.ports import CloudPort
@@ -17,12 +17,12 @@ from retraining.operators.evaluation.comparison import require_models
 from retraining.operators.record.run_record import Record
 
 LOGGER = logging.getLogger(__name__)
-OrderSource = Callable[[CloudPort, Record], Order]
+JobRequestSource = Callable[[CloudPort, Record], JobRequest]
 
 
-def order_export(cloud: CloudPort, record: Record) -> Order:
+def request_export(cloud: CloudPort, record: Record) -> JobRequest:
     """The export of the run's missing spans, without the days that the checks leave out."""
-    return requests.export_order(
+    return requests.export_job(
         record.read(Plan),
         record.read(Snapshot),
         cloud.settings.service_account,
@@ -30,13 +30,13 @@ def order_export(cloud: CloudPort, record: Record) -> Order:
     )
 
 
-def order_training(cloud: CloudPort, record: Record) -> Order:
+def request_training(cloud: CloudPort, record: Record) -> JobRequest:
     """The training of the challenger, with the hyperparameters that `tune` settled on."""
-    return requests.train_order(record.read(Plan), record.find(Tuning), cloud.settings.service_account)
+    return requests.training_job(record.read(Plan), record.find(Tuning), cloud.settings.service_account)
 
 
-def order_evaluation(cloud: CloudPort, record: Record) -> Order:
-    """The duel. Whom the challenger meets is asked once: later wakes go by the stored request."""
+def request_evaluation(cloud: CloudPort, record: Record) -> JobRequest:
+    """The comparison. Whom the challenger meets is asked once: later wakes go by the stored request."""
     plan = record.read(Plan)
     champion, trained_before, proof = None, None, leakage.Proof()
     if record.find(EvaluateRequest) is None:
@@ -51,12 +51,12 @@ def order_evaluation(cloud: CloudPort, record: Record) -> Order:
             proof = leakage.proof(made.find(Manifest), made.uri(Manifest), record.read(Snapshot))
             if proof.missing:
                 LOGGER.warning("nothing proves that the champion has not seen this test data: %s", proof.missing)
-    order = requests.evaluate_order(
+    job_request = requests.evaluation_job(
         plan,
         champion,
         cloud.settings.service_account,
         champion_trained_before=trained_before,
         proof=proof,
     )
-    require_models(cloud, record, record.find(EvaluateRequest) or cast("EvaluateRequest", order.request))
-    return order
+    require_models(cloud, record, record.find(EvaluateRequest) or cast("EvaluateRequest", job_request.request))
+    return job_request

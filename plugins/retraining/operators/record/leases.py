@@ -9,10 +9,9 @@ from typing import Any
 from airflow.sdk import Context
 
 from retraining.core.documents import Document, Manifest
-from retraining.core.errors import DataError
 from retraining.core.naming import storage
 from retraining.core.naming.spans import marker_uri, tombstone_uri
-from retraining.core.retention.leases import Needed, lease_of, needed
+from retraining.core.retention.leases import lease_of, needed, require_whole, waits_for
 from retraining.hooks.ports import CloudPort
 from retraining.operators.record.run_record import Record
 
@@ -26,7 +25,7 @@ def renew_lease(cloud: CloudPort, model: str, run_key: str, context: Context) ->
     cloud.artifacts.overwrite(uri, lease_of(ti.dag_id, ti.run_id, ti.task_id), "application/json")
 
 
-def spans_are_there(cloud: CloudPort, record: Record, request: Document, context: Context) -> bool:
+def spans_are_there(cloud: CloudPort, record: Record, request: Document | None, context: Context) -> bool:
     """Before a job is paid for: whether the spans it works on are there; False while one of them is being deleted.
 
     Args:
@@ -41,27 +40,11 @@ def spans_are_there(cloud: CloudPort, record: Record, request: Document, context
     values: Any = request
     renew_lease(cloud, values.model, values.run_key, context)
     wanted = needed(request, record.find(Manifest))
-    going = sorted(_existing(cloud, wanted.folders, tombstone_uri))
-    if going:
-        LOGGER.warning(
-            "%s is being deleted by the DAG maintain: the job waits until that is done or taken back. "
-            "If this stays so, trigger maintain with Dry run off",
-            going[0],
-        )
+    if reason := waits_for(_existing(cloud, wanted.folders, tombstone_uri)):
+        LOGGER.warning(reason)
         return False
-    _require_whole(cloud, wanted)
+    require_whole(wanted, _existing(cloud, wanted.whole, marker_uri))
     return True
-
-
-def _require_whole(cloud: CloudPort, wanted: Needed) -> None:
-    gone = sorted(wanted.whole - _existing(cloud, wanted.whole, marker_uri))
-    if gone:
-        raise DataError(
-            marker_uri(gone[0]),
-            f"no such object, and {len(gone)} spans that this run relies on are gone",
-            "spans as the run recorded them",
-            "Trigger the DAG again with this run's as_of and the Param force: their days are exported again",
-        )
 
 
 def _existing(cloud: CloudPort, folders: Iterable[str], address: Callable[[str], str]) -> set[str]:

@@ -11,20 +11,20 @@ from functools import partial
 from airflow.sdk import Context, PokeReturnValue
 
 from retraining.core.documents import Plan, Trial, Tuning, TuningRequest
-from retraining.core.jobs.failures import OF_THE_SERVICE
-from retraining.core.jobs.requests import Order
+from retraining.core.jobs.job import Job, JobIdentity, JobType
+from retraining.core.jobs.outcomes import goes_on_with
+from retraining.core.jobs.requests import JobRequest
 from retraining.core.naming import console, storage
 from retraining.core.spec.evaluation import HIGHER_IS_BETTER
 from retraining.core.tuning import conclusion, decision, requests, warm_start
 from retraining.hooks.airflow_exceptions import AirflowFailException
 from retraining.hooks.ports import CloudPort
-from retraining.hooks.vertex_jobs import Job, JobType
 from retraining.operators.airflow.boundary import sleep_over_outages
 from retraining.operators.airflow.cloud_task import CloudSensor, RunTask
 from retraining.operators.airflow.links import JobLink, push_link
 from retraining.operators.jobs.claims import ClaimedJobs
-from retraining.operators.jobs.identity import JobIdentity, job_identity
-from retraining.operators.jobs.reconcile import JobOrder, Reconciler, failure_of
+from retraining.operators.jobs.identity import job_identity
+from retraining.operators.jobs.reconcile import Reconciler
 from retraining.operators.record.leases import spans_are_there
 from retraining.operators.record.run_record import Record
 from retraining.operators.tuning.earlier_studies import find_champion, find_studies
@@ -77,15 +77,15 @@ class TuneOperator(RunTask, CloudSensor):
             return record.write_once(conclusion.conclude(plan, request, ()))
         account, jobs, recalled = cloud.settings.service_account, list[str](), tuple[Trial, ...]()
         if request.recalled:
-            order = requests.recall_order(plan, request, account)
-            job = self._done(cloud, order, context, requests.bears_failure(plan, "recall", request))
+            job_request = requests.recall_job(plan, request, account)
+            job = self._done(cloud, job_request, context, requests.bears_failure(plan, "recall", request))
             if job is None:
                 return None
             jobs.append(job)
             recalled = requests.read_trials(plan, "recall", request, cloud.jobs.trials(job))
         space = warm_start.focus(plan.spec.tuning, recalled, request.focus)
-        order = requests.search_order(plan, request, space, account)
-        job = self._done(cloud, order, context, requests.bears_failure(plan, "search", request))
+        job_request = requests.search_job(plan, request, space, account)
+        job = self._done(cloud, job_request, context, requests.bears_failure(plan, "search", request))
         if job is None:
             return None
         jobs.append(job)
@@ -93,27 +93,19 @@ class TuneOperator(RunTask, CloudSensor):
         self._say((*recalled, *found))
         return record.write_once(conclusion.conclude(plan, request, (*recalled, *found), searched=space, jobs=jobs))
 
-    def _done(self, cloud: CloudPort, order: Order, context: Context, bears_failure: bool) -> str | None:
-        """Name of the order's job when it ended with trials to go on with; None while it works."""
-        identity = job_identity(context, order.custom_job)
+    def _done(self, cloud: CloudPort, job_request: JobRequest, context: Context, bears_failure: bool) -> str | None:
+        """Name of the job when it ended with trials to go on with; None while it works."""
+        identity = job_identity(context, job_request.custom_job)
         if ended := self._ended(cloud, identity, bears_failure):
             return ended
 
         def on_job(job: Job) -> None:
             push_link(self, context, JobLink, console.job_address(job.name, cloud.settings.project))
 
-        # Failed trials were borne with before: another study would pay for the same ones.
         record = self.record(cloud, context)
-        wanted = JobOrder(
-            custom_job=order.custom_job,
-            request=order.request,
-            request_uri=order.request_uri,
-            retries=0,
-            way_out="Mend what they name and clear the task, or trigger the run with the Param tune on never",
-            before_create=partial(spans_are_there, cloud, record, order.request, context),
-        )
+        may_create = partial(spans_are_there, cloud, record, job_request.request, context)
         try:
-            result = Reconciler(cloud, wanted, identity, on_job).run()
+            result = Reconciler(cloud, job_request, identity, on_job, may_create).run()
         except AirflowFailException:
             if ended := self._ended(cloud, identity, bears_failure):
                 return ended
@@ -126,9 +118,9 @@ class TuneOperator(RunTask, CloudSensor):
         standing = jobs.look().standing
         if (job := standing.counts) is not None:
             jobs.cancel(standing.surplus)
-            return job.name if job.state == "JOB_STATE_SUCCEEDED" else None
+            return job.name if goes_on_with(job, bears_failure=False) else None
         for job in standing.spent:
-            if bears_failure and job.state == "JOB_STATE_FAILED" and failure_of(job) not in OF_THE_SERVICE:
+            if goes_on_with(job, bears_failure=bears_failure):
                 self.log.warning("%s failed, the study goes on without its trials: %s", job.job_id, job.error_message)
                 return job.name
         return None

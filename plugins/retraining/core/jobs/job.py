@@ -1,0 +1,119 @@
+"""A job of Vertex AI as the service tells of it, and whose it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from retraining.core.naming import vertex
+from retraining.core.naming.vertex import TUNING_JOBS, ResourceName
+
+ACTIVE_STATES = frozenset(
+    {
+        "JOB_STATE_QUEUED",
+        "JOB_STATE_PENDING",
+        "JOB_STATE_RUNNING",
+        "JOB_STATE_PAUSED",
+        "JOB_STATE_UPDATING",
+        "JOB_STATE_CANCELLING",
+        "JOB_STATE_UNSPECIFIED",
+    }
+)
+SUCCEEDED, FAILED, CANCELLED, EXPIRED = (
+    "JOB_STATE_SUCCEEDED",
+    "JOB_STATE_FAILED",
+    "JOB_STATE_CANCELLED",
+    "JOB_STATE_EXPIRED",
+)
+CANCELLING = "JOB_STATE_CANCELLING"
+ENDED_STATES = (SUCCEEDED, FAILED, CANCELLED, EXPIRED)
+
+
+class JobType(StrEnum):
+    """The two resources that run a job; a tuning job runs one custom job per trial."""
+
+    CUSTOM = "custom_job"
+    TUNING = "hyperparameter_tuning_job"
+
+    @classmethod
+    def of(cls, job: Mapping[str, Any]) -> JobType:
+        """The type of a job in proto-JSON."""
+        return cls.TUNING if "study_spec" in job else cls.CUSTOM
+
+    @property
+    def message(self) -> str:
+        """Name of its message."""
+        return "HyperparameterTuningJob" if self is JobType.TUNING else "CustomJob"
+
+    @classmethod
+    def of_name(cls, name: str) -> JobType:
+        """The type of a job by its resource name."""
+        return cls.TUNING if ResourceName.parse(name).collection == TUNING_JOBS else cls.CUSTOM
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A job as the service sees it.
+
+    `spot`: on spot machines. `error_code` is a google.rpc.Code, 0 for none. `folder_uri` is its base output directory.
+    """
+
+    name: str
+    state: str
+    labels: dict[str, str]
+    created: datetime | None
+    started: datetime | None = None
+    ended: datetime | None = None
+    spot: bool = False
+    error_code: int = 0
+    error_message: str = ""
+    folder_uri: str = ""
+
+    @property
+    def job_id(self) -> str:
+        """Last part of the name."""
+        return ResourceName.parse(self.name).resource_id
+
+    @property
+    def seconds(self) -> float | None:
+        """How long its machines worked; None before it ended."""
+        return (self.ended - self.started).total_seconds() if self.started and self.ended else None
+
+    @property
+    def active(self) -> bool:
+        """Whether it may still do something, and cost."""
+        return self.state in ACTIVE_STATES
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobIdentity:
+    """A task instance's claim on its jobs.
+
+    Attributes:
+        key: Of this generation and job: `vertex.job_key`.
+        owner: Of the task instance, whatever its generation: `vertex.job_owner`.
+        dag_run: Of the DAG run.
+        generation: Its number; grows when the task is cleared.
+        retries: How many more jobs may follow those that failed for the program's reasons: the task's `retries`.
+        try_number: Airflow's own count, over all generations.
+    """
+
+    key: str
+    owner: str
+    dag_run: str
+    generation: int
+    retries: int
+    try_number: int
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What the job carries."""
+        return {
+            vertex.KEY_LABEL: self.key,
+            vertex.OWNER_LABEL: self.owner,
+            vertex.DAG_RUN_LABEL: self.dag_run,
+            vertex.GENERATION_LABEL: str(self.generation),
+        }
