@@ -190,7 +190,8 @@ CORE = {
         ),
     ),
     "retraining.core.checks": Room(
-        "statistics → findings", ("retraining.core.spec", "retraining.core.documents", "retraining.core.data")
+        "statistics → findings",
+        ("retraining.core", "retraining.core.spec", "retraining.core.documents", "retraining.core.data"),
     ),
     "retraining.core.jobs": Room(
         "plan → request documents and custom jobs; who may create one, and what its failure means",

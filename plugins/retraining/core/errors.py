@@ -75,6 +75,11 @@ class ConflictError(RetrainingError):
     """Somebody else changed what this run wanted to change; reading again may help."""
 
 
+def is_final(error: RetrainingError) -> bool:
+    """Tell whether trying again cannot mend an error: all but a job's bad end and somebody else's change."""
+    return not isinstance(error, JobError | ConflictError)
+
+
 def _sentence(text: str) -> str:
     text = text.strip()
     return text if not text or text[-1] in ".!?…" else text + "."

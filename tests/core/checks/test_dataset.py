@@ -6,9 +6,10 @@ import pytest
 from small_model import SCHEMA, make_plan, make_snapshot, make_spec, make_statistics, statistics_rows
 
 from retraining.core import documents
-from retraining.core.checks.dataset import check_data
+from retraining.core.checks.dataset import check_data, require_passed
 from retraining.core.data import snapshot, statistics
 from retraining.core.data.column_roles import misfits
+from retraining.core.errors import DataError
 
 
 def found(the_plan, the_statistics=None, the_snapshot=None):
@@ -24,6 +25,7 @@ def from_rows(the_plan, rows):
 
 
 def test_good_data_passes_without_a_word(small_plan):
+    require_passed(found(small_plan), "checks.json")
     checks = found(small_plan)
     assert checks.passed
     assert checks.findings == ()
@@ -47,6 +49,8 @@ def test_bad_data_blocks(small_plan, changes, check, words):
     assert not checks.passed
     assert check in names(checks)
     assert words in " ".join(finding.words for finding in checks.findings)
+    with pytest.raises(DataError, match=r"checks\.json: \d findings block.*the Param force"):
+        require_passed(checks, "checks.json")
 
 
 def test_a_bound_itself_is_still_allowed(small_plan):

@@ -10,7 +10,7 @@ from small_model import SCHEMA, day_rows, make_plan, make_snapshot, make_spec, m
 from retraining.core import documents as d
 from retraining.core.checks import history
 from retraining.core.checks.dataset import check_data
-from retraining.core.checks.history import build_history
+from retraining.core.checks.history import build_history, passed_runs
 from retraining.core.data import statistics
 
 RUNS_URI = "gs://my-retraining/late/runs"
@@ -197,3 +197,11 @@ def test_a_quarantined_day_is_no_missing_volume():
         the_plan, make_snapshot(the_plan), statistics_rows(), days, (date(2013, 11, 11),)
     )
     assert history.volume_of(the_plan, found) == d.Volume(rows=120, days=8, data_version=1)
+
+
+def test_only_runs_whose_data_passed_are_compared_with_and_no_more_are_read(small_plan):
+    verdict = check_data(small_plan, make_snapshot(small_plan), make_statistics(small_plan))
+    stopped = verdict.model_copy(update={"passed": False})
+    asked = iter([("a", b"1", verdict), ("b", b"2", stopped), ("c", b"3", verdict), ("d", b"4", verdict)])
+    assert passed_runs(asked, 2) == [("a", b"1"), ("c", b"3")]
+    assert next(asked)[0] == "d"

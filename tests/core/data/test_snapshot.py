@@ -149,3 +149,11 @@ def test_keeping_the_table_and_shard_size_come_from_the_spec():
     query = snapshot.render_snapshot_sql(make_plan(make_spec(data=data)))
     assert "INTERVAL 3 DAY" in query.sql
     assert {p.name: p.value for p in query.parameters}["rows_per_shard"] == 5000
+
+
+def test_a_run_table_that_is_made_again_has_the_same_data(small_plan):
+    recorded = make_snapshot(small_plan)
+    snapshot.require_same_data(recorded, make_snapshot(small_plan))
+    other = make_snapshot(small_plan, fingerprint_rows=fingerprint_rows("2013-11-10", "2013-11-16"))
+    with pytest.raises(DataError, match="other data than this run recorded"):
+        snapshot.require_same_data(recorded, other)

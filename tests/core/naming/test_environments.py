@@ -8,7 +8,8 @@ import pytest
 from small_model import ENVIRON, make_plan
 
 from retraining.core import settings
-from retraining.core.naming import bigquery
+from retraining.core.errors import SettingsError
+from retraining.core.naming import bigquery, trust
 from retraining.core.naming.environments import ENVIRONMENT_LABEL, Environment, label_of
 
 OURS = Environment(label="ours", bucket="my-bucket")
@@ -58,3 +59,19 @@ def test_a_plan_of_an_earlier_release_has_no_environment_and_its_queries_are_its
     plan = make_plan()
     old = plan.model_copy(update={"environment": None})
     assert bigquery.query_job_id(old, "snapshot", "1") == bigquery.query_job_id(plan, "snapshot", "1")
+
+
+def test_another_environments_bucket_is_refused():
+    trust.require_own_bucket("gs://b/environment.txt", "mine", "mine")
+    with pytest.raises(SettingsError, match="the bucket of environment 'theirs'"):
+        trust.require_own_bucket("gs://b/environment.txt", "theirs", "mine")
+
+
+@pytest.mark.parametrize("owner", [None, "mine"])
+def test_what_is_ours_or_nobodys_may_be_used(owner):
+    trust.require_own_resource("model", owner, "mine", "r")
+
+
+def test_another_environments_model_is_refused():
+    with pytest.raises(SettingsError, match=r"environment 'theirs' made it.*RETRAINING_ENVIRONMENT=theirs"):
+        trust.require_own_resource("model", "theirs", "mine", "r")

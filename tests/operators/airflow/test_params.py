@@ -8,10 +8,11 @@ import pytest
 
 from retraining.core.catalog.capabilities import addresses, load_capabilities
 from retraining.core.errors import PlanError
+from retraining.core.planning.params import overrides, require_known
 from retraining.core.settings import include_path
 from retraining.core.spec.files import load_spec
 from retraining.core.spec.model import ModelSpec
-from retraining.operators.airflow.params import overrides, require_known, retrain_params
+from retraining.operators.airflow.params import retrain_params
 from tests.support.airflow_release import ParamValidationError
 
 SPEC = load_spec(include_path() / "models" / "flight_delays.yaml")

@@ -11,8 +11,8 @@ import pytest
 
 from retraining.core.documents import Snapshot, Span
 from retraining.core.naming import bigquery
+from retraining.core.planning.params import overrides
 from retraining.core.settings import include_path
-from retraining.operators.airflow.params import overrides
 from retraining.operators.data.checks import CheckDataOperator
 from retraining.operators.data.snapshot import SnapshotOperator
 from retraining.operators.report.page import timings

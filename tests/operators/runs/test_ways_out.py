@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
+from retraining.core.data.snapshot import OTHER_DATA
 from retraining.core.documents import KINDS
 from retraining.core.errors import ContractError
 from retraining.core.naming import storage, vertex
 from retraining.core.naming.storage import model_file_uri
 from retraining.operators.data.checks import CheckDataOperator
-from retraining.operators.data.repetition import FORCE_WORDS
 from retraining.operators.data.snapshot import SnapshotOperator
 from retraining.operators.deployment.deployment import DeployModelOperator
 from retraining.operators.deployment.registration import RegisterModelOperator
@@ -203,8 +203,8 @@ evaluation: {{metric: auc, min_value: 0.6}}
 
 def test_what_blocked_data_advises_makes_another_run(include, make_run) -> None:
     """Force where the source is mended; where a file is changed, clearing `plan` is enough."""
-    assert "the Param force" in FORCE_WORDS
-    assert "the query or the spec is changed, clear plan and what follows" in FORCE_WORDS
+    assert "the Param force" in OTHER_DATA
+    assert "the query or the spec is changed, clear plan and what follows" in OTHER_DATA
     night = SmallNight(include, "late", make_run(), SPEC, FakeCloud().connect)
     query = "SELECT * FROM source.rows WHERE at >= @window_start AND at < LEAST(@window_end, @as_of)"
     night.write(query)

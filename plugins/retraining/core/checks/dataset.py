@@ -23,13 +23,31 @@ from retraining.core.checks.history import (
 from retraining.core.checks.labels import label_findings
 from retraining.core.checks.quarantine import bad_days
 from retraining.core.data.column_roles import Misfit, misfits, missing_columns
+from retraining.core.data.snapshot import OTHER_DATA
 from retraining.core.documents.checks import Checks, Finding, Statistics
 from retraining.core.documents.document import format_time
 from retraining.core.documents.plan import Plan
 from retraining.core.documents.snapshot import Snapshot
+from retraining.core.errors import DataError
 from retraining.core.spec.model import ModelSpec
 
 _AGAIN = "trigger the DAG again with this run's as_of and the Param force"
+
+
+def require_passed(checks: Checks, uri: str) -> None:
+    """Refuse to go on with data that does not pass.
+
+    Args:
+        checks: What was found.
+        uri: Of the document.
+
+    Raises:
+        DataError: Findings block.
+    """
+    if not checks.passed:
+        blocking = [finding for finding in checks.findings if finding.severity == "block"]
+        messages = "; ".join(finding.words for finding in blocking)
+        raise DataError(uri, f"{len(blocking)} findings block: {messages}", "none", OTHER_DATA)
 
 
 def check_data(plan: Plan, snapshot: Snapshot, statistics: Statistics, history: History = NO_HISTORY) -> Checks:

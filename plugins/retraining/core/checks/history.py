@@ -6,10 +6,11 @@ verdict can be given again from the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from fractions import Fraction
+from itertools import islice
 from statistics import median
 
 from retraining.core.checks.findings import finding, severity_of, shown
@@ -42,6 +43,18 @@ class History:
 
 
 NO_HISTORY = History()
+
+
+def passed_runs(verdicts: Iterable[tuple[str, bytes, Checks]], most: int) -> list[tuple[str, bytes]]:
+    """Return addresses and bytes of the last verdicts on data that passed.
+
+    A run that was stopped is nothing to compare with: its bad data would be what the next run expects.
+
+    Args:
+        verdicts: With what they say, newest first; read no further than needed.
+        most: How many are compared with.
+    """
+    return list(islice(((uri, data) for uri, data, checks in verdicts if checks.passed), most))
 
 
 def build_history(stored: Sequence[tuple[str, bytes]]) -> History:

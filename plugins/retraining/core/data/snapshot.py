@@ -23,6 +23,12 @@ _Part = tuple[str, int, str, str, int]  # part, rows, XOR, sum, shards
 Stored = Mapping[str, Mapping[str, int | None]]
 """Day (ISO) to the fingerprints that the span store has whole, each with its rows; None where nobody looked."""
 
+OTHER_DATA = (
+    "When the source is mended, trigger the DAG again with this run's as_of and the Param force: this run's data stays "
+    "as recorded. When the query or the spec is changed, clear plan and what follows it: that makes another run of it"
+)
+"""The way out where a run found other data than it recorded, or data that does not pass."""
+
 
 def query_parameters(plan: Plan) -> tuple[Parameter, ...]:
     """What the examples query may use: `@window_start`, `@window_end` (half-open) and `@as_of`, all TIMESTAMP."""
@@ -215,3 +221,18 @@ def _day(value: object) -> str:
     if isinstance(value, datetime):
         value = value.date()
     return value.isoformat() if isinstance(value, date) else str(value)[:10]
+
+
+def require_same_data(recorded: Snapshot, again: Snapshot) -> None:
+    """Refuse to go on with a run table that was made again and has other data.
+
+    Args:
+        recorded: By the run.
+        again: The same query's, after the run table had expired.
+
+    Raises:
+        DataError: The data is not the same.
+    """
+    first, second = ({span.span: span.fingerprint for span in taken.spans} for taken in (recorded, again))
+    if first != second:
+        raise DataError(recorded.table, "other data than this run recorded", "the same", OTHER_DATA)

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from retraining.core.documents.plan import Plan
 from retraining.core.documents.retention import MaintenancePlan
-from retraining.core.errors import ContractError
+from retraining.core.errors import ContractError, SettingsError
 from retraining.core.naming import dags, storage
 from retraining.core.naming.run_keys import is_run_key
 from retraining.core.naming.spans import place_of
@@ -72,6 +72,48 @@ def require_own_places(plan: MaintenancePlan, litter_uris: Collection[str], buck
         foreign += [uri for uri in uris if place_of(uri, root) is None]
     if foreign:
         raise ContractError(MaintenancePlan.kind_name(), repr(foreign[0][:300]), f"places of gs://{bucket}", _CLEAR)
+
+
+def require_own_bucket(uri: str, owner: str, environment: str) -> None:
+    """Refuse a bucket that is another environment's.
+
+    Args:
+        uri: Where the bucket says whose it is.
+        owner: What it says.
+        environment: This one.
+
+    Raises:
+        SettingsError: Another environment's documents are in it.
+    """
+    if owner != environment:
+        raise SettingsError(
+            uri,
+            f"the bucket of environment {owner!r}",
+            f"this one's, {environment!r}",
+            f"Set RETRAINING_BUCKET to a bucket of its own, or RETRAINING_ENVIRONMENT={owner} if it is that one",
+        )
+
+
+def require_own_resource(where: str, owner: str | None, ours: str, region: str) -> None:
+    """Refuse a model or an endpoint that is another environment's.
+
+    Args:
+        where: Which resource.
+        owner: Label of the environment that made it; None: no run made it, so it is nobody's.
+        ours: This environment's label.
+        region: For the message.
+
+    Raises:
+        SettingsError: It is another's.
+    """
+    if owner not in (None, ours):
+        raise SettingsError(
+            where,
+            f"environment {owner!r} made it",
+            f"this one, {ours!r}, to be the only one that has a model of this name in {region}",
+            f"Give the model another name, or use another region or project; "
+            f"set RETRAINING_ENVIRONMENT={owner} if this is that environment, in another bucket",
+        )
 
 
 def require_agreement(plan: Plan, folder_uri: str, settings: Settings) -> None:

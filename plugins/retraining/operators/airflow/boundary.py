@@ -7,12 +7,11 @@ import logging
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from retraining.core.errors import ConflictError, JobError, RetrainingError
+from retraining.core.errors import RetrainingError, is_final
 from retraining.hooks.airflow_exceptions import AirflowException, AirflowFailException
 from retraining.hooks.session import explain, is_transient
 
 LOGGER = logging.getLogger(__name__)
-RETRYABLE = (JobError, ConflictError)
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
@@ -26,9 +25,11 @@ def fail_for_good(method: _Method) -> _Method:
     def guarded(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - passes through what the method takes and gives
         try:
             return method(*args, **kwargs)
-        except (AirflowException, *RETRYABLE):
+        except AirflowException:
             raise
         except RetrainingError as error:
+            if not is_final(error):
+                raise
             raise AirflowFailException(str(error)) from error
         except Exception as error:
             explained = explain(error)

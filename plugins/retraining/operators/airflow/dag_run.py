@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from retraining.core.documents import Trigger
+from retraining.core.planning.triggers import trigger_of
 
 
 def run_type(dag_run: Any) -> str:  # noqa: ANN401 - Airflow's DagRun has another class per version
@@ -20,12 +21,6 @@ def newest_extra(dag_run: Any) -> dict[str, Any]:  # noqa: ANN401 - see run_type
 
 def trigger(dag_run: Any) -> Trigger:  # noqa: ANN401 - see run_type
     """Who started the run, and the reason given."""
-    kind = run_type(dag_run)
-    if kind == "asset_triggered":
-        return Trigger(kind="asset", reason=str(newest_extra(dag_run).get("reason") or "an asset event"))
-    if kind == "scheduled":
-        return Trigger(kind="scheduled", reason="the model's schedule")
-    if kind == "backfill":
-        return Trigger(kind="backfill", reason="a backfill")
+    reason = newest_extra(dag_run).get("reason")
     person = getattr(dag_run, "triggering_user_name", None)
-    return Trigger(kind="manual", reason=f"by {person}" if person else "by hand")
+    return trigger_of(run_type(dag_run), person=person, event_reason=str(reason) if reason else None)

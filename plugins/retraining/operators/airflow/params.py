@@ -1,24 +1,22 @@
-"""The trigger form of a model's DAG, and what a filled-in form changes in the spec."""
+"""The trigger forms of a model's DAGs; what a filled-in form changes is decided in `core/planning/params`."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from typing import Any, get_args
 
 from airflow.sdk import Param
 
-from retraining.core.catalog.capabilities import addresses, load_capabilities
-from retraining.core.errors import PlanError, SpecError
+from retraining.core.planning.params import (
+    MAX_EPOCHS,
+    MAX_WINDOW_DAYS,
+    NO_ADDRESS,
+    TIME_PATTERN,
+    hyperparameters_of_form,
+)
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.tuning import Search
-from retraining.core.suggestions import suggest
 
 _RUN, _DATA, _TRAINING = "This run", "Data", "Training"
-MAX_WINDOW_DAYS = 3650
-MAX_EPOCHS = 10000
-# Airflow checks the format date-time only where a further package is installed.
-NO_ADDRESS = "^[^/]+$"
-TIME_PATTERN = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?$"
 
 
 def retrain_params(spec: ModelSpec) -> dict[str, Param]:
@@ -30,17 +28,7 @@ def retrain_params(spec: ModelSpec) -> dict[str, Param]:
         SpecError: A hyperparameter has the name of another Param.
     """
     params = {**_run_params(), **_spec_params(spec), **_tuning_params(spec)}
-    fixed = addresses(spec, load_capabilities())
-    for name, value in spec.training.hyperparameters.items():
-        if name in fixed:
-            continue
-        if name in params:
-            raise SpecError(
-                f"{spec.name}.yaml, training.hyperparameters",
-                f"a hyperparameter named {name!r}",
-                f"a name that is not one of the form's own: {', '.join(params)}",
-                "Rename it",
-            )
+    for name, value in hyperparameters_of_form(spec, params).items():
         params[name] = _hyperparameter_param(spec, name, value)
     return params
 
@@ -60,60 +48,6 @@ def monitor_params(spec: ModelSpec) -> dict[str, Param]:
             description="Hours of requests before the run's time that are compared with the training data.",
         ),
     }
-
-
-def require_known(params: Mapping[str, Any], known: Mapping[str, Param], fixed: Collection[str] = ()) -> None:
-    """Refuse names that the form does not have: Airflow takes any, and a misspelt one would change nothing.
-
-    Args:
-        params: Of the run.
-        known: Those of its DAG.
-        fixed: Addresses in the spec, which no run may change.
-
-    Raises:
-        PlanError: There are some.
-    """
-    for name in params:
-        if name not in known:
-            if name in fixed:
-                raise _no_address(name)
-            way_out = f"{suggest(name, list(known))} Trigger again with that, or without it".strip()
-            raise PlanError("Params", f"no Param {name!r}", f"one of: {', '.join(known)}", way_out)
-
-
-def overrides(spec: ModelSpec, params: Mapping[str, Any]) -> dict[str, Any]:
-    """What the form changed, as `ModelSpec.with_overrides` takes it; values equal to the spec's are left out.
-
-    Raises:
-        PlanError: A text is an address.
-    """
-    changed: dict[str, Any] = {}
-    for name, path, old in (
-        ("window_days", "data.window_days", spec.data.window_days),
-        ("epochs", "training.epochs", spec.training.epochs),
-        ("tune", "tuning.search", spec.tuning.search if spec.tuning else None),
-    ):
-        if params.get(name) not in (None, old):
-            changed[path] = params[name]
-    fixed = addresses(spec, load_capabilities())
-    for name, value in spec.training.hyperparameters.items():
-        wished = None if name in fixed else params.get(name)
-        if isinstance(wished, str) and "/" in wished:
-            raise _no_address(name)
-        if isinstance(wished, list):
-            wished = tuple(wished)
-        if wished is not None and wished != value:
-            changed[f"training.hyperparameters.{name}"] = list(wished) if isinstance(wished, tuple) else wished
-    return changed
-
-
-def _no_address(name: str) -> PlanError:
-    return PlanError(
-        f"Param {name!r}",
-        "an address: what is loaded from there is code",
-        "addresses in the model's YAML file only",
-        "Trigger again without it, or change the file",
-    )
 
 
 def time_param(description: str) -> Param:

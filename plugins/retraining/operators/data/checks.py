@@ -9,12 +9,11 @@ from airflow.sdk import Context
 from retraining.core.checks import dataset, quarantine
 from retraining.core.data import statistics
 from retraining.core.documents import Checks, Plan, Snapshot, Statistics
-from retraining.core.errors import DataError
 from retraining.core.naming import bigquery
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator, RunTask
 from retraining.operators.data.earlier_runs import read_history
-from retraining.operators.data.repetition import FORCE_WORDS, job_attempt
+from retraining.operators.data.repetition import job_attempt
 
 
 class CheckDataOperator(RunTask, CloudOperator):
@@ -39,10 +38,7 @@ class CheckDataOperator(RunTask, CloudOperator):
             self.log.warning(
                 "%s: %s (found %s, expected %s)", finding.check, finding.words, finding.found, finding.expected
             )
-        if not judged.passed:
-            blocking = [finding for finding in judged.findings if finding.severity == "block"]
-            words = "; ".join(finding.words for finding in blocking)
-            raise DataError(record.uri(Checks), f"{len(blocking)} findings block: {words}", "none", FORCE_WORDS)
+        dataset.require_passed(judged, record.uri(Checks))
         return {
             "passed": True,
             "warnings": [finding.words for finding in judged.findings],

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator
 from typing import TypeVar
 
-from retraining.core.checks.history import History, build_history
+from retraining.core.checks.history import History, build_history, passed_runs
 from retraining.core.documents import Checks, Document, Plan, Snapshot, Statistics
 from retraining.core.errors import ContractError
 from retraining.core.naming import storage
@@ -24,19 +24,11 @@ AT_A_TIME = 16
 def read_history(artifacts: ArtifactsPort, plan: Plan) -> History:
     """The last runs of earlier times whose data passed, as many as `data.checks.volume_runs`.
 
-    A run that was stopped is nothing to compare with: its bad data would be what the next night expects. A document
-    that cannot be read (another release wrote it) is passed over, with a warning.
+    A document that cannot be read (another release wrote it) is passed over, with a warning.
     """
     runs_uri = storage.runs_uri(plan.bucket, plan.model)
     earlier = artifacts.list_folders(runs_uri, end=RunKey.parse(plan.run_key).stamp)
-    stored: list[tuple[str, bytes]] = []
-    for uri, data in _verdicts(artifacts, earlier):
-        verdict = _read(Checks, uri, data)
-        if verdict is None or not verdict.passed:
-            continue
-        stored.append((uri, data))
-        if len(stored) == plan.spec.data.checks.volume_runs:
-            break
+    stored = passed_runs(_verdicts(artifacts, earlier), plan.spec.data.checks.volume_runs)
     if stored:
         last = folder_of(stored[0][0])
         for kind in (Snapshot, Statistics):
@@ -47,12 +39,14 @@ def read_history(artifacts: ArtifactsPort, plan: Plan) -> History:
     return build_history(stored)
 
 
-def _verdicts(artifacts: ArtifactsPort, folders: list[str]) -> Iterator[tuple[str, bytes]]:
-    """Addresses and bytes of what is there, the newest run's first."""
+def _verdicts(artifacts: ArtifactsPort, folders: list[str]) -> Iterator[tuple[str, bytes, Checks]]:
+    """Addresses and bytes of what is there and what it says, the newest run's first."""
     uris = [storage.document_uri(folder, Checks.kind_name()) for folder in reversed(folders)]
     for start in range(0, len(uris), AT_A_TIME):
-        some = uris[start : start + AT_A_TIME]
-        yield from artifacts.read_some(some).items()
+        for uri, data in artifacts.read_some(uris[start : start + AT_A_TIME]).items():
+            checks = _read(Checks, uri, data)
+            if checks is not None:
+                yield uri, data, checks
 
 
 def _read(kind: type[_D], uri: str, data: bytes) -> _D | None:

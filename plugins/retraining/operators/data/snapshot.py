@@ -11,13 +11,12 @@ from airflow.sdk import Context
 from retraining.core.data import frozen_set, snapshot
 from retraining.core.data.columns import own_columns, schema_hash
 from retraining.core.documents import Column, FrozenSet, GoldenWork, Manifest, Plan, Snapshot, Span
-from retraining.core.errors import DataError
 from retraining.core.naming import bigquery, storage
 from retraining.core.naming.addresses import folder_of
 from retraining.core.naming.spans import MARKER, SpanPlace, marker_uri, place_of, span_uri
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator, RunTask
-from retraining.operators.data.repetition import FORCE_WORDS, job_attempt
+from retraining.operators.data.repetition import job_attempt
 from retraining.operators.record.leases import renew_lease
 
 
@@ -49,12 +48,7 @@ class SnapshotOperator(RunTask, CloudOperator):
     def _take_again(self, taking: _Taking, recorded: Snapshot) -> None:
         """The run table expired before its export: the same query must give the same data once more."""
         self.log.warning("%s has expired: it is made again", recorded.table)
-        again = taking.take()
-        changed = {span.span: span.fingerprint for span in recorded.spans} != {
-            span.span: span.fingerprint for span in again.spans
-        }
-        if changed:
-            raise DataError(recorded.table, "other data than this run recorded", "the same", FORCE_WORDS)
+        snapshot.require_same_data(recorded, taking.take())
 
 
 class _Taking:

@@ -15,13 +15,14 @@ from retraining.core.monitoring import drift, retraining
 from retraining.core.naming import bigquery, dags, storage, vertex
 from retraining.core.naming.run_keys import stamp
 from retraining.core.planning import windows
+from retraining.core.planning.params import require_known
 from retraining.core.settings import include_path
 from retraining.core.spec import files
 from retraining.core.spec.model import ModelSpec
 from retraining.hooks.ports import CloudPort
 from retraining.hooks.registry import Version
 from retraining.operators.airflow.cloud_task import CloudOperator
-from retraining.operators.airflow.params import monitor_params, require_known
+from retraining.operators.airflow.params import monitor_params
 from retraining.operators.deployment.rollout_state import RolloutState
 from retraining.operators.record.ownership import own_monitor, require_own_bucket, require_own_model
 from retraining.operators.record.run_record import Record

@@ -12,13 +12,15 @@ from retraining.core.catalog.hardware import load_hardware, require_machines
 from retraining.core.documents import Plan
 from retraining.core.naming import console
 from retraining.core.planning import plan, windows
+from retraining.core.planning.params import overrides, require_known
+from retraining.core.planning.triggers import mode_of
 from retraining.core.settings import include_path
 from retraining.core.spec import files
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
 from retraining.operators.airflow.dag_run import newest_extra, run_type, trigger
 from retraining.operators.airflow.links import RunDocumentsLink, push_link
-from retraining.operators.airflow.params import overrides, require_known, retrain_params
+from retraining.operators.airflow.params import retrain_params
 from retraining.operators.record.leases import renew_lease
 from retraining.operators.record.ownership import require_own_bucket, require_own_model
 from retraining.operators.record.run_record import Record
@@ -56,7 +58,7 @@ class PlanRunOperator(CloudOperator):
                 params["as_of"], newest_extra(dag_run), dag_run.logical_date, dag_run.run_after, dag_run.start_date
             ),
             settings=cloud.settings,
-            mode="backfill" if run_type(dag_run) == "backfill" else "live",
+            mode=mode_of(run_type(dag_run)),
             trigger=trigger(dag_run),
             overrides=changed,
             force=params["force"],

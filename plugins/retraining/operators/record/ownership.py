@@ -7,8 +7,7 @@ from typing import Any
 from airflow.sdk import Context
 
 from retraining.core.documents import Plan
-from retraining.core.errors import SettingsError
-from retraining.core.naming import storage
+from retraining.core.naming import storage, trust
 from retraining.core.naming.trust import (
     require_agreement,
     require_cleaning_folder,
@@ -66,14 +65,7 @@ def require_own_bucket(cloud: CloudPort) -> None:
     settings = cloud.settings
     uri = storage.owner_uri(settings.bucket)
     stored = cloud.artifacts.write_once(uri, settings.environment.encode(), "text/plain")
-    owner = stored[:300].decode(errors="replace").strip()
-    if owner != settings.environment:
-        raise SettingsError(
-            uri,
-            f"the bucket of environment {owner!r}",
-            f"this one's, {settings.environment!r}",
-            f"Set RETRAINING_BUCKET to a bucket of its own, or RETRAINING_ENVIRONMENT={owner} if it is that one",
-        )
+    trust.require_own_bucket(uri, stored[:300].decode(errors="replace").strip(), settings.environment)
 
 
 def require_own_model(cloud: CloudPort, model: str) -> None:
@@ -87,19 +79,7 @@ def require_own_model(cloud: CloudPort, model: str) -> None:
     ours, settings = cloud.environment, cloud.settings
     for version in cloud.registry.list_versions(model):
         owner = ours.owner(version.labels, version.artifact_uri) if version.run_key else None
-        if owner not in (None, ours.label):
-            raise _foreign(f"{version.version_name} of {version.artifact_uri}", owner, ours.label, settings.region)
-    endpoint = cloud.endpoints.get(model)
-    owner = ours.owner(endpoint.labels, "") if endpoint else None
-    if endpoint and owner not in (None, ours.label):
-        raise _foreign(endpoint.name, owner, ours.label, settings.region)
-
-
-def _foreign(where: str, owner: str | None, ours: str, region: str) -> SettingsError:
-    return SettingsError(
-        where,
-        f"environment {owner!r} made it",
-        f"this one, {ours!r}, to be the only one that has a model of this name in {region}",
-        f"Give the model another name, or use another region or project; "
-        f"set RETRAINING_ENVIRONMENT={owner} if this is that environment, in another bucket",
-    )
+        where = f"{version.version_name} of {version.artifact_uri}"
+        trust.require_own_resource(where, owner, ours.label, settings.region)
+    if endpoint := cloud.endpoints.get(model):
+        trust.require_own_resource(endpoint.name, ours.owner(endpoint.labels, ""), ours.label, settings.region)

@@ -14,6 +14,7 @@ from retraining.core.documents import CleanedJob, Maintenance, MaintenancePlan
 from retraining.core.documents.document import MODEL_PATTERN
 from retraining.core.errors import ContractError
 from retraining.core.naming import console, storage
+from retraining.core.planning.params import require_known
 from retraining.core.retention import spans, summary
 from retraining.core.retention.spans import Limits, whole_second
 from retraining.core.settings import include_path
@@ -22,7 +23,6 @@ from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
 from retraining.operators.airflow.dag_run import run_type
 from retraining.operators.airflow.links import RunDocumentsLink, push_link
-from retraining.operators.airflow.params import require_known
 from retraining.operators.record.ownership import own_cleaning, require_own_bucket
 from retraining.operators.record.run_record import Record
 from retraining.operators.retention.leftovers import clean, end_job, look

@@ -1,0 +1,74 @@
+"""What a filled-in form changes, and what started the run."""
+
+from __future__ import annotations
+
+import pytest
+from small_model import make_spec
+
+from retraining.core.errors import ConflictError, ContractError, JobError, PlanError, SpecError, is_final
+from retraining.core.planning import params
+from retraining.core.planning.triggers import mode_of, trigger_of
+
+FORM = ("window_days", "epochs", "as_of")
+
+
+def _spec(**hyperparameters):
+    spec = make_spec()
+    training = spec.training.model_copy(update={"hyperparameters": hyperparameters})
+    return spec.model_copy(update={"training": training})
+
+
+def test_only_what_differs_from_the_file_is_an_override():
+    spec = _spec(dropout=0.1, layers=(32, 16))
+    same = {"window_days": spec.data.window_days, "epochs": None, "dropout": 0.1, "layers": [32, 16]}
+    assert params.overrides(spec, same) == {}
+    changed = {"window_days": 99, "epochs": 7, "dropout": 0.2, "layers": [8]}
+    assert params.overrides(spec, changed) == {
+        "data.window_days": 99,
+        "training.epochs": 7,
+        "training.hyperparameters.dropout": 0.2,
+        "training.hyperparameters.layers": [8],
+    }
+
+
+def test_an_address_comes_from_the_file_alone():
+    with pytest.raises(PlanError, match="an address: what is loaded from there is code"):
+        params.overrides(_spec(activation="relu"), {"activation": "gs://b/x"})
+    with pytest.raises(PlanError, match="an address"):
+        params.require_known(["module"], FORM, fixed=["module"])
+
+
+def test_a_misspelt_param_is_refused():
+    params.require_known(["epochs"], FORM)
+    with pytest.raises(PlanError, match=r"no Param 'epoch'.*Did you mean 'epochs'"):
+        params.require_known(["epoch"], FORM)
+
+
+def test_a_hyperparameter_has_a_name_of_its_own():
+    assert params.hyperparameters_of_form(_spec(dropout=0.1), FORM) == {"dropout": 0.1}
+    with pytest.raises(SpecError, match="a hyperparameter named 'epochs'"):
+        params.hyperparameters_of_form(_spec(epochs=3), FORM)
+
+
+@pytest.mark.parametrize(
+    ("run_type", "given", "kind", "reason"),
+    [
+        ("manual", {}, "manual", "by hand"),
+        ("manual", {"person": "ada"}, "manual", "by ada"),
+        ("scheduled", {"person": "ada"}, "scheduled", "the model's schedule"),
+        ("backfill", {}, "backfill", "a backfill"),
+        ("asset_triggered", {"event_reason": "drift"}, "asset", "drift"),
+        ("asset_triggered", {}, "asset", "an asset event"),
+    ],
+)
+def test_what_started_a_run(run_type, given, kind, reason):
+    trigger = trigger_of(run_type, **given)
+    assert (trigger.kind, trigger.reason) == (kind, reason)
+    assert mode_of(run_type) == ("backfill" if run_type == "backfill" else "live")
+
+
+@pytest.mark.parametrize(
+    ("error", "final"), [(JobError, False), (ConflictError, False), (ContractError, True), (PlanError, True)]
+)
+def test_a_retry_mends_jobs_and_conflicts_alone(error, final):
+    assert is_final(error("where", "found")) is final
