@@ -85,9 +85,12 @@ class Designer:
         """End the process; a question under way fails, and later ones too."""
         self._closed = True
         process = self._process
-        if process is not None and process.poll() is None:
+        if process is None:
+            return
+        if process.poll() is None:
             process.kill()
-            process.wait()
+        with self._lock:  # a question under way has failed by now
+            process.communicate()  # waits, and closes the pipes
 
     def _ask(self, question: Mapping[str, Any]) -> dict[str, Any]:
         with self._lock:
@@ -109,6 +112,7 @@ class Designer:
             return None
         if self._process is not None and self._process.poll() is not None:
             self._guardian.release(self._process.pid)
+            self._process.communicate()  # closes the pipes
             self._process = None
         process = self._process = self._process or self._start()
         if process.stdin is None or process.stdout is None:
