@@ -1,4 +1,4 @@
-"""One custom job from queue to end: every replica a process, the chief's end is the job's end.
+"""One custom job from queue to end: every replica a process or a container, the chief's end is the job's end.
 
 Comes in: the name of a job in the store. Goes out: its states, times and error in the store, its lines in the log.
 
@@ -23,6 +23,7 @@ from google.cloud.aiplatform_v1.types import CustomJob, JobState
 
 from localcloud.vertex.jobs.cluster import ReplicaId, choose_addresses, cluster_variables, list_replicas
 from localcloud.vertex.processes.commands import replica_command
+from localcloud.vertex.processes.containers import METRIC_VARIABLE
 from localcloud.vertex.processes.logs import job_log
 from localcloud.vertex.processes.machinery import Machinery
 from localcloud.vertex.processes.replicas import Replica, stop_replicas
@@ -134,7 +135,7 @@ class JobRun:
     def _start_one(self, replica: ReplicaId, addresses: dict[ReplicaId, str]) -> None:
         machinery = self._machinery
         folder = job_folder(machinery.folder, self._name)
-        command, env = replica_command(
+        command = replica_command(
             spec=self._job.job_spec.worker_pool_specs[replica.pool],
             variables={
                 **machinery.environment(self._job.job_spec.service_account),
@@ -146,17 +147,20 @@ class JobRun:
         )
         started = Replica(
             name=str(replica),
-            command=command,
-            env=env,
+            command=command.words,
+            env=command.env,
             folder=folder / str(replica),
             log=self._log,
             guardian=machinery.guardian,
             on_exit=lambda ended, code: self._exits.put((ended, code)),
+            end=command.end,
         )
         self._replicas[str(replica)] = started
         self._documents.append(
             machinery.store.put_document(
-                PROCESS_GROUPS, str(started.group), {"job": self._name, "replica": str(replica)}
+                PROCESS_GROUPS,
+                str(started.group),
+                {"job": self._name, "replica": str(replica), "end": command.end},
             )
         )
 
@@ -166,7 +170,7 @@ class JobRun:
         if self._trial:
             path = metric_path(job_folder(self._machinery.folder, self._name), str(replica))
             path.parent.mkdir(parents=True, exist_ok=True)
-            variables["CLOUD_ML_HP_METRIC_FILE"] = str(path)
+            variables[METRIC_VARIABLE] = str(path)
         return variables
 
     def _supervise(self, addresses: dict[ReplicaId, str]) -> Outcome:

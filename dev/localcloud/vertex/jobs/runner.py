@@ -12,6 +12,7 @@ import contextlib
 import os
 import shutil
 import signal
+import subprocess
 import threading
 from pathlib import Path
 
@@ -65,10 +66,12 @@ class Runner:
 
     def resume(self) -> None:
         """After a restart: end leftovers, and mark what was running."""
-        for _, group, _ in self._machinery.store.list_documents(PROCESS_GROUPS):
+        for _, group, replica in self._machinery.store.list_documents(PROCESS_GROUPS):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 if _is_ours(int(group), self._machinery.folder):
                     os.killpg(int(group), signal.SIGKILL)
+            if replica.get("end"):
+                subprocess.run(replica["end"], capture_output=True, check=False)
         self._machinery.store.delete_documents(PROCESS_GROUPS)
         lost = ApiError(
             "Internal error: the local cloud was stopped while the job ran, and its processes with it."

@@ -5,6 +5,7 @@ Comes in: a worker pool's spec. Goes out: a command line and a whole environment
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 import shutil
@@ -14,6 +15,7 @@ from pathlib import Path
 from google.cloud.aiplatform_v1.types import ContainerSpec, EnvVar, PythonPackageSpec, WorkerPoolSpec
 
 from localcloud.environment.variables import CLIENT_SITE_PATH
+from localcloud.vertex.processes.containers import container_command
 from localcloud.vertex.processes.images import Image, Images
 from localcloud.vertex.processes.packages import install_packages
 from localcloud.vertex.processes.replicas import expand_variables
@@ -31,10 +33,25 @@ exit 1
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Command:
+    """How a replica is started and ended.
+
+    Attributes:
+        words: Program and arguments.
+        env: Its whole environment.
+        end: Program and arguments that end what is left when its process group was killed; empty: nothing is.
+    """
+
+    words: list[str]
+    env: dict[str, str]
+    end: list[str] = dataclasses.field(default_factory=list)
+
+
 def replica_command(
     *, spec: WorkerPoolSpec, variables: Mapping[str, str], folder: Path, images: Images, buckets: Buckets
-) -> tuple[list[str], dict[str, str]]:
-    """Command line and environment of a pool's replicas.
+) -> Command:
+    """Return how a pool's replicas are started and ended.
 
     Args:
         spec: The pool.
@@ -51,12 +68,13 @@ def replica_command(
     return _container_command(spec.container_spec, variables, folder, images)
 
 
-def _container_command(
-    spec: ContainerSpec, variables: Mapping[str, str], folder: Path, images: Images
-) -> tuple[list[str], dict[str, str]]:
+def _container_command(spec: ContainerSpec, variables: Mapping[str, str], folder: Path, images: Images) -> Command:
     image = _find(images, spec.image_uri)
-    env = _environment(image, variables, spec.env, folder, [], _own_programs(folder))
     _refuse_mounts([*spec.command, *spec.args], spec.env)
+    if image.runtime == "container":
+        words, end = container_command(spec, _known_variables(variables), folder)
+        return Command(words=words, env=dict(os.environ), end=end)
+    env = _environment(image, variables, spec.env, folder, [], _own_programs(folder))
     command = [expand_variables(word, env) for word in (*spec.command, *spec.args)]
     if not spec.command:
         raise FailedPrecondition(
@@ -64,19 +82,26 @@ def _container_command(
             f" know its entry point."
             ' Set container_spec.command, for example ["python", "-m", "trainer.task"].'
         )
-    return [_program(command[0], env), *command[1:]], env
+    return Command(words=[_program(command[0], env), *command[1:]], env=env)
 
 
 def _package_command(
     spec: PythonPackageSpec, variables: Mapping[str, str], folder: Path, images: Images, buckets: Buckets
-) -> tuple[list[str], dict[str, str]]:
+) -> Command:
     image = _find(images, spec.executor_image_uri)
+    if image.runtime == "container":
+        raise FailedPrecondition(
+            f"The image {spec.executor_image_uri!r} runs as a container, into which the local cloud installs no"
+            " packages. Set container_spec, or let an environment stand for the image in the file of `up --config`"
+            ' (no "runtime").'
+        )
     packages = folder / "packages"
     if not packages.exists():
         install_packages(spec.package_uris, image, folder, buckets)
     env = _environment(image, variables, spec.env, folder, [packages], _own_programs(folder))
     _refuse_mounts(spec.args, spec.env)
-    return [str(image.python), "-m", spec.python_module, *(expand_variables(word, env) for word in spec.args)], env
+    args = [expand_variables(word, env) for word in spec.args]
+    return Command(words=[str(image.python), "-m", spec.python_module, *args], env=env)
 
 
 def _refuse_mounts(words: Iterable[str], variables: Iterable[EnvVar]) -> None:
@@ -118,6 +143,10 @@ def _find(images: Images, uri: str) -> Image:
     return image
 
 
+def _known_variables(variables: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in variables.items() if not name.startswith(_NOT_IN_CONTAINERS) and value}
+
+
 def _environment(
     image: Image,
     variables: Mapping[str, str],
@@ -126,10 +155,9 @@ def _environment(
     packages: list[Path],
     programs: Path | None = None,
 ) -> dict[str, str]:
-    known = {name: value for name, value in variables.items() if not name.startswith(_NOT_IN_CONTAINERS) and value}
     roots = [str(path) for path in (*packages, *image.import_roots, CLIENT_SITE_PATH)]
     env = {
-        **known,
+        **_known_variables(variables),
         "PATH": os.pathsep.join((str(image.python.parent), *([str(programs)] if programs else []), _SYSTEM_PATH)),
         "PYTHONPATH": os.pathsep.join(roots),
         "PYTHONUNBUFFERED": "1",

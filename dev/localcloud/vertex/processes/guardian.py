@@ -1,18 +1,21 @@
 """The process that ends what a killed server leaves behind. Stand-alone: run as a script, standard library only.
 
-Comes in (standard input): `+PGID` and `-PGID` lines. When the input ends, because the server is gone however it died,
-every process group still on the list is killed. A parent-death signal would reach only the direct child, and would fire
-when the thread that started it ends; this reaches the whole group.
+Comes in (standard input): `+PGID COMMAND` and `-PGID` lines, the command as JSON words. When the input ends, because
+the server is gone however it died, every process group still on the list is killed, and its command is run, if it has
+words: it ends what signals do not reach, a container. A parent-death signal would reach only the direct child, and
+would fire when the thread that started it ends; this reaches the whole group.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 
@@ -22,18 +25,18 @@ class Guardian:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
-        self._groups: set[int] = set()
+        self._groups: dict[int, list[str]] = {}
 
-    def watch(self, group: int) -> None:
-        """Kill this process group when the server dies."""
+    def watch(self, group: int, end: Sequence[str] = ()) -> None:
+        """Kill this process group when the server dies, and run the command that ends what is left of it."""
         with self._lock:
-            self._groups.add(group)
-            self._tell(f"+{group}")
+            self._groups[group] = list(end)
+            self._tell(_watch_line(group, end))
 
     def release(self, group: int) -> None:
         """The group ended by itself."""
         with self._lock:
-            self._groups.discard(group)
+            self._groups.pop(group, None)
             self._tell(f"-{group}")
 
     def close(self) -> None:
@@ -47,22 +50,31 @@ class Guardian:
         if self._process is None or self._process.poll() is not None:
             command = [sys.executable, "-I", "-S", str(Path(__file__).resolve())]
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, text=True, start_new_session=True)
-            line = "\n".join(f"+{group}" for group in self._groups)
+            line = "\n".join(_watch_line(*each) for each in self._groups.items())
         if self._process.stdin is not None:
             with contextlib.suppress(BrokenPipeError):  # it is started again with the next line
                 self._process.stdin.write(line + "\n")
                 self._process.stdin.flush()
 
 
+def _watch_line(group: int, end: Sequence[str]) -> str:
+    return f"+{group} {json.dumps(list(end))}"
+
+
 def main() -> None:
     """Watch until the input ends, then kill."""
-    groups: set[int] = set()
+    groups: dict[int, list[str]] = {}
     for line in sys.stdin:
-        group = int(line[1:])
-        (groups.add if line[0] == "+" else groups.discard)(group)
-    for group in groups:
+        group, _, end = line[1:].partition(" ")
+        if line[0] == "+":
+            groups[int(group)] = json.loads(end)
+        else:
+            groups.pop(int(group), None)
+    for number, words in groups.items():
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(group, signal.SIGKILL)
+            os.killpg(number, signal.SIGKILL)
+        if words:
+            subprocess.run(words, capture_output=True, check=False)
 
 
 if __name__ == "__main__":

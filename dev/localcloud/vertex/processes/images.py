@@ -1,8 +1,9 @@
-"""Container images without containers: which Python environment stands for which image.
+"""Which Python environment stands for which container image, and which images run as containers.
 
 Comes in: `images.json` here, and, laid over it, what `up --config` was given and `vertex/images.json` in the state
 directory. An environment has the path of its `python`, and a `variable` that replaces it; without either it is the
-local cloud's own. Goes out: an `Image` for a URI.
+local cloud's own. An image of `"runtime": "container"` has no environment: podman runs it. Goes out: an `Image` for a
+URI.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 Use = Literal["training", "serving"]
+Runtime = Literal["process", "container"]
 # Environments that are made beside the local cloud's own.
 NEIGHBOURS_PATH = Path(sys.prefix).parent
 
@@ -27,12 +29,14 @@ class Image:
     Args:
         pattern: Shell pattern that the URI fitted.
         use: What the image is for.
-        python: Interpreter; its folder comes first on the PATH.
+        runtime: What a replica is: a process of this machine, or the image's container.
+        python: A process's interpreter; its folder comes first on the PATH.
         import_roots: Folders on the PYTHONPATH.
     """
 
     pattern: str
     use: Use
+    runtime: Runtime
     python: Path
     import_roots: tuple[Path, ...]
 
@@ -68,11 +72,17 @@ class Images:
         return [image.pattern for image in self._images if image.use == use]
 
     def _read(self, entry: dict[str, Any], path: Path) -> Image:
+        runtime = entry.get("runtime", "process")
+        if runtime not in get_args(Runtime) or (runtime == "container" and entry.get("use") != "training"):
+            raise ValueError(
+                f"{path}: image {entry!r} has the runtime {runtime!r}. Expected process, or, for training, container."
+            )
         try:
             return Image(
                 pattern=entry["pattern"],
                 use=entry["use"],
-                python=self._pythons[entry["environment"]],
+                runtime=runtime,
+                python=self._pythons[entry["environment"] if runtime == "process" else "own"],
                 import_roots=tuple(path.parent / part for part in entry.get("import_roots", [])),
             )
         except KeyError as error:

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -21,6 +21,7 @@ from localcloud.vertex.processes.logs import ProcessLog
 from localcloud.vertex.wire.errors import FailedPrecondition
 
 _DRAIN_S = 2.0
+_END_TIMEOUT_S = 30.0
 
 
 class Replica:
@@ -33,6 +34,7 @@ class Replica:
         folder: Its working directory, made when missing; its output is kept beside it.
         log: Takes its lines.
         guardian: Ends it when the server dies.
+        end: Command that ends what SIGKILL to the process group leaves behind: a container.
         on_exit: Called once with the replica and its exit code (negative: the signal that ended it).
 
     Raises:
@@ -49,6 +51,7 @@ class Replica:
         log: ProcessLog,
         guardian: Guardian,
         on_exit: Callable[[Replica, int], None],
+        end: Sequence[str] = (),
     ) -> None:
         self.name = name
         self.preempted = False
@@ -56,10 +59,11 @@ class Replica:
         folder.mkdir(parents=True, exist_ok=True)
         self._guardian = guardian
         self._on_exit = on_exit
+        self._end = end
         self._ended = threading.Event()  # Popen.poll() is blind while another thread waits
         self._process = _spawn(name, command, env, folder)
         self.group = self._process.pid
-        guardian.watch(self.group)
+        guardian.watch(self.group, end)
         self._readers = [
             log.follow(_pipe(self._process.stdout), name, "INFO", folder.with_name(f"{folder.name}.stdout.log")),
             log.follow(_pipe(self._process.stderr), name, "ERROR", folder.with_name(f"{folder.name}.stderr.log")),
@@ -67,9 +71,11 @@ class Replica:
         threading.Thread(target=self._wait, name=f"wait-{name}", daemon=True).start()
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to the whole process group, if any of it is left."""
+        """Send a signal to the whole process group, if any of it is left; podman passes SIGTERM on to its container."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.group, number)
+        if number == signal.SIGKILL and self._end:
+            subprocess.run(self._end, capture_output=True, timeout=_END_TIMEOUT_S, check=False)
 
     @property
     def running(self) -> bool:
