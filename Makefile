@@ -22,7 +22,7 @@ TRAINER_PY := $(VENV)/trainer/bin/python
 LOCALCLOUD_PY := $(VENV)/localcloud/bin/python
 INSTALL := $(UV) pip sync --quiet --require-hashes --python
 FLOOR_DATE := 2026-03-20
-UNIT_TESTS := tests/core tests/dags tests/hooks tests/operators tests/bench tests/ci tests/compose tests/test_architecture.py tests/test_docs.py tests/test_readability.py
+UNIT_TESTS := tests/core tests/dags tests/hooks tests/operators tests/bench tests/contracts tests/ci tests/compose tests/test_architecture.py tests/test_docs.py tests/test_readability.py
 FLOOR_TESTS := tests/core tests/hooks tests/operators tests/dags
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock'
 
@@ -148,8 +148,8 @@ check-models: $(VENV)/airflow/.ready ## Validate every include/models/*.yaml; wr
 	@$(if $(and $(RETRAINING_PROJECT),$(RETRAINING_REGION)),PYTHONPATH=plugins $(AIRFLOW_PY) -m retraining.hooks.check_queries --project $(RETRAINING_PROJECT) --region $(RETRAINING_REGION),:)
 
 .PHONY: contracts
-contracts: $(VENV)/airflow/.ready $(VENV)/trainer/.ready ## Write again what follows from the code in include/contracts: Airflow's schemas, the trainer's capabilities
-	@PYTHONPATH=plugins $(AIRFLOW_PY) -m retraining.core.documents.schemas include/contracts
+contracts: $(VENV)/airflow/.ready $(VENV)/trainer/.ready ## Render what follows from the code: the documents' schemas, the trainer's dataclasses, its capabilities
+	@PYTHONPATH=plugins:dev $(AIRFLOW_PY) -m contracts
 	@TF_CPP_MIN_LOG_LEVEL=3 $(TRAINER_PY) -m trainer.tools.capabilities include/contracts/capabilities.json
 
 .PHONY: audit

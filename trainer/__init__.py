@@ -1,8 +1,7 @@
 """The trainer: exports BigQuery rows to TFRecord shards, trains a model on them, judges it on unseen days.
 
 Runs as `python -m trainer.task {export,train,evaluate} --request URI`, on Vertex AI as on a laptop. What it is
-asked and what it answers are JSON documents whose schemas stand in `include/contracts`; it imports nothing of the
-Airflow side.
+asked and what it answers are JSON documents (`trainer.contract.documents`); it imports nothing of the Airflow side.
 """
 
 __version__ = "0.1.0"

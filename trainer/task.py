@@ -102,7 +102,7 @@ def _export(options: argparse.Namespace, _hyperparameters: Mapping[str, str]) ->
     if storage.exists(request.manifest_uri):
         print(f"export: {request.manifest_uri} is there already")
         return
-    reader = BigQueryReader([column.name for column in request.schema])
+    reader = BigQueryReader([column.name for column in request.columns])
     SpanExport(request, storage, reader, find_replica(os.environ), _say).run()
     _say(describe_usage("export"))
 
@@ -132,7 +132,7 @@ def _train(options: argparse.Namespace, hyperparameters: Mapping[str, str]) -> N
 
 def _take_part(request: TrainRequest, replica: Replica, storage: Storage) -> Report | None:
     """Do this replica's part; gives the report of what the chief trained."""
-    from trainer.contract.statistics import Statistics
+    from trainer.contract.documents import Statistics
 
     manifest = read(Manifest, request.manifest_uri, storage)
     statistics = read(Statistics, request.statistics_uri, storage)

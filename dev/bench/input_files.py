@@ -15,7 +15,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from bench import tables
-from trainer.contract.documents import Column, ExportRequest, Layout
+from trainer.contract.documents import Column, ExportRequest, ShardLayout
 from trainer.export.encoding.formats import make_format
 from trainer.export.encoding.tfrecord import ShardFile
 
@@ -40,7 +40,7 @@ class Files:
     rows: int
     compression: str
     format: str
-    layout: Layout
+    layout: ShardLayout
     columns: Mapping[str, str]
     files: Sequence[Mapping[str, Any]]
 
@@ -59,7 +59,7 @@ class Files:
         """Read a set's description."""
         stored = json.loads(_description_path(folder_path, name).read_text())
         layout = stored.pop("layout")
-        return cls(**stored, layout=Layout(**{**layout, "numeric": tuple(layout["numeric"])}))
+        return cls(**stored, layout=ShardLayout(**{**layout, "numeric": tuple(layout["numeric"])}))
 
 
 def write_files(folder_path: Path, flights_rows: int, wide_rows: int) -> None:
@@ -68,22 +68,22 @@ def write_files(folder_path: Path, flights_rows: int, wide_rows: int) -> None:
     write_set(folder_path, "flights", flights)
     write_set(folder_path, "flights GZIP", flights, compression="GZIP")
     write_set(folder_path, "flights CSV", flights, format_="csv")
-    write_set(folder_path, "flights pre-batched", flights, layout=Layout(rows_per_record=_PRE_BATCHED_ROWS))
+    write_set(folder_path, "flights pre-batched", flights, layout=ShardLayout(rows_per_record=_PRE_BATCHED_ROWS))
     write_set(folder_path, "wide", wide)
-    write_set(folder_path, "wide vector", wide, layout=Layout(numeric=tuple(wide.column_names)))
+    write_set(folder_path, "wide vector", wide, layout=ShardLayout(numeric=tuple(wide.column_names)))
 
 
 def write_set(
     folder_path: Path,
     name: str,
     table: pa.Table,
-    layout: Layout | None = None,
+    layout: ShardLayout | None = None,
     compression: Literal["GZIP", "NONE"] = "NONE",
     format_: Literal["tfrecord", "csv"] = "tfrecord",
 ) -> None:
     """Write a table as shards, and describe them."""
     columns = {field.name: _bigquery_type(field.type) for field in table.schema}
-    request = _request(columns, layout or Layout(), compression, format_)
+    request = _request(columns, layout or ShardLayout(), compression, format_)
     size = -(-table.num_rows // SHARDS)
     files = [
         _write_shard(request, table.slice(index * size, size), folder_path / f"{name.replace(' ', '-')}-{index}")
@@ -115,7 +115,7 @@ def _write_shard(request: ExportRequest, rows: pa.Table, path: Path) -> dict[str
 
 def _request(
     columns: Mapping[str, str],
-    layout: Layout,
+    layout: ShardLayout,
     compression: Literal["GZIP", "NONE"],
     format_: Literal["tfrecord", "csv"],
 ) -> ExportRequest:
@@ -123,7 +123,7 @@ def _request(
         model="bench",
         run_key="bench",
         table="bench.bench.bench",
-        schema=tuple(Column(name=name, type=type_, mode="NULLABLE") for name, type_ in columns.items()),
+        columns=tuple(Column(name=name, type=type_, mode="NULLABLE") for name, type_ in columns.items()),
         schema_hash="0" * 16,
         compression=compression,
         spans_uri="/",

@@ -78,7 +78,7 @@ def write_run(folder_path: Path, rows: int, window: tuple[datetime.date, datetim
         run_key=RUN_KEY,
         schema_hash="0" * 16,
         compression="GZIP",
-        schema=tuple(Column(name=name, type=type_, mode="NULLABLE") for name, type_ in columns.items()),
+        columns=tuple(Column(name=name, type=type_, mode="NULLABLE") for name, type_ in columns.items()),
         table="bench.bench.bench",
         splits={**{name: _split(files) for name, files in written.items()}, "test": ManifestSplit(rows=0, files=())},
         spans=(),

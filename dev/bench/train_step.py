@@ -27,9 +27,8 @@ import tensorflow as tf
 
 from trainer.cluster.replica import Replica
 from trainer.cluster.strategy import choose_strategy
-from trainer.contract.documents import Manifest, TrainRequest
+from trainer.contract.documents import Manifest, Statistics, TrainRequest
 from trainer.contract.reading import read
-from trainer.contract.statistics import Statistics
 from trainer.features.preprocessing import FeatureColumns, Preprocessing
 from trainer.input import open_source
 from trainer.input.pipeline import Reading, epochs
@@ -54,7 +53,7 @@ def main(request_uri: str, rounds: int, epochs_per_turn: int) -> None:
     request = read(TrainRequest, request_uri, storage)
     manifest = read(Manifest, request.manifest_uri, storage)
     preprocessing = Preprocessing(request.features, read(Statistics, request.statistics_uri, storage))
-    columns = FeatureColumns(request.features, manifest.schema, manifest.images)
+    columns = FeatureColumns(request.features, manifest.columns, manifest.images)
     encoding = Encoding.of(request, manifest, columns, preprocessing)
     steps = manifest.splits["train"].rows // request.training.batch_size * epochs_per_turn
     model = _build(request, manifest, preprocessing)

@@ -23,9 +23,8 @@ from bench.input import machine
 from bench.tables import REPOSITORY_PATH
 from bench.train_files import write_request, write_run
 from trainer.cluster.replica import Replica
-from trainer.contract.documents import Manifest, TrainRequest
+from trainer.contract.documents import Manifest, Statistics, TrainRequest
 from trainer.contract.reading import parse
-from trainer.contract.statistics import Statistics
 from trainer.input import open_source
 from trainer.storage import Storage
 

@@ -16,7 +16,6 @@ RUN python -m venv .venv/localcloud && python -m venv .venv/trainer \
 
 COPY dev/localcloud /app/dev/localcloud
 COPY dev/demo /app/dev/demo
-COPY include/contracts /app/include/contracts
 COPY trainer /app/trainer
 
 USER 50000

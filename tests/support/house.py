@@ -21,6 +21,9 @@ FLOORS = {
     "dags": Room("arranges tasks, and nothing else", ("retraining.core.*", "retraining.operators.*")),
     "retraining": Room("nothing but its parts"),
     "demo": Room("the demonstration: an Airflow and the local cloud, started, followed and ended", ("localcloud.*",)),
+    "contracts": Room(
+        "renders the JSON Schemas and the trainer's dataclasses from the core's documents", ("retraining.core.*",)
+    ),
     "bench": Room(
         "measures: holds every part against something else", ("localcloud.*", "trainer.*", "retraining.core.*")
     ),
@@ -248,7 +251,7 @@ TRAINER = {
     "trainer": Room("errors and their exit codes; imported by all"),
     "trainer.storage": Room("bytes in and out; knows no document", ("trainer",)),
     "trainer.contract": Room(
-        "what is asked and answered: documents, read and written by their schemas", ("trainer", "trainer.storage")
+        "what is asked and answered: documents, read and checked in one way", ("trainer", "trainer.storage")
     ),
     "trainer.telemetry": Room("time and memory", ("trainer.contract",)),
     "trainer.objective": Room("a label's kind → loss and metrics", ("trainer", "trainer.contract")),

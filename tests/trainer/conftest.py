@@ -21,9 +21,8 @@ import pyarrow.compute as pc
 import pytest
 
 from trainer.cluster.replica import Replica
-from trainer.contract.documents import EvaluateRequest, ExportRequest, Manifest, Report, TrainRequest
+from trainer.contract.documents import EvaluateRequest, ExportRequest, Manifest, Report, Statistics, TrainRequest
 from trainer.contract.reading import parse
-from trainer.contract.statistics import Statistics
 from trainer.export.job import Patience, SpanExport
 from trainer.export.work import Unit
 from trainer.input import open_source

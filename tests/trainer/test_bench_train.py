@@ -42,14 +42,14 @@ def test_the_model_is_the_demos(run: Path) -> None:
     request = parse(TrainRequest, path.read_bytes(), "request")
     found = {
         f"{{name: {feature.name}, kind: {feature.kind}"
-        + (f", embedding_dim: {feature.embedding_dim}}}" if feature.embedding_dim else "}")
+        + (f", embedding_dim: {feature.embedding_dim}}}" if feature.kind == "categorical" else "}")
         for feature in request.features
     }
     assert found == set(re.findall(r"^  - (\{name: .*\})$", spec.partition("features:")[2], re.MULTILINE))
     values = request.training.hyperparameters
     wanted = f"{{learning_rate: {values['learning_rate']}, dropout: {values['dropout']}, hidden_units: [16]}}"
     assert f"  hyperparameters: {wanted}" in spec
-    assert values["hidden_units"] == [16]
+    assert values["hidden_units"] == (16,)
     assert f"  model: {request.training.model}\n" in spec
     assert f"  batch_size: {request.training.batch_size} " in spec
     assert f"label: {{name: {request.label.name}, kind: {request.label.kind}}}" in spec

@@ -16,10 +16,10 @@ import tensorflow as tf
 import tf_keras
 from PIL import Image as Pillow
 
+from tests.support.trainer_documents import make_label
 from trainer.cluster.replica import Replica
-from trainer.contract.documents import Evaluation, Label, Report
+from trainer.contract.documents import Evaluation, Report, Statistics
 from trainer.contract.reading import parse
-from trainer.contract.statistics import Statistics
 from trainer.errors import DataError, RequestError
 from trainer.evaluation.job import evaluate
 from trainer.input import open_source
@@ -164,10 +164,10 @@ def test_the_stored_model_takes_the_original_file_and_says_what_training_saw(tra
     model = served(trained)
     assert len(trained.golden) == 5
     for golden in trained.golden:
-        sent = base64.b64decode(golden.instance["image"]["b64"])
+        sent = base64.b64decode(golden.instance["image"].b64)
         original = originals[Pillow.open(io.BytesIO(sent)).tobytes()]
         answer = model(image=tf.constant([original]))["scores"].numpy()[0]
-        assert answer.tolist() == golden.prediction
+        assert tuple(answer.tolist()) == golden.prediction
         assert sum(golden.prediction) == pytest.approx(1)
 
 
@@ -254,7 +254,7 @@ def test_an_image_that_the_export_did_not_store_is_named(stripes, tmp_path: Path
 
 
 def test_labels_are_read_as_whole_numbers() -> None:
-    kind = labels_of(Label(name="x", kind="multiclass", classes=3))
+    kind = labels_of(make_label(name="x", kind="multiclass", classes=3))
     assert kind.targets(tf.constant([0, 2, 3], tf.int64)).numpy().tolist() == [0, 2, 3]
     assert kind.wrong(np.array([-1, 0, 2, 3, np.iinfo(np.int64).min])).tolist() == [True, False, False, True, True]
 
@@ -274,7 +274,7 @@ def test_a_champion_that_reads_a_vanished_column_is_left_out_with_words(stripes,
     features = [*FEATURES, {"name": "shade", "kind": "numeric", "normalize": True, "missing": "mean"}]
     old = start(stripes, tmp_path / "old", features=features, training={"epochs": 1})
     manifest = stripes.manifest()
-    tonight = dataclasses.replace(manifest, schema=tuple(c for c in manifest.schema if c.name != "shade"))
+    tonight = dataclasses.replace(manifest, columns=tuple(c for c in manifest.columns if c.name != "shade"))
     found = judge(stripes, tmp_path, trained.model_uri, old.model_uri, tonight)
     assert found.champion_skipped == "champion version 1 reads 'shade', which these examples do not have"
     with pytest.raises(DataError, match="challenger model: reads 'shade'"):
@@ -284,7 +284,7 @@ def test_a_champion_that_reads_a_vanished_column_is_left_out_with_words(stripes,
 def test_a_column_of_another_type_is_named(stripes, trained, tmp_path: Path) -> None:
     manifest = stripes.manifest()
     changed = tuple(
-        dataclasses.replace(column, type="STRING") if column.name == "shade" else column for column in manifest.schema
+        dataclasses.replace(column, type="STRING") if column.name == "shade" else column for column in manifest.columns
     )
     old = start(
         stripes,
@@ -292,7 +292,7 @@ def test_a_column_of_another_type_is_named(stripes, trained, tmp_path: Path) -> 
         features=[{"name": "shade", "kind": "numeric", "normalize": True, "missing": "mean"}],
         training={"model": "dense", "epochs": 1, "hyperparameters": {}},
     )
-    tonight = dataclasses.replace(manifest, schema=changed)
+    tonight = dataclasses.replace(manifest, columns=changed)
     found = judge(stripes, tmp_path, trained.model_uri, old.model_uri, tonight)
     assert found.champion_skipped == "champion version 1 reads 'shade' as float32, which is STRING in these examples"
 

@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from trainer.contract.documents import Evaluation, Label, Report
+from tests.support.trainer_documents import make_label
+from trainer.contract.documents import Evaluation, Report
 from trainer.evaluation.job import evaluate
 from trainer.evaluation.scoring import Columns, load_model
 from trainer.input import open_source
@@ -165,11 +166,11 @@ def test_golden_requests_are_lists_that_the_local_endpoint_answers_alike(trained
 
 
 def test_a_champion_that_reads_a_list_steps_aside_where_there_is_one_value(trained: Report, visits) -> None:
-    manifest, label = visits.manifest(), Label(name="bought", kind="binary")
+    manifest, label = visits.manifest(), make_label(name="bought", kind="binary")
     model = load_model(trained.model_uri, visits.storage)
     assert Columns(manifest, label).misfit(model) is None
-    scalars = tuple(dataclasses.replace(column, mode="NULLABLE") for column in manifest.schema)
-    found, wanted = Columns(dataclasses.replace(manifest, schema=scalars), label).misfit(model)
+    scalars = tuple(dataclasses.replace(column, mode="NULLABLE") for column in manifest.columns)
+    found, wanted = Columns(dataclasses.replace(manifest, columns=scalars), label).misfit(model)
     assert found.endswith("as a list, which is one value in these examples")
     assert wanted == "a list"
 

@@ -13,12 +13,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support.trainer_documents import make_feature, make_feature_statistics, make_label, make_statistics
 from tests.support.ways_out import ROOT, ways_out
 from trainer.cluster.replica import Replica
 from trainer.cluster.strategy import Strategy, choose_strategy
-from trainer.contract.documents import Column, Feature, Label, Manifest, Training
+from trainer.contract.documents import (
+    Column,
+    Feature,
+    Manifest,
+    Training,
+)
 from trainer.contract.reading import parse
-from trainer.contract.statistics import FeatureStatistics, SplitStatistics, Statistics
+from trainer.contract.statistics import statistics_of
 from trainer.errors import NEW_ATTEMPT, TrainerError
 from trainer.evaluation.leakage import require_unseen
 from trainer.features.preprocessing import FeatureColumns, Preprocessing
@@ -29,22 +35,13 @@ from trainer.task import main
 from trainer.training.steps import require_loop
 from trainer.training.trial import place
 
-NUMBER = Feature(name="distance", kind="numeric")
-PHOTO = Feature(name="photo", kind="image", height=4, width=4, channels=1)
-STEPS = Feature(name="steps", kind="sequence", of="numeric", length=3)
-LABEL = Label(name="late", kind="binary")
-COUNTED = Statistics(
-    model="parcels",
-    run_key="x",
-    splits={
-        "train": SplitStatistics(
-            rows=1,
-            features={
-                "distance": FeatureStatistics(kind="numeric", nulls=0),
-                "steps": FeatureStatistics(kind="sequence", nulls=0),
-            },
-        )
-    },
+NUMBER = make_feature(name="distance", kind="numeric")
+PHOTO = make_feature(name="photo", kind="image", height=4, width=4, channels=1)
+STEPS = make_feature(name="steps", kind="sequence", of="numeric", length=3)
+LABEL = make_label(name="late", kind="binary")
+COUNTED = make_statistics(
+    distance=make_feature_statistics(kind="numeric", nulls=0),
+    steps=make_feature_statistics(kind="sequence", nulls=0),
 )
 
 
@@ -64,7 +61,7 @@ class Case:
 def with_label(run: Any, given: tuple[str, str]) -> object:
     """A label by name, and the type of the column `late`."""
     schema = (Column(name="late", type=given[1], mode="NULLABLE"),)
-    return label_type(dataclasses.replace(LABEL, name=given[0]), dataclasses.replace(run.manifest(), schema=schema))
+    return label_type(dataclasses.replace(LABEL, name=given[0]), dataclasses.replace(run.manifest(), columns=schema))
 
 
 def looped(_: Any, given: tuple[str, int, str]) -> object:
@@ -123,8 +120,8 @@ CASES = {
         looped, ("fit", 2, "one_device"), "Set training.loop to custom", (("custom", 2, "mirrored"),)
     ),
     "statistics.py": Case(
-        lambda _, found: found.of(NUMBER),
-        Statistics(model="parcels", run_key="x", splits={}),
+        lambda _, found: statistics_of(NUMBER, found),
+        make_statistics(),
         "Delete statistics.json, then clear the run's check_data task and what follows it",
         (COUNTED,),
     ),
@@ -150,7 +147,7 @@ CASES = {
         unseen, ("train", "test"), "look in the query for an event time that changes", (("train", "validation"),)
     ),
     "preprocessing.py": Case(
-        lambda run, name: FeatureColumns([Feature(name=name, kind="numeric")], run.manifest().schema),
+        lambda run, name: FeatureColumns([make_feature(name=name, kind="numeric")], run.manifest().columns),
         "carrier",
         "Derive it in the query",
         ("distance",),

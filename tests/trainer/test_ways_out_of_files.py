@@ -17,7 +17,6 @@ import pytest
 import tensorflow as tf
 import tf_keras
 
-from trainer.contract import reading
 from trainer.errors import NEW_ATTEMPT, TrainerError
 from trainer.evaluation.job import evaluate
 from trainer.evaluation.leakage import require_unseen
@@ -27,7 +26,6 @@ from trainer.models.registry import find_architecture, read_hyperparameters
 from trainer.models.stored_module import StoredModule
 from trainer.saved_model.model import digest_folder
 from trainer.storage import Storage, bounded
-from trainer.tools.package import stage_sources
 from trainer.training.checkpoints import Checkpoints, TrainingState
 
 
@@ -148,16 +146,6 @@ def test_a_module_without_variables_is_never_tuned(tmp_path: Path) -> None:
 
     assert "Set fine_tune_from to 1: never" in refusal(lambda: build(0))
     assert build(1).variables == []
-
-
-def test_a_distribution_without_its_schemas_is_built_again(tmp_path: Path, monkeypatch) -> None:
-    """Then they lie beside the module."""
-    monkeypatch.setattr(reading, "__file__", str(tmp_path / "torn/trainer/contract/reading.py"))
-    assert "Build the image or the source distribution again" in refusal(reading.contracts_path)
-    monkeypatch.undo()
-    stage_sources(tmp_path / "built")
-    monkeypatch.setattr(reading, "__file__", str(tmp_path / "built/trainer/contract/reading.py"))
-    assert list(reading.contracts_path().glob("manifest.schema.json"))
 
 
 def test_a_document_that_is_too_large_is_deleted_and_written_again(run, monkeypatch) -> None:

@@ -16,13 +16,13 @@ from trainer.contract.documents import (
     EvaluateRequest,
     Evaluation,
     GoldenScores,
-    Judged,
-    JudgedShard,
     Manifest,
     ManifestSplit,
     Metrics,
     Report,
-    SliceMetrics,
+    Scores,
+    Shard,
+    Slice,
 )
 from trainer.contract.reading import read, serialise
 from trainer.errors import NEW_ATTEMPT, DataError
@@ -145,11 +145,11 @@ def _golden(
     )
 
 
-def _judged_shards(split: ManifestSplit) -> tuple[JudgedShard, ...]:
-    return tuple(JudgedShard(uri=file.uri, sha256=file.sha256, rows=file.rows) for file in split.files)
+def _judged_shards(split: ManifestSplit) -> tuple[Shard, ...]:
+    return tuple(Shard(uri=file.uri, sha256=file.sha256, rows=file.rows) for file in split.files)
 
 
-def _judge(request: EvaluateRequest, scored: Scored, scores: Floats) -> Judged:
+def _judge(request: EvaluateRequest, scored: Scored, scores: Floats) -> Scores:
     """Measure one model on all examples and on every slice that is large enough, largest first."""
     slices = []
     for column, values in scored.slices.items():
@@ -159,8 +159,8 @@ def _judge(request: EvaluateRequest, scored: Scored, scores: Floats) -> Judged:
                 chosen = inverse == index
                 metrics = measure(scored.labels[chosen], scores[chosen])
                 value = distinct[index].decode(errors="replace")
-                slices.append(SliceMetrics(column=column, value=value, rows=int(counts[index]), metrics=metrics))
-    return Judged(
+                slices.append(Slice(column=column, value=value, rows=int(counts[index]), metrics=metrics))
+    return Scores(
         metrics=measure(scored.labels, scores), slices=tuple(slices), confusion=_confusion(scored.labels, scores)
     )
 

@@ -85,8 +85,8 @@ class Columns:
     """
 
     def __init__(self, manifest: Manifest, label: Label) -> None:
-        self._types = {column.name: column.type for column in manifest.schema}
-        self._lists = frozenset(column.name for column in manifest.schema if column.mode == "REPEATED")
+        self._types = {column.name: column.type for column in manifest.columns}
+        self._lists = frozenset(column.name for column in manifest.columns if column.mode == "REPEATED")
         self._images = {image.name: ImageFeature.of(image) for image in manifest.images}
         self._label = label
         label_type(label, manifest)

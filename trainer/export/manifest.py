@@ -43,7 +43,7 @@ def build_manifest(request: ExportRequest, works: Sequence[Work], spans: Sequenc
         run_key=request.run_key,
         schema_hash=request.schema_hash,
         compression=request.compression,
-        schema=request.schema,
+        columns=request.columns,
         table=request.table,
         format=request.format,
         layout=request.layout,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import tensorflow as tf
 
-from trainer.contract.documents import Feature
+from trainer.contract.documents import ImageFeature
 
 # Of 65536, as Pillow has them: https://pillow.readthedocs.io/en/stable/reference/Image.html#PIL.Image.Image.convert
 _RED, _GREEN, _BLUE, _HALF = 19595, 38470, 7471, 32768
@@ -37,7 +37,7 @@ class Image:
     channels: int
 
     @classmethod
-    def of(cls, feature: Feature) -> Image:
+    def of(cls, feature: ImageFeature) -> Image:
         """Give a feature's image."""
         return cls(name=feature.name, height=feature.height, width=feature.width, channels=feature.channels)
 

@@ -14,8 +14,16 @@ from typing import Any
 import tensorflow as tf
 
 from trainer.contract.column_types import ROLE_TYPES
-from trainer.contract.documents import Column, Feature, ImageColumn
-from trainer.contract.statistics import Statistics
+from trainer.contract.documents import (
+    CategoricalFeature,
+    Column,
+    Feature,
+    ImageColumn,
+    NumericFeature,
+    SequenceFeature,
+    Statistics,
+)
+from trainer.contract.statistics import statistics_of
 from trainer.errors import RequestError
 from trainer.features.images import Image
 from trainer.features.sequences import Sequence as Steps
@@ -221,12 +229,12 @@ class _Number:
     indicated: bool
 
     @classmethod
-    def of(cls, feature: Feature, statistics: Statistics) -> _Number:
-        found = statistics.of(feature)
+    def of(cls, feature: NumericFeature | SequenceFeature, statistics: Statistics) -> _Number:
+        found = statistics_of(feature, statistics)
         mean = found.mean or 0.0
         return cls(
             name=feature.name,
-            fill=mean if feature.missing == "mean" else 0.0,
+            fill=0.0 if feature.kind == "numeric" and feature.missing == "zero" else mean,
             mean=mean if feature.normalize else 0.0,
             scale=1.0 / found.stddev if feature.normalize and found.stddev else 1.0,
             indicated=found.nulls > 0,
@@ -237,9 +245,8 @@ class _Number:
         return (values - self.mean) * self.scale
 
 
-def _category(feature: Feature, statistics: Statistics) -> tuple[Category, Any]:
-    listed = [item.value for item in statistics.of(feature).top if item.value != ""]
-    values = listed[: feature.max_vocabulary]
+def _category(feature: CategoricalFeature | SequenceFeature, statistics: Statistics) -> tuple[Category, Any]:
+    values = [item.value for item in statistics_of(feature, statistics).top if item.value != ""]
     keys = tf.constant(["", *values], tf.string)
     ids = tf.constant([MISSING_ID, *range(_FIRST_ID, _FIRST_ID + len(values))], tf.int32)
     table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(keys, ids), default_value=OTHER_ID)
@@ -247,7 +254,7 @@ def _category(feature: Feature, statistics: Statistics) -> tuple[Category, Any]:
     return Category(name=feature.name, ids=_FIRST_ID + len(values), embedding_dim=width), table
 
 
-def _sequence(feature: Feature, statistics: Statistics) -> tuple[Steps, Any]:
+def _sequence(feature: SequenceFeature, statistics: Statistics) -> tuple[Steps, Any]:
     """Give a sequence with what encodes its values: a table, or constants."""
     if feature.of == "numeric":
         return Steps(name=feature.name, length=feature.length, keep=feature.keep), _Number.of(feature, statistics)

@@ -108,7 +108,7 @@ class _ManifestSource:
         if self._manifest.format == "csv":
             from trainer.input.csv import CsvLines
 
-            return CsvLines(self._manifest.schema)
+            return CsvLines(self._manifest.columns)
         from trainer.input.tfrecord import Records
 
         return Records(self._manifest.layout)

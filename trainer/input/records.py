@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from trainer.contract.documents import Layout
+from trainer.contract.documents import ShardLayout
 from trainer.errors import RequestError
 from trainer.input.images import ImageFeature
 from trainer.input.source import ParseSpec, Tensor, Tensors
@@ -37,7 +37,7 @@ class RecordParser:
         RequestError: A REPEATED column of records that hold several rows.
     """
 
-    def __init__(self, spec: ParseSpec, layout: Layout) -> None:
+    def __init__(self, spec: ParseSpec, layout: ShardLayout) -> None:
         self._spec, self._per_record = dict(spec), layout.rows_per_record
         self._packed = {name: index for index, name in enumerate(layout.numeric)}
         self.stored = self._stored()

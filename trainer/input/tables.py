@@ -60,7 +60,7 @@ class Columns:
 
     def __init__(self, spec: ParseSpec, manifest: Manifest) -> None:
         self._spec = dict(spec)
-        columns = {column.name: column for column in manifest.schema}
+        columns = {column.name: column for column in manifest.columns}
         self._kinds = {name: _kind(name, feature, columns) for name, feature in self._spec.items()}
 
     @property

@@ -15,7 +15,7 @@ import google_crc32c
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 
-from trainer.contract.documents import Layout
+from trainer.contract.documents import ShardLayout
 from trainer.errors import DataError
 from trainer.input.content import Content, CutOffError, opened
 from trainer.input.files import WAY_OUT, Shard
@@ -36,8 +36,8 @@ class Records:
         layout: How the export wrote them.
     """
 
-    def __init__(self, layout: Layout | None = None) -> None:
-        self._layout = layout or Layout()
+    def __init__(self, layout: ShardLayout | None = None) -> None:
+        self._layout = layout or ShardLayout()
 
     def batches_of(self, path: Tensor, compression: str, within: Share | None) -> Dataset:
         """Give a file's records."""

@@ -134,7 +134,7 @@ def label_type(label: Label, manifest: Manifest) -> str:
     Raises:
         DataError: There is no such column, or its type has no such values.
     """
-    type_ = next((column.type for column in manifest.schema if column.name == label.name), None)
+    type_ = next((column.type for column in manifest.columns if column.name == label.name), None)
     if type_ not in ROLE_TYPES[label.kind]:
         raise DataError(
             f"label {label.name!r}",

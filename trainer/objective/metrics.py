@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from trainer.contract.documents import Baseline, Difference, Metrics
+from trainer.contract.documents import Baseline, Difference, Metric, Metrics
 
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
@@ -158,7 +158,7 @@ def bootstrap_difference(
     challenger: Floats,
     champion: Floats,
     *,
-    metric: str,
+    metric: Metric,
     samples: int,
     seed: int,
     confidence: float,
@@ -198,7 +198,7 @@ def bootstrap_difference(
     )
 
 
-def _comparison(labels: Floats, challenger: Floats, champion: Floats, metric: str) -> Weighing:
+def _comparison(labels: Floats, challenger: Floats, champion: Floats, metric: Metric) -> Weighing:
     """Give the function from weights to difference; what does not depend on weights is done once."""
     if metric != "auc":
         per_example = _PER_EXAMPLE[metric]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from trainer.contract.documents import Golden
+from trainer.contract.documents import EncodedBytes, Golden, InstanceValue
 from trainer.features.images import as_files
 from trainer.objective.labels import Mask
 from trainer.saved_model.model import StoredModel
@@ -49,7 +49,7 @@ def golden_requests(stored: StoredModel, raw: tf.data.Dataset) -> tuple[Golden, 
             return tuple(
                 Golden(
                     instance={name: _json_value(array[row], name in images) for name, array in arrays.items()},
-                    prediction=scores[row],
+                    prediction=tuple(scores[row]) if isinstance(scores[row], list) else scores[row],
                 )
                 for row in range(_fitting({name: arrays[name] for name in images}, len(scores)))
             )
@@ -76,12 +76,12 @@ def _fitting(images: _Arrays, rows: int) -> int:
     return max(1, sum(size <= GOLDEN_BYTES for size in sizes))
 
 
-def _json_value(value: _Value, image: bool) -> float | str | dict[str, str] | list[float | str | None]:
+def _json_value(value: _Value, image: bool) -> EncodedBytes | InstanceValue | tuple[InstanceValue, ...]:
     if isinstance(value, np.ndarray):
         # JSON has no NaN, and every list of a request must be as long as the others: null, which the sender fills in.
-        return [item.decode() if isinstance(item, bytes) else _finite(item) for item in value.tolist()]
+        return tuple(item.decode() if isinstance(item, bytes) else _finite(item) for item in value.tolist())
     if isinstance(value, bytes):
-        return {"b64": base64.b64encode(value).decode()} if image else value.decode()
+        return EncodedBytes(b64=base64.b64encode(value).decode()) if image else value.decode()
     return float(value)
 
 

@@ -1,9 +1,8 @@
 """`python -m trainer.tools.package --framework 2.15 --out dist`: the source distribution for a pre-built container.
 
-Comes in: this checkout, the container's TensorFlow version. Goes out: `trainer-<version>+tf2.15.tar.gz` with the
-contracts' schemas inside the package. It asks for the `tf_keras` of that version: the newest one would bring its own
-TensorFlow along, in place of the container's, which its GPU libraries fit. Made by setuptools alone, which every
-environment here has: nothing is downloaded.
+Comes in: this checkout, the container's TensorFlow version. Goes out: `trainer-<version>+tf2.15.tar.gz`. It asks
+for the `tf_keras` of that version: the newest one would bring its own TensorFlow along, in place of the container's,
+which its GPU libraries fit. Made by setuptools alone, which every environment here has: nothing is downloaded.
 https://cloud.google.com/vertex-ai/docs/training/create-python-pre-built-container
 """
 
@@ -18,7 +17,6 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from trainer.contract.reading import contracts_path
 from trainer.errors import RequestError, TrainerError
 
 PACKAGE_PATH = Path(__file__).resolve().parents[1]
@@ -74,16 +72,10 @@ def build_sdist(out_path: Path, framework: str | None = None) -> Path:
 
 
 def stage_sources(folder_path: Path) -> None:
-    """Lay out the distribution: the package with its contracts, and `pyproject.toml` above it."""
-    ignored = shutil.ignore_patterns(
-        "__pycache__", "*.pyc", "contracts", "Dockerfile", "requirements*", "overrides.txt"
-    )
-    package_path = folder_path / "trainer"
-    shutil.copytree(PACKAGE_PATH, package_path, ignore=ignored)
+    """Lay out the distribution: the package, and `pyproject.toml` above it."""
+    ignored = shutil.ignore_patterns("__pycache__", "*.pyc", "Dockerfile", "requirements*", "overrides.txt")
+    shutil.copytree(PACKAGE_PATH, folder_path / "trainer", ignore=ignored)
     shutil.copy(PACKAGE_PATH / "pyproject.toml", folder_path / "pyproject.toml")
-    (package_path / "contracts").mkdir()
-    for schema_path in sorted(contracts_path().glob("*.schema.json")):
-        shutil.copy(schema_path, package_path / "contracts" / schema_path.name)
 
 
 def _pin(folder_path: Path, framework: str) -> None:

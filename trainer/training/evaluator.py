@@ -13,9 +13,8 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from trainer.contract.documents import Manifest, TrainRequest
+from trainer.contract.documents import Manifest, Statistics, TrainRequest
 from trainer.contract.results import is_recorded
-from trainer.contract.statistics import Statistics
 from trainer.errors import DataError
 from trainer.features.preprocessing import FeatureColumns, Preprocessing
 from trainer.input.source import Source
@@ -51,7 +50,7 @@ def watch(
         sleep: Waits for some seconds.
     """
     recipe = Recipe.read(request.training, labels_of(request.label))
-    columns = FeatureColumns(request.features, manifest.schema, manifest.images)
+    columns = FeatureColumns(request.features, manifest.columns, manifest.images)
     preprocessing = Preprocessing(request.features, statistics)
     split = source.open_split("validation", may_be_empty=True)
     examples = Encoding.of(request, manifest, columns, preprocessing).blocks(split, None).plain

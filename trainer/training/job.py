@@ -23,13 +23,20 @@ import trainer
 from trainer.cluster.preemption import wait_for_report
 from trainer.cluster.replica import Replica
 from trainer.cluster.strategy import Strategy, choose_strategy
-from trainer.contract.documents import Framework, Golden, Manifest, Report, Signature, Training, TrainRequest
+from trainer.contract.documents import (
+    Framework,
+    Golden,
+    Manifest,
+    Report,
+    Signature,
+    Statistics,
+    Training,
+    TrainRequest,
+)
 from trainer.contract.reading import serialise
-from trainer.contract.statistics import Statistics
 from trainer.errors import Diverged
 from trainer.features.preprocessing import FeatureColumns, Preprocessing
 from trainer.input.source import WHOLE, Share, Source
-from trainer.models.hyperparameters import Hyperparameters
 from trainer.objective.labels import labels_of
 from trainer.saved_model.model import StoredModel, digest_folder, save_model
 from trainer.saved_model.smoke_requests import golden_requests
@@ -82,7 +89,7 @@ def train(
     """
     clock, training = Clock(started), request.training
     recipe = Recipe.read(training, labels_of(request.label))
-    columns = FeatureColumns(request.features, manifest.schema, manifest.images)
+    columns = FeatureColumns(request.features, manifest.columns, manifest.images)
     _make_repeatable(request.seed)
     finished = find_finished(request, storage)
     if finished and not replica.is_chief:
@@ -98,7 +105,7 @@ def train(
     clock.part("model")
     fit = Fit(request, model, rate, examples, steps, strategy, share, storage, say, clock)
     if trial := Trial.of(request, storage, say):
-        _score(trial, fit, finished, _plain(recipe.hyperparameters))
+        _score(trial, fit, finished, vars(recipe.hyperparameters))
         return None
     state, resumed = fit.run(finished)
     trained_s = clock.lap("train")
@@ -109,7 +116,7 @@ def train(
         model=request.model,
         run_key=request.run_key,
         framework=_framework(),
-        hyperparameters=_plain(recipe.hyperparameters),
+        hyperparameters=vars(recipe.hyperparameters),
         **_course(fit, state, resumed, trained_s),
         validation_rows=manifest.splits["validation"].rows,
         seconds=clock.seconds(),
@@ -238,10 +245,6 @@ def _course(fit: Fit, state: TrainingState, resumed: TrainingState | None, secon
         "epochs_run": state.epochs_run,
         "metrics": {name: values[best] for name, values in state.history.items() if name.startswith("val_")},
     }
-
-
-def _plain(hyperparameters: Hyperparameters) -> dict[str, Any]:
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in vars(hyperparameters).items()}
 
 
 def _framework() -> Framework:

@@ -17,7 +17,7 @@ import tf_keras
 
 from trainer.cluster.preemption import Interruption
 from trainer.cluster.strategy import Strategy
-from trainer.contract.documents import CheckpointRhythm
+from trainer.contract.documents import Checkpoint
 from trainer.errors import Diverged, PeerLost, Preempted
 from trainer.training.batches import Steps
 from trainer.training.checkpoints import Attached, TrainingState
@@ -49,7 +49,7 @@ class Course:
     checkpoints: Attached
     strategy: Strategy
     steps: Steps
-    rhythm: CheckpointRhythm
+    rhythm: Checkpoint
     interruption: Interruption
     watch: LossWatch
 

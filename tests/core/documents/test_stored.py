@@ -6,27 +6,14 @@ Most are of nights on the local cloud with release 0.1. When a kind gets a new f
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from retraining.core.documents import KINDS
+from tests.support.contracts import missing
 
 STORED = Path(__file__).resolve().parents[2] / "stored"
-
-
-def missing(stored: Any, read: Any, path: str) -> Iterator[str]:
-    """What stands in the stored document and was not read, by its path; further keys with defaults may come."""
-    if isinstance(stored, dict) and isinstance(read, dict):
-        for key, value in stored.items():
-            yield from missing(value, read.get(key), f"{path}.{key}")
-    elif isinstance(stored, list) and isinstance(read, list) and len(stored) == len(read):
-        for index, pair in enumerate(zip(stored, read, strict=True)):
-            yield from missing(*pair, f"{path}[{index}]")
-    elif stored != read:
-        yield path
 
 
 def test_there_is_one_of_each_kind() -> None:

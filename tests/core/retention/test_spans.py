@@ -14,7 +14,7 @@ from retraining.core import documents
 from retraining.core.data.span_store import StoredObject, StoredSpan, read_spans
 from retraining.core.documents.export import ManifestFile, ManifestSpan, ManifestSplit
 from retraining.core.documents.retention import KeptRun
-from retraining.core.documents.snapshot import GoldenWork, SnapshotSpan
+from retraining.core.documents.snapshot import Column, GoldenWork, PartWork, SpanWork
 from retraining.core.errors import ContractError, PlanError
 from retraining.core.naming import storage
 from retraining.core.naming.spans import place_of
@@ -29,6 +29,7 @@ FINGERPRINTS = tuple(digit * 32 for digit in "012")
 DAYS = tuple(date(2013, 11, 10) + timedelta(days=number) for number in range(6))
 KEYS = tuple(f"201311{10 + number}t030000z-{number:012x}" for number in range(4))
 PLAN = make_plan()
+PARTS = (PartWork(part="train", rows=1, shards=1),)
 NO_DOCUMENTS = (None, None, None, None, None)
 
 
@@ -66,7 +67,7 @@ def manifest(schema: str, spans: dict[str, str], golden: str | None = None, key:
         run_key=key,
         schema_hash=schema,
         compression="GZIP",
-        schema=(),
+        schema=(Column(name="x", type="STRING", mode="NULLABLE"),),
         table="p.d.t",
         splits=splits,
         spans=tuple(
@@ -91,12 +92,12 @@ def snapshot(schema: str, spans: dict[str, str], golden: str | None = None, key:
         run_key=key,
         table="p.d.t",
         bytes_processed=0,
-        schema=(),
+        schema=(Column(name="x", type="STRING", mode="NULLABLE"),),
         schema_hash=schema,
         spans_uri=f"{ROOT}/{schema}",
         spans=tuple(
-            SnapshotSpan(
-                span=date.fromisoformat(span), fingerprint=fingerprint, parts=(), action="reuse", because="same"
+            SpanWork(
+                span=date.fromisoformat(span), fingerprint=fingerprint, parts=PARTS, action="reuse", because="same"
             )
             for span, fingerprint in spans.items()
         ),

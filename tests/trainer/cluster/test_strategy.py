@@ -16,7 +16,7 @@ import tensorflow as tf
 from trainer.cluster.replica import Replica
 from trainer.cluster.sharding import most_rows, training_share
 from trainer.cluster.strategy import Strategy, choose_strategy, naming_lost_peers
-from trainer.contract.documents import CheckpointRhythm, ManifestSplit, Training
+from trainer.contract.documents import Checkpoint, ManifestSplit, Training
 from trainer.errors import PeerLost, RequestError
 from trainer.input.pipeline import Blocks
 from trainer.input.source import Share
@@ -25,7 +25,7 @@ from trainer.training.learning_rate import Rate, plan_rate
 from trainer.training.step_control import Pace
 
 TRAINING = Training(
-    model="dense", epochs=4, batch_size=8, hyperparameters={}, early_stopping_patience=0, checkpoint=CheckpointRhythm()
+    model="dense", epochs=4, batch_size=8, hyperparameters={}, early_stopping_patience=0, checkpoint=Checkpoint()
 )
 REPOSITORY_PATH = Path(__file__).resolve().parents[3]
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from trainer.contract import documents
-from trainer.contract.reading import contracts_path, parse, read, serialise, validate
-from trainer.contract.statistics import Statistics
+from trainer.contract.reading import parse, read, serialise
 from trainer.errors import ContractError
 from trainer.storage import Storage
 
+EXAMPLES = Path(__file__).resolve().parents[3] / "include" / "contracts" / "examples"
 OWN = {
     cls.kind: cls
     for cls in (
@@ -24,13 +23,13 @@ OWN = {
         documents.Span,
         documents.Report,
         documents.Evaluation,
-        Statistics,
+        documents.Statistics,
     )
 }
 
 
 def examples(folder: str) -> list[Path]:
-    return [path for path in sorted((contracts_path() / "examples" / folder).glob("*.json")) if kind_of(path) in OWN]
+    return [path for path in sorted((EXAMPLES / folder).glob("*.json")) if kind_of(path) in OWN]
 
 
 def kind_of(path: Path) -> str:
@@ -60,38 +59,30 @@ def test_what_the_trainer_writes_comes_back_unchanged(kind: str) -> None:
             assert parse(OWN[kind], written, "again") == document
 
 
-def test_every_schema_is_a_schema() -> None:
-    """And refuses keys it does not know."""
-    for kind in OWN:
-        schema = json.loads((contracts_path() / f"{kind}.schema.json").read_text())
-        jsonschema.Draft202012Validator.check_schema(schema)
-        assert schema["additionalProperties"] is False
-
-
-TRAIN = json.loads((contracts_path() / "examples/valid/train_request__wide_deep.json").read_text())
+TRAIN = json.loads((EXAMPLES / "valid/train_request__wide_deep.json").read_text())
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         pytest.param({"epoch": 3}, ["unknown key 'epoch'"], id="unknown-key"),
-        pytest.param({"seed": "x"}, ['seed is "x"', "integer"], id="type"),
+        pytest.param({"seed": "x"}, ['seed is "x"', "a whole number"], id="type"),
         pytest.param({"model_uri": "models/x"}, ['model_uri is "models/x"', "gs://"], id="pattern"),
-        pytest.param({"kind": "report"}, ["of kind 'report'", "kind 'train_request'"], id="other-kind"),
+        pytest.param({"kind": "report"}, ["kind is 'report'", "kind 'train_request'"], id="other-kind"),
         pytest.param({"training": {"model": "dense"}}, ["training has no key"], id="missing"),
         pytest.param({"label": {"name": "x", "kind": "ordinal"}}, ['label.kind is "ordinal"', "binary"], id="enum"),
     ],
 )
 def test_the_message_names_document_field_and_what_was_expected(change: dict, words: list[str]) -> None:
     with pytest.raises(ContractError) as caught:
-        validate("train_request", {**TRAIN, **change}, "gs://bucket/train_request.json")
+        parse(documents.TrainRequest, json.dumps({**TRAIN, **change}).encode(), "gs://bucket/train_request.json")
     for word in ["gs://bucket/train_request.json", *words]:
         assert word in str(caught.value)
 
 
 def test_an_unknown_key_close_to_a_known_one_gets_a_suggestion() -> None:
     with pytest.raises(ContractError, match="Did you mean 'features'"):
-        validate("train_request", {**TRAIN, "feature": []}, "x")
+        parse(documents.TrainRequest, json.dumps({**TRAIN, "feature": []}).encode(), "x")
 
 
 def test_a_missing_document_and_one_that_is_not_json_are_named(tmp_path: Path) -> None:
@@ -103,7 +94,7 @@ def test_a_missing_document_and_one_that_is_not_json_are_named(tmp_path: Path) -
 
 
 def test_a_number_that_is_not_finite_is_never_written() -> None:
-    path = contracts_path() / "examples/valid/evaluation__duel.json"
+    path = EXAMPLES / "valid/evaluation__duel.json"
     evaluation = parse(documents.Evaluation, path.read_bytes(), "x")
     object.__setattr__(evaluation, "label_rate", float("nan"))
     with pytest.raises(ContractError, match="cannot be written"):

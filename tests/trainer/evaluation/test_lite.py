@@ -12,9 +12,14 @@ import pytest
 import tensorflow as tf
 import tf_keras
 
-from trainer.contract.documents import Evaluation, Feature, Label, LiteArtifact, Training
+from tests.support.trainer_documents import make_feature, make_feature_statistics, make_label, make_statistics
+from trainer.contract.documents import (
+    Evaluation,
+    LiteArtifact,
+    Statistics,
+    Training,
+)
 from trainer.contract.reading import parse
-from trainer.contract.statistics import FeatureStatistics, SplitStatistics, Statistics
 from trainer.evaluation.job import evaluate
 from trainer.evaluation.lite import artifacts
 from trainer.evaluation.lite.convert import convert, main
@@ -172,11 +177,10 @@ def test_a_sequence_has_its_length_in_the_second_signature_and_any_in_the_first(
             del training
             return tf.reduce_sum(inputs["sequence_heat"][:, :, 0], axis=1, keepdims=True)
 
-    features = [Feature(name="heat", kind="sequence", of="numeric", length=3)]
-    heat = FeatureStatistics(kind="sequence", nulls=0, mean=1.0, stddev=1.0)
-    split = SplitStatistics(rows=9, features={"heat": heat})
-    preprocessing = Preprocessing(features, Statistics(model="m", run_key="x", splits={"train": split}))
-    labels = labels_of(Label(name="y", kind="binary"))
+    features = [make_feature(name="heat", kind="sequence", of="numeric", length=3)]
+    heat = make_feature_statistics(kind="sequence", nulls=0, mean=1.0, stddev=1.0)
+    preprocessing = Preprocessing(features, make_statistics(heat=heat))
+    labels = labels_of(make_label(name="y", kind="binary"))
     save_model(tmp_path / "model", features, preprocessing, Sum(), labels, lite=True)
     loaded = tf.saved_model.load(str(tmp_path / "model"))
     for name, shape in ((SIGNATURE, [None, None]), (LITE, [None, 3])):
@@ -187,14 +191,13 @@ def test_a_sequence_has_its_length_in_the_second_signature_and_any_in_the_first(
 
 def test_numbers_and_images_alone_need_no_operations_of_tensorflow(tmp_path: Path) -> None:
     features = [
-        Feature(name="weight", kind="numeric"),
-        Feature(name="photo", kind="image", height=8, width=8, channels=1),
+        make_feature(name="weight", kind="numeric"),
+        make_feature(name="photo", kind="image", height=8, width=8, channels=1),
     ]
-    weight = FeatureStatistics(kind="numeric", nulls=0, mean=10.0, stddev=4.0)
-    split = SplitStatistics(rows=9, features={"weight": weight})
-    preprocessing = Preprocessing(features, Statistics(model="m", run_key="x", splits={"train": split}))
+    weight = make_feature_statistics(kind="numeric", nulls=0, mean=10.0, stddev=4.0)
+    preprocessing = Preprocessing(features, make_statistics(weight=weight))
     training = Training(model="cnn", epochs=1, batch_size=1, early_stopping_patience=0, hyperparameters={"filters": 4})
-    chosen = Recipe.read(training, labels_of(Label(name="y", kind="binary")))
+    chosen = Recipe.read(training, labels_of(make_label(name="y", kind="binary")))
     model = chosen.build(preprocessing.shape)
     save_model(tmp_path / "model", features, preprocessing, model, chosen.labels, lite=True)
     random = np.random.default_rng(0)

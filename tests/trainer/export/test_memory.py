@@ -48,7 +48,7 @@ from trainer.storage import Storage
 request = parse(ExportRequest, sys.stdin.buffer.read(), "request")
 channel = grpc.insecure_channel(sys.argv[1], [("grpc.max_receive_message_length", -1), NO_READ_AHEAD])
 client = BigQueryReadClient(transport=BigQueryReadGrpcTransport(channel=channel))
-reader = BigQueryReader([column.name for column in request.schema], client)
+reader = BigQueryReader([column.name for column in request.columns], client)
 SpanExport(request, Storage(), reader, Replica()).run()
 """
 

@@ -16,7 +16,7 @@ import pytest
 from PIL import Image
 
 from tests.support.ways_out import ways_out
-from trainer.contract.documents import Column, ExportRequest, ImageColumn, Layout
+from trainer.contract.documents import Column, ExportRequest, ImageColumn, ShardLayout
 from trainer.errors import TrainerError
 from trainer.export.encoding.columns import column_encoder
 from trainer.export.encoding.formats import make_format
@@ -66,7 +66,7 @@ def write(given: tuple[str, pa.Array, dict[str, Any]]) -> bytes:
         model="m",
         run_key="r",
         table="p.d.t",
-        schema=schema,
+        columns=schema,
         schema_hash="0",
         spans=(),
         **{"compression": "NONE", "spans_uri": "/s", "test_start": "2024-01-01", "manifest_uri": "/m", **changes},
@@ -88,7 +88,7 @@ def legs(codes: pa.DataType) -> pa.DataType:
     return pa.list_(pa.struct([("codes", codes)]))
 
 
-def laid_out(given: tuple[Layout, pa.Schema]) -> object:
+def laid_out(given: tuple[ShardLayout, pa.Schema]) -> object:
     """Whether columns fit a layout."""
     return Arrangement(given[1], given[0])
 
@@ -111,7 +111,7 @@ def png() -> bytes:
 
 
 TEXT, BYTES, NUMBERS, NOTHING = pa.array(["a\nb"]), pa.array([b"x"]), pa.array([1]), pa.array([], pa.string())
-VECTOR = Layout(numeric=("x",))
+VECTOR = ShardLayout(numeric=("x",))
 CASES = {
     "columns.py, type": Case(
         lambda type_: column_encoder("x", type_), pa.month_day_nano_interval(), "Cast it in the query", (pa.string(),)
@@ -138,7 +138,7 @@ CASES = {
         write,
         ("csv", NUMBERS, {"layout": VECTOR}),
         "Set training.input to tfrecord, or data.layout to its defaults",
-        (("tfrecord", NUMBERS, {"layout": VECTOR}), ("csv", NUMBERS, {"layout": Layout()})),
+        (("tfrecord", NUMBERS, {"layout": VECTOR}), ("csv", NUMBERS, {"layout": ShardLayout()})),
     ),
     "csv.py, images": Case(
         write,
@@ -151,7 +151,7 @@ CASES = {
         laid_out,
         (VECTOR, flat(x=pa.string())),
         "Change the model's data.layout or its query",
-        ((Layout(), flat(x=pa.string())), (VECTOR, flat(x=pa.float64()))),
+        ((ShardLayout(), flat(x=pa.string())), (VECTOR, flat(x=pa.float64()))),
     ),
     "sorting.py, rows": Case(in_order, {**OWN, "shard": pa.array([3])}, "Start again; if it stays", (OWN,)),
     "sorting.py, own column": Case(

@@ -10,8 +10,8 @@ import tensorflow as tf
 import tf_keras
 from PIL import Image as Pillow
 
-from trainer.contract.documents import Feature, ImageColumn
-from trainer.contract.statistics import SplitStatistics, Statistics
+from tests.support.trainer_documents import make_feature, make_statistics
+from trainer.contract.documents import ImageColumn
 from trainer.errors import RequestError
 from trainer.export.encoding.images import resize
 from trainer.features.images import Image, as_files
@@ -95,8 +95,8 @@ def test_a_file_that_is_no_image_is_refused() -> None:
 
 
 def shape(*names: str, height: int = 8, width: int = 8):
-    features = [Feature(name=name, kind="image", height=height, width=width, channels=1) for name in names]
-    return Preprocessing(features, Statistics(model="m", run_key="x", splits={})).shape
+    features = [make_feature(name=name, kind="image", height=height, width=width, channels=1) for name in names]
+    return Preprocessing(features, make_statistics()).shape
 
 
 def test_a_cnn_is_built_from_the_feature_spec_alone() -> None:
@@ -130,8 +130,8 @@ def test_a_cnn_without_images_is_refused() -> None:
 
 
 def test_statistics_of_images_are_not_needed() -> None:
-    statistics = Statistics(model="m", run_key="x", splits={"train": SplitStatistics(rows=1, features={})})
-    feature = Feature(name="x", kind="image", height=2, width=2, channels=3)
+    statistics = make_statistics()
+    feature = make_feature(name="x", kind="image", height=2, width=2, channels=3)
     encoded = Preprocessing([feature], statistics)({"x": tf.zeros([4, 2, 2, 3], tf.uint8)})
     assert encoded["image_x"].shape == (4, 2, 2, 3)
     assert encoded["numeric"].shape == (4, 0)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from trainer.contract.documents import Column, Feature
-from trainer.contract.statistics import FeatureStatistics, SplitStatistics, Statistics, ValueCount
+from tests.support.trainer_documents import make_feature, make_feature_statistics, make_statistics
+from trainer.contract.documents import Column, FeatureStatistics, ValueCount
 from trainer.errors import DataError, RequestError
 from trainer.features.preprocessing import FeatureColumns, Preprocessing
 from trainer.features.values import as_number, as_text, parse_feature
@@ -16,13 +16,8 @@ from trainer.models.registry import ARCHITECTURES, find_architecture, read_hyper
 NAN = float("nan")
 
 
-def statistics(**features: FeatureStatistics) -> Statistics:
-    split = SplitStatistics(rows=10, features=features)
-    return Statistics(model="parcels", run_key="x", splits={"train": split})
-
-
 def numeric(nulls: int = 0, mean: float | None = 10.0, stddev: float | None = 4.0) -> FeatureStatistics:
-    return FeatureStatistics(kind="numeric", nulls=nulls, mean=mean, stddev=stddev)
+    return make_feature_statistics(kind="numeric", nulls=nulls, mean=mean, stddev=stddev)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +33,7 @@ def numeric(nulls: int = 0, mean: float | None = 10.0, stddev: float | None = 4.
     ],
 )
 def test_numbers_are_normalised_and_missing_ones_filled(feature: dict, found, encoded: list[list[float]]) -> None:
-    preprocessing = Preprocessing([Feature(name="x", kind="numeric", **feature)], statistics(x=found))
+    preprocessing = Preprocessing([make_feature(name="x", kind="numeric", **feature)], make_statistics(x=found))
     result = preprocessing({"x": tf.constant([12.0, NAN])})
     np.testing.assert_allclose(result["numeric"], encoded, rtol=1e-6)
     said_in_json = preprocessing({"x": tf.constant([12.0, -1e38])})
@@ -48,10 +43,10 @@ def test_numbers_are_normalised_and_missing_ones_filled(feature: dict, found, en
 
 
 def test_categories_are_ids_by_rank() -> None:
-    top = tuple(ValueCount(value=value, count=1) for value in ("UA", "", "Ü", "rare"))
-    found = FeatureStatistics(kind="categorical", nulls=0, top=top)
-    feature = Feature(name="c", kind="categorical", embedding_dim=3, max_vocabulary=2)
-    preprocessing = Preprocessing([feature], statistics(c=found))
+    top = tuple(ValueCount(value=value, count=1) for value in ("UA", "", "Ü"))
+    found = make_feature_statistics(kind="categorical", nulls=0, top=top)
+    feature = make_feature(name="c", kind="categorical", embedding_dim=3)
+    preprocessing = Preprocessing([feature], make_statistics(c=found))
     result = preprocessing({"c": tf.constant(["UA", "", "Ü", "rare", "never"])})
     assert result["categorical"].numpy().tolist() == [[2], [0], [3], [1], [1]]
     (category,) = preprocessing.shape.categories
@@ -60,9 +55,9 @@ def test_categories_are_ids_by_rank() -> None:
 
 def test_statistics_of_another_kind_or_none_are_named() -> None:
     with pytest.raises(DataError, match="nothing about feature 'x'"):
-        Preprocessing([Feature(name="x", kind="numeric")], statistics())
+        Preprocessing([make_feature(name="x", kind="numeric")], make_statistics())
     with pytest.raises(DataError, match="'x' is numeric"):
-        Preprocessing([Feature(name="x", kind="categorical")], statistics(x=numeric()))
+        Preprocessing([make_feature(name="x", kind="categorical")], make_statistics(x=numeric()))
 
 
 def columns(**types: str) -> list[Column]:
@@ -75,12 +70,12 @@ def columns(**types: str) -> list[Column]:
 )
 def test_a_column_whose_type_does_not_fit_is_refused(kind: str, type_: str) -> None:
     with pytest.raises(RequestError, match=f"feature 'x': column of type {type_}"):
-        FeatureColumns([Feature(name="x", kind=kind)], columns(x=type_))
+        FeatureColumns([make_feature(name="x", kind=kind)], columns(x=type_))
 
 
 def test_a_column_that_is_not_there_is_refused() -> None:
     with pytest.raises(RequestError, match="there is no such column"):
-        FeatureColumns([Feature(name="y", kind="numeric")], columns(x="INTEGER"))
+        FeatureColumns([make_feature(name="y", kind="numeric")], columns(x="INTEGER"))
 
 
 @pytest.mark.parametrize(

@@ -6,18 +6,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from trainer.contract.documents import Column, Feature
-from trainer.contract.statistics import FeatureStatistics, SplitStatistics, Statistics, ValueCount
+from tests.support.trainer_documents import make_feature, make_feature_statistics, make_statistics
+from trainer.contract.documents import Column, Feature, FeatureStatistics, ValueCount
 from trainer.errors import RequestError
 from trainer.features.preprocessing import FeatureColumns, Preprocessing
 from trainer.features.sequences import window
 from trainer.features.values import as_list, parse_list
 
 NAN = float("nan")
-
-
-def statistics(**features: FeatureStatistics) -> Statistics:
-    return Statistics(model="m", run_key="x", splits={"train": SplitStatistics(rows=9, features=features)})
 
 
 @pytest.mark.parametrize(
@@ -43,7 +39,7 @@ def test_a_list_is_cut_or_filled_up(keep, values, expected) -> None:
 
 
 def encoded(feature: Feature, found: FeatureStatistics, values) -> np.ndarray:
-    preprocessing = Preprocessing([feature], statistics(x=found))
+    preprocessing = Preprocessing([feature], make_statistics(x=found))
     result = preprocessing({"x": tf.constant(values)})
     assert result["numeric"].shape == (len(values), 0)
     (sequence,) = preprocessing.shape.sequences
@@ -53,8 +49,8 @@ def encoded(feature: Feature, found: FeatureStatistics, values) -> np.ndarray:
 
 
 def test_numbers_are_normalised_and_say_where_they_are() -> None:
-    feature = Feature(name="x", kind="sequence", of="numeric", length=3)
-    found = FeatureStatistics(kind="sequence", nulls=0, mean=10.0, stddev=4.0)
+    feature = make_feature(name="x", kind="sequence", of="numeric", length=3)
+    found = make_feature_statistics(kind="sequence", nulls=0, mean=10.0, stddev=4.0)
     steps = encoded(feature, found, [[12.0, NAN, 10.0, 6.0], [10.0, NAN, NAN, NAN]])
     np.testing.assert_allclose(steps[..., 0], [[0, 0, -1], [0, 0, 0]])
     np.testing.assert_allclose(steps[..., 1], [[0, 1, 1], [1, 0, 0]])
@@ -63,11 +59,12 @@ def test_numbers_are_normalised_and_say_where_they_are() -> None:
 
 
 def test_categories_are_ids_and_0_after_the_end() -> None:
-    feature = Feature(name="x", kind="sequence", of="categorical", length=3, max_vocabulary=2, embedding_dim=3)
-    top = tuple(ValueCount(value=value, count=1) for value in ("b", "a", "rare"))
-    ids = encoded(feature, FeatureStatistics(kind="sequence", nulls=0, top=top), [["a", "b", "rare", "new"], ["b"] * 4])
+    feature = make_feature(name="x", kind="sequence", of="categorical", length=3, embedding_dim=3)
+    top = tuple(ValueCount(value=value, count=1) for value in ("b", "a"))
+    found = make_feature_statistics(kind="sequence", top=top)
+    ids = encoded(feature, found, [["a", "b", "rare", "new"], ["b"] * 4])
     assert ids.tolist() == [[2, 1, 1], [2, 2, 2]]
-    assert encoded(feature, FeatureStatistics(kind="sequence", nulls=0, top=top), [["a", ""]]).tolist() == [[3, 0, 0]]
+    assert encoded(feature, found, [["a", ""]]).tolist() == [[3, 0, 0]]
 
 
 def example(**lists) -> bytes:
@@ -88,7 +85,7 @@ def test_a_stored_list_reads_as_a_request_would_hold_it(type_, stored, of, expec
     lists = {"int64_list": tf.train.Int64List, "float_list": tf.train.FloatList, "bytes_list": tf.train.BytesList}
     feature = tf.train.Feature(**{key: lists[key](**value) for key, value in stored.items()})
     columns = FeatureColumns(
-        [Feature(name="x", kind="sequence", of=of, length=3)], [Column(name="x", type=type_, mode="REPEATED")]
+        [make_feature(name="x", kind="sequence", of=of, length=3)], [Column(name="x", type=type_, mode="REPEATED")]
     )
     parsed = tf.io.parse_example([example(x=feature), example()], columns.parse_spec())
     np.testing.assert_equal(columns.raw(parsed)["x"].numpy(), np.array(expected, object if of != "numeric" else "f4"))
@@ -106,15 +103,23 @@ def test_a_whole_list_is_as_wide_as_the_longest() -> None:
     ("feature", "column", "words"),
     [
         (
-            {"kind": "sequence", "of": "numeric"},
+            {"kind": "sequence", "of": "numeric", "length": 3},
             {"type": "FLOAT", "mode": "NULLABLE"},
             "of type FLOAT.*REPEATED",
         ),
-        ({"kind": "sequence", "of": "numeric"}, {"type": "STRING", "mode": "REPEATED"}, "type REPEATED STRING"),
-        ({"kind": "sequence", "of": "categorical"}, {"type": "FLOAT", "mode": "REPEATED"}, "type REPEATED FLOAT"),
+        (
+            {"kind": "sequence", "of": "numeric", "length": 3},
+            {"type": "STRING", "mode": "REPEATED"},
+            "type REPEATED STRING",
+        ),
+        (
+            {"kind": "sequence", "of": "categorical", "length": 3},
+            {"type": "FLOAT", "mode": "REPEATED"},
+            "type REPEATED FLOAT",
+        ),
         ({"kind": "numeric"}, {"type": "FLOAT", "mode": "REPEATED"}, "type REPEATED FLOAT.*one of INTEGER"),
     ],
 )
 def test_a_column_that_is_no_such_list_is_refused(feature, column, words) -> None:
     with pytest.raises(RequestError, match=words):
-        FeatureColumns([Feature(name="x", length=3, **feature)], [Column(name="x", **column)])
+        FeatureColumns([make_feature(name="x", **feature)], [Column(name="x", **column)])

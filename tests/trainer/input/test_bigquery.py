@@ -294,7 +294,7 @@ def test_a_column_of_another_type_is_named(direct: Manifest) -> None:
         dataclasses.replace(column, type="INTEGER") if column.name == "carrier" else column for column in direct.schema
     )
     with pytest.raises(DataError, match=r"parcels, column 'carrier': Arrow type string\. Expected int64"):
-        columns_of(dataclasses.replace(direct, schema=schema), "train")
+        columns_of(dataclasses.replace(direct, columns=schema), "train")
 
 
 def test_a_training_reads_the_table(local_cloud, exported, tmp_path: Path) -> None:

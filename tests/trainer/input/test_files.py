@@ -12,7 +12,7 @@ import google_crc32c
 import pytest
 import tensorflow as tf
 
-from trainer.contract.documents import Layout
+from trainer.contract.documents import ShardLayout
 from trainer.errors import DataError
 from trainer.input import open_source
 from trainer.input.files import Shard, Shards, fetch
@@ -270,6 +270,6 @@ def read_whole(opened: FileSplit) -> None:
 
 def test_a_file_that_goes_while_it_is_read_is_named(tmp_path: Path) -> None:
     shards = Shards(files=(Shard(uri="gs://b/x", path=str(tmp_path / "gone"), rows=1),), compression="")
-    opened = FileSplit("train", shards, Records(Layout()))
+    opened = FileSplit("train", shards, Records(ShardLayout()))
     with pytest.raises(DataError, match="gs://b/x: is missing"):
         read_whole(opened)

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
-from trainer.contract.documents import ImageColumn, Layout
+from trainer.contract.documents import ImageColumn, ShardLayout
 from trainer.errors import DataError, RequestError
 from trainer.input.files import Shard, Shards
 from trainer.input.images import ImageFeature
@@ -36,11 +36,11 @@ ROWS_OF = [
 ]
 NULLS = {"weight": NAN, "distance": LEAST, "carrier": b"", "late": LEAST}
 LAYOUTS = {
-    "columns": Layout(),
-    "vector": Layout(numeric=("distance", "weight")),
-    "pre-batched": Layout(rows_per_record=2),
-    "vector, pre-batched": Layout(numeric=("distance", "weight"), rows_per_record=2),
-    "one record": Layout(numeric=("weight",), rows_per_record=100),
+    "columns": ShardLayout(),
+    "vector": ShardLayout(numeric=("distance", "weight")),
+    "pre-batched": ShardLayout(rows_per_record=2),
+    "vector, pre-batched": ShardLayout(numeric=("distance", "weight"), rows_per_record=2),
+    "one record": ShardLayout(numeric=("weight",), rows_per_record=100),
 }
 
 
@@ -52,7 +52,7 @@ def feature(values: list) -> tf.train.Feature:
     return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
 
 
-def encode(rows: list[dict], layout: Layout) -> list[bytes]:
+def encode(rows: list[dict], layout: ShardLayout) -> list[bytes]:
     """Write rows as the export documents its layouts, one value at a time."""
     size = layout.rows_per_record
     records = []
@@ -81,7 +81,7 @@ def write(path: Path, records: list[bytes]) -> str:
     return str(path)
 
 
-def opened(path: str, rows: int, layout: Layout, within: Share | None = None) -> FileSplit:
+def opened(path: str, rows: int, layout: ShardLayout, within: Share | None = None) -> FileSplit:
     shards = Shards(files=(Shard(uri=path, path=path, rows=rows),), compression="", within=within)
     return FileSplit("train", shards, Records(layout))
 
@@ -99,7 +99,7 @@ def assert_rows(found: dict[str, np.ndarray], rows: list[dict]) -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
-def test_every_layout_gives_the_same_columns(tmp_path: Path, layout: Layout) -> None:
+def test_every_layout_gives_the_same_columns(tmp_path: Path, layout: ShardLayout) -> None:
     path = write(tmp_path / "a", encode(ROWS_OF, layout))
     split = opened(path, len(ROWS_OF), layout)
     found = columns_of(split, SPEC)
@@ -109,7 +109,7 @@ def test_every_layout_gives_the_same_columns(tmp_path: Path, layout: Layout) -> 
 
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
-def test_shares_of_one_file_are_whole_rows(tmp_path: Path, layout: Layout) -> None:
+def test_shares_of_one_file_are_whole_rows(tmp_path: Path, layout: ShardLayout) -> None:
     path = write(tmp_path / "a", encode(ROWS_OF, layout))
     parts = [opened(path, len(ROWS_OF), layout, Share(index=index, count=2)) for index in range(2)]
     found = [columns_of(part, SPEC)["late"] if part.rows else [] for part in parts]
@@ -118,7 +118,7 @@ def test_shares_of_one_file_are_whole_rows(tmp_path: Path, layout: Layout) -> No
 
 
 def test_the_packed_matrix_can_be_asked_for_as_it_is(tmp_path: Path) -> None:
-    layout = Layout(numeric=("distance", "weight"), rows_per_record=2)
+    layout = ShardLayout(numeric=("distance", "weight"), rows_per_record=2)
     path = write(tmp_path / "a", encode(ROWS_OF, layout))
     spec = {NUMERIC: tf.io.FixedLenFeature([2], tf.float32), "late": SPEC["late"]}
     found = columns_of(opened(path, len(ROWS_OF), layout), spec)
@@ -128,7 +128,7 @@ def test_the_packed_matrix_can_be_asked_for_as_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("layout", [LAYOUTS["vector"], LAYOUTS["pre-batched"]], ids=["vector", "pre-batched"])
-def test_a_columns_own_default_stands_for_what_is_missing(tmp_path: Path, layout: Layout) -> None:
+def test_a_columns_own_default_stands_for_what_is_missing(tmp_path: Path, layout: ShardLayout) -> None:
     path = write(tmp_path / "a", encode(ROWS_OF, layout))
     spec = {
         "weight": tf.io.FixedLenFeature([], tf.float32, default_value=-1.0),
@@ -139,7 +139,7 @@ def test_a_columns_own_default_stands_for_what_is_missing(tmp_path: Path, layout
 
 
 def test_files_of_another_layout_are_named(tmp_path: Path) -> None:
-    path = write(tmp_path / "a", encode(ROWS_OF, Layout()))
+    path = write(tmp_path / "a", encode(ROWS_OF, ShardLayout()))
     split = opened(path, len(ROWS_OF), LAYOUTS["vector, pre-batched"])
     with pytest.raises(DataError, match=r"record 0 .*column '_numeric': is absent\. Expected float_list"):
         columns_of(split, SPEC)
@@ -163,7 +163,7 @@ def array_file(tmp_path: Path) -> FileSplit:
     for values in ARRAYS:
         numbers = tf.train.Feature(int64_list=tf.train.Int64List(value=values))
         records.append(tf.train.Example(features=tf.train.Features(feature={"stops": numbers})).SerializeToString())
-    return opened(write(tmp_path / "a", records), len(ARRAYS), Layout())
+    return opened(write(tmp_path / "a", records), len(ARRAYS), ShardLayout())
 
 
 def test_an_array_comes_ragged_or_padded_as_asked(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_an_array_of_another_length_than_asked_is_named(tmp_path: Path) -> None:
 
 def test_arrays_in_records_of_several_rows_are_refused() -> None:
     with pytest.raises(RequestError, match="column 'stops': is REPEATED"):
-        RecordParser({"stops": tf.io.RaggedFeature(tf.int64)}, Layout(rows_per_record=2))
+        RecordParser({"stops": tf.io.RaggedFeature(tf.int64)}, ShardLayout(rows_per_record=2))
 
 
 # --- images
@@ -201,7 +201,7 @@ def stored_image(image: np.ndarray, encoding: str) -> bytes:
     return content.getvalue()
 
 
-def image_file(tmp_path: Path, contents: list[bytes | None], layout: Layout) -> FileSplit:
+def image_file(tmp_path: Path, contents: list[bytes | None], layout: ShardLayout) -> FileSplit:
     NULLS["picture"] = b""
     rows = [{"picture": content} for content in contents]
     return opened(write(tmp_path / "a", encode(rows, layout)), len(contents), layout)
@@ -210,7 +210,7 @@ def image_file(tmp_path: Path, contents: list[bytes | None], layout: Layout) -> 
 @pytest.mark.parametrize("layout", [LAYOUTS["columns"], LAYOUTS["pre-batched"]], ids=["columns", "pre-batched"])
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("encoding", ["raw", "png"])
-def test_an_image_comes_back_as_its_pixels(tmp_path: Path, encoding: str, channels: int, layout: Layout) -> None:
+def test_an_image_comes_back_as_its_pixels(tmp_path: Path, encoding: str, channels: int, layout: ShardLayout) -> None:
     images = pixels(channels)
     asked = ImageFeature.of(ImageColumn(name="picture", height=4, width=5, channels=channels, encoding=encoding))
     split = image_file(tmp_path, [*(stored_image(image, encoding) for image in images), None], layout)
@@ -235,6 +235,6 @@ def test_pixels_as_floats_are_between_0_and_1() -> None:
 @pytest.mark.parametrize("encoding", ["raw", "png"])
 def test_an_image_of_another_size_is_an_error(tmp_path: Path, encoding: str) -> None:
     asked = {"picture": ImageFeature(4, 4, 3, encoding)}
-    split = image_file(tmp_path, [stored_image(pixels(3)[0], encoding)], Layout())
+    split = image_file(tmp_path, [stored_image(pixels(3)[0], encoding)], ShardLayout())
     with pytest.raises(DataError, match="split train: an example cannot be read: "):
         columns_of(split, asked)

@@ -27,13 +27,13 @@ def manifest(exported) -> Manifest:
         for name, split in found.splits.items()
     }
     schema = (
-        *found.schema,
+        *found.columns,
         Column(name="price", type="NUMERIC", mode="NULLABLE"),
         Column(name="stops", type="INTEGER", mode="REPEATED"),
         Column(name="place.city", type="STRING", mode="NULLABLE"),
         Column(name="picture", type="BYTES", mode="NULLABLE"),
     )
-    return dataclasses.replace(found, splits=splits, schema=schema)
+    return dataclasses.replace(found, splits=splits, columns=schema)
 
 
 def test_a_split_is_its_part_of_the_days_before_the_test(manifest: Manifest) -> None:

@@ -15,7 +15,7 @@ import pytest
 import tensorflow as tf
 
 from tests.support.ways_out import ways_out
-from trainer.contract.documents import Column, Layout, Manifest
+from trainer.contract.documents import Column, Manifest, ShardLayout
 from trainer.errors import TrainerError
 from trainer.input import bigquery, open_source, require_input
 from trainer.input.csv import CsvLines
@@ -60,7 +60,7 @@ def columns(manifest: Manifest, given: tuple[str, Any, str]) -> object:
     if given[0] != "bigquery":
         return parser(manifest, given)
     schema = (Column(name="x", type=given[2], mode="NULLABLE"),)
-    return Columns({"x": given[1]}, dataclasses.replace(manifest, schema=schema))
+    return Columns({"x": given[1]}, dataclasses.replace(manifest, columns=schema))
 
 
 def open_train(manifest: Manifest, rows: int) -> object:
@@ -90,7 +90,7 @@ CASES = {
         parser, ("csv", TEXT, "BYTES"), "Set training.input to tfrecord", (("tfrecord", TEXT, "BYTES"),)
     ),
     "records.py": Case(
-        lambda _, rows: RecordParser({"x": LIST}, Layout(rows_per_record=rows)),
+        lambda _, rows: RecordParser({"x": LIST}, ShardLayout(rows_per_record=rows)),
         8,
         "Set data.layout.rows_per_record to 1",
         (1,),

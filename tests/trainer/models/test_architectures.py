@@ -9,8 +9,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from trainer.contract.documents import Feature, Label, Training
-from trainer.contract.statistics import FeatureStatistics, SplitStatistics, Statistics, ValueCount
+from tests.support.trainer_documents import make_feature, make_feature_statistics, make_label, make_statistics
+from trainer.contract.documents import (
+    Feature,
+    Training,
+    ValueCount,
+)
 from trainer.errors import RequestError
 from trainer.features.images import as_files
 from trainer.features.preprocessing import Preprocessing
@@ -23,31 +27,22 @@ ROWS, SIDE = 6, 8
 NAN = float("nan")
 VALUES = tuple(ValueCount(value=value, count=9) for value in ("home", "cart", "help"))
 TABLE = [
-    Feature(name="weight", kind="numeric"),
-    Feature(name="carrier", kind="categorical", embedding_dim=3),
+    make_feature(name="weight", kind="numeric"),
+    make_feature(name="carrier", kind="categorical", embedding_dim=3),
 ]
 SEQUENCES = [
-    Feature(name="pages", kind="sequence", of="categorical", length=3, embedding_dim=4),
-    Feature(name="heat", kind="sequence", of="numeric", length=3),
-    Feature(name="steps", kind="sequence", of="numeric", length=2, keep="first"),
+    make_feature(name="pages", kind="sequence", of="categorical", length=3, embedding_dim=4),
+    make_feature(name="heat", kind="sequence", of="numeric", length=3),
+    make_feature(name="steps", kind="sequence", of="numeric", length=2, keep="first"),
 ]
-IMAGE = [Feature(name="photo", kind="image", height=SIDE, width=SIDE, channels=1)]
+IMAGE = [make_feature(name="photo", kind="image", height=SIDE, width=SIDE, channels=1)]
 FEATURES = {("images",): [*TABLE, *IMAGE], ("sequences",): [*TABLE, *SEQUENCES], (): TABLE}
-STATISTICS = Statistics(
-    model="m",
-    run_key="x",
-    splits={
-        "train": SplitStatistics(
-            rows=100,
-            features={
-                "weight": FeatureStatistics(kind="numeric", nulls=3, mean=10.0, stddev=4.0),
-                "carrier": FeatureStatistics(kind="categorical", nulls=0, top=VALUES),
-                "pages": FeatureStatistics(kind="sequence", nulls=0, top=VALUES),
-                "heat": FeatureStatistics(kind="sequence", nulls=2, mean=20.0, stddev=5.0),
-                "steps": FeatureStatistics(kind="sequence", nulls=0, mean=0.0, stddev=1.0),
-            },
-        )
-    },
+STATISTICS = make_statistics(
+    weight=make_feature_statistics(kind="numeric", nulls=3, mean=10.0, stddev=4.0),
+    carrier=make_feature_statistics(kind="categorical", nulls=0, top=VALUES),
+    pages=make_feature_statistics(kind="sequence", nulls=0, top=VALUES),
+    heat=make_feature_statistics(kind="sequence", nulls=2, mean=20.0, stddev=5.0),
+    steps=make_feature_statistics(kind="sequence", nulls=0, mean=0.0, stddev=1.0),
 )
 SMALL = {
     "transformer": {"width": 8, "heads": 2, "blocks": 1, "dropout": 0.1},
@@ -81,7 +76,7 @@ def recipe(name: str, **hyperparameters: Any) -> Recipe:
         model=name, epochs=1, batch_size=2, early_stopping_patience=0, hyperparameters={"hidden_units": 4}
     )
     training = Training(**{**vars(training), "hyperparameters": {**SMALL.get(name, {}), **hyperparameters}})
-    return Recipe.read(training, labels_of(Label(name="y", kind="multiclass", classes=3)))
+    return Recipe.read(training, labels_of(make_label(name="y", kind="multiclass", classes=3)))
 
 
 def built(name: str, **hyperparameters: Any):

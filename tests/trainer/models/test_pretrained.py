@@ -11,8 +11,8 @@ import pytest
 import tensorflow as tf
 import tf_keras
 
-from trainer.contract.documents import Feature, Label, Training
-from trainer.contract.statistics import Statistics
+from tests.support.trainer_documents import make_feature, make_label, make_statistics
+from trainer.contract.documents import Training
 from trainer.errors import DataError, RequestError
 from trainer.features.images import as_files
 from trainer.features.preprocessing import Preprocessing
@@ -25,7 +25,7 @@ from trainer.training.learning_rate import RatePlan
 from trainer.training.recipe import Recipe
 
 ROWS, SIDE = 8, 6
-NOTHING = Statistics(model="m", run_key="x", splits={})
+NOTHING = make_statistics()
 PIXELS = np.random.default_rng(0).integers(0, 256, (ROWS, SIDE, SIDE, 1), dtype=np.uint8)
 LABELS = tf.constant([0.0, 1.0] * (ROWS // 2))
 
@@ -88,11 +88,11 @@ def recipe(model: str, **hyperparameters: Any) -> Recipe:
         early_stopping_patience=0,
         hyperparameters={"hidden_units": 4, "learning_rate": 0.1, **hyperparameters},
     )
-    return Recipe.read(training, labels_of(Label(name="y", kind="binary")))
+    return Recipe.read(training, labels_of(make_label(name="y", kind="binary")))
 
 
 def preprocessing() -> Preprocessing:
-    return Preprocessing([Feature(name="photo", kind="image", height=SIDE, width=SIDE, channels=1)], NOTHING)
+    return Preprocessing([make_feature(name="photo", kind="image", height=SIDE, width=SIDE, channels=1)], NOTHING)
 
 
 def inputs() -> dict[str, tf.Tensor]:
@@ -141,7 +141,7 @@ def test_the_stored_model_is_whole_without_the_modules_folder(path: Path, tmp_pa
     shutil.copytree(path, away)
     chosen = recipe("module", module=str(away), fine_tune_from=0)
     model = fitted(chosen)
-    features = [Feature(name="photo", kind="image", height=SIDE, width=SIDE, channels=1)]
+    features = [make_feature(name="photo", kind="image", height=SIDE, width=SIDE, channels=1)]
     save_model(tmp_path / "model", features, preprocessing(), model, chosen.labels)
     shutil.rmtree(away)
     expected = chosen.labels.scores(model(inputs(), training=False)).numpy()
@@ -165,7 +165,7 @@ def test_a_module_reads_texts_too(tmp_path: Path) -> None:
     module = Words()
     tf.saved_model.save(module, str(tmp_path / "words"))
     chosen = recipe("module", text_module=str(tmp_path / "words"))
-    features = [Feature(name="note", kind="text")]
+    features = [make_feature(name="note", kind="text")]
     encode = Preprocessing(features, NOTHING)
     chosen.require_inputs(encode.shape)
     model = chosen.build(encode.shape)
@@ -185,7 +185,7 @@ def test_a_module_that_is_not_there_or_is_none_is_named(path: Path, tmp_path: Pa
     with pytest.raises(RequestError, match=r"module is missing.*Set training\.hyperparameters\.module"):
         recipe("module").require_inputs(preprocessing().shape)
     with pytest.raises(RequestError, match=r"text_module is missing"):
-        recipe("module").require_inputs(Preprocessing([Feature(name="note", kind="text")], NOTHING).shape)
+        recipe("module").require_inputs(Preprocessing([make_feature(name="note", kind="text")], NOTHING).shape)
     with pytest.raises(DataError, match=r"nowhere: there is nothing\. Expected a folder"):
         recipe("module", module=str(tmp_path / "nowhere")).build(preprocessing().shape)
     with pytest.raises(DataError, match="no SavedModel \\(SavedModel file does not exist"):
@@ -252,7 +252,7 @@ def transfer_is_stored_whole(tmp_path: Path, **hyperparameters: Any) -> tf_keras
     weights = saved_weights(tmp_path)
     chosen = recipe("transfer", weights=str(weights), **hyperparameters)
     model = chosen.build(preprocessing().shape)
-    features = [Feature(name="photo", kind="image", height=SIDE, width=SIDE, channels=1)]
+    features = [make_feature(name="photo", kind="image", height=SIDE, width=SIDE, channels=1)]
     save_model(tmp_path / "model", features, preprocessing(), model, chosen.labels)
     weights.unlink()
     expected = chosen.labels.scores(model(inputs(), training=False)).numpy()

@@ -11,9 +11,9 @@ from types import SimpleNamespace
 import pytest
 import tf_keras
 
+from tests.support.trainer_documents import make_feature, make_label
 from trainer.contract.column_types import READ_FROM_TABLE, ROLE_TYPES, WITHOUT_CSV
-from trainer.contract.documents import Column, Feature, Label
-from trainer.contract.reading import contracts_path
+from trainer.contract.documents import Column
 from trainer.errors import RequestError, TrainerError
 from trainer.evaluation.scoring import Columns
 from trainer.export.encoding.types import LEGACY_NAMES, MAPPINGS
@@ -25,6 +25,7 @@ from trainer.models.registry import ARCHITECTURES, find_architecture, read_hyper
 from trainer.objective.labels import label_type
 from trainer.tools.capabilities import render
 
+CONTRACTS = Path(__file__).resolve().parents[3] / "include" / "contracts"
 API_NAMES = {name: api for api, name in LEGACY_NAMES.items()}
 TYPES = [API_NAMES.get(name, name) for name in MAPPINGS]
 """Every type that an export can hold."""
@@ -32,7 +33,7 @@ TYPES = [API_NAMES.get(name, name) for name in MAPPINGS]
 
 def test_the_stored_file_is_this_trainers() -> None:
     """Written again by `make contracts`."""
-    assert (contracts_path() / "capabilities.json").read_text(encoding="utf-8") == render()
+    assert (CONTRACTS / "capabilities.json").read_text(encoding="utf-8") == render()
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
@@ -56,18 +57,18 @@ def test_activations_are_those_of_keras() -> None:
 def taken(role: str, type_: str) -> bool:
     """Whether what reads a column in this role takes the type."""
     column = Column(name="x", type=type_, mode="NULLABLE")
-    manifest = SimpleNamespace(schema=(column, Column(name="y", type="INTEGER", mode="NULLABLE")), images=())
+    manifest = SimpleNamespace(columns=(column, Column(name="y", type="INTEGER", mode="NULLABLE")), images=())
     try:
         if role in ("binary", "multiclass"):
-            label_type(Label(name="x", kind=role, **({"classes": 3} if role == "multiclass" else {})), manifest)
+            label_type(make_label(name="x", kind=role, **({"classes": 3} if role == "multiclass" else {})), manifest)
         elif role == "slice":
-            Columns(manifest, Label(name="y", kind="binary")).require_slices(["x"])
+            Columns(manifest, make_label(name="y", kind="binary")).require_slices(["x"])
         elif role == "table":
             TableColumns({"x": parse_feature(type_)}, manifest)
         else:
             size = {"height": 8, "width": 8, "channels": 1} if role == "image" else {}
             image = (SimpleNamespace(name="x"),)
-            FeatureColumns([Feature(name="x", kind=role, **size)], manifest.schema, image)
+            FeatureColumns([make_feature(name="x", kind=role, **size)], manifest.columns, image)
     except TrainerError:
         return False
     return True
@@ -92,7 +93,7 @@ def test_the_page_has_the_same_table() -> None:
 
 @pytest.mark.parametrize(
     "case",
-    json.loads((contracts_path() / "examples" / "hyperparameters.json").read_text(encoding="utf-8")),
+    json.loads((CONTRACTS / "examples" / "hyperparameters.json").read_text(encoding="utf-8")),
     ids=lambda case: f"{case['architecture']}-{case['name']}-{case['value']}",
 )
 def test_hyperparameters_are_taken_and_refused_as_airflow_does(case: dict) -> None:

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 import tensorflow as tf
 
-from trainer.contract.documents import Report
+from trainer.contract.documents import Report, Statistics
 from trainer.contract.reading import parse
-from trainer.contract.statistics import Statistics
 from trainer.input import open_source
 from trainer.training.checkpoints import Checkpoints
 from trainer.training.evaluator import watch

@@ -8,7 +8,7 @@ import pytest
 
 from trainer.cluster.preemption import Interruption
 from trainer.cluster.strategy import Strategy
-from trainer.contract.documents import CheckpointRhythm
+from trainer.contract.documents import Checkpoint
 from trainer.errors import Preempted
 from trainer.training.batches import Steps
 from trainer.training.checkpoints import TrainingState
@@ -31,7 +31,7 @@ class Served:
             checkpoints=SimpleNamespace(save=lambda saved: self.saved.append(saved.step), is_finite=lambda: True),
             strategy=Strategy(name="parameter_server", scope=None),
             steps=STEPS,
-            rhythm=CheckpointRhythm(**{"every_steps": None, "every_seconds": None, **rhythm}),
+            rhythm=Checkpoint(**{"every_steps": None, "every_seconds": None, **rhythm}),
             interruption=self.interruption,
             watch=SimpleNamespace(read=lambda: 0),
         )

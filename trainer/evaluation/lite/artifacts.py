@@ -77,7 +77,7 @@ def make_lite_models(
         return ()
     made = []
     with tempfile.TemporaryDirectory(prefix="trainer-lite-") as folder:
-        columns = FeatureColumns(request.features, manifest.schema, manifest.images)
+        columns = FeatureColumns(request.features, manifest.columns, manifest.images)
         place = _Place(Path(folder))
         storage.download_folder(request.challenger.model_uri, place.model)
         samples = _samples(manifest, columns, storage)

@@ -42,7 +42,7 @@ class CsvFormat:
     def __init__(self, request: ExportRequest, suffix: str) -> None:
         self.suffix = suffix
         where = f"{request.kind} of run {request.run_key}"
-        _require_forms(request.schema, where)
+        _require_forms(request.columns, where)
         if request.layout.numeric or request.layout.rows_per_record > 1 or request.images:
             raise RequestError(
                 where,
@@ -50,7 +50,7 @@ class CsvFormat:
                 "those with format tfrecord only",
                 "Set training.input to tfrecord" + ("" if request.images else ", or data.layout to its defaults"),
             )
-        self._names = [column.name for column in request.schema]
+        self._names = [column.name for column in request.columns]
 
     def head(self) -> bytes:
         """Give the header line."""

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from trainer.contract.documents import ImageColumn, Layout
+from trainer.contract.documents import ImageColumn, ShardLayout
 from trainer.export.encoding.arrays import integers, variable_bytes
 from trainer.export.encoding.columns import column_encoder
 from trainer.export.encoding.images import resize_columns
@@ -39,8 +39,10 @@ class Encoder:
         RequestError: The layout does not fit the schema.
     """
 
-    def __init__(self, schema: pa.Schema, layout: Layout | None = None, images: Sequence[ImageColumn] = ()) -> None:
-        layout = layout or Layout()
+    def __init__(
+        self, schema: pa.Schema, layout: ShardLayout | None = None, images: Sequence[ImageColumn] = ()
+    ) -> None:
+        layout = layout or ShardLayout()
         self._images, self._rows_per_record = images, layout.rows_per_record
         self._arrangement = Arrangement(schema, layout, images)
         arranged = self._arrangement.schema

@@ -14,14 +14,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trainer.contract.documents import ImageColumn, Layout
+from trainer.contract.documents import ImageColumn, ShardLayout
 from trainer.errors import RequestError
 from trainer.export.encoding.arrays import Floats, feature_kind, floats, integers, is_array, validity
 from trainer.export.encoding.types import RUN_COLUMNS, FeatureKind
 from trainer.export.encoding.wire import Ints
 
 NUMERIC = "_numeric"
-"""FLOAT: the features in `Layout.numeric`, in that order; NULL is NaN. [n], or [rows_per_record * n] row-major."""
+"""FLOAT: the features in `ShardLayout.numeric`, in that order; NULL is NaN. [n], or [rows_per_record * n] row-major."""
 
 ROWS = "_rows"
 """INT64 [1]: how many rows of a pre-batched Example are real; the others are padding."""
@@ -53,7 +53,7 @@ class Arrangement:
         RequestError: A column is missing, REPEATED, of another type or has a name that the layout needs; names it.
     """
 
-    def __init__(self, schema: pa.Schema, layout: Layout, images: Sequence[ImageColumn] = ()) -> None:
+    def __init__(self, schema: pa.Schema, layout: ShardLayout, images: Sequence[ImageColumn] = ()) -> None:
         fields = [field for field in schema if field.name not in RUN_COLUMNS]
         types = {field.name: field.type for field in fields}
         _require({name: _feature(type_) for name, type_ in types.items()}, layout, images, "layout")
@@ -129,7 +129,7 @@ def _feature(type_: pa.DataType) -> _Feature:
     return _Feature(kind=kind, repeated=repeated, image=pa.types.is_binary(type_) or pa.types.is_large_binary(type_))
 
 
-def _require(features: Mapping[str, _Feature], layout: Layout, images: Sequence[ImageColumn], where: str) -> None:
+def _require(features: Mapping[str, _Feature], layout: ShardLayout, images: Sequence[ImageColumn], where: str) -> None:
     """Check both sides' columns against a layout."""
     wanted = [*layout.numeric, *(image.name for image in images)]
     _refuse(where, "names columns that are not there", [name for name in wanted if name not in features], "the query's")

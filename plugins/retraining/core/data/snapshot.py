@@ -13,7 +13,7 @@ from retraining.core.data.columns import own_columns, schema_hash
 from retraining.core.data.sql import Parameter, Query, midnight, render
 from retraining.core.documents.document import canonical_json, format_time
 from retraining.core.documents.plan import Plan
-from retraining.core.documents.snapshot import Column, GoldenWork, LeftOut, Part, Snapshot, SnapshotSpan
+from retraining.core.documents.snapshot import Column, GoldenWork, LeftOut, PartWork, Snapshot, SpanWork
 from retraining.core.errors import DataError
 from retraining.core.naming import bigquery, storage
 from retraining.core.spec.data import Data
@@ -176,7 +176,7 @@ def _by_day(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[_Part]]:
     return grouped
 
 
-def _explain(spans: Sequence[SnapshotSpan], golden: GoldenWork | None, left_out: LeftOut | None) -> list[str]:
+def _explain(spans: Sequence[SpanWork], golden: GoldenWork | None, left_out: LeftOut | None) -> list[str]:
     lines = []
     for span in spans:
         done = "reused" if span.action == "reuse" else "changed" if span.because.startswith("changed") else "exported"
@@ -192,7 +192,7 @@ def _explain(spans: Sequence[SnapshotSpan], golden: GoldenWork | None, left_out:
     return lines
 
 
-def _span(day: str, parts: list[_Part], stored: Mapping[str, int | None]) -> SnapshotSpan:
+def _span(day: str, parts: list[_Part], stored: Mapping[str, int | None]) -> SpanWork:
     fingerprint = span_fingerprint(parts)
     if fingerprint in stored:
         action, because = "reuse", "same fingerprint as stored"
@@ -203,10 +203,10 @@ def _span(day: str, parts: list[_Part], stored: Mapping[str, int | None]) -> Sna
         action, because = "export", f"changed: other content than stored: {before}"
     else:
         action, because = "export", "new span"
-    return SnapshotSpan(
+    return SpanWork(
         span=date.fromisoformat(day),
         fingerprint=fingerprint,
-        parts=tuple(Part(part=part, rows=rows, shards=shards) for part, rows, _, _, shards in sorted(parts)),  # type: ignore[arg-type]  # pydantic checks the literal
+        parts=tuple(PartWork(part=part, rows=rows, shards=shards) for part, rows, _, _, shards in sorted(parts)),  # type: ignore[arg-type]  # pydantic checks the literal
         action=action,  # type: ignore[arg-type]  # one of the two literals above
         because=because,
     )

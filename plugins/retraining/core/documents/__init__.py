@@ -40,12 +40,12 @@ from retraining.core.documents.evaluation import (
 )
 from retraining.core.documents.export import (
     ExportRequest,
-    File,
     Manifest,
     ManifestFile,
     ManifestSpan,
     ManifestSplit,
     Span,
+    SpanFile,
 )
 from retraining.core.documents.monitoring import Drift, DriftChampion, FeatureDrift, Ledger
 from retraining.core.documents.plan import Estimate, Plan, Query, Trigger, Window
@@ -66,9 +66,9 @@ from retraining.core.documents.retention import (
     ModelLeftovers,
     SpanSum,
 )
-from retraining.core.documents.snapshot import Column, FrozenSet, GoldenWork, LeftOut, Part, Snapshot, SnapshotSpan
+from retraining.core.documents.snapshot import Column, FrozenSet, GoldenWork, LeftOut, PartWork, Snapshot, SpanWork
 from retraining.core.documents.timings import TaskTiming, Timings
-from retraining.core.documents.training import Framework, Golden, Report, Signature, TrainingOrder, TrainRequest
+from retraining.core.documents.training import Framework, Golden, Report, Signature, Training, TrainRequest
 from retraining.core.documents.tuning import Recalled, Trial, Tuning, TuningRequest
 
 KINDS: dict[str, type[Document]] = {
@@ -132,7 +132,6 @@ __all__ = [
     "Evaluation",
     "ExportRequest",
     "FeatureDrift",
-    "File",
     "Finding",
     "FoundDeployment",
     "FoundJob",
@@ -159,7 +158,7 @@ __all__ = [
     "ModelLeftovers",
     "NumericStatistics",
     "OutsideLabels",
-    "Part",
+    "PartWork",
     "Plan",
     "Query",
     "Recalled",
@@ -174,15 +173,16 @@ __all__ = [
     "SmokeRequest",
     "SmokeTest",
     "Snapshot",
-    "SnapshotSpan",
     "Span",
+    "SpanFile",
     "SpanSum",
+    "SpanWork",
     "SplitStatistics",
     "Statistics",
     "TaskTiming",
     "Timings",
     "TrainRequest",
-    "TrainingOrder",
+    "Training",
     "Trial",
     "Trigger",
     "Tuning",

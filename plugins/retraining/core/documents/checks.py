@@ -12,8 +12,10 @@ from retraining.core.documents.document import (
     Document,
     ModelId,
     Number,
+    Positive,
     RunKey,
     Sha256,
+    Share,
     Text,
     Uri,
     UtcTime,
@@ -100,7 +102,7 @@ FeatureStatistics = Annotated[
 class OutsideLabels(Value):
     """Labels that are no class: how many, the least and the greatest (null: they are no numbers)."""
 
-    rows: Annotated[int, Field(ge=1)]
+    rows: Positive
     low: Number | None
     high: Number | None
 
@@ -147,7 +149,7 @@ class DayLabels(Value):
 
     nulls: Count
     outside: Count
-    rate: Annotated[float, Field(ge=0, le=1)] | None
+    rate: Share | None
 
 
 class DayFeature(Value):
@@ -166,7 +168,7 @@ class DayStatistics(Value):
     """One day of examples, all parts: what a check needs to say which day is bad."""
 
     span: Day
-    rows: Annotated[int, Field(ge=1)]
+    rows: Positive
     last_event: UtcTime
     key_nulls: Count
     label: DayLabels
@@ -217,7 +219,7 @@ class Volume(Value):
 
     rows: Count
     days: Count
-    data_version: Annotated[int, Field(ge=1)]
+    data_version: Positive
 
 
 class Compared(Value):

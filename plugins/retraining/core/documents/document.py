@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from datetime import UTC, date, datetime
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import (
     AfterValidator,
@@ -49,16 +49,27 @@ UtcTime = Annotated[
     WithJsonSchema({"type": "string", "pattern": TIME_PATTERN}),
 ]
 Day = Annotated[date, WithJsonSchema({"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}$"})]
+"""UTC day."""
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0)]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 SchemaHash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 Fingerprint = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
+"""First 32 hex digits of the SHA-256 of a span's counts and checksums."""
 Crc32c = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9+/]{6}==$")]
+"""Base64 of the big-endian CRC32C, as Cloud Storage reports it."""
 RunKey = Annotated[str, StringConstraints(pattern=RUN_KEY_PATTERN)]
+"""The run's time, and a hash of everything that decides its result."""
 ModelId = Annotated[str, StringConstraints(pattern=MODEL_PATTERN)]
 Uri = Annotated[str, StringConstraints(pattern=r"^gs://[^/]+/.+$")]
+Address = Annotated[str, StringConstraints(pattern=r"^(gs://[a-z0-9][a-z0-9._-]*/|/).+$")]
+"""Cloud Storage address; an absolute path outside the cloud, where the trainer is run by hand."""
+TableName = Annotated[str, StringConstraints(pattern=r"^[^.`\s]+\.[^.`\s]+\.[^.`\s]+$")]
+"""project.dataset.table"""
 Text = Annotated[str, StringConstraints(min_length=1)]
+Positive = Annotated[int, Field(ge=1)]
+Amount = Annotated[float, Field(allow_inf_nan=False, ge=0)]
+Share = Annotated[float, Field(allow_inf_nan=False, ge=0, le=1)]
 
 
 class Value(BaseModel):
@@ -69,7 +80,6 @@ class Value(BaseModel):
         extra="forbid",
         strict=True,
         protected_namespaces=(),
-        json_schema_serialization_defaults_required=True,
     )
 
 
@@ -77,6 +87,8 @@ class Document(Value):
     """A whole document: `kind` names its contract, `schema_version` the edition of it."""
 
     schema_version: Literal[1] = 1
+    is_strict: ClassVar[bool] = True
+    """Whether nothing is converted on the way in, in parts that are a spec's neither."""
 
     @classmethod
     def kind_name(cls) -> str:
@@ -105,7 +117,7 @@ class Document(Value):
                     f"Read it with the release that wrote it. Or: {DELETE_IT[0].lower()}{DELETE_IT[1:]}",
                 )
         try:
-            return cls.model_validate_json(json.dumps(raw))
+            return cls.model_validate_json(json.dumps(raw), strict=cls.is_strict or None)
         except ValidationError as error:
             raise ContractError(
                 where,

@@ -4,79 +4,101 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, StringConstraints
 
 from retraining.core.documents.document import (
+    Address,
+    Amount,
     Count,
     Crc32c,
     Day,
     Document,
     Fingerprint,
     ModelId,
-    Number,
+    Positive,
     RunKey,
     SchemaHash,
     Sha256,
+    TableName,
     Text,
-    Uri,
     Value,
 )
-from retraining.core.documents.snapshot import Column, GoldenWork, SnapshotSpan
-from retraining.core.documents.splits import SplitName, all_three
+from retraining.core.documents.snapshot import Action, Column, GoldenWork, SpanWork
+from retraining.core.documents.splits import ManifestSplits
 
 FilePart = Literal["train", "validation", "golden"]
+"""By the example's key, for life; golden: the frozen set."""
 Compression = Literal["GZIP", "NONE"]
 ShardFormat = Literal["tfrecord", "csv"]
+ImageEncoding = Literal["raw", "png", "jpeg"]
+SpanName = Day | Literal["golden"]
+
+
+def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(names)) < len(names):
+        raise ValueError("one stands twice")
+    return names
+
+
+DistinctTexts = Annotated[tuple[Text, ...], AfterValidator(_distinct), Field(json_schema_extra={"uniqueItems": True})]
 
 
 class ShardLayout(Value):
-    """How examples lie in TFRecords: features packed into one list (none: each on its own), rows per Example."""
+    """How examples lie in TFRecords."""
 
-    numeric: tuple[Text, ...] = ()
-    rows_per_record: Annotated[int, Field(ge=1)] = 1
+    numeric: DistinctTexts = ()
+    """Features packed in this order into the list `_numeric`, NaN for NULL; none: each on its own."""
+    rows_per_record: Positive = 1
+    """Rows in one Example; above 1 `_rows` says how many of them are real."""
 
 
 class ImageColumn(Value):
-    """A BYTES column of PNG or JPEG that is stored resized: raw is uint8, row-major, height x width x channels."""
+    """A BYTES column of PNG or JPEG that is stored resized."""
 
     name: Text
-    height: Annotated[int, Field(ge=1)]
-    width: Annotated[int, Field(ge=1)]
+    height: Positive
+    width: Positive
     channels: Literal[1, 3]
-    encoding: Literal["raw", "png", "jpeg"]
+    encoding: ImageEncoding
+    """raw: uint8, row-major, height x width x channels."""
 
 
 class ExportRequest(Document):
-    """What the exporter is asked: the spans of a run table, and where their files go.
-
-    `only: test` exports the spans from `test_start` on; the others are read from the table itself.
-    """
+    """What the exporter is asked: the spans of a run table, and where their files go."""
 
     kind: Literal["export_request"] = "export_request"
     model: ModelId
     run_key: RunKey
-    table: Text
-    columns: tuple[Column, ...] = Field(alias="schema")
+    table: TableName
+    """The run table; it has the columns span, part, shard and row_hash beside its own."""
+    columns: Annotated[tuple[Column, ...], Field(min_length=1)] = Field(alias="schema")
+    """The query's own columns, in its order."""
     schema_hash: SchemaHash
     compression: Compression
-    spans_uri: Uri
-    spans: tuple[SnapshotSpan, ...]
+    spans_uri: Address
+    spans: Annotated[tuple[SpanWork, ...], Field(min_length=1)]
+    """Oldest first."""
     quarantined: tuple[Day, ...] = ()
+    """Days that are left out because a check says so."""
     test_start: Day
-    manifest_uri: Uri
+    """First day of the test split: every part of the spans from this day on."""
+    manifest_uri: Address
     format: ShardFormat = "tfrecord"
     layout: ShardLayout = Field(default_factory=ShardLayout)
     images: tuple[ImageColumn, ...] = ()
     only: Literal["all", "test"] = "all"
+    """test: the spans before test_start are not exported; they are read from the table itself."""
     golden: GoldenWork | None = None
 
 
-class File(Value):
-    """One shard in the span store. `crc32c` is base64, as Cloud Storage writes it."""
+class SpanFile(Value):
+    """One shard in the span store."""
 
     part: FilePart
     shard: Count
-    file_name: Text
+    file_name: Annotated[
+        str, StringConstraints(pattern=r"^(train|validation|golden)-\d{5}-of-\d{5}\.(tfrecord|csv)(\.gz)?$")
+    ]
     rows: Count
     bytes: Count
     crc32c: Crc32c
@@ -87,17 +109,17 @@ class Span(Document):
     """`span.json` beside a span's files: they are all there. The frozen set is the span `golden`."""
 
     kind: Literal["span"] = "span"
-    span: Day | Literal["golden"]
+    span: SpanName
     fingerprint: Fingerprint
     schema_hash: SchemaHash
-    files: Annotated[tuple[File, ...], Field(min_length=1)]
+    files: Annotated[tuple[SpanFile, ...], Field(min_length=1)]
 
 
 class ManifestFile(Value):
     """One shard of a split."""
 
-    uri: Uri
-    span: Day | Literal["golden"]
+    uri: Address
+    span: SpanName
     part: FilePart
     rows: Count
     bytes: Count
@@ -106,7 +128,7 @@ class ManifestFile(Value):
 
 
 class ManifestSplit(Value):
-    """The shards of a split."""
+    """The shards of a split, oldest span first; none although there are rows: they are read from the table."""
 
     rows: Count
     files: tuple[ManifestFile, ...]
@@ -118,7 +140,7 @@ class ManifestSpan(Value):
     span: Day
     fingerprint: Fingerprint
     rows: Count
-    action: Literal["export", "reuse"]
+    action: Action
     because: Text
 
 
@@ -130,14 +152,20 @@ class Manifest(Document):
     run_key: RunKey
     schema_hash: SchemaHash
     compression: Compression
-    columns: tuple[Column, ...] = Field(alias="schema")
-    table: Text
+    columns: Annotated[tuple[Column, ...], Field(min_length=1)] = Field(alias="schema")
+    """The query's own columns, in its order."""
+    table: TableName
+    """The run table."""
     format: ShardFormat = "tfrecord"
     layout: ShardLayout = Field(default_factory=ShardLayout)
     images: tuple[ImageColumn, ...] = ()
-    splits: Annotated[dict[SplitName | Literal["golden"], ManifestSplit], AfterValidator(all_three)]
+    splits: ManifestSplits[ManifestSplit]
     quarantined: tuple[Day, ...] = ()
+    """Days that are left out because a check says so."""
     spans: tuple[ManifestSpan, ...]
     exported_rows: Count
+    """Rows of the spans with action export."""
     exported_bytes: Count
-    seconds: Number
+    """Bytes of their files."""
+    seconds: Amount
+    """Wall time of the replica that finished last."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -12,6 +12,7 @@ from retraining.core.documents.document import (
     Document,
     Fingerprint,
     ModelId,
+    Positive,
     RunKey,
     SchemaHash,
     Sha256,
@@ -21,25 +22,30 @@ from retraining.core.documents.document import (
 )
 
 PartName = Literal["train", "validation"]
+"""By the example's key, for life."""
+
+
+Action = Literal["export", "reuse"]
 
 
 class Column(Value):
-    """One column of the examples query: BigQuery's name, type (`INTEGER`, `FLOAT`, …) and mode."""
+    """One column of the examples query."""
 
     name: Text
     type: Text
+    """BigQuery type as the API names it: INTEGER, FLOAT, STRING, …"""
     mode: Literal["NULLABLE", "REQUIRED", "REPEATED"]
 
 
-class Part(Value):
+class PartWork(Value):
     """Rows and shard count of one part of a span."""
 
     part: PartName
     rows: Count
-    shards: Annotated[int, Field(ge=1)]
+    shards: Positive
 
 
-class SnapshotSpan(Value):
+class SpanWork(Value):
     """One day of examples: what it holds, and whether its files are made tonight or taken from the span store.
 
     `because` begins with `changed` when the store has the day with other content.
@@ -47,8 +53,8 @@ class SnapshotSpan(Value):
 
     span: Day
     fingerprint: Fingerprint
-    parts: tuple[Part, ...]
-    action: Literal["export", "reuse"]
+    parts: tuple[PartWork, ...]
+    action: Action
     because: Text
 
 
@@ -66,8 +72,8 @@ class GoldenWork(Value):
     table: Text
     fingerprint: Fingerprint
     rows: Count
-    shards: Annotated[int, Field(ge=1)]
-    action: Literal["export", "reuse"]
+    shards: Positive
+    action: Action
     because: Text
 
 
@@ -81,8 +87,8 @@ class FrozenSet(Document):
     sql_sha256: Sha256
     table: Text
     fingerprint: Fingerprint
-    rows: Annotated[int, Field(ge=1)]
-    shards: Annotated[int, Field(ge=1)]
+    rows: Positive
+    shards: Positive
 
 
 class Snapshot(Document):
@@ -99,7 +105,7 @@ class Snapshot(Document):
     columns: tuple[Column, ...] = Field(alias="schema")
     schema_hash: SchemaHash
     spans_uri: Uri
-    spans: tuple[SnapshotSpan, ...]
+    spans: tuple[SpanWork, ...]
     golden: GoldenWork | None = None
     left_out: LeftOut | None = None
     explain: tuple[Text, ...] = ()

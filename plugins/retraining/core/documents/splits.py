@@ -7,6 +7,8 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import AfterValidator, Field
 
 SplitName = Literal["train", "validation", "test"]
+ManifestSplitName = Literal["train", "validation", "test", "golden"]
+"""`golden` is the frozen set."""
 
 
 _S = TypeVar("_S", bound=str)
@@ -28,5 +30,10 @@ def all_three(splits: dict[_S, _T]) -> dict[_S, _T]:
 AllSplits = Annotated[
     dict[SplitName, _T],
     AfterValidator(all_three),
-    Field(json_schema_extra={"required": ["test", "train", "validation"]}),
+    Field(json_schema_extra={"required": ["train", "validation", "test"]}),
+]
+ManifestSplits = Annotated[
+    dict[ManifestSplitName, _T],
+    AfterValidator(all_three),
+    Field(json_schema_extra={"required": ["train", "validation", "test"]}),
 ]

@@ -6,7 +6,19 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from retraining.core.documents.document import Count, Document, ModelId, Number, RunKey, Sha256, Text, Uri, Value
+from retraining.core.documents.document import (
+    Address,
+    Amount,
+    Count,
+    Document,
+    ModelId,
+    Number,
+    Positive,
+    RunKey,
+    Sha256,
+    Text,
+    Value,
+)
 from retraining.core.spec.cluster import Strategy
 from retraining.core.spec.features import Feature, Label
 from retraining.core.spec.training import (
@@ -14,7 +26,8 @@ from retraining.core.spec.training import (
     Callbacks,
     Checkpoint,
     ClipNorm,
-    Hyperparameter,
+    HyperparameterValue,
+    InputSource,
     LiteForm,
     Loop,
     Precision,
@@ -24,53 +37,76 @@ from retraining.core.spec.training import (
 
 InstanceValue = bool | int | float | str | None
 """Of a slice, or of an instance; null stands for NaN."""
+Hyperparameters = dict[str, HyperparameterValue]
+"""By name; names that the architecture does not have are refused."""
+Seed = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
-class TrainingOrder(Value):
-    """What is trained and for how long; `batch_size` is per replica, patience counts epochs."""
+class Training(Value):
+    """What is trained, for how long, and how it takes its steps."""
 
     model: Text
-    epochs: Annotated[int, Field(ge=1)]
-    batch_size: Annotated[int, Field(ge=1)]
-    hyperparameters: dict[str, Hyperparameter]
+    """Architecture, by its name in the trainer's registry."""
+    epochs: Positive
+    batch_size: Positive
+    """Per replica."""
+    hyperparameters: Hyperparameters
     early_stopping_patience: Count
-    input: Literal["tfrecord", "csv", "bigquery"] = "tfrecord"
+    """Epochs without a better validation score after which training ends; 0: never."""
+    input: InputSource = "tfrecord"
+    """Where train and validation are read from; bigquery: from the manifest's table."""
     strategy: Strategy = "auto"
+    """How training is spread; auto: by the job's replicas and the machine's devices."""
     loop: Loop = "fit"
+    """Who takes the steps: Keras's fit, or the trainer's own loop."""
     precision: Precision = "float32"
+    """In which layers compute; variables and logits are float32."""
     sharding: Sharding = "auto"
+    """Several workers: each takes its rows of every batch (examples), or its files (files).
+
+    auto: files above 20 million rows.
+    """
     scale_learning_rate: bool = True
+    """Multiply the learning rate by the replicas in lockstep."""
     warmup_fraction: WarmupFraction | None = None
+    """Share of all steps in which the learning rate rises; null: 0.05 with several replicas, else 0."""
     clip_norm: ClipNorm | None = None
+    """Longest gradient over all variables."""
     accumulate_steps: AccumulateSteps = 1
+    """Parts of batch_size rows whose gradients make one step; above 1 with loop custom only."""
     checkpoint: Checkpoint = Field(default_factory=Checkpoint)
     callbacks: Callbacks = Field(default_factory=Callbacks)
     export_lite: tuple[LiteForm, ...] = ()
+    """TF Lite models to be made of the stored one.
+
+    It then has a second signature `lite`, with images as uint8 pixels and sequences of their length.
+    """
 
 
 class TrainRequest(Document):
-    """What the trainer is asked, and where its outputs go.
-
-    `trial_metric` makes it the request of a study's trials: they report that after each epoch and are not stored, each
-    in a folder by its number below these; `--prior` chooses one of the `priors` as its hyperparameters.
-    """
+    """What the trainer is asked, and where its outputs go."""
 
     kind: Literal["train_request"] = "train_request"
     model: ModelId
     run_key: RunKey
-    manifest_uri: Uri
-    statistics_uri: Uri
-    features: tuple[Feature, ...]
+    manifest_uri: Address
+    statistics_uri: Address
+    features: Annotated[tuple[Feature, ...], Field(min_length=1)]
     label: Label
     key: Text
-    training: TrainingOrder
-    seed: int
+    training: Training
+    seed: Seed
     trial_metric: Text | None = None
-    priors: tuple[dict[str, Hyperparameter], ...] = ()
-    model_uri: Uri
-    report_uri: Uri
-    checkpoint_uri: Uri
-    tensorboard_uri: Uri
+    """What a trial of a study reports after each epoch; null: not a trial.
+
+    A trial is scored and not stored, in a folder by its number (CLOUD_ML_TRIAL_ID) below these addresses.
+    """
+    priors: tuple[Hyperparameters, ...] = ()
+    """The flag --prior chooses one of them, from 0, as the hyperparameters."""
+    model_uri: Address
+    report_uri: Address
+    checkpoint_uri: Address
+    tensorboard_uri: Address
 
 
 class Framework(Value):
@@ -82,8 +118,18 @@ class Framework(Value):
     trainer: str
 
 
+class Seconds(Value):
+    """Where a training's wall time went."""
+
+    startup: Amount
+    read: Amount
+    train: Amount
+    save: Amount
+    total: Amount
+
+
 class Signature(Value):
-    """Names and TensorFlow types of the serving signature."""
+    """TensorFlow types by name of `serving_default`; every shape is [batch], `scores` is [batch, classes]."""
 
     inputs: dict[str, str]
     outputs: dict[str, str]
@@ -96,43 +142,54 @@ class EncodedBytes(Value):
 
 
 class Golden(Value):
-    """An instance and what the saved model says of it: the endpoint must say the same. With classes a score of each.
-
-    A sequence is a list as long as that of every other instance, filled up with null or "".
-    """
+    """An instance and what the saved model says of it: the endpoint must say the same."""
 
     instance: dict[str, EncodedBytes | InstanceValue | tuple[InstanceValue, ...]]
+    """A sequence is a list as long as that of every other instance, filled up with null or ""."""
     prediction: Number | Annotated[tuple[Number, ...], Field(min_length=2)]
+    """The score; with several classes the scores of all."""
 
 
 class Report(Document):
-    """What training did. `best_epoch` counts from 1; `model_digest` covers every file of the SavedModel.
-
-    `usage` is of the chief: `cpu_seconds`, `cores`, `cpu_share` of them from 0 to 1, `memory_mb` at most, and with GPUs
-    `accelerator_memory_mb` at most.
-    """
+    """What training did."""
 
     kind: Literal["report"] = "report"
     model: ModelId
     run_key: RunKey
     framework: Framework
     strategy: str
-    hyperparameters: dict[str, Hyperparameter]
+    """one_device, mirrored, multi_worker, parameter_server, tpu; or another framework's own word."""
+    hyperparameters: Hyperparameters
     history: dict[str, tuple[Number, ...]]
-    best_epoch: Annotated[int, Field(ge=1)]
-    epochs_run: Count
-    resumed_from_epoch: int | None
-    resumed_from_step: int | None = None
-    replicas: Annotated[int, Field(ge=1)] = 1
+    """One number per epoch, by name: loss, auc, val_loss, val_auc."""
+    best_epoch: Positive
+    """Counted from 1."""
+    epochs_run: Positive
+    """Of the whole training, resumed epochs included."""
+    resumed_from_epoch: Count | None
+    """Epochs that an earlier, interrupted attempt had finished."""
+    resumed_from_step: Positive | None = None
+    """Steps that an earlier, interrupted attempt had saved."""
+    replicas: Positive = 1
+    """Devices that took each step together."""
     metrics: dict[str, Number]
+    """Of the best epoch."""
     train_rows: Count
     validation_rows: Count
     steps: Count
-    examples_per_second: Number
-    seconds: dict[str, Number]
+    """Optimizer steps."""
+    examples_per_second: Amount
+    """Training rows over seconds of the epochs of this attempt."""
+    seconds: Seconds
     usage: dict[str, Number] = Field(default_factory=dict)
+    """What the chief used of its machine, by name.
+
+    cpu_seconds, cores, cpu_share of them (0 to 1), memory_mb at most, with GPUs accelerator_memory_mb at most.
+    """
     parameters: Count
-    model_uri: Uri
+    model_uri: Address
     model_digest: Sha256
+    """SHA-256 over the sorted lines '<file name> <SHA-256>' of the SavedModel's files."""
     signature: Signature
-    golden: tuple[Golden, ...]
+    golden: Annotated[tuple[Golden, ...], Field(max_length=5)]
+    """Validation rows without missing values and what the stored model answers."""

@@ -7,13 +7,13 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from retraining.core.documents.document import Count, Document, ModelId, Number, RunKey, Text, UtcTime, Value
-from retraining.core.spec.training import Hyperparameter
+from retraining.core.spec.training import HyperparameterValue
 from retraining.core.spec.tuning import TuningParameter
 
 Because = Literal["no_tuning", "wanted", "unwanted", "first", "age", "quality", "recent"]
 Source = Literal["spec", "champion", "study"]
 Phase = Literal["recall", "search"]
-Hyperparameters = dict[str, Hyperparameter]
+Hyperparameters = dict[str, HyperparameterValue]
 
 
 class Recalled(Value):

@@ -11,15 +11,15 @@ from retraining.core.catalog.machines import JobTask, Machines, Pool, machines
 from retraining.core.data.leakage import Proof
 from retraining.core.data.shard_format import format_of, images_of, layout_of
 from retraining.core.documents.document import Document, format_time
-from retraining.core.documents.evaluation import Bootstrap, Challenger, Champion, EvaluateRequest, LiteOrder
+from retraining.core.documents.evaluation import Bootstrap, Challenger, Champion, EvaluateRequest, LiteRequest
 from retraining.core.documents.export import ExportRequest
 from retraining.core.documents.plan import Plan
 from retraining.core.documents.snapshot import Snapshot
-from retraining.core.documents.training import TrainingOrder, TrainRequest
+from retraining.core.documents.training import Training, TrainRequest
 from retraining.core.documents.tuning import Tuning
 from retraining.core.errors import PlanError
 from retraining.core.naming import storage, vertex
-from retraining.core.spec.training import Hyperparameter
+from retraining.core.spec.training import HyperparameterValue
 
 BOOTSTRAP_SAMPLES = 500
 COMMAND = ("python", "-m", "trainer.task")
@@ -89,9 +89,9 @@ def train_request(
     plan: Plan,
     base_uri: str,
     *,
-    hyperparameters: Mapping[str, Hyperparameter] | None = None,
+    hyperparameters: Mapping[str, HyperparameterValue] | None = None,
     trial_metric: str | None = None,
-    priors: Sequence[Mapping[str, Hyperparameter]] = (),
+    priors: Sequence[Mapping[str, HyperparameterValue]] = (),
 ) -> TrainRequest:
     """What the trainer is asked.
 
@@ -113,9 +113,9 @@ def train_request(
         features=plan.spec.features,
         label=plan.spec.label,
         key=plan.spec.data.key,
-        training=TrainingOrder.model_validate(
+        training=Training.model_validate(
             {
-                **training.model_dump(include=set(TrainingOrder.model_fields)),
+                **training.model_dump(include=set(Training.model_fields)),
                 "hyperparameters": training.hyperparameters if hyperparameters is None else hyperparameters,
             }
         ),
@@ -177,7 +177,7 @@ def evaluation_job(
             samples=BOOTSTRAP_SAMPLES, seed=plan.spec.training.seed, confidence=evaluation.promote.confidence
         ),
         evaluation_uri=evaluation_uri,
-        lite=LiteOrder(forms=forms, folder_uri=storage.lite_uri(plan.run_uri)) if forms else None,
+        lite=LiteRequest(forms=forms, folder_uri=storage.lite_uri(plan.run_uri)) if forms else None,
     )
     job_request = _job_request(plan, "evaluate", request, evaluation_uri, "evaluation", service_account)
     return replace(job_request, artifact_uri=job_request.request_uri)  # who met whom stands there alone

@@ -107,7 +107,7 @@ def _left_out(run: Run) -> dict[date, str]:
     return {day: f"left out: {found}" for day, found in words.items()}
 
 
-def _state(span: documents.SnapshotSpan | None) -> State:
+def _state(span: documents.SpanWork | None) -> State:
     if span is None:
         return "empty"
     if span.action == "reuse":

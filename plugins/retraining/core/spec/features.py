@@ -9,23 +9,29 @@ from pydantic import Field, model_validator
 from retraining.core.spec.section import ColumnName, Section
 
 MAX_FEATURES = 2000
+Size = Annotated[int, Field(ge=1, le=4096)]
+"""Of an image's side, in pixels, or of a sequence, in steps."""
+EmbeddingDim = Annotated[int, Field(ge=1, le=1024)]
 
 
 class NumericFeature(Section):
-    """A number. `missing` names what stands in for NULL: the training mean or zero."""
+    """A number."""
 
     name: ColumnName
     kind: Literal["numeric"]
     normalize: bool = True
+    """Subtract the training mean, divide by the training standard deviation."""
     missing: Literal["mean", "zero"] = "mean"
+    """What stands in for NULL; a second column says that it was missing."""
 
 
 class CategoricalFeature(Section):
-    """A category. `embedding_dim` null: the trainer chooses it by the number of values."""
+    """A category. The 1000 most frequent training values get an embedding each, all others share one."""
 
     name: ColumnName
     kind: Literal["categorical"]
-    embedding_dim: Annotated[int, Field(ge=1, le=1024)] | None = None
+    embedding_dim: EmbeddingDim | None = None
+    """Width of the embedding; null: min(50, round(1.6 * values ** 0.56))."""
 
 
 class ImageFeature(Section):
@@ -33,22 +39,27 @@ class ImageFeature(Section):
 
     name: ColumnName
     kind: Literal["image"]
-    height: Annotated[int, Field(ge=1, le=4096)]
-    width: Annotated[int, Field(ge=1, le=4096)]
+    height: Size
+    width: Size
     channels: Literal[1, 3] = 3
     encoding: Literal["raw", "png", "jpeg"] = "raw"
 
 
 class SequenceFeature(Section):
-    """An ARRAY of numbers or categories. Longer ones are cut to `length` at the other end than `keep`."""
+    """An ARRAY of numbers or categories."""
 
     name: ColumnName
     kind: Literal["sequence"]
     of: Literal["numeric", "categorical"]
-    length: Annotated[int, Field(ge=1, le=4096)]
+    """What its elements are."""
+    length: Size
+    """Steps that the model reads; shorter ones are filled up at the end."""
     keep: Literal["first", "last"] = "last"
+    """Which end of a longer one is read."""
     normalize: bool = True
-    embedding_dim: Annotated[int, Field(ge=1, le=1024)] | None = None
+    """Of numbers: by mean and deviation of the elements."""
+    embedding_dim: EmbeddingDim | None = None
+    """Of categories; null: chosen by the number of values."""
 
     @model_validator(mode="after")
     def _embeds_categories(self) -> Self:

@@ -16,7 +16,6 @@ class Section(BaseModel):
         extra="forbid",
         allow_inf_nan=False,
         protected_namespaces=(),
-        json_schema_serialization_defaults_required=True,
     )
 
 

@@ -9,6 +9,7 @@ from pydantic import Field, StringConstraints, field_validator, model_validator
 from retraining.core.spec.cluster import Cluster, Runtime, Strategy, resolve_tier, runtime_problem
 from retraining.core.spec.section import ColumnName, Section
 
+InputSource = Literal["tfrecord", "csv", "bigquery"]
 Loop = Literal["fit", "custom"]
 Precision = Literal["float32", "mixed_float16", "mixed_bfloat16"]
 Sharding = Literal["auto", "examples", "files"]
@@ -32,7 +33,7 @@ class ReduceRate(Section):
     factor: Annotated[float, Field(gt=0, lt=1)] = 0.5
 
 
-class TensorBoard(Section):
+class TensorBoardOptions(Section):
     """What TensorBoard gets beside each epoch's numbers: weights as histograms, a profile of some steps."""
 
     histograms: bool = False
@@ -43,11 +44,11 @@ class Callbacks(Section):
     """What happens beside the steps."""
 
     reduce_lr: ReduceRate | None = None
-    tensorboard: TensorBoard = Field(default_factory=TensorBoard)
+    tensorboard: TensorBoardOptions = Field(default_factory=TensorBoardOptions)
 
 
 Scalar = bool | int | float | str
-Hyperparameter = Scalar | tuple[Scalar, ...]
+HyperparameterValue = Scalar | tuple[Scalar, ...]
 
 
 class Training(Section):
@@ -56,9 +57,9 @@ class Training(Section):
     model: Annotated[str, StringConstraints(max_length=100, pattern=r"^[a-z][a-z0-9_]*$")]
     epochs: Annotated[int, Field(ge=1, le=10000)] = 5
     batch_size: Annotated[int, Field(ge=1, le=1_000_000)] = 512
-    hyperparameters: dict[ColumnName, Hyperparameter] = Field(default_factory=dict)
+    hyperparameters: dict[ColumnName, HyperparameterValue] = Field(default_factory=dict)
     early_stopping_patience: Annotated[int, Field(ge=0, le=1000)] = 2
-    input: Literal["tfrecord", "csv", "bigquery"] = "tfrecord"
+    input: InputSource = "tfrecord"
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 1
     strategy: Strategy = "auto"
     loop: Loop = "fit"

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import csv
 
-from trainer.contract.documents import Column, ExportRequest, ImageColumn, Layout
+from trainer.contract.documents import Column, ExportRequest, ImageColumn, ShardLayout
 from trainer.errors import DataError, RequestError
 from trainer.export.encoding.csv import CsvFormat
 
@@ -30,7 +30,7 @@ def make_format(columns: dict[str, tuple[str, str]], **changes: Any) -> CsvForma
         model="parcels",
         run_key="run",
         table="p.d.t",
-        schema=tuple(Column(name=name, type=type_, mode=mode) for name, (type_, mode) in columns.items()),
+        columns=tuple(Column(name=name, type=type_, mode=mode) for name, (type_, mode) in columns.items()),
         schema_hash="0123456789abcdef",
         compression="NONE",
         spans_uri="/spans",
@@ -119,8 +119,8 @@ def test_what_has_no_form_is_refused_with_all_names() -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"layout": Layout(numeric=("x",))},
-        {"layout": Layout(rows_per_record=8)},
+        {"layout": ShardLayout(numeric=("x",))},
+        {"layout": ShardLayout(rows_per_record=8)},
         {"images": (ImageColumn(name="x", height=8, width=8, channels=1, encoding="raw"),)},
     ],
     ids=["vector", "grouped", "images"],

@@ -194,11 +194,11 @@ def test_the_exporter_imports_neither_tensorflow_nor_pandas() -> None:
         "sys.meta_path.insert(0, Refuse())\n"
         "assert not {'pandas', 'tensorflow', 'tf_keras'} & set(sys.modules)\n"
         "from trainer.export.encoding.encode import Encoder\n"
-        "from trainer.contract.documents import Layout\n"
+        "from trainer.contract.documents import ShardLayout\n"
         "b = pa.record_batch({'a': [1, 2], 'b': ['x', None], 'c': [[1.5], []], 'd': [1.0, None], 'e': [True, None]})\n"
         "list(Encoder(b.schema).encode(b))\n"
-        "list(Encoder(b.schema, Layout(numeric=('a', 'd'))).encode(b))\n"
-        "list(Encoder(b.drop_columns(['c']).schema, Layout(rows_per_record=2)).encode(b.drop_columns(['c'])))\n"
+        "list(Encoder(b.schema, ShardLayout(numeric=('a', 'd'))).encode(b))\n"
+        "list(Encoder(b.drop_columns(['c']).schema, ShardLayout(rows_per_record=2)).encode(b.drop_columns(['c'])))\n"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from trainer.contract.documents import ImageColumn, Layout
+from trainer.contract.documents import ImageColumn, ShardLayout
 from trainer.errors import DataError
 from trainer.export.encoding.images import resize
 
@@ -103,7 +103,7 @@ def test_columns_of_images_come_out_resized_and_null_stays_absent(examples_of) -
 def test_images_fit_in_pre_batched_examples(examples_of) -> None:
     batch = pa.record_batch({"photo": [photo(8, 8), None, photo(9, 9)]})
     wanted = column(8, 8, 1)
-    found = examples_of(batch, images=[wanted], layout=Layout(rows_per_record=2))
+    found = examples_of(batch, images=[wanted], layout=ShardLayout(rows_per_record=2))
     assert [[len(value) for value in example["photo"]] for example in found] == [[64, 0], [64, 0]]
 
 

@@ -13,7 +13,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainer.contract.documents import ImageColumn, Layout
+from trainer.contract.documents import ImageColumn, ShardLayout
 from trainer.errors import RequestError
 from trainer.export.encoding.encode import Encoder
 from trainer.export.encoding.layout import INT64_NULL
@@ -58,7 +58,7 @@ def as_listed(name: str, value: Any) -> Any:
 @given(rows=ROWS)
 def test_numbers_lie_in_one_vector_in_the_order_asked_for(rows: list[dict[str, Any]], examples_of) -> None:
     batch = pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
-    examples = examples_of(batch, layout=Layout(numeric=NUMBERS))
+    examples = examples_of(batch, layout=ShardLayout(numeric=NUMBERS))
     assert len(examples) == len(rows)
     for example, row in zip(examples, rows, strict=True):
         np.testing.assert_array_equal(example.pop("_numeric"), [as_float32(row[name]) for name in NUMBERS])
@@ -72,7 +72,7 @@ def test_several_rows_lie_in_one_example_and_the_last_is_padded(
 ) -> None:
     batch = pa.RecordBatch.from_pylist(rows, schema=SCHEMA).slice(start)
     rows = rows[start:]
-    examples = examples_of(batch, layout=Layout(rows_per_record=each))
+    examples = examples_of(batch, layout=ShardLayout(rows_per_record=each))
     assert [example["_rows"] for example in examples] == [
         [min(each, len(rows) - first)] for first in range(0, len(rows), each)
     ]
@@ -90,7 +90,7 @@ def test_several_rows_lie_in_one_example_and_the_last_is_padded(
 @given(rows=ROWS, each=st.integers(2, 5))
 def test_both_together_give_a_matrix_a_row_after_the_other(rows: list[dict[str, Any]], each: int, examples_of) -> None:
     batch = pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
-    examples = examples_of(batch, layout=Layout(numeric=NUMBERS, rows_per_record=each))
+    examples = examples_of(batch, layout=ShardLayout(numeric=NUMBERS, rows_per_record=each))
     matrix = np.array([example["_numeric"] for example in examples]).reshape(-1, len(NUMBERS))
     expected = np.array([[as_float32(row[name]) for name in NUMBERS] for row in rows]).reshape(-1, len(NUMBERS))
     np.testing.assert_array_equal(matrix[: len(rows)], expected)
@@ -104,7 +104,7 @@ def test_tensorflow_reads_pre_batched_vectors(tmp_path: Path) -> None:
     batch = pa.record_batch(
         {"a": values[:, 0], "b": values[:, 1], "c": values[:, 2], "label": np.arange(1000), "note": ["x" * 6000] * 1000}
     )
-    encoder = Encoder(batch.schema, Layout(numeric=("a", "b", "c"), rows_per_record=256))
+    encoder = Encoder(batch.schema, ShardLayout(numeric=("a", "b", "c"), rows_per_record=256))
     path = tmp_path / "shard"
     chunks = list(encoder.encode(batch))
     path.write_bytes(b"".join(chunk.tobytes() for chunk in chunks))
@@ -125,7 +125,7 @@ def test_a_layout_gives_the_same_bytes_however_rows_are_given() -> None:
     batch = pa.record_batch({"x": np.arange(500.0), "y": [f"{index}" for index in range(500)]})
     turned = batch.take(pa.array(np.arange(500)[::-1].copy()))
     back = pa.array(np.arange(500)[::-1].copy())
-    layout = Layout(numeric=("x",), rows_per_record=7)
+    layout = ShardLayout(numeric=("x",), rows_per_record=7)
     plain = b"".join(chunk.tobytes() for chunk in Encoder(batch.schema, layout).encode(batch))
     assert plain == b"".join(chunk.tobytes() for chunk in Encoder(batch.schema, layout).encode(turned, back))
 
@@ -137,16 +137,16 @@ def image(name: str) -> ImageColumn:
 @pytest.mark.parametrize(
     ("layout", "images", "found"),
     [
-        (Layout(numeric=("speed", "colour")), [], "not there: colour"),
-        (Layout(numeric=("text", "tags", "speed")), [], "no numbers: text, tags"),
-        (Layout(numeric=("speed", "speed")), [], "twice: speed"),
-        (Layout(rows_per_record=8), [], "8 rows per Example with REPEATED columns: tags"),
-        (Layout(numeric=("speed",)), [], "names of columns: _numeric"),
-        (Layout(), [image("speed"), image("text")], "not BYTES: speed, text"),
-        (Layout(), [image("png"), image("png")], "twice: png"),
+        (ShardLayout(numeric=("speed", "colour")), [], "not there: colour"),
+        (ShardLayout(numeric=("text", "tags", "speed")), [], "no numbers: text, tags"),
+        (ShardLayout(numeric=("speed", "speed")), [], "twice: speed"),
+        (ShardLayout(rows_per_record=8), [], "8 rows per Example with REPEATED columns: tags"),
+        (ShardLayout(numeric=("speed",)), [], "names of columns: _numeric"),
+        (ShardLayout(), [image("speed"), image("text")], "not BYTES: speed, text"),
+        (ShardLayout(), [image("png"), image("png")], "twice: png"),
     ],
 )
-def test_what_cannot_be_laid_out_is_refused_by_name(layout: Layout, images: list[ImageColumn], found: str) -> None:
+def test_what_cannot_be_laid_out_is_refused_by_name(layout: ShardLayout, images: list[ImageColumn], found: str) -> None:
     columns: list[tuple[str, pa.DataType]] = [
         ("speed", pa.float64()),
         ("tags", pa.list_(pa.int64())),

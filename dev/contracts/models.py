@@ -1,0 +1,99 @@
+"""The pydantic models that a document is made of, and the names that the source gives to its types."""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Union
+
+from pydantic import BaseModel
+
+from contracts.docstrings import name_docstrings
+from retraining.core.documents import checks, document, evaluation, export, plan, snapshot, splits, training
+from retraining.core.spec import cluster, features
+from retraining.core.spec import evaluation as spec_evaluation
+from retraining.core.spec import section as spec_section
+from retraining.core.spec import training as spec_training
+
+SOURCES = (
+    document, splits, snapshot, export, training, evaluation, plan, checks,
+    features, cluster, spec_training, spec_evaluation, spec_section,
+)  # fmt: skip
+
+Annotation = Any
+"""A type as it stands after a field's name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alias:
+    """A type that has a name in the source: `Count`, `Address`, `Feature`."""
+
+    name: str
+    annotation: Annotation
+    docstring: str | None
+
+
+def aliases() -> list[Alias]:
+    """Return all named types; of two with one name the first is taken, the other is written out."""
+    found: dict[str, Alias] = {}
+    for module in SOURCES:
+        for name, value in vars(module).items():
+            parts = typing.get_args(value)
+            if name[0].isupper() and parts and not _is_open(value):
+                found.setdefault(name, Alias(name=name, annotation=value, docstring=name_docstrings(module).get(name)))
+    return list(found.values())
+
+
+def _is_open(annotation: Annotation) -> bool:
+    return bool(getattr(annotation, "__parameters__", ()))
+
+
+def annotations_of(model: type[BaseModel]) -> Mapping[str, Annotation]:
+    """Return the fields' types by name, as the source has them."""
+    hints = typing.get_type_hints(model, include_extras=True)
+    return {name: hints[name] for name in model.model_fields}
+
+
+def models_in(annotation: Annotation) -> Iterator[type[BaseModel]]:
+    """Yield the models that a type names."""
+    if isinstance(annotation, type) and not typing.get_args(annotation) and issubclass(annotation, BaseModel):
+        yield annotation
+    elif origin_of(annotation) is not Literal:
+        inner = typing.get_args(annotation)
+        for part in inner[:1] if origin_of(annotation) is Annotated else inner:
+            yield from models_in(part)
+
+
+def models_below(model: type[BaseModel]) -> list[type[BaseModel]]:
+    """Return a model and all that it is made of, what is used before what uses it.
+
+    Raises:
+        ValueError: Two of them have one name.
+    """
+    found: list[type[BaseModel]] = []
+
+    def visit(current: type[BaseModel]) -> None:
+        for annotation in annotations_of(current).values():
+            for part in models_in(annotation):
+                if part not in found:
+                    visit(part)
+        if current not in found:
+            found.append(current)
+
+    visit(model)
+    names = [cls.__name__ for cls in found]
+    if len(set(names)) < len(names):
+        raise ValueError(f"{model.__name__} has two parts of one name: {sorted(names)}")
+    return found
+
+
+def is_union(annotation: Annotation) -> bool:
+    """Say whether a type is one of several."""
+    return origin_of(annotation) in (Union, types.UnionType)
+
+
+def origin_of(annotation: Annotation) -> Any:  # noqa: ANN401 - special forms have no type
+    """Return what a type is made with: `tuple`, `Union`, `Annotated`, …; None for a class."""
+    return typing.get_origin(annotation)

@@ -1,0 +1,18 @@
+"""What tests of documents share: where examples are, and what of a document was not read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+
+def missing(stored: Any, read: Any, path: str) -> Iterator[str]:
+    """Yield what stands in a stored document and was not read, by its path; further keys with defaults may come."""
+    if isinstance(stored, dict) and isinstance(read, dict):
+        for key, value in stored.items():
+            yield from missing(value, read.get(key), f"{path}.{key}")
+    elif isinstance(stored, list) and isinstance(read, list) and len(stored) == len(read):
+        for index, pair in enumerate(zip(stored, read, strict=True)):
+            yield from missing(*pair, f"{path}[{index}]")
+    elif stored != read:
+        yield path

@@ -1,0 +1,52 @@
+"""The trainer's documents, made with the few fields that a test is about."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from typing import Any
+
+from trainer.contract import documents
+from trainer.contract.documents import Feature, FeatureStatistics, Label, SplitStatistics, Statistics
+
+RUN_KEY = "20240110t030000z-0a1b2c3d4e5f"
+WINDOW = documents.Window(start="2024-01-01", end="2024-01-07", test_start="2024-01-06")
+
+
+def make_feature(name: str, kind: str, **given: Any) -> Feature:
+    """Return a feature of that kind."""
+    return _member(Feature, kind)(name=name, **given)
+
+
+def make_label(name: str, kind: str, **given: Any) -> Label:
+    """Return a label of that kind."""
+    return _member(Label, kind)(name=name, **given)
+
+
+def make_feature_statistics(kind: str, nulls: int = 0, **given: Any) -> FeatureStatistics:
+    """Return statistics of that kind: no values, where none are given, and no lengths or counts."""
+    member = _member(FeatureStatistics, kind)
+    hints = typing.get_type_hints(member)
+    rest = {
+        name: () if typing.get_origin(hint) is tuple else (0 if hint is int else None) for name, hint in hints.items()
+    }
+    return member(**{**rest, "kind": kind, "nulls": nulls, **given})
+
+
+def make_statistics(rows: int = 10, **features: FeatureStatistics) -> Statistics:
+    """Return statistics of a run whose training split has these features."""
+    split = SplitStatistics(rows=rows, features=features, label=documents.LabelStatistics(mean=0.5, nulls=0))
+    return Statistics(
+        model="parcels",
+        run_key=RUN_KEY,
+        table="project.dataset.run",
+        window=WINDOW,
+        keys=documents.KeyStatistics(distinct=rows, nulls=0),
+        splits={"train": split},
+    )
+
+
+def _member(union: Any, kind: str) -> Any:
+    """Return the class of a union whose `kind` is that one."""
+    fields = {field.default: member for member in typing.get_args(union) for field in dataclasses.fields(member)}
+    return fields[kind]

@@ -1,0 +1,259 @@
+"""One way to read a JSON value as an annotated type: its types and limits are all that there is to know.
+
+Comes in: a dataclass of `trainer.contract.documents`, and what `json.loads` gave. Goes out: the dataclass, or `Wrong`
+with the path of the field, what was found there and what was expected. The words are those of the Airflow side.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import functools
+import json
+import re
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any, Literal, TypeVar
+
+from trainer.contract.limits import Limits, Named
+
+_SHOWN_CHARACTERS = 120
+_Class = TypeVar("_Class")
+Read = Callable[[Any], Any]
+Annotation = Any
+"""A type as it stands after a field's name."""
+
+
+class Wrong(ValueError):
+    """A value is not what the contract says.
+
+    Args:
+        found: What was found, as a sentence without its subject.
+        expected: What would have been right.
+    """
+
+    def __init__(self, found: str, expected: str) -> None:
+        super().__init__(found, expected)
+        self.found, self.expected = found, expected
+        self.path = ""
+
+    def inside(self, step: str) -> Wrong:
+        """Return this, seen from one level up."""
+        self.path = step + (f".{self.path}" if self.path and not self.path.startswith("[") else self.path)
+        return self
+
+
+def read_as(target: type[_Class], value: object) -> _Class:
+    """Return a JSON value as a dataclass.
+
+    Raises:
+        Wrong: It has another form, a key too many or too few, or a value beyond its limits.
+    """
+    made: _Class = _reader(typing.cast(Annotation, target))(value)
+    return made
+
+
+@functools.cache
+def json_names(target: type) -> Mapping[str, str]:
+    """Return the names in JSON of a dataclass's fields, by the fields' own names."""
+    hints = typing.get_type_hints(target, include_extras=True)
+    return {
+        field.name: next((note.name for note in _notes(hints[field.name], Named)), field.name)
+        for field in dataclasses.fields(target)
+    }
+
+
+@functools.cache
+def _reader(annotation: Annotation) -> Read:
+    origin, arguments = _origin(annotation), typing.get_args(annotation)
+    if origin is Annotated:
+        limits: list[Limits] = list(_notes(annotation, Limits))
+        return _limited(_reader(arguments[0]), limits[0]) if limits else _reader(arguments[0])
+    if origin is Literal:
+        return _one_of(arguments)
+    if origin in (typing.Union, types.UnionType):
+        return _union(arguments)
+    if origin is tuple:
+        return _list(_reader(arguments[0]))
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return _mapping(_reader(arguments[0]), _reader(arguments[1]))
+    if dataclasses.is_dataclass(annotation):
+        return _class(annotation)  # type: ignore[arg-type]  # an annotation is a type
+    return _plain(annotation)
+
+
+def _origin(annotation: Annotation) -> Any:  # noqa: ANN401 - special forms have no type
+    return typing.get_origin(annotation)
+
+
+def _notes(annotation: Annotation, kind: type[_Class]) -> Iterator[_Class]:
+    notes = typing.get_args(annotation)[1:] if _origin(annotation) is Annotated else ()
+    return (note for note in notes if isinstance(note, kind))
+
+
+_PLAIN: dict[type, tuple[tuple[type, ...], str]] = {
+    str: ((str,), "text"),
+    bool: ((bool,), "true or false"),
+    int: ((int,), "a whole number"),
+    float: ((int, float), "a number"),
+    type(None): ((type(None),), "null"),
+}
+
+
+def _plain(annotation: Annotation) -> Read:
+    taken, expected = _PLAIN[annotation]
+
+    def read(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+        if not isinstance(value, taken) or (isinstance(value, bool) and bool not in taken):
+            raise Wrong(f"is {shorten(value)}", expected)
+        return float(value) if annotation is float else value  # type: ignore[arg-type]  # see `taken`
+
+    return read
+
+
+def _one_of(choices: tuple[object, ...]) -> Read:
+    def read(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+        if not any(value == choice and type(value) is type(choice) for choice in choices):
+            raise Wrong(f"is {shorten(value)}", f"one of: {', '.join(map(json.dumps, choices))}")
+        return value
+
+    return read
+
+
+def _list(item: Read) -> Read:
+    def read(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+        if not isinstance(value, list):
+            raise Wrong(f"is {shorten(value)}", "a list")
+        return tuple(_at(f"[{index}]", item, part) for index, part in enumerate(value))
+
+    return read
+
+
+def _mapping(key: Read, item: Read) -> Read:
+    def read(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+        if not isinstance(value, dict):
+            raise Wrong(f"is {shorten(value)}", "an object")
+        return {_at(name, key, name): _at(name, item, part) for name, part in value.items()}
+
+    return read
+
+
+def _class(target: type) -> Read:
+    hints = typing.get_type_hints(target, include_extras=True)
+    named = {name: (field, _reader(hints[field])) for field, name in json_names(target).items()}
+    missing = (dataclasses.MISSING, dataclasses.MISSING)
+    needed = [
+        json_names(target)[field.name]
+        for field in dataclasses.fields(target)
+        if (field.default, field.default_factory) == missing
+    ]
+
+    def read(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+        if not isinstance(value, dict):
+            raise Wrong(f"is {shorten(value)}", "an object")
+        for name in value:
+            if name not in named:
+                close = difflib.get_close_matches(name, named, n=1)
+                hint = f". Did you mean {close[0]!r}?" if close else ""
+                raise Wrong(
+                    f"has the unknown key {repr(name)[:_SHOWN_CHARACTERS]}", f"one of: {', '.join(named)}{hint}"
+                )
+        _require_keys(value, needed)
+        return target(**{named[name][0]: _at(name, named[name][1], item) for name, item in value.items()})
+
+    return read
+
+
+def _require_keys(value: Mapping[str, object], needed: typing.Iterable[str]) -> None:
+    for name in needed:
+        if name not in value:
+            raise Wrong(f"has no key {name!r}", f"all of: {', '.join(needed)}")
+
+
+def _union(options: tuple[Annotation, ...]) -> Read:
+    tags = {kind: option for option in options for kind in _tags(option)}
+    if tags:
+        return _tagged({kind: _reader(option) for kind, option in tags.items()})
+    readers = [_reader(option) for option in options]
+
+    def read(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+        failures: list[Wrong] = []
+        for option in readers:
+            try:
+                return option(value)
+            except Wrong as wrong:
+                failures.append(wrong)
+        raise _nearest(failures)
+
+    return read
+
+
+def _tags(option: Annotation) -> tuple[str, ...]:
+    if not dataclasses.is_dataclass(option):
+        return ()
+    kind = typing.get_type_hints(option).get("kind")
+    return typing.get_args(kind) if _origin(kind) is Literal else ()
+
+
+def _tagged(by_kind: Mapping[str, Read]) -> Read:
+    choose = _one_of(tuple(by_kind))
+
+    def read(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+        if not isinstance(value, dict):
+            raise Wrong(f"is {shorten(value)}", "an object")
+        _require_keys(value, ["kind"])
+        return by_kind[_at("kind", choose, value["kind"])](value)
+
+    return read
+
+
+def _nearest(failures: list[Wrong]) -> Wrong:
+    """Return what is wrong inside a value of the right form, or else all forms that there are."""
+    inner = [wrong for wrong in failures if wrong.path or not wrong.found.startswith("is ")]
+    if inner:
+        return inner[0]
+    expected = [wrong.expected for wrong in failures if wrong.expected != "null"]
+    return Wrong(failures[0].found, " or ".join(dict.fromkeys(expected)))
+
+
+def _limited(inner: Read, limits: Limits) -> Read:
+    def read(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+        built = inner(value)
+        if expected := broken_limit(limits, value):
+            raise Wrong(f"is {shorten(value)}", expected)
+        if limits.required:
+            _require_keys(value, limits.required)
+        return built
+
+    return read
+
+
+def broken_limit(limits: Limits, value: Any) -> str | None:  # noqa: ANN401 - any JSON value
+    """Return the limit that a value of the right type is beyond, in words; None when it keeps to all."""
+    unit = "characters" if isinstance(value, str) else "entries"
+    rules = (
+        (limits.minimum, lambda limit: value >= limit, "at least {}"),
+        (limits.above, lambda limit: value > limit, "above {}"),
+        (limits.maximum, lambda limit: value <= limit, "at most {}"),
+        (limits.below, lambda limit: value < limit, "below {}"),
+        (limits.min_length, lambda limit: len(value) >= limit, f"at least {{}} {unit}"),
+        (limits.max_length, lambda limit: len(value) <= limit, f"at most {{}} {unit}"),
+        (limits.pattern, lambda limit: re.fullmatch(limit, value), "text like {}"),
+        (", ".join(limits.one_of) or None, lambda _: value in limits.one_of, "one of: {}"),
+        (limits.distinct or None, lambda _: len(set(value)) == len(value), "each entry once"),
+    )
+    return next((words.format(limit) for limit, holds, words in rules if limit is not None and not holds(limit)), None)
+
+
+def _at(step: str, read: Read, value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    try:
+        return read(value)
+    except Wrong as wrong:
+        raise wrong.inside(step) from None
+
+
+def shorten(value: object) -> str:
+    """Return a value for a message, cut."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
