@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
+
+SCHEMAS_PATH = Path(__file__).resolve().parents[2] / "include" / "contracts"
+VALID = sorted((SCHEMAS_PATH / "examples" / "valid").glob("*.json"))
+
+
+def kind_of(path: Path) -> str:
+    """Return the kind of an example, by its file's name."""
+    return path.name.split("__")[0]
 
 
 def missing(stored: Any, read: Any, path: str) -> Iterator[str]:

@@ -10,6 +10,20 @@ from trainer.contract import documents
 from trainer.contract.documents import Feature, FeatureStatistics, Label, SplitStatistics, Statistics
 
 RUN_KEY = "20240110t030000z-0a1b2c3d4e5f"
+OWN: dict[str, Any] = {
+    cls.kind: cls
+    for cls in (
+        documents.ExportRequest,
+        documents.TrainRequest,
+        documents.EvaluateRequest,
+        documents.Manifest,
+        documents.Span,
+        documents.Report,
+        documents.Evaluation,
+        documents.Statistics,
+    )
+}
+"""The trainer's documents, by kind."""
 WINDOW = documents.Window(start="2024-01-01", end="2024-01-07", test_start="2024-01-06")
 
 
