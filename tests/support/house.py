@@ -296,7 +296,8 @@ TRAINER = {
         ),
     ),
     "trainer.tools": Room(
-        "run by hand or by make, never in a job", ("trainer", "trainer.storage", "trainer.contract", "trainer.models")
+        "run by hand or by make, never in a job",
+        ("trainer", "trainer.storage", "trainer.contract", "trainer.export", "trainer.models"),
     ),
     "trainer.task": Room(
         "arguments → one job",

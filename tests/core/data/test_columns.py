@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from pathlib import Path
 
 import pytest
@@ -84,20 +83,6 @@ def test_ten_thousand_columns_are_refused_with_the_limit():
     assert len(columns.own_columns(schema[:-1])) == 9_996
     with pytest.raises(DataError, match=r"9,997 columns.*at most 9,996.*ARRAY<FLOAT64>"):
         columns.own_columns(schema)
-
-
-def test_the_types_are_those_of_the_exporter():
-    """The two floors do not import each other; the exporter's table is read as text."""
-    tree = ast.parse((REPOSITORY / "trainer" / "export" / "encoding" / "types.py").read_text(encoding="utf-8"))
-    table = next(
-        node.value
-        for node in tree.body
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == "MAPPINGS"
-    )
-    assert isinstance(table, ast.Dict)
-    types = {key.value for key in table.keys if isinstance(key, ast.Constant)}
-    api_names = {"INT64": "INTEGER", "FLOAT64": "FLOAT", "BOOL": "BOOLEAN"}
-    assert {api_names.get(name, name) for name in types} == columns.EXPORTED_TYPES
 
 
 def test_the_schema_hash_follows_names_types_modes_and_order_and_what_the_export_makes_of_them():

@@ -16,7 +16,7 @@ from trainer.contract.column_types import READ_FROM_TABLE, ROLE_TYPES, WITHOUT_C
 from trainer.contract.documents import Column
 from trainer.errors import RequestError, TrainerError
 from trainer.evaluation.scoring import Columns
-from trainer.export.encoding.types import LEGACY_NAMES, MAPPINGS
+from trainer.export.encoding.types import API_NAMES, MAPPINGS
 from trainer.features.preprocessing import FeatureColumns
 from trainer.features.values import parse_feature
 from trainer.input.tables import Columns as TableColumns
@@ -26,7 +26,6 @@ from trainer.objective.labels import label_type
 from trainer.tools.capabilities import render
 
 CONTRACTS = Path(__file__).resolve().parents[3] / "include" / "contracts"
-API_NAMES = {name: api for api, name in LEGACY_NAMES.items()}
 TYPES = [API_NAMES.get(name, name) for name in MAPPINGS]
 """Every type that an export can hold."""
 

@@ -67,6 +67,7 @@ MAPPINGS: dict[str, Mapping] = {
 
 LEGACY_NAMES = {"INTEGER": "INT64", "FLOAT": "FLOAT64", "BOOLEAN": "BOOL", "RECORD": "STRUCT"}
 """What BigQuery's REST API calls them."""
+API_NAMES = {name: legacy for legacy, name in LEGACY_NAMES.items()}
 
 WAYS_OUT = {
     "STRUCT": "Select its fields one by one",

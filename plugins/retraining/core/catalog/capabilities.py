@@ -102,9 +102,17 @@ class Architecture(Value):
 
 
 class ColumnTypes(Value):
-    """Column types that the trainer reads: by role, in CSV files, and from the run table itself."""
+    """Column types that the trainer reads: by role, in CSV files, and from the run table itself.
+
+    `exported` are all that a shard can hold; `not_exported` has the way out for types with one of their own. `own` are
+    the run table's columns beside the query's, of which there can be `most`.
+    """
 
     roles: dict[str, tuple[str, ...]]
+    exported: tuple[str, ...]
+    not_exported: dict[str, str]
+    own: tuple[str, ...]
+    most: int
     without_csv: tuple[str, ...]
     read_from_table: tuple[str, ...]
 

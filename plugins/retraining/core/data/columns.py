@@ -9,18 +9,13 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from retraining.core.catalog.capabilities import load_capabilities
 from retraining.core.data.shard_format import form_of
 from retraining.core.documents.document import canonical_json
 from retraining.core.documents.snapshot import Column
 from retraining.core.errors import DataError
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.section import RESERVED_COLUMNS
-
-SYSTEM_COLUMNS = ("span", "part", "shard", "row_hash")
-"""What the snapshot adds to the query's own columns."""
-
-MAX_COLUMNS = 10_000 - len(SYSTEM_COLUMNS)
-"""BigQuery's limit per table (https://cloud.google.com/bigquery/quotas#all_tables), less the run table's own."""
 
 # BigQuery's API and its SQL call some types differently; documents have the API's names.
 _API_TYPES = {
@@ -30,27 +25,6 @@ _API_TYPES = {
     "STRUCT": "RECORD",
     "DECIMAL": "NUMERIC",
     "BIGDECIMAL": "BIGNUMERIC",
-}
-EXPORTED_TYPES = frozenset(
-    {
-        "INTEGER",
-        "FLOAT",
-        "NUMERIC",
-        "BIGNUMERIC",
-        "BOOLEAN",
-        "STRING",
-        "BYTES",
-        "DATE",
-        "DATETIME",
-        "TIME",
-        "TIMESTAMP",
-        "JSON",
-        "GEOGRAPHY",
-    }
-)
-_WAYS_OUT = {
-    "INTERVAL": "Select CAST(x AS STRING), or parts of it: EXTRACT(DAY FROM x)",
-    "RANGE": "Select RANGE_START(x) and RANGE_END(x)",
 }
 
 
@@ -67,14 +41,15 @@ def own_columns(schema: Iterable[Column | Mapping[str, Any]], where: str = "exam
         DataError: There are too many columns, a name is taken or stands twice, or a column cannot be exported.
     """
     listed = [item.model_dump() if isinstance(item, Column) else dict(item) for item in schema]
-    own = [item for item in listed if item["name"] not in SYSTEM_COLUMNS]
+    known = load_capabilities().columns
+    own = [item for item in listed if item["name"] not in known.own]
     _require_free_names([str(item["name"]) for item in own], where)
     columns = tuple(leaf for item in own for leaf in _leaves(item, "", where, repeated=False))
-    if len(columns) > MAX_COLUMNS:
+    if len(columns) > known.most:
         raise DataError(
             where,
             f"{len(columns):,} columns",
-            f"at most {MAX_COLUMNS:,}: BigQuery's 10,000 per table less the run table's {len(SYSTEM_COLUMNS)}",
+            f"at most {known.most:,}: BigQuery's 10,000 per table less the run table's {len(known.own)}",
             "Put numbers that belong together into one ARRAY<FLOAT64>",
         )
     _require_exported(columns, where)
@@ -127,12 +102,13 @@ def _require_exported(columns: Sequence[Column], where: str) -> None:
             "distinct names",
             "Rename one with AS",
         )
-    refused = [column for column in columns if column.type not in EXPORTED_TYPES]
+    known = load_capabilities().columns
+    refused = [column for column in columns if column.type not in known.exported]
     if refused:
-        ways = dict.fromkeys(_WAYS_OUT.get(column.type, "Select CAST(x AS STRING)") for column in refused)
+        ways = dict.fromkeys(known.not_exported.get(column.type, "Select CAST(x AS STRING)") for column in refused)
         raise DataError(
             where,
             f"no TFRecord mapping for column {', '.join(f'{column.name} ({column.type})' for column in refused)}",
-            f"types {', '.join(sorted(EXPORTED_TYPES))}",
+            f"types {', '.join(sorted(known.exported))}",
             "; ".join(ways),
         )
