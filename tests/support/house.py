@@ -236,6 +236,7 @@ CORE = {
             "retraining.core.spec",
             "retraining.core.documents",
             "retraining.core.naming",
+            "retraining.core.catalog",
             "retraining.core.promotion",
         ),
     ),

@@ -10,7 +10,7 @@ from small_model import make_spec
 from retraining.core import settings
 from retraining.core.catalog import cost
 from retraining.core.catalog.hardware import load_hardware, require_machines
-from retraining.core.catalog.machines import machines
+from retraining.core.catalog.machines import all_machines, machines
 from retraining.core.errors import PlanError, SettingsError, SpecError
 from retraining.core.spec.cluster import TIERS
 
@@ -20,6 +20,14 @@ def prices():
     found = cost.load_prices(settings.include_path())
     assert found is not None
     return found
+
+
+def estimate(spec, prices, region):
+    return cost.estimate(spec, all_machines(spec), prices, region)
+
+
+def job_cost(spec, task, *rest):
+    return cost.job_cost(machines(spec, task), *rest)
 
 
 IMAGE = {"image": "host/own-trainer:1"}
@@ -60,34 +68,30 @@ def test_export_and_evaluation_have_one_machine_that_is_not_preempted():
 
 def test_every_tier_has_a_price(prices):
     for tier in TIERS:
-        assert cost.estimate(with_cluster(tier=tier), prices, "us-central1") is not None
+        assert estimate(with_cluster(tier=tier), prices, "us-central1") is not None
 
 
 def test_a_known_machine_costs_its_list_price(prices):
     # n1-standard-4 is listed at 0.2185 USD an hour; 100 GB of SSD add 0.0268.
-    assert cost.job_cost(make_spec(), "export", 3600, 0, prices, "us-central1") == pytest.approx(
-        0.2185 + 0.0268, abs=2e-4
-    )
+    assert job_cost(make_spec(), "export", 3600, 0, prices, "us-central1") == pytest.approx(0.2185 + 0.0268, abs=2e-4)
 
 
 def test_the_estimate_is_every_job_until_its_timeout(prices):
     spec = with_cluster(tier="BASIC", timeout_hours=3)
-    found = cost.estimate(spec, prices, "us-central1")
+    found = estimate(spec, prices, "us-central1")
     assert found is not None
     rate = found.per_hour
     assert found.at_most == pytest.approx(2 * rate["export"] + 3 * rate["train"] + 2 * rate["evaluate"], abs=0.01)
 
 
 def test_the_bound_of_a_spot_job_is_its_price_on_demand(prices):
-    on_demand, spot = (
-        cost.estimate(with_cluster(tier="BASIC", spot=spot), prices, "us-central1") for spot in (False, True)
-    )
+    on_demand, spot = (estimate(with_cluster(tier="BASIC", spot=spot), prices, "us-central1") for spot in (False, True))
     assert spot == on_demand
 
 
 def test_spot_is_cheaper_but_its_disk_is_not(prices):
     full, mixed, spot = (
-        cost.job_cost(with_cluster(tier="BASIC", spot=True), "train", 3600, seconds, prices, "us-central1")
+        job_cost(with_cluster(tier="BASIC", spot=True), "train", 3600, seconds, prices, "us-central1")
         for seconds in (0, 1800, 3600)
     )
     assert full is not None
@@ -99,7 +103,7 @@ def test_spot_is_cheaper_but_its_disk_is_not(prices):
 def test_each_type_of_disk_has_its_own_price(prices):
     # 730 GB for an hour are a GB for a month.
     ssd, standard = (
-        cost.job_cost(with_cluster(disk_gb=730, disk_type=kind), "train", 3600, 0, prices, "us-central1")
+        job_cost(with_cluster(disk_gb=730, disk_type=kind), "train", 3600, 0, prices, "us-central1")
         for kind in ("pd-ssd", "pd-standard")
     )
     assert ssd - standard == pytest.approx(0.1955 - 0.046, abs=1e-4)
@@ -108,12 +112,12 @@ def test_each_type_of_disk_has_its_own_price(prices):
 @pytest.mark.parametrize("machine", ["m9-standard-4", "n1-odd-4", "a2-highgpu-1g"])
 def test_an_unknown_price_is_none_and_not_zero(prices, machine):
     spec = with_cluster(tier="CUSTOM", chief={"machine": machine})
-    assert cost.estimate(spec, prices, "us-central1") is None
-    assert cost.job_cost(spec, "train", 60, 0, prices, "us-central1") is None
+    assert estimate(spec, prices, "us-central1") is None
+    assert job_cost(spec, "train", 60, 0, prices, "us-central1") is None
 
 
 def test_another_region_has_no_price(prices):
-    assert cost.estimate(make_spec(), prices, "europe-west1") is None
+    assert estimate(make_spec(), prices, "europe-west1") is None
     assert cost.query_cost(1, prices, "europe-west1") is None
 
 
@@ -242,8 +246,8 @@ def test_every_tier_exists_in_the_local_cloud_s_region():
 def test_a_run_over_its_budget_is_refused_and_the_message_has_the_sum(prices):
     spec = make_spec(budget_usd=1.0, training={"model": "dense", "cluster": {"tier": "PREMIUM_1"}})
     with pytest.raises(PlanError, match=r"up to \d+\.\d\d USD .*over_budget"):
-        cost.require_budget(spec, cost.estimate(spec, prices, "us-central1"))
-    cost.require_budget(make_spec(budget_usd=1000.0), cost.estimate(make_spec(), prices, "us-central1"))
+        cost.require_budget(spec, estimate(spec, prices, "us-central1"))
+    cost.require_budget(make_spec(budget_usd=1000.0), estimate(make_spec(), prices, "us-central1"))
 
 
 def test_a_budget_without_a_known_price_is_refused():

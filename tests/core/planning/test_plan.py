@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from small_model import AS_OF, ENVIRON, SQL, make_plan, make_spec
 
 from retraining.core import documents, settings
 from retraining.core.catalog import cost
+from retraining.core.catalog.machines import planned_machines
 from retraining.core.documents import digest
 from retraining.core.errors import PlanError, SettingsError
 from retraining.core.jobs import requests
@@ -129,3 +132,28 @@ def test_a_run_with_a_budget_and_no_price_has_no_plan_unless_it_may():
     with pytest.raises(PlanError, match="no list price"):
         make_plan(spec=spec, prices=None)
     assert make_plan(spec=spec, prices=None, over_budget=True).estimate_usd is None
+
+
+def test_the_machines_of_each_job_are_written_down():
+    planned = make_plan(make_spec(training={"model": "dense", "cluster": {"tier": "BASIC", "timeout_hours": 3}}))
+    assert planned.machines is not None
+    assert list(planned.machines) == ["export", "train", "evaluate"]
+    assert planned.machines["train"].timeout_s == 3 * 3600
+    assert planned_machines(planned, "train") is planned.machines["train"]
+
+
+def test_a_plan_of_an_earlier_release_has_the_machines_of_its_spec(small_plan):
+    values = small_plan.to_json()
+    del values["machines"]
+    older = documents.Plan.parse(json.dumps(values))
+    assert older.machines is None
+    assert planned_machines(older, "export") == planned_machines(small_plan, "export")
+
+
+def test_jobs_run_on_the_recorded_machines(small_plan):
+    assert small_plan.machines is not None
+    (pool,) = small_plan.machines["train"].pools
+    other = small_plan.machines["train"].model_copy(update={"pools": (pool.model_copy(update={"machine": "n2-x-2"}),)})
+    changed = small_plan.model_copy(update={"machines": {**small_plan.machines, "train": other}})
+    (spec,) = requests.training_job(changed).custom_job["job_spec"]["worker_pool_specs"]
+    assert spec["machine_spec"]["machine_type"] == "n2-x-2"

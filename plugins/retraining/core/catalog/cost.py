@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 from typing import Literal
 
-from retraining.core.catalog.machines import JobTask, Machines, Pool, machines
 from retraining.core.documents.document import Document, Text, Value
-from retraining.core.documents.plan import Estimate
+from retraining.core.documents.plan import Estimate, JobTask, Machines, Pool
 from retraining.core.errors import ContractError, PlanError, SettingsError
 from retraining.core.spec.model import ModelSpec
 
@@ -46,11 +46,6 @@ class Prices(Document):
     spot_factor: float
 
 
-def job_tasks(spec: ModelSpec) -> tuple[JobTask, ...]:
-    """The tasks of a run that run jobs, in order."""
-    return ("export", *(("tune",) if spec.tuning else ()), "train", "evaluate")
-
-
 def load_prices(include: Path) -> Prices | None:
     """The newest file of `include/prices` (they are named by date); None when there is none.
 
@@ -66,23 +61,28 @@ def load_prices(include: Path) -> Prices | None:
         raise SettingsError(error.where, error.found, "a price list like its neighbours") from error
 
 
-def estimate(spec: ModelSpec, prices: Prices, region: str) -> Estimate | None:
+def estimate(spec: ModelSpec, wanted: Mapping[JobTask, Machines], prices: Prices, region: str) -> Estimate | None:
     """Upper bound of a run that needs one attempt for each job: all run until their timeouts. None: a price is unknown.
 
     Machines cost their on-demand price, those of spot jobs too: after two lost ones the next is on demand. What lost
     and failed attempts took comes on top. Of a study each trial, unless the run never searches.
+
+    Args:
+        spec: What is run.
+        wanted: Machines of its jobs.
+        prices: List prices.
+        region: Where they run.
     """
     if region not in prices.regions:
         return None
     per_hour: dict[str, float] = {}
     at_most = 0.0
-    for task in job_tasks(spec):
-        wanted = machines(spec, task)
-        rate = _hourly(prices, wanted, spot=False)
+    for task, of_task in wanted.items():
+        rate = _hourly(prices, of_task, spot=False)
         if rate is None:
             return None
         per_hour[task] = round(rate, 4)
-        at_most += rate * wanted.timeout_s / 3600 * _times(spec, task)
+        at_most += rate * of_task.timeout_s / 3600 * _times(spec, task)
     return Estimate(per_hour=per_hour, at_most=round(at_most, 2), prices_date=prices.effective)
 
 
@@ -119,14 +119,11 @@ def require_budget(spec: ModelSpec, estimated: Estimate | None) -> None:
         )
 
 
-def job_cost(
-    spec: ModelSpec, task: JobTask, seconds: float, spot_seconds: float, prices: Prices, region: str
-) -> float | None:
+def job_cost(wanted: Machines, seconds: float, spot_seconds: float, prices: Prices, region: str) -> float | None:
     """What a task's jobs cost at list prices, in US dollars; None where a price is not known.
 
     Args:
-        spec: Whose machines.
-        task: Which.
+        wanted: The task's machines.
         seconds: How long all its jobs ran.
         spot_seconds: How long of it on spot machines.
         prices: List prices.
@@ -134,7 +131,6 @@ def job_cost(
     """
     if region not in prices.regions:
         return None
-    wanted = machines(spec, task)
     rate, spot_rate = _hourly(prices, wanted, spot=False), _hourly(prices, wanted, spot=True)
     if rate is None or spot_rate is None:
         return None

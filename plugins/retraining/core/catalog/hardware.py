@@ -6,18 +6,17 @@ In: `include/regions/hardware.json` and a spec. Out: the first thing that Vertex
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import date
 from pathlib import Path
 from typing import Literal
 
-from retraining.core.catalog.machines import JobTask, Pool, machines
+from retraining.core.catalog.machines import all_machines
 from retraining.core.documents.document import Document, Text, Value
+from retraining.core.documents.plan import JobTask, Machines, Pool
 from retraining.core.errors import ContractError, SettingsError, SpecError
 from retraining.core.spec.model import ModelSpec
 from retraining.core.suggestions import suggest
-
-TASKS: tuple[JobTask, ...] = ("export", "train", "evaluate")
 
 
 class AcceleratorPlaces(Value):
@@ -64,13 +63,19 @@ def load_hardware(include: Path) -> Hardware:
         raise SettingsError(error.where, error.found, "a table like the repository's") from error
 
 
-def require_machines(spec: ModelSpec, hardware: Hardware, region: str | None = None) -> None:
+def require_machines(
+    spec: ModelSpec,
+    hardware: Hardware,
+    region: str | None = None,
+    wanted: Mapping[JobTask, Machines] | None = None,
+) -> None:
     """Refuse a spec whose jobs Vertex AI would refuse.
 
     Args:
         spec: Whose machines.
         hardware: The table.
         region: Where the jobs run; None: any region will do.
+        wanted: Machines of the jobs; None: those that follow from the spec.
 
     Raises:
         SpecError: A machine type, accelerator, pair or number of them, region or pre-built container that does not
@@ -93,9 +98,9 @@ def require_machines(spec: ModelSpec, hardware: Hardware, region: str | None = N
     if not any(re.fullmatch(pattern, serving) for pattern in hardware.serving_machines):
         where, expected = f"{spec.name}.yaml, deployment.machine", "a machine type of Vertex AI endpoints"
         raise SpecError(where, repr(serving), expected, "For example n1-standard-2")
-    for task in TASKS:
+    for task, of_task in (all_machines(spec) if wanted is None else wanted).items():
         where = f"{spec.name}.yaml, {'data.export' if task == 'export' else 'training.cluster'}"
-        for pool in machines(spec, task).pools:
+        for pool in of_task.pools:
             for found, expected, way_out in _problems(pool, hardware, region) if pool.count else ():
                 raise SpecError(where, found, expected, way_out)
 

@@ -2,41 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Literal
-
-from retraining.core.spec.cluster import Accelerator, Cluster, Replica, Replicas, resolve_tier
+from retraining.core.documents.plan import JobTask, Machines, Plan, Pool
+from retraining.core.spec.cluster import Cluster, Replica, Replicas, resolve_tier
 from retraining.core.spec.model import ModelSpec
-
-JobTask = Literal["export", "tune", "train", "evaluate"]
 
 EVALUATE_MACHINE = "n1-standard-4"
 SIDE_JOB_TIMEOUT_HOURS = 2.0
-SIDE_JOB_DISK_GB = 100
 
 
-@dataclass(frozen=True, kw_only=True)
-class Pool:
-    """Equal machines of a job: pool 0 is the chief, 1 the workers, 2 the parameter servers, 3 the evaluator.
+def planned_machines(plan: Plan, task: JobTask) -> Machines:
+    """Return the machines of one of a run's jobs, as its plan records them.
 
-    A pool of no machines only keeps the places of the pools after it.
+    A plan of a release that did not record them has a spec from which they follow.
     """
-
-    machine: str
-    count: int
-    accelerator: Accelerator | None = None
-    tpu_topology: str | None = None
-    disk_gb: int = SIDE_JOB_DISK_GB
-    disk_type: str = "pd-ssd"
+    if plan.machines is not None:
+        return plan.machines[task]
+    return machines(plan.spec, task)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Machines:
-    """All machines of a job, whether they may be preempted, and the service-side timeout."""
+def all_machines(spec: ModelSpec) -> dict[JobTask, Machines]:
+    """Return the machines of each of a run's jobs, in their order."""
+    return {task: machines(spec, task) for task in job_tasks(spec)}
 
-    pools: tuple[Pool, ...]
-    spot: bool
-    timeout_s: int
+
+def job_tasks(spec: ModelSpec) -> tuple[JobTask, ...]:
+    """Return the tasks of a run that run jobs, in order."""
+    return ("export", *(("tune",) if spec.tuning else ()), "train", "evaluate")
 
 
 def machines(spec: ModelSpec, task: JobTask) -> Machines:
@@ -48,7 +39,7 @@ def machines(spec: ModelSpec, task: JobTask) -> Machines:
         return training_machines(spec.training.cluster)
     if task == "tune":
         trial = training_machines(spec.training.cluster)
-        return replace(trial, spot=spec.tuning.spot if spec.tuning else trial.spot)
+        return trial.model_copy(update={"spot": spec.tuning.spot if spec.tuning else trial.spot})
     export = spec.data.export
     pools = [Pool(machine=EVALUATE_MACHINE if task == "evaluate" else export.machine, count=1)]
     if task == "export" and export.replicas > 1:

@@ -6,7 +6,20 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import JsonValue, model_validator
 
-from retraining.core.documents.document import Day, Document, ModelId, Number, RunKey, Sha256, Text, Uri, UtcTime, Value
+from retraining.core.documents.document import (
+    Count,
+    Day,
+    Document,
+    ModelId,
+    Number,
+    RunKey,
+    Sha256,
+    Text,
+    Uri,
+    UtcTime,
+    Value,
+)
+from retraining.core.spec.cluster import Accelerator
 from retraining.core.spec.model import ModelSpec
 
 Mode = Literal["live", "backfill"]
@@ -53,10 +66,36 @@ class Estimate(Value):
     prices_date: Day
 
 
+JobTask = Literal["export", "tune", "train", "evaluate"]
+
+
+class Pool(Value):
+    """Equal machines of a job: pool 0 is the chief, 1 the workers, 2 the parameter servers, 3 the evaluator.
+
+    A pool of no machines only keeps the places of the pools after it.
+    """
+
+    machine: str
+    count: Count
+    accelerator: Accelerator | None = None
+    tpu_topology: str | None = None
+    disk_gb: Count = 100
+    disk_type: str = "pd-ssd"
+
+
+class Machines(Value):
+    """All machines of a job, whether they may be preempted, and the service-side timeout."""
+
+    pools: tuple[Pool, ...]
+    spot: bool
+    timeout_s: Count
+
+
 class Plan(Document):
     """What this run will do: time, window, spec after overrides, query texts, images, addresses.
 
-    `golden_query` gives the frozen set. `environment` is None in a plan of a release that had none.
+    `golden_query` gives the frozen set. `machines` are those of each of its jobs; those of `tune` are one trial's.
+    `environment` and `machines` are None in a plan of a release that did not record them.
     """
 
     is_strict: ClassVar[bool] = False  # the spec's own checks hand lists on where tuples are asked for
@@ -87,3 +126,4 @@ class Plan(Document):
     serving_image: Text
     attempt: str | None
     estimate_usd: Estimate | None
+    machines: dict[JobTask, Machines] | None = None

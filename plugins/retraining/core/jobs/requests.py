@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
-from retraining.core.catalog.machines import JobTask, Machines, Pool, machines
+from retraining.core.catalog.machines import planned_machines
 from retraining.core.data.leakage import Proof
 from retraining.core.data.shard_format import format_of, images_of, layout_of
 from retraining.core.documents.document import Document, format_time
 from retraining.core.documents.evaluation import Bootstrap, Challenger, Champion, EvaluateRequest, LiteRequest
 from retraining.core.documents.export import ExportRequest
-from retraining.core.documents.plan import Plan
+from retraining.core.documents.plan import JobTask, Machines, Plan, Pool
 from retraining.core.documents.snapshot import Snapshot
 from retraining.core.documents.training import Training, TrainRequest
 from retraining.core.documents.tuning import Tuning
@@ -276,5 +276,5 @@ def _job_request(
         request_uri=request_uri,
         result_uri=result_uri,
         result_kind=result_kind,
-        custom_job=custom_job(plan, task, request_uri, base_uri, machines(plan.spec, task), service_account),
+        custom_job=custom_job(plan, task, request_uri, base_uri, planned_machines(plan, task), service_account),
     )

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, overload
 
 from retraining.core.catalog.cost import Prices, estimate, require_budget
+from retraining.core.catalog.machines import all_machines
 from retraining.core.documents.document import canonical_json, digest
 from retraining.core.documents.plan import Mode, Plan, Query, Trigger
 from retraining.core.naming import storage
@@ -58,7 +59,8 @@ def build_plan(
     attempt = dag_run_id if force else None
     spec_json = changed.model_dump(mode="json")
     query, golden = _query(changed.data.query, sql), _query(changed.data.golden_query, golden_sql)
-    estimated = estimate(changed, prices, settings.region) if prices else None
+    wanted = all_machines(changed)
+    estimated = estimate(changed, wanted, prices, settings.region) if prices else None
     if not over_budget:
         require_budget(changed, estimated)
     decides = _decides(changed, query, golden, settings)
@@ -90,6 +92,7 @@ def build_plan(
         serving_image=settings.serving_image,
         attempt=attempt,
         estimate_usd=estimated,
+        machines=wanted,
     )
 
 

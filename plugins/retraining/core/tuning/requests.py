@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
-from retraining.core.catalog.machines import machines
+from retraining.core.catalog.machines import planned_machines
 from retraining.core.documents.plan import Plan
 from retraining.core.documents.training import TrainRequest
 from retraining.core.documents.tuning import Measured, Phase, Recalled, Trial, TuningRequest
@@ -113,7 +113,7 @@ def _job_request(
     base_uri = storage.tuning_uri(plan.run_uri, phase)
     request_uri = storage.document_uri(base_uri, "train_request")
     trial_request = trial_request_of(plan, phase, request.recalled)
-    wanted = machines(plan.spec, "tune")
+    wanted = planned_machines(plan, "tune")
     job = custom_job(plan, "train", request_uri, base_uri, wanted, service_account)
     return JobRequest(
         request=trial_request,

@@ -68,7 +68,7 @@ class PlanRunOperator(CloudOperator):
             prices=load_prices(include),
             over_budget=params["over_budget"],
         )
-        require_machines(made.spec, load_hardware(include), made.region)
+        require_machines(made.spec, load_hardware(include), made.region, made.machines)
         require_own_bucket(cloud)
         require_own_model(cloud, self.model)
         record = Record(cloud.artifacts, made.run_uri)

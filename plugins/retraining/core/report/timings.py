@@ -1,0 +1,101 @@
+"""What a run's tasks took, with list prices, from what each left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from retraining.core.catalog.cost import Prices, job_cost, query_cost
+from retraining.core.catalog.machines import job_tasks, planned_machines
+from retraining.core.documents import Plan, Snapshot, TaskTiming, Timings, Tuning
+from retraining.core.documents.plan import JobTask
+
+TASKS = ("plan", "snapshot", "check_data", "export", "tune", "train", "evaluate", "decide", "register", "deploy")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndedTask:
+    """What a task left: its own duration, its result (None: it has none), and whether it had a job."""
+
+    seconds: float | None = None
+    result: Mapping[str, Any] | None = None  # as it is in XCom
+    had_job: bool = False
+
+
+def run_timings(
+    plan: Plan,
+    snapshot: Snapshot | None,
+    tuning: Tuning | None,
+    ended: Mapping[str, EndedTask],
+    prices: Prices | None,
+) -> Timings:
+    """Return what the tasks took.
+
+    Args:
+        plan: The run.
+        snapshot: Its run table, where it came to one.
+        tuning: What came of its study.
+        ended: What each task left.
+        prices: List prices, if there are any.
+    """
+    jobs = job_tasks(plan.spec)
+    tasks = []
+    for task in TASKS:
+        left = ended.get(task, EndedTask())
+        job_task: JobTask | None = next((job for job in jobs if job == task), None)
+        if task == "tune" and job_task is None:
+            continue
+        if job_task == "tune":
+            tasks.append(_study_timing(plan, tuning, left, prices))
+        elif job_task is not None:
+            tasks.append(_job_timing(plan, job_task, left, prices))
+        else:
+            usd = query_cost(snapshot.bytes_processed, prices, plan.region) if snapshot and prices else None
+            tasks.append(
+                TaskTiming(
+                    task=task,
+                    seconds=left.seconds,
+                    reused=False,
+                    machine=None,
+                    estimated_usd=usd if task == "snapshot" else None,
+                )
+            )
+    return Timings(
+        model=plan.model,
+        run_key=plan.run_key,
+        prices_date=prices.effective if prices else None,
+        tasks=tuple(tasks),
+    )
+
+
+def _study_timing(plan: Plan, tuning: Tuning | None, left: EndedTask, prices: Prices | None) -> TaskTiming:
+    """Of a study the sum over its trials, which may have run side by side; of a run without one, the task's own time.
+
+    What a study without a conclusion took, nobody summed up.
+    """
+    wanted = planned_machines(plan, "tune")
+    machine = wanted.pools[0].machine
+    if tuning is None and left.had_job:
+        return TaskTiming(task="tune", seconds=None, reused=False, machine=machine, estimated_usd=None)
+    if tuning is None or not tuning.trials:
+        return TaskTiming(task="tune", seconds=left.seconds, reused=False, machine=None, estimated_usd=None)
+    spot_seconds = tuning.seconds if wanted.spot else 0.0
+    usd = job_cost(wanted, tuning.seconds, spot_seconds, prices, plan.region) if prices else None
+    return TaskTiming(task="tune", seconds=tuning.seconds, reused=False, machine=machine, estimated_usd=usd)
+
+
+def _job_timing(plan: Plan, task: JobTask, left: EndedTask, prices: Prices | None) -> TaskTiming:
+    """Of a task that failed, no time is known; of one that the run did not come to, no machine either."""
+    wanted, result = planned_machines(plan, task), left.result
+    seconds = result["seconds"] if result else None
+    usd = None
+    if result and seconds is not None and prices:
+        usd = job_cost(wanted, seconds, result["spot_seconds"], prices, plan.region)
+    return TaskTiming(
+        task=task,
+        seconds=seconds,
+        reused=result is not None and result["job"] is None,
+        machine=wanted.pools[0].machine if result or left.had_job else None,
+        estimated_usd=usd,
+    )
