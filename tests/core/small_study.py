@@ -51,7 +51,7 @@ def study(days_ago: int, *trials: Trial) -> Tuning:
     """The study of a run so many days ago."""
     plan = plan_with()
     as_of = AS_OF - timedelta(days=days_ago)
-    request = decision.decide(plan, [], None, higher_is_better=True)
+    request = decision.decide(plan, [], None)
     made = conclusion.conclude(plan, request, trials)
     return made.model_copy(update={"as_of": as_of, "run_key": str(RunKey.of(as_of, str(days_ago)))})
 

@@ -8,6 +8,7 @@ import pytest
 from small_model import AS_OF, make_spec
 
 from retraining.core import documents as d
+from retraining.core.monitoring import retraining
 from retraining.core.monitoring.retraining import decide_retraining
 
 URI = "gs://b/late/monitor/x/drift.json"
@@ -104,3 +105,13 @@ def test_the_wait_is_lengthened_sixteenfold_at_most():
     many = [row(hours) for hours in range(16 * 24, 16 * 24 + 20)]
     assert decide(drift(0.9), *many).because == "drift"
     assert decide(drift(0.9), row(16 * 24 - 1), *many[:12]).because == "cooldown"
+
+
+def test_a_retraining_may_compute_as_of_another_time():
+    row = decide_retraining(make_spec(), None, [], AS_OF)
+    ordered = row.model_copy(update={"decision": "retrain", "retrain_as_of": AS_OF})
+    earlier = AS_OF - timedelta(days=2)
+    assert retraining.retrain_as_of(ordered, earlier).retrain_as_of == earlier
+    assert retraining.retrain_as_of(ordered, None) == ordered
+    assert retraining.retrain_as_of(row, earlier) == row
+    assert retraining.reach(make_spec()) == timedelta(hours=make_spec().monitoring.cooldown_hours * 16)

@@ -52,7 +52,7 @@ def test_an_incoherent_section_is_refused(change, words):
 def test_the_goal_is_the_metric_s(section, goal):
     plan = plan_with({**SECTION, **section})
     assert plan.spec.tuning.goal == goal
-    request = decision.decide(plan, [], None, higher_is_better=True)
+    request = decision.decide(plan, [], None)
     (metric,) = requests.search_job(plan, request, plan.spec.tuning.parameters).custom_job["study_spec"]["metrics"]
     assert metric["goal"] == goal.upper()
 

@@ -23,7 +23,7 @@ def test_the_whole_study_spec():
         ],
     }  # fmt: skip
     plan = plan_with(section)
-    request = decision.decide(plan, [], None, higher_is_better=True)
+    request = decision.decide(plan, [], None)
     job = tuning_requests.search_job(plan, request, plan.spec.tuning.parameters).custom_job
     study_spec = job["study_spec"]
     assert study_spec["metrics"] == [{"metric_id": "val_auc", "goal": "MAXIMIZE"}]
@@ -50,7 +50,7 @@ def test_trials_run_on_spot_machines_and_the_final_training_on_demand():
     from retraining.core.jobs import requests
 
     plan = plan_with()
-    request = decision.decide(plan, [], None, higher_is_better=True)
+    request = decision.decide(plan, [], None)
     trials = tuning_requests.search_job(plan, request, plan.spec.tuning.parameters).custom_job["trial_job_spec"]
     training = requests.training_job(plan, None).custom_job["job_spec"]
     assert trials["scheduling"]["strategy"] == "SPOT"
@@ -63,7 +63,7 @@ def test_trials_run_on_spot_machines_and_the_final_training_on_demand():
 def test_the_repetition_tries_each_once_and_leaves_the_rest_to_the_search():
     plan = plan_with({**SECTION, "max_failed_trials": 1})
     earlier = [study(7, trial(1, 0.9, 0.002), trial(2, 0.8, 0.05))]
-    request = decision.decide(plan, earlier, None, higher_is_better=True)
+    request = decision.decide(plan, earlier, None)
     order = tuning_requests.recall_job(plan, request)
     assert order.custom_job["max_trial_count"] == order.custom_job["max_failed_trial_count"] == 2
     assert order.custom_job["study_spec"]["algorithm"] == "GRID_SEARCH"
@@ -76,7 +76,7 @@ def test_the_repetition_tries_each_once_and_leaves_the_rest_to_the_search():
 
 def test_trials_are_read_back():
     plan = plan_with()
-    request = decision.decide(plan, [study(7, trial(1, 0.9, 0.002))], None, higher_is_better=True)
+    request = decision.decide(plan, [study(7, trial(1, 0.9, 0.002))], None)
     reported = [
         {
             "id": "1",
@@ -110,7 +110,7 @@ def test_trials_are_read_back():
 )
 def test_whatever_was_measured_to_the_end_has_a_score(reported, expected):
     plan = plan_with()
-    request = decision.decide(plan, [], None, higher_is_better=True)
+    request = decision.decide(plan, [], None)
     (read,) = tuning_requests.read_trials(plan, "search", request, [{"id": "1", **reported}])
     assert (read.state, read.value) == expected
 
@@ -126,7 +126,7 @@ def test_a_run_trains_with_exactly_what_the_best_trial_had():
         ],
     }  # fmt: skip
     plan = plan_with(section)
-    request = decision.decide(plan, [], CHAMPION, higher_is_better=True)
+    request = decision.decide(plan, [], CHAMPION)
     assert request.hyperparameters["dropout"] == 0.9
     settled = conclusion.conclude(plan, request, (trial(1, 0.7, 0.02),))
     trained = tuning_requests.trial_request_of(plan, "search", ()).training.hyperparameters

@@ -6,11 +6,13 @@ import dataclasses
 from datetime import timedelta
 
 import pytest
+import small_decision
 from hypothesis import given
 from hypothesis import strategies as st
 from small_model import AS_OF, make_plan
 from small_study import CHAMPION, HYPERPARAMETERS, plan_with, study, trial
 
+from retraining.core.jobs import requests
 from retraining.core.naming.run_keys import RunKey
 from retraining.core.spec.monitoring import Monitoring
 from retraining.core.spec.tuning import TuningParameter
@@ -30,16 +32,19 @@ from retraining.core.tuning import conclusion, decision, warm_start
 )
 def test_by_wish_and_age(search, studies, champion, expected):
     made = [study(days, trial(1, 0.7)) for days in studies]
-    request = decision.decide(plan_with(search=search), made, champion, higher_is_better=True)
+    request = decision.decide(plan_with(search=search), made, champion)
     assert (request.search, request.because) == expected
 
 
 def test_a_champion_that_lost_quality_is_a_reason():
     worse = dataclasses.replace(CHAMPION, now=0.66)
-    request = decision.decide(plan_with(), [study(1, trial(1, 0.7))], worse, higher_is_better=True)
+    request = decision.decide(plan_with(), [study(1, trial(1, 0.7))], worse)
     assert (request.search, request.because) == (True, "quality")
     assert "0.0400" in request.words
-    lower = decision.decide(plan_with(), [study(1, trial(1, 0.7))], worse, higher_is_better=False)
+    plan = plan_with()
+    evaluation = plan.spec.evaluation.model_copy(update={"metric": "log_loss"})
+    plan = plan.model_copy(update={"spec": plan.spec.model_copy(update={"evaluation": evaluation})})
+    lower = decision.decide(plan, [study(1, trial(1, 0.7))], worse)
     assert not lower.search
 
 
@@ -59,7 +64,7 @@ def test_studies_that_found_nothing_better_double_the_wait_for_another(made, stu
     """Where the data became harder no challenger wins, and every night would pay for a study."""
     champion = dataclasses.replace(CHAMPION, run_key=str(RunKey.of(AS_OF - timedelta(days=made), "c")), now=0.6)
     plan = make_plan(plan_with().spec.model_copy(update={"monitoring": Monitoring(cooldown_hours=hours)}))
-    request = decision.decide(plan, [study(days, trial(1, 0.7)) for days in studies], champion, higher_is_better=True)
+    request = decision.decide(plan, [study(days, trial(1, 0.7)) for days in studies], champion)
     assert request.because == expected
     if expected == "recent":
         assert "lost 0.1000 of its metric" in request.words
@@ -68,11 +73,11 @@ def test_studies_that_found_nothing_better_double_the_wait_for_another(made, stu
 
 def test_a_night_that_starts_a_little_early_still_counts():
     late = study(7, trial(1, 0.7)).model_copy(update={"as_of": AS_OF - timedelta(days=7) + timedelta(minutes=20)})
-    assert decision.decide(plan_with(), [late], None, higher_is_better=True).search
+    assert decision.decide(plan_with(), [late], None).search
 
 
 def test_the_champion_s_tuned_values_are_used_and_no_others():
-    request = decision.decide(plan_with(search="never"), [], CHAMPION, higher_is_better=True)
+    request = decision.decide(plan_with(search="never"), [], CHAMPION)
     settled = conclusion.conclude(plan_with(), request, ())
     assert settled.hyperparameters == {"learning_rate": 0.003, "hidden_units": "large", "dropout": 0.1}
     assert settled.source == "champion"
@@ -82,7 +87,7 @@ def test_the_champion_s_tuned_values_are_used_and_no_others():
 def test_what_a_person_asked_for_stands_and_is_not_searched_over(override):
     value = {"learning_rate": 0.05} if override.endswith("hyperparameters") else 0.05
     plan = plan_with(overrides={override: value})
-    request = decision.decide(plan, [], CHAMPION, higher_is_better=True)
+    request = decision.decide(plan, [], CHAMPION)
     assert (request.search, request.because) == (False, "unwanted")
     assert "set learning_rate" in request.words
     settled = conclusion.conclude(plan, request, ())
@@ -93,21 +98,19 @@ def test_what_a_person_asked_for_stands_and_is_not_searched_over(override):
 def test_what_a_person_changed_in_the_file_since_stands():
     """The champion's study searched from another value of the file: somebody knows better now."""
     before = dataclasses.replace(CHAMPION, given={**HYPERPARAMETERS, "learning_rate": 0.02})
-    request = decision.decide(plan_with(search="never"), [], before, higher_is_better=True)
+    request = decision.decide(plan_with(search="never"), [], before)
     assert request.hyperparameters == {"learning_rate": 0.01, "hidden_units": "large", "dropout": 0.1}
 
 
 def test_values_that_no_study_found_are_the_file_s():
     """A champion trained with the file's values says nothing."""
-    request = decision.decide(
-        plan_with(search="never"), [], dataclasses.replace(CHAMPION, tuned=False), higher_is_better=True
-    )
+    request = decision.decide(plan_with(search="never"), [], dataclasses.replace(CHAMPION, tuned=False))
     assert (request.hyperparameters, request.source) == (HYPERPARAMETERS, "spec")
 
 
 def test_a_model_without_the_section_trains_with_its_own():
     plan = plan_with(section=None)
-    settled = conclusion.conclude(plan, decision.decide(plan, [], CHAMPION, higher_is_better=True), ())
+    settled = conclusion.conclude(plan, decision.decide(plan, [], CHAMPION), ())
     assert (settled.hyperparameters, settled.source) == (HYPERPARAMETERS, "spec")
 
 
@@ -186,10 +189,7 @@ def test_every_fourth_study_searches_everywhere_and_so_does_one_that_knows_nothi
 def test_studies_that_are_not_read_any_more_count_too():
     """Else a model with more studies than are read would never search everywhere again."""
     known = [study(7 * week, *(trial(n, 0.5) for n in range(6))) for week in (2, 1)]
-    requests = [
-        decision.decide(plan_with(search="always"), known, None, higher_is_better=True, earlier=count)
-        for count in (20, 21, 22, 23)
-    ]
+    requests = [decision.decide(plan_with(search="always"), known, None, earlier=count) for count in (20, 21, 22, 23)]
     assert [bool(request.focus) for request in requests] == [True, True, True, False]
     assert [request.earlier_studies for request in requests] == [20, 21, 22, 23]
 
@@ -210,7 +210,24 @@ def test_the_narrowed_space_lies_inside_and_holds_the_value(low, width, at, scal
 
 def test_a_study_without_any_score_leaves_the_values_as_they_were():
     plan = plan_with()
-    request = decision.decide(plan, [], CHAMPION, higher_is_better=True)
+    request = decision.decide(plan, [], CHAMPION)
     settled = conclusion.conclude(plan, request, (trial(1, None),))
     assert settled.hyperparameters["learning_rate"] == 0.003
     assert "none of 1 trials" in settled.words
+
+
+def test_only_earlier_runs_are_known():
+    plan = plan_with()
+    assert decision.is_earlier(CHAMPION.run_key, plan)
+    assert not decision.is_earlier(plan.run_key, plan)
+
+
+def test_the_champions_metric_is_that_of_its_newest_comparison():
+    plan = plan_with()
+    request = requests.evaluation_job(plan, small_decision.CHAMPION).request
+    found = small_decision.evaluation(plan, small_decision.scores(0.8), small_decision.scores(0.7))
+    nobody = small_decision.evaluation(plan, small_decision.scores(0.8))
+    asked = [(None, None), (request, None), (request, nobody), (request, found)]
+    champion = small_decision.CHAMPION.run_key
+    assert decision.newest_metric(plan, champion, asked) == 0.7
+    assert decision.newest_metric(plan, "another", asked) is None

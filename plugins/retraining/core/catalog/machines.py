@@ -15,9 +15,8 @@ def planned_machines(plan: Plan, task: JobTask) -> Machines:
 
     A plan of a release that did not record them has a spec from which they follow.
     """
-    if plan.machines is not None:
-        return plan.machines[task]
-    return machines(plan.spec, task)
+    recorded = plan.machines or {}
+    return recorded[task] if task in recorded else machines(plan.spec, task)
 
 
 def all_machines(spec: ModelSpec) -> dict[JobTask, Machines]:

@@ -43,6 +43,23 @@ def decide_retraining(
     )
 
 
+def reach(spec: ModelSpec) -> timedelta:
+    """Return how far back ledger rows matter: as long as the longest cool-down."""
+    return timedelta(hours=spec.monitoring.cooldown_hours * 2**backoff.MAX_DOUBLINGS)
+
+
+def retrain_as_of(row: Ledger, as_of: datetime | None) -> Ledger:
+    """Return a ledger row whose retraining computes as of another time; a row that waits stays as it is.
+
+    Args:
+        row: What was decided.
+        as_of: The time that a person gave; None: nobody did.
+    """
+    if row.decision != "retrain" or as_of is None:
+        return row
+    return row.model_copy(update={"retrain_as_of": as_of})
+
+
 def cooldown(spec: ModelSpec, drift: Drift, retrainings: Sequence[Ledger]) -> timedelta:
     """How long after the last ordered retraining the next may be ordered.
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from retraining.core.documents.document import canonical_json
 from retraining.core.documents.plan import Plan
 from retraining.core.errors import ContractError
+from retraining.core.naming.dags import is_model
+from retraining.core.naming.run_keys import is_run_key
 
 MODEL_LABEL = "retraining-model"
 RUN_LABEL = "retraining-run"
@@ -103,6 +106,12 @@ def deployed_model_id(run_key: str) -> str:
 def alias_as_of(as_of: datetime) -> str:
     """Alias of a backfilled version."""
     return f"as-of-{as_of.astimezone(UTC):%Y%m%d}"
+
+
+def run_of(labels: Mapping[str, str]) -> tuple[str, str] | None:
+    """Return model and run key that the labels of a resource name; None: no run of ours made it."""
+    model, run_key = labels.get(MODEL_LABEL, ""), labels.get(RUN_LABEL, "")
+    return (model, run_key) if is_model(model) and is_run_key(run_key) else None
 
 
 def version_labels(plan: Plan) -> dict[str, str]:

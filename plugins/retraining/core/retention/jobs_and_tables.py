@@ -8,12 +8,13 @@ their jobs again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from retraining.core.documents.retention import FoundJob, FoundTable, MaintenancePlan
 from retraining.core.naming.bigquery import is_run_table
+from retraining.core.naming.vertex import run_of
 from retraining.core.retention.spans import Limits, whole_second
 
 ENDED_GRACE = timedelta(hours=1)
@@ -62,6 +63,41 @@ class Table:
 def silence(wake_interval_s: int) -> timedelta:
     """How long a task that waits for a job may give no sign."""
     return max(SILENT, SILENT_WAKES * timedelta(seconds=wake_interval_s))
+
+
+def active_job(
+    name: str, state: str, labels: Mapping[str, str], created: datetime | None, wake: datetime | None, *, ended: bool
+) -> ActiveJob | None:
+    """Return a job with what is known of its run; None for one that no run of ours made.
+
+    Args:
+        name: Full name.
+        state: Of the service.
+        labels: Its own.
+        created: When.
+        wake: When the task that waits for it last gave a sign; None: it never did.
+        ended: Whether its run has an outcome.
+    """
+    run = run_of(labels)
+    if run is None or created is None:
+        return None
+    sign = max(created, wake or created)
+    return ActiveJob(name=name, state=state, model=run[0], run_key=run[1], created=created, ended=ended, last_sign=sign)
+
+
+def reason_to_leave(found: FoundJob, job: ActiveJob | None, *, ours: bool) -> str | None:
+    """Return why a job that was to be cancelled is left after all; None: it is cancelled.
+
+    Args:
+        found: As it was judged.
+        job: As it stands now; None: it has ended.
+        ours: Whether it is this environment's.
+    """
+    if job is None:
+        return "it has ended"
+    if not ours:
+        return "it is another environment's"
+    return "somebody looks at it again" if whole_second(job.last_sign) > found.silent_since else None
 
 
 def judge_job(job: ActiveJob, limits: Limits, longest_silence: timedelta, before: MaintenancePlan | None) -> FoundJob:

@@ -12,15 +12,17 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from retraining.core.data.span_store import StoredObject, StoredSpan
+from retraining.core.documents.deployment import Deployment
 from retraining.core.documents.evaluation import EvaluateRequest
-from retraining.core.documents.export import ExportRequest, Manifest
+from retraining.core.documents.export import ExportRequest, Manifest, Span
 from retraining.core.documents.plan import Plan, Window
 from retraining.core.documents.retention import DoomedSpan, KeepRun, KeepSpan, KeptRun, ModelLeftovers, SpanSum
 from retraining.core.documents.snapshot import Snapshot
 from retraining.core.errors import ContractError, PlanError
 from retraining.core.naming import storage
 from retraining.core.naming.addresses import folder_of
-from retraining.core.naming.spans import GOLDEN, SpanPlace, span_uri
+from retraining.core.naming.run_keys import is_run_key
+from retraining.core.naming.spans import GOLDEN, MARKER, TOMBSTONE, SpanPlace, span_uri
 
 DEFAULT_AGE_DAYS = 30
 LEAST_AGE_DAYS = 7
@@ -32,6 +34,8 @@ UNFINISHED_TIMES = 2
 
 MOST_SPANS = 2000
 """Of one model in one cleaning; the next one goes on. It bounds the plan's size."""
+
+EXPORTED_AGAIN = "it was exported again meanwhile"
 
 Documents = tuple[Plan | None, Snapshot | None, ExportRequest | None, Manifest | None, EvaluateRequest | None]
 
@@ -81,6 +85,77 @@ class Claims:
     def run_keys(self) -> frozenset[str]:
         """All of them."""
         return frozenset({*self.alias, *self.serving, *self.running})
+
+
+def is_dry_run(run_type: str, *, wished: bool) -> bool:
+    """Tell whether a cleaning only says what would go: one by the schedule deletes, whatever the form says."""
+    return wished and run_type != "scheduled"
+
+
+def found_run(run_key: str, documents: Iterable[StoredObject], lease: StoredObject | None) -> FoundRun:
+    """Return what a run's folder says of it.
+
+    Args:
+        run_key: Of the run.
+        documents: Objects of its folder.
+        lease: Its lease, if there is one; of a run without documents it is no sign of life.
+    """
+    signs = [*documents]
+    ended = any(item.name == f"{Deployment.kind_name()}.json" for item in signs)
+    times = [item.created for item in ([*signs, lease] if signs and lease else signs)]
+    return FoundRun(run_key=run_key, newest=max(times, default=None), ended=ended)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PointedVersion:
+    """A version of the model, and what points to it: its aliases, and whether it is deployed."""
+
+    run_key: str
+    version_id: str
+    aliases: tuple[str, ...]
+    deployed: bool
+
+
+def claims_of(versions: Iterable[PointedVersion], running: Mapping[str, str]) -> Claims:
+    """Return the run keys that somebody points to; what no run of ours made is nobody's business.
+
+    Args:
+        versions: Of the model, this environment's.
+        running: Ids of jobs that run, by the key of their run.
+    """
+    ours = [version for version in versions if is_run_key(version.run_key)]
+    return Claims(
+        alias={
+            version.run_key: f"version {version.version_id} has the alias {', '.join(sorted(version.aliases))}"
+            for version in ours
+            if version.aliases
+        },
+        serving={
+            version.run_key: f"version {version.version_id} is on the endpoint" for version in ours if version.deployed
+        },
+        running={key: f"job {job_id} of it runs" for key, job_id in running.items() if is_run_key(key)},
+    )
+
+
+def reason_changed(span: DoomedSpan, objects: Iterable[StoredObject]) -> str:
+    """Return why a span is not the one that was judged any more; empty: it is.
+
+    Args:
+        span: As it was judged.
+        objects: Of its folder now.
+    """
+    for item in objects:
+        if item.name == MARKER and item.generation != span.marker:
+            return EXPORTED_AGAIN
+        if item.name != TOMBSTONE and whole_second(item.created) > span.newest:
+            return f"{item.name} was written meanwhile"
+    return ""
+
+
+def is_whole(span: Span, objects: Iterable[StoredObject]) -> bool:
+    """Tell whether all files that a span's marker (or tombstone) lists are there."""
+    sizes = {item.name: item.bytes for item in objects}
+    return all(sizes.get(file.file_name) == file.bytes for file in span.files)
 
 
 def kept_runs(runs: Iterable[FoundRun], claims: Claims, limits: Limits) -> tuple[KeptRun, ...]:

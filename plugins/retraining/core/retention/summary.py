@@ -15,6 +15,7 @@ from retraining.core.documents.retention import (
     ModelLeftovers,
     SpanSum,
 )
+from retraining.core.errors import ContractError
 from retraining.core.naming.vertex import ResourceName
 
 REASONS: dict[KeepSpan, str] = {
@@ -139,6 +140,22 @@ def conclude(
         freed_bytes=freed,
         words=words,
     )
+
+
+def require_none_refused(done: Maintenance, uri: str) -> None:
+    """Refuse to end well when nothing of a model could be deleted; asked when all others are done.
+
+    Args:
+        done: What was done.
+        uri: Of that document.
+
+    Raises:
+        ContractError: There is such a model.
+    """
+    refusals = [model.refused for model in done.models if model.refused]
+    if refusals:
+        way_out = "Mend what is named; the next cleaning goes on"
+        raise ContractError(uri, "; ".join(refusals), "nothing that is refused", way_out)
 
 
 def untouched(found: ModelLeftovers, refused: str | None = None) -> CleanedModel:

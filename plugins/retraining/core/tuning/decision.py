@@ -11,9 +11,12 @@ from datetime import timedelta
 from typing import Any, Literal
 
 from retraining.core import backoff
+from retraining.core.documents.evaluation import EvaluateRequest, Evaluation
 from retraining.core.documents.plan import Plan
+from retraining.core.documents.training import Report
 from retraining.core.documents.tuning import Because, Hyperparameters, LastStudy, Tuning, TuningRequest
 from retraining.core.naming.run_keys import RunKey
+from retraining.core.spec.evaluation import HIGHER_IS_BETTER
 from retraining.core.tuning.warm_start import focus_shares, recall
 
 
@@ -38,12 +41,56 @@ class ChampionRecord:
     now: float | None = None
 
 
+def is_earlier(run_key: str, plan: Plan) -> bool:
+    """Tell whether a run is of an earlier time than this one: only what was known then is used."""
+    return RunKey.parse(run_key).as_of < plan.as_of
+
+
+def champion_record(
+    plan: Plan, run_key: str, report: Report, made_by: Plan, promoted: Evaluation | None, settled: Tuning | None
+) -> ChampionRecord:
+    """Return what the record of the champion's run says of it; without its newest metric.
+
+    Args:
+        plan: This run.
+        run_key: Of the champion's run.
+        report: Of its training.
+        made_by: Its plan.
+        promoted: The evaluation that made it champion.
+        settled: What came of its study.
+    """
+    return ChampionRecord(
+        run_key=run_key,
+        hyperparameters=report.hyperparameters,
+        given=made_by.spec.training.hyperparameters,
+        tuned=settled is not None and settled.source != "spec",
+        then=getattr(promoted.challenger.metrics, plan.spec.evaluation.metric) if promoted else None,
+    )
+
+
+def newest_metric(
+    plan: Plan, champion: str, comparisons: Iterable[tuple[EvaluateRequest | None, Evaluation | None]]
+) -> float | None:
+    """Return the champion's metric in the newest comparison that it was in; None: there is none.
+
+    Args:
+        plan: This run.
+        champion: Run key of the champion.
+        comparisons: Requests and evaluations of earlier runs, newest first; read no further than needed.
+    """
+    for request, evaluation in comparisons:
+        met = request is not None and request.champion is not None and request.champion.run_key == champion
+        if met and evaluation is not None and evaluation.champion is not None:
+            value: float | None = getattr(evaluation.champion.metrics, plan.spec.evaluation.metric)
+            return value
+    return None
+
+
 def decide(
     plan: Plan,
     studies: Iterable[Tuning],
     champion: ChampionRecord | None,
     *,
-    higher_is_better: bool,
     earlier: int | None = None,
 ) -> TuningRequest:
     """Whether this run searches, and from where.
@@ -52,13 +99,12 @@ def decide(
         plan: The run.
         studies: Earlier runs' documents; those of runs that are not older than this one are left out.
         champion: The version that serves; None when there is none.
-        higher_is_better: Of the evaluation's metric, which `champion.then` and `champion.now` are in.
         earlier: How many studies there were before this run, when `studies` are only the newest; None: no more.
     """
     spec = plan.spec.tuning
     known = sorted((study for study in studies if study.as_of < plan.as_of and study.trials), key=lambda s: s.as_of)
     last = known[-1] if known else None
-    search, because, words = _whether(plan, known, champion, higher_is_better)
+    search, because, words = _whether(plan, known, champion)
     hyperparameters: Hyperparameters = dict(plan.spec.training.hyperparameters)
     source: Literal["spec", "champion"] = "spec"
     if kept := _kept(plan, champion):
@@ -106,9 +152,7 @@ def _asked_for(plan: Plan) -> set[str]:
     )
 
 
-def _whether(
-    plan: Plan, studies: Sequence[Tuning], champion: ChampionRecord | None, higher_is_better: bool
-) -> tuple[bool, Because, str]:
+def _whether(plan: Plan, studies: Sequence[Tuning], champion: ChampionRecord | None) -> tuple[bool, Because, str]:
     spec = plan.spec.tuning
     if spec is None:
         return False, "no_tuning", "the model's file has no section tuning: its own hyperparameters are used"
@@ -121,7 +165,7 @@ def _whether(
         return True, "first", "no study before this run: the hyperparameters are searched"
     last = studies[-1]
     age, words = plan.as_of - last.as_of, ""
-    if (drop := _lost(champion, higher_is_better)) and drop > plan.spec.monitoring.performance.max_drop:
+    if (drop := _lost(plan, champion)) and drop > plan.spec.monitoring.performance.max_drop:
         words = f"the champion lost {drop:.4f} of its metric since it was promoted: "
         wait = _cooldown(plan, studies, champion)
         if age >= wait:
@@ -145,7 +189,8 @@ def _cooldown(plan: Plan, studies: Iterable[Tuning], champion: ChampionRecord | 
     return backoff.cooldown(plan.spec.monitoring.cooldown_hours, fruitless)
 
 
-def _lost(champion: ChampionRecord | None, higher_is_better: bool) -> float | None:
+def _lost(plan: Plan, champion: ChampionRecord | None) -> float | None:
     if champion is None or champion.then is None or champion.now is None:
         return None
+    higher_is_better = plan.spec.evaluation.metric in HIGHER_IS_BETTER
     return champion.then - champion.now if higher_is_better else champion.now - champion.then

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from airflow.sdk import Asset, AssetAlias, Context
 from pydantic import JsonValue
 
-from retraining.core import backoff
 from retraining.core.documents import Drift, DriftChampion, Ledger, Statistics
 from retraining.core.documents.document import format_time
 from retraining.core.monitoring import drift, retraining
@@ -141,19 +140,17 @@ class DecideRetrainingOperator(CloudOperator):
         as_of = windows.parse_time(measured["as_of"], "XCom of measure")
         rows = ledger_rows(cloud, spec, as_of)
         row = retraining.decide_retraining(spec, record.find(Drift), rows, as_of, record.uri(Drift))
-        wished = context["params"]["retrain_as_of"]
-        if row.decision == "retrain" and wished:
-            where = "Param retrain_as_of"
-            time = windows.require_past(windows.parse_time(wished, where), context["dag_run"].start_date, where)
-            row = row.model_copy(update={"retrain_as_of": time})
-        return row
+        where, given = "Param retrain_as_of", context["params"]["retrain_as_of"]
+        time = windows.parse_time(given, where) if given else None
+        if row.decision == "retrain" and time is not None:
+            windows.require_past(time, context["dag_run"].start_date, where)
+        return retraining.retrain_as_of(row, time)
 
 
 def ledger_rows(cloud: CloudPort, spec: ModelSpec, as_of: datetime) -> list[Ledger]:
     """Earlier ledger rows as far back as the longest cool-down reaches."""
     folder = storage.monitors_uri(cloud.settings.bucket, spec.name)
-    reach = timedelta(hours=spec.monitoring.cooldown_hours * 2**backoff.MAX_DOUBLINGS)
-    uris = cloud.artifacts.list_uris(folder, start=stamp(as_of - reach), suffix="/ledger.json")
+    uris = cloud.artifacts.list_uris(folder, start=stamp(as_of - retraining.reach(spec)), suffix="/ledger.json")
     return [Ledger.parse(data) for data in cloud.artifacts.read_many(uris)]
 
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from retraining.core.documents import CleanedDeployment, FoundDeployment, Rollout
-from retraining.core.documents.retention import DeploymentOutcome
 from retraining.core.naming import vertex
 from retraining.core.promotion import rollouts
+from retraining.core.retention.left_deployments import cleaned, found_rollout, found_unclaimed
 from retraining.hooks.ports import CloudPort
 from retraining.operators.deployment.rollout_end import settle
 from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState
@@ -33,17 +33,9 @@ def find_deployments(cloud: CloudPort, model: str, as_of: datetime) -> Iterator[
     """
     rollout = RolloutState(cloud, model).read()
     if _is_left(cloud, rollout, as_of) and rollout:
-        yield FoundDeployment(
-            model=model,
-            deployed_model_id=rollout.deployed_model_id,
-            what="rollout",
-            words=f"its rollout by run {rollout.run_key} is {rollout.state}, and nobody has gone on with it since "
-            f"{rollout.changed:%Y-%m-%d %H:%M} UTC",
-        )
+        yield found_rollout(rollout)
     for deployed_id, version_name in _unclaimed(cloud, model, rollout).items():
-        version = vertex.ResourceName.parse(version_name).version
-        words = f"version {version} is deployed without traffic, and no run is at work on it"
-        yield FoundDeployment(model=model, deployed_model_id=deployed_id, what="unclaimed", words=words)
+        yield found_unclaimed(model, deployed_id, version_name)
 
 
 def end_deployment(cloud: CloudPort, found: FoundDeployment, as_of: datetime) -> CleanedDeployment:
@@ -52,26 +44,26 @@ def end_deployment(cloud: CloudPort, found: FoundDeployment, as_of: datetime) ->
     if found.what == "rollout":
         return _settle(cloud, state, found, as_of)
     if found.deployed_model_id not in _unclaimed(cloud, found.model, state.read()):
-        return _cleaned(found, "left", "it has traffic, is gone, or a run is at work on it")
+        return cleaned(found, "left", "it has traffic, is gone, or a run is at work on it")
     endpoint = cloud.endpoints.get(found.model)
     if endpoint is not None:
         cloud.endpoints.undeploy(endpoint, found.deployed_model_id)
-    return _cleaned(found, "undeployed", found.words)
+    return cleaned(found, "undeployed")
 
 
 def _settle(cloud: CloudPort, state: RolloutState, found: FoundDeployment, as_of: datetime) -> CleanedDeployment:
     rollout = state.read()
     if not _is_left(cloud, rollout, as_of) or rollout is None or rollout.deployed_model_id != found.deployed_model_id:
-        return _cleaned(found, "left", "somebody goes on with it, or has brought it to its end")
+        return cleaned(found, "left", "somebody goes on with it, or has brought it to its end")
     try:
         for _ in range(LOOKS):
             if settle(cloud, state):
-                return _cleaned(found, "settled", found.words)
+                return cleaned(found, "settled")
             LOGGER.info("%s: machines are still coming or going", found.deployed_model_id)
             cloud.clock.sleep(LOOK_INTERVAL_S)
     except OvertakenError:
-        return _cleaned(found, "left", "somebody goes on with it")
-    return _cleaned(found, "left", "its machines are still coming or going; the next cleaning goes on")
+        return cleaned(found, "left", "somebody goes on with it")
+    return cleaned(found, "left", "its machines are still coming or going; the next cleaning goes on")
 
 
 def _is_left(cloud: CloudPort, rollout: Rollout | None, as_of: datetime) -> bool:
@@ -90,7 +82,3 @@ def _unclaimed(cloud: CloudPort, model: str, rollout: Rollout | None) -> dict[st
     }
     found = rollouts.unclaimed(endpoint.deployed, endpoint.traffic, ours, rollout)
     return {deployed_id: endpoint.deployed[deployed_id] for deployed_id in found}
-
-
-def _cleaned(found: FoundDeployment, outcome: DeploymentOutcome, words: str) -> CleanedDeployment:
-    return CleanedDeployment(model=found.model, deployed_model_id=found.deployed_model_id, outcome=outcome, words=words)

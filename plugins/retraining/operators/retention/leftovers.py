@@ -6,7 +6,6 @@ In: the hooks and a plan. Out: documents. Whatever stood still while it was look
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 
 from retraining.core.data.span_store import read_spans
 from retraining.core.documents import (
@@ -22,20 +21,17 @@ from retraining.core.documents import (
 )
 from retraining.core.documents.retention import LitterKind
 from retraining.core.errors import ContractError
+from retraining.core.jobs.job import CANCELLED, CANCELLING, Job
 from retraining.core.naming import storage, vertex
-from retraining.core.naming.dags import is_model
-from retraining.core.naming.run_keys import is_run_key, stamp
+from retraining.core.naming.run_keys import stamp
 from retraining.core.naming.trust import require_own_places
 from retraining.core.retention import jobs_and_tables, spans, summary
-from retraining.core.retention.spans import Limits, whole_second
+from retraining.core.retention.spans import Limits
 from retraining.hooks.ports import CloudPort
-from retraining.hooks.vertex_jobs import Job
 from retraining.operators.record.run_record import Record
 from retraining.operators.retention.left_deployments import end_deployment, find_deployments
 from retraining.operators.retention.references import ModelRuns
 from retraining.operators.retention.sweep import Sweep
-
-ENDING = ("JOB_STATE_CANCELLING", "JOB_STATE_CANCELLED")
 
 
 def look(cloud: CloudPort, limits: Limits, models: Sequence[str], dry_run: bool, dag_run_id: str) -> MaintenancePlan:
@@ -93,40 +89,31 @@ def _plan_before(cloud: CloudPort, limits: Limits) -> MaintenancePlan | None:
 
 
 def _active_job(cloud: CloudPort, job: Job) -> jobs_and_tables.ActiveJob | None:
-    """A job with what is known of its run; None for one that no run of ours made."""
-    model, run_key = job.labels.get(vertex.MODEL_LABEL, ""), job.labels.get(vertex.RUN_LABEL, "")
-    if not is_model(model) or not is_run_key(run_key) or job.created is None:
+    """A job with what is known of its run, and when somebody was last seen to wait for it."""
+    run = vertex.run_of(job.labels)
+    if run is None:
         return None
-    folder = storage.run_uri(cloud.settings.bucket, model, run_key)
-    return jobs_and_tables.ActiveJob(
-        name=job.name,
-        state=job.state,
-        model=model,
-        run_key=run_key,
-        created=job.created,
-        ended=cloud.artifacts.exists(storage.document_uri(folder, Deployment.kind_name())),
-        last_sign=_last_sign(cloud, job),
-    )
-
-
-def _last_sign(cloud: CloudPort, job: Job) -> datetime:
-    """When somebody was last seen to wait for a job: at its creation, or at a later wake of its task."""
+    folder = storage.run_uri(cloud.settings.bucket, *run)
     wake = cloud.objects.find(storage.wake_uri(cloud.settings.bucket, job.labels[vertex.KEY_LABEL]))
-    signs = [time for time in (job.created, wake.created if wake else None) if time is not None]
-    return max(signs)
+    return jobs_and_tables.active_job(
+        job.name,
+        job.state,
+        job.labels,
+        job.created,
+        wake.created if wake else None,
+        ended=cloud.artifacts.exists(storage.document_uri(folder, Deployment.kind_name())),
+    )
 
 
 def end_job(cloud: CloudPort, found: FoundJob) -> CleanedJob:
     """Cancel a job that nobody waits for; one that has ended, or that somebody looks at again, is left."""
     job = cloud.jobs.find_by_name(found.name)
-    if job is not None and job.state in ENDING:
-        return CleanedJob(name=found.name, outcome="cancelled", words=found.words)  # by an earlier try
-    if job is None or not job.active:
-        return CleanedJob(name=found.name, outcome="left", words="it has ended")
-    if not cloud.environment.owns(job.labels, job.folder_uri):
-        return CleanedJob(name=found.name, outcome="left", words="it is another environment's")
-    if whole_second(_last_sign(cloud, job)) > found.silent_since:
-        return CleanedJob(name=found.name, outcome="left", words="somebody looks at it again")
+    if job is not None and job.state in (CANCELLING, CANCELLED):  # by an earlier try
+        return CleanedJob(name=found.name, outcome="cancelled", words=found.words)
+    active = _active_job(cloud, job) if job is not None and job.active else None
+    ours = job is not None and cloud.environment.owns(job.labels, job.folder_uri)
+    if reason := jobs_and_tables.reason_to_leave(found, active, ours=ours):
+        return CleanedJob(name=found.name, outcome="left", words=reason)
     cloud.jobs.cancel(found.name)
     return CleanedJob(name=found.name, outcome="cancelled", words=found.words)
 

@@ -12,7 +12,6 @@ from airflow.sdk import Context, Param
 
 from retraining.core.documents import CleanedJob, Maintenance, MaintenancePlan
 from retraining.core.documents.document import MODEL_PATTERN
-from retraining.core.errors import ContractError
 from retraining.core.naming import console, storage
 from retraining.core.planning.params import require_known
 from retraining.core.retention import spans, summary
@@ -84,7 +83,7 @@ class FindLeftoversOperator(CloudOperator):
         record = Record(cloud.artifacts, folder)
         plan = record.find(MaintenancePlan)
         if plan is None:
-            dry_run = bool(params["dry_run"]) and run_type(dag_run) != "scheduled"
+            dry_run = spans.is_dry_run(run_type(dag_run), wished=bool(params["dry_run"]))
             plan = record.write_once(look(cloud, limits, chosen_models(params["models"]), dry_run, dag_run.run_id))
         for line in summary.plan_lines(plan):
             self.log.info(line)
@@ -146,14 +145,7 @@ class DeleteLeftoversOperator(CleaningTask):
             done = record.write_once(clean(cloud, record, jobs))
         for line in summary.result_lines(done):
             self.log.info(line)
-        refusals = [model.refused for model in done.models if model.refused]
-        if refusals:
-            raise ContractError(
-                record.uri(Maintenance),
-                "; ".join(refusals),
-                "nothing that is refused",
-                "Mend what is named; the next cleaning goes on",
-            )
+        summary.require_none_refused(done, record.uri(Maintenance))
         return {"maintenance_uri": record.uri(Maintenance), "freed_bytes": done.freed_bytes, "words": done.words}
 
 

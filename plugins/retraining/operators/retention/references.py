@@ -11,12 +11,21 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from retraining.core.data.span_store import StoredObject
-from retraining.core.documents import Deployment, Document, EvaluateRequest, ExportRequest, Manifest, Plan, Snapshot
+from retraining.core.documents import Document, EvaluateRequest, ExportRequest, Manifest, Plan, Snapshot
 from retraining.core.documents.retention import KeptRun
 from retraining.core.naming import storage, vertex
 from retraining.core.naming.addresses import ObjectAddress
 from retraining.core.naming.run_keys import is_run_key
-from retraining.core.retention.spans import Claims, FoundRun, Limits, References, kept_runs
+from retraining.core.retention.spans import (
+    Claims,
+    FoundRun,
+    Limits,
+    PointedVersion,
+    References,
+    claims_of,
+    found_run,
+    kept_runs,
+)
 from retraining.hooks.ports import CloudPort
 from retraining.hooks.vertex_jobs import Job
 
@@ -25,7 +34,6 @@ READERS = 8
 KINDS: tuple[type[Document], ...] = (Plan, Snapshot, ExportRequest, Manifest, EvaluateRequest)
 
 _D = TypeVar("_D", bound=Document)
-_T = TypeVar("_T")
 
 
 class ModelRuns:
@@ -100,17 +108,12 @@ class ModelRuns:
     def _read_leases(self) -> dict[str, StoredObject]:
         """Leases by run key, each with its generation."""
         found = self._cloud.objects.directly_in(storage.leases_uri(self._bucket, self.model))
-        return _ours({ObjectAddress.parse(item.uri).stem: item for item in found})
+        leases = {ObjectAddress.parse(item.uri).stem: item for item in found}
+        return {key: lease for key, lease in leases.items() if is_run_key(key)}
 
     def _look_at(self, run_key: str) -> FoundRun:
         documents = self._cloud.objects.directly_in(storage.run_uri(self._bucket, self.model, run_key))
-        outcome, lease = f"{Deployment.kind_name()}.json", self._leases.get(run_key)
-        signs = [*documents, lease] if documents and lease else documents
-        return FoundRun(
-            run_key=run_key,
-            newest=max((item.created for item in signs), default=None),
-            ended=any(item.name == outcome for item in documents),
-        )
+        return found_run(run_key, documents, self._leases.get(run_key))
 
     def _claims(self, active: Iterable[Job]) -> Claims:
         ours = self._cloud.environment
@@ -119,27 +122,20 @@ class ModelRuns:
         endpoint = self._cloud.endpoints.get(self.model)
         deployed = set(endpoint.deployed.values()) if endpoint else set()
         running = {
-            job.labels.get(vertex.RUN_LABEL, ""): f"job {job.job_id} of it runs"
+            job.labels.get(vertex.RUN_LABEL, ""): job.job_id
             for job in active
             if job.labels.get(vertex.MODEL_LABEL) == self.model
         }
-        return Claims(
-            alias=_ours(
-                {
-                    version.run_key: f"version {version.version_id} has the alias {', '.join(sorted(version.aliases))}"
-                    for version in versions
-                    if version.aliases
-                }
-            ),
-            serving=_ours(
-                {
-                    version.run_key: f"version {version.version_id} is on the endpoint"
-                    for version in versions
-                    if version.version_name in deployed
-                }
-            ),
-            running=_ours(running),
+        pointed = (
+            PointedVersion(
+                run_key=version.run_key,
+                version_id=version.version_id,
+                aliases=version.aliases,
+                deployed=version.version_name in deployed,
+            )
+            for version in versions
         )
+        return claims_of(pointed, running)
 
     def _add(self, run: KeptRun) -> None:
         folder = storage.run_uri(self._bucket, self.model, run.run_key)
@@ -154,11 +150,6 @@ class ModelRuns:
                 _parsed(EvaluateRequest, folder, stored),
             ),
         )
-
-
-def _ours(said: Mapping[str, _T]) -> dict[str, _T]:
-    """Without what no run of ours made."""
-    return {key: value for key, value in said.items() if is_run_key(key)}
 
 
 def _parsed(kind: type[_D], folder: str, stored: Mapping[str, bytes]) -> _D | None:

@@ -23,7 +23,7 @@ from retraining.core.documents import CleanedModel, CleanedSpan, DoomedSpan, Mod
 from retraining.core.errors import ContractError
 from retraining.core.naming import storage
 from retraining.core.naming.spans import MARKER, TOMBSTONE, marker_uri, place_of, tombstone_uri
-from retraining.core.retention.spans import whole_second
+from retraining.core.retention.spans import EXPORTED_AGAIN, is_whole, reason_changed
 from retraining.hooks.ports import CloudPort
 from retraining.operators.retention.references import ModelRuns
 
@@ -90,15 +90,8 @@ class Sweep:
             yield self._spare(span, words) if words else _deleted(span, span.words)
 
     def _reason_against(self, span: DoomedSpan, objects: Iterable[StoredObject]) -> str:
-        """Why a span is not the one that was judged any more."""
-        if words := self._holder(span):
-            return words
-        for item in objects:
-            if item.name == MARKER and item.generation != span.marker:
-                return "it was exported again meanwhile"
-            if item.name != TOMBSTONE and whole_second(item.created) > span.newest:
-                return f"{item.name} was written meanwhile"
-        return ""
+        """Why a span must stay: a run needs it, or it is not the one that was judged any more."""
+        return self._holder(span) or reason_changed(span, objects)
 
     def _bury(self, span: DoomedSpan, objects: Iterable[StoredObject]) -> str:
         """Tombstone in, marker out; a reason when the marker is another one by now."""
@@ -111,7 +104,7 @@ class Sweep:
         if content is not None:
             self._cloud.artifacts.write_once(tombstone_uri(span.uri), content)
         (deleted,) = self._cloud.objects.delete([marker])
-        return "" if deleted.gone else "it was exported again meanwhile"
+        return "" if deleted.gone else EXPORTED_AGAIN
 
     def _delete_files(self, span: DoomedSpan, files: Sequence[StoredObject]) -> str:
         """Everything but the tombstone, then that; a reason when the span must stay."""
@@ -130,7 +123,7 @@ class Sweep:
     def _finished_meanwhile(self, marker: StoredObject) -> str:
         """Somebody wrote a marker who waits for no tombstone: half a span must not look whole."""
         if self._is_whole(marker, self._cloud.objects.directly_in(marker.folder_uri)):
-            return "it was exported again meanwhile"
+            return EXPORTED_AGAIN
         list(self._cloud.objects.delete([marker]))
         return "an export finished it while it was deleted: its marker is withdrawn, the next run exports it again"
 
@@ -167,8 +160,7 @@ class Sweep:
         except ContractError as error:
             LOGGER.warning("%s", error)
             return False
-        sizes = {item.name: item.bytes for item in objects}
-        return all(sizes.get(file.file_name) == file.bytes for file in span.files)
+        return is_whole(span, objects)
 
     def _drop_tombstone(self, folder_uri: str) -> None:
         tombstone = self._cloud.objects.find(tombstone_uri(folder_uri))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TypeVar
 
@@ -44,35 +45,26 @@ def _readable(read: Callable[[], _D | None]) -> _D | None:
 
 
 def find_champion(cloud: CloudPort, plan: Plan) -> decision.ChampionRecord | None:
-    """The champion's hyperparameters, and its metric when it was promoted and in the newest duel before this run."""
+    """The champion's hyperparameters, and its metric then and in its newest comparison before this run."""
     version = cloud.registry.find_by_alias(plan.model, vertex.CHAMPION)
-    if version is None or RunKey.parse(version.run_key).as_of >= plan.as_of:
+    if version is None or not decision.is_earlier(version.run_key, plan):
         return None
     made = Record(cloud.artifacts, storage.run_uri(plan.bucket, plan.model, version.run_key))
-    report, then = _readable(partial(made.find, Report)), _readable(partial(made.find, Plan))
+    report, made_by = _readable(partial(made.find, Report)), _readable(partial(made.find, Plan))
     promoted, settled = _readable(partial(made.find, Evaluation)), _readable(partial(made.find, Tuning))
-    if report is None or then is None:
+    if report is None or made_by is None:
         return None
-    metric = plan.spec.evaluation.metric
-    return decision.ChampionRecord(
-        run_key=version.run_key,
-        hyperparameters=report.hyperparameters,
-        given=then.spec.training.hyperparameters,
-        tuned=settled is not None and settled.source != "spec",
-        then=getattr(promoted.challenger.metrics, metric) if promoted else None,
-        now=_newest_duel(cloud, plan, version.run_key, metric),
-    )
+    known = decision.champion_record(plan, version.run_key, report, made_by, promoted, settled)
+    comparisons = _comparisons(cloud, plan, version.run_key)
+    return dataclasses.replace(known, now=decision.newest_metric(plan, version.run_key, comparisons))
 
 
-def _newest_duel(cloud: CloudPort, plan: Plan, champion: str, metric: str) -> float | None:
-    """The champion's metric in the newest duel that it was in, before this run."""
+def _comparisons(
+    cloud: CloudPort, plan: Plan, champion: str
+) -> Iterator[tuple[EvaluateRequest | None, Evaluation | None]]:
+    """Requests and evaluations of the runs between the champion's and this one, newest first."""
     folder = storage.runs_uri(plan.bucket, plan.model)
     uris = cloud.artifacts.list_uris(folder, start=champion, end=plan.run_key, suffix="/evaluate_request.json")
     for uri in reversed(uris):
-        duel = Record(cloud.artifacts, folder_of(uri))
-        request, found = _readable(partial(duel.find, EvaluateRequest)), _readable(partial(duel.find, Evaluation))
-        known = request is not None and request.champion is not None and request.champion.run_key == champion
-        if known and found is not None and found.champion is not None:
-            value: float | None = getattr(found.champion.metrics, metric)
-            return value
-    return None
+        made = Record(cloud.artifacts, folder_of(uri))
+        yield _readable(partial(made.find, EvaluateRequest)), _readable(partial(made.find, Evaluation))

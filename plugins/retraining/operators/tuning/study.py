@@ -15,7 +15,6 @@ from retraining.core.jobs.job import Job, JobIdentity, JobType
 from retraining.core.jobs.outcomes import goes_on_with
 from retraining.core.jobs.requests import JobRequest
 from retraining.core.naming import console, storage
-from retraining.core.spec.evaluation import HIGHER_IS_BETTER
 from retraining.core.tuning import conclusion, decision, requests, warm_start
 from retraining.hooks.airflow_exceptions import AirflowFailException
 from retraining.hooks.ports import CloudPort
@@ -61,10 +60,9 @@ class TuneOperator(RunTask, CloudSensor):
     def _request(self, cloud: CloudPort, record: Record, plan: Plan) -> TuningRequest:
         request = record.find(TuningRequest)
         if request is None:
-            higher = plan.spec.evaluation.metric in HIGHER_IS_BETTER
             champion = find_champion(cloud, plan) if plan.spec.tuning else None
             studies, earlier = find_studies(cloud, plan) if plan.spec.tuning else ([], 0)
-            decided = decision.decide(plan, studies, champion, higher_is_better=higher, earlier=earlier)
+            decided = decision.decide(plan, studies, champion, earlier=earlier)
             request = record.write_once(decided)
             self.log.info("%s", request.words)
         return request
