@@ -14,7 +14,7 @@ os.environ["AIRFLOW__CORE__LOAD_EXAMPLES"] = "False"
 
 
 @pytest.fixture(scope="session")
-def cloud(local_cloud):
+def local_hooks(local_cloud):
     """All hooks, with the credentials of the local cloud's Airflow connection; the dataset of the settings is there."""
     from google.cloud import bigquery
 
@@ -22,6 +22,12 @@ def cloud(local_cloud):
 
     bigquery.Client(project=local_cloud.project).create_dataset(local_cloud.dataset, exists_ok=True)
     return Cloud()
+
+
+@pytest.fixture
+def cloud(local_hooks):
+    """The same."""
+    return local_hooks
 
 
 @pytest.fixture

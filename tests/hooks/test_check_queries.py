@@ -21,16 +21,16 @@ WHERE = "WHERE happened >= @window_start AND happened < LEAST(@window_end, @as_o
 
 
 @pytest.fixture(scope="module")
-def table(cloud):
+def table(local_hooks):
     """A table with columns of several types."""
     from retraining.core.data.sql import Query
 
-    name = f"{cloud.settings.project}.{cloud.settings.dataset}.check_queries"
+    name = f"{local_hooks.settings.project}.{local_hooks.settings.dataset}.check_queries"
     columns = (
         "'a' AS id, TIMESTAMP '2024-01-01' AS happened, 'AA' AS carrier, "
         "DATE '2024-01-01' AS day, 1.5 AS weight, 1 AS late"
     )
-    cloud.warehouse.run(
+    local_hooks.warehouse.run(
         Query(sql=f"CREATE OR REPLACE TABLE `{name}` AS SELECT {columns}"), "check_queries_table", "test"
     )
     return name

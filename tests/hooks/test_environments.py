@@ -9,34 +9,25 @@ import pytest
 from google.cloud import aiplatform_v1, storage
 
 from retraining.core.errors import SettingsError
+from retraining.hooks.cloud import Cloud
 from retraining.hooks.registry import Upload
 from retraining.operators.deployment.version_upload import upload_once
 from retraining.operators.record.ownership import require_own_model
+from tests.support.scenes.port_stage import FOREVER, make_job
 
 KEY = "20131120t030000z-000000000001"
-SLEEP = "import time; time.sleep(60)"
-
-
-def make_job(code: str, **labels: str) -> dict[str, Any]:
-    """A job of one replica that runs a line of Python."""
-    image = "us-central1-docker.pkg.dev/local-project/retraining/trainer:test"
-    container = {"image_uri": image, "command": ["python", "-c", code]}
-    pool = {"machine_spec": {"machine_type": "n1-standard-4"}, "replica_count": 1, "container_spec": container}
-    spec = {"worker_pool_specs": [pool], "scheduling": {"timeout": "60s"}}
-    return {"display_name": "test", "job_spec": spec, "labels": labels}
 
 
 @pytest.fixture(scope="module")
-def other(cloud) -> Any:
+def other(local_hooks) -> Any:
     """Another environment of the same project and bucket."""
-    from retraining.hooks.cloud import Cloud
-
+    del local_hooks
     return Cloud({**os.environ, "RETRAINING_ENVIRONMENT": "other"})
 
 
 def test_equal_labels_are_found_by_their_own_environment_only(cloud, other, unique) -> None:
     """By label and by a label's name, custom and tuning jobs alike."""
-    mine, theirs = (hooks.jobs.create(make_job(SLEEP, **{unique: "a"})) for hooks in (cloud, other))
+    mine, theirs = (hooks.jobs.create(make_job(FOREVER, **{unique: "a"})) for hooks in (cloud, other))
     for hooks, job in ((cloud, mine), (other, theirs)):
         assert [found.name for found in hooks.jobs.find({unique: "a"})] == [job.name]
         assert [found.name for found in hooks.jobs.find_active(unique)] == [job.name]

@@ -1,4 +1,4 @@
-"""Listings with generations, and deleting exactly what was listed, through Google's own clients."""
+"""Listings of Cloud Storage in several pages; the rest is in `ports`."""
 
 from __future__ import annotations
 
@@ -36,29 +36,6 @@ def test_a_listing_goes_page_by_page_in_order(cloud, objects, folder) -> None:
     assert list(objects.walk(f"{folder}/nothing")) == []
 
 
-def test_one_object_is_found_as_a_listing_has_it(cloud, objects, folder) -> None:
-    """Or not."""
-    cloud.artifacts.write_once(f"{folder}/a", b"1")
-    assert [objects.find(f"{folder}/a")] == list(objects.walk(folder))
-    assert objects.find(f"{folder}/b") is None
-
-
-def test_only_what_was_listed_is_deleted(cloud, objects, folder) -> None:
-    """What was written again since stays; what is gone already counts as deleted."""
-    for name in "abc":
-        cloud.artifacts.write_once(f"{folder}/{name}", b"first")
-    listed = list(objects.walk(folder))
-    cloud.artifacts.overwrite(f"{folder}/b", b"second", "text/plain")
-    assert objects.find(f"{folder}/b").generation != listed[1].generation
-    assert [(item.object.name, item.gone) for item in objects.delete(listed)] == [
-        ("a", True),
-        ("b", False),
-        ("c", True),
-    ]
-    assert cloud.artifacts.read(f"{folder}/b") == b"second"
-    assert all(item.gone for item in objects.delete([listed[0]]))
-
-
 def test_a_missing_bucket_is_no_empty_listing(objects) -> None:
     """An error, not a store without spans."""
     from retraining.hooks.session import explain
@@ -66,17 +43,3 @@ def test_a_missing_bucket_is_no_empty_listing(objects) -> None:
     with pytest.raises(Exception, match="no-such-bucket-here") as caught:
         list(objects.walk("gs://no-such-bucket-here/x"))
     assert isinstance(explain(caught.value), SettingsError)
-
-
-def test_run_tables_are_listed_with_their_end(cloud, unique) -> None:
-    """None where there is none, and no dataset has no tables."""
-    from google.cloud import bigquery
-
-    name = f"{cloud.settings.project}.{cloud.settings.dataset}.{unique}"
-    bigquery.Client(project=cloud.settings.project).create_table(
-        bigquery.Table(name, schema=[bigquery.SchemaField("n", "INTEGER")])
-    )
-    assert [table.expires for table in cloud.warehouse.list_tables(cloud.settings.dataset) if table.name == name] == [
-        None
-    ]
-    assert cloud.warehouse.list_tables("no_such_dataset") == []

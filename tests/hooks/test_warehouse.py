@@ -49,11 +49,6 @@ def test_a_wrong_statement_says_what_bigquery_says(cloud, unique) -> None:
             cloud.warehouse.run(query, unique, "examples.sql")
 
 
-def test_a_missing_table_has_no_schema(cloud, unique) -> None:
-    """None is an answer."""
-    assert cloud.warehouse.table_schema(f"{cloud.settings.project}.{cloud.settings.dataset}.{unique}") is None
-
-
 @pytest.mark.parametrize(
     ("limit", "sql"),
     [

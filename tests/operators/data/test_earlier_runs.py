@@ -8,7 +8,7 @@ from retraining.core.documents import Checks, Plan, Snapshot, Statistics
 from retraining.core.naming import storage
 from retraining.core.settings import include_path
 from retraining.operators.data.earlier_runs import read_history
-from tests.support.fakes.cloud import FakeArtifacts
+from tests.support.fakes.bucket import FakeBucket
 
 EXAMPLES = include_path() / "contracts" / "examples" / "valid"
 PASSED, BLOCKED = ((EXAMPLES / f"checks__{name}.json").read_bytes() for name in ("passed", "blocked"))
@@ -23,12 +23,12 @@ def plan() -> Plan:
 
 
 @pytest.fixture
-def artifacts() -> FakeArtifacts:
+def artifacts() -> FakeBucket:
     """An empty bucket."""
-    return FakeArtifacts()
+    return FakeBucket()
 
 
-def store(artifacts: FakeArtifacts, plan: Plan, day: int, checks: bytes = PASSED, attempt: str = "0" * 12) -> str:
+def store(artifacts: FakeBucket, plan: Plan, day: int, checks: bytes = PASSED, attempt: str = "0" * 12) -> str:
     """A run of a day of November; its folder."""
     folder = storage.run_uri(plan.bucket, plan.model, f"201311{day:02}t030000z-{attempt}")
     for kind, data in ((Checks, checks), (Snapshot, SNAPSHOT), (Statistics, STATISTICS)):

@@ -312,7 +312,7 @@ def test_machines_that_leave_slowly_are_waited_for(night) -> None:
         assert it.deploy() == "deployed"
         assert len(it.scene.cloud.endpoints.deploys) == 2
         for _ in range(5):
-            it.scene.cloud.endpoints.read("")
+            it.scene.cloud.endpoints.get("flight_delays")
         require_served("", it, "1" if first else "3", None if first else "2")
 
 

@@ -173,7 +173,6 @@ def test_twins_of_an_earlier_release_are_told_apart_at_every_wake() -> None:
     world.at(1)
     world.jobs.create(world.jobs.specs[0])
     world.artifacts.objects.clear()
-    world.artifacts.generations.clear()
     world.at(60)
     assert world.wake() is None
     assert [job.name for job in world.jobs.kept] == [first]

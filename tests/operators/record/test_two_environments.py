@@ -17,7 +17,8 @@ from retraining.operators.ending.cancel_jobs import CancelJobsOperator
 from retraining.operators.planning.run_plan import PlanRunOperator
 from retraining.operators.retention.left_deployments import find_deployments
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
-from tests.support.fakes.cloud import FakeCloud, FakeEndpoints, FakeJobs
+from tests.support.fakes.cloud import FakeCloud
+from tests.support.fakes.jobs import FakeJobs
 from tests.support.fakes.settings import SETTINGS
 from tests.support.scenes.job import RESULT, RESULT_URI, make_task
 
@@ -182,7 +183,7 @@ class TestModels:
 
     def test_another_environments_endpoint_is_refused(self, place, make_run) -> None:
         """Also when its versions are gone."""
-        endpoint = FakeEndpoints.ensure(place.one.endpoints, MODEL, "p.d.t", {})
+        endpoint = place.one.endpoints.ensure(MODEL, "p.d.t", {})
         labels = place.one.environment.labels
         place.one.endpoints.endpoint = dataclasses.replace(endpoint, labels=labels)
         place.enter(place.two)
@@ -205,7 +206,7 @@ class TestModels:
         for key in keys:
             place.register(place.one, key)
         serving, left = (deployed_model_id(key) for key in keys)
-        endpoint = FakeEndpoints.ensure(place.one.endpoints, MODEL, "p.d.t", {})
+        endpoint = place.one.endpoints.ensure(MODEL, "p.d.t", {})
         versions = [version.version_name for version in place.one.registry.list_versions(MODEL)]
         deployed = dict(zip((serving, left), versions, strict=True))
         place.one.endpoints.endpoint = dataclasses.replace(endpoint, deployed=deployed, traffic={serving: 100})

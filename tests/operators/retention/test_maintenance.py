@@ -206,7 +206,9 @@ class TestLitter:
 
     def test_run_tables_without_an_end_are_reported(self, scene) -> None:
         """Only said."""
-        scene.cloud.warehouse.tables = [Table(name="p.d.run_late__20131120t030000z_0123456789ab", expires=None)]
+        scene.cloud.warehouse.tables = [
+            Table(name="p.retraining.run_late__20131120t030000z_0123456789ab", expires=None)
+        ]
         scene.clean()
         assert "no expiration" in scene.done().tables[0].words
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
+from collections import UserDict
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 
 from retraining.core.data.span_store import StoredObject
 from retraining.hooks.objects import Deleted
-from tests.support.fakes.cloud import FakeArtifacts
 
 
 class Killed(BaseException):
@@ -19,37 +18,73 @@ def nothing(number: int, done: bool) -> None:
     """What happens around a change, where nothing does."""
 
 
-@dataclasses.dataclass
-class FakeBucket(FakeArtifacts):
-    """Cloud Storage.
+class Contents(UserDict[str, bytes]):
+    """Bytes by address. What a test writes and deletes here, somebody else wrote and deleted."""
+
+    def __init__(self, bucket: FakeBucket) -> None:
+        self._bucket = bucket
+        super().__init__()
+
+    def __setitem__(self, uri: str, data: bytes) -> None:
+        super().__setitem__(uri, data)
+        self._bucket.note(uri, len(data))
+
+    def __delitem__(self, uri: str) -> None:
+        super().__delitem__(uri)
+        self._bucket.found.pop(uri, None)
+
+
+class FakeBucket:
+    """Cloud Storage, as artifacts and as objects; it has every bucket.
 
     Attributes:
+        objects: Bytes by address.
+        found: What a listing has, by address.
         now: Time of what is written.
-        changes: How many writes and deletions there were.
-        around: Called before and after each change with its number and whether it is done; may raise `Killed`.
+        changes: How many writes and deletions of ours there were.
+        around: Called before and after each of them with its number and whether it is done; may raise `Killed`.
     """
 
-    objects: dict[str, bytes] = dataclasses.field(default_factory=dict)
-    found: dict[str, StoredObject] = dataclasses.field(default_factory=dict)
-    now: datetime = datetime(2013, 12, 24, 13, tzinfo=UTC)
-    generation: int = 1000
-    changes: int = 0
-    around: Callable[[int, bool], None] = nothing
+    def __init__(self, now: datetime = datetime(2013, 11, 21, tzinfo=UTC)) -> None:
+        self.found: dict[str, StoredObject] = {}
+        self.objects = Contents(self)
+        self.now = now
+        self.changes = 0
+        self.around: Callable[[int, bool], None] = nothing
+        self._generation = 1000
+
+    def note(self, uri: str, size: int) -> None:
+        """Give what is written a generation of its own."""
+        self._generation += 1
+        self.found[uri] = StoredObject(uri=uri, bytes=size, generation=self._generation, created=self.now)
 
     def put(self, uri: str, data: bytes) -> None:
-        """Write as somebody else would: this counts as no change of ours."""
-        self.generation += 1
+        """Write as somebody else would."""
         self.objects[uri] = data
-        self.found[uri] = StoredObject(uri=uri, bytes=len(data), generation=self.generation, created=self.now)
 
     def take(self, uri: str) -> None:
         """Delete as somebody else would."""
         self.objects.pop(uri, None)
-        self.found.pop(uri, None)
+
+    def read(self, uri: str) -> bytes | None:
+        """As the hook."""
+        return self.objects.get(uri)
+
+    def read_many(self, uris: list[str]) -> list[bytes]:
+        """As the hook."""
+        return list(self.read_some(uris).values())
+
+    def read_some(self, uris: list[str]) -> dict[str, bytes]:
+        """As the hook."""
+        return {uri: self.objects[uri] for uri in uris if uri in self.objects}
 
     def exists(self, uri: str) -> bool:
         """As the hook."""
         return uri in self.objects
+
+    def existing(self, uris: list[str]) -> list[str]:
+        """As the hook."""
+        return [uri for uri in uris if uri in self.objects]
 
     def write_once(self, uri: str, data: bytes, content_type: str = "application/json") -> bytes:
         """As the hook."""
@@ -65,20 +100,31 @@ class FakeBucket(FakeArtifacts):
 
     def read_generation(self, uri: str) -> tuple[bytes, int]:
         """As the hook."""
-        stored = self.found.get(uri)
-        return (self.objects[uri], stored.generation) if stored else (b"", 0)
+        return (self.objects[uri], self.found[uri].generation) if uri in self.objects else (b"", 0)
 
     def write_if(self, uri: str, data: bytes, generation: int) -> int | None:
         """As the hook: compare and set."""
-        if self.read_generation(uri)[1] != generation:
-            return None
+        stored, now = self.read_generation(uri)
+        if now != generation:
+            return now if now and stored == data else None
         self._change(lambda: self.put(uri, data))
         return self.found[uri].generation
+
+    def list_uris(self, folder_uri: str, *, start: str = "", end: str = "", suffix: str = "") -> list[str]:
+        """As the hook."""
+        paths = sorted(uri[len(folder_uri) + 1 :] for uri in self.objects if uri.startswith(folder_uri + "/"))
+        return [f"{folder_uri}/{p}" for p in paths if p >= start and (not end or p < end) and p.endswith(suffix)]
+
+    def list_folders(self, folder_uri: str, *, end: str = "") -> list[str]:
+        """As the hook."""
+        inside = (uri[len(folder_uri) + 1 :] for uri in self.objects if uri.startswith(folder_uri + "/"))
+        names = sorted({path.split("/")[0] for path in inside if "/" in path})
+        return [f"{folder_uri}/{name}" for name in names if not end or name < end]
 
     def walk(self, folder_uri: str) -> Iterator[StoredObject]:
         """As the hook."""
         for uri in sorted(self.found):
-            if uri.startswith(folder_uri + "/") and uri in self.found:
+            if uri.startswith(folder_uri + "/") and not uri.endswith("/") and uri in self.found:
                 yield self.found[uri]
 
     def directly_in(self, folder_uri: str) -> list[StoredObject]:
@@ -94,7 +140,7 @@ class FakeBucket(FakeArtifacts):
         for item in objects:
             stored = self.found.get(item.uri)
             if stored is not None and stored.generation == item.generation:
-                self._change(lambda uri=item.uri: self.take(uri))
+                self._change(lambda uri=item.uri: self.take(uri))  # type: ignore[misc]  # mypy wants no default here
             gone = item.uri not in self.found or self.found[item.uri].generation == item.generation
             yield Deleted(object=item, gone=gone)
 

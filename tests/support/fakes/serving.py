@@ -1,48 +1,213 @@
-"""Registry and endpoint in memory, with the rules of Vertex AI that deployments rest on."""
+"""Registry and endpoints in memory, with the rules of Vertex AI that deployments rest on."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from google.api_core.exceptions import FailedPrecondition, InvalidArgument, NotFound
+
 from retraining.core.errors import ConflictError
-from retraining.core.naming.vertex import deployed_model_id
+from retraining.core.naming.environments import Environment
+from retraining.core.naming.vertex import RUN_LABEL, deployed_model_id, endpoint_name, model_name
+from retraining.core.promotion.versions import Version
 from retraining.hooks.endpoints import Answer, Endpoint
 from retraining.hooks.operations import Operation
-from retraining.hooks.registry import Upload, Version
+from retraining.hooks.registry import Upload
+from tests.support.fakes.bucket import FakeBucket
+from tests.support.fakes.settings import ENVIRONMENT
+
+PLACE = ("p", "r")
+DEFAULT = "default"
+
+
+class FakeEndpoints:
+    """Endpoints by their names. `ready` False keeps a deployment under way; `predictions` is what each model answers.
+
+    `error` ends deployments badly, `lost` says that they are done and brings nothing. `leaves_after` is how often the
+    endpoint still lists a model that is being undeployed.
+
+    Args:
+        environment: Whose they are.
+    """
+
+    def __init__(self, environment: Environment = ENVIRONMENT) -> None:
+        self.by_name: dict[str, Endpoint] = {}
+        self.ready = True
+        self.error = ""
+        self.lost = 0
+        self.leaves_after = 0
+        self.leaving: dict[str, int] = {}
+        self.deploys: list[str] = []
+        self.running: dict[str, tuple[str, str, str]] = {}
+        self.predictions: list[Any] = []
+        self.instances: list[Any] = []
+        self.undeployed: list[str] = []
+        self._environment = environment
+
+    @property
+    def endpoint(self) -> Endpoint | None:
+        """The only one."""
+        return next(iter(self.by_name.values()), None)
+
+    @endpoint.setter
+    def endpoint(self, endpoint: Endpoint) -> None:
+        self.by_name[endpoint.name] = endpoint
+
+    def ensure(self, model: str, log_table: str, labels: Mapping[str, str]) -> Endpoint:
+        """As the hook."""
+        del log_table
+        made = Endpoint(
+            name=endpoint_name(*PLACE, model), deployed={}, traffic={}, labels={**labels, **self._environment.labels}
+        )
+        return self.by_name.setdefault(made.name, made)
+
+    def get(self, model: str) -> Endpoint | None:
+        """As the hook."""
+        name = endpoint_name(*PLACE, model)
+        return self.read(name) if name in self.by_name else None
+
+    def read(self, name: str) -> Endpoint:
+        """As the hook; a deployment that is ready is done by now. Traffic stays as it is."""
+        if name not in self.by_name:
+            raise NotFound(name)
+        for deployed_id, left in list(self.leaving.items()):
+            self.leaving[deployed_id] = left - 1
+            if left <= 0:
+                del self.leaving[deployed_id]
+                self._remove(name, deployed_id)
+        for operation, (at, deployed_id, version_name) in list(self.running.items()):
+            if self.ready and not self.error:
+                del self.running[operation]
+                if self.lost:
+                    self.lost -= 1
+                    continue
+                self._change(at, deployed={**self.by_name[at].deployed, deployed_id: version_name})
+        return self.by_name[name]
+
+    def start_deploy(
+        self, endpoint: Endpoint, version_name: str, run_key: str, machine: Mapping[str, Any]
+    ) -> Operation | None:
+        """As the hook."""
+        del machine
+        if deployed_model_id(run_key) in self.by_name[endpoint.name].deployed:
+            return None
+        self.deploys.append(version_name)
+        name = f"operations/{len(self.deploys)}"
+        self.running[name] = (endpoint.name, deployed_model_id(run_key), version_name)
+        return Operation(name=name, done=False)
+
+    def operation(self, name: str) -> Operation | None:
+        """As the hook."""
+        if name not in [f"operations/{number}" for number in range(1, len(self.deploys) + 1)]:
+            return None
+        return Operation(name=name, done=bool(self.error) or name not in self.running, error=self.error)
+
+    def cancel_operation(self, name: str) -> None:
+        """As the hook."""
+        self.running.pop(name, None)
+
+    def running_operations(self, endpoint: Endpoint) -> list[Operation]:
+        """As the hook."""
+        deploying = [] if self.error else [name for name, (at, *_) in self.running.items() if at == endpoint.name]
+        return [Operation(name=name, done=False) for name in (*deploying, *(f"undeploy-{key}" for key in self.leaving))]
+
+    def set_traffic(self, endpoint: Endpoint, traffic: Mapping[str, int]) -> Endpoint:
+        """As the hook: compare and set."""
+        now = self.by_name[endpoint.name]
+        if endpoint.etag != now.etag:
+            if now.traffic == dict(traffic):
+                return now
+            raise ConflictError(endpoint.name, f"traffic {now.traffic}: somebody else changed it")
+        if (traffic and sum(traffic.values()) != 100) or not set(traffic) <= set(now.deployed):
+            raise InvalidArgument(f"traffic_split {dict(traffic)} of {sorted(now.deployed)}")
+        return self._change(endpoint.name, traffic={key: share for key, share in traffic.items() if share})
+
+    def undeploy(self, endpoint: Endpoint, deployed_id: str) -> None:
+        """As the hook: refused while it has traffic, unless it is the last one."""
+        now = self.by_name[endpoint.name]
+        if deployed_id not in now.deployed:
+            return
+        assert deployed_id not in self.leaving, "it is being undeployed already"
+        if len(now.deployed) > 1 and now.traffic.get(deployed_id):
+            raise FailedPrecondition(f"The deployed model {deployed_id} has traffic")
+        self.undeployed.append(deployed_id)
+        if self.leaves_after:
+            self.leaving[deployed_id] = self.leaves_after
+        else:
+            self._remove(endpoint.name, deployed_id)
+
+    def predict(self, endpoint: Endpoint, instances: Sequence[Mapping[str, Any]]) -> Answer:
+        """As the hook; the model with the most traffic answers."""
+        self.instances = list(instances)
+        traffic = self.by_name[endpoint.name].traffic
+        if not traffic:
+            raise FailedPrecondition(f"{endpoint.name} has no deployed model that gets requests")
+        return Answer(predictions=self.predictions, deployed_model_id=max(traffic, key=traffic.__getitem__))
+
+    def touch(self, name: str) -> None:
+        """Change an endpoint as somebody else would."""
+        self._change(name)
+
+    def _remove(self, name: str, deployed_id: str) -> None:
+        now = self.by_name[name]
+        others = {key: version for key, version in now.deployed.items() if key != deployed_id}
+        self._change(name, deployed=others, traffic={key: share for key, share in now.traffic.items() if key in others})
+
+    def _change(self, name: str, **values: Any) -> Endpoint:
+        now = self.by_name[name]
+        self.by_name[name] = dataclasses.replace(now, etag=f"{now.etag}+", **values)
+        return self.by_name[name]
 
 
 class FakeRegistry:
-    """Versions of one model; the first one has the alias `default` until another is given it, as on the service.
+    """Versions of models, by number; the first one of a model has the alias `default` until another is given it.
 
     `ready` False keeps uploads under way; `error` ends them badly.
+
+    Args:
+        model: Whose versions `add` makes.
+        environment: Whose they are.
+        endpoints: Where they may be deployed.
     """
 
-    def __init__(self, model: str = "flight_delays") -> None:
+    def __init__(
+        self,
+        model: str = "flight_delays",
+        environment: Environment = ENVIRONMENT,
+        endpoints: FakeEndpoints | None = None,
+    ) -> None:
         self.model = model
         self.versions: dict[str, Version] = {}
         self.ready = True
         self.error = ""
         self.uploads: list[str] = []
-        self.uploading: dict[str, str] = {}
+        self.uploading: dict[str, tuple[str, Upload]] = {}
+        self._environment = environment
+        self._endpoints = endpoints or FakeEndpoints()
+        self._added = 0
 
-    def add(self, run_key: str, *aliases: str) -> Version:
+    def add(self, run_key: str, *aliases: str, **changes: Any) -> Version:
         """A version of a run."""
-        number = str(max(map(int, self.versions), default=0) + 1)
-        self.versions[number] = Version(
-            model_name=f"projects/p/locations/r/models/{self.model}",
+        self._added += 1
+        number = str(self._added)
+        made = Version(
+            model_name=model_name(*PLACE, self.model),
             version_id=number,
-            aliases=(*aliases, "default") if number == "1" else aliases,
-            labels={"retraining-run": run_key},
+            aliases=aliases,
+            labels={RUN_LABEL: run_key},
             artifact_uri=f"gs://bucket/flight_delays/runs/{run_key}/training/model",
         )
+        made = dataclasses.replace(made, **changes)
+        first = all(version.model_name != made.model_name for version in self.versions.values())
+        self.versions[number] = dataclasses.replace(made, aliases=(*aliases, DEFAULT)) if first else made
         return self.versions[number]
 
     def find_by_alias(self, model: str, alias: str) -> Version | None:
         """As the hook."""
-        del model
-        return next((version for version in self.versions.values() if alias in version.aliases), None)
+        return next((version for version in self.list_versions(model) if alias in version.aliases), None)
 
     def find_by_run(self, model: str, run_key: str) -> Version | None:
         """As the hook."""
@@ -50,9 +215,8 @@ class FakeRegistry:
 
     def versions_of_run(self, model: str, run_key: str) -> list[Version]:
         """As the hook; an upload that is ready is done by now."""
-        del model
         self.finish()
-        return [version for version in self.versions.values() if version.run_key == run_key]
+        return [version for version in self.list_versions(model) if version.run_key == run_key]
 
     def list_versions(self, model: str) -> list[Version]:
         """As the hook."""
@@ -60,37 +224,58 @@ class FakeRegistry:
 
     def start_upload(self, model: str, upload: Upload) -> Operation:
         """As the hook."""
-        del model
         name = f"uploads/{len(self.uploads) + 1}"
         self.uploads.append(name)
-        self.uploading[name] = upload.labels["retraining-run"]
+        self.uploading[name] = (model, upload)
         return Operation(name=name, done=False)
 
     def finish(self) -> None:
-        """Uploads that are ready are done."""
-        for name, run_key in list(self.uploading.items()) if self.ready else ():
+        """Let uploads that are ready be done."""
+        for name, (model, upload) in list(self.uploading.items()) if self.ready else ():
             del self.uploading[name]
-            self.add(run_key)
+            self.add(
+                upload.labels[RUN_LABEL],
+                model_name=model_name(*PLACE, model),
+                labels={**upload.labels, **self._environment.labels},
+                artifact_uri=upload.artifact_uri,
+            )
 
-    def operation(self, name: str) -> Operation:
+    def operation(self, name: str) -> Operation | None:
         """As the hook."""
+        if name not in self.uploads:
+            return None
         return Operation(name=name, done=name not in self.uploading or bool(self.error), error=self.error)
 
     def running_operations(self, model: str) -> list[Operation]:
         """As the hook."""
-        del model
-        return [] if self.error else [Operation(name=name, done=False) for name in self.uploading]
+        running = [name for name, (whose, _) in self.uploading.items() if whose == model]
+        return [] if self.error else [Operation(name=name, done=False) for name in running]
 
     def delete_version(self, version: Version) -> bool:
-        """As the hook."""
-        self.versions.pop(version.version_id, None)
+        """As the hook; `default` goes to the newest other."""
+        if version.version_id not in self.versions:
+            return True
+        same_model = [other for other in self.versions.values() if other.model_name == version.model_name]
+        others = [other for other in same_model if other.version_id != version.version_id]
+        deployed = [name for endpoint in self._endpoints.by_name.values() for name in endpoint.deployed.values()]
+        if not others or version.version_name in deployed:
+            return False
+        gone = self.versions.pop(version.version_id)
+        if DEFAULT in gone.aliases:
+            self.merge_aliases(others[-1], [DEFAULT])
         return True
 
-    def merge_aliases(self, version: Version, wishes: list[str]) -> Version:
+    def merge_aliases(self, version: Version, wishes: Sequence[str]) -> Version:
         """As the hook: an alias moves."""
         given = {wish for wish in wishes if not wish.startswith("-")}
         taken = {wish[1:] for wish in wishes if wish.startswith("-")}
+        if version.version_id not in self.versions:
+            raise NotFound(version.version_name)
+        if DEFAULT in taken - given:
+            raise InvalidArgument("The alias 'default' cannot be removed")
         for number, old in self.versions.items():
+            if old.model_name != version.model_name:
+                continue
             kept = set(old.aliases) - given
             if number == version.version_id:
                 kept = (kept | given) - taken
@@ -100,139 +285,33 @@ class FakeRegistry:
     def move_alias(self, model: str, alias: str, to: Version, expected: str | None) -> Version:
         """As the hook: compare and set."""
         holder = self.find_by_alias(model, alias)
-        if (holder.version_id if holder else None) not in (expected, to.version_id):
-            raise ConflictError(alias, "another holder")
+        if holder and holder.version_id == to.version_id:
+            return to
+        if (holder.version_id if holder else None) != expected:
+            raise ConflictError(f"alias {alias} of {model}", f"version {holder and holder.version_id}")
         return self.merge_aliases(to, [alias])
 
 
-class FakeEndpoints:
-    """One endpoint. `ready` False keeps a deployment under way; `predictions` is what each model answers.
+class FakeModelFiles:
+    """Digests of stored models.
 
-    `error` ends deployments badly, `lost` says that they are done and brings nothing. `leaves_after` is how often the
-    endpoint still lists a model that is being undeployed.
+    Args:
+        bucket: Where they are.
+
+    Attributes:
+        digests: Of folders whose files a test does not store.
     """
 
-    def __init__(self) -> None:
-        self.endpoint: Endpoint | None = None
-        self.ready = True
-        self.error = ""
-        self.lost = 0
-        self.leaves_after = 0
-        self.leaving: dict[str, int] = {}
-        self.deploys: list[str] = []
-        self.running: dict[str, tuple[str, str]] = {}
-        self.predictions: list[Any] = []
-        self.instances: list[Any] = []
-        self.undeployed: list[str] = []
-
-    def ensure(self, model: str, log_table: str, labels: Mapping[str, str]) -> Endpoint:
-        """As the hook."""
-        del model, log_table, labels
-        self.endpoint = self.endpoint or Endpoint(
-            name="projects/p/locations/r/endpoints/flight-delays", deployed={}, traffic={}
-        )
-        return self.endpoint
-
-    def get(self, model: str) -> Endpoint | None:
-        """As the hook."""
-        del model
-        return self.read("") if self.endpoint else None
-
-    def read(self, name: str) -> Endpoint:
-        """As the hook; a deployment that is ready is done by now. Traffic stays as it is."""
-        del name
-        assert self.endpoint is not None
-        for deployed_id, left in list(self.leaving.items()):
-            self.leaving[deployed_id] = left - 1
-            if left <= 0:
-                del self.leaving[deployed_id]
-                self._remove(deployed_id)
-        for operation, (deployed_id, version_name) in list(self.running.items()):
-            if self.ready and not self.error:
-                del self.running[operation]
-                if self.lost:
-                    self.lost -= 1
-                    continue
-                self._change(deployed={**self.endpoint.deployed, deployed_id: version_name})
-        return self.endpoint
-
-    def start_deploy(self, endpoint: Endpoint, version_name: str, run_key: str, machine: Any) -> Operation | None:
-        """As the hook."""
-        del endpoint, machine
-        assert self.endpoint is not None
-        if deployed_model_id(run_key) in self.endpoint.deployed:
-            return None
-        self.deploys.append(version_name)
-        name = f"operations/{len(self.deploys)}"
-        self.running[name] = (deployed_model_id(run_key), version_name)
-        return Operation(name=name, done=False)
-
-    def operation(self, name: str) -> Operation:
-        """As the hook."""
-        return Operation(name=name, done=bool(self.error) or name not in self.running, error=self.error)
-
-    def cancel_operation(self, name: str) -> None:
-        """As the hook."""
-        self.running.pop(name, None)
-
-    def running_operations(self, endpoint: Endpoint) -> list[Operation]:
-        """As the hook."""
-        del endpoint
-        deploying = [] if self.error else list(self.running)
-        return [Operation(name=name, done=False) for name in (*deploying, *(f"undeploy-{key}" for key in self.leaving))]
-
-    def set_traffic(self, endpoint: Endpoint, traffic: dict[str, int]) -> Endpoint:
-        """As the hook: compare and set."""
-        assert self.endpoint is not None
-        if endpoint.etag != self.endpoint.etag:
-            raise ConflictError(endpoint.name, "somebody else changed it")
-        assert sum(traffic.values()) == 100 or not traffic
-        assert set(traffic) <= set(self.endpoint.deployed)
-        return self._change(traffic=dict(traffic))
-
-    def undeploy(self, endpoint: Endpoint, deployed_id: str) -> None:
-        """As the hook: refused while it has traffic, unless it is the last one."""
-        del endpoint
-        assert self.endpoint is not None
-        if deployed_id not in self.endpoint.deployed:
-            return
-        assert deployed_id not in self.leaving, "it is being undeployed already"
-        assert len(self.endpoint.deployed) == 1 or not self.endpoint.traffic.get(deployed_id)
-        self.undeployed.append(deployed_id)
-        if self.leaves_after:
-            self.leaving[deployed_id] = self.leaves_after
-        else:
-            self._remove(deployed_id)
-
-    def _remove(self, deployed_id: str) -> None:
-        assert self.endpoint is not None
-        others = {key: name for key, name in self.endpoint.deployed.items() if key != deployed_id}
-        self._change(
-            deployed=others, traffic={key: share for key, share in self.endpoint.traffic.items() if key in others}
-        )
-
-    def predict(self, endpoint: Endpoint, instances: list[Any]) -> Answer:
-        """As the hook."""
-        del endpoint
-        assert self.endpoint is not None
-        self.instances = instances
-        return Answer(
-            predictions=self.predictions,
-            deployed_model_id=max(self.endpoint.traffic, key=self.endpoint.traffic.__getitem__),
-        )
-
-    def _change(self, **values: Any) -> Endpoint:
-        assert self.endpoint is not None
-        self.endpoint = dataclasses.replace(self.endpoint, etag=f"{self.endpoint.etag}+", **values)
-        return self.endpoint
-
-
-class FakeModelFiles:
-    """Digests of stored models, by folder."""
-
-    def __init__(self) -> None:
+    def __init__(self, bucket: FakeBucket) -> None:
         self.digests: dict[str, str] = {}
+        self._bucket = bucket
 
     def digest(self, folder_uri: str) -> str | None:
         """As the hook."""
-        return self.digests.get(folder_uri)
+        if folder_uri in self.digests:
+            return self.digests[folder_uri]
+        lines = [
+            f"{uri.removeprefix(folder_uri + '/')} {hashlib.sha256(self._bucket.objects[uri]).hexdigest()}\n"
+            for uri in self._bucket.list_uris(folder_uri)
+        ]
+        return hashlib.sha256("".join(lines).encode()).hexdigest() if lines else None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from retraining.core.data.sql import Query
+from retraining.core.retention.jobs_and_tables import Table
 from retraining.hooks.warehouse import Answer
 
 
@@ -12,26 +14,27 @@ class FakeWarehouse:
 
     def __init__(self) -> None:
         self.rows: dict[str, list[dict[str, Any]]] = {}
-        self.schemas: dict[str, list[dict[str, str]]] = {}
-        self.tables: list[Any] = []
+        self.schemas: dict[str, list[dict[str, Any]]] = {}
+        self.tables: list[Table] = []
         self.asked: list[str] = []
+        self._done: dict[str, Answer] = {}
 
-    def dry_run(self, query: Any, where: str) -> Any:
+    def dry_run(self, query: Query, where: str) -> Answer:
         """As the hook."""
         del query
         self.asked.append(f"dry {where}")
+        return Answer()
 
-    def run(self, query: Any, job_id: str, where: str) -> Any:
-        """As the hook."""
+    def run(self, query: Query, job_id: str, where: str) -> Answer:
+        """As the hook: a job of this id that is done gives its answer again."""
         del query
         self.asked.append(job_id)
-        return Answer(rows=self.rows.get(where, []), bytes_processed=7)
+        return self._done.setdefault(job_id, Answer(rows=self.rows.get(where, []), bytes_processed=7))
 
-    def table_schema(self, table: str) -> list[dict[str, str]] | None:
+    def table_schema(self, table: str) -> list[dict[str, Any]] | None:
         """As the hook."""
         return self.schemas.get(table)
 
-    def list_tables(self, dataset: str) -> list[Any]:
+    def list_tables(self, dataset: str) -> list[Table]:
         """As the hook."""
-        del dataset
-        return self.tables
+        return [table for table in self.tables if table.name.split(".")[1] == dataset]

@@ -18,7 +18,8 @@ from retraining.core.jobs.requests import JobRequest
 from retraining.hooks.vertex_jobs import Job, JobType
 from retraining.operators.jobs.reconcile import Reconciler
 from tests.support.fakes.clock import START
-from tests.support.fakes.cloud import FakeCloud, FakeJobs
+from tests.support.fakes.cloud import FakeCloud
+from tests.support.fakes.jobs import FakeJobs
 
 JOBS = {
     JobType.CUSTOM: {"display_name": "job", "job_spec": {}, "labels": {"a": "b"}},
@@ -77,14 +78,14 @@ class SlowJobs(FakeJobs):
             raise NotFound(name)
         return super().get(name)
 
-    def create(self, custom_job: dict[str, Any]) -> Job:
+    def create(self, job: Mapping[str, Any]) -> Job:
         """As the hook."""
         now = self.clock.now()
         for after in self.landings:
             if after is not None:
-                self._later.append((now + after, custom_job))
+                self._later.append((now + after, job))
             raise DeadlineExceeded("504") if after else ServiceUnavailable("503")
-        return self._make(custom_job, now)
+        return self._make(job, now)
 
     def _make(self, spec: dict[str, Any], created: datetime) -> Job:
         job = dataclasses.replace(super().create(spec), created=created)

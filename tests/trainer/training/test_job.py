@@ -214,7 +214,7 @@ def judge(exported, tmp_path: Path):
 
 
 def test_the_digest_of_a_model_is_what_the_airflow_side_takes(tmp_path: Path) -> None:
-    """Of the same files as in tests/hooks/test_registry_and_endpoints.py."""
+    """Of the same files as in tests/hooks/ports/test_artifacts.py."""
     for name, content in (("saved_model.pb", b"graph"), ("variables/variables.index", b""), ("assets/a.txt", b"1")):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(content)
