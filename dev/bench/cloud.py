@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import json
 import os
 import platform
 import subprocess
@@ -25,6 +24,7 @@ from localcloud.supervision.processes import adopt_orphans, kill_descendants, sp
 
 REPOSITORY_PATH = Path(__file__).resolve().parents[2]
 TRAINER_PYTHON = REPOSITORY_PATH / ".venv" / "trainer" / "bin" / "python"
+RUN_KEY = "20131120t030000z-0a1b2c3d4e5f"
 _SYSTEM_COLUMNS = ("span", "part", "shard", "row_hash")
 
 
@@ -114,7 +114,6 @@ def run_trainer(environment: Mapping[str, str], module: str, *arguments: str) ->
 
 def make_request(cloud: Cloud, table: str, **changes: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
     """Give an export request for every row of a run table."""
-    example_path = REPOSITORY_PATH / "include/contracts/examples/valid/export_request__two_new_spans.json"
     counted = cloud.query(
         f"SELECT CAST(span AS STRING), part, COUNT(*), MAX(shard) + 1 FROM {table} GROUP BY 1, 2 ORDER BY 1, 2"  # noqa: S608 - ours
     )
@@ -129,8 +128,16 @@ def make_request(cloud: Cloud, table: str, **changes: Any) -> dict[str, Any]:  #
         }
         for index, day in enumerate(days)
     ]
+    run_uri = f"gs://local-retraining/flight_delays/runs/{RUN_KEY}"
     return {
-        **json.loads(example_path.read_text()),
+        "kind": "export_request",
+        "schema_version": 1,
+        "model": "flight_delays",
+        "run_key": RUN_KEY,
+        "schema_hash": "9f8e7d6c5b4a3210",
+        "compression": "GZIP",
+        "spans_uri": "gs://local-retraining/flight_delays/spans/9f8e7d6c5b4a3210",
+        "manifest_uri": f"{run_uri}/manifest.json",
         "schema": cloud.columns(table),
         "table": f"{cloud.project}.{table}",
         "spans": spans,

@@ -20,9 +20,8 @@ from retraining.core.promotion import gates, smoke_tests
 from retraining.core.report.classes import answers as answers_table
 from retraining.core.report.classes import class_rows
 from retraining.core.report.page import render
-from retraining.core.settings import include_path
+from tests.support.contracts import EXAMPLES
 
-EXAMPLES = include_path() / "contracts" / "examples" / "valid"
 IMAGE = {"name": "image", "kind": "image", "height": 8, "width": 8, "channels": 1}
 LABEL = {"name": "digit", "kind": "multiclass", "classes": 3}
 DATA = {"query": "digits/examples.sql", "key": "id", "event_time": "at", "window_days": 10, "test_days": 2}

@@ -10,9 +10,7 @@ from small_model import make_plan, make_spec
 
 from retraining.core.jobs import requests
 from retraining.core.report.page import render
-from retraining.core.settings import include_path
-
-EXAMPLES = include_path() / "contracts" / "examples" / "valid"
+from tests.support.contracts import EXAMPLES
 
 
 def test_the_forms_of_the_spec_are_ordered_of_both_jobs():

@@ -17,9 +17,8 @@ from retraining.core.documents.checks import SequenceStatistics, TextStatistics
 from retraining.core.monitoring import drift
 from retraining.core.promotion import smoke_tests
 from retraining.core.report.page import render
-from retraining.core.settings import include_path
+from tests.support.contracts import EXAMPLES
 
-EXAMPLES = include_path() / "contracts" / "examples" / "valid"
 PAGES = {"name": "pages", "kind": "sequence", "of": "categorical", "length": 8, "embedding_dim": 4}
 HEAT = {"name": "heat", "kind": "sequence", "of": "numeric", "length": 24}
 SPLITS = ("train", "validation", "test")

@@ -6,13 +6,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-SCHEMAS_PATH = Path(__file__).resolve().parents[2] / "include" / "contracts"
-VALID = sorted((SCHEMAS_PATH / "examples" / "valid").glob("*.json"))
+_REPOSITORY = Path(__file__).resolve().parents[2]
+SCHEMAS = _REPOSITORY / "include" / "contracts"
+EXAMPLES = _REPOSITORY / "tests" / "contracts" / "examples"
+STORED = _REPOSITORY / "tests" / "stored"
+"""A document of each kind that an earlier release stored."""
+VALID = sorted([*EXAMPLES.glob("*.json"), *STORED.glob("*.json")])
 
 
 def kind_of(path: Path) -> str:
     """Return the kind of an example, by its file's name."""
-    return path.name.split("__")[0]
+    return path.stem.split("__")[0]
 
 
 def missing(stored: Any, read: Any, path: str) -> Iterator[str]:

@@ -7,12 +7,12 @@ import json
 import pytest
 from small_model import make_spec
 
-from retraining.core import settings
 from retraining.core.catalog.capabilities import load_capabilities, require_trainable
 from retraining.core.errors import SettingsError, SpecError
+from tests.support.contracts import EXAMPLES as CONTRACT_EXAMPLES
 
 KNOWN = load_capabilities()
-EXAMPLES = settings.include_path() / "contracts" / "examples" / "hyperparameters.json"
+EXAMPLES = CONTRACT_EXAMPLES.parent / "hyperparameters.json"
 IMAGE = {"name": "photo", "kind": "image", "height": 32, "width": 32}
 TEXT = {"name": "note", "kind": "text"}
 STEPS = {"name": "steps", "kind": "sequence", "of": "numeric", "length": 5}

@@ -1,4 +1,4 @@
-"""Every contract example through the JSON Schema and through the models: both must say the same."""
+"""Every example and every wrong value through the JSON Schema and through the models: both say the same."""
 
 from __future__ import annotations
 
@@ -7,21 +7,14 @@ import json
 import jsonschema
 import pytest
 
-from retraining.core import documents, settings
+from retraining.core import documents
 from retraining.core.errors import ContractError
-from tests.support.contracts import missing
-
-CONTRACTS = settings.include_path() / "contracts"
-VALID = sorted((CONTRACTS / "examples" / "valid").glob("*.json"))
-INVALID = sorted((CONTRACTS / "examples" / "invalid").glob("*.json"))
-
-
-def kind_of(path):
-    return path.name.split("__")[0]
+from tests.support.contract_rows import ROWS, Row
+from tests.support.contracts import SCHEMAS, VALID, kind_of, missing
 
 
 def validator(kind):
-    schema = json.loads((CONTRACTS / f"{kind}.schema.json").read_text(encoding="utf-8"))
+    schema = json.loads((SCHEMAS / f"{kind}.schema.json").read_text(encoding="utf-8"))
     return jsonschema.Draft202012Validator(schema)
 
 
@@ -35,15 +28,18 @@ def test_a_valid_example_is_taken_by_schema_and_model_and_comes_out_as_it_went_i
     assert list(missing(raw, written, path.stem)) == []
 
 
-@pytest.mark.parametrize("path", INVALID, ids=lambda path: path.stem)
-def test_an_invalid_example_is_refused_by_schema_and_model(path):
-    assert not validator(kind_of(path)).is_valid(json.loads(path.read_bytes()))
-    with pytest.raises(ContractError):
-        documents.KINDS[kind_of(path)].parse(path.read_bytes(), path.name)
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_a_wrong_value_is_refused_by_schema_and_model(row: Row):
+    """The message names the document, the field and what was expected."""
+    assert not validator(row.kind).is_valid(row.document())
+    with pytest.raises(ContractError) as caught:
+        documents.KINDS[row.kind].parse(json.dumps(row.document()), "gs://bucket/it.json")
+    for saying in ("gs://bucket/it.json: ", *row.sayings()):
+        assert saying in str(caught.value)
 
 
 @pytest.mark.parametrize("kind", documents.KINDS)
-def test_every_kind_has_a_schema_and_examples_of_both_sorts(kind):
+def test_every_kind_has_a_schema_two_valid_examples_and_a_wrong_value(kind):
     jsonschema.Draft202012Validator.check_schema(validator(kind).schema)
-    assert kind in {kind_of(path) for path in VALID}
-    assert kind in {kind_of(path) for path in INVALID}
+    assert len([path for path in VALID if kind_of(path) == kind]) >= 2
+    assert kind in {row.kind for row in ROWS}

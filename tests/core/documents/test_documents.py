@@ -46,7 +46,7 @@ def test_times_are_utc_whole_seconds(small_plan):
         (b"{}", "kind is None. Expected 'plan'"),
         (b'{"kind": "ledger"}', "kind is 'ledger'. Expected 'plan'"),
         (b'{"kind": "plan", "schema_version": 2}', "schema_version is 2. Expected 1"),
-        (b'{"kind": "plan", "schema_version": 1}', "Field required"),
+        (b'{"kind": "plan", "schema_version": 1}', "the document has no key 'model'"),
     ],
 )
 def test_what_is_no_plan_is_refused_with_its_address(data, words):

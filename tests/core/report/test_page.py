@@ -12,8 +12,8 @@ import pytest
 from retraining.core.documents import KINDS, digest
 from retraining.core.errors import ContractError
 from retraining.core.report.page import render
+from tests.support.contracts import EXAMPLES
 
-EXAMPLES = Path(__file__).resolve().parents[3] / "include" / "contracts" / "examples" / "valid"
 WHOLE_RUN = {
     "plan": "scheduled",
     "snapshot": "one_changed",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -19,8 +18,8 @@ from retraining.core.report.features import feature_rows
 from retraining.core.report.page import duration, render, size
 from retraining.core.report.quality import base_rate_value, interval, metric_rows, slice_rows, training_charts
 from retraining.core.report.run import Run, read_run
+from tests.support.contracts import EXAMPLES
 
-EXAMPLES = Path(__file__).resolve().parents[3] / "include" / "contracts" / "examples" / "valid"
 NUMBERS = st.floats(-1e6, 1e6, allow_nan=False)
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
 from retraining.core.documents import Tuning
 from retraining.core.report.study import importances, study_chart
+from tests.support.contracts import EXAMPLES
 
-EXAMPLE = Path(__file__).resolve().parents[3] / "include/contracts/examples/valid/tuning__study.json"
+EXAMPLE = EXAMPLES / "tuning__study.json"
 
 
 @pytest.fixture

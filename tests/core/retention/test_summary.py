@@ -6,11 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from retraining.core import settings
 from retraining.core.documents import CleanedSpan, Maintenance, MaintenancePlan
 from retraining.core.retention.summary import SHOWN, conclude, plan_lines, result_lines, untouched
-
-EXAMPLES = settings.include_path() / "contracts" / "examples" / "valid"
+from tests.support.contracts import EXAMPLES
 
 
 @pytest.fixture

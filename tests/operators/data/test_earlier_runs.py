@@ -6,11 +6,10 @@ import pytest
 
 from retraining.core.documents import Checks, Plan, Snapshot, Statistics
 from retraining.core.naming import storage
-from retraining.core.settings import include_path
 from retraining.operators.data.earlier_runs import read_history
+from tests.support.contracts import EXAMPLES
 from tests.support.fakes.bucket import FakeBucket
 
-EXAMPLES = include_path() / "contracts" / "examples" / "valid"
 PASSED, BLOCKED = ((EXAMPLES / f"checks__{name}.json").read_bytes() for name in ("passed", "blocked"))
 SNAPSHOT = (EXAMPLES / "snapshot__three_new_spans.json").read_bytes()
 STATISTICS = (EXAMPLES / "statistics__two_features.json").read_bytes()

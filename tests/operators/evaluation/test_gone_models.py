@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,10 +14,10 @@ from retraining.operators.data.snapshot import SnapshotOperator
 from retraining.operators.jobs.job import VertexJobOperator
 from retraining.operators.jobs.requests import request_evaluation, request_training
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
+from tests.support.contracts import EXAMPLES
 from tests.support.fakes.cloud import FakeCloud
 from tests.support.scenes.planned_run import FORM, fill, plan, stored_plan
 
-EXAMPLES = Path(__file__).resolve().parents[3] / "include" / "contracts" / "examples" / "valid"
 CHAMPION_KEY = "20131113t030000z-0123456789ab"
 
 

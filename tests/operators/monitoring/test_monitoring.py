@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,9 +12,9 @@ from airflow.sdk.execution_time.context import OutletEventAccessors
 from retraining.core.documents import KINDS, Ledger
 from retraining.operators.monitoring.monitoring import DecideRetrainingOperator, MeasureDriftOperator
 from tests.support.airflow_release import AirflowFailException
+from tests.support.contracts import EXAMPLES
 from tests.support.fakes.cloud import FakeCloud
 
-EXAMPLES = Path(__file__).resolve().parents[3] / "include" / "contracts" / "examples" / "valid"
 CHAMPION_KEY = "20131120t030000z-0123456789ab"
 TABLE = "local-project.retraining.requests_flight_delays"
 FORM = {"as_of": None, "retrain_as_of": None, "window_hours": 24}

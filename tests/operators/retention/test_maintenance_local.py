@@ -13,7 +13,6 @@ from google.cloud import storage
 
 from retraining.core.documents import KINDS, Maintenance
 from retraining.core.naming import vertex
-from retraining.core.settings import include_path
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.registry import Upload
 from retraining.operators.deployment.version_upload import upload_once
@@ -22,8 +21,8 @@ from retraining.operators.retention.maintenance import (
     DeleteLeftoversOperator,
     FindLeftoversOperator,
 )
+from tests.support.contracts import EXAMPLES
 
-EXAMPLES = include_path() / "contracts" / "examples" / "valid"
 SCHEMA = "0123456789abcdef"
 CHAMPION, OLD_RUN = "20130905t030000z-000000000002", "20130904t030000z-000000000001"
 

@@ -12,17 +12,15 @@ import pytest
 from retraining.core.documents import Snapshot, Span
 from retraining.core.naming import bigquery
 from retraining.core.planning.params import overrides
-from retraining.core.settings import include_path
 from retraining.operators.data.checks import CheckDataOperator
 from retraining.operators.data.snapshot import SnapshotOperator
 from retraining.operators.report.page import timings
 from tests.support.airflow_release import AirflowFailException
+from tests.support.contracts import EXAMPLES
 from tests.support.fakes.cloud import FakeCloud
 from tests.support.scenes.planned_run import FORM, SPEC, fill, plan, stored_plan
 
-SPAN = Span.parse(
-    (include_path() / "contracts" / "examples" / "valid" / "span__one_day.json").read_bytes(), "span__one_day.json"
-)
+SPAN = Span.parse((EXAMPLES / "span__one_day.json").read_bytes(), "span__one_day.json")
 
 
 @pytest.fixture

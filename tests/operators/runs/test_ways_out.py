@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,11 +26,11 @@ from retraining.operators.jobs.requests import request_evaluation, request_expor
 from retraining.operators.planning.run_plan import PlanRunOperator
 from retraining.operators.record.run_record import Record
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
+from tests.support.contracts import EXAMPLES
 from tests.support.fakes.cloud import FakeCloud
 from tests.support.scenes.data_tasks import Night as SmallNight
 from tests.support.scenes.planned_run import FORM, fill, plan, stored_plan
 
-EXAMPLES = Path(__file__).resolve().parents[3] / "include" / "contracts" / "examples" / "valid"
 RESULTS = {"export": "manifest__three_spans", "train": "report__first_attempt"}
 TASKS = {
     "plan": lambda cloud: PlanRunOperator(task_id="plan", model="flight_delays", cloud=cloud),

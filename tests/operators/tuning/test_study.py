@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,10 +16,10 @@ from retraining.operators.ending.cancel_jobs import CancelJobsOperator
 from retraining.operators.record.run_record import Record
 from retraining.operators.tuning.study import TuneOperator
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
+from tests.support.contracts import EXAMPLES
 from tests.support.fakes.cloud import FakeCloud
 from tests.support.fakes.settings import here
 
-EXAMPLES = Path(__file__).resolve().parents[3] / "include" / "contracts" / "examples" / "valid"
 SECTION = {
     "max_trials": 5,
     "recall": 2,

@@ -28,11 +28,12 @@ from retraining.core.spec.model import ModelSpec
 from retraining.operators.record.run_record import Record
 from retraining.operators.tuning.study import TuneOperator
 from tests.support.airflow_release import AirflowRescheduleException
+from tests.support.contracts import EXAMPLES
 from tests.support.fakes.settings import PLACES
 from tests.support.scenes.whole_run import run_night
 
 ROOT = Path(__file__).resolve().parents[3]
-EXAMPLE = ROOT / "include/contracts/examples/valid/plan__scheduled.json"
+EXAMPLE = EXAMPLES / "plan__scheduled.json"
 SECTION = {
     "max_trials": 6,
     "recall": 2,

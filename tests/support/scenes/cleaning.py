@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 from retraining.core.documents import KINDS, Maintenance, MaintenancePlan
@@ -14,10 +13,10 @@ from retraining.operators.retention.maintenance import (
     DeleteLeftoversOperator,
     FindLeftoversOperator,
 )
+from tests.support.contracts import EXAMPLES
 from tests.support.fakes.bucket import FakeBucket
 from tests.support.fakes.cloud import FakeCloud
 
-EXAMPLES = Path(__file__).resolve().parents[3] / "include" / "contracts" / "examples" / "valid"
 NOW = datetime(2013, 12, 24, 12, 30, tzinfo=UTC)
 LONG_AGO = NOW - timedelta(days=90)
 MODEL, OTHER = "late", "later"

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 from retraining.core.documents import KINDS, Document
 from retraining.core.naming.vertex import deployed_model_id
 from retraining.hooks.endpoints import Endpoint
+from tests.support.contracts import EXAMPLES
 from tests.support.fakes.cloud import FakeCloud
 from tests.support.fakes.settings import here
-
-EXAMPLES = Path(__file__).resolve().parents[3] / "include" / "contracts" / "examples" / "valid"
 
 
 def example(kind: str) -> dict[str, Any]:

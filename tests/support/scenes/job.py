@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from retraining.core.documents import KINDS, Document
 from retraining.core.jobs.requests import JobRequest
 from retraining.operators.jobs.job import VertexJobOperator
+from tests.support.contracts import EXAMPLES
 from tests.support.fakes.cloud import FakeCloud
 
-EXAMPLES = Path(__file__).resolve().parents[3] / "include" / "contracts" / "examples" / "valid"
 RESULT = (EXAMPLES / "report__first_attempt.json").read_bytes()
 RESULT_URI = "gs://bucket/flight_delays/runs/x/report.json"
 SPOT_JOB = {

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 import tf_keras
 
+from tests.support.contracts import EXAMPLES
 from tests.support.trainer_documents import make_feature, make_label
 from trainer.contract.column_types import READ_FROM_TABLE, ROLE_TYPES, WITHOUT_CSV
 from trainer.contract.documents import Column
@@ -92,7 +93,7 @@ def test_the_page_has_the_same_table() -> None:
 
 @pytest.mark.parametrize(
     "case",
-    json.loads((CONTRACTS / "examples" / "hyperparameters.json").read_text(encoding="utf-8")),
+    json.loads((EXAMPLES.parent / "hyperparameters.json").read_text(encoding="utf-8")),
     ids=lambda case: f"{case['architecture']}-{case['name']}-{case['value']}",
 )
 def test_hyperparameters_are_taken_and_refused_as_airflow_does(case: dict) -> None:

@@ -19,6 +19,7 @@ from pydantic import (
 )
 
 from retraining.core.documents.json_text import read_json
+from retraining.core.documents.messages import describe
 from retraining.core.errors import ContractError
 
 # A document is written once: clearing its task alone finds it again.
@@ -121,7 +122,7 @@ class Document(Value):
         except ValidationError as error:
             raise ContractError(
                 where,
-                "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()[:5]),
+                describe(error, raw),
                 f"a document as in include/contracts/{cls.kind_name()}.schema.json",
                 DELETE_IT,
             ) from error

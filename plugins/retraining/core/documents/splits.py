@@ -21,9 +21,9 @@ def all_three(splits: dict[_S, _T]) -> dict[_S, _T]:
     Raises:
         ValueError: One is missing.
     """
-    missing = {"train", "validation", "test"} - set(splits)
-    if missing:
-        raise ValueError(f"splits lack {', '.join(sorted(missing))}")
+    for name in ("train", "validation", "test"):
+        if name not in splits:
+            raise ValueError(f"has no key {name!r}")
     return splits
 
 

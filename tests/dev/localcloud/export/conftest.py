@@ -18,9 +18,11 @@ from typing import Any
 import pytest
 from google.cloud import bigquery, storage
 
+from tests.support.contracts import EXAMPLES
+
 REPOSITORY_PATH = Path(__file__).resolve().parents[4]
 TRAINER_PYTHON = REPOSITORY_PATH / ".venv" / "trainer" / "bin" / "python"
-EXAMPLE_PATH = REPOSITORY_PATH / "include/contracts/examples/valid/export_request__two_new_spans.json"
+EXAMPLE_PATH = EXAMPLES / "export_request__two_new_spans.json"
 DAYS = ("2024-01-01", "2024-01-02", "2024-01-03")
 ROWS = 3_000
 SCHEMA = [

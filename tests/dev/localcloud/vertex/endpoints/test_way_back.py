@@ -13,8 +13,8 @@ import pytest
 
 from retraining.core.report.page import render
 from tests.dev.localcloud.vertex.conftest import REPOSITORY_PATH, deploy, poll
+from tests.support.contracts import EXAMPLES
 
-EXAMPLES = REPOSITORY_PATH / "include" / "contracts" / "examples" / "valid"
 RUN_BOOK = REPOSITORY_PATH / "docs" / "operations.md"
 NEW_ID = "4"  # of the deployed model that is taken away again
 

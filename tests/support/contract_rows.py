@@ -1,0 +1,150 @@
+"""What a document may not say: an example, the path of one value, a wrong one, and the words of the refusal.
+
+Every row is refused by the pydantic model, by the JSON Schema and, where the trainer reads the kind, by its reader; the
+two readers name the path and say the words.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from typing import Any, NamedTuple
+
+from tests.support.contracts import EXAMPLES
+
+GONE = object()
+"""Instead of a value: the key is taken out."""
+
+
+class Row(NamedTuple):
+    """One change of an example."""
+
+    example: str
+    path: str
+    value: Any
+    words: str
+
+    @property
+    def kind(self) -> str:
+        """Return the document's kind."""
+        return self.example.split("__")[0]
+
+    @property
+    def name(self) -> str:
+        """Return what names the row in a test's id."""
+        return f"{self.example}-{self.path}"
+
+    def document(self) -> dict[str, Any]:
+        """Return the example with the wrong value."""
+        document: dict[str, Any] = copy.deepcopy(json.loads((EXAMPLES / f"{self.example}.json").read_text()))
+        *steps, last = [
+            int(text[1:-1]) if text[0] == "[" else text for text in re.findall(r"\[\d+\]|[^.\[\]]+", self.path)
+        ]
+        place: Any = document
+        for step in steps:
+            place = place[step]
+        if self.value is GONE:
+            del place[last]
+        else:
+            place[last] = self.value
+        return document
+
+    def sayings(self) -> list[str]:
+        """Return what both readers say."""
+        if self.words.startswith("unknown key"):
+            return [self.words]
+        parent, _, name = self.path.rpartition(".")
+        if self.value is GONE:
+            return [f"{parent or 'the document'} has no key {name!r}"]
+        return [f"{self.path} ", self.words]
+
+
+ROWS = [
+    Row("checks__passed", "passed", "yes", "true or false"),
+    Row("checks__quarantined", "findings[0].words", "", "at least 1 characters"),
+    Row("checks__quarantined", "findings[0].severity", "fatal", 'one of: "block", "warn", "quarantine"'),
+    Row("checks__quarantined", "findings[0].span", "the 16th", "date"),
+    Row("decision__promote", "gates[0].gate", "luck", "one of: "),
+    Row("decision__promote", "inputs.plan", "abc", "text like ^[0-9a-f]{64}$"),
+    Row("decision__promote", "verdict", "maybe", 'one of: "promote", "reject", "record"'),
+    Row("deployment__champion", "words", GONE, ""),
+    Row("deployment__champion", "traffic.6112", 101, "at most 100"),
+    Row("drift__carrier", "features[0].distance", "psi", "one of: "),
+    Row("drift__carrier", "features[0].value", 1.5, "at most 1"),
+    Row("evaluate_request__duel", "champion.as_of", GONE, ""),
+    Row("evaluate_request__duel", "bootstrap.confidence", 1, "below 1"),
+    Row("evaluate_request__duel", "bootstrap.samples", 99, "at least 100"),
+    Row("evaluate_request__duel", "split", "train", 'one of: "test"'),
+    Row("evaluate_request__duel", "features", [], "at least 1 entries"),
+    Row("evaluate_request__lite", "lite.forms[0]", "int4", 'one of: "float16", "int8"'),
+    Row("evaluate_request__lite", "lite.forms", [], "at least 1 entries"),
+    Row("evaluation__duel", "challenger.metrics.auc", 1.5, "at most 1"),
+    Row("evaluation__duel", "challenger.metrics.log_loss", -0.1, "at least 0"),
+    Row("evaluation__duel", "rows", 0, "at least 1"),
+    Row("evaluation__classes", "label_counts[1]", -1, "at least 0"),
+    Row("evaluation__lite", "lite[0].bytes", -1, "at least 0"),
+    Row("export_request__two_new_spans", "table", GONE, ""),
+    Row("export_request__two_new_spans", "table", "flights", "text like "),
+    Row("export_request__two_new_spans", "spans[0].span", "2013-9-1", ""),
+    Row("export_request__two_new_spans", "partitions", 3, "unknown key 'partitions'"),
+    Row("export_request__two_new_spans", "spans[0].parts[0].part", "training", 'one of: "train", "validation"'),
+    Row("export_request__two_new_spans", "spans[0].parts[0].shards", 0, "at least 1"),
+    Row("export_request__two_new_spans", "schema", [], "at least 1 entries"),
+    Row("export_request__two_new_spans", "layout.numeric", ["a", "a"], ""),
+    Row("export_request__two_new_spans", "layout.rows_per_record", True, "a whole number"),
+    Row("golden__forty_rows", "rows", 0, "at least 1"),
+    Row("ledger__retrain", "because", "mood", "one of: "),
+    Row("ledger__retrain", "retrain_as_of", GONE, ""),
+    Row("maintenance__one_span_went", "words", GONE, ""),
+    Row("maintenance__one_span_went", "models[0].spans[0].outcome", "lost", "one of: "),
+    Row("maintenance_plan__one_span_goes", "min_age_days", 0, "at least 1"),
+    Row("maintenance_plan__one_span_goes", "models[0].kept_runs[0].because", "liked", "one of: "),
+    Row("manifest__three_spans", "splits.test", GONE, ""),
+    Row("manifest__three_spans", "splits.train.rows", -1, "at least 0"),
+    Row("manifest__three_spans", "splits.train.files[0].crc32c", "AAAA", "text like "),
+    Row("manifest__three_spans", "seconds", -1, "at least 0"),
+    Row("plan__scheduled", "as_of", "2013-11-20T03:00:00", "a time needs its zone"),
+    Row("plan__scheduled", "mode", "test", 'one of: "live", "backfill"'),
+    Row("plan__scheduled", "run_key", "20131120T030000Z-4BE2344F8642", "text like "),
+    Row("plan__scheduled", "spec.label", GONE, ""),
+    Row("plan__scheduled", "extra", 1, "unknown key 'extra'"),
+    Row("registration__challenger", "aliases", "challenger", "a list"),
+    Row("registration__challenger", "version_id", 4, "text"),
+    Row("report__first_attempt", "best_epoch", 0, "at least 1"),
+    Row("report__first_attempt", "epochs_run", 1.5, "a whole number"),
+    Row("report__first_attempt", "history.loss[0]", "0.5", "a number"),
+    Row("report__first_attempt", "seconds.total", GONE, ""),
+    Row("report__first_attempt", "golden[0].prediction", "high", "a number"),
+    Row("report__images", "golden[0].instance.image", {"bytes": "iVBORw0KGgo="}, "unknown key 'bytes'"),
+    Row("rollout__proven", "smoke_requests[0].end", GONE, ""),
+    Row("rollout__proven", "state", "half", "one of: "),
+    Row("snapshot__three_new_spans", "spans[0].fingerprint", "ab", "text like ^[0-9a-f]{32}$"),
+    Row("snapshot__three_new_spans", "schema[0].mode", "OPTIONAL", "one of: "),
+    Row("snapshot__three_new_spans", "spans[0].parts[0].shards", 0, "at least 1"),
+    Row("span__one_day", "files", [], "at least 1 entries"),
+    Row("span__one_day", "files[0].sha256", "12", "text like ^[0-9a-f]{64}$"),
+    Row("span__one_day", "files[0].file_name", "train.txt", "text like "),
+    Row("statistics__day_left_out", "days[0].rows", 0, "at least 1"),
+    Row("statistics__two_features", "splits.train.features.distance.kind", "colour", 'one of: "numeric", '),
+    Row("statistics__two_features", "splits.train.features.distance.kind", GONE, ""),
+    Row("statistics__two_features", "splits.test", GONE, ""),
+    Row("statistics__two_features", "splits.train.features.distance.quantiles", [0.0] * 22, "at most 21 entries"),
+    Row("statistics__images", "splits.test.label.outside.rows", 0, "at least 1"),
+    Row("timings__run", "tasks[0].seconds", -1.0, "at least 0"),
+    Row("timings__run", "tasks[0].cost", 1, "unknown key 'cost'"),
+    Row("train_request__defaults", "training.epochs", 0, "at least 1"),
+    Row("train_request__defaults", "training.epochs", "3", "a whole number"),
+    Row("train_request__defaults", "training.warmup_fraction", 0.6, "at most 0.5"),
+    Row("train_request__defaults", "training.clip_norm", 0, "above 0"),
+    Row("train_request__defaults", "label.kind", "regression", 'one of: "binary", "multiclass"'),
+    Row("train_request__defaults", "label.classes", 3, "unknown key 'classes'"),
+    Row("train_request__defaults", "model_uri", "models/x", "text like "),
+    Row("train_request__defaults", "seed", 2**31, "at most 2147483647"),
+    Row("train_request__defaults", "features[0].length", 3, "unknown key 'length'"),
+    Row("train_request__wide_deep", "training.callbacks.reduce_lr.factor", 1, "below 1"),
+    Row("train_request__wide_deep", "training.callbacks.reduce_lr.patience", GONE, ""),
+    Row("train_request__sequences", "features[0].length", GONE, ""),
+    Row("tuning__study", "trials[0].phase", "luck", "one of: "),
+    Row("tuning_request__search_by_age", "because", "mood", "one of: "),
+]
