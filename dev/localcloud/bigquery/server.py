@@ -49,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
         projects=projects,
         directory=directory,
         memory_limit=MEMORY_LIMIT,
-        expirations=Expirations(directory / "expirations.json", lambda: time.time_ns() // 1_000_000),
+        expiring=Expirations(directory / "expirations.json", lambda: time.time_ns() // 1_000_000),
         shelf=FaultShelf(state.faults_path),
         read_server=functools.partial(
             build_server, state.socket_path("bigquery_grpc"), GrpcDoor(bearers, iam), projects

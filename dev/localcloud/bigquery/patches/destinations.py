@@ -1,4 +1,4 @@
-"""Queries that write a table: `configuration.query.destinationTable`, which bqemulator takes and writes nothing to.
+"""Mends `configuration.query.destinationTable`: it is taken, and nothing is written to it.
 
 In: a SELECT that ran, its destination and dispositions. Out: the table, and the job with it as its result. Partitioning
 and clustering of the destination are a layout without effect here.
@@ -74,7 +74,7 @@ class _Destination:
         return context.engine.fetch_arrow(f"SELECT * FROM {reference}")  # noqa: S608 - quoted
 
 
-def write_destinations(routes: Untyped) -> None:
+def apply(routes: Untyped) -> None:
     """Let a query job with a destination write it."""
     original = routes._execute_query_or_failed_meta
 

@@ -1,10 +1,24 @@
-"""When tables expire: a small file beside the database, and the sweep that drops what is due."""
+"""Mends `OPTIONS(expiration_timestamp = …)`, which is dropped: run tables would stay for ever.
+
+The times stand in a small file beside the database; a sweep drops what is due.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import json
+import logging
 from collections.abc import Callable
 from pathlib import Path
+
+import sqlglot  # type: ignore[import-not-found]  # only in the local cloud environment
+from sqlglot import exp
+
+from localcloud.untyped import Untyped
+
+_log = logging.getLogger("bigquery")
+_SWEEP_S = 2
 
 
 class Expirations:
@@ -40,3 +54,58 @@ class Expirations:
         temporary = self._path.with_suffix(".new")
         temporary.write_text(json.dumps(self._times, indent=2, sort_keys=True) + "\n")
         temporary.replace(self._path)
+
+
+def apply(routes: Untyped, expirations: Expirations) -> None:
+    """Note when the tables that statements create expire."""
+    original = routes.execute_query_job
+
+    @functools.wraps(original)
+    async def execute(
+        project_id: str, job_id: str, bq_sql: str, params: Untyped, ctx: Untyped, **kwargs: Untyped
+    ) -> Untyped:
+        job = await original(project_id, job_id, bq_sql, params, ctx, **kwargs)
+        created = _created_table(bq_sql, project_id)
+        if created is not None:
+            name, expression = created
+            expires = None
+            if expression is not None:
+                probe_id = f"{job_id}-expiration"
+                probe = f"SELECT UNIX_MILLIS({expression})"
+                await original(project_id, probe_id, probe, params, ctx, **kwargs)
+                expires = routes.JOB_RESULTS.pop(probe_id).column(0)[0].as_py()
+                routes.JOB_SCHEMAS.pop(probe_id)
+            expirations.set(name, expires)
+        return job
+
+    routes.execute_query_job = execute
+
+
+def _created_table(statement: str, project: str) -> tuple[str, str | None] | None:
+    """Give the full name of the table that a statement creates, and its expiration expression in GoogleSQL."""
+    try:
+        trees = sqlglot.parse(statement, read="bigquery")
+    except sqlglot.errors.SqlglotError:
+        return None
+    tree = trees[0] if len(trees) == 1 else None
+    if not isinstance(tree, exp.Create) or tree.kind != "TABLE":
+        return None
+    table = tree.find(exp.Table)
+    for option in tree.find_all(exp.Property):
+        if option.name.lower() == "expiration_timestamp":
+            return f"{table.catalog or project}.{table.db}.{table.name}", option.args["value"].sql(dialect="bigquery")
+    return f"{table.catalog or project}.{table.db}.{table.name}", None
+
+
+async def sweep(context: Untyped, project: str, expirations: Expirations) -> None:
+    """Drop tables whose time has come, now and then."""
+    from bqemulator.api.routes import jobs as job_routes
+
+    while True:
+        for name in expirations.take_due():
+            statement = f"DROP TABLE IF EXISTS `{name}`"
+            try:
+                await job_routes.execute_query_job(project, f"expire-{name}", statement, None, context)
+            except Exception as error:  # noqa: BLE001 - one table that cannot be dropped must not keep the others
+                _log.warning("%s has expired and could not be dropped: %s", name, error)
+        await asyncio.sleep(_SWEEP_S)

@@ -1,60 +1,12 @@
-"""Types of tables and results as the service tells them, where bqemulator loses them on the way through Arrow.
-
-In: tables that a load, CREATE TABLE or CREATE TABLE … AS SELECT made, and results. Out: fields of the catalog. One mend
-is one function over bqemulator's modules, before its server starts.
-"""
+"""Tables of bqemulator's catalog: made of a schema, and told with the names that the service answers with."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from localcloud.bigquery.types.columns import BIGNUMERIC, column_types
 from localcloud.untyped import Untyped
 
 _WIRE_NAMES = {"INT64": "INTEGER", "FLOAT64": "FLOAT", "BOOL": "BOOLEAN", "STRUCT": "RECORD"}
-_RESULT_KINDS = {"GEOMETRY": "GEOGRAPHY", "JSON": "JSON"}
-
-
-def describe_created_tables() -> None:
-    """Tell the types of what a statement created: bqemulator asks Arrow, which has no JSON and no GEOGRAPHY.
-
-    It would call them STRING and BYTES, and the sum of whole numbers NUMERIC.
-    """
-    from bqemulator.api.routes.tables import _parse_schema_fields
-    from bqemulator.catalog import ddl_sync
-    from bqemulator.catalog.models import TableSchema
-    from bqemulator.storage.sql_identifiers import quoted_table_ref
-
-    def introspect(project: str, dataset: str, table: str, context: Untyped) -> Untyped:
-        where = quoted_table_ref(project, dataset, table)
-        required = ddl_sync._column_notnull_map(where, context)
-        fields = [
-            column.rest_field("REQUIRED" if required.get(column.name) else "NULLABLE")
-            for column in column_types(context.engine, where)
-        ]
-        return TableSchema(fields=tuple(_parse_schema_fields(fields)))
-
-    ddl_sync._introspect_schema = introspect
-
-
-def describe_results(executor: Untyped) -> None:
-    """Call GEOGRAPHY and arrays of JSON by name in a query's result, too."""
-    original = executor._resolve_bq_type
-
-    def resolve(field: Untyped, inner_type: Untyped) -> str:
-        stored = (field.metadata or {}).get(b"bqemu.duckdb_type", b"").decode().upper().removesuffix("[]")
-        return _RESULT_KINDS.get(stored) or str(original(field, inner_type))
-
-    executor._resolve_bq_type = resolve
-
-
-def keep_big_decimals() -> None:
-    """Give BIGNUMERIC a type that DuckDB has: bqemulator asks for 76 digits, and DuckDB ends at 38."""
-    from bqemulator.sql import parameters
-    from bqemulator.storage import type_map
-
-    type_map._BQ_TO_DUCKDB["BIGNUMERIC"] = BIGNUMERIC
-    parameters._BQ_SCALAR_TO_DUCKDB["BIGNUMERIC"] = BIGNUMERIC
 
 
 def make_table(project: str, dataset: str, table: str, fields: list[dict[str, Any]], ctx: Untyped) -> None:

@@ -1,15 +1,18 @@
 """One file per fault of bqemulator's translation of SQL: what is wrong, and the rewrite that avoids it.
 
-In: the syntax tree of one statement in GoogleSQL, changed in place. Out: whether anything in it was concerned. A test
-asks the unpatched emulator too, and fails when it has become right: then the file goes.
+A rewrite gets the syntax tree of one statement in GoogleSQL, changes it in place, and tells whether anything in it was
+concerned. Multi-statement scripts pass unchanged.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
-from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
+import sqlglot  # type: ignore[import-not-found]  # only in the local cloud environment
+from sqlglot import exp
 
+from localcloud.bigquery.patches import numerics
 from localcloud.bigquery.patches.sql import (
     array_indexes,
     byte_literals,
@@ -20,6 +23,7 @@ from localcloud.bigquery.patches.sql import (
     top_counts,
     whole_division,
 )
+from localcloud.untyped import Untyped
 
 REWRITES: tuple[Callable[[exp.Expression], bool], ...] = (
     array_indexes.rewrite,
@@ -30,4 +34,28 @@ REWRITES: tuple[Callable[[exp.Expression], bool], ...] = (
     byte_literals.rewrite,
     whole_division.rewrite,
     column_names.rewrite,
+    numerics.rewrite,
 )
+
+
+def apply(executor: Untyped) -> None:
+    """Rewrite each statement before it is translated."""
+    translate = executor.rewrite_and_translate_statement
+
+    @functools.wraps(translate)
+    async def translate_rewritten(bq_sql: str, **kwargs: Untyped) -> str:
+        return str(await translate(rewrite(bq_sql), **kwargs))
+
+    executor.rewrite_and_translate_statement = translate_rewritten
+
+
+def rewrite(statement: str) -> str:
+    """Give a statement that bqemulator understands as BigQuery understands the original."""
+    try:
+        trees = sqlglot.parse(statement, read="bigquery")
+    except sqlglot.errors.SqlglotError:
+        return statement  # bqemulator says what is wrong with it
+    if len(trees) != 1 or trees[0] is None or isinstance(trees[0], exp.Command):
+        return statement
+    changed = [rewrite_one(trees[0]) for rewrite_one in REWRITES]
+    return str(trees[0].sql(dialect="bigquery")) if any(changed) else statement

@@ -1,8 +1,4 @@
-"""How many rows a statement inserted, updated and deleted, as the service counts them (`dmlStats`).
-
-In: bqemulator's executor, which has one sum only. Out: the same executor with the counts of INSERT, UPDATE, DELETE,
-TRUNCATE and MERGE, and REST answers that tell them.
-"""
+"""Mends the count of changed rows: there is one sum only, not `dmlStats` of those inserted, updated and deleted."""
 
 from __future__ import annotations
 
@@ -34,7 +30,7 @@ class ChangedRows(int):
         return made
 
 
-def count_changes(executor: Untyped, routes: Untyped) -> None:
+def apply(executor: Untyped, routes: Untyped) -> None:
     """Count what statements change, and tell it with a job's statistics and with the answer of jobs.query."""
     finalize, build, attach = (
         executor._finalize_statement_result,
@@ -66,12 +62,19 @@ def count_changes(executor: Untyped, routes: Untyped) -> None:
         if counts:
             response["dmlStats"] = counts
 
+    translate = executor.rewrite_and_translate_statement
+
+    @functools.wraps(translate)
+    async def translate_told(bq_sql: str, **kwargs: Untyped) -> str:
+        return _tell_merged(await translate(bq_sql, **kwargs))
+
+    executor.rewrite_and_translate_statement = translate_told
     executor._finalize_statement_result = finalize_counted
     executor._build_query_statistics = build_counted
     routes._attach_query_metadata = attach_counted
 
 
-def tell_merged(translated: str) -> str:
+def _tell_merged(translated: str) -> str:
     """Let DuckDB's MERGE say what it did with each row."""
     is_merge = translated.lstrip().upper().startswith("MERGE ")
     return f"{translated.rstrip().rstrip(';')} RETURNING {_MERGED}" if is_merge else translated

@@ -7,7 +7,7 @@ import hashlib
 import pyarrow as pa
 import pytest
 
-from localcloud.bigquery.patches.farm import farm_fingerprint
+from localcloud.bigquery.patches.fingerprints import farm_fingerprint
 
 TEXT = "The fugacity of a constituent in a mixture of gases at a given temperature. é€ " * 4
 

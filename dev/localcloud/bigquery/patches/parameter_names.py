@@ -1,8 +1,7 @@
-"""Query parameters, bound by what is SQL and not by what looks like it.
+"""Mends named parameters: `@name` is replaced wherever it stands, also in comments and in strings.
 
-In: a statement in DuckDB's SQL after translation, and REST's queryParameters. Out: the statement with one marker per
-use, and the values in the order of the markers. bqemulator replaces `@name` wherever it stands, also in comments and in
-strings, and then has more values than DuckDB sees markers.
+Then there are more values than DuckDB sees markers. In: a statement in DuckDB's SQL after translation, and REST's
+queryParameters. Out: the statement with one marker per use, and the values in the order of the markers.
 """
 
 from __future__ import annotations
@@ -16,6 +15,13 @@ from localcloud.untyped import Untyped
 _NAMED = re.compile(
     r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"]|"")*"|`[^`]*`|--[^\n]*|\#[^\n]*|/\*.*?\*/|[@$](?P<name>[A-Za-z_]\w*)""", re.DOTALL
 )
+
+
+def apply() -> None:
+    """Bind named parameters where they are used."""
+    from bqemulator.sql import parameters
+
+    parameters._bind_named = lambda sql, values: bind_named(sql, values, parameters)
 
 
 def bind_named(sql: str, parameters: list[dict[str, Any]], convert: Untyped) -> tuple[str, list[Any]]:

@@ -1,9 +1,9 @@
-"""FARM_FINGERPRINT for whole columns: FarmHash's Fingerprint64 in numpy.
+"""Mends FARM_FINGERPRINT: it is Python, 2 to 22 us a row, and wrong for strings of more than 64 bytes.
 
-In: an Arrow array of strings. Out: an Arrow array of signed 64-bit integers, NULL for NULL. Every row's part, shard and
-fingerprint go through it: 0.1 to 0.5 us a row, where bqemulator's Python takes 2 to 22 us and is wrong for strings of
-more than 64 bytes. The algorithm is `farmhashna::Hash64` (https://github.com/google/farmhash, MIT); names and
-steps follow its source, each value being an array with one element per row.
+Here it is FarmHash's Fingerprint64 for whole columns, in numpy: 0.1 to 0.5 us a row. In: an Arrow array of strings.
+Out: an Arrow array of signed 64-bit integers, NULL for NULL. Every row's part, shard and fingerprint go through it. The
+algorithm is `farmhashna::Hash64` (https://github.com/google/farmhash, MIT); names and steps follow its source, each
+value being an array with one element per row.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from localcloud.untyped import Untyped
+
 Words = npt.NDArray[np.uint64]
 Offsets = npt.NDArray[np.int64]
 
@@ -23,6 +25,22 @@ K1 = np.uint64(0xB492B66FBE98F273)
 K2 = np.uint64(0x9AE16A3B2F90404F)
 _SEED = np.uint64(81)
 _PADDING = 16  # so that eight bytes can be fetched at any offset
+
+
+def apply() -> None:
+    """Register the function for columns in the place of the other."""
+    from bqemulator.storage.engine import DuckDBEngine
+
+    original = DuckDBEngine._register_builtin_udfs
+    name = "bqemu_farm_fingerprint"
+
+    def register(self: Untyped) -> None:
+        original(self)
+        connection = self.connection
+        connection.remove_function(name)
+        connection.create_function(name, farm_fingerprint, ["VARCHAR"], "BIGINT", type="arrow", null_handling="special")
+
+    DuckDBEngine._register_builtin_udfs = register
 
 
 @dataclass(frozen=True)

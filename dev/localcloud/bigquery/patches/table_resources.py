@@ -1,0 +1,35 @@
+"""Mends what a table says of itself: its rows and bytes are counted after some kinds of writes only."""
+
+from __future__ import annotations
+
+from localcloud.bigquery.patches.expirations import Expirations
+from localcloud.bigquery.patches.query_bytes import table_bytes
+from localcloud.bigquery.types.tables import legacy_names
+from localcloud.untyped import Untyped
+
+
+def apply(context: Untyped, expirations: Expirations) -> None:
+    """Show a table's rows, bytes, types and expiration as they are."""
+    from bqemulator.api.routes import tables
+
+    original, original_item = tables._table_to_rest, tables._table_to_list_item
+
+    def to_rest(table: Untyped) -> dict[str, Untyped]:
+        resource: dict[str, Untyped] = original(table)
+        if resource.get("schema", {}).get("fields"):
+            resource["schema"]["fields"] = legacy_names(resource["schema"]["fields"])
+        where = table.project_id, table.dataset_id, table.table_id
+        if table.table_type == "TABLE":
+            counted = context.engine.execute(f'SELECT count(*) FROM "{where[0]}__{where[1]}"."{where[2]}"')  # noqa: S608
+            resource["numRows"] = str(counted.fetchone()[0])
+            resource["numBytes"] = str(table_bytes(context.engine, *where, None))
+        expires = expirations.get(".".join(where))
+        return resource | ({"expirationTime": str(expires)} if expires is not None else {})
+
+    def to_list_item(table: Untyped) -> dict[str, Untyped]:
+        item: dict[str, Untyped] = original_item(table)
+        expires = expirations.get(f"{table.project_id}.{table.dataset_id}.{table.table_id}")
+        return item | ({"expirationTime": str(expires)} if expires is not None else {})
+
+    tables._table_to_rest = to_rest
+    tables._table_to_list_item = to_list_item
