@@ -15,6 +15,8 @@ from tests.support.product import PRODUCT, REPOSITORY, in_rooms, one_per_line
 
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 40  # of statements: the docstring and the signature are not counted
+MAX_LINES_IN_ALL = 50  # with signature and docstring
+MAX_PARAMETERS = 8
 BANNED_STEMS = {"utils", "util", "helpers", "helper", "common", "base", "misc"}
 
 # What is taken apart outside `core/naming`, and why.
@@ -85,6 +87,47 @@ def test_functions_have_a_readable_size() -> None:
         for node in ast.walk(source.tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         if (lines := _statement_lines(node)) > MAX_FUNCTION_LINES
+    ]
+    assert not findings, one_per_line(findings)
+
+
+# How many functions of a folder are still larger than that; the numbers may only go down.
+LARGE_FUNCTIONS = {"dags": 0, "plugins": 0, "trainer": 3, "dev": 1}
+
+
+def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Return how many things a caller may give, without `self`."""
+    given = function.args
+    names = [argument.arg for argument in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+    return len(names) - (names[:1] in (["self"], ["cls"])) + bool(given.vararg) + bool(given.kwarg)
+
+
+@pytest.mark.parametrize("folder", LARGE_FUNCTIONS)
+def test_functions_take_few_things_and_fit_on_a_screen(folder: str) -> None:
+    """A function of more than 50 lines is two steps; of more than 8 parameters some are one value."""
+    findings = [
+        f"{source.where}:{node.lineno} {node.name}: {lines} lines, {parameters} parameters"
+        for source in PRODUCT
+        if source.where.startswith(f"{folder}/")
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno
+        for lines, parameters in [(node.end_lineno - node.lineno + 1, _parameters(node))]
+        if lines > MAX_LINES_IN_ALL or parameters > MAX_PARAMETERS
+    ]
+    assert len(findings) == LARGE_FUNCTIONS[folder], one_per_line(findings)
+
+
+UNTYPED = "plugins/retraining/core/untyped.py"
+
+
+def test_a_mapping_of_anything_has_a_name_that_says_whose() -> None:
+    """`dict[str, Any]` stands in one file alone, where each has a name and a reason."""
+    findings = [
+        f"{source.where}:{node.lineno} dict[str, Any]; expected: a value class, or a name of {UNTYPED}"
+        for source in PRODUCT
+        if source.where.startswith("plugins/") and source.where != UNTYPED
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Subscript) and ast.unparse(node) == "dict[str, Any]"
     ]
     assert not findings, one_per_line(findings)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import UTC, datetime
 from typing import Any
 
@@ -66,21 +67,19 @@ def make_spec(**changes: Any) -> ModelSpec:
 
 
 def make_plan(spec: ModelSpec | None = None, **changes: Any) -> documents.Plan:
-    """A live, scheduled run of the small model; `changes` replace arguments of `build_plan`."""
-    arguments: dict[str, Any] = {
-        "spec": spec or make_spec(),
-        "sql": SQL,
+    """A live, scheduled run of the small model; `changes` replace what was asked, or arguments of `build_plan`."""
+    asked: dict[str, Any] = {
         "as_of": windows.AsOf(value=AS_OF, source="logical_date"),
-        "settings": settings.load(ENVIRON),
         "mode": "live",
         "trigger": documents.Trigger(kind="scheduled", reason="cron 0 3 * * *"),
         "overrides": {},
-        "force": False,
-        "deploy": True,
         "dag_id": "retrain__late",
         "dag_run_id": "scheduled__2013-11-20T03:00:00+00:00",
     }
-    return plan.build_plan(**{**arguments, **changes})
+    fields = {field.name for field in dataclasses.fields(plan.AskedRun)}
+    asked |= {name: changes.pop(name) for name in fields & set(changes)}
+    given: dict[str, Any] = {"spec": spec or make_spec(), "sql": SQL, "settings": settings.load(ENVIRON), **changes}
+    return plan.build_plan(plan.AskedRun(**asked), **given)
 
 
 def fingerprint_rows(*days: str, rows: int = 90) -> list[dict[str, Any]]:

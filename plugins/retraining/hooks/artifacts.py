@@ -14,6 +14,7 @@ from typing import Any
 
 from retraining.core.errors import ContractError, SettingsError
 from retraining.core.naming.addresses import ObjectAddress
+from retraining.core.untyped import ApiJson
 from retraining.hooks.session import Session, call
 
 READERS = 10  # as many connections as urllib3 keeps to a host; with more it warns of each
@@ -142,7 +143,7 @@ class Artifacts:
         """
         folder = ObjectAddress.parse(folder_uri + "/")
         prefix = folder.path
-        options: dict[str, Any] = {"fields": "items(name),nextPageToken"}
+        options: ApiJson = {"fields": "items(name),nextPageToken"}
         if start:
             options["start_offset"] = prefix + start
         if end:

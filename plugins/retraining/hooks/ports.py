@@ -16,6 +16,7 @@ from retraining.core.naming.environments import Environment
 from retraining.core.promotion.versions import Version
 from retraining.core.retention.jobs_and_tables import Table
 from retraining.core.settings import Settings
+from retraining.core.untyped import ApiJson, ProtoJson
 from retraining.hooks import endpoints, warehouse
 from retraining.hooks.endpoints import Endpoint
 from retraining.hooks.logs import Cursor, Line
@@ -103,7 +104,7 @@ class WarehousePort(Protocol):
     def run(self, query: Query, job_id: str, where: str) -> warehouse.Answer:
         """Run a statement as the job of this id, or join the one that has it; return when it is done."""
 
-    def table_schema(self, table: str) -> list[dict[str, Any]] | None:
+    def table_schema(self, table: str) -> list[ApiJson] | None:
         """Return the columns of `project.dataset.table`; None when there is no such table."""
 
     def list_tables(self, dataset: str) -> list[Table]:
@@ -128,7 +129,7 @@ class JobsPort(Protocol):
     def find_by_name(self, name: str) -> Job | None:
         """Return a job as it stands; None when it is gone."""
 
-    def trials(self, name: str) -> list[dict[str, Any]]:
+    def trials(self, name: str) -> list[ProtoJson]:
         """Return the trials of a tuning job in proto-JSON, by number."""
 
     def cancel(self, name: str) -> None:

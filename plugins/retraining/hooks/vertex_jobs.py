@@ -17,6 +17,7 @@ from retraining.core.jobs.job import ENDED_STATES
 from retraining.core.jobs.job import Job as Job
 from retraining.core.jobs.job import JobType as JobType
 from retraining.core.naming.vertex import location_name
+from retraining.core.untyped import ProtoJson
 from retraining.hooks.session import Session, call
 
 CALL_TIMEOUT_S = 60
@@ -76,7 +77,7 @@ class VertexJobs:
         except NotFound:
             return None
 
-    def trials(self, name: str) -> list[dict[str, Any]]:
+    def trials(self, name: str) -> list[ProtoJson]:
         """Trials of a tuning job in proto-JSON with snake_case names, by number; `seconds` is how long each ran."""
         from google.cloud import aiplatform_v1
         from google.protobuf import json_format

@@ -16,6 +16,7 @@ from typing import Any
 from retraining.core.data.sql import Query
 from retraining.core.errors import DataError, JobError, RetrainingError, SettingsError
 from retraining.core.retention.jobs_and_tables import Table
+from retraining.core.untyped import ApiJson, Row
 from retraining.hooks.session import GRANT, Session, call
 
 LOGGER = logging.getLogger(__name__)
@@ -46,9 +47,9 @@ TRANSIENT_REASONS = frozenset(
 class Answer:
     """Result of a statement: rows as mappings (empty for one that makes a table) and the bytes it read."""
 
-    rows: list[dict[str, Any]] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
     bytes_processed: int = 0
-    schema: list[dict[str, Any]] = field(default_factory=list)
+    schema: list[ApiJson] = field(default_factory=list)
 
 
 class Warehouse:
@@ -121,7 +122,7 @@ class Warehouse:
             where, f"BigQuery failed {MAX_JOBS_PER_ID} times", "one success", f"Look at job {job_id}, clear the task"
         )
 
-    def table_schema(self, table: str) -> list[dict[str, Any]] | None:
+    def table_schema(self, table: str) -> list[ApiJson] | None:
         """Columns of `project.dataset.table` as `{name, type, mode, fields}`; None when there is no such table.
 
         `fields` are a STRUCT's own, in the same form.
@@ -170,9 +171,9 @@ class Warehouse:
         return job, False
 
 
-def _read(found: Iterable[Mapping[str, Any]], where: str) -> list[dict[str, Any]]:
+def _read(found: Iterable[Mapping[str, Any]], where: str) -> list[Row]:
     """All rows, as long as they are few."""
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     size = 0
     for row in found:
         rows.append(dict(row))
@@ -216,13 +217,13 @@ def _failure(where: str, result: Mapping[str, Any]) -> RetrainingError:
     return DataError(where, f"BigQuery refuses the statement: {message}", "one that it runs", way_out)
 
 
-def _without_text(query: Query) -> dict[str, Any]:
+def _without_text(query: Query) -> ApiJson:
     values = query.to_api()
     values.pop("query")
     return values
 
 
-def _schema(columns: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - bigquery.SchemaField has no types
+def _schema(columns: Any) -> list[ApiJson]:  # noqa: ANN401 - bigquery.SchemaField has no types
     return [
         {"name": item.name, "type": item.field_type, "mode": item.mode, "fields": _schema(item.fields)}
         for item in columns

@@ -54,6 +54,10 @@ class Proof:
     known: bool = True
 
 
+PROVEN = Proof()
+"""Nothing is left to read."""
+
+
 def proof(champion: Manifest | None, manifest_uri: str, snapshot: Snapshot) -> Proof:
     """Say what is left to read, and what nothing proves.
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from retraining.core.documents.export import ImageColumn, ShardLayout
 from retraining.core.spec.model import ModelSpec
+from retraining.core.untyped import TemplateValues
 
 EXPORT_VERSION = 1
 """Raised when the exporter writes other bytes for the same rows."""
@@ -40,7 +41,7 @@ def images_of(spec: ModelSpec) -> tuple[ImageColumn, ...]:
     )
 
 
-def form_of(spec: ModelSpec) -> dict[str, Any]:
+def form_of(spec: ModelSpec) -> TemplateValues:
     """All of it as JSON, for the hash that names the span store."""
     return {
         "version": EXPORT_VERSION,

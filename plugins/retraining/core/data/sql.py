@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import date
-from typing import Any, Literal
+from typing import Literal
 
 import jinja2
 
 from retraining.core.errors import SpecError
 from retraining.core.settings import include_path
+from retraining.core.untyped import ApiJson
 
 ScalarType = Literal["INT64", "FLOAT64", "STRING", "DATE", "TIMESTAMP"]
 _COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,299}")
@@ -28,7 +29,7 @@ class Parameter:
     type: ScalarType
     value: str | int | float | tuple[str | int | float, ...]
 
-    def to_api(self) -> dict[str, Any]:
+    def to_api(self) -> ApiJson:
         """As BigQuery's REST interface (and so Airflow's job configuration) wants it."""
         if isinstance(self.value, tuple):
             return {
@@ -50,7 +51,7 @@ class Query:
     sql: str
     parameters: tuple[Parameter, ...] = ()
 
-    def to_api(self) -> dict[str, Any]:
+    def to_api(self) -> ApiJson:
         """The `query` part of a BigQuery job configuration."""
         return {
             "query": self.sql,

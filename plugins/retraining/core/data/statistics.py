@@ -31,6 +31,7 @@ from retraining.core.documents.plan import Plan
 from retraining.core.documents.snapshot import Snapshot
 from retraining.core.errors import DataError
 from retraining.core.spec.model import ModelSpec
+from retraining.core.untyped import TemplateValues
 
 MAX_CATEGORIES = 1000
 QUANTILE_STEPS = 20
@@ -99,15 +100,15 @@ class _Columns:
         self._types = {column.name: column.type for column in snapshot.columns if column.mode != "REPEATED"}
         self._lists = {column.name: column.type for column in snapshot.columns if column.mode == "REPEATED"}
 
-    def read(self, name: str, role: str) -> dict[str, Any]:
+    def read(self, name: str, role: str) -> TemplateValues:
         """How a column's values are read; what has a wrong type is a finding, and read as missing."""
         return {"name": name, "kind": reading(role, self._types.get(name, ""))}
 
-    def of_kind(self, kind: str) -> list[dict[str, Any]]:
+    def of_kind(self, kind: str) -> list[TemplateValues]:
         """The features of a kind."""
         return [self.read(feature.name, kind) for feature in self._spec.features if feature.kind == kind]
 
-    def sequences(self) -> list[dict[str, Any]]:
+    def sequences(self) -> list[TemplateValues]:
         """The features of arrays; `of` says what their elements are."""
         found = []
         for feature in self._spec.features:
@@ -116,11 +117,11 @@ class _Columns:
                 found.append({"name": feature.name, "of": feature.of, "kind": kind})
         return found
 
-    def watched(self) -> list[dict[str, Any]]:
+    def watched(self) -> list[TemplateValues]:
         """The key, and the features with a limit; `range` is the stem of the parameters with its bounds."""
         checks = self._spec.data.checks
         places = {name: index for index, name in enumerate(checks.ranges)}
-        plain: dict[str, Any] = {"kind": "none", "limited": False, "range": None, "is_list": False}
+        plain: TemplateValues = {"kind": "none", "limited": False, "range": None, "is_list": False}
         found = [{**plain, "name": self._spec.data.key}]
         for feature in self._spec.features:
             name = feature.name

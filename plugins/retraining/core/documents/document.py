@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from datetime import UTC, date, datetime
-from typing import Annotated, Any, ClassVar, Literal, Self, get_args
+from typing import Annotated, ClassVar, Literal, Self, get_args
 
 from pydantic import (
     AfterValidator,
@@ -21,6 +21,7 @@ from pydantic import (
 from retraining.core.documents.json_text import read_json
 from retraining.core.documents.messages import describe
 from retraining.core.errors import ContractError
+from retraining.core.untyped import JsonObject
 
 # A document is written once: clearing its task alone finds it again.
 DELETE_IT = "Delete this object, then clear the task that wrote it and what follows"
@@ -127,9 +128,9 @@ class Document(Value):
                 DELETE_IT,
             ) from error
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """The document as JSON values, for XCom and for templates."""
-        values: dict[str, Any] = self.model_dump(mode="json", by_alias=True)
+        values: JsonObject = self.model_dump(mode="json", by_alias=True)
         return values
 
     def to_bytes(self) -> bytes:
@@ -152,7 +153,7 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _load(data: bytes | str, where: str) -> dict[str, Any]:
+def _load(data: bytes | str, where: str) -> JsonObject:
     try:
         raw = read_json(data)
     except ValueError as error:

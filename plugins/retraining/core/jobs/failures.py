@@ -14,6 +14,8 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
+from retraining.core.untyped import ProtoJson
+
 JOBS_ON_SPOT = 2
 MAX_SERVICE_FAILURES = 5
 FIRST_PAUSE = timedelta(minutes=1)
@@ -145,9 +147,9 @@ def pause(failures: Sequence[Failure]) -> timedelta:
     return min(wait, LONGEST_PAUSE)
 
 
-def with_spot_fallback(custom_job: Mapping[str, Any], failures: Sequence[Failure]) -> dict[str, Any]:
+def with_spot_fallback(custom_job: Mapping[str, Any], failures: Sequence[Failure]) -> ProtoJson:
     """The job to create after these failures: spot machines twice, then machines on demand."""
-    job: dict[str, Any] = copy.deepcopy(dict(custom_job))
+    job: ProtoJson = copy.deepcopy(dict(custom_job))
     scheduling = (job.get("job_spec") or job.get("trial_job_spec") or {}).get("scheduling", {})
     lost = sum(failure in (Failure.PREEMPTED, Failure.STOCKOUT) for failure in failures)
     if scheduling.get("strategy") == "SPOT" and lost >= JOBS_ON_SPOT:

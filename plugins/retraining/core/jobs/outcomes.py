@@ -6,13 +6,13 @@ In: what a task wants (`JobRequest`), its jobs as they stand, the stored documen
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from retraining.core.documents.document import Document
 from retraining.core.errors import JobError
 from retraining.core.jobs.failures import OF_THE_SERVICE, Failure, classify, may_follow
 from retraining.core.jobs.job import FAILED, SUCCEEDED, Job
 from retraining.core.jobs.requests import JobRequest
+from retraining.core.untyped import XCom
 
 
 def failure_of(job: Job) -> Failure:
@@ -53,7 +53,7 @@ def goes_on_with(job: Job, *, bears_failure: bool) -> bool:
     return bears_failure and job.state == FAILED and failure_of(job) not in OF_THE_SERVICE
 
 
-def result_of(job_request: JobRequest, document: Document, job: Job | None, jobs: Iterable[Job]) -> dict[str, Any]:
+def result_of(job_request: JobRequest, document: Document, job: Job | None, jobs: Iterable[Job]) -> XCom:
     """Return a task's result, with what all its jobs took.
 
     Args:
@@ -73,7 +73,7 @@ def result_of(job_request: JobRequest, document: Document, job: Job | None, jobs
     }
 
 
-def result_without_document(job_request: JobRequest, job: Job) -> dict[str, Any]:
+def result_without_document(job_request: JobRequest, job: Job) -> XCom:
     """Return the result of a job that succeeded and that nobody asked for a document.
 
     Raises:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import Any
 
 from retraining.core.catalog.machines import planned_machines
-from retraining.core.data.leakage import Proof
+from retraining.core.data.leakage import PROVEN, Proof
 from retraining.core.data.shard_format import format_of, images_of, layout_of
 from retraining.core.documents.document import Document, format_time
 from retraining.core.documents.evaluation import Bootstrap, Challenger, Champion, EvaluateRequest, LiteRequest
@@ -20,6 +19,7 @@ from retraining.core.documents.tuning import Tuning
 from retraining.core.errors import PlanError
 from retraining.core.naming import storage, vertex
 from retraining.core.spec.training import HyperparameterValue
+from retraining.core.untyped import ProtoJson
 
 BOOTSTRAP_SAMPLES = 500
 COMMAND = ("python", "-m", "trainer.task")
@@ -41,7 +41,7 @@ class JobRequest:
         way_out: What a person does when no job may follow.
     """
 
-    custom_job: dict[str, Any]  # Google's proto-JSON
+    custom_job: ProtoJson  # Google's proto-JSON
     request: Document | None = None
     request_uri: str = ""
     result_uri: str = ""
@@ -135,7 +135,7 @@ def evaluation_job(
     service_account: str | None = None,
     *,
     champion_trained_before: date | None = None,
-    proof: Proof = Proof(),  # noqa: B008 - a frozen value
+    proof: Proof = PROVEN,
 ) -> JobRequest:
     """The job that scores challenger and champion on the same shards.
 
@@ -150,10 +150,16 @@ def evaluation_job(
             goes by what they do not prove.
     """
     skipped = _reason_to_skip(plan, champion, champion_trained_before)
+    request = _evaluate_request(plan, champion, skipped, proof)
+    job_request = _job_request(plan, "evaluate", request, request.evaluation_uri, "evaluation", service_account)
+    return replace(job_request, artifact_uri=job_request.request_uri)  # who met whom stands there alone
+
+
+def _evaluate_request(plan: Plan, champion: Champion | None, skipped: str | None, proof: Proof) -> EvaluateRequest:
+    """What the judge is asked; `skipped` says why the champion is not scored."""
     compared = champion is not None and not skipped
     evaluation, forms = plan.spec.evaluation, plan.spec.training.export_lite
-    evaluation_uri = storage.document_uri(plan.run_uri, "evaluation")
-    request = EvaluateRequest(
+    return EvaluateRequest(
         model=plan.model,
         run_key=plan.run_key,
         manifest_uri=storage.document_uri(plan.run_uri, "manifest"),
@@ -176,11 +182,9 @@ def evaluation_job(
         bootstrap=Bootstrap(
             samples=BOOTSTRAP_SAMPLES, seed=plan.spec.training.seed, confidence=evaluation.promote.confidence
         ),
-        evaluation_uri=evaluation_uri,
+        evaluation_uri=storage.document_uri(plan.run_uri, "evaluation"),
         lite=LiteRequest(forms=forms, folder_uri=storage.lite_uri(plan.run_uri)) if forms else None,
     )
-    job_request = _job_request(plan, "evaluate", request, evaluation_uri, "evaluation", service_account)
-    return replace(job_request, artifact_uri=job_request.request_uri)  # who met whom stands there alone
 
 
 def _reason_to_skip(plan: Plan, champion: Champion | None, trained_before: date | None) -> str | None:
@@ -202,7 +206,7 @@ def _reason_to_skip(plan: Plan, champion: Champion | None, trained_before: date 
 
 def custom_job(
     plan: Plan, task: JobTask, request_uri: str, base_uri: str, wanted: Machines, service_account: str | None
-) -> dict[str, Any]:
+) -> ProtoJson:
     """A job on Vertex AI that runs the trainer's image: one pool per role, the chief's first.
 
     Args:
@@ -215,10 +219,10 @@ def custom_job(
     """
     program = _program(plan, task, [task, f"--request={request_uri}"], wanted)
     pools = [_pool(pool, program) if pool.count else {} for pool in wanted.pools]
-    scheduling: dict[str, Any] = {"timeout": f"{wanted.timeout_s}s"}
+    scheduling: ProtoJson = {"timeout": f"{wanted.timeout_s}s"}
     if wanted.spot:
         scheduling["strategy"] = "SPOT"
-    job_spec: dict[str, Any] = {
+    job_spec: ProtoJson = {
         "worker_pool_specs": pools,
         "scheduling": scheduling,
         "base_output_directory": {"output_uri_prefix": base_uri},
@@ -232,7 +236,7 @@ def custom_job(
     }
 
 
-def _program(plan: Plan, task: JobTask, args: list[str], wanted: Machines) -> dict[str, Any]:
+def _program(plan: Plan, task: JobTask, args: list[str], wanted: Machines) -> ProtoJson:
     """What a replica runs: a container, or the trainer's source distribution in a pre-built one."""
     runtime = plan.spec.training.runtime
     if task != "train" or runtime.framework is None:
@@ -252,8 +256,8 @@ def _program(plan: Plan, task: JobTask, args: list[str], wanted: Machines) -> di
     return {"python_package_spec": {**package, "args": args}}
 
 
-def _pool(pool: Pool, program: dict[str, Any]) -> dict[str, Any]:
-    machine: dict[str, Any] = {"machine_type": pool.machine}
+def _pool(pool: Pool, program: ProtoJson) -> ProtoJson:
+    machine: ProtoJson = {"machine_type": pool.machine}
     if pool.accelerator:
         machine |= {"accelerator_type": pool.accelerator.type, "accelerator_count": pool.accelerator.count}
     if pool.tpu_topology:

@@ -61,7 +61,7 @@ def render_requests_sql(
         log_table: The requests' table.
         statistics: Of the champion's run.
         as_of: End of the window.
-        smoke_requests: What deployments asked; it is left out.
+        smoke_requests: What deployments asked; left out.
     """
     numeric, categorical = [], []
     start = as_of - timedelta(hours=spec.monitoring.window_hours)
@@ -71,12 +71,7 @@ def render_requests_sql(
     ]
     smokes = [item for item in smoke_requests if item.end > start and item.start < as_of]
     for index, item in enumerate(smokes):
-        parameters += [
-            Parameter(name=f"smoke_{index}_model", type="STRING", value=item.deployed_model_id),
-            Parameter(name=f"smoke_{index}_instances", type="INT64", value=item.instances),
-            Parameter(name=f"smoke_{index}_start", type="TIMESTAMP", value=format_time(item.start)),
-            Parameter(name=f"smoke_{index}_end", type="TIMESTAMP", value=format_time(item.end)),
-        ]
+        parameters += _smoke_parameters(f"smoke_{index}", item)
     for index, feature in enumerate(spec.features):
         baseline = statistics.splits["train"].features.get(feature.name)
         if isinstance(baseline, NumericStatistics) and (edges := bin_edges(baseline)):
@@ -90,15 +85,19 @@ def render_requests_sql(
     if answer is not None:
         classes = len(statistics.splits["train"].label.counts or ())
         parameters.append(Parameter(name="classes", type="INT64", value=classes))
-    sql = render(
-        "requests.sql.j2",
-        table=log_table,
-        numeric=numeric,
-        categorical=categorical,
-        answer=answer,
-        smoke_requests=[f"smoke_{index}" for index in range(len(smokes))],
-    )
+    smokes_names = [f"smoke_{index}" for index in range(len(smokes))]
+    values = {"numeric": numeric, "categorical": categorical, "answer": answer, "smoke_requests": smokes_names}
+    sql = render("requests.sql.j2", table=log_table, **values)
     return Query(sql=sql, parameters=tuple(parameters))
+
+
+def _smoke_parameters(name: str, asked: SmokeRequest) -> list[Parameter]:
+    return [
+        Parameter(name=f"{name}_model", type="STRING", value=asked.deployed_model_id),
+        Parameter(name=f"{name}_instances", type="INT64", value=asked.instances),
+        Parameter(name=f"{name}_start", type="TIMESTAMP", value=format_time(asked.start)),
+        Parameter(name=f"{name}_end", type="TIMESTAMP", value=format_time(asked.end)),
+    ]
 
 
 def measure(

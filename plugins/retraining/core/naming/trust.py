@@ -18,7 +18,9 @@ from retraining.core.naming.run_keys import is_run_key
 from retraining.core.naming.spans import place_of
 from retraining.core.settings import SETTINGS, Settings
 
-_AGREED = ("project", "region", "bucket", "dataset", "environment", "trainer_image", "trainer_package", "serving_image")
+AGREED = ("project", "region", "bucket", "dataset", "environment", "trainer_image", "trainer_package", "serving_image")
+"""Settings that a plan keeps, and that later tasks hold it to."""
+
 _CLEAR = "Documents are where the first task wrote them: clear the run from its first task on"
 
 
@@ -126,7 +128,7 @@ def require_agreement(plan: Plan, folder_uri: str, settings: Settings) -> None:
     own = storage.run_uri(settings.bucket, plan.model, plan.run_key)
     if not plan.run_uri == own == folder_uri:
         raise ContractError(where, f"the plan of run {plan.run_uri}", f"that of {folder_uri}", _CLEAR)
-    differ = {name: (getattr(plan, name), getattr(settings, name)) for name in _AGREED}
+    differ = {name: (getattr(plan, name), getattr(settings, name)) for name in AGREED}
     if plan.environment is None:  # of a release that had none: its bucket says whose it is
         differ.pop("environment")
     differ = {name: pair for name, pair in differ.items() if pair[0] != pair[1]}

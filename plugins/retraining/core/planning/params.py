@@ -9,6 +9,7 @@ from retraining.core.catalog.capabilities import addresses, load_capabilities
 from retraining.core.errors import PlanError, SpecError
 from retraining.core.spec.model import ModelSpec
 from retraining.core.suggestions import suggest
+from retraining.core.untyped import YamlValues
 
 MAX_WINDOW_DAYS = 3650
 MAX_EPOCHS = 10000
@@ -20,7 +21,7 @@ NO_ADDRESS = "^[^/]+$"
 TIME_PATTERN = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?$"
 
 
-def hyperparameters_of_form(spec: ModelSpec, taken: Collection[str]) -> dict[str, Any]:
+def hyperparameters_of_form(spec: ModelSpec, taken: Collection[str]) -> YamlValues:
     """Return the hyperparameters that a form offers, by name: all but addresses (`module`, `text_module`, `weights`).
 
     Args:
@@ -62,13 +63,13 @@ def require_known(params: Iterable[str], known: Collection[str], fixed: Collecti
             raise PlanError("Params", f"no Param {name!r}", f"one of: {', '.join(known)}", way_out)
 
 
-def overrides(spec: ModelSpec, params: Mapping[str, Any]) -> dict[str, Any]:
+def overrides(spec: ModelSpec, params: Mapping[str, Any]) -> YamlValues:
     """Return what the form changed, as `ModelSpec.with_overrides` takes it; values equal to the spec's are left out.
 
     Raises:
         PlanError: A text is an address.
     """
-    changed: dict[str, Any] = {}
+    changed: YamlValues = {}
     for name, path, old in (
         ("window_days", "data.window_days", spec.data.window_days),
         ("epochs", "training.epochs", spec.training.epochs),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, overload
 
 from retraining.core.catalog.cost import Prices, estimate, require_budget
@@ -11,92 +12,102 @@ from retraining.core.documents.document import canonical_json, digest
 from retraining.core.documents.plan import Mode, Plan, Query, Trigger
 from retraining.core.naming import storage
 from retraining.core.naming.run_keys import RunKey
+from retraining.core.naming.trust import AGREED
 from retraining.core.planning import windows
 from retraining.core.settings import Settings
 from retraining.core.spec.model import ModelSpec
+from retraining.core.untyped import YamlValues
 
 
-def build_plan(
-    *,
-    spec: ModelSpec,
-    sql: str,
-    as_of: windows.AsOf,
-    settings: Settings,
-    mode: Mode,
-    trigger: Trigger,
-    overrides: Mapping[str, Any],
-    force: bool,
-    deploy: bool,
-    dag_id: str,
-    dag_run_id: str,
-    prices: Prices | None = None,
-    over_budget: bool = False,
-    golden_sql: str | None = None,
-) -> Plan:
-    """The plan of a run.
+@dataclass(frozen=True, kw_only=True)
+class AskedRun:
+    """What a run was asked to do, and by whom.
 
-    Args:
-        spec: As in the file, before overrides.
-        sql: Text of `spec.data.query` (see `files.load_query`).
-        as_of: The run's time.
-        settings: Where things are.
+    Attributes:
+        as_of: Its time.
         mode: `backfill` records a version and deploys nothing.
-        trigger: Who started the run, and why.
+        trigger: Who started it, and why.
+        dag_id: Of the DAG run.
+        dag_run_id: Of the DAG run.
         overrides: As `ModelSpec.with_overrides` takes them.
         force: True makes a new attempt although a run with equal inputs exists.
         deploy: False stops after registration.
-        dag_id: Of the run.
-        dag_run_id: Of the run.
-        prices: List prices for the estimate; without them, or for another region, it is None.
         over_budget: True lets the run cost more than the spec's budget.
-        golden_sql: Text of `spec.data.golden_query` (see `files.load_golden_query`).
+    """
+
+    as_of: windows.AsOf
+    mode: Mode
+    trigger: Trigger
+    dag_id: str
+    dag_run_id: str
+    overrides: Mapping[str, Any]  # values of the YAML file
+    force: bool = False
+    deploy: bool = True
+    over_budget: bool = False
+
+
+def build_plan(
+    asked: AskedRun,
+    *,
+    spec: ModelSpec,
+    sql: str,
+    settings: Settings,
+    prices: Prices | None = None,
+    golden_sql: str | None = None,
+) -> Plan:
+    """Return the plan of a run.
+
+    Args:
+        asked: By whom, for when, and what it changes.
+        spec: As in the file, before overrides.
+        sql: Text of `spec.data.query`.
+        settings: Where things are.
+        prices: For the estimate; without them, or for another region, it is None.
+        golden_sql: Text of `spec.data.golden_query`.
 
     Raises:
         PlanError: The overrides do not fit the spec, or the run may cost more than its budget.
     """
-    changed = spec.with_overrides(overrides)
-    deploy = deploy and mode == "live"
-    attempt = dag_run_id if force else None
-    spec_json = changed.model_dump(mode="json")
+    changed = spec.with_overrides(asked.overrides)
     query, golden = _query(changed.data.query, sql), _query(changed.data.golden_query, golden_sql)
-    wanted = all_machines(changed)
-    estimated = estimate(changed, wanted, prices, settings.region) if prices else None
-    if not over_budget:
+    machines = all_machines(changed)
+    estimated = estimate(changed, machines, prices, settings.region) if prices else None
+    if not asked.over_budget:
         require_budget(changed, estimated)
-    decides = _decides(changed, query, golden, settings)
-    key = str(RunKey.of(as_of.value, {**decides, "mode": mode, "deploy": deploy, "attempt": attempt}))
+    key, given = _run_key(asked, _decides(changed, query, golden, settings))
     return Plan(
         model=changed.name,
-        run_key=key,
-        as_of=as_of.value,
-        as_of_source=as_of.source,
-        mode=mode,
-        deploy=deploy,
-        trigger=trigger,
-        dag_id=dag_id,
-        dag_run_id=dag_run_id,
-        project=settings.project,
-        region=settings.region,
-        bucket=settings.bucket,
-        dataset=settings.dataset,
-        environment=settings.environment,
-        run_uri=storage.run_uri(settings.bucket, changed.name, key),
-        window=windows.window(changed.data, as_of.value),
+        run_key=str(key),
+        as_of=asked.as_of.value,
+        as_of_source=asked.as_of.source,
+        trigger=asked.trigger,
+        dag_id=asked.dag_id,
+        dag_run_id=asked.dag_run_id,
+        run_uri=storage.run_uri(settings.bucket, changed.name, str(key)),
+        window=windows.window(changed.data, asked.as_of.value),
         query=query,
         golden_query=golden,
         spec=changed,
-        overrides=dict(overrides),
-        spec_sha256=digest(canonical_json(spec_json)),
-        trainer_image=settings.trainer_image,
-        trainer_package=settings.trainer_package,
-        serving_image=settings.serving_image,
-        attempt=attempt,
+        overrides=dict(asked.overrides),
+        spec_sha256=digest(canonical_json(changed.model_dump(mode="json"))),
         estimate_usd=estimated,
-        machines=wanted,
+        machines=machines,
+        **given,
+        **{name: getattr(settings, name) for name in AGREED},
     )
 
 
-def _decides(spec: ModelSpec, query: Query, golden: Query | None, settings: Settings) -> dict[str, Any]:
+def _run_key(asked: AskedRun, decides: Mapping[str, Any]) -> tuple[RunKey, YamlValues]:
+    """Return the key, and the plan's fields that went into it: a backfill deploys nothing, Force is an attempt."""
+    given = {
+        "mode": asked.mode,
+        "deploy": asked.deploy and asked.mode == "live",
+        "attempt": asked.dag_run_id if asked.force else None,
+    }
+    return RunKey.of(asked.as_of.value, {**decides, **given}), given
+
+
+def _decides(spec: ModelSpec, query: Query, golden: Query | None, settings: Settings) -> YamlValues:
     """What decides the result of a run beside its mode, and whose it is: equal runs share documents and tables."""
     return {
         "spec": spec.model_dump(mode="json"),
@@ -111,6 +122,8 @@ def _decides(spec: ModelSpec, query: Query, golden: Query | None, settings: Sett
 
 @overload
 def _query(path: str, sql: str) -> Query: ...
+
+
 @overload
 def _query(path: str | None, sql: str | None) -> Query | None: ...
 def _query(path: str | None, sql: str | None) -> Query | None:

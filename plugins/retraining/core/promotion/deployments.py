@@ -11,6 +11,7 @@ from retraining.core.errors import ContractError
 from retraining.core.naming.bigquery import request_log_table
 from retraining.core.naming.run_keys import RunKey
 from retraining.core.promotion.versions import Version
+from retraining.core.untyped import XCom
 
 
 def reason_against(plan: Plan, decision: Decision, champion: Version | None) -> str | None:
@@ -56,7 +57,7 @@ def reason_of_person(answer: Mapping[str, Any] | None) -> str | None:
     return None if given.get("approved") else f"Nothing deployed: {given.get('words', 'nobody approved')}."
 
 
-def answer_of_person(*, approved: bool, person: str | None) -> dict[str, Any]:
+def answer_of_person(*, approved: bool, person: str | None) -> XCom:
     """Return `{approved, words}` of a person's answer; `person` is None when nobody answered in time."""
     verb = "approved" if approved else "rejected"
     return {"approved": approved, "words": f"{verb} by {person}" if person else f"{verb} without an answer in time"}

@@ -4,27 +4,33 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import ModuleType
 from typing import Any
 
 import jinja2
 
-from retraining.core.documents import Timings
+from retraining.core.documents import Plan, Timings
 from retraining.core.report import charts
-from retraining.core.report.changes import days, noteworthy, since_champion
-from retraining.core.report.classes import answers, class_rows
+from retraining.core.report.changes import Change, Day, days, noteworthy, since_champion
+from retraining.core.report.classes import Cell, ClassRow, answers, class_rows
 from retraining.core.report.costs import total_seconds, total_usd
-from retraining.core.report.features import feature_rows
+from retraining.core.report.features import FeatureRow, feature_rows
 from retraining.core.report.quality import (
     INTERVAL_WIDTH,
     SLICES_SHOWN,
     TRACK_WIDTH,
+    Interval,
+    MetricRow,
+    SliceRow,
     interval,
     metric_rows,
     slice_rows,
     training_charts,
 )
 from retraining.core.report.run import CHAMPION_PLAN, TASK_OF_KIND, Run, expected_kinds, read_run
-from retraining.core.report.study import NAMES, ROW, importances, study_chart
+from retraining.core.report.study import NAMES, ROW, Importance, StudyChart, importances, study_chart
 from retraining.core.settings import include_path
 
 VERDICT_WORDS = {"promote": "Promoted", "reject": "Rejected", "record": "Recorded"}
@@ -42,42 +48,130 @@ def render(raw: Mapping[str, Mapping[str, Any]]) -> str:
         ContractError: There is no plan, or a document does not obey its contract.
     """
     run = read_run({kind: values for kind, values in raw.items() if kind in TASK_OF_KIND or kind == CHAMPION_PLAN})
-    slices = slice_rows(run, run.evaluation) if run.evaluation else []
-    found = days(run)
-    return (
-        _environment()
-        .get_template("report/page.html.j2")
-        .render(
-            run=run,
-            plan=run.plan,
-            headline=headline(run),
-            outcome=outcome(run),
-            tone=run.decision.verdict if run.decision else "stopped",
-            days=found,
-            noteworthy=noteworthy(found),
-            days_shown=DAYS_SHOWN,
-            tallest=max((day.rows for day in found), default=0) or 1,
-            features=feature_rows(run, run.statistics) if run.statistics else [],
-            changes=since_champion(run),
-            metrics=metric_rows(run, run.evaluation) if run.evaluation else [],
-            gain=interval(run, run.evaluation) if run.evaluation else None,
-            classes=class_rows(run.evaluation) if run.evaluation else [],
-            answers=answers(run.evaluation) if run.evaluation else [],
-            slices=slices[:SLICES_SHOWN],
-            more_slices=slices[SLICES_SHOWN:],
-            study=study_chart(run.tuning) if run.tuning else None,
-            importances=importances(run.tuning) if run.tuning else [],
-            bar_start=NAMES,
-            bar_row=ROW,
-            charts=training_charts(run.report) if run.report else [],
-            chart=charts,
-            interval_width=INTERVAL_WIDTH,
-            track_width=TRACK_WIDTH,
-            slowest=max((task.seconds or 0 for task in run.timings.tasks), default=0) if run.timings else 0,
-            took=_took(run.timings) if run.timings else "",
-            usd=total_usd(run.timings) if run.timings else None,
-        )
-    )
+    return _environment().get_template("report/page.html.j2").render(page=Page(run=run))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """What the sections of a run's page show; the templates in `include/templates/report` read nothing else."""
+
+    run: Run
+    chart: ModuleType = charts
+    days_shown: int = DAYS_SHOWN
+    bar_start: int = NAMES
+    bar_row: int = ROW
+    interval_width: float = INTERVAL_WIDTH
+    track_width: float = TRACK_WIDTH
+
+    @property
+    def plan(self) -> Plan:
+        """The run's plan."""
+        return self.run.plan
+
+    @property
+    def headline(self) -> str:
+        """The outcome in a few words."""
+        return headline(self.run)
+
+    @property
+    def outcome(self) -> str:
+        """The outcome in a sentence."""
+        return outcome(self.run)
+
+    @property
+    def tone(self) -> str:
+        """How the outcome looks: a verdict, or `stopped`."""
+        return self.run.decision.verdict if self.run.decision else "stopped"
+
+    @cached_property
+    def days(self) -> list[Day]:
+        """Days of the window."""
+        return days(self.run)
+
+    @property
+    def noteworthy(self) -> list[Day]:
+        """Those that are told of one by one."""
+        return noteworthy(self.days)
+
+    @property
+    def tallest(self) -> int:
+        """Rows of the largest day, at least 1."""
+        return max((day.rows for day in self.days), default=0) or 1
+
+    @property
+    def features(self) -> list[FeatureRow]:
+        """Rows of the table of features."""
+        return feature_rows(self.run, self.run.statistics) if self.run.statistics else []
+
+    @property
+    def changes(self) -> list[Change] | None:
+        """What is other than in the champion's run."""
+        return since_champion(self.run)
+
+    @property
+    def metrics(self) -> list[MetricRow]:
+        """Rows of the table of metrics."""
+        return metric_rows(self.run, self.run.evaluation) if self.run.evaluation else []
+
+    @property
+    def gain(self) -> Interval | None:
+        """The gain over the champion."""
+        return interval(self.run, self.run.evaluation) if self.run.evaluation else None
+
+    @property
+    def classes(self) -> list[ClassRow]:
+        """Rows of the table of classes."""
+        return class_rows(self.run.evaluation) if self.run.evaluation else []
+
+    @property
+    def answers(self) -> list[list[Cell]]:
+        """Rows of the table of answers by class."""
+        return answers(self.run.evaluation) if self.run.evaluation else []
+
+    @cached_property
+    def _slices(self) -> list[SliceRow]:
+        return slice_rows(self.run, self.run.evaluation) if self.run.evaluation else []
+
+    @property
+    def slices(self) -> list[SliceRow]:
+        """Slices that are shown at once."""
+        return self._slices[:SLICES_SHOWN]
+
+    @property
+    def more_slices(self) -> list[SliceRow]:
+        """The rest of them."""
+        return self._slices[SLICES_SHOWN:]
+
+    @property
+    def study(self) -> StudyChart | None:
+        """The study's chart."""
+        return study_chart(self.run.tuning) if self.run.tuning else None
+
+    @property
+    def importances(self) -> list[Importance]:
+        """What the hyperparameters meant for the score."""
+        return importances(self.run.tuning) if self.run.tuning else []
+
+    @property
+    def charts(self) -> list[charts.LineChart]:
+        """Curves of the training."""
+        return training_charts(self.run.report) if self.run.report else []
+
+    @property
+    def slowest(self) -> float:
+        """Seconds of the slowest task."""
+        timings = self.run.timings
+        return max((task.seconds or 0 for task in timings.tasks), default=0) if timings else 0
+
+    @property
+    def took(self) -> str:
+        """How long the run took."""
+        return _took(self.run.timings) if self.run.timings else ""
+
+    @property
+    def usd(self) -> str | None:
+        """What it cost."""
+        return total_usd(self.run.timings) if self.run.timings else None
 
 
 def headline(run: Run) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from retraining.core import documents
 from retraining.core.errors import ContractError
 from retraining.core.naming import storage
+from retraining.core.untyped import JsonObject
 
 # In the order in which a run writes them, with the task that does.
 TASK_OF_KIND = {
@@ -109,7 +110,7 @@ def read_run(raw: Mapping[str, Mapping[str, Any]]) -> Run:
         raise ContractError("report", f"documents {', '.join(sorted(raw)) or 'none'}", "a plan among them")
     if unknown := sorted(set(raw) - set(TASK_OF_KIND) - {CHAMPION_PLAN}):
         raise ContractError("report", f"documents {', '.join(unknown)}", f"some of {', '.join(TASK_OF_KIND)}")
-    parsed: dict[str, Any] = dict.fromkeys((*TASK_OF_KIND, CHAMPION_PLAN))
+    parsed: JsonObject = dict.fromkeys((*TASK_OF_KIND, CHAMPION_PLAN))
     for name, values in raw.items():
         kind = "plan" if name == CHAMPION_PLAN else name
         parsed[name] = documents.KINDS[kind].parse(json.dumps(values), f"{name}.json")

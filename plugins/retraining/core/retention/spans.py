@@ -273,22 +273,19 @@ def survey(
         references: Of the kept runs.
         kept: These runs.
         limits: Time and age limit.
-        runs: How many runs there are in all.
+        runs: How many there are in all.
         most_spans: How many may go.
     """
-    sums: dict[KeepSpan, list[int]] = defaultdict(lambda: [0, 0])
-    delete: list[DoomedSpan] = []
-    restore: list[str] = []
+    sums: dict[KeepSpan, tuple[int, int]] = defaultdict(lambda: (0, 0))
+    delete, restore = list[DoomedSpan](), list[str]()
     spans = size = postponed = foreign = 0
     for item in stored:
         if isinstance(item, StoredObject):
             foreign += 1
             continue
         spans, size = spans + 1, size + item.bytes
-        because = keep_because(item, references, limits)
-        if because is not None:
-            sums[because][0] += 1
-            sums[because][1] += item.bytes
+        if reason := keep_reason(item, references, limits):
+            sums[reason] = (sums[reason][0] + 1, sums[reason][1] + item.bytes)
             restore += [item.place.uri] if item.tombstone else []
         elif len(delete) < most_spans:
             delete.append(_doomed(item))
@@ -301,7 +298,7 @@ def survey(
         kept_runs=kept,
         spans=spans,
         bytes=size,
-        kept={because: SpanSum(spans=count, bytes=total) for because, (count, total) in sorted(sums.items())},
+        kept={reason: SpanSum(spans=count, bytes=total) for reason, (count, total) in sorted(sums.items())},
         delete=tuple(delete),
         restore=tuple(restore),
         postponed=postponed,
@@ -326,7 +323,7 @@ def refused(model: str, error: Exception) -> ModelLeftovers:
     )
 
 
-def keep_because(span: StoredSpan, references: References, limits: Limits) -> KeepSpan | None:
+def keep_reason(span: StoredSpan, references: References, limits: Limits) -> KeepSpan | None:
     """Why a span stays; None when it may go."""
     held = references.holder(span.place)
     if held is not None:

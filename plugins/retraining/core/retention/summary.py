@@ -106,27 +106,7 @@ def conclude(
         jobs: What became of jobs that nobody waits for.
         deployments: What became of deployed models that no run brings to its end.
     """
-    deleted = sum(span.outcome == "deleted" for model in models for span in model.spans)
-    freed = sum(model.freed_bytes for model in models) + sum(item.freed_bytes for item in litter)
-    cancelled = sum(job.outcome == "cancelled" for job in jobs)
-    if plan.dry_run:
-        doomed = [span for found in plan.models for span in found.delete]
-        words = (
-            f"Dry run: {_some(len(doomed), 'span')} with {_megabytes(sum(span.bytes for span in doomed))} MB would go, "
-            f"and {_some(sum(job.cancel for job in plan.jobs), 'job')} would be cancelled."
-        )
-        if plan.deployments:
-            words += f" {_some(len(plan.deployments), 'deployed model')} would be brought to an end."
-    else:
-        small = sum(item.deleted for item in litter)
-        words = (
-            f"{_some(deleted, 'span')} and {_some(small, 'small object')} deleted, {_megabytes(freed)} MB; "
-            f"{_some(cancelled, 'job')} cancelled."
-        )
-        if ended := sum(item.outcome != "left" for item in deployments):
-            words += f" {_some(ended, 'deployed model')} brought to an end."
-    refusals = [model.model for model in models if model.refused]
-    words += f" Nothing of {', '.join(refusals)} was deleted." if refusals else ""
+    message = _dry_run_message(plan) if plan.dry_run else _message(models, litter, jobs, deployments)
     return Maintenance(
         as_of=plan.as_of,
         dag_run_id=plan.dag_run_id,
@@ -137,9 +117,44 @@ def conclude(
         jobs=tuple(jobs),
         tables=plan.tables,
         deployments=tuple(deployments),
-        freed_bytes=freed,
-        words=words,
+        freed_bytes=sum(model.freed_bytes for model in models) + sum(item.freed_bytes for item in litter),
+        words=f"{message}{_refused(models)}",
     )
+
+
+def _dry_run_message(plan: MaintenancePlan) -> str:
+    doomed = [span for found in plan.models for span in found.delete]
+    message = (
+        f"Dry run: {_some(len(doomed), 'span')} with {_megabytes(sum(span.bytes for span in doomed))} MB would go, "
+        f"and {_some(sum(job.cancel for job in plan.jobs), 'job')} would be cancelled."
+    )
+    if plan.deployments:
+        message += f" {_some(len(plan.deployments), 'deployed model')} would be brought to an end."
+    return message
+
+
+def _message(
+    models: Sequence[CleanedModel],
+    litter: Sequence[CleanedLitter],
+    jobs: Sequence[CleanedJob],
+    deployments: Sequence[CleanedDeployment],
+) -> str:
+    deleted = sum(span.outcome == "deleted" for model in models for span in model.spans)
+    small = sum(item.deleted for item in litter)
+    freed = sum(model.freed_bytes for model in models) + sum(item.freed_bytes for item in litter)
+    cancelled = sum(job.outcome == "cancelled" for job in jobs)
+    message = (
+        f"{_some(deleted, 'span')} and {_some(small, 'small object')} deleted, {_megabytes(freed)} MB; "
+        f"{_some(cancelled, 'job')} cancelled."
+    )
+    if ended := sum(item.outcome != "left" for item in deployments):
+        message += f" {_some(ended, 'deployed model')} brought to an end."
+    return message
+
+
+def _refused(models: Sequence[CleanedModel]) -> str:
+    refusals = [model.model for model in models if model.refused]
+    return f" Nothing of {', '.join(refusals)} was deleted." if refusals else ""
 
 
 def require_none_refused(done: Maintenance, uri: str) -> None:

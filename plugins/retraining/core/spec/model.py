@@ -25,6 +25,7 @@ from retraining.core.spec.training import Training
 from retraining.core.spec.tuning import REPORTED, Tuning
 from retraining.core.spec.yaml_file import SpecText
 from retraining.core.suggestions import suggest
+from retraining.core.untyped import YamlValues
 
 
 class ModelSpec(Section):
@@ -163,7 +164,7 @@ class ModelSpec(Section):
             raise PlanError(found.where, found.found, found.expected, found.way_out or "Correct the Params") from error
 
 
-def _replace(values: dict[str, Any], path: list[str], value: object, name: str) -> None:
+def _replace(values: YamlValues, path: list[str], value: object, name: str) -> None:
     target = values
     for depth, part in enumerate(path[:-1]):
         step = target.get(part)

@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 from retraining.core.errors import SpecError
+from retraining.core.untyped import YamlValues
 
 Location = tuple[str | int, ...]
 
@@ -42,7 +43,7 @@ class _PlainLoader(_SAFE_LOADER):  # type: ignore[misc]  # one of two classes, k
 class SpecText:
     """A parsed YAML file that still knows on which line each key stands."""
 
-    def __init__(self, where: str, values: dict[str, Any], lines: Mapping[Location, int]) -> None:
+    def __init__(self, where: str, values: YamlValues, lines: Mapping[Location, int]) -> None:
         self.where = where
         self.values = values
         self._lines = lines

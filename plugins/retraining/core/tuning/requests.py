@@ -18,6 +18,7 @@ from retraining.core.jobs.requests import JobRequest, custom_job, train_request
 from retraining.core.naming import storage, vertex
 from retraining.core.spec.tuning import Tuning as TuningSpec
 from retraining.core.spec.tuning import TuningParameter
+from retraining.core.untyped import ProtoJson
 
 PRIOR = "prior"
 _SCALES = {"linear": "UNIT_LINEAR_SCALE", "log": "UNIT_LOG_SCALE", "reverse_log": "UNIT_REVERSE_LOG_SCALE"}
@@ -57,9 +58,9 @@ def checkpoint_uris(plan: Plan) -> tuple[str, ...]:
     return tuple(trial_request_of(plan, phase, ()).checkpoint_uri for phase in get_args(Phase))
 
 
-def study_spec(spec: TuningSpec, space: Sequence[TuningParameter]) -> dict[str, Any]:
+def study_spec(spec: TuningSpec, space: Sequence[TuningParameter]) -> ProtoJson:
     """`StudySpec` in proto-JSON with snake_case names."""
-    study: dict[str, Any] = {
+    study: ProtoJson = {
         "metrics": [{"metric_id": spec.metric, "goal": spec.goal.upper()}],
         "parameters": [
             _parameter(parameter, [child for child in space if child.when and child.when.parameter == parameter.name])
@@ -77,8 +78,8 @@ def study_spec(spec: TuningSpec, space: Sequence[TuningParameter]) -> dict[str, 
     return study
 
 
-def _parameter(parameter: TuningParameter, children: Sequence[TuningParameter]) -> dict[str, Any]:
-    given: dict[str, Any] = {"parameter_id": parameter.name}
+def _parameter(parameter: TuningParameter, children: Sequence[TuningParameter]) -> ProtoJson:
+    given: ProtoJson = {"parameter_id": parameter.name}
     low, high = parameter.min, parameter.max
     if parameter.kind == "double":
         given["double_value_spec"] = {"min_value": low, "max_value": high}
@@ -103,7 +104,7 @@ def _parameter(parameter: TuningParameter, children: Sequence[TuningParameter]) 
 def _job_request(
     plan: Plan,
     phase: Phase,
-    study: dict[str, Any],
+    study: ProtoJson,
     trials: int,
     failed: int,
     request: TuningRequest,

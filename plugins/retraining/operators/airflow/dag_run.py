@@ -6,6 +6,7 @@ from typing import Any
 
 from retraining.core.documents import Trigger
 from retraining.core.planning.triggers import trigger_of
+from retraining.core.untyped import JsonObject
 
 
 def run_type(dag_run: Any) -> str:  # noqa: ANN401 - Airflow's DagRun has another class per version
@@ -13,7 +14,7 @@ def run_type(dag_run: Any) -> str:  # noqa: ANN401 - Airflow's DagRun has anothe
     return str(getattr(dag_run.run_type, "value", dag_run.run_type))
 
 
-def newest_extra(dag_run: Any) -> dict[str, Any]:  # noqa: ANN401 - see run_type
+def newest_extra(dag_run: Any) -> JsonObject:  # noqa: ANN401 - see run_type
     """`extra` of the newest asset event that started the run; empty when none did."""
     events = sorted(getattr(dag_run, "consumed_asset_events", None) or (), key=lambda event: event.timestamp)
     return dict(events[-1].extra or {}) if events else {}

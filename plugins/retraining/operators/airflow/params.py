@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import get_args
 
 from airflow.sdk import Param
 
@@ -15,6 +15,7 @@ from retraining.core.planning.params import (
 )
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.tuning import Search
+from retraining.core.untyped import JsonObject
 
 _RUN, _DATA, _TRAINING = "This run", "Data", "Training"
 
@@ -129,7 +130,7 @@ def _tuning_params(spec: ModelSpec) -> dict[str, Param]:
 
 
 def _hyperparameter_param(spec: ModelSpec, name: str, value: object) -> Param:
-    kind: dict[str, Any]
+    kind: JsonObject
     if isinstance(value, bool):
         kind = {"type": "boolean"}
     elif isinstance(value, int):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from airflow.sdk import Context
 
 from retraining.core.checks import dataset, quarantine
 from retraining.core.data import statistics
 from retraining.core.documents import Checks, Plan, Snapshot, Statistics
 from retraining.core.naming import bigquery
+from retraining.core.untyped import XCom
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator, RunTask
 from retraining.operators.data.earlier_runs import read_history
@@ -24,7 +23,7 @@ class CheckDataOperator(RunTask, CloudOperator):
         here.
     """
 
-    def act(self, cloud: CloudPort, context: Context) -> dict[str, Any]:
+    def act(self, cloud: CloudPort, context: Context) -> XCom:
         """One query, two documents, a verdict."""
         record = self.record(cloud, context)
         planned, taken = record.read(Plan), record.read(Snapshot)

@@ -14,6 +14,7 @@ from retraining.core.documents import Column, FrozenSet, GoldenWork, Manifest, P
 from retraining.core.naming import bigquery, storage
 from retraining.core.naming.addresses import folder_of
 from retraining.core.naming.spans import MARKER, SpanPlace, marker_uri, place_of, span_uri
+from retraining.core.untyped import XCom
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator, RunTask
 from retraining.operators.data.repetition import job_attempt
@@ -27,7 +28,7 @@ class SnapshotOperator(RunTask, CloudOperator):
         `{table, rows, spans, exported_spans}`; the last one counts what is to be exported.
     """
 
-    def act(self, cloud: CloudPort, context: Context) -> dict[str, Any]:
+    def act(self, cloud: CloudPort, context: Context) -> XCom:
         """Ask BigQuery and the span store, unless an earlier try did; say what is done with each span."""
         record = self.record(cloud, context)
         planned, found = record.read(Plan), record.find(Snapshot)

@@ -13,6 +13,7 @@ from airflow.sdk import Context
 from retraining.core.documents import Decision, Plan
 from retraining.core.naming import vertex
 from retraining.core.promotion.deployments import answer_of_person, reason_against
+from retraining.core.untyped import XCom
 from retraining.operators.airflow.boundary import fail_for_good
 from retraining.operators.airflow.cloud_task import RunTask
 
@@ -54,7 +55,7 @@ class RequestApprovalOperator(RunTask, HITLOperator):
             return {"approved": False, "words": reason}
         return super().execute(context)
 
-    def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
+    def execute_complete(self, context: Context, event: XCom) -> XCom:
         """Take the answer."""
         answer = super().execute_complete(context, event)
         user = answer.get("responded_by_user")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from airflow.sdk import Context
 
 from retraining.core.documents import Decision, Plan, Registration, Report
@@ -11,6 +9,7 @@ from retraining.core.naming import console, storage, vertex
 from retraining.core.promotion.aliases import aliases_of_verdict
 from retraining.core.promotion.deployments import require_reported_model
 from retraining.core.promotion.versions import Version
+from retraining.core.untyped import XCom
 from retraining.hooks.ports import CloudPort, RegistryPort
 from retraining.hooks.registry import Upload
 from retraining.operators.airflow.cloud_task import CloudOperator, RunTask
@@ -31,7 +30,7 @@ class RegisterModelOperator(RunTask, CloudOperator):
 
     operator_extra_links = (ModelVersionLink(),)
 
-    def act(self, cloud: CloudPort, context: Context) -> dict[str, Any]:
+    def act(self, cloud: CloudPort, context: Context) -> XCom:
         """Upload (once), give aliases, write it down."""
         record = self.record(cloud, context)
         found = self._stored(cloud, record)

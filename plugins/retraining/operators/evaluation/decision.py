@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from airflow.sdk import Context
 
 from retraining.core.documents import Decision, EvaluateRequest, Evaluation, Plan
 from retraining.core.promotion import gates
+from retraining.core.untyped import XCom
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator, RunTask
 
@@ -19,7 +18,7 @@ class DecideOperator(RunTask, CloudOperator):
         `{verdict, words}`.
     """
 
-    def act(self, cloud: CloudPort, context: Context) -> dict[str, Any]:
+    def act(self, cloud: CloudPort, context: Context) -> XCom:
         """Three documents in, one out."""
         record = self.record(cloud, context)
         plan, request, evaluation = record.read(Plan), record.read(EvaluateRequest), record.read(Evaluation)

@@ -15,6 +15,7 @@ from airflow.sdk import Context, PokeReturnValue
 from retraining.core.jobs.job import Job
 from retraining.core.jobs.requests import JobRequest
 from retraining.core.naming import console
+from retraining.core.untyped import ProtoJson
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.boundary import sleep_over_outages
 from retraining.operators.airflow.cloud_task import CloudSensor, RunTask
@@ -52,7 +53,7 @@ class VertexJobOperator(RunTask, CloudSensor):
         self,
         *,
         job_request: JobRequestSource | None = None,
-        custom_job: dict[str, Any] | None = None,
+        custom_job: ProtoJson | None = None,
         **kwargs: Any,  # noqa: ANN401 - RunTask's
     ) -> None:
         super().__init__(**kwargs)

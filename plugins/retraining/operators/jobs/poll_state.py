@@ -1,15 +1,15 @@
 """What a waiting task remembers between two wakes of the same try.
 
-Airflow deletes a task's XComs at the start of every wake, and its own state store came with 3.3 only: a small object on
+Airflow deletes a task's @s at the start of every wake, and its own state store came with 3.3 only: a small object on
 storage it is. It is a help, not a truth: without it lines are printed again and operations are looked up again.
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from retraining.core.naming import storage
+from retraining.core.untyped import JsonObject
 from retraining.hooks.ports import ArtifactsPort
 
 
@@ -28,12 +28,12 @@ class WakeMemory:
         self._uri = storage.wake_uri(bucket, key)
         self._try_number = try_number
 
-    def load(self) -> dict[str, Any]:
+    def load(self) -> JsonObject:
         """What the last wake saved; empty in the first one."""
         data = self._artifacts.read(self._uri)
         if data is None:
             return {}
-        saved: dict[str, Any] = json.loads(data)
+        saved: JsonObject = json.loads(data)
         return saved["values"] if saved["try_number"] == self._try_number else {}
 
     def save(self, **values: object) -> None:

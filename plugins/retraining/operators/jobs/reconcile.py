@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
-from typing import Any
 
 from retraining.core.documents import KINDS, Document
 from retraining.core.errors import JobError
@@ -25,6 +24,7 @@ from retraining.core.jobs.outcomes import (
     result_without_document,
 )
 from retraining.core.jobs.requests import JobRequest
+from retraining.core.untyped import XCom
 from retraining.hooks.airflow_exceptions import AirflowFailException
 from retraining.hooks.logs import Cursor
 from retraining.hooks.ports import CloudPort
@@ -66,7 +66,7 @@ class Reconciler:
         self._cursor = Cursor()
         self._tail: deque[str] = deque(maxlen=SHOWN_LINES)
 
-    def run(self) -> dict[str, Any] | None:
+    def run(self) -> XCom | None:
         """The job's result; None when it is still running at the end of this wake.
 
         Raises:
@@ -86,7 +86,7 @@ class Reconciler:
             job = self._next(seen)
         return None if job is None else self._watch(job)
 
-    def _watch(self, job: Job) -> dict[str, Any] | None:
+    def _watch(self, job: Job) -> XCom | None:
         self._on_job(job)
         self._recall(job)
         clock = self._cloud.clock
@@ -141,7 +141,7 @@ class Reconciler:
         made_none = seen.claim.failures_by(self._cloud.clock.now()) if seen.claim else ()
         return [*map(failure_of, seen.standing.spent), *made_none]
 
-    def _finish(self, job: Job) -> dict[str, Any] | None:
+    def _finish(self, job: Job) -> XCom | None:
         self._print_rest(job)
         if stored := self._document():
             return self._result(stored, job)
@@ -165,7 +165,7 @@ class Reconciler:
         data = self._cloud.artifacts.read(uri) if uri else None
         return None if data is None else KINDS[self._wanted.result_kind].parse(data, uri)
 
-    def _result(self, document: Document, job: Job | None) -> dict[str, Any]:
+    def _result(self, document: Document, job: Job | None) -> XCom:
         """The result for XCom."""
         return result_of(self._wanted, document, job, self._jobs.look().everything if job else ())
 

@@ -18,6 +18,7 @@ from retraining.core.planning.params import require_known
 from retraining.core.settings import include_path
 from retraining.core.spec import files
 from retraining.core.spec.model import ModelSpec
+from retraining.core.untyped import Row, XCom
 from retraining.hooks.ports import CloudPort
 from retraining.hooks.registry import Version
 from retraining.operators.airflow.cloud_task import CloudOperator
@@ -43,7 +44,7 @@ class MeasureDriftOperator(CloudOperator):
         super().__init__(**kwargs)
         self.model = model
 
-    def act(self, cloud: CloudPort, context: Context) -> dict[str, Any]:
+    def act(self, cloud: CloudPort, context: Context) -> XCom:
         """Resolve the time, ask BigQuery, write `drift.json`."""
         dag_run, params = context["dag_run"], context["params"]
         require_own_bucket(cloud)
@@ -77,7 +78,7 @@ class MeasureDriftOperator(CloudOperator):
         baseline = Record(cloud.artifacts, storage.run_uri(settings.bucket, spec.name, champion.run_key))
         statistics = baseline.read(Statistics)
         table = bigquery.request_log_table(settings.project, settings.dataset, spec.name)
-        rows: list[dict[str, Any]] = []
+        rows: list[Row] = []
         # The endpoint makes the table with the first request it logs.
         if cloud.warehouse.table_schema(table) is not None:
             rollout = RolloutState(cloud, spec.name).read()
@@ -117,7 +118,7 @@ class DecideRetrainingOperator(CloudOperator):
         self.model = model
         self.monitor_uri = monitor_uri
 
-    def act(self, cloud: CloudPort, context: Context) -> dict[str, Any]:
+    def act(self, cloud: CloudPort, context: Context) -> XCom:
         """Earlier rows and the drift in, one row out; the event when the row says so."""
         record = own_monitor(cloud, context, self.monitor_uri)
         row = record.find(Ledger) or record.write_once(self._decide(cloud, record, context))

@@ -16,6 +16,7 @@ from retraining.core.planning.params import overrides, require_known
 from retraining.core.planning.triggers import mode_of
 from retraining.core.settings import include_path
 from retraining.core.spec import files
+from retraining.core.untyped import XCom, YamlValues
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
 from retraining.operators.airflow.dag_run import newest_extra, run_type, trigger
@@ -42,31 +43,22 @@ class PlanRunOperator(CloudOperator):
         super().__init__(**kwargs)
         self.model = model
 
-    def act(self, cloud: CloudPort, context: Context) -> dict[str, Any]:
+    def act(self, cloud: CloudPort, context: Context) -> XCom:
         """Read the spec and the run, ask `core`, store the plan (or take the one of an equal run)."""
         include = include_path()
         spec = files.load_spec(include / "models" / f"{self.model}.yaml")
-        dag_run, params = context["dag_run"], context["params"]
+        params = context["params"]
         require_known(params, retrain_params(spec), addresses(spec, load_capabilities()))
         changed = overrides(spec, params)
         require_trainable(spec.with_overrides(changed), load_capabilities(), f"{self.model} with this run's Params")
+        asked = _asked(context, changed)
         made = plan.build_plan(
+            asked,
             spec=spec,
             sql=files.load_query(spec, include),
-            golden_sql=files.load_golden_query(spec, include),
-            as_of=windows.resolve_as_of(
-                params["as_of"], newest_extra(dag_run), dag_run.logical_date, dag_run.run_after, dag_run.start_date
-            ),
             settings=cloud.settings,
-            mode=mode_of(run_type(dag_run)),
-            trigger=trigger(dag_run),
-            overrides=changed,
-            force=params["force"],
-            deploy=params["deploy"],
-            dag_id=dag_run.dag_id,
-            dag_run_id=dag_run.run_id,
             prices=load_prices(include),
-            over_budget=params["over_budget"],
+            golden_sql=files.load_golden_query(spec, include),
         )
         require_machines(made.spec, load_hardware(include), made.region, made.machines)
         require_own_bucket(cloud)
@@ -81,3 +73,22 @@ class PlanRunOperator(CloudOperator):
         return {key: chosen[key] for key in ("model", "run_key", "run_uri", "as_of", "mode")} | {
             "plan_uri": record.uri(Plan)
         }
+
+
+def _asked(context: Context, changed: YamlValues) -> plan.AskedRun:
+    """What Airflow says of the run."""
+    dag_run, params = context["dag_run"], context["params"]
+    as_of = windows.resolve_as_of(
+        params["as_of"], newest_extra(dag_run), dag_run.logical_date, dag_run.run_after, dag_run.start_date
+    )
+    return plan.AskedRun(
+        as_of=as_of,
+        mode=mode_of(run_type(dag_run)),
+        trigger=trigger(dag_run),
+        dag_id=dag_run.dag_id,
+        dag_run_id=dag_run.run_id,
+        overrides=changed,
+        force=params["force"],
+        deploy=params["deploy"],
+        over_budget=params["over_budget"],
+    )

@@ -14,6 +14,7 @@ from retraining.core.naming import console, storage
 from retraining.core.naming.addresses import ObjectAddress, folder_of
 from retraining.core.report.timings import TASKS, EndedTask, run_timings
 from retraining.core.settings import include_path
+from retraining.core.untyped import JsonObject
 from retraining.hooks.ports import ArtifactsPort, CloudPort
 from retraining.operators.airflow.cloud_task import SECONDS_KEY, CloudOperator, RunTask
 from retraining.operators.airflow.links import JobLink, ReportLink, push_link
@@ -74,11 +75,11 @@ def timings(record: Record, pull: Callable[[str, str], Any]) -> Timings:
     return run_timings(record.read(Plan), record.find(Snapshot), record.find(Tuning), ended, prices)
 
 
-def read_all(artifacts: ArtifactsPort, record: Record) -> dict[str, dict[str, Any]]:
+def read_all(artifacts: ArtifactsPort, record: Record) -> dict[str, JsonObject]:
     """The documents as they are stored, by kind, and `champion_plan`: the plan of the champion that was compared."""
     folder = record.folder_uri
     uris = [uri for uri in artifacts.list_uris(folder, suffix=".json") if folder_of(uri) == folder]
-    documents: dict[str, dict[str, Any]] = {
+    documents: dict[str, JsonObject] = {
         ObjectAddress.parse(uri).stem: json.loads(data)
         for uri, data in zip(uris, artifacts.read_many(uris), strict=True)
     }

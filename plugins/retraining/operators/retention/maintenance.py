@@ -18,6 +18,7 @@ from retraining.core.retention import spans, summary
 from retraining.core.retention.spans import Limits, whole_second
 from retraining.core.settings import include_path
 from retraining.core.spec.files import find_specs
+from retraining.core.untyped import XCom
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
 from retraining.operators.airflow.dag_run import run_type
@@ -73,7 +74,7 @@ class FindLeftoversOperator(CloudOperator):
 
     operator_extra_links = (RunDocumentsLink(),)
 
-    def act(self, cloud: CloudPort, context: Context) -> dict[str, Any]:
+    def act(self, cloud: CloudPort, context: Context) -> XCom:
         """Ask the hooks, ask `core`, store the plan (or take the one of an earlier try)."""
         dag_run, params = context["dag_run"], context["params"]
         require_own_bucket(cloud)
@@ -117,7 +118,7 @@ class CancelLeftJobsOperator(CleaningTask):
         What became of each, as in the document `maintenance`.
     """
 
-    def act(self, cloud: CloudPort, context: Context) -> list[dict[str, Any]]:
+    def act(self, cloud: CloudPort, context: Context) -> list[XCom]:
         """Look at each once more, cancel."""
         plan = own_cleaning(cloud, context, self.cleaning_uri).read(MaintenancePlan)
         done = [] if plan.dry_run else [end_job(cloud, job) for job in plan.jobs if job.cancel]
@@ -135,7 +136,7 @@ class DeleteLeftoversOperator(CleaningTask):
         `{maintenance_uri, freed_bytes, words}`.
     """
 
-    def act(self, cloud: CloudPort, context: Context) -> dict[str, Any]:
+    def act(self, cloud: CloudPort, context: Context) -> XCom:
         """Sweep model by model, then what lies about; conclude once."""
         record = own_cleaning(cloud, context, self.cleaning_uri)
         done = record.find(Maintenance)
