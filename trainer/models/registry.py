@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import tf_keras
 
@@ -15,7 +15,7 @@ from trainer.models.features import InputShape
 from trainer.models.hyperparameters import Hyperparameters, read_values
 
 Kind = Literal["images", "sequences", "texts"]
-_KINDS: tuple[Kind, ...] = ("images", "sequences", "texts")
+_KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 @dataclass(frozen=True, kw_only=True)

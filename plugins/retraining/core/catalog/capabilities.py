@@ -21,9 +21,9 @@ from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.tuning import TuningParameter
 from retraining.core.suggestions import suggest
 
-Kind = Literal["images", "sequences", "texts"]
+Kind = str
+"""Of what an architecture reads beside numbers and categories, in the plural: images, sequences, …"""
 Read = bool | float | str | tuple[int, ...]
-_KINDS: Mapping[str, Kind] = {"image": "images", "sequence": "sequences", "text": "texts"}
 
 
 class Hyperparameter(Value):
@@ -192,7 +192,8 @@ def _findings(spec: ModelSpec, known: Mapping[str, Architecture]) -> Iterator[Fi
 
 
 def _unreadable(spec: ModelSpec, architecture: Architecture, known: Mapping[str, Architecture]) -> Iterator[Finding]:
-    name, there = spec.training.model, {_KINDS[item.kind]: item.name for item in spec.features if item.kind in _KINDS}
+    name, plain = spec.training.model, ("numeric", "categorical")
+    there = {f"{item.kind}s": item.name for item in spec.features if item.kind not in plain}
     strange = next((kind for kind in there if kind not in architecture.reads), None)
     if strange or (architecture.reads and not there):
         wanted = [other for other, item in sorted(known.items()) if item.can_read(set(there))]

@@ -11,10 +11,8 @@ from retraining.core.documents.checks import (
     Finding,
     ImageStatistics,
     NumericStatistics,
-    SequenceStatistics,
     SplitStatistics,
     Statistics,
-    TextStatistics,
 )
 from retraining.core.spec.model import ModelSpec
 
@@ -78,8 +76,6 @@ def _constant(spec: ModelSpec, name: str, train: SplitStatistics) -> Iterator[Fi
             expected="values",
             words=f"{name} is missing in every training example: the model cannot learn from it",
         )
-    elif isinstance(found, SequenceStatistics | TextStatistics):
-        return  # lengths say nothing of what is in them
     elif isinstance(found, ImageStatistics):
         if found.min_bytes == 0:
             yield finding(
@@ -90,7 +86,7 @@ def _constant(spec: ModelSpec, name: str, train: SplitStatistics) -> Iterator[Fi
                 expected="PNG or JPEG files",
                 words=f"{name} has files without a byte: use NULL for a missing image in the query",
             )
-    else:
+    elif isinstance(found, NumericStatistics | CategoricalStatistics):  # lengths say nothing of what is in the others
         only = _only_value(found)
         if only is not None:
             yield finding(

@@ -62,7 +62,7 @@ def reading(role: str, type_: str) -> str:
     """How SQL reads a column in a role: `number`, `truth`, `text`, `bytes`; `none`: the role does not take the type."""
     if type_ not in types_of(role):
         return "none"
-    if role in ("categorical", "text", "slice"):
+    if role in ("categorical", "slice"):
         return "text"
     return _READINGS.get(type_, "number")
 

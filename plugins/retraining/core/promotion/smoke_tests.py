@@ -85,7 +85,7 @@ def _as_sent(value: object, kind: str | None) -> object:
         return [float("nan") if item is None else item for item in value]
     if value is not None:
         return value
-    return "" if kind in ("categorical", "image", "text") else float("nan")
+    return float("nan") if kind in (None, "numeric", "sequence") else ""
 
 
 def _number(said: object) -> float:

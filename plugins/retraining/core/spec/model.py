@@ -94,7 +94,8 @@ class ModelSpec(Section):
 
     @model_validator(mode="after")
     def _only_values_are_compared(self) -> Self:
-        whole = {feature.name: _WHOLE[feature.kind] for feature in self.features if feature.kind in _WHOLE}
+        compared = ("numeric", "categorical")
+        whole = {feature.name: feature.kind for feature in self.features if feature.kind not in compared}
         for where, columns in (
             ("evaluation.slices", self.evaluation.slices),
             ("monitoring.drift.features", tuple(self.monitoring.drift.features)),
@@ -102,7 +103,8 @@ class ModelSpec(Section):
         ):
             for column in columns:
                 if column in whole:
-                    raise ValueError(f"{where} names {column!r}, which is {whole[column]}: it has no values to compare")
+                    what = f"{'an' if whole[column][0] in 'aeiou' else 'a'} {whole[column]}"
+                    raise ValueError(f"{where} names {column!r}, which is {what}: it has no values to compare")
         return self
 
     @model_validator(mode="after")
@@ -184,7 +186,6 @@ def _replace(values: YamlValues, path: list[str], value: object, name: str) -> N
         target[last] = value
 
 
-_WHOLE = {"image": "an image", "sequence": "a sequence", "text": "a text"}
 _FREE_KEYS = (
     ["training", "hyperparameters"],
     ["data", "checks", "max_null_fraction"],
