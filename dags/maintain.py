@@ -8,10 +8,10 @@ from pathlib import Path
 from airflow.sdk import DAG, chain, get_parsing_context
 
 from retraining.operators.airflow.schedules import cron_schedule
-from retraining.operators.retention.maintenance import (
-    CancelLeftJobsOperator,
-    DeleteLeftoversOperator,
-    FindLeftoversOperator,
+from retraining.operators.retention.garbage_collection import (
+    CancelUnattendedJobsOperator,
+    DeleteGarbageOperator,
+    FindGarbageOperator,
     maintain_params,
 )
 
@@ -39,9 +39,9 @@ def maintain_dag() -> DAG:
         params=maintain_params(),
         tags=["maintain"],
     ) as dag:
-        look = FindLeftoversOperator(task_id="look")
-        cancel_jobs = CancelLeftJobsOperator(task_id="cancel_jobs")
-        delete = DeleteLeftoversOperator(task_id="delete")
+        look = FindGarbageOperator(task_id="look")
+        cancel_jobs = CancelUnattendedJobsOperator(task_id="cancel_jobs")
+        delete = DeleteGarbageOperator(task_id="delete")
         chain(look, cancel_jobs, delete)
     return dag
 

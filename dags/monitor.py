@@ -14,7 +14,8 @@ from retraining.core.spec.files import find_specs, load_spec, plain_name
 from retraining.core.spec.model import ModelSpec
 from retraining.operators.airflow.params import monitor_params
 from retraining.operators.airflow.schedules import cron_schedule
-from retraining.operators.monitoring.monitoring import DecideRetrainingOperator, MeasureDriftOperator
+from retraining.operators.monitoring.drift_measurement import MeasureDriftOperator
+from retraining.operators.monitoring.retraining_decision import DecideRetrainingOperator
 
 LOGGER = logging.getLogger(__name__)
 RUNBOOK = (Path(__file__).parent / "runbooks" / "monitor.md").read_text(encoding="utf-8")

@@ -18,8 +18,8 @@ from retraining.operators.airflow.params import retrain_params
 from retraining.operators.airflow.schedules import cron_or_asset_schedule
 from retraining.operators.data.checks import CheckDataOperator
 from retraining.operators.data.snapshot import SnapshotOperator
-from retraining.operators.deployment.deployment import DeployModelOperator
 from retraining.operators.deployment.registration import RegisterModelOperator
+from retraining.operators.deployment.version_deployment import DeployModelOperator
 from retraining.operators.ending.cancel_jobs import CancelJobsOperator
 from retraining.operators.ending.conclusion import ConcludeRunOperator
 from retraining.operators.evaluation.decision import DecideOperator

@@ -128,8 +128,8 @@ def include(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def make_scene(make_run: type[FakeRun]) -> Callable[[], Any]:
-    """Makes the world of `tests.support.scenes.cleaning`, the same each time, and a daily run of `maintain` on it."""
-    from tests.support.scenes.cleaning import Scene, make_daily_run, make_world
+    """Makes the world of `scenes.garbage_collection`, the same each time, and a daily run of `maintain` on it."""
+    from tests.support.scenes.garbage_collection import Scene, make_daily_run, make_world
 
     def make() -> Scene:
         cloud, bucket = make_world()

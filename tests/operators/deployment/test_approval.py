@@ -20,7 +20,7 @@ class FakeRecord:
     def __init__(self, *_: object) -> None:
         pass
 
-    def read(self, kind: type) -> object:
+    def read_document(self, kind: type) -> object:
         """Return something of that kind."""
         return SimpleNamespace(kind=kind, model="flight_delays")
 

@@ -13,9 +13,9 @@ from retraining.core.documents import Deployment
 from retraining.core.errors import ConflictError, JobError
 from retraining.core.naming.vertex import deployed_model_id
 from retraining.operators.deployment.approval import RequestApprovalOperator
-from retraining.operators.deployment.deployment import DeployModelOperator
 from retraining.operators.deployment.registration import RegisterModelOperator
 from retraining.operators.deployment.rollout_state import RolloutState
+from retraining.operators.deployment.version_deployment import DeployModelOperator
 from retraining.operators.evaluation.decision import DecideOperator
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 from tests.support.scenes.deployment import FOLDER, Scene, example
@@ -340,7 +340,7 @@ def test_smoke_requests_are_written_down_before_they_are_sent(scene, make_run) -
     real = scene.cloud.endpoints.predict
 
     def predict(endpoint: Any, instances: Any) -> Any:
-        known.extend(RolloutState(scene.cloud, "flight_delays").read().smoke_requests)
+        known.extend(RolloutState(scene.cloud, "flight_delays").read_rollout().smoke_requests)
         scene.cloud.clock.sleep(3)
         return real(endpoint, instances)
 
@@ -355,7 +355,7 @@ def test_smoke_requests_are_written_down_before_they_are_sent(scene, make_run) -
     scene.right_answers()
     scene.cloud.clock.sleep(3600)
     assert deploy_at_last(scene, run)["deployed"]
-    first, second = RolloutState(scene.cloud, "flight_delays").read().smoke_requests
+    first, second = RolloutState(scene.cloud, "flight_delays").read_rollout().smoke_requests
     assert first == known[0]
     assert second.end - second.start == timedelta(seconds=3 + 2 * 10)
 

@@ -15,8 +15,8 @@ import pytest
 
 from retraining.core.errors import ConflictError, JobError
 from retraining.core.naming.vertex import deployed_model_id
-from retraining.operators.deployment.deployment import DeployModelOperator
 from retraining.operators.deployment.registration import RegisterModelOperator
+from retraining.operators.deployment.version_deployment import DeployModelOperator
 from retraining.operators.ending.cancel_jobs import CancelJobsOperator
 from retraining.operators.retention.left_deployments import end_deployment, find_deployments
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException

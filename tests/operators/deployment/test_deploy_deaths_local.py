@@ -23,8 +23,8 @@ from retraining.core.naming import vertex
 from retraining.core.naming.run_keys import RunKey
 from retraining.hooks.clock import Clock
 from retraining.hooks.cloud import Cloud
-from retraining.operators.deployment.deployment import DeployModelOperator
 from retraining.operators.deployment.registration import RegisterModelOperator
+from retraining.operators.deployment.version_deployment import DeployModelOperator
 from retraining.operators.ending.cancel_jobs import CancelJobsOperator
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 from tests.support.fakes.dying import Death, DyingCloud

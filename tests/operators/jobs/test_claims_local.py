@@ -38,7 +38,7 @@ class Task:
     def wake(self) -> dict[str, Any] | None:
         """One wake."""
         identity = JobIdentity(key=self.key, owner=self.key, dag_run=self.key, generation=1, retries=0, try_number=1)
-        return Reconciler(self.cloud, JobRequest(custom_job=self.job), identity, lambda _: None).run()
+        return Reconciler(self.cloud, JobRequest(custom_job=self.job), identity, lambda _: None).poll_job()
 
     def until_done(self) -> list[Any]:
         """Wakes until there is a result; gives the jobs that were made."""

@@ -41,14 +41,14 @@ def record(cloud, make_run) -> Record:
 
 def store_manifest(cloud: FakeCloud, record: Record, *, extra_rows: int = 0, **fingerprints: str) -> None:
     """The manifest of the champion's run: trained on two of tonight's days."""
-    tonight = {str(span.span): span.fingerprint for span in record.read(Snapshot).spans}
+    tonight = {str(span.span): span.fingerprint for span in record.read_document(Snapshot).spans}
     days = sorted(tonight)[:2]
     files = [
         {"uri": f"gs://bucket/{day}", "span": day, "part": "train", "rows": 5, "bytes": 1, "crc32c": "AAAAAA=="}
         | {"sha256": "0" * 64}
         for day in days
     ]
-    example = record.read(Snapshot).to_json()
+    example = record.read_document(Snapshot).to_json()
     manifest: dict[str, Any] = {
         **{name: example[name] for name in ("schema_version", "model", "schema_hash", "schema", "table")},
         "kind": "manifest",

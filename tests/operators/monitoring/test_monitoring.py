@@ -10,7 +10,8 @@ import pytest
 from airflow.sdk.execution_time.context import OutletEventAccessors
 
 from retraining.core.documents import KINDS, Ledger
-from retraining.operators.monitoring.monitoring import DecideRetrainingOperator, MeasureDriftOperator
+from retraining.operators.monitoring.drift_measurement import MeasureDriftOperator
+from retraining.operators.monitoring.retraining_decision import DecideRetrainingOperator
 from tests.support.airflow_release import AirflowFailException
 from tests.support.contracts import EXAMPLES
 from tests.support.fakes.cloud import FakeCloud

@@ -11,14 +11,14 @@ import pytest
 from retraining.core.documents import KINDS
 from retraining.operators.data.checks import CheckDataOperator
 from retraining.operators.data.snapshot import SnapshotOperator
-from retraining.operators.deployment.deployment import DeployModelOperator
 from retraining.operators.deployment.registration import RegisterModelOperator
+from retraining.operators.deployment.version_deployment import DeployModelOperator
 from retraining.operators.evaluation.decision import DecideOperator
 from retraining.operators.jobs.job import VertexJobOperator
 from retraining.operators.jobs.requests import request_training
-from retraining.operators.monitoring.monitoring import DecideRetrainingOperator
+from retraining.operators.monitoring.retraining_decision import DecideRetrainingOperator
 from retraining.operators.report.page import ReportOperator
-from retraining.operators.retention.maintenance import CancelLeftJobsOperator, DeleteLeftoversOperator
+from retraining.operators.retention.garbage_collection import CancelUnattendedJobsOperator, DeleteGarbageOperator
 from retraining.operators.tuning.study import TuneOperator
 from tests.support.airflow_release import AirflowFailException
 from tests.support.fakes.cloud import FakeCloud
@@ -145,7 +145,7 @@ def test_a_forged_monitor_uri_is_refused(cloud, make_run, uri) -> None:
     assert not cloud.artifacts.objects
 
 
-@pytest.mark.parametrize("operator", [CancelLeftJobsOperator, DeleteLeftoversOperator])
+@pytest.mark.parametrize("operator", [CancelUnattendedJobsOperator, DeleteGarbageOperator])
 @pytest.mark.parametrize("uri", ["gs://elsewhere/maintenance/x", "gs://bucket/maintenance/20260101t000000z-00000000"])
 def test_a_forged_cleaning_uri_deletes_and_cancels_nothing(cloud, make_run, operator, uri) -> None:
     """Its plan would name what shall go: a foreign bucket's objects, anybody's jobs."""
@@ -164,7 +164,7 @@ def test_a_job_of_another_environment_is_never_cancelled_by_name(scene) -> None:
     """Even when a plan names it."""
     from retraining.core.naming import vertex
     from retraining.hooks.vertex_jobs import Job
-    from tests.support.scenes.cleaning import RECENT
+    from tests.support.scenes.garbage_collection import RECENT
 
     name = "projects/p/locations/r/customJobs/1"
     labels = {vertex.MODEL_LABEL: "late", vertex.RUN_LABEL: RECENT, vertex.KEY_LABEL: "k"}

@@ -91,8 +91,8 @@ def on(client, make_run, include: Path) -> Callable[..., Any]:
             record=record,
             result=result,
             failed=failed,
-            checks=record.read(Checks),
-            statistics=record.read(Statistics),
+            checks=record.read_document(Checks),
+            statistics=record.read_document(Statistics),
         )
 
     return run
@@ -120,7 +120,10 @@ def test_nights_are_compared_with_those_whose_data_passed(on) -> None:
     again = history.build_history(
         [(item.uri, gone.cloud.artifacts.read(item.uri)) for item in gone.checks.compared_with]
     )
-    assert check_data(gone.record.read(Plan), gone.record.read(Snapshot), gone.statistics, again) == gone.checks
+    assert (
+        check_data(gone.record.read_document(Plan), gone.record.read_document(Snapshot), gone.statistics, again)
+        == gone.checks
+    )
 
 
 def test_a_bad_day_is_left_out_of_statistics_export_and_record(on) -> None:

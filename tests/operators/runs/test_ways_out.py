@@ -18,8 +18,8 @@ from retraining.core.naming import storage, vertex
 from retraining.core.naming.storage import model_file_uri
 from retraining.operators.data.checks import CheckDataOperator
 from retraining.operators.data.snapshot import SnapshotOperator
-from retraining.operators.deployment.deployment import DeployModelOperator
 from retraining.operators.deployment.registration import RegisterModelOperator
+from retraining.operators.deployment.version_deployment import DeployModelOperator
 from retraining.operators.evaluation.decision import DecideOperator
 from retraining.operators.jobs.job import VertexJobOperator
 from retraining.operators.jobs.requests import request_evaluation, request_export, request_training
@@ -107,7 +107,7 @@ class Night:
     def documents(self) -> set[str]:
         """Kinds of the documents that can be read."""
         record = Record(self.cloud.artifacts, self.folder)
-        return {kind for kind in WRITERS if record.find(KINDS[kind]) is not None}
+        return {kind for kind in WRITERS if record.find_document(KINDS[kind]) is not None}
 
     def _end_job(self) -> None:
         name = self.cloud.jobs.newest
@@ -143,7 +143,7 @@ def test_a_document_that_is_gone(night: Night, kind: str) -> None:
     """`Clear the run from plan on`: then it is there again."""
     night.delete(kind)
     with pytest.raises(ContractError, match="Clear the run from plan on"):
-        Record(night.cloud.artifacts, night.folder).read(KINDS[kind])
+        Record(night.cloud.artifacts, night.folder).read_document(KINDS[kind])
     night.clear("plan")
     assert night.documents() == WRITERS.keys()
 

@@ -17,8 +17,8 @@ from airflow.sdk.execution_time.context import OutletEventAccessors
 from retraining.core.naming import vertex
 from retraining.core.spec.files import load_spec
 from retraining.hooks.cloud import Cloud
-from retraining.operators.monitoring import monitoring
-from retraining.operators.retention import maintenance
+from retraining.operators.monitoring import drift_measurement
+from retraining.operators.retention import garbage_collection
 from tests.support.scenes.data_tasks import make_source
 from tests.support.scenes.roles import JOBS_ACCOUNT, ROOT, SOURCE, Role, Roles, documented_roles
 from tests.support.scenes.whole_run import load_dags, run_night
@@ -66,7 +66,7 @@ def spec(local_cloud: Any, include: Path, monkeypatch: pytest.MonkeyPatch) -> It
     make_source(local_cloud, SOURCE, ROWS)
     monkeypatch.setenv("RETRAINING_SERVICE_ACCOUNT", JOBS_ACCOUNT)
     monkeypatch.setenv("RETRAINING_WATCH_S", "60")
-    for module in (monitoring, maintenance):
+    for module in (drift_measurement, garbage_collection):
         monkeypatch.setattr(module, "include_path", lambda: include)
     (include / "models" / f"{MODEL}.yaml").write_text(SPEC)
     (include / "sql" / MODEL).mkdir(parents=True)

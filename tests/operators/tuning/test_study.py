@@ -87,7 +87,7 @@ def test_the_first_study_is_one_job_and_its_best_trial_is_used(cloud, make_run) 
     result = wake(cloud, run, plan)
     assert result is not None
     assert result["hyperparameters"] == {"learning_rate": 0.003}
-    settled = Record(cloud.artifacts, plan.run_uri).read(Tuning)
+    settled = Record(cloud.artifacts, plan.run_uri).read_document(Tuning)
     assert (settled.source, settled.best, settled.seconds) == ("study", "search-3", 15.0)
     assert storage.study_uri(plan.bucket, plan.model, plan.run_key) in cloud.artifacts.objects
     assert wake(cloud, run, plan) == result
@@ -131,7 +131,7 @@ def test_the_next_study_repeats_the_best_first_and_searches_around_them(cloud, m
     assert len(cloud.jobs.jobs) == 3
     succeed(cloud, 0.61, 0.62, 0.63, values=(0.05, 0.06, 0.07))
     assert wake(cloud, run, plan)
-    settled = Record(cloud.artifacts, plan.run_uri).read(Tuning)
+    settled = Record(cloud.artifacts, plan.run_uri).read_document(Tuning)
     assert settled.best == "recall-2"
     assert settled.hyperparameters["learning_rate"] == 0.09
     assert [trial.phase for trial in settled.trials] == ["recall"] * 2 + ["search"] * 3
@@ -162,7 +162,7 @@ def test_what_another_release_wrote_is_passed_over_by_name(cloud, make_run, capl
         result = wake(cloud, run, plan)
     assert result is not None
     assert not result["searched"]
-    request = Record(cloud.artifacts, plan.run_uri).read(TuningRequest)
+    request = Record(cloud.artifacts, plan.run_uri).read_document(TuningRequest)
     assert (request.because, request.earlier_studies) == ("recent", 2)
     assert request.last_study is not None
     assert request.last_study.as_of == plan.as_of - timedelta(days=3)
@@ -176,7 +176,7 @@ def test_a_backfill_knows_the_studies_before_it_however_many_came_later(cloud, m
     for days in (*range(-30, 0), *range(1, 60)):
         keep(cloud, plan, days)
     wake(cloud, make_run(), plan)
-    request = Record(cloud.artifacts, plan.run_uri).read(TuningRequest)
+    request = Record(cloud.artifacts, plan.run_uri).read_document(TuningRequest)
     assert request.last_study is not None
     assert request.last_study.as_of == plan.as_of - timedelta(days=1)
     assert request.earlier_studies == 30
@@ -266,7 +266,7 @@ def test_a_repetition_whose_trials_all_fail_leads_to_a_search_of_the_whole_space
     assert len(cloud.jobs.jobs) == 3
     succeed(cloud, 0.61, 0.65, values=(0.05, 0.06))
     assert wake(cloud, run, plan)
-    settled = Record(cloud.artifacts, plan.run_uri).read(Tuning)
+    settled = Record(cloud.artifacts, plan.run_uri).read_document(Tuning)
     assert (settled.best, len(settled.jobs)) == ("search-2", 2)
     assert [trial.state for trial in settled.trials] == ["INFEASIBLE"] * trials + ["SUCCEEDED"] * 2
     assert storage.study_uri(plan.bucket, plan.model, plan.run_key) in cloud.artifacts.objects
@@ -308,7 +308,7 @@ def test_a_search_of_fewer_trials_than_may_fail_is_no_failure(cloud, make_run) -
     succeed(cloud, None, values=(0.05,))
     cloud.jobs.end(cloud.jobs.newest, "JOB_STATE_FAILED", 3, "Too many failed trials: 1 of 1 failed")
     assert wake(cloud, run, plan)
-    assert Record(cloud.artifacts, plan.run_uri).read(Tuning).best == "recall-2"
+    assert Record(cloud.artifacts, plan.run_uri).read_document(Tuning).best == "recall-2"
 
 
 def test_a_study_made_beside_another_is_cancelled(cloud, make_run) -> None:
@@ -349,4 +349,4 @@ def test_a_night_without_a_study_pays_for_nothing(cloud, make_run) -> None:
         "hyperparameters": {"learning_rate": 0.001},
     }
     assert not cloud.jobs.jobs
-    assert Record(cloud.artifacts, plan.run_uri).read(TuningRequest).because == "unwanted"
+    assert Record(cloud.artifacts, plan.run_uri).read_document(TuningRequest).because == "unwanted"

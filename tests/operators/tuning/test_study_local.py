@@ -145,7 +145,7 @@ def test_studies_of_two_weeks_on_the_local_cloud(quick_trials, make_run, monkeyp
     result = wait(run, first)
     assert result["searched"]
     assert len(tuning_jobs(model)) == 1
-    studied = record(first).read(Tuning)
+    studied = record(first).read_document(Tuning)
     assert [trial.phase for trial in studied.trials] == ["search"] * 6
     scores = [trial.value for trial in studied.trials if trial.value is not None]
     assert all(trial.hyperparameters["layers"] == 1 for trial in studied.trials if trial.value is None)
@@ -160,7 +160,7 @@ def test_studies_of_two_weeks_on_the_local_cloud(quick_trials, make_run, monkeyp
 
     second = begin(model, 7)
     result = wait(make_run(run_id="scheduled__3"), second)
-    again = record(second).read(Tuning)
+    again = record(second).read_document(Tuning)
     assert len(tuning_jobs(model)) == 3
     assert [trial.phase for trial in again.trials] == ["recall"] * 2 + ["search"] * 4
     assert again.trials[0].hyperparameters == studied.hyperparameters
@@ -182,7 +182,7 @@ def test_a_repetition_that_fails_leads_to_a_search_of_the_whole_space(quick_tria
     monkeypatch.setattr(requests, "COMMAND", (python, option, failing + program))
     second = begin(model, 7)
     wait(make_run(run_id="scheduled__2"), second)
-    settled = record(second).read(Tuning)
+    settled = record(second).read_document(Tuning)
     assert [trial.state for trial in settled.trials[:2]] == ["INFEASIBLE"] * 2
     assert [trial.phase for trial in settled.trials] == ["recall"] * 2 + ["search"] * 4
     assert settled.searched == settled.space

@@ -124,7 +124,7 @@ class World(FakeCloud):
             try_number=try_number,
         )
         job_request = JobRequest(custom_job=JOBS[self.type_])
-        return Reconciler(Process(self, around), job_request, identity, lambda _: None).run()
+        return Reconciler(Process(self, around), job_request, identity, lambda _: None).poll_job()
 
     def until_done(self, **whose: int) -> Any:
         """Wakes at their times until there is a result."""

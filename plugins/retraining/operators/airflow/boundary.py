@@ -41,7 +41,7 @@ def fail_for_good(method: _Method) -> _Method:
 
 
 def sleep_over_outages(poke: _Method) -> _Method:
-    """Decorate a sensor's `poke`: what passes by itself (503, a broken connection) is left to the next wake.
+    """Decorate a sensor's `poke`: what passes by itself (503, a broken connection) is left to the next poke.
 
     A failed task would use up one of Airflow's tries, and after the last one a running job would be cancelled. How long
     a sensor goes on is its `timeout`, by default seven days.
@@ -54,7 +54,7 @@ def sleep_over_outages(poke: _Method) -> _Method:
         except Exception as error:
             if not is_transient(error):
                 raise
-            LOGGER.warning("%s: %s; the next wake goes on", type(error).__name__, error)
+            LOGGER.warning("%s: %s; the next poke goes on", type(error).__name__, error)
             return False
 
     return guarded  # type: ignore[return-value]  # functools.wraps keeps the signature

@@ -17,7 +17,7 @@ class ConsoleLink(BaseOperatorLink):
         return self.key
 
     def get_link(self, operator: BaseOperator, *, ti_key: object) -> str:
-        """The address that the task pushed; empty when it did not. Airflow asks once, at the end of each wake."""
+        """The address that the task pushed; empty when it did not. Airflow asks once, at the end of each poke."""
         del ti_key
         pushed: dict[str, str] = getattr(operator, "pushed_links", {})
         return pushed.get(self.key, "")

@@ -26,9 +26,9 @@ class CheckDataOperator(RunTask, CloudOperator):
     def act(self, cloud: CloudPort, context: Context) -> XCom:
         """One query, two documents, a verdict."""
         record = self.record(cloud, context)
-        planned, taken = record.read(Plan), record.read(Snapshot)
-        found = record.find(Statistics) or record.write_once(self._count(cloud, planned, taken, context))
-        judged = record.find(Checks)
+        planned, taken = record.read_document(Plan), record.read_document(Snapshot)
+        found = record.find_document(Statistics) or record.write_once(self._count(cloud, planned, taken, context))
+        judged = record.find_document(Checks)
         if judged is None:
             judged = record.write_once(
                 dataset.check_data(planned, taken, found, read_history(cloud.artifacts, planned))

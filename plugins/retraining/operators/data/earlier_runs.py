@@ -1,4 +1,4 @@
-"""What earlier runs of a model left behind, for tonight's data to be compared with."""
+"""What earlier runs of a model left behind, for this run's data to be compared with."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def read_history(artifacts: ArtifactsPort, plan: Plan) -> History:
         for kind in (Snapshot, Statistics):
             uri = storage.document_uri(last, kind.kind_name())
             found = artifacts.read(uri)
-            if found is not None and _read(kind, uri, found) is not None:
+            if found is not None and _parse_document(kind, uri, found) is not None:
                 stored.append((uri, found))
     return build_history(stored)
 
@@ -44,12 +44,12 @@ def _verdicts(artifacts: ArtifactsPort, folders: list[str]) -> Iterator[tuple[st
     uris = [storage.document_uri(folder, Checks.kind_name()) for folder in reversed(folders)]
     for start in range(0, len(uris), AT_A_TIME):
         for uri, data in artifacts.read_some(uris[start : start + AT_A_TIME]).items():
-            checks = _read(Checks, uri, data)
+            checks = _parse_document(Checks, uri, data)
             if checks is not None:
                 yield uri, data, checks
 
 
-def _read(kind: type[_D], uri: str, data: bytes) -> _D | None:
+def _parse_document(kind: type[_D], uri: str, data: bytes) -> _D | None:
     try:
         return kind.parse(data, uri)
     except ContractError as error:

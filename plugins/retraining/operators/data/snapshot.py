@@ -31,12 +31,12 @@ class SnapshotOperator(RunTask, CloudOperator):
     def act(self, cloud: CloudPort, context: Context) -> XCom:
         """Ask BigQuery and the span store, unless an earlier try did; say what is done with each span."""
         record = self.record(cloud, context)
-        planned, found = record.read(Plan), record.find(Snapshot)
+        planned, found = record.read_document(Plan), record.find_document(Snapshot)
         renew_lease(cloud, planned.model, planned.run_key, context)  # before it is looked what the store has
         if found is None:
-            found = record.write_once(_Taking(cloud, planned, context).take())
-        elif record.find(Manifest) is None and cloud.warehouse.table_schema(found.table) is None:
-            self._take_again(_Taking(cloud, planned, context), found)
+            found = record.write_once(_SnapshotTaking(cloud, planned, context).take_snapshot())
+        elif record.find_document(Manifest) is None and cloud.warehouse.table_schema(found.table) is None:
+            self._take_again(_SnapshotTaking(cloud, planned, context), found)
         for line in found.explain:
             self.log.info(line)
         return {
@@ -46,13 +46,13 @@ class SnapshotOperator(RunTask, CloudOperator):
             "exported_spans": sum(span.action == "export" for span in found.spans),
         }
 
-    def _take_again(self, taking: _Taking, recorded: Snapshot) -> None:
+    def _take_again(self, taking: _SnapshotTaking, recorded: Snapshot) -> None:
         """The run table expired before its export: the same query must give the same data once more."""
         self.log.warning("%s has expired: it is made again", recorded.table)
-        snapshot.require_same_data(recorded, taking.take())
+        snapshot.require_same_data(recorded, taking.take_snapshot())
 
 
-class _Taking:
+class _SnapshotTaking:
     """Statements on BigQuery in the order in which they depend on each other.
 
     Nothing is written to storage but the frozen set's record.
@@ -63,12 +63,12 @@ class _Taking:
         self._plan = planned
         self._attempt = job_attempt(context)
 
-    def take(self) -> Snapshot:
+    def take_snapshot(self) -> Snapshot:
         """Make the run table and describe it."""
         plan, warehouse = self._plan, self._cloud.warehouse
         where = plan.query.path
         warehouse.dry_run(snapshot.render_examples_check_sql(plan), where)
-        frozen = self._frozen() if plan.golden_query else None
+        frozen = self._find_frozen_set() if plan.golden_query else None
         made = warehouse.run(snapshot.render_snapshot_sql(plan), self._job_id("snapshot"), where)
         schema = warehouse.table_schema(bigquery.run_table(plan)) or []
         counted = warehouse.run(snapshot.render_fingerprint_sql(plan), self._job_id("fingerprint"), "fingerprint").rows
@@ -85,7 +85,7 @@ class _Taking:
             snapshot.left_out_of(outside[0]),
         )
 
-    def _frozen(self) -> FrozenSet:
+    def _find_frozen_set(self) -> FrozenSet:
         """The frozen set; made by the first run that asks for it, found unchanged by the others."""
         plan, warehouse = self._plan, self._cloud.warehouse
         where = str(plan.spec.data.golden_query)

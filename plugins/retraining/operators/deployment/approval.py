@@ -49,9 +49,9 @@ class RequestApprovalOperator(RunTask, HITLOperator):
         """Ask, and wait without a worker slot."""
         cloud = self.cloud()
         record = self.record(cloud, context)
-        plan = record.read(Plan)
+        plan = record.read_document(Plan)
         champion = cloud.registry.find_by_alias(plan.model, vertex.CHAMPION)
-        if reason := reason_against(plan, record.read(Decision), champion):
+        if reason := reason_against(plan, record.read_document(Decision), champion):
             return {"approved": False, "words": reason}
         return super().execute(context)
 

@@ -33,11 +33,11 @@ class RegisterModelOperator(RunTask, CloudOperator):
     def act(self, cloud: CloudPort, context: Context) -> XCom:
         """Upload (once), give aliases, write it down."""
         record = self.record(cloud, context)
-        found = self._stored(cloud, record)
+        found = self._find_registration(cloud, record)
         if found is None:
-            plan, decision = record.read(Plan), record.read(Decision)
+            plan, decision = record.read_document(Plan), record.read_document(Decision)
             require_own_model(cloud, plan.model)  # it may have come since the plan
-            report = record.read(Report)
+            report = record.read_document(Report)
             require_reported_model(report, cloud.model_files.digest(report.model_uri))
             upload = upload_of(plan, decision, report)
             version = upload_once(cloud, plan.model, upload, storage.upload_claim_uri(plan.run_uri))
@@ -56,9 +56,9 @@ class RegisterModelOperator(RunTask, CloudOperator):
         self.log.info("%s with aliases %s", found.version_name, ", ".join(found.aliases) or "none")
         return {"version_name": found.version_name, "aliases": list(found.aliases)}
 
-    def _stored(self, cloud: CloudPort, record: Record) -> Registration | None:
+    def _find_registration(self, cloud: CloudPort, record: Record) -> Registration | None:
         """What an earlier try registered; of a version that is gone nothing, so that the model is registered again."""
-        found = record.find(Registration)
+        found = record.find_document(Registration)
         if found is None or cloud.registry.find_by_run(found.model, found.run_key) is not None:
             return found
         self.log.warning("%s is gone from the registry: the model is registered again", found.version_name)

@@ -1,6 +1,6 @@
 """Moving an endpoint's traffic to a new version, one safe step after the other; each may be repeated.
 
-In: what the endpoint and the registry say now, and how far an earlier wake came (`RolloutState`). Out: the deployment
+In: what the endpoint and the registry say now, and how far an earlier poke came (`RolloutState`). Out: the deployment
 document, or None while something is waited for. Nothing becomes champion before the endpoint itself gave the model's
 own answers; what cannot be completed is brought back by `Return`.
 """
@@ -18,7 +18,7 @@ from retraining.core.promotion.versions import Version
 from retraining.hooks.endpoints import Endpoint
 from retraining.hooks.operations import Operation
 from retraining.hooks.ports import CloudPort
-from retraining.operators.deployment.rollout_end import finish, go_back, move_traffic, take_office
+from retraining.operators.deployment.rollout_end import complete_aliases, move_traffic, roll_back, undeploy_replaced
 from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState
 from retraining.operators.deployment.version_upload import drop_twins
 
@@ -33,7 +33,7 @@ class RolloutSteps:
         cloud: The hooks.
         plan: The run.
         registration: Its version.
-        report: With the golden requests.
+        report: With the smoke requests.
         state: Of the model's rollout, as it was read.
     """
 
@@ -48,8 +48,8 @@ class RolloutSteps:
         self._id = vertex.deployed_model_id(plan.run_key)
         self._began = False
 
-    def run(self, champion: Version | None, dag_run: str) -> Deployment | None:
-        """Go as far as this wake allows.
+    def advance_rollout(self, champion: Version | None, dag_run: str) -> Deployment | None:
+        """Go as far as this poke allows.
 
         Args:
             champion: The version with that alias now, before this rollout has begun; None: there is none yet.
@@ -66,13 +66,13 @@ class RolloutSteps:
         if endpoint is None:
             raise ConflictError(self._plan.model, "the endpoint is gone", "it to be there", "The next try makes it")
         if self._state.current.state == "going":
-            deployed = self._deploy(endpoint)
+            deployed = self._deploy_version(endpoint)
             if deployed is None:
                 return None
-            self._or_go_back(lambda: self._prove(deployed))
+            self._or_go_back(lambda: self._prove_version(deployed))
         if self._state.current.state == "proven":
             self._or_go_back(self._promote)
-        if not finish(self._cloud, self._state):
+        if not undeploy_replaced(self._cloud, self._state):
             return None
         return deployments.deployed(self._plan, self._state.current, endpoint.name)
 
@@ -81,16 +81,16 @@ class RolloutSteps:
         found = self._state.found
         if found is None or not rollouts.is_open(found):
             smoke_tests.require_requests(self._report, storage.document_uri(self._plan.run_uri, "report"))
-            self._begin(champion, dag_run)
+            self._begin_rollout(champion, dag_run)
         elif found.state == "returning":
             LOGGER.warning("an earlier try ended (%s): what was before is brought back first", found.because)
-            go_back(self._cloud, self._state)
+            roll_back(self._cloud, self._state)
             return False
         else:
-            self._state.change(dag_run=dag_run)  # also a sign of life
+            self._state.change_rollout(dag_run=dag_run)  # also a sign of life
         return True
 
-    def _begin(self, champion: Version | None, dag_run: str) -> None:
+    def _begin_rollout(self, champion: Version | None, dag_run: str) -> None:
         """Write down what is so now, before anything is changed."""
         registry, model, now = self._cloud.registry, self._plan.model, self._state.moment()
         log_table = bigquery.request_log_table(self._plan.project, self._plan.dataset, model)
@@ -101,14 +101,14 @@ class RolloutSteps:
         default = registry.find_by_alias(model, vertex.DEFAULT)
         again = champion is not None and champion.version_id == self._registration.version_id
         if again and rollouts.is_complete(earlier, self._plan.run_key, endpoint.traffic):
-            self._state.change(state="done", dag_run=dag_run)
+            self._state.change_rollout(state="done", dag_run=dag_run)
             return
         before = rollouts.state_before(self._plan.run_key, champion, previous, default, endpoint.traffic, again=again)
-        self._state.begin(rollouts.begun(self._plan, self._registration, earlier, before, dag_run, now))
+        self._state.begin_rollout(rollouts.begun(self._plan, self._registration, earlier, before, dag_run, now))
         self._began = True
 
-    def _deploy(self, endpoint: Endpoint) -> Endpoint | None:
-        """Start the deployment, or go on watching it; None when the machines are not ready at the end of this wake."""
+    def _deploy_version(self, endpoint: Endpoint) -> Endpoint | None:
+        """Start the deployment, or go on watching it; None when the machines are not ready at the end of this poke."""
         until = self._cloud.clock.monotonic() + self._cloud.settings.watch_s
         while True:
             # The operation first: once it is done the endpoint has the model, if it ever will.
@@ -116,10 +116,10 @@ class RolloutSteps:
             seen = self._cloud.endpoints.read(endpoint.name)
             if self._id in seen.deployed:
                 return seen
-            if (operation is None or operation.done) and self._start(endpoint, operation):
+            if (operation is None or operation.done) and self._start_deployment(endpoint, operation):
                 continue
             if self._cloud.clock.monotonic() >= until:
-                LOGGER.info("%s is being deployed; the next wake goes on", self._registration.version_name)
+                LOGGER.info("%s is being deployed; the next poke goes on", self._registration.version_name)
                 return None
             self._cloud.clock.sleep(LOOK_INTERVAL_S)
 
@@ -132,7 +132,7 @@ class RolloutSteps:
             LOGGER.info("%s is at work on the endpoint: waiting for it", running[0].name)
         return running[0] if running else None
 
-    def _start(self, endpoint: Endpoint, operation: Operation | None) -> bool:
+    def _start_deployment(self, endpoint: Endpoint, operation: Operation | None) -> bool:
         """Ask for the deployment where nothing is under way: the first time, or because nothing came of the last.
 
         False: another worker asks for it just now.
@@ -151,7 +151,7 @@ class RolloutSteps:
             raise fruitless
         if current.operation:
             LOGGER.warning("%s is done, and the endpoint does not have the model: once more", current.operation)
-        self._state.change(operation=None, asked=now, starts=current.starts + 1)
+        self._state.change_rollout(operation=None, asked=now, starts=current.starts + 1)
         self._began = False
         resources = self._plan.spec.deployment
         started = self._cloud.endpoints.start_deploy(
@@ -166,7 +166,7 @@ class RolloutSteps:
         )
         if started is not None:
             LOGGER.info("%s: deploying %s", started.name, self._registration.version_name)
-            self._state.change(operation=started.name)
+            self._state.change_rollout(operation=started.name)
         return True
 
     def _or_go_back(self, step: Callable[[], None]) -> None:
@@ -179,25 +179,27 @@ class RolloutSteps:
             self._go_back(error)
             raise
 
-    def _prove(self, endpoint: Endpoint) -> None:
-        golden, start = self._report.golden, self._state.moment()
+    def _prove_version(self, endpoint: Endpoint) -> None:
+        smoke_requests, start = self._report.golden, self._state.moment()
         # Written before it is asked: whatever dies, the monitor knows which requests were no customer's.
-        windows = rollouts.with_smoke_request(self._state.current, start, start + rollouts.TEST_TAKES, len(golden))
-        self._state.change(smoke_requests=windows)
+        windows = rollouts.with_smoke_request(
+            self._state.current, start, start + rollouts.TEST_TAKES, len(smoke_requests)
+        )
+        self._state.change_rollout(smoke_requests=windows)
         move_traffic(self._cloud, self._state, endpoint, {self._id: 100})
-        smoke_test = self._ask_golden(endpoint)
-        windows = rollouts.with_smoke_request(self._state.current, start, self._state.moment(), len(golden))
-        self._state.change(state="proven", smoke_test=smoke_test, smoke_requests=windows)
+        smoke_test = self._ask_smoke_requests(endpoint)
+        windows = rollouts.with_smoke_request(self._state.current, start, self._state.moment(), len(smoke_requests))
+        self._state.change_rollout(state="proven", smoke_test=smoke_test, smoke_requests=windows)
 
-    def _ask_golden(self, endpoint: Endpoint) -> SmokeTest:
-        golden = self._report.golden
-        instances = smoke_tests.instances(golden, self._plan.spec.features)
+    def _ask_smoke_requests(self, endpoint: Endpoint) -> SmokeTest:
+        smoke_requests = self._report.golden
+        instances = smoke_tests.instances(smoke_requests, self._plan.spec.features)
         until = self._cloud.clock.monotonic() + smoke_tests.ASK_FOR.total_seconds()
         while (answer := self._cloud.endpoints.predict(endpoint, instances)).deployed_model_id != self._id:
             if self._cloud.clock.monotonic() >= until:
                 raise smoke_tests.wrong_model_answers(endpoint.name, answer.deployed_model_id, self._id)
             self._cloud.clock.sleep(LOOK_INTERVAL_S)
-        smoke_test = smoke_tests.require_same_answers(endpoint.name, answer.predictions, golden)
+        smoke_test = smoke_tests.require_same_answers(endpoint.name, answer.predictions, smoke_requests)
         LOGGER.info("smoke test: %d requests, largest difference %.2g", smoke_test.requests, smoke_test.max_abs_error)
         return smoke_test
 
@@ -217,16 +219,16 @@ class RolloutSteps:
             if holder is not None and aliases.becomes_previous(self._state.current, holder):
                 registry.merge_aliases(holder, [vertex.PREVIOUS])
             version = registry.move_alias(model, vertex.CHAMPION, version, before.champion_id)
-        take_office(registry, version)
-        self._state.change(state="done")
+        complete_aliases(registry, version)
+        self._state.change_rollout(state="done")
 
     def _go_back(self, error: Exception) -> None:
         """From here on there is only the way back, whoever takes it; the error says why."""
         try:
-            self._state.change(state="returning", because=str(error))
-            go_back(self._cloud, self._state)
+            self._state.change_rollout(state="returning", because=str(error))
+            roll_back(self._cloud, self._state)
         except OvertakenError:
             LOGGER.warning("somebody else goes on with the rollout: nothing is brought back here")
         except Exception:
-            # The error that led here is the one to raise; the next wake, or the run's teardown, goes on with this.
+            # The error that led here is the one to raise; the next poke, or the run's teardown, goes on with this.
             LOGGER.exception("what was before could not be brought back yet")

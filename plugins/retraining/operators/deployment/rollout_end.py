@@ -31,17 +31,17 @@ def settle_run(cloud: CloudPort, model: str, dag_run: str) -> bool:
         dag_run: Label of the DAG run.
     """
     state = RolloutState(cloud, model)
-    rollout = state.read()
+    rollout = state.read_rollout()
     if rollout is None or rollout.dag_run != dag_run:
         return True
     try:
-        return settle(cloud, state)
+        return settle_rollout(cloud, state)
     except OvertakenError as error:  # the task's process lives still, or another one settles it
         LOGGER.info("%s", error)
         return False
 
 
-def settle(cloud: CloudPort, state: RolloutState) -> bool:
+def settle_rollout(cloud: CloudPort, state: RolloutState) -> bool:
     """Bring an open rollout to its end when its run does not any more; False when something is still under way.
 
     Args:
@@ -58,26 +58,26 @@ def settle(cloud: CloudPort, state: RolloutState) -> bool:
     next_state, reason = rollouts.direction(rollout, champion)
     if next_state != rollout.state:
         if next_state == "done" and champion is not None:
-            take_office(cloud.registry, champion)
-        state.change(state=next_state, because=reason)
+            complete_aliases(cloud.registry, champion)
+        state.change_rollout(state=next_state, because=reason)
     if next_state == "returning":
-        return go_back(cloud, state)
-    if not finish(cloud, state):
+        return roll_back(cloud, state)
+    if not undeploy_replaced(cloud, state):
         return False
-    close(state)
+    close_rollout(state)
     return True
 
 
-def take_office(registry: RegistryPort, champion: Version) -> None:
+def complete_aliases(registry: RegistryPort, champion: Version) -> None:
     """What follows for the other aliases of a version that is champion now."""
     if wishes := aliases.changes_of_office(champion):
         registry.merge_aliases(champion, wishes)
 
 
-def finish(cloud: CloudPort, state: RolloutState) -> bool:
+def undeploy_replaced(cloud: CloudPort, state: RolloutState) -> bool:
     """Take off the endpoint what the new champion has replaced; its machines are not waited for.
 
-    False: work goes on there, perhaps this very one of an earlier wake, so nothing can be asked for now.
+    False: work goes on there, perhaps this very one of an earlier poke, so nothing can be asked for now.
     """
     rollout = state.current
     endpoint = cloud.endpoints.get(rollout.model)
@@ -96,20 +96,20 @@ def finish(cloud: CloudPort, state: RolloutState) -> bool:
     return True
 
 
-def close(state: RolloutState) -> None:
+def close_rollout(state: RolloutState) -> None:
     """Nothing is open any more."""
     if rollouts.is_open(state.found):
-        state.change(state="ended", operation=None)
+        state.change_rollout(state="ended", operation=None)
 
 
 def end_recorded(state: RolloutState, run_key: str) -> None:
     """Close the rollout of a run whose deployment is recorded; another run's is not this one's business."""
-    rollout = state.read()
+    rollout = state.read_rollout()
     if rollout is not None and rollout.run_key == run_key and rollout.state == "done":
-        close(state)
+        close_rollout(state)
 
 
-def go_back(cloud: CloudPort, state: RolloutState) -> bool:
+def roll_back(cloud: CloudPort, state: RolloutState) -> bool:
     """Traffic, aliases and machines as they were; False while the machines are still coming or going."""
     rollout = state.current
     endpoint = cloud.endpoints.get(rollout.model)
@@ -118,7 +118,7 @@ def go_back(cloud: CloudPort, state: RolloutState) -> bool:
     _aliases_back(cloud, rollout)
     if endpoint is not None and not _is_gone(cloud, rollout, endpoint):
         return False
-    close(state)
+    close_rollout(state)
     return True
 
 

@@ -1,6 +1,6 @@
 """How far the change of a champion has come: one object per model, changed by compare and set.
 
-Whatever dies, the next wake, the run's teardown or the daily cleaning reads here which way to go: on, or back. Two that
+Whatever dies, the next poke, the run's teardown or the daily cleaning reads here which way to go: on, or back. Two that
 are at work at once agree by it too: who did not win a change steps back.
 """
 
@@ -20,7 +20,7 @@ LOGGER = logging.getLogger(__name__)
 
 
 class OvertakenError(ConflictError):
-    """Somebody else changed the rollout meanwhile; the next wake reads what it is now."""
+    """Somebody else changed the rollout meanwhile; the next poke reads what it is now."""
 
 
 class RolloutState:
@@ -43,7 +43,7 @@ class RolloutState:
         """Whole second by which claims and signs of life are written; no decision rests on it."""
         return self._clock.now().replace(microsecond=0)
 
-    def read(self) -> Rollout | None:
+    def read_rollout(self) -> Rollout | None:
         """What is stored now; changes are made to this."""
         data, self._generation = self._artifacts.read_generation(self._uri)
         self.found = Rollout.parse(data, self._uri) if self._generation else None
@@ -53,20 +53,20 @@ class RolloutState:
     def current(self) -> Rollout:
         """What was read or written last."""
         if self.found is None:
-            raise OvertakenError(self._uri, "no rollout", "one that is under way", "The next wake begins it")
+            raise OvertakenError(self._uri, "no rollout", "one that is under way", "The next poke begins it")
         return self.found
 
-    def begin(self, rollout: Rollout) -> Rollout:
+    def begin_rollout(self, rollout: Rollout) -> Rollout:
         """Write a new one in the place of what was read."""
-        return self._write(rollout)
+        return self._write_rollout(rollout)
 
-    def change(self, **values: Any) -> Rollout:  # noqa: ANN401 - the document's own types, which it checks
+    def change_rollout(self, **values: Any) -> Rollout:  # noqa: ANN401 - the document's own types, which it checks
         """Write some values anew.
 
         Raises:
             OvertakenError: Somebody else wrote since it was read.
         """
-        return self._write(self.current.model_copy(update=values))
+        return self._write_rollout(self.current.model_copy(update=values))
 
     def require_unchanged(self) -> None:
         """Look whether it is still what was read or written last.
@@ -78,7 +78,7 @@ class RolloutState:
         if generation != self._generation:
             raise self._overtaken()
 
-    def _write(self, rollout: Rollout) -> Rollout:
+    def _write_rollout(self, rollout: Rollout) -> Rollout:
         stamped = rollout.model_copy(update={"writer": self._writer, "changed": self.moment()})
         written = self._artifacts.write_if(self._uri, stamped.to_bytes(), self._generation)
         if written is None:
@@ -94,4 +94,4 @@ class RolloutState:
         return stamped
 
     def _overtaken(self) -> OvertakenError:
-        return OvertakenError(self._uri, "another worker's change", "none since it was read", "The next wake goes on")
+        return OvertakenError(self._uri, "another worker's change", "none since it was read", "The next poke goes on")

@@ -42,7 +42,7 @@ def upload_once(cloud: CloudPort, model: str, upload: Upload, claim_uri: str) ->
     while True:
         if version := drop_twins(cloud, model, upload.labels[RUN_LABEL]):
             return version
-        uploading.go_on()
+        uploading.advance_upload()
         if cloud.clock.monotonic() >= until:
             raise ConflictError(
                 claim_uri,
@@ -73,7 +73,7 @@ class _Upload:
         self._upload = upload
         self._uri = claim_uri
 
-    def go_on(self) -> None:
+    def advance_upload(self) -> None:
         """Wait for the upload that is under way, or begin one where none can be any more."""
         data, generation = self._cloud.artifacts.read_generation(self._uri)
         claim = Claim.parse(data) if data else None
@@ -82,12 +82,12 @@ class _Upload:
             return
         now = self._cloud.clock.now()
         if operation is not None and operation.error:
-            self._refused(claim, generation)
+            self._close_claim(claim, generation)
             where, found = self._upload.artifact_uri, f"the upload failed: {operation.error}"
             raise JobError(where, found, "a version of it in the registry", "Mend what it names and clear register")
         if claim and (claim.open or operation) and now < claim.settled():
             return  # another worker's, or a list that lags
-        self._begin(claim, generation)
+        self._begin_upload(claim, generation)
 
     def _operation(self, claim: Claim | None) -> Operation | None:
         """The upload under way: the last one noted that is known yet, or one that runs on the model."""
@@ -95,7 +95,7 @@ class _Upload:
             return self._cloud.registry.operation(claim.jobs[-1])
         return next(iter(self._cloud.registry.running_operations(self._model)), None)
 
-    def _begin(self, claim: Claim | None, generation: int) -> None:
+    def _begin_upload(self, claim: Claim | None, generation: int) -> None:
         now, holder = self._cloud.clock.now(), uuid.uuid4().hex
         mine = claim.next(holder, now) if claim else Claim(holder=holder, since=now)
         written = self._cloud.artifacts.write_if(self._uri, mine.to_bytes(), generation)
@@ -105,12 +105,12 @@ class _Upload:
             operation = self._cloud.registry.start_upload(self._model, self._upload)
         except Exception as error:
             if not may_have_worked(error):
-                self._refused(mine, written)
+                self._close_claim(mine, written)
             raise
         LOGGER.info("%s: registering %s", operation.name, self._upload.artifact_uri)
         self._cloud.artifacts.write_if(self._uri, mine.with_jobs([operation.name]).to_bytes(), written)
 
-    def _refused(self, claim: Claim | None, generation: int) -> None:
+    def _close_claim(self, claim: Claim | None, generation: int) -> None:
         """The service said no, so that another upload need not wait."""
         if claim is not None:
             closed = Claim(holder=claim.holder, since=claim.since, open=False)

@@ -27,7 +27,7 @@ class CancelJobsOperator(CloudSensor):
         tuning: Whether the run may have left a tuning job too.
 
     Returns:
-        Names of the jobs that its last wake cancelled.
+        Names of the jobs that its last poke cancelled.
     """
 
     def __init__(self, *, tuning: bool = False, **kwargs: Any) -> None:  # noqa: ANN401 - CloudSensor's

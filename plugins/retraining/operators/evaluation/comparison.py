@@ -20,13 +20,13 @@ def require_models(cloud: CloudPort, record: Record, request: EvaluateRequest) -
     Raises:
         ContractError: A SavedModel is gone; with the run that made it, and what to do.
     """
-    if record.find(Evaluation) is not None and record.find(EvaluateRequest) is not None:
+    if record.find_document(Evaluation) is not None and record.find_document(EvaluateRequest) is not None:
         return
     existing = cloud.artifacts.existing(models_of(request))
     require_challenger(request, existing)
     champion = missing_champion(request, existing)
     if champion is not None:
         folder = storage.run_uri(cloud.settings.bucket, request.model, champion.run_key)
-        plan = Record(cloud.artifacts, folder).find(Plan)
-        asked = record.find(EvaluateRequest) is not None
+        plan = Record(cloud.artifacts, folder).find_document(Plan)
+        asked = record.find_document(EvaluateRequest) is not None
         raise champion_is_gone(request.run_key, champion, plan.dag_run_id if plan else None, asked=asked)

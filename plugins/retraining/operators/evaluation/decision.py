@@ -21,13 +21,17 @@ class DecideOperator(RunTask, CloudOperator):
     def act(self, cloud: CloudPort, context: Context) -> XCom:
         """Three documents in, one out."""
         record = self.record(cloud, context)
-        plan, request, evaluation = record.read(Plan), record.read(EvaluateRequest), record.read(Evaluation)
+        plan, request, evaluation = (
+            record.read_document(Plan),
+            record.read_document(EvaluateRequest),
+            record.read_document(Evaluation),
+        )
         digests: dict[gates.InputName, str] = {
-            "plan": record.digest(Plan),
-            "evaluate_request": record.digest(EvaluateRequest),
-            "evaluation": record.digest(Evaluation),
+            "plan": record.document_digest(Plan),
+            "evaluate_request": record.document_digest(EvaluateRequest),
+            "evaluation": record.document_digest(Evaluation),
         }
-        decision = record.find(Decision) or record.write_once(gates.decide(plan, request, evaluation, digests))
+        decision = record.find_document(Decision) or record.write_once(gates.decide(plan, request, evaluation, digests))
         for gate in decision.gates:
             self.log.info("%s %s: %s", "passed" if gate.passed else "FAILED", gate.gate, gate.words)
         self.log.info(decision.words)

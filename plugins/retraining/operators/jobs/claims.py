@@ -1,7 +1,7 @@
 """The jobs of one key: looked for, tidied up, created one at a time.
 
 In: the hooks and an identity. Out: what is there, and a job. See `core.jobs.claims` for the rules; killed anywhere, the
-next wake of the task, or another process of it, finds the same job.
+next poke of the task, or another process of it, finds the same job.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ class ClaimedJobs:
         self._types = (type_,)
         self._uri = storage.claim_uri(cloud.settings.bucket, identity.dag_run, identity.key)
 
-    def look(self, fresh: Job | None = None) -> Seen:
+    def find_jobs(self, fresh: Job | None = None) -> Seen:
         """What is there. A job that the claim names is asked for where the list does not have it yet.
 
         Args:
             fresh: A job as it was just seen, which the list may have as it was.
         """
-        claim, generation = self._read()
+        claim, generation = self._read_claim()
         listed = self._cloud.jobs.find({vertex.OWNER_LABEL: self._identity.owner}, self._types)
         missing = set(claim.jobs if claim else ()).difference(job.name for job in listed)
         asked = [self._cloud.jobs.find_by_name(name) for name in sorted(missing)]
@@ -72,10 +72,10 @@ class ClaimedJobs:
         everything = tuple(fresh if fresh and job.name == fresh.name else job for job in found)
         mine = tuple(job for job in everything if job.labels.get(vertex.KEY_LABEL) == self._identity.key)
         if claim and claim.with_jobs(job.name for job in mine) != claim:
-            claim, generation = self._note(*mine)
+            claim, generation = self._note_jobs(*mine)
         return Seen(everything=everything, mine=mine, standing=sort_out(mine), claim=claim, generation=generation)
 
-    def tidy(self, seen: Seen, keep: Job | None) -> bool:
+    def cancel_stale(self, seen: Seen, keep: Job | None) -> bool:
         """Cancel what is surplus, and what older generations left; False: a newer generation is at work.
 
         Args:
@@ -88,16 +88,16 @@ class ClaimedJobs:
         for job in others.older:
             LOGGER.warning("%s is of an older generation of this task: it is cancelled", job.job_id)
             self._cloud.jobs.cancel(job.name)
-        self.cancel(job for job in seen.standing.surplus if not keep or job.name != keep.name)
+        self.cancel_surplus(job for job in seen.standing.surplus if not keep or job.name != keep.name)
         return not others.newer
 
-    def cancel(self, surplus: Iterable[Job]) -> None:
+    def cancel_surplus(self, surplus: Iterable[Job]) -> None:
         """Cancel jobs that were made beside an older one."""
         for job in surplus:
             LOGGER.warning("%s was made beside an older job: it is cancelled", job.job_id)
             self._cloud.jobs.cancel(job.name)
 
-    def create(self, wanted: Mapping[str, Any], seen: Seen) -> Job | None:
+    def create_job(self, wanted: Mapping[str, Any], seen: Seen) -> Job | None:
         """The job, created under a claim; None: somebody else may be at it, or it is not known what became of it.
 
         Raises:
@@ -109,59 +109,59 @@ class ClaimedJobs:
             claim = seen.claim.next(holder, now)
         else:
             claim = Claim(holder=holder, since=now, jobs=tuple(job.name for job in seen.mine))
-        generation = self._write(claim, seen.generation)
+        generation = self._write_claim(claim, seen.generation)
         if generation is None:
-            LOGGER.info("another process of this task is about to create the job; the next wake looks for it")
+            LOGGER.info("another process of this task is about to create the job; the next poke looks for it")
             return None
         if self._cloud.clock.now() - now > START_WITHIN:
-            LOGGER.warning("%s was claimed too long ago to create its job; a later wake does", self._uri)
+            LOGGER.warning("%s was claimed too long ago to create its job; a later poke does", self._uri)
             return None
         try:
             job = self._cloud.jobs.create({**wanted, "labels": {**wanted.get("labels", {}), **self._identity.labels}})
         except Exception as error:
             if may_have_worked(error):
                 return self._look_after(error, claim)
-            if self._settle(error, claim, generation):
+            if self._settle_claim(error, claim, generation):
                 return None
             raise
         LOGGER.info("%s is created", job.job_id)
-        self._note(job)
+        self._note_jobs(job)
         return job
 
     def _look_after(self, error: Exception, claim: Claim) -> Job | None:
         """The job of a create without an answer, if it is in the list already."""
         found = self._cloud.jobs.find({vertex.KEY_LABEL: self._identity.key}, self._types)
         new = [job for job in found if job.name not in claim.jobs]
-        LOGGER.warning("no answer to the create (%s): %s", error, new or "later wakes look for the job")
+        LOGGER.warning("no answer to the create (%s): %s", error, new or "later pokes look for the job")
         if new:
-            self._note(*new)
+            self._note_jobs(*new)
         return sort_out(new).counts
 
-    def _settle(self, error: Exception, claim: Claim, generation: int) -> bool:
+    def _settle_claim(self, error: Exception, claim: Claim, generation: int) -> bool:
         """The service said no, so the next create need not wait; whether it is its failure: quota or machines."""
         if not is_exhausted(error):
-            self._write(claim.closed(), generation)
+            self._write_claim(claim.closed(), generation)
             return False
         failure = classify(FAILED, RESOURCE_EXHAUSTED, str(error))
         LOGGER.warning("the create was refused: %s (%s)", failure, error)
-        self._write(claim.refused(failure), generation)
+        self._write_claim(claim.refused(failure), generation)
         return True
 
-    def _note(self, *seen: Job) -> tuple[Claim, int]:
+    def _note_jobs(self, *seen: Job) -> tuple[Claim, int]:
         """Write into the claim which jobs there are, whoever changes it meanwhile; gives what is stored then."""
         while True:
-            claim, generation = self._read()
+            claim, generation = self._read_claim()
             if claim is None:
                 claim = Claim(holder="", since=self._cloud.clock.now(), open=False)
             noted = claim.with_jobs(job.name for job in seen)
-            written = generation if noted == claim else self._write(noted, generation)
+            written = generation if noted == claim else self._write_claim(noted, generation)
             if written is not None:
                 return noted, written
 
-    def _write(self, claim: Claim, generation: int) -> int | None:
+    def _write_claim(self, claim: Claim, generation: int) -> int | None:
         return self._cloud.artifacts.write_if(self._uri, claim.to_bytes(), generation)
 
-    def _read(self) -> tuple[Claim | None, int]:
+    def _read_claim(self) -> tuple[Claim | None, int]:
         data, generation = self._cloud.artifacts.read_generation(self._uri)
         return (Claim.parse(data) if data else None), generation
 

@@ -34,7 +34,7 @@ class VertexJobOperator(RunTask, CloudSensor):
 
     There is no `on_kill`: a task's process is also stopped when its heartbeats fail, when a restarted scheduler resets
     it, or when its worker is shut down, and then the next try wants the job. `cancel_jobs` ends the jobs of a failed
-    run, a cleared task's next wake those of its older generations, `maintain` the rest.
+    run, a cleared task's next poke those of its older generations, `maintain` the rest.
 
     Args:
         job_request: Makes it from the run's record: `request_export`, `request_training`, `request_evaluation`.
@@ -74,7 +74,7 @@ class VertexJobOperator(RunTask, CloudSensor):
             push_link(self, context, JobLogsLink, console.job_logs_address(job.name, cloud.settings.project))
 
         identity = job_identity(context, job_request.custom_job)
-        result = Reconciler(cloud, job_request, identity, on_job, may_create).run()
+        result = Reconciler(cloud, job_request, identity, on_job, may_create).poll_job()
         return False if result is None else PokeReturnValue(True, result)
 
     def _wanted(self, cloud: CloudPort, context: Context) -> tuple[JobRequest, Callable[[], bool]]:

@@ -1,6 +1,6 @@
-"""What a waiting task remembers between two wakes of the same try.
+"""What a waiting task remembers between two pokes of the same try.
 
-Airflow deletes a task's @s at the start of every wake, and its own state store came with 3.3 only: a small object on
+Airflow deletes a task's XComs at the start of every poke, and its own state store came with 3.3 only: a small object on
 storage it is. It is a help, not a truth: without it lines are printed again and operations are looked up again.
 """
 
@@ -13,7 +13,7 @@ from retraining.core.untyped import JsonObject
 from retraining.hooks.ports import ArtifactsPort
 
 
-class WakeMemory:
+class PollMemory:
     """A JSON mapping of one task instance's try.
 
     Args:
@@ -28,15 +28,15 @@ class WakeMemory:
         self._uri = storage.wake_uri(bucket, key)
         self._try_number = try_number
 
-    def load(self) -> JsonObject:
-        """What the last wake saved; empty in the first one."""
+    def load_values(self) -> JsonObject:
+        """What the last poke saved; empty in the first one."""
         data = self._artifacts.read(self._uri)
         if data is None:
             return {}
         saved: JsonObject = json.loads(data)
         return saved["values"] if saved["try_number"] == self._try_number else {}
 
-    def save(self, **values: object) -> None:
-        """Keep values for the next wake."""
+    def save_values(self, **values: object) -> None:
+        """Keep values for the next poke."""
         document = {"try_number": self._try_number, "values": values}
         self._artifacts.overwrite(self._uri, json.dumps(document).encode(), "application/json")

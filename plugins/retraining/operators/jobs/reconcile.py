@@ -1,7 +1,7 @@
-"""One wake of a task that waits for a job: find it, create it if there is none, look at it, come back later.
+"""One poke of a task that waits for a job: find it, create it if there is none, look at it, come back later.
 
 In: a job request, the task instance's identity, the hooks. Out: the job's result, or None to be called again. The job
-itself is the only state: whatever died before this wake, the job is found by its labels, never made twice, never lost.
+itself is the only state: whatever died before this poke, the job is found by its labels, never made twice, never lost.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from retraining.hooks.airflow_exceptions import AirflowFailException
 from retraining.hooks.logs import Cursor
 from retraining.hooks.ports import CloudPort
 from retraining.operators.jobs.claims import ClaimedJobs, Seen
-from retraining.operators.jobs.poll_state import WakeMemory
+from retraining.operators.jobs.poll_state import PollMemory
 
 LOGGER = logging.getLogger(__name__)
 LOOK_INTERVAL_S = 1.0
@@ -38,7 +38,7 @@ LAST_READS = 5
 
 
 class Reconciler:
-    """One wake.
+    """One poke.
 
     Args:
         cloud: The hooks.
@@ -61,43 +61,43 @@ class Reconciler:
         self._identity = identity
         self._on_job = on_job
         self._may_create = may_create
-        self._memory = WakeMemory(cloud.artifacts, cloud.settings.bucket, identity.key, identity.try_number)
+        self._memory = PollMemory(cloud.artifacts, cloud.settings.bucket, identity.key, identity.try_number)
         self._jobs = ClaimedJobs(cloud, identity, JobType.of(job_request.custom_job))
         self._cursor = Cursor()
         self._tail: deque[str] = deque(maxlen=SHOWN_LINES)
 
-    def run(self) -> XCom | None:
-        """The job's result; None when it is still running at the end of this wake.
+    def poll_job(self) -> XCom | None:
+        """The job's result; None when it is still running at the end of this poke.
 
         Raises:
             AirflowFailException: No job may follow the one that ended; with its last lines.
             JobError: It succeeded, and left nothing.
         """
         stored = self._document()
-        seen = self._jobs.look()
+        seen = self._jobs.find_jobs()
         job = seen.standing.counts or (newest_of(self._wanted, seen.everything) if stored else None)
         if stored and not (job and job.active) and self._forget_without_artifact():
             stored, job = None, seen.standing.counts
-        alone = self._jobs.tidy(seen, keep=job)
+        alone = self._jobs.cancel_stale(seen, keep=job)
         if stored and job is None:
             LOGGER.info("%s is there already: no job is needed", self._wanted.result_uri)
             return self._result(stored, None)
         if job is None and alone:
-            job = self._next(seen)
+            job = self._next_job(seen)
         return None if job is None else self._watch(job)
 
     def _watch(self, job: Job) -> XCom | None:
         self._on_job(job)
-        self._recall(job)
+        self._restore_cursor(job)
         clock = self._cloud.clock
         until = clock.monotonic() + self._cloud.settings.watch_s
         while True:
             self._print_new_lines(job)
             if not job.active:
-                return self._finish(job)
+                return self._finish_job(job)
             if clock.monotonic() >= until:
-                LOGGER.info("%s is %s; the next wake goes on", job.job_id, job.state)
-                self._memory.save(job=job.name, cursor=self._cursor.to_json())
+                LOGGER.info("%s is %s; the next poke goes on", job.job_id, job.state)
+                self._memory.save_values(job=job.name, cursor=self._cursor.to_json())
                 return None
             clock.sleep(LOOK_INTERVAL_S)
             job = self._cloud.jobs.get(job.name)
@@ -114,12 +114,12 @@ class Reconciler:
             list(self._cloud.objects.delete([found]))
         return True
 
-    def _next(self, seen: Seen) -> Job | None:
+    def _next_job(self, seen: Seen) -> Job | None:
         """The job that follows those which failed; None: its time has not come."""
         spent = seen.standing.spent
         if spent:
             self._on_job(spent[-1])
-            if self._recall(spent[-1]):  # it ended between two wakes
+            if self._restore_cursor(spent[-1]):  # it ended between two pokes
                 self._print_rest(spent[-1])
         failures = self._failures(seen)
         if not may_retry(self._wanted, failures, self._identity.retries):
@@ -134,23 +134,23 @@ class Reconciler:
             return None
         if self._wanted.request is not None:
             self._cloud.artifacts.write_once(self._wanted.request_uri, self._wanted.request.to_bytes())
-        return self._jobs.create(with_spot_fallback(self._wanted.custom_job, failures), seen)
+        return self._jobs.create_job(with_spot_fallback(self._wanted.custom_job, failures), seen)
 
     def _failures(self, seen: Seen) -> list[Failure]:
         """Of this generation's jobs, then of creates that made none."""
         made_none = seen.claim.failures_by(self._cloud.clock.now()) if seen.claim else ()
         return [*map(failure_of, seen.standing.spent), *made_none]
 
-    def _finish(self, job: Job) -> XCom | None:
+    def _finish_job(self, job: Job) -> XCom | None:
         self._print_rest(job)
         if stored := self._document():
             return self._result(stored, job)
         if job.state == SUCCEEDED:
             return result_without_document(self._wanted, job)
-        self._memory.save(job=job.name, cursor=self._cursor.to_json())
-        seen = self._jobs.look(fresh=job)
+        self._memory.save_values(job=job.name, cursor=self._cursor.to_json())
+        seen = self._jobs.find_jobs(fresh=job)
         if job not in seen.standing.spent:
-            LOGGER.warning("%s was made beside an older job: the next wake waits for that one", job.job_id)
+            LOGGER.warning("%s was made beside an older job: the next poke waits for that one", job.job_id)
             return None
         failure = failure_of(job)
         if not may_retry(self._wanted, self._failures(seen), self._identity.retries):
@@ -167,11 +167,11 @@ class Reconciler:
 
     def _result(self, document: Document, job: Job | None) -> XCom:
         """The result for XCom."""
-        return result_of(self._wanted, document, job, self._jobs.look().everything if job else ())
+        return result_of(self._wanted, document, job, self._jobs.find_jobs().everything if job else ())
 
-    def _recall(self, job: Job) -> bool:
-        """Set the cursor to where the last wake of this try stopped reading; False when it read another job or none."""
-        saved = self._memory.load()
+    def _restore_cursor(self, job: Job) -> bool:
+        """Set the cursor to where the last poke of this try stopped reading; False when it read another job or none."""
+        saved = self._memory.load_values()
         known = bool(saved.get("job") == job.name)
         self._cursor = Cursor.from_json(saved["cursor"]) if known else Cursor()
         return known
@@ -190,6 +190,6 @@ class Reconciler:
                 return
 
     def _error(self, job: Job | None, failure: Failure) -> JobError:
-        if job is not None and not self._tail:  # an earlier wake printed them
+        if job is not None and not self._tail:  # an earlier poke printed them
             self._tail.extend(f"[{line.task}] {line.text}" for line in self._cloud.logs.read_new(job.job_id, Cursor()))
         return job_error(self._wanted, job, failure, self._tail)

@@ -23,32 +23,34 @@ JobRequestSource = Callable[[CloudPort, Record], JobRequest]
 def request_export(cloud: CloudPort, record: Record) -> JobRequest:
     """The export of the run's missing spans, without the days that the checks leave out."""
     return requests.export_job(
-        record.read(Plan),
-        record.read(Snapshot),
+        record.read_document(Plan),
+        record.read_document(Snapshot),
         cloud.settings.service_account,
-        quarantined=record.read(Checks).quarantined,
+        quarantined=record.read_document(Checks).quarantined,
     )
 
 
 def request_training(cloud: CloudPort, record: Record) -> JobRequest:
     """The training of the challenger, with the hyperparameters that `tune` settled on."""
-    return requests.training_job(record.read(Plan), record.find(Tuning), cloud.settings.service_account)
+    return requests.training_job(
+        record.read_document(Plan), record.find_document(Tuning), cloud.settings.service_account
+    )
 
 
 def request_evaluation(cloud: CloudPort, record: Record) -> JobRequest:
-    """The comparison. Whom the challenger meets is asked once: later wakes go by the stored request."""
-    plan = record.read(Plan)
+    """The comparison. Whom the challenger meets is asked once: later pokes go by the stored request."""
+    plan = record.read_document(Plan)
     champion, trained_before, proof = None, None, leakage.Proof()
-    if record.find(EvaluateRequest) is None:
+    if record.find_document(EvaluateRequest) is None:
         version = cloud.registry.find_by_alias(plan.model, vertex.CHAMPION)
         if version is not None:
             champion = gates.champion_of(
                 version.version_name, version.version_id, version.artifact_uri, version.run_key
             )
             made = Record(cloud.artifacts, storage.run_uri(plan.bucket, plan.model, version.run_key))
-            its_plan = made.find(Plan)
+            its_plan = made.find_document(Plan)
             trained_before = its_plan.window.test_start if its_plan else None
-            proof = leakage.proof(made.find(Manifest), made.uri(Manifest), record.read(Snapshot))
+            proof = leakage.proof(made.find_document(Manifest), made.uri(Manifest), record.read_document(Snapshot))
             if proof.missing:
                 LOGGER.warning("nothing proves that the champion has not seen this test data: %s", proof.missing)
     job_request = requests.evaluation_job(
@@ -58,5 +60,5 @@ def request_evaluation(cloud: CloudPort, record: Record) -> JobRequest:
         champion_trained_before=trained_before,
         proof=proof,
     )
-    require_models(cloud, record, record.find(EvaluateRequest) or cast("EvaluateRequest", job_request.request))
+    require_models(cloud, record, record.find_document(EvaluateRequest) or cast("EvaluateRequest", job_request.request))
     return job_request

@@ -39,7 +39,7 @@ def spans_are_there(cloud: CloudPort, record: Record, request: Document | None, 
     """
     values: Any = request
     renew_lease(cloud, values.model, values.run_key, context)
-    wanted = needed(request, record.find(Manifest))
+    wanted = needed(request, record.find_document(Manifest))
     if reason := waits_for(_existing(cloud, wanted.folders, tombstone_uri)):
         LOGGER.warning(reason)
         return False

@@ -28,7 +28,7 @@ def own_run(cloud: CloudPort, context: Context, run_uri: str) -> Record:
     ti: Any = context["ti"]
     require_run_folder(run_uri, cloud.settings.bucket, ti.dag_id)
     record = Record(cloud.artifacts, run_uri)
-    plan = record.find(Plan)
+    plan = record.find_document(Plan)
     if plan is not None:
         require_agreement(plan, run_uri, cloud.settings)
     return record

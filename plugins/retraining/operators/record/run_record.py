@@ -33,7 +33,7 @@ class Record:
         """Address of the document of a kind."""
         return storage.document_uri(self.folder_uri, kind.kind_name())
 
-    def find(self, kind: type[_D]) -> _D | None:
+    def find_document(self, kind: type[_D]) -> _D | None:
         """The document of a kind, or None while there is none.
 
         Raises:
@@ -48,18 +48,18 @@ class Record:
         assert isinstance(found, kind)  # noqa: S101 - kept under its own type
         return found
 
-    def read(self, kind: type[_D]) -> _D:
+    def read_document(self, kind: type[_D]) -> _D:
         """The document of a kind, which an earlier task wrote.
 
         Raises:
             ContractError: It is missing, or does not obey the contract.
         """
-        found = self.find(kind)
+        found = self.find_document(kind)
         if found is None:
             raise ContractError(self.uri(kind), "no such document", "an earlier task's", "Clear the run from plan on")
         return found
 
-    def digest(self, kind: type[Document]) -> str:
+    def document_digest(self, kind: type[Document]) -> str:
         """SHA-256 of the stored bytes of the document of a kind, whoever wrote them.
 
         Raises:

@@ -48,7 +48,7 @@ class ReportOperator(RunTask, CloudOperator):
             return None
         ti, artifacts, record = context["ti"], cloud.artifacts, self.record(cloud, context)
         took = timings(record, lambda task, key: ti.xcom_pull(task_ids=task, key=key))
-        if record.find(Deployment) is not None:  # of a run that went to its end: those numbers stand
+        if record.find_document(Deployment) is not None:  # of a run that went to its end: those numbers stand
             took = record.write_once(took)
         documents = {"timings": took.to_json(), **read_all(artifacts, record)}
         page_uri = storage.report_page_uri(self.run_uri)
@@ -72,7 +72,9 @@ def timings(record: Record, pull: Callable[[str, str], Any]) -> Timings:
         for task in TASKS
     }
     prices = load_prices(include_path())
-    return run_timings(record.read(Plan), record.find(Snapshot), record.find(Tuning), ended, prices)
+    return run_timings(
+        record.read_document(Plan), record.find_document(Snapshot), record.find_document(Tuning), ended, prices
+    )
 
 
 def read_all(artifacts: ArtifactsPort, record: Record) -> dict[str, JsonObject]:
@@ -83,7 +85,7 @@ def read_all(artifacts: ArtifactsPort, record: Record) -> dict[str, JsonObject]:
         ObjectAddress.parse(uri).stem: json.loads(data)
         for uri, data in zip(uris, artifacts.read_many(uris), strict=True)
     }
-    plan, request = record.read(Plan), record.find(EvaluateRequest)
+    plan, request = record.read_document(Plan), record.find_document(EvaluateRequest)
     if request is not None and request.champion is not None:
         champion = Record(artifacts, storage.run_uri(plan.bucket, plan.model, request.champion.run_key))
         if data := artifacts.read(champion.uri(Plan)):

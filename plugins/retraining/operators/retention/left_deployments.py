@@ -1,6 +1,6 @@
 """Deployed models that cost and that nobody brings to an end any more: found and ended by the daily cleaning.
 
-The task that deploys writes at each wake, and a run that ended was settled by its own task `cancel_jobs`. What is here
+The task that deploys writes at each poke, and a run that ended was settled by its own task `cancel_jobs`. What is here
 is what both did not come to.
 """
 
@@ -15,7 +15,7 @@ from retraining.core.naming import vertex
 from retraining.core.promotion import rollouts
 from retraining.core.retention.left_deployments import cleaned, found_rollout, found_unclaimed
 from retraining.hooks.ports import CloudPort
-from retraining.operators.deployment.rollout_end import settle
+from retraining.operators.deployment.rollout_end import settle_rollout
 from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState
 
 LOGGER = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ def find_deployments(cloud: CloudPort, model: str, as_of: datetime) -> Iterator[
         model: Whose.
         as_of: Time of the cleaning.
     """
-    rollout = RolloutState(cloud, model).read()
+    rollout = RolloutState(cloud, model).read_rollout()
     if _is_left(cloud, rollout, as_of) and rollout:
         yield found_rollout(rollout)
     for deployed_id, version_name in _unclaimed(cloud, model, rollout).items():
@@ -43,7 +43,7 @@ def end_deployment(cloud: CloudPort, found: FoundDeployment, as_of: datetime) ->
     state = RolloutState(cloud, found.model)
     if found.what == "rollout":
         return _settle(cloud, state, found, as_of)
-    if found.deployed_model_id not in _unclaimed(cloud, found.model, state.read()):
+    if found.deployed_model_id not in _unclaimed(cloud, found.model, state.read_rollout()):
         return cleaned(found, "left", "it has traffic, is gone, or a run is at work on it")
     endpoint = cloud.endpoints.get(found.model)
     if endpoint is not None:
@@ -52,12 +52,12 @@ def end_deployment(cloud: CloudPort, found: FoundDeployment, as_of: datetime) ->
 
 
 def _settle(cloud: CloudPort, state: RolloutState, found: FoundDeployment, as_of: datetime) -> CleanedDeployment:
-    rollout = state.read()
+    rollout = state.read_rollout()
     if not _is_left(cloud, rollout, as_of) or rollout is None or rollout.deployed_model_id != found.deployed_model_id:
         return cleaned(found, "left", "somebody goes on with it, or has brought it to its end")
     try:
         for _ in range(LOOKS):
-            if settle(cloud, state):
+            if settle_rollout(cloud, state):
                 return cleaned(found, "settled")
             LOGGER.info("%s: machines are still coming or going", found.deployed_model_id)
             cloud.clock.sleep(LOOK_INTERVAL_S)

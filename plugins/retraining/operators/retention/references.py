@@ -60,7 +60,7 @@ class ModelRuns:
         """How many runs there are."""
         return len(self._known)
 
-    def read(self, active: Iterable[Job]) -> None:
+    def read_runs(self, active: Iterable[Job]) -> None:
         """Find the kept runs and read their documents.
 
         Args:

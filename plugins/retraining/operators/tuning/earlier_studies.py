@@ -50,8 +50,11 @@ def find_champion(cloud: CloudPort, plan: Plan) -> decision.ChampionRecord | Non
     if version is None or not decision.is_earlier(version.run_key, plan):
         return None
     made = Record(cloud.artifacts, storage.run_uri(plan.bucket, plan.model, version.run_key))
-    report, made_by = _readable(partial(made.find, Report)), _readable(partial(made.find, Plan))
-    promoted, settled = _readable(partial(made.find, Evaluation)), _readable(partial(made.find, Tuning))
+    report, made_by = _readable(partial(made.find_document, Report)), _readable(partial(made.find_document, Plan))
+    promoted, settled = (
+        _readable(partial(made.find_document, Evaluation)),
+        _readable(partial(made.find_document, Tuning)),
+    )
     if report is None or made_by is None:
         return None
     known = decision.champion_record(plan, version.run_key, report, made_by, promoted, settled)
@@ -67,4 +70,7 @@ def _comparisons(
     uris = cloud.artifacts.list_uris(folder, start=champion, end=plan.run_key, suffix="/evaluate_request.json")
     for uri in reversed(uris):
         made = Record(cloud.artifacts, folder_of(uri))
-        yield _readable(partial(made.find, EvaluateRequest)), _readable(partial(made.find, Evaluation))
+        yield (
+            _readable(partial(made.find_document, EvaluateRequest)),
+            _readable(partial(made.find_document, Evaluation)),
+        )

@@ -43,22 +43,22 @@ class TuneOperator(RunTask, CloudSensor):
     def look(self, cloud: CloudPort, context: Context) -> PokeReturnValue | bool:
         """Decide once; have the jobs done; conclude once."""
         record = self.record(cloud, context)
-        plan, settled = record.read(Plan), record.find(Tuning)
+        plan, settled = record.read_document(Plan), record.find_document(Tuning)
         if settled is None:
-            request = self._request(cloud, record, plan)
-            settled = self._settle(cloud, record, plan, request, context)
+            request = self._tuning_request(cloud, record, plan)
+            settled = self._conclude(cloud, record, plan, request, context)
         if settled is None:
             return False
         if settled.trials:
             uri = storage.study_uri(plan.bucket, plan.model, plan.run_key)
             cloud.artifacts.write_once(uri, settled.to_bytes())
-            self._clear(cloud, plan)
+            self._delete_checkpoints(cloud, plan)
         self.log.info("%s: %s", settled.words, settled.hyperparameters)
         result = {"searched": bool(settled.trials), "trials": len(settled.trials), "words": settled.words}
         return PokeReturnValue(True, {**result, "hyperparameters": dict(settled.to_json()["hyperparameters"])})
 
-    def _request(self, cloud: CloudPort, record: Record, plan: Plan) -> TuningRequest:
-        request = record.find(TuningRequest)
+    def _tuning_request(self, cloud: CloudPort, record: Record, plan: Plan) -> TuningRequest:
+        request = record.find_document(TuningRequest)
         if request is None:
             champion = find_champion(cloud, plan) if plan.spec.tuning else None
             studies, earlier = find_studies(cloud, plan) if plan.spec.tuning else ([], 0)
@@ -67,7 +67,7 @@ class TuneOperator(RunTask, CloudSensor):
             self.log.info("%s", request.words)
         return request
 
-    def _settle(
+    def _conclude(
         self, cloud: CloudPort, record: Record, plan: Plan, request: TuningRequest, context: Context
     ) -> Tuning | None:
         """The conclusion; None while a job works."""
@@ -76,25 +76,27 @@ class TuneOperator(RunTask, CloudSensor):
         account, jobs, recalled = cloud.settings.service_account, list[str](), tuple[Trial, ...]()
         if request.recalled:
             job_request = requests.recall_job(plan, request, account)
-            job = self._done(cloud, job_request, context, requests.bears_failure(plan, "recall", request))
+            job = self._finish_job(cloud, job_request, context, requests.bears_failure(plan, "recall", request))
             if job is None:
                 return None
             jobs.append(job)
             recalled = requests.read_trials(plan, "recall", request, cloud.jobs.trials(job))
         space = warm_start.focus(plan.spec.tuning, recalled, request.focus)
         job_request = requests.search_job(plan, request, space, account)
-        job = self._done(cloud, job_request, context, requests.bears_failure(plan, "search", request))
+        job = self._finish_job(cloud, job_request, context, requests.bears_failure(plan, "search", request))
         if job is None:
             return None
         jobs.append(job)
         found = requests.read_trials(plan, "search", request, cloud.jobs.trials(job))
-        self._say((*recalled, *found))
+        self._log_trials((*recalled, *found))
         return record.write_once(conclusion.conclude(plan, request, (*recalled, *found), searched=space, jobs=jobs))
 
-    def _done(self, cloud: CloudPort, job_request: JobRequest, context: Context, bears_failure: bool) -> str | None:
+    def _finish_job(
+        self, cloud: CloudPort, job_request: JobRequest, context: Context, bears_failure: bool
+    ) -> str | None:
         """Name of the job when it ended with trials to go on with; None while it works."""
         identity = job_identity(context, job_request.custom_job)
-        if ended := self._ended(cloud, identity, bears_failure):
+        if ended := self._find_ended_job(cloud, identity, bears_failure):
             return ended
 
         def on_job(job: Job) -> None:
@@ -103,19 +105,19 @@ class TuneOperator(RunTask, CloudSensor):
         record = self.record(cloud, context)
         may_create = partial(spans_are_there, cloud, record, job_request.request, context)
         try:
-            result = Reconciler(cloud, job_request, identity, on_job, may_create).run()
+            result = Reconciler(cloud, job_request, identity, on_job, may_create).poll_job()
         except AirflowFailException:
-            if ended := self._ended(cloud, identity, bears_failure):
+            if ended := self._find_ended_job(cloud, identity, bears_failure):
                 return ended
             raise
         return None if result is None else str(result["job"])
 
-    def _ended(self, cloud: CloudPort, identity: JobIdentity, bears_failure: bool) -> str | None:
+    def _find_ended_job(self, cloud: CloudPort, identity: JobIdentity, bears_failure: bool) -> str | None:
         """Name of the job that succeeded, or that failed by its trials where that is borne; None: there is none."""
         jobs = ClaimedJobs(cloud, identity, JobType.TUNING)
-        standing = jobs.look().standing
+        standing = jobs.find_jobs().standing
         if (job := standing.counts) is not None:
-            jobs.cancel(standing.surplus)
+            jobs.cancel_surplus(standing.surplus)
             return job.name if goes_on_with(job, bears_failure=False) else None
         for job in standing.spent:
             if goes_on_with(job, bears_failure=bears_failure):
@@ -123,14 +125,14 @@ class TuneOperator(RunTask, CloudSensor):
                 return job.name
         return None
 
-    def _clear(self, cloud: CloudPort, plan: Plan) -> None:
+    def _delete_checkpoints(self, cloud: CloudPort, plan: Plan) -> None:
         """Delete the checkpoints of trials that were stopped early: the jobs have ended, nobody resumes them."""
         for folder in requests.checkpoint_uris(plan):
             gone = sum(item.gone for item in cloud.objects.delete(cloud.objects.walk(folder)))
             if gone:
                 self.log.info("%d files of trials that were stopped early deleted in %s", gone, folder)
 
-    def _say(self, trials: Sequence[Trial]) -> None:
+    def _log_trials(self, trials: Sequence[Trial]) -> None:
         for trial in trials:
             score = "no score" if trial.value is None else f"{trial.value:.4f}"
             self.log.info("trial %s: %s, %s %s", trial.trial_id, score, trial.hyperparameters, trial.words)

@@ -25,7 +25,8 @@ from retraining.operators.airflow.dag_run import run_type
 from retraining.operators.airflow.links import RunDocumentsLink, push_link
 from retraining.operators.record.ownership import own_cleaning, require_own_bucket
 from retraining.operators.record.run_record import Record
-from retraining.operators.retention.leftovers import clean, end_job, look
+from retraining.operators.retention.deletion import cancel_unattended_job, delete_garbage
+from retraining.operators.retention.survey import find_garbage
 
 CLEANING_URI = "{{ ti.xcom_pull(task_ids='look')['cleaning_uri'] }}"
 
@@ -63,7 +64,7 @@ def maintain_params() -> dict[str, Param]:
     }
 
 
-class FindLeftoversOperator(CloudOperator):
+class FindGarbageOperator(CloudOperator):
     """Look at everything, and write down what shall go and why; deletes nothing.
 
     The time is the DAG run's `run_after`: no run starts before it, so nothing is taken for older than it is.
@@ -82,10 +83,12 @@ class FindLeftoversOperator(CloudOperator):
         limits = Limits(as_of=whole_second(dag_run.run_after), min_age_days=params["min_age_days"])
         folder = storage.cleaning_uri(cloud.settings.bucket, limits.as_of, dag_run.run_id)
         record = Record(cloud.artifacts, folder)
-        plan = record.find(MaintenancePlan)
+        plan = record.find_document(MaintenancePlan)
         if plan is None:
             dry_run = spans.is_dry_run(run_type(dag_run), wished=bool(params["dry_run"]))
-            plan = record.write_once(look(cloud, limits, chosen_models(params["models"]), dry_run, dag_run.run_id))
+            plan = record.write_once(
+                find_garbage(cloud, limits, chosen_models(params["models"]), dry_run, dag_run.run_id)
+            )
         for line in summary.plan_lines(plan):
             self.log.info(line)
         push_link(self, context, RunDocumentsLink, console.folder_address(folder, cloud.settings.project))
@@ -97,7 +100,7 @@ class FindLeftoversOperator(CloudOperator):
         }
 
 
-class CleaningTask(CloudOperator):
+class CollectionTask(CloudOperator):
     """A task that carries the plan of a cleaning out.
 
     Args:
@@ -111,7 +114,7 @@ class CleaningTask(CloudOperator):
         self.cleaning_uri = cleaning_uri
 
 
-class CancelLeftJobsOperator(CleaningTask):
+class CancelUnattendedJobsOperator(CollectionTask):
     """Cancel the jobs that nobody waits for, unless somebody does again.
 
     Returns:
@@ -120,14 +123,14 @@ class CancelLeftJobsOperator(CleaningTask):
 
     def act(self, cloud: CloudPort, context: Context) -> list[XCom]:
         """Look at each once more, cancel."""
-        plan = own_cleaning(cloud, context, self.cleaning_uri).read(MaintenancePlan)
-        done = [] if plan.dry_run else [end_job(cloud, job) for job in plan.jobs if job.cancel]
+        plan = own_cleaning(cloud, context, self.cleaning_uri).read_document(MaintenancePlan)
+        done = [] if plan.dry_run else [cancel_unattended_job(cloud, job) for job in plan.jobs if job.cancel]
         for job in done:
             self.log.warning("%s %s: %s", job.name, job.outcome, job.words)
         return [job.model_dump(mode="json") for job in done]
 
 
-class DeleteLeftoversOperator(CleaningTask):
+class DeleteGarbageOperator(CollectionTask):
     """Delete what the plan says and what is still so, and write down what was done.
 
     A model of which nothing may be deleted fails the task for good, when all others are done.
@@ -137,13 +140,13 @@ class DeleteLeftoversOperator(CleaningTask):
     """
 
     def act(self, cloud: CloudPort, context: Context) -> XCom:
-        """Sweep model by model, then what lies about; conclude once."""
+        """Delete model by model, then what lies about; conclude once."""
         record = own_cleaning(cloud, context, self.cleaning_uri)
-        done = record.find(Maintenance)
+        done = record.find_document(Maintenance)
         if done is None:
             ended = context["ti"].xcom_pull(task_ids="cancel_jobs") or []
             jobs = [CleanedJob.model_validate(job) for job in ended]
-            done = record.write_once(clean(cloud, record, jobs))
+            done = record.write_once(delete_garbage(cloud, record, jobs))
         for line in summary.result_lines(done):
             self.log.info(line)
         summary.require_none_refused(done, record.uri(Maintenance))

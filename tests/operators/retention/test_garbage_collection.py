@@ -12,7 +12,7 @@ from retraining.core.retention.jobs_and_tables import Table
 from retraining.hooks.vertex_jobs import Job
 from tests.support.airflow_release import AirflowFailException
 from tests.support.fakes.bucket import nothing
-from tests.support.scenes.cleaning import (
+from tests.support.scenes.garbage_collection import (
     CHAMPION,
     DAYS,
     FORM,

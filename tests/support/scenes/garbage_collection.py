@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from retraining.core.documents import KINDS, Maintenance, MaintenancePlan
-from retraining.operators.retention.maintenance import (
-    CancelLeftJobsOperator,
-    DeleteLeftoversOperator,
-    FindLeftoversOperator,
+from retraining.operators.retention.garbage_collection import (
+    CancelUnattendedJobsOperator,
+    DeleteGarbageOperator,
+    FindGarbageOperator,
 )
 from tests.support.contracts import EXAMPLES
 from tests.support.fakes.bucket import FakeBucket
@@ -40,15 +40,15 @@ class Scene:
 
     def look(self) -> dict[str, Any]:
         """First task."""
-        return self.run.execute(FindLeftoversOperator(task_id="look", cloud=self.cloud.connect))
+        return self.run.execute(FindGarbageOperator(task_id="look", cloud=self.cloud.connect))
 
     def cancel(self) -> list[dict[str, Any]]:
         """Second."""
-        return self._execute(CancelLeftJobsOperator(task_id="cancel_jobs", cloud=self.cloud.connect))
+        return self._execute(CancelUnattendedJobsOperator(task_id="cancel_jobs", cloud=self.cloud.connect))
 
     def delete(self) -> dict[str, Any]:
         """Third."""
-        return self._execute(DeleteLeftoversOperator(task_id="delete", cloud=self.cloud.connect))
+        return self._execute(DeleteGarbageOperator(task_id="delete", cloud=self.cloud.connect))
 
     def clean(self) -> dict[str, Any]:
         """All of them."""

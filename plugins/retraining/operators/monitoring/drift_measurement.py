@@ -1,18 +1,16 @@
-"""Watching a champion: how far its requests are from its training data, and whether that is worth a retraining."""
+"""The task `measure`: how far a champion's requests are from its training data."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
 
-from airflow.sdk import Asset, AssetAlias, Context
-from pydantic import JsonValue
+from airflow.sdk import Context
 
-from retraining.core.documents import Drift, DriftChampion, Ledger, Statistics
+from retraining.core.documents import Drift, DriftChampion, Statistics
 from retraining.core.documents.document import format_time
-from retraining.core.monitoring import drift, retraining
-from retraining.core.naming import bigquery, dags, storage, vertex
-from retraining.core.naming.run_keys import stamp
+from retraining.core.monitoring import drift
+from retraining.core.naming import bigquery, storage, vertex
 from retraining.core.planning import windows
 from retraining.core.planning.params import require_known
 from retraining.core.settings import include_path
@@ -24,10 +22,8 @@ from retraining.hooks.registry import Version
 from retraining.operators.airflow.cloud_task import CloudOperator
 from retraining.operators.airflow.params import monitor_params
 from retraining.operators.deployment.rollout_state import RolloutState
-from retraining.operators.record.ownership import own_monitor, require_own_bucket, require_own_model
+from retraining.operators.record.ownership import require_own_bucket, require_own_model
 from retraining.operators.record.run_record import Record
-
-MONITOR_URI = "{{ ti.xcom_pull(task_ids='measure')['monitor_uri'] }}"
 
 
 class MeasureDriftOperator(CloudOperator):
@@ -57,7 +53,7 @@ class MeasureDriftOperator(CloudOperator):
         ).value
         folder = storage.monitor_uri(cloud.settings.bucket, spec.name, as_of, dag_run.run_id)
         record = Record(cloud.artifacts, folder)
-        found = record.find(Drift)
+        found = record.find_document(Drift)
         if found is None and (champion := cloud.registry.find_by_alias(spec.name, vertex.CHAMPION)):
             asked_by = f"{dag_run.run_id}|{context['ti'].max_tries}"
             found = record.write_once(self._measure(cloud, spec, champion, as_of, asked_by))
@@ -76,12 +72,12 @@ class MeasureDriftOperator(CloudOperator):
     def _measure(cloud: CloudPort, spec: ModelSpec, champion: Version, as_of: datetime, asked_by: str) -> Drift:
         settings = cloud.settings
         baseline = Record(cloud.artifacts, storage.run_uri(settings.bucket, spec.name, champion.run_key))
-        statistics = baseline.read(Statistics)
+        statistics = baseline.read_document(Statistics)
         table = bigquery.request_log_table(settings.project, settings.dataset, spec.name)
         rows: list[Row] = []
         # The endpoint makes the table with the first request it logs.
         if cloud.warehouse.table_schema(table) is not None:
-            rollout = RolloutState(cloud, spec.name).read()
+            rollout = RolloutState(cloud, spec.name).read_rollout()
             smoke_requests = rollout.smoke_requests if rollout else ()
             query = drift.render_requests_sql(spec, table, statistics, as_of, smoke_requests)
             job_id = bigquery.monitor_job_id(settings.environment, spec.name, as_of, asked_by)
@@ -96,63 +92,6 @@ class MeasureDriftOperator(CloudOperator):
             statistics=statistics,
             rows=rows,
         )
-
-
-class DecideRetrainingOperator(CloudOperator):
-    """Decide whether a retraining is due, write the ledger row, and order it by an asset event.
-
-    The event goes through an `AssetAlias`: an asset among the outlets would fire with every success.
-
-    Args:
-        model: Name of the spec.
-        monitor_uri: Folder of this monitor run's documents.
-
-    Returns:
-        `{decision, because, words, ledger_uri}`.
-    """
-
-    template_fields = ("monitor_uri",)
-
-    def __init__(self, *, model: str, monitor_uri: str = MONITOR_URI, **kwargs: Any) -> None:  # noqa: ANN401 - BaseOperator's
-        super().__init__(**{"outlets": [AssetAlias(dags.asset_name(model))], **kwargs})
-        self.model = model
-        self.monitor_uri = monitor_uri
-
-    def act(self, cloud: CloudPort, context: Context) -> XCom:
-        """Earlier rows and the drift in, one row out; the event when the row says so."""
-        record = own_monitor(cloud, context, self.monitor_uri)
-        row = record.find(Ledger) or record.write_once(self._decide(cloud, record, context))
-        self.log.info(row.words)
-        ledger_uri = record.uri(Ledger)
-        if row.decision == "retrain" and row.retrain_as_of is not None:
-            extra: dict[str, JsonValue] = {
-                "as_of": format_time(row.retrain_as_of),
-                "reason": row.words,
-                "ledger_uri": ledger_uri,
-            }
-            asset = Asset(name=dags.asset_name(self.model), uri=dags.asset_uri(self.model))
-            # Again for a cleared task: the retraining finds its own run key and makes nothing twice.
-            context["outlet_events"][AssetAlias(dags.asset_name(self.model))].add(asset, extra=extra)
-        return {"decision": row.decision, "because": row.because, "words": row.words, "ledger_uri": ledger_uri}
-
-    def _decide(self, cloud: CloudPort, record: Record, context: Context) -> Ledger:
-        spec = load_spec(self.model)
-        measured = context["ti"].xcom_pull(task_ids="measure")
-        as_of = windows.parse_time(measured["as_of"], "XCom of measure")
-        rows = ledger_rows(cloud, spec, as_of)
-        row = retraining.decide_retraining(spec, record.find(Drift), rows, as_of, record.uri(Drift))
-        where, given = "Param retrain_as_of", context["params"]["retrain_as_of"]
-        time = windows.parse_time(given, where) if given else None
-        if row.decision == "retrain" and time is not None:
-            windows.require_past(time, context["dag_run"].start_date, where)
-        return retraining.retrain_as_of(row, time)
-
-
-def ledger_rows(cloud: CloudPort, spec: ModelSpec, as_of: datetime) -> list[Ledger]:
-    """Earlier ledger rows as far back as the longest cool-down reaches."""
-    folder = storage.monitors_uri(cloud.settings.bucket, spec.name)
-    uris = cloud.artifacts.list_uris(folder, start=stamp(as_of - retraining.reach(spec)), suffix="/ledger.json")
-    return [Ledger.parse(data) for data in cloud.artifacts.read_many(uris)]
 
 
 def load_spec(model: str) -> ModelSpec:

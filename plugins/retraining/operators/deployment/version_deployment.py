@@ -14,7 +14,7 @@ from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudSensor, RunTask
 from retraining.operators.airflow.links import EndpointLink, push_link
 from retraining.operators.deployment.rollout import RolloutSteps
-from retraining.operators.deployment.rollout_end import end_recorded, settle
+from retraining.operators.deployment.rollout_end import end_recorded, settle_rollout
 from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState
 from retraining.operators.jobs.identity import job_identity
 from retraining.operators.record.run_record import Record
@@ -43,10 +43,10 @@ class DeployModelOperator(RunTask, CloudSensor):
     def look(self, cloud: CloudPort, context: Context) -> PokeReturnValue | bool:
         """Take the recorded deployment, or write down why there is none, or go on with it."""
         record = self.record(cloud, context)
-        plan = record.read(Plan)
+        plan = record.read_document(Plan)
         state = RolloutState(cloud, plan.model)
         try:
-            done = record.find(Deployment) or self._go_on(context, cloud, record, state)
+            done = record.find_document(Deployment) or self._go_on(context, cloud, record, state)
         except OvertakenError as error:
             self.log.warning("%s", error)
             done = None
@@ -60,19 +60,19 @@ class DeployModelOperator(RunTask, CloudSensor):
         return PokeReturnValue(True, {"deployed": done.deployed, "words": done.words})
 
     def _go_on(self, context: Context, cloud: CloudPort, record: Record, state: RolloutState) -> Deployment | None:
-        """The deployment as far as it comes now; None: the next wake goes on."""
-        plan, decision = record.read(Plan), record.read(Decision)
-        rollout = state.read()  # before the champion: whoever changes that writes here first
+        """The deployment as far as it comes now; None: the next poke goes on."""
+        plan, decision = record.read_document(Plan), record.read_document(Decision)
+        rollout = state.read_rollout()  # before the champion: whoever changes that writes here first
         if decision.verdict == "promote" and rollouts.is_another_runs(rollout, plan.run_key):
             self.log.warning("another run left its deployment open: it is settled first")
-            settle(cloud, state)
+            settle_rollout(cloud, state)
             return None
         champion = cloud.registry.find_by_alias(plan.model, vertex.CHAMPION)
         denied = self._reason_of_person(context)
         if not rollouts.is_open(rollout) and (reason := denied or reason_against(plan, decision, champion)):
             return record.write_once(nothing_deployed(plan, reason))
-        steps = RolloutSteps(cloud, plan, record.read(Registration), record.read(Report), state)
-        made = steps.run(champion, job_identity(context, plan.run_key).dag_run)
+        steps = RolloutSteps(cloud, plan, record.read_document(Registration), record.read_document(Report), state)
+        made = steps.advance_rollout(champion, job_identity(context, plan.run_key).dag_run)
         return None if made is None else record.write_once(made)
 
     def _reason_of_person(self, context: Context) -> str | None:

@@ -16,10 +16,10 @@ from retraining.core.naming import vertex
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.registry import Upload
 from retraining.operators.deployment.version_upload import upload_once
-from retraining.operators.retention.maintenance import (
-    CancelLeftJobsOperator,
-    DeleteLeftoversOperator,
-    FindLeftoversOperator,
+from retraining.operators.retention.garbage_collection import (
+    CancelUnattendedJobsOperator,
+    DeleteGarbageOperator,
+    FindGarbageOperator,
 )
 from tests.support.contracts import EXAMPLES
 
@@ -104,10 +104,10 @@ def clean(shop, make_run) -> Any:
         form = {"dry_run": False, "min_age_days": 30, "models": [shop.model]}
         run = make_run(dag_id="maintain", run_id=f"manual__{uuid.uuid4().hex}", params=form)
         run.run_after = datetime.now(UTC) + timedelta(days=days)
-        folder = run.execute(FindLeftoversOperator(task_id="look"))["cleaning_uri"]
-        run.execute(CancelLeftJobsOperator(task_id="cancel_jobs", cleaning_uri=folder))
+        folder = run.execute(FindGarbageOperator(task_id="look"))["cleaning_uri"]
+        run.execute(CancelUnattendedJobsOperator(task_id="cancel_jobs", cleaning_uri=folder))
         between()
-        result = run.execute(DeleteLeftoversOperator(task_id="delete", cleaning_uri=folder))
+        result = run.execute(DeleteGarbageOperator(task_id="delete", cleaning_uri=folder))
         return result, Maintenance.parse(shop.cloud.artifacts.read(result["maintenance_uri"]) or b"")
 
     return do

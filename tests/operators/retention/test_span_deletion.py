@@ -14,7 +14,7 @@ from retraining.core.errors import DataError
 from retraining.operators.record.leases import spans_are_there
 from retraining.operators.record.run_record import Record
 from tests.support.fakes.bucket import Killed, nothing
-from tests.support.scenes.cleaning import (
+from tests.support.scenes.garbage_collection import (
     DAYS,
     LONG_AGO,
     MODEL,

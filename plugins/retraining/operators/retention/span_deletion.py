@@ -35,7 +35,7 @@ TOGETHER = 20
 BATCH = 100
 
 
-class Sweep:
+class SpanDeletion:
     """Deletes the doomed spans of one model.
 
     Args:
@@ -47,14 +47,14 @@ class Sweep:
         self._cloud, self._runs = cloud, runs
         self._root = storage.spans_root(cloud.settings.bucket, runs.model)
 
-    def run(self, found: ModelLeftovers) -> CleanedModel:
+    def delete_spans(self, found: ModelLeftovers) -> CleanedModel:
         """Take back what an earlier cleaning began and somebody needs now; delete what the plan says."""
         restored = tuple(uri for uri in found.restore if self._take_back(uri))
         done: list[CleanedSpan] = []
         refused = found.refused
         for group in _groups(found.delete, TOGETHER):
             try:
-                for span in self._sweep(group):
+                for span in self._delete_group(group):
                     done.append(span)  # one by one: what came before an error counts
             except ContractError as error:  # what a run that came meanwhile refers to cannot be known
                 refused = f"the rest of {found.model} is not deleted: {error}"
@@ -72,7 +72,7 @@ class Sweep:
             freed_bytes=sum(span.bytes for span in done if span.outcome == "deleted"),
         )
 
-    def _sweep(self, group: Sequence[DoomedSpan]) -> Iterator[CleanedSpan]:
+    def _delete_group(self, group: Sequence[DoomedSpan]) -> Iterator[CleanedSpan]:
         """Markers of all, one look, then the files of each."""
         buried: list[tuple[DoomedSpan, list[StoredObject]]] = []
         for span in group:
