@@ -6,7 +6,8 @@
     evaluate                  shards and models → evaluation
 
 Exit codes: 0 done; 2 the request or the data is wrong, trying again cannot help; 143 the machine was taken away
-(SIGTERM) and the training's state is saved; 1 anything else. The last line of standard error says what happened.
+(SIGTERM) and the training's state is saved; 1 anything else. The last line of standard error says what happened; as
+every line it is JSON for Cloud Logging, or text on a terminal.
 TensorFlow is imported late, while shards are already being fetched.
 """
 
@@ -14,43 +15,45 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import logging
 import os
 import sys
 import time
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from trainer.cluster.preemption import end_with_the_job, start_again
-from trainer.cluster.replica import Replica, find_replica, uses_servers
-from trainer.cluster.sharding import training_share
-from trainer.contract.documents import EvaluateRequest, ExportRequest, Manifest, Report, TrainRequest
+from trainer.cluster.replica import find_replica, uses_servers
+from trainer.contract.documents import EvaluateRequest, ExportRequest, Manifest, TrainRequest
 from trainer.contract.reading import read
-from trainer.contract.results import is_recorded
+from trainer.contract.results import is_done, result_uri
 from trainer.errors import PeerLost, RequestError, TrainerError
-from trainer.input import open_source, require_input
+from trainer.input import open_source
 from trainer.storage import Storage, join
+from trainer.telemetry.logs import log_to_streams
+from trainer.telemetry.timing import Clock
 from trainer.telemetry.usage import describe_usage
+from trainer.training.training_job import TrainingJob
 from trainer.training.trial import PRIOR, Trial, place
 
 STARTED = time.monotonic()
+LOGGER = logging.getLogger("trainer.task")  # also where this module is the program
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; gives the exit code."""
-    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a job's log is read while it runs
-    try:
-        command, options, hyperparameters = _parse(sys.argv[1:] if arguments is None else arguments)
-        _COMMANDS[command](options, hyperparameters)
-    except PeerLost as error:
-        return start_again(os.environ, error)
-    except TrainerError as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
-        return error.exit_code
-    except Exception as error:  # noqa: BLE001 - the edge of the process: whatever it is must be said in the last line
-        traceback.print_exc()
-        print(f"{type(error).__name__}: {' '.join(str(error).split())}", file=sys.stderr, flush=True)
-        return 1
+    """Run one command and return the exit code."""
+    with log_to_streams():
+        try:
+            command, options, hyperparameters = _parse(sys.argv[1:] if arguments is None else arguments)
+            _COMMANDS[command](options, hyperparameters)
+        except PeerLost as error:
+            return start_again(os.environ, error)
+        except TrainerError as error:
+            LOGGER.error("%s: %s", type(error).__name__, error)
+            return error.exit_code
+        except Exception as error:  # the edge of the process: whatever it is must stand in the log
+            LOGGER.exception("%s: %s", type(error).__name__, " ".join(str(error).split()))
+            return 1
     return 0
 
 
@@ -99,77 +102,59 @@ def _export(options: argparse.Namespace, _hyperparameters: Mapping[str, str]) ->
     bound_allocators()
     storage = Storage()
     request = read(ExportRequest, options.request, storage)
-    if storage.exists(request.manifest_uri):
-        print(f"export: {request.manifest_uri} is there already")
+    if _is_done("export", request, storage):
         return
     reader = BigQueryReader([column.name for column in request.columns])
-    SpanExport(request, storage, reader, find_replica(os.environ), _say).run()
-    _say(describe_usage("export"))
+    SpanExport(request, storage, reader, find_replica(os.environ)).run()
+    LOGGER.info(describe_usage("export"))
 
 
 def _train(options: argparse.Namespace, hyperparameters: Mapping[str, str]) -> None:
     storage = Storage()
     request = _overridden(read(TrainRequest, options.request, storage), options.job_dir, hyperparameters)
-    if _is_done(request, storage):
+    if _is_done("train", request, storage):
+        if trial := Trial.of(request, storage):
+            trial.report_again()
         return
     replica = find_replica(os.environ)
-    if not replica.is_chief:
-        end_with_the_job(storage, request, lambda: _say(describe_usage("train")))
+    is_chief = replica.is_chief
+    if not is_chief:
+        end_with_the_job(storage, request, lambda: LOGGER.info(describe_usage("train")))
     _before_tensorflow(also_errors=request.training.input == "bigquery")
-    if uses_servers(replica, request.training.strategy) and not (replica.is_chief or replica.is_evaluator):
+    if uses_servers(replica, request.training.strategy) and not (is_chief or replica.is_evaluator):
         from trainer.cluster.parameter_server import serve
 
-        serve(_say)
+        serve()
         return
-    report = _take_part(request, replica, storage)
-    if report is not None:
-        numbers = ", ".join(f"{name} {value:.4f}" for name, value in report.metrics.items() if value is not None)
-        print(f"train: best epoch {report.best_epoch} of {report.epochs_run}: {numbers}")
-        print(f"train: {report.seconds.total:.1f} s; model {report.model_uri}")
-    if replica.is_chief:
-        _say(describe_usage("train"))
+    _take_part(TrainingJob.read(request, storage, replica, Clock(STARTED)))
+    if is_chief:
+        LOGGER.info(describe_usage("train"))
 
 
-def _take_part(request: TrainRequest, replica: Replica, storage: Storage) -> Report | None:
-    """Do this replica's part; gives the report of what the chief trained."""
-    from trainer.contract.documents import Statistics
-
-    manifest = read(Manifest, request.manifest_uri, storage)
-    statistics = read(Statistics, request.statistics_uri, storage)
-    wanted = ("validation",) if replica.is_evaluator else ("train", "validation")
-    splits = {name: manifest.splits[name] for name in wanted}
-    require_input(request.training.input, manifest)
-    share = training_share(request.training, manifest.splits["train"].rows, replica)
-    in_place = {"train"} if uses_servers(replica, request.training.strategy) else ()
-    with open_source(manifest, splits, storage, share, in_place=in_place) as source:
-        if replica.is_evaluator:
+def _take_part(job: TrainingJob) -> None:
+    """Do this replica's part of a training."""
+    with job.open_source() as source:
+        if job.replica.is_evaluator:
             from trainer.training.evaluator import watch
 
-            watch(request, manifest, statistics, source, storage, say=_say)
-            return None
+            watch(job, source)
+            return
         from trainer.cluster.strategy import naming_lost_peers
         from trainer.training.job import train
 
-        with naming_lost_peers(replica.is_alone):
-            return train(
-                request, manifest, statistics, source, storage, replica=replica, share=share, started=STARTED, say=_say
-            )
-
-
-def _is_done(request: TrainRequest, storage: Storage) -> bool:
-    """Tell whether an earlier process came to the end."""
-    trial = Trial.of(request, storage)
-    done = trial.is_done() if trial else is_recorded(request, storage)
-    if done:
-        print(f"train: {request.report_uri} is there already")
-    return done
+        job.clock.part("imports")
+        with naming_lost_peers(job.replica.is_alone):
+            report = train(job, source)
+    if report is not None:
+        numbers = ", ".join(f"{name} {value:.4f}" for name, value in report.metrics.items() if value is not None)
+        LOGGER.info("train: best epoch %s of %s: %s", report.best_epoch, report.epochs_run, numbers)
+        LOGGER.info("train: %.1f s; model %s", report.seconds.total, report.model_uri)
 
 
 def _evaluate(options: argparse.Namespace, _hyperparameters: Mapping[str, str]) -> None:
     storage = Storage()
     request = read(EvaluateRequest, options.request, storage)
-    if storage.exists(request.evaluation_uri):
-        print(f"evaluate: {request.evaluation_uri} is there already")
+    if _is_done("evaluate", request, storage):
         return
     manifest = read(Manifest, request.manifest_uri, storage)
     wanted = {request.split, *(["golden"] if request.golden else [])}
@@ -178,9 +163,17 @@ def _evaluate(options: argparse.Namespace, _hyperparameters: Mapping[str, str]) 
         _before_tensorflow()
         from trainer.evaluation.job import evaluate
 
-        evaluate(request, manifest, source, storage, _say)
-    print(f"evaluate: wrote {request.evaluation_uri} in {time.monotonic() - STARTED:.1f} s")
-    _say(describe_usage("evaluate"))
+        evaluate(request, manifest, source, storage)
+    LOGGER.info("evaluate: wrote %s in %.1f s", request.evaluation_uri, time.monotonic() - STARTED)
+    LOGGER.info(describe_usage("evaluate"))
+
+
+def _is_done(command: str, request: ExportRequest | TrainRequest | EvaluateRequest, storage: Storage) -> bool:
+    """Tell whether an earlier process came to the end; then the log says so."""
+    done = is_done(request, storage)
+    if done:
+        LOGGER.info("%s: %s is there already", command, result_uri(request))
+    return done
 
 
 _COMMANDS: dict[str, Callable[[argparse.Namespace, Mapping[str, str]], None]] = {
@@ -215,10 +208,6 @@ def _before_tensorflow(*, also_errors: bool = False) -> None:
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3" if also_errors else "2")
     os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
-
-
-def _say(line: str) -> None:
-    print(line, flush=True)
 
 
 if __name__ == "__main__":

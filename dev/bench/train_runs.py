@@ -49,7 +49,7 @@ def train_at_once(request_paths: Sequence[Path], tasks: Sequence[Task] = ()) -> 
         for index, path in enumerate(request_paths)
     ]
     try:
-        return [_end(process).splitlines() for process in processes]
+        return [[_message(line) for line in _end(process).splitlines()] for process in processes]
     finally:
         for process in processes:
             process.kill()
@@ -64,7 +64,7 @@ def time_start(request_path: Path) -> dict[str, float]:
     began = time.monotonic()
     process = _start(request_path, None, {}, [])
     try:
-        match = next((match for match in map(_START.match, process.stdout or ()) if match), None)
+        match = next((match for match in map(_START.match, map(_message, process.stdout or ())) if match), None)
         total = time.monotonic() - began
         _end(process)
     finally:
@@ -92,6 +92,11 @@ def _end(process: subprocess.Popen[str]) -> str:
     if process.returncode:
         raise SystemExit(f"bench-train: a training failed: {err.strip().splitlines()[-1:]}")
     return out
+
+
+def _message(line: str) -> str:
+    """Return the message of a line of a job's log; what a library prints is its own."""
+    return str(json.loads(line)["message"]) if line.startswith("{") else line
 
 
 def _free_port() -> int:

@@ -38,6 +38,7 @@ from trainer.storage import Storage
 from trainer.training.batches import plan_steps
 from trainer.training.examples import Encoding
 from trainer.training.learning_rate import plan_rate
+from trainer.training.model import compile_model
 from trainer.training.recipe import Recipe
 
 _STEPS_PER_CALL = 8
@@ -77,7 +78,7 @@ def _build(request: TrainRequest, manifest: Manifest, preprocessing: Preprocessi
     strategy = choose_strategy(Replica())
     plan = plan_steps(request.training, manifest.splits["train"], strategy, strategy.share)
     model = recipe.build(preprocessing.shape)
-    recipe.compile(model, plan_rate(request.training, recipe.hyperparameters.learning_rate, plan, strategy))
+    compile_model(recipe, model, plan_rate(request.training, recipe.hyperparameters.learning_rate, plan, strategy))
     model.steps_per_execution = _STEPS_PER_CALL
     return model
 

@@ -23,10 +23,11 @@ from bench.input import machine
 from bench.tables import REPOSITORY_PATH
 from bench.train_files import write_request, write_run
 from trainer.cluster.replica import Replica
-from trainer.contract.documents import Manifest, Statistics, TrainRequest
+from trainer.contract.documents import TrainRequest
 from trainer.contract.reading import parse
-from trainer.input import open_source
 from trainer.storage import Storage
+from trainer.telemetry.timing import Clock
+from trainer.training.training_job import TrainingJob
 
 GRID_PATH = REPOSITORY_PATH / "dev" / "bench" / "tuning_grid.json"
 RATES = tuple(round(1e-4 * 300 ** (step / 6), 7) for step in range(7))  # to 0.03
@@ -81,13 +82,9 @@ def score(folder_path: Path, name: str, values: Mapping[str, Any], seed: int = 1
     request = parse(TrainRequest, write_request(folder_path, name, epochs=_EPOCHS).read_bytes(), name)
     training = dataclasses.replace(request.training, hyperparameters=values)
     request = dataclasses.replace(request, training=training, seed=seed, trial_metric=METRIC)
-    storage = Storage()
-    manifest = parse(Manifest, (folder_path / "manifest.json").read_bytes(), "manifest")
-    statistics = parse(Statistics, (folder_path / "statistics.json").read_bytes(), "statistics")
-    splits = {each: manifest.splits[each] for each in ("train", "validation")}
-    with open_source(manifest, splits, storage) as source:
-        begun = time.monotonic()
-        train(request, manifest, statistics, source, storage, replica=Replica(), started=begun, say=lambda _line: None)
+    job = TrainingJob.read(request, Storage(), Replica(), Clock(time.monotonic()))
+    with job.open_source() as source:
+        train(job, source)
     history: Sequence[float] = json.loads(Path(request.report_uri).read_bytes())["history"][METRIC]
     return round(max(history), 6)
 

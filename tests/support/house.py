@@ -247,7 +247,7 @@ TRAINER = {
     "trainer.contract": Room(
         "what is asked and answered: documents, read and checked in one way", ("trainer", "trainer.storage")
     ),
-    "trainer.telemetry": Room("time and memory", ("trainer.contract",)),
+    "trainer.telemetry": Room("time, memory, and the job's log", ("trainer.contract",)),
     "trainer.objective": Room("a label's kind → loss and metrics", ("trainer", "trainer.contract")),
     "trainer.input": Room("shards or the run table → batches", ("trainer", "trainer.storage", "trainer.contract")),
     "trainer.cluster": Room(

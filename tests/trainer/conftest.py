@@ -20,13 +20,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from tests.support.job_log import collect_messages
 from trainer.cluster.replica import Replica
-from trainer.contract.documents import EvaluateRequest, ExportRequest, Manifest, Report, Statistics, TrainRequest
+from trainer.contract.documents import EvaluateRequest, ExportRequest, Manifest, Report, TrainRequest
 from trainer.contract.reading import parse
 from trainer.export.job import Patience, SpanExport
 from trainer.export.work import Unit
 from trainer.input import open_source
 from trainer.storage import Storage
+from trainer.telemetry.timing import Clock
+from trainer.training.training_job import TrainingJob
 
 RUN_KEY = "20240110t030000z-0a1b2c3d4e5f"
 FIRST_DAY = datetime.date(2024, 1, 1)
@@ -155,11 +158,12 @@ class Run:
         patience: Patience | None = None,
         **changes: Any,
     ) -> list[str]:
-        """Export for real; gives what it said."""
+        """Export for real; gives what it logged."""
         said: list[str] = []
         request = self.export_request(**changes)
         reader = reader or MemoryReader(self.rows)
-        SpanExport(request, self.storage, reader, replica or Replica(), said.append, patience).run()
+        with collect_messages(said):
+            SpanExport(request, self.storage, reader, replica or Replica(), patience).run()
         return said
 
     def golden(self, shards: int = 2, action: str = "export") -> dict[str, Any]:
@@ -260,22 +264,17 @@ class Run:
         """Train in this process."""
         from trainer.training.job import train
 
-        manifest = self.manifest()
-        statistics = parse(Statistics, (self.path / "statistics.json").read_bytes(), "statistics")
-        say = (said if said is not None else []).append
-        with open_source(manifest, manifest.splits, self.storage) as source:
-            report = train(
-                request,
-                manifest,
-                statistics,
-                source,
-                storage or self.storage,
-                replica=replica or Replica(),
-                started=time.monotonic(),
-                say=say,
-            )
+        job = self.job(request, storage, replica)
+        lines = said if said is not None else []
+        with collect_messages(lines), open_source(job.manifest, job.manifest.splits, self.storage) as source:
+            report = train(job, source)
         assert report is not None
         return report
+
+    def job(self, request: TrainRequest, storage: Storage | None = None, replica: Replica | None = None) -> TrainingJob:
+        """Give a training of this run."""
+        clock = Clock(time.monotonic())
+        return TrainingJob.read(request, storage or self.storage, replica or Replica(), clock)
 
     def evaluate_json(self, challenger: str, champion: str | None, **changes: Any) -> dict[str, Any]:
         """Give an evaluate request."""

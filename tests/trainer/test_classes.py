@@ -17,8 +17,7 @@ import tf_keras
 from PIL import Image as Pillow
 
 from tests.support.trainer_documents import make_label
-from trainer.cluster.replica import Replica
-from trainer.contract.documents import Evaluation, Report, Statistics
+from trainer.contract.documents import Evaluation, Report
 from trainer.contract.reading import parse
 from trainer.errors import DataError, RequestError
 from trainer.evaluation.job import evaluate
@@ -108,10 +107,7 @@ def start(run, out: Path, **changes) -> Report:
     wanted = {"model": "stripes", "label": LABEL, "features": FEATURES, "key": "image_id", **changes}
     uris = {name: str(out / name) for name in ("model_uri", "report_uri", "checkpoint_uri", "tensorboard_uri")}
     request = run.train_request(training=training, **wanted, **uris)
-    manifest = run.manifest()
-    statistics = parse(Statistics, (run.path / "statistics.json").read_bytes(), "statistics")
-    with open_source(manifest, manifest.splits, run.storage) as source:
-        return train(request, manifest, statistics, source, run.storage, replica=Replica(), started=0.0, say=print)
+    return run.train(request)
 
 
 def judge(run, out: Path, challenger: str, champion: str | None = None, manifest=None, **changes) -> Evaluation:
@@ -132,7 +128,7 @@ def judge(run, out: Path, challenger: str, champion: str | None = None, manifest
     )
     manifest = manifest or run.manifest()
     with open_source(manifest, manifest.splits, run.storage) as source:
-        return evaluate(request, manifest, source, run.storage, print)
+        return evaluate(request, manifest, source, run.storage)
 
 
 @pytest.fixture(scope="module")
@@ -243,14 +239,10 @@ def test_what_cannot_be_trained_is_refused_by_name(stripes, tmp_path: Path, chan
 
 
 def test_an_image_that_the_export_did_not_store_is_named(stripes, tmp_path: Path) -> None:
-    without = dataclasses.replace(stripes.manifest(), images=())
     request = stripes.train_request(label=LABEL, features=FEATURES, training={"model": "cnn", "hyperparameters": {}})
-    statistics = parse(Statistics, (stripes.path / "statistics.json").read_bytes(), "statistics")
-    with (
-        open_source(without, without.splits, stripes.storage) as source,
-        pytest.raises(RequestError, match="feature 'image': the export stored no image"),
-    ):
-        train(request, without, statistics, source, stripes.storage, replica=Replica(), started=0.0)
+    job = dataclasses.replace(stripes.job(request), manifest=dataclasses.replace(stripes.manifest(), images=()))
+    with job.open_source() as source, pytest.raises(RequestError, match="'image': the export stored no image"):
+        train(job, source)
 
 
 def test_labels_are_read_as_whole_numbers() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.job_log import messages
 from trainer.task import main
 
 REPOSITORY_PATH = Path(__file__).resolve().parents[2]
@@ -36,12 +37,15 @@ def test_train_and_evaluate_from_the_command_line(exported, tmp_path: Path) -> N
     )
     assert trained.returncode == 0, trained.stderr
     assert "epoch 3/3 loss=" in trained.stdout
+    assert "s after the start (imports " in trained.stdout
     report = json.loads((tmp_path / "report.json").read_bytes())
     assert report["hyperparameters"]["learning_rate"] == 0.02
     assert report["hyperparameters"]["hidden_units"] == [8, 4]
     assert report["model_uri"] == str(tmp_path / "job/model")
     assert {path.name for path in (tmp_path / "job").iterdir()} == {"model", "checkpoints", "logs"}
-    assert run_task("train", "--request", request).stdout == f"train: {tmp_path}/report.json is there already\n"
+    assert messages(run_task("train", "--request", request).stdout) == [
+        f"train: {tmp_path}/report.json is there already"
+    ]
 
     wanted = exported.evaluate_json(str(tmp_path / "job/model"), None, evaluation_uri=str(tmp_path / "evaluation.json"))
     evaluated = run_task("evaluate", "--request", exported.write("evaluate_cli.json", wanted))

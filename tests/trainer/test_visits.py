@@ -127,7 +127,7 @@ def judge(run, out: Path, challenger: str, champion: str | None = None, **change
     )
     manifest = run.manifest()
     with open_source(manifest, manifest.splits, run.storage) as source:
-        return evaluate(request, manifest, source, run.storage, print)
+        return evaluate(request, manifest, source, run.storage)
 
 
 @pytest.fixture(scope="module")

@@ -50,7 +50,7 @@ def judge(run: Any, folder: Path, **changes: Any) -> Any:
     request = run.evaluate_request(str(folder), None, slices=[], **changes)
     manifest = run.manifest()
     with open_source(manifest, manifest.splits, run.storage) as source:
-        return evaluate(request, manifest, source, run.storage, lambda _: None)
+        return evaluate(request, manifest, source, run.storage)
 
 
 def test_a_challenger_that_does_not_fit_is_trained_again(run) -> None:
@@ -88,7 +88,7 @@ def prove(run: Any) -> None:
     manifest = run.manifest()
     files = [dataclasses.asdict(manifest.splits["train"].files[0])]
     request = run.evaluate_request("/m", "/c", prove_unseen=files)
-    require_unseen(request, manifest.splits["test"], run.storage, lambda _: None)
+    require_unseen(request, manifest.splits["test"], run.storage)
 
 
 def test_a_champions_file_that_is_gone_is_restored(run) -> None:
@@ -104,7 +104,7 @@ def test_a_champions_file_that_is_gone_is_restored(run) -> None:
 def attached(folder: Path, outputs: int = 1) -> Any:
     """Checkpoints of a small model."""
     model = tf_keras.Sequential([tf_keras.Input([1]), tf_keras.layers.Dense(outputs)])
-    return Checkpoints(str(folder), Storage(), lambda _: None).attach(model)
+    return Checkpoints(str(folder), Storage()).attach(model)
 
 
 def test_a_training_whose_checkpoints_cannot_be_read_begins_anew(tmp_path: Path) -> None:

@@ -5,12 +5,14 @@ https://www.tensorflow.org/tutorials/distribute/parameter_server_training
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
 
 import tensorflow as tf
 
+LOGGER = logging.getLogger(__name__)
 
-def serve(say: Callable[[str], None]) -> None:
+
+def serve() -> None:
     """Serve; never returns. The process ends with the job, or by a signal: it has nothing to save."""
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
     server = tf.distribute.Server(
@@ -20,5 +22,5 @@ def serve(say: Callable[[str], None]) -> None:
         protocol=resolver.rpc_layer or "grpc",
         start=True,
     )
-    say(f"train: {resolver.task_type} {resolver.task_id} serves the chief")
+    LOGGER.info("train: %s %s serves the chief", resolver.task_type, resolver.task_id)
     server.join()

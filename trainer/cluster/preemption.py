@@ -8,6 +8,7 @@ process replaces itself by a fresh one, which waits for the others and goes on f
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -15,13 +16,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import FrameType
 
 from trainer.contract.documents import TrainRequest
-from trainer.contract.results import is_recorded
+from trainer.contract.results import is_done
 from trainer.errors import PeerLost, TrainerError
 from trainer.storage import Storage
 
+LOGGER = logging.getLogger(__name__)
 _ATTEMPTS = "TRAINER_STARTED_AGAIN"
 _MOST_ATTEMPTS = 20
 _FURTHEST = "TRAINER_FURTHEST_STEP"
@@ -30,11 +33,11 @@ _MOST_STUCK = 2
 _POLL_S = 2.0
 
 
+@dataclass
 class Interruption:
     """A flag that SIGTERM raises."""
 
-    def __init__(self) -> None:
-        self.asked = False
+    asked: bool = False
 
     @contextmanager
     def listening(self) -> Iterator[None]:
@@ -66,9 +69,9 @@ def start_again(environ: Mapping[str, str], error: PeerLost) -> int:
         furthest, stuck = (error.step, 0) if error.step > furthest else (furthest, stuck + 1)
     handed_on = {_ATTEMPTS: str(attempts), _FURTHEST: str(furthest), _STUCK: str(stuck)}
     refusal = _refusal(attempts, furthest, stuck)
-    print(f"{type(error).__name__}: {error} {refusal or 'Starting again.'}", file=sys.stderr, flush=True)
+    severity = logging.ERROR if refusal else logging.WARNING
+    LOGGER.log(severity, "%s: %s %s", type(error).__name__, error, refusal or "Starting again.")
     if not refusal:
-        sys.stdout.flush()
         os.execve(sys.executable, sys.orig_argv, {**environ, **handed_on})  # noqa: S606 - this program itself
     return error.exit_code
 
@@ -98,7 +101,6 @@ def end_with_the_job(storage: Storage, request: TrainRequest, before: Callable[[
     def watch() -> None:
         wait_for_report(storage, request)
         before()
-        sys.stdout.flush()
         os._exit(0)
 
     threading.Thread(target=watch, name="end-with-the-job", daemon=True).start()
@@ -108,8 +110,8 @@ def wait_for_report(storage: Storage, request: TrainRequest, sleep: Callable[[fl
     """Return when the report is there; storage that does not answer is asked again."""
     while True:
         try:
-            if is_recorded(request, storage):
+            if is_done(request, storage):
                 return
         except TrainerError as error:
-            print(f"train: {error}", file=sys.stderr, flush=True)
+            LOGGER.warning("train: %s", error)
         sleep(_POLL_S)

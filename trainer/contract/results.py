@@ -1,6 +1,7 @@
-"""Whether a training was done before, by what its request names as its report.
+"""Whether a job was done before, by the result that its request names.
 
-Comes in: a train request. Goes out: whether its report is there, or a trial's result.
+Comes in: the request of an export, a training or an evaluation. Goes out: whether that result is there. It is written
+last and once: a job whose result is there has nothing left to do.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from trainer.contract.documents import TrainRequest
+from trainer.contract.documents import EvaluateRequest, ExportRequest, TrainRequest
 from trainer.contract.reading import digest
 from trainer.storage import Storage
 
@@ -16,15 +17,26 @@ REQUEST_DIGEST = "request_sha256"
 """Key of a trial's result: its own request's digest."""
 
 
-def is_recorded(request: TrainRequest, storage: Storage) -> bool:
-    """Whether the report of this very request is there: a run has one, and a trial's may be of other values."""
-    if request.trial_metric is None:
-        return storage.exists(request.report_uri)
-    return trial_result(request, storage) is not None
+def result_uri(request: ExportRequest | TrainRequest | EvaluateRequest) -> str:
+    """Return the address of what a job writes last."""
+    match request:
+        case ExportRequest():
+            return request.manifest_uri
+        case TrainRequest():
+            return request.report_uri
+        case EvaluateRequest():
+            return request.evaluation_uri
+
+
+def is_done(request: ExportRequest | TrainRequest | EvaluateRequest, storage: Storage) -> bool:
+    """Tell whether the result of this very request is there: a run has one, and a trial's may be of other values."""
+    if isinstance(request, TrainRequest) and request.trial_metric is not None:
+        return trial_result(request, storage) is not None
+    return storage.exists(result_uri(request))
 
 
 def trial_result(request: TrainRequest, storage: Storage) -> dict[str, Any] | None:
-    """Give the result that a trial of this very request left; None where there is none."""
+    """Return the result that a trial of this very request left; None where there is none."""
     content = storage.read(request.report_uri)
     result: dict[str, Any] = json.loads(content) if content else {}
     return result if result.get(REQUEST_DIGEST) == digest(request) else None

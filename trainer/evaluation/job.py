@@ -7,7 +7,8 @@ tonight's examples, because a column is gone or the label has other classes, is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -35,17 +36,12 @@ from trainer.objective.metrics import Floats, bootstrap_difference, confusion, c
 from trainer.saved_model.model import StoredModel
 from trainer.storage import Storage
 
+LOGGER = logging.getLogger(__name__)
 CHALLENGER, CHAMPION = "challenger", "champion"
 _MOST_CLASSES_SHOWN = 100
 
 
-def evaluate(
-    request: EvaluateRequest,
-    manifest: Manifest,
-    source: Source,
-    storage: Storage,
-    say: Callable[[str], None] = print,
-) -> Evaluation:
+def evaluate(request: EvaluateRequest, manifest: Manifest, source: Source, storage: Storage) -> Evaluation:
     """Score, measure, and write the evaluation.
 
     Args:
@@ -53,7 +49,6 @@ def evaluate(
         manifest: Of the run.
         source: Opens the split, and the split golden where the request wants it.
         storage: Where models are and the evaluation goes.
-        say: Takes one line of progress at a time.
 
     Raises:
         RequestError: No examples, an unknown column, a challenger that cannot read these examples, or a champion that
@@ -64,16 +59,16 @@ def evaluate(
     split = source.open_split(request.split)
     models, skipped = _judged_models(request, columns, storage)
     if skipped:
-        say(f"evaluate: no duel: {skipped}")
+        LOGGER.warning("evaluate: the challenger is not compared with the champion: %s", skipped)
     if CHAMPION in models and request.prove_unseen:
-        require_unseen(request, manifest.splits[request.split], storage, say)
+        require_unseen(request, manifest.splits[request.split], storage)
     scored = score(split, columns, request.label, models, request.slices)
     judged = {name: _judge(request, scored, scores) for name, scores in scored.scores.items()}
     for name, found in judged.items():
-        say(f"evaluate: {name} on {len(scored.labels)} examples: {_numbers(found.metrics)}")
+        LOGGER.info("evaluate: %s on %s examples: %s", name, len(scored.labels), _numbers(found.metrics))
     full = judged[CHALLENGER].metrics
-    lite = make_lite_models(request, manifest, split, full, storage, say)
-    golden = _golden(request, manifest, source, columns, models, say) if request.golden else None
+    lite = make_lite_models(request, manifest, split, full, storage)
+    golden = _golden(request, manifest, source, columns, models) if request.golden else None
     classes = labels_of(request.label).classes
     evaluation = Evaluation(
         model=request.model,
@@ -119,7 +114,6 @@ def _golden(
     source: Source,
     columns: Columns,
     models: Mapping[str, StoredModel],
-    say: Callable[[str], None],
 ) -> GoldenScores:
     """Score the frozen set.
 
@@ -136,7 +130,7 @@ def _golden(
     scored = score(source.open_split("golden"), columns, request.label, models)
     found = {name: measure(scored.labels, scores) for name, scores in scored.scores.items()}
     for name, metrics in found.items():
-        say(f"evaluate: {name} on {len(scored.labels)} golden examples: {_numbers(metrics)}")
+        LOGGER.info("evaluate: %s on %s examples of the frozen set: %s", name, len(scored.labels), _numbers(metrics))
     return GoldenScores(
         rows=len(scored.labels),
         shards=_judged_shards(manifest.splits["golden"]),

@@ -8,8 +8,9 @@ layout, format or schema.
 from __future__ import annotations
 
 import csv
+import logging
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,22 +26,20 @@ from trainer.input.records import ROWS
 from trainer.input.source import Share
 from trainer.storage import Storage
 
+LOGGER = logging.getLogger(__name__)
 _SHOWN_KEYS = 5
 _BATCH = 1024
 _GZIP_SUFFIX = ".gz"
 _LAST_RESORT = "or take the alias champion from that version: the floor alone judges the next one"
 
 
-def require_unseen(
-    request: EvaluateRequest, test: ManifestSplit, storage: Storage, say: Callable[[str], None] = print
-) -> None:
+def require_unseen(request: EvaluateRequest, test: ManifestSplit, storage: Storage) -> None:
     """Check that no test example is among the champion's training examples.
 
     Args:
         request: With a champion, and its files in `prove_unseen`.
         test: Files of the test split.
         storage: Where all are.
-        say: Takes one line of progress at a time.
 
     Raises:
         DataError: Some are; names count, keys and file. Or a file cannot be read.
@@ -61,7 +60,7 @@ def require_unseen(
     if found:
         raise _seen(champion, found, files)
     rows = sum(file.rows for file in request.prove_unseen)
-    say(f"evaluate: none of {len(tested)} test examples is among {rows} that the champion was trained on")
+    LOGGER.info("evaluate: none of %s test examples is among %s that the champion was trained on", len(tested), rows)
 
 
 def _seen(champion: Champion, keys: Sequence[bytes], files: Sequence[str]) -> DataError:

@@ -8,6 +8,7 @@ chief's end for the job's: so the chief waits until all is there, and writes its
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -74,7 +75,6 @@ class SpanExport:
         storage: Where to.
         reader: Rows from where.
         replica: Which share is this process's.
-        say: Takes one line of progress at a time.
         patience: How long the chief waits for a replica that writes nothing.
     """
 
@@ -84,12 +84,11 @@ class SpanExport:
         storage: Storage,
         reader: RowReader,
         replica: Replica,
-        say: Callable[[str], None] = print,
         patience: Patience | None = None,
     ) -> None:
         self._request, self._storage, self._reader, self._replica = request, storage, reader, replica
         self._patience = patience or Patience()
-        self._progress = Progress(say, replica, self._patience.clock)
+        self._progress = Progress(replica, self._patience.clock)
         self._memory = PeakMemory()
 
     def run(self) -> ExportSummary:
@@ -139,12 +138,13 @@ class SpanExport:
         missing = self._store.missing()
         since, pause = self._patience.clock(), _FIRST_PAUSE_S
         if missing and self._replica.count > 1:
-            self._progress.say(f"{len(missing)} shards are other replicas' and not there yet; waiting for them")
+            self._progress.log(f"{len(missing)} shards are other replicas' and not there yet; waiting for them")
         while missing:
             waited = self._patience.clock() - since
             if self._replica.count == 1 or waited >= self._patience.seconds:
-                self._progress.say(
-                    f"{len(missing)} shards are missing and no new one came for {waited:.0f} s: now mine"
+                self._progress.log(
+                    f"{len(missing)} shards are missing and no new one came for {waited:.0f} s: now mine",
+                    logging.WARNING,
                 )
                 self._progress.begin(sum(shard.rows for shard in missing), len(missing), 0)
                 self._write(missing)
@@ -162,4 +162,4 @@ class SpanExport:
         sizes = ", ".join(
             f"{name} {split.rows} rows in {len(split.files)} files" for name, split in manifest.splits.items()
         )
-        self._progress.say(f"manifest {self._request.manifest_uri}: {sizes}")
+        self._progress.log(f"manifest {self._request.manifest_uri}: {sizes}")

@@ -2,66 +2,65 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
 
 from trainer.cluster.replica import Replica
 
+LOGGER = logging.getLogger(__name__)
 _FIRST_PAUSE_S = 10.0
 _PAUSE_GROWTH = 1.5
 _LONGEST_PAUSE_S = 120.0
 
 
 class Progress:
-    """Counts what all threads wrote and says so: after ten seconds, then ever more rarely.
+    """Counts what all threads wrote and logs it: after ten seconds, then ever more rarely.
 
     Args:
-        say: Takes one line.
         replica: Whose lines they are.
         clock: Seconds since some moment.
     """
 
-    def __init__(
-        self, say: Callable[[str], None], replica: Replica, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._say, self._clock = say, clock
+    def __init__(self, replica: Replica, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._where = f"export: replica {replica.index + 1} of {replica.count}:"
         self.rows, self.bytes, self.shards = 0, 0, 0
         self._expected = 0
-        self._start = self._said = clock()
+        self._start = self._logged = clock()
         self._pause = _FIRST_PAUSE_S
         self._lock = threading.Lock()
 
-    def say(self, words: str) -> None:
-        """Say something, with the replica before it."""
-        self._say(f"{self._where} {words}")
+    def log(self, message: str, severity: int = logging.INFO) -> None:
+        """Log something, with the replica before it."""
+        LOGGER.log(severity, "%s %s", self._where, message)
 
     def begin(self, rows: int, shards: int, finished: int) -> None:
-        """Say what is to be done."""
+        """Log what is to be done."""
         with self._lock:
             self._expected += rows
-        self.say(f"{shards} shards to write, {finished} there already, about {rows} rows")
+        self.log(f"{shards} shards to write, {finished} there already, about {rows} rows")
 
     def add(self, rows: int, size: int) -> None:
         """Count a shard of so many bytes."""
         with self._lock:
             self.rows, self.bytes, self.shards = self.rows + rows, self.bytes + size, self.shards + 1
             now = self._clock()
-            if now - self._said < self._pause:
+            if now - self._logged < self._pause:
                 return
-            self._said, self._pause = now, min(self._pause * _PAUSE_GROWTH, _LONGEST_PAUSE_S)
+            self._logged, self._pause = now, min(self._pause * _PAUSE_GROWTH, _LONGEST_PAUSE_S)
             left = max(self._expected - self.rows, 0) / max(self._rate(), 1e-9)
-            self.say(f"{self.rows}/{self._expected} rows, {self._pace()}, {left:.0f} s left")
+            self.log(f"{self.rows}/{self._expected} rows, {self._pace()}, {left:.0f} s left")
 
     def end(self, memory_bytes: int | None) -> None:
-        """Say what was done.
+        """Log what was done.
 
         Args:
             memory_bytes: How much larger the process became at most; None where that cannot be told.
         """
         memory = "" if memory_bytes is None else f", memory +{memory_bytes / 1e6:.0f} MB"
-        self.say(f"wrote {self.rows} rows in {self.shards} shards, {self._pace()}, {self.seconds():.1f} s{memory}")
+        self.log(f"wrote {self.rows} rows in {self.shards} shards, {self._pace()}, {self.seconds():.1f} s{memory}")
 
     def seconds(self) -> float:
         """Give the wall time since the start."""

@@ -12,7 +12,7 @@ class Clock:
     """Seconds by section, from the process's start.
 
     Args:
-        start: `time.monotonic()` then; what happened since is the part `imports`.
+        start: `time.monotonic()` then.
         now: Gives seconds.
     """
 
@@ -21,7 +21,6 @@ class Clock:
         self._sections: dict[str, float] = {}
         self._parts: dict[str, float] = {}
         self._part_began = start
-        self.part("imports")
 
     def lap(self, section: str) -> float:
         """End a section of the report, which is a part of the way to the first step too; gives its seconds."""

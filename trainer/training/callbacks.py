@@ -1,9 +1,14 @@
-"""What happens at each epoch's end: validation, early stopping, a lower learning rate, a checkpoint; and log lines."""
+"""What happens at each epoch's end: validation, early stopping, a lower learning rate, a checkpoint; and log lines.
+
+`training_callbacks` gives all callbacks of a training, in their order.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,14 +18,66 @@ import tf_keras
 from trainer.cluster.strategy import Strategy
 from trainer.contract.documents import Training
 from trainer.input.source import Tensors
-from trainer.objective.labels import Labels
+from trainer.objective.labels import Labels, labels_of
 from trainer.objective.metrics import Floats
 from trainer.training.batches import Steps
+from trainer.training.checkpoints import TrainingState
+from trainer.training.examples import Examples
 from trainer.training.learning_rate import Rate
-from trainer.training.step_control import CallListener, Course, Logs, mean_loss
+from trainer.training.step_control import CallListener, Course, Logs, StepEnd, mean_loss
+from trainer.training.tensorboard import TensorBoard
+from trainer.training.training_job import TrainingJob
 from trainer.training.trial import Measurements
 
+LOGGER = logging.getLogger(__name__)
 _LINE_S = 10.0
+
+
+@contextlib.contextmanager
+def training_callbacks(
+    job: TrainingJob,
+    course: Course,
+    examples: Examples,
+    rate: Rate | None,
+    listeners: Sequence[tf_keras.callbacks.Callback] = (),
+) -> Iterator[list[tf_keras.callbacks.Callback]]:
+    """Give a training's callbacks in the order in which they must be called; their files are closed at the end.
+
+    Args:
+        job: The training.
+        course: What they share.
+        examples: With the validation split.
+        rate: Of the optimizer, where it may change.
+        listeners: Called after validation and before the checkpoint.
+    """
+    request, strategy = job.request, course.strategy
+    validation = Validation(
+        _validation_blocks(job, examples), labels_of(request.label), strategy if job.share.count > 1 else None
+    )
+    callbacks: list[tf_keras.callbacks.Callback] = [validation, *listeners]
+    with contextlib.ExitStack() as stack:
+        if strategy.is_chief:
+            options = request.training.callbacks.tensorboard
+            board = TensorBoard(request.tensorboard_uri, job.storage, _attempt(course.state), options)
+            stack.callback(board.close)
+            callbacks += [Progress(course.steps, strategy.is_asynchronous), board]
+        callbacks += [
+            FirstCall(lambda: LOGGER.info(job.clock.describe_start())),
+            EpochEnd(course, request.training, rate),
+            StepEnd(course),
+        ]
+        yield callbacks
+
+
+def _validation_blocks(job: TrainingJob, examples: Examples) -> tf.data.Dataset:
+    """Return the validation split as it is scored: of images no more at a time than in training."""
+    images = any(feature.kind == "image" for feature in job.request.features)
+    return examples.validation.rebatch(job.request.training.batch_size) if images else examples.validation
+
+
+def _attempt(state: TrainingState) -> str:
+    inside = state.step % state.steps_per_epoch
+    return f"from-epoch-{state.epochs_run + 1:05d}" + (f"-step-{inside:06d}" if inside else "")
 
 
 class Validation(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
@@ -144,7 +201,7 @@ class EpochEnd(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras has 
 
 
 class Progress(CallListener):
-    """Says a line per epoch, and inside a long one a line every ten seconds.
+    """Logs a line per epoch, and inside a long one a line every ten seconds.
 
         epoch 2/5 step 320/1405 loss=0.4312 12345 examples/s 0:42 left
         epoch 2/5 loss=0.4312 val_auc=0.7031 12345 examples/s
@@ -154,22 +211,19 @@ class Progress(CallListener):
     Args:
         steps: Of the training.
         asynchronous: Whether steps are only scheduled when they are counted here.
-        say: Takes the line.
         clock: Gives seconds.
     """
 
-    def __init__(
-        self, steps: Steps, asynchronous: bool, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, steps: Steps, asynchronous: bool, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
-        self._steps, self._asynchronous, self._say, self._clock = steps, asynchronous, say, clock
-        self._start = self._said = clock()
+        self._steps, self._asynchronous, self._clock = steps, asynchronous, clock
+        self._start = self._logged = clock()
         self._epoch, self._first = 0, 0
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, float] | None = None) -> None:  # noqa: ARG002 - Keras's signature
         """Start the watch."""
         self._epoch, self._first = epoch, -1
-        self._start = self._said = self._clock()
+        self._start = self._logged = self._clock()
 
     def on_train_batch_begin(self, batch: int, logs: Logs = None) -> None:  # noqa: ARG002 - Keras's signature
         """Note where the epoch goes on."""
@@ -177,25 +231,24 @@ class Progress(CallListener):
             self._first = batch
 
     def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:
-        """Say a line if the last one is old."""
+        """Log a line if the last one is old."""
         now, done = self._clock(), batch + 1
-        if now - self._said < _LINE_S or done == self._steps.per_epoch:
+        if now - self._logged < _LINE_S or done == self._steps.per_epoch:
             return
-        self._said = now
+        self._logged = now
         per_step = (now - self._start) / (done - self._first)
         left = per_step * (self._steps.total - self._epoch * self._steps.per_epoch - done)
         loss = float(mean_loss(self.model).result() if self._asynchronous else logs["loss"])
-        self._say(
-            f"epoch {self._epoch + 1}/{self._steps.epochs} step {done}/{self._steps.per_epoch} loss={loss:.4f} "
-            f"{self._steps.rows_per_step / per_step:.0f} examples/s {left // 60:.0f}:{left % 60:02.0f} left"
-        )
+        where = f"epoch {self._epoch + 1}/{self._steps.epochs} step {done}/{self._steps.per_epoch}"
+        rate, time_left = self._steps.rows_per_step / per_step, f"{left // 60:.0f}:{left % 60:02.0f}"
+        LOGGER.info("%s loss=%.4f %.0f examples/s %s left", where, loss, rate, time_left)
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:
-        """Say the epoch's line."""
+        """Log the epoch's line."""
         numbers = " ".join(f"{name}={value:.4f}" for name, value in sorted(logs.items()))
         rows = self._steps.rows * (1 - max(self._first, 0) / self._steps.per_epoch)
         rate = rows / max(self._clock() - self._start, 1e-9)
-        self._say(f"epoch {epoch + 1}/{self._steps.epochs} {numbers} {rate:.0f} examples/s")
+        LOGGER.info("epoch %s/%s %s %.0f examples/s", epoch + 1, self._steps.epochs, numbers, rate)
 
 
 class FirstCall(CallListener):

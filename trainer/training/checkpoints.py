@@ -10,9 +10,10 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import logging
 import re
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,12 @@ from typing import Any
 import tensorflow as tf
 import tf_keras
 
+from trainer.contract.documents import TrainRequest
+from trainer.contract.reading import digest as digest_request
 from trainer.errors import DataError
 from trainer.storage import Storage, join, path_below
 
+LOGGER = logging.getLogger(__name__)
 _STATE = "state.json"
 _KEPT = 2
 
@@ -61,6 +65,16 @@ class TrainingState:
     rate_waited: int = 0
     running: list[float] = field(default_factory=list)
 
+    @classmethod
+    def of(cls, request: TrainRequest, *, strategy: str, replicas: int, steps_per_epoch: int) -> TrainingState:
+        """Return the state in which a request's training begins."""
+        return cls(
+            request_sha256=digest_request(request),
+            strategy=strategy,
+            replicas=replicas,
+            steps_per_epoch=steps_per_epoch,
+        )
+
     def continues(self, start: TrainingState) -> bool:
         """Tell whether this is a later state of a training that began with `start`."""
         return (self.request_sha256, self.strategy, self.replicas) == (
@@ -89,11 +103,10 @@ class Checkpoints:
     Args:
         uri: Folder of the checkpoints.
         storage: Where that is.
-        say: Takes a line when a checkpoint is passed over.
     """
 
-    def __init__(self, uri: str, storage: Storage, say: Callable[[str], None] = print) -> None:
-        self._uri, self._storage, self._say = uri, storage, say
+    def __init__(self, uri: str, storage: Storage) -> None:
+        self._uri, self._storage = uri, storage
         self.way_out = f"Delete {uri} and start again: the training begins anew"
 
     def attach(self, model: tf_keras.Model, *, writes: bool = True, io_device: str | None = None) -> Attached:
@@ -115,7 +128,7 @@ class Checkpoints:
             try:
                 self.fetch(step, folder_path)
             except DataError as error:
-                self._say(f"train: {error} The one before it is taken")
+                LOGGER.warning("train: %s The one before it is taken", error)
                 continue
             return state
         return None
@@ -187,6 +200,14 @@ class Checkpoints:
         self._storage.delete(join(self.folder(step), _STATE))
         for item in self._storage.list(self.folder(step) + "/"):
             self._storage.delete(item.uri)
+
+
+def find_finished(request: TrainRequest, storage: Storage) -> TrainingState | None:
+    """Return the state of a training that was interrupted after its last step: the others may be gone by now."""
+    state = Checkpoints(request.checkpoint_uri, storage).newest_state()
+    if state is None or state.request_sha256 != digest_request(request):
+        return None
+    return state if state.is_over(request.training.epochs, request.training.early_stopping_patience) else None
 
 
 class Attached:

@@ -6,6 +6,7 @@ ends with the job: a training does not wait for it, and does not miss it.
 
 from __future__ import annotations
 
+import logging
 import tempfile
 import time
 from collections.abc import Callable
@@ -13,56 +14,44 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from trainer.contract.documents import Manifest, Statistics, TrainRequest
-from trainer.contract.results import is_recorded
+from trainer.contract.results import is_done
 from trainer.errors import DataError
 from trainer.features.preprocessing import FeatureColumns, Preprocessing
 from trainer.input.source import Source
 from trainer.objective.labels import labels_of
-from trainer.storage import Storage
 from trainer.training.callbacks import Validation
 from trainer.training.checkpoints import Checkpoints
 from trainer.training.examples import Encoding
 from trainer.training.recipe import Recipe
+from trainer.training.training_job import TrainingJob
 
+LOGGER = logging.getLogger(__name__)
 _POLL_S = 2.0
 
 
-def watch(
-    request: TrainRequest,
-    manifest: Manifest,
-    statistics: Statistics,
-    source: Source,
-    storage: Storage,
-    *,
-    say: Callable[[str], None],
-    sleep: Callable[[float], None] = time.sleep,
-) -> None:
+def watch(job: TrainingJob, source: Source, sleep: Callable[[float], None] = time.sleep) -> None:
     """Score checkpoints until the report is there.
 
     Args:
-        request: Of the training.
-        manifest: Of the run.
-        statistics: Of the run.
+        job: The training.
         source: Opens the validation split.
-        storage: Where checkpoints are.
-        say: Takes a line per checkpoint.
         sleep: Waits for some seconds.
     """
+    request, manifest, storage = job.request, job.manifest, job.storage
     recipe = Recipe.read(request.training, labels_of(request.label))
     columns = FeatureColumns(request.features, manifest.columns, manifest.images)
-    preprocessing = Preprocessing(request.features, statistics)
+    preprocessing = Preprocessing(request.features, job.statistics)
     split = source.open_split("validation", may_be_empty=True)
     examples = Encoding.of(request, manifest, columns, preprocessing).blocks(split, None).plain
     model = recipe.build(preprocessing.shape)
     validation = Validation(examples, recipe.labels)
     validation.set_model(model)
     validation.on_train_begin()
-    checkpoints = Checkpoints(request.checkpoint_uri, storage, say)
+    checkpoints = Checkpoints(request.checkpoint_uri, storage)
     attached, scored = checkpoints.attach(model, writes=False), 0
     with tempfile.TemporaryDirectory() as folder:
         writer = tf.summary.create_file_writer(str(Path(folder) / "evaluator"))
-        while not is_recorded(request, storage):
+        while not is_done(request, storage):
             state = checkpoints.newest_state()
             if state is None or state.step <= scored:
                 sleep(_POLL_S)
@@ -73,7 +62,8 @@ def watch(
                 sleep(_POLL_S)
                 continue
             scored, metrics = state.step, recipe.labels.epoch_metrics(*validation.score())
-            say(f"evaluator: step {scored} " + " ".join(f"{name}={value:.4f}" for name, value in metrics.items()))
+            numbers = " ".join(f"{name}={value:.4f}" for name, value in metrics.items())
+            LOGGER.info("evaluator: step %s %s", scored, numbers)
             with writer.as_default(step=scored):
                 for name, value in metrics.items():
                     tf.summary.scalar(f"evaluator/{name}", value)

@@ -10,12 +10,15 @@ from dataclasses import dataclass
 
 import tensorflow as tf
 
+from trainer.cluster.strategy import Strategy
 from trainer.contract.documents import Label, Manifest, TrainRequest
 from trainer.features.preprocessing import FeatureColumns, Preprocessing
 from trainer.features.values import parse_feature
 from trainer.input.pipeline import Blocks, Reading, blocks
 from trainer.input.source import ParseSpec, Source, Split, Tensors
 from trainer.objective.labels import label_type, labels_of, require_labels
+from trainer.training.recipe import Recipe
+from trainer.training.training_job import TrainingJob
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +26,7 @@ class Examples:
     """Both splits as model inputs: blocks of (encoded features, labels).
 
     Attributes:
+        preprocessing: Encoded the features.
         train: Blocks.
         validation: Blocks.
         train_rows: Examples that this process reads.
@@ -32,6 +36,7 @@ class Examples:
         rebuild_train: Makes `train` again, on another machine of the job.
     """
 
+    preprocessing: Preprocessing
     train: Blocks
     validation: tf.data.Dataset
     train_rows: int
@@ -73,32 +78,34 @@ class Encoding:
         return blocks(split, self.spec, self.encode, seed, reading)
 
 
-def read_examples(
-    request: TrainRequest,
-    manifest: Manifest,
-    source: Source,
-    columns: FeatureColumns,
-    preprocessing: Preprocessing,
-) -> Examples:
+def read_examples(job: TrainingJob, source: Source, recipe: Recipe, strategy: Strategy) -> Examples:
     """Parse and encode both splits, and check that the examples are as many as the manifest says.
 
     Args:
-        request: Whose label and seed.
-        manifest: Of the run.
+        job: The training.
         source: Opens the splits train and validation.
-        columns: Of the features.
-        preprocessing: Encodes them.
+        recipe: Of the model that reads them.
+        strategy: Says where lookup tables must be.
 
     Raises:
+        RequestError: A feature that the table or the architecture has no place for.
         DataError: No examples, not as many as the manifest says, a corrupt one, or a label that is no class.
     """
-    encoding, label = Encoding.of(request, manifest, columns, preprocessing), request.label
+    job.clock.lap("startup")
+    request, manifest, label = job.request, job.manifest, job.request.label
+    columns = FeatureColumns(request.features, manifest.columns, manifest.images)
+    with strategy.tables():
+        preprocessing = Preprocessing(request.features, job.statistics)
+    recipe.require_inputs(preprocessing.shape)
+    encoding = Encoding.of(request, manifest, columns, preprocessing)
     splits = {"train": source.open_split("train"), "validation": source.open_split("validation", may_be_empty=True)}
     seeds = {"train": request.seed, "validation": None}
     encoded = {name: encoding.blocks(split, seeds[name]) for name, split in splits.items()}
     for name, split in splits.items():
         _count(encoded[name], split, encoding.spec, label, name)
+    job.clock.lap("read")
     return Examples(
+        preprocessing=preprocessing,
         train=encoded["train"],
         validation=encoded["validation"].plain,
         train_rows=splits["train"].rows,

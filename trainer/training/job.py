@@ -1,83 +1,44 @@
 """The training job, top to bottom: examples, model, epochs, stored model, report.
 
-Comes in: a train request and a source of examples. Goes out: a SavedModel, checkpoints, TensorBoard logs, and
+Comes in: a training job and a source of examples. Goes out: a SavedModel, checkpoints, TensorBoard logs, and
 `report.json`, which is written last: a training whose report is there is finished and does not run again.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import platform
 import random
-import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 import tf_keras
 
-import trainer
 from trainer.cluster.preemption import wait_for_report
 from trainer.cluster.replica import Replica
 from trainer.cluster.strategy import Strategy, choose_strategy
-from trainer.contract.documents import (
-    Framework,
-    Golden,
-    Manifest,
-    Report,
-    Signature,
-    Statistics,
-    Training,
-    TrainRequest,
-)
-from trainer.contract.reading import serialise
+from trainer.contract.documents import Report
 from trainer.errors import Diverged
-from trainer.features.preprocessing import FeatureColumns, Preprocessing
-from trainer.input.source import WHOLE, Share, Source
+from trainer.input.source import Source
 from trainer.objective.labels import labels_of
-from trainer.saved_model.model import StoredModel, digest_folder, save_model
-from trainer.saved_model.smoke_requests import golden_requests
-from trainer.storage import Storage
-from trainer.telemetry.timing import Clock
-from trainer.telemetry.usage import measure_usage
-from trainer.training.batches import Steps, plan_steps
+from trainer.training.batches import plan_steps
 from trainer.training.callbacks import EpochReport
-from trainer.training.checkpoints import TrainingState
-from trainer.training.epochs import Fit, find_finished
+from trainer.training.checkpoints import TrainingState, find_finished
+from trainer.training.epochs import Fit
 from trainer.training.examples import read_examples
-from trainer.training.learning_rate import Rate, plan_rate
+from trainer.training.model import make_model
 from trainer.training.recipe import Recipe
+from trainer.training.result import store_model, write_report
 from trainer.training.steps import require_loop
+from trainer.training.training_job import TrainingJob
 from trainer.training.trial import Trial
 
 
-def train(
-    request: TrainRequest,
-    manifest: Manifest,
-    statistics: Statistics,
-    source: Source,
-    storage: Storage,
-    *,
-    replica: Replica,
-    started: float,
-    share: Share = WHOLE,
-    say: Callable[[str], None] = print,
-) -> Report | None:
+def train(job: TrainingJob, source: Source) -> Report | None:
     """Train, store the best model, and write the report; the chief alone does the last two.
 
     Args:
-        request: What to train.
-        manifest: Of the run.
-        statistics: Of the run.
+        job: What to train, and as which replica.
         source: Opens the splits train and validation.
-        storage: Where to write.
-        replica: This process's place in the job.
-        started: `time.monotonic()` at the process's start.
-        share: The part of each split that the source gives.
-        say: Takes one line of progress at a time.
 
     Returns:
         The report; None from replicas that are not the chief, when the chief has written it, and from a trial.
@@ -87,55 +48,35 @@ def train(
         PeerLost: Another replica goes away; the state is saved.
         RequestError: An unknown architecture, hyperparameter or feature, or examples that are not as the documents say.
     """
-    clock, training = Clock(started), request.training
+    request, training = job.request, job.request.training
     recipe = Recipe.read(training, labels_of(request.label))
-    columns = FeatureColumns(request.features, manifest.columns, manifest.images)
     _make_repeatable(request.seed)
-    finished = find_finished(request, storage)
-    if finished and not replica.is_chief:
-        wait_for_report(storage, request)
+    finished = find_finished(request, job.storage)
+    if finished and not job.replica.is_chief:
+        wait_for_report(job.storage, request)
         return None
-    strategy = _join(training, replica, finished)
-    clock.lap("startup")
-    preprocessing = _prepare(request, statistics, recipe, strategy)
-    examples = read_examples(request, manifest, source, columns, preprocessing)
-    clock.lap("read")
-    steps = plan_steps(training, manifest.splits["train"], strategy, share)
-    model, rate = _build(recipe, preprocessing, steps, strategy)
-    clock.part("model")
-    fit = Fit(request, model, rate, examples, steps, strategy, share, storage, say, clock)
-    if trial := Trial.of(request, storage, say):
+    strategy = _join(job, finished)
+    examples = read_examples(job, source, recipe, strategy)
+    steps = plan_steps(training, job.manifest.splits["train"], strategy, job.share)
+    model, rate = make_model(recipe, examples.preprocessing.shape, steps, strategy)
+    job.clock.part("model")
+    fit = Fit(job=job, model=model, rate=rate, examples=examples, steps=steps, strategy=strategy)
+    if trial := Trial.of(request, job.storage):
         _score(trial, fit, finished, vars(recipe.hyperparameters))
         return None
     state, resumed = fit.run(finished)
-    trained_s = clock.lap("train")
-    if (stored := _store(fit, recipe, preprocessing, statistics)) is None:
-        return None
-    clock.lap("save")
-    report = Report(
-        model=request.model,
-        run_key=request.run_key,
-        framework=_framework(),
-        hyperparameters=vars(recipe.hyperparameters),
-        **_course(fit, state, resumed, trained_s),
-        validation_rows=manifest.splits["validation"].rows,
-        seconds=clock.seconds(),
-        usage=measure_usage(),
-        model_uri=request.model_uri,
-        **vars(stored),
-    )
-    storage.write_once(request.report_uri, serialise(report))
-    return report
+    trained_s = job.clock.lap("train")
+    stored = store_model(fit, recipe)
+    return write_report(fit, recipe, stored, state, resumed, trained_s) if stored else None
 
 
-def _build(
-    recipe: Recipe, preprocessing: Preprocessing, steps: Steps, strategy: Strategy
-) -> tuple[tf_keras.Model, Rate | None]:
-    """Give the compiled model and its learning rate, where that may change."""
-    plan = plan_rate(recipe.training, recipe.hyperparameters.learning_rate, steps, strategy)
-    with strategy.scope.scope():
-        model = recipe.build(preprocessing.shape)
-        return model, recipe.compile(model, plan)
+def _join(job: TrainingJob, finished: TrainingState | None) -> Strategy:
+    """Return the strategy; one device is enough where the training only has to be stored."""
+    if finished:
+        return choose_strategy(Replica(), "one_device")
+    strategy = choose_strategy(job.replica, job.request.training.strategy)
+    require_loop(job.request.training, strategy)
+    return strategy
 
 
 def _score(trial: Trial, fit: Fit, finished: TrainingState | None, hyperparameters: dict[str, Any]) -> None:
@@ -154,30 +95,13 @@ def _score(trial: Trial, fit: Fit, finished: TrainingState | None, hyperparamete
     except Diverged as error:
         if listener.has_measured:
             raise
-        words = str(error)
+        message = str(error)
     else:
-        history, words = state.history, f"{state.epochs_run} epochs, best {state.best_epoch}"
+        history, message = state.history, f"{state.epochs_run} epochs, best {state.best_epoch}"
     if fit.strategy.is_chief:
-        trial.finish(hyperparameters, history, words)
+        trial.finish(hyperparameters, history, message)
     else:
-        wait_for_report(fit.storage, fit.request)
-
-
-def _prepare(request: TrainRequest, statistics: Statistics, recipe: Recipe, strategy: Strategy) -> Preprocessing:
-    """Give the preprocessing, whose tables are where the strategy wants them."""
-    with strategy.tables():
-        preprocessing = Preprocessing(request.features, statistics)
-    recipe.require_inputs(preprocessing.shape)
-    return preprocessing
-
-
-def _join(training: Training, replica: Replica, finished: TrainingState | None) -> Strategy:
-    """Give the strategy; one device is enough where the training only has to be stored."""
-    if finished:
-        return choose_strategy(Replica(), "one_device")
-    strategy = choose_strategy(replica, training.strategy)
-    require_loop(training, strategy)
-    return strategy
+        wait_for_report(fit.job.storage, fit.job.request)
 
 
 class _WholeNumbers(random.Random):
@@ -195,62 +119,3 @@ def _make_repeatable(seed: int) -> None:
     tf_keras.utils.set_random_seed(seed)
     tf_keras.src.backend._SEED_GENERATOR.generator = _WholeNumbers(seed)
     tf.config.experimental.enable_op_determinism()
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Stored:
-    """The report's fields about the stored model: how to prove it, and what it answers."""
-
-    model_digest: str
-    signature: Signature
-    golden: tuple[Golden, ...]
-
-
-def _store(fit: Fit, recipe: Recipe, preprocessing: Preprocessing, statistics: Statistics) -> _Stored | None:
-    """Write the model, load it back, and ask it; replicas that are not the chief wait until the report is there."""
-    request, storage, model = fit.request, fit.storage, fit.model
-    if not fit.strategy.is_plain:
-        preprocessing = Preprocessing(request.features, statistics)
-        model = recipe.copy(model, preprocessing.shape)
-    if not fit.strategy.is_chief:
-        wait_for_report(storage, request)
-        return None
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model"
-        lite = bool(request.training.export_lite)
-        save_model(path, request.features, preprocessing, model, recipe.labels, lite=lite)
-        stored = StoredModel(path, request.model_uri)
-        storage.upload_folder(path, request.model_uri)
-        return _Stored(
-            model_digest=digest_folder(path),
-            signature=stored.signature,
-            golden=golden_requests(stored, fit.examples.raw_validation),
-        )
-
-
-def _course(fit: Fit, state: TrainingState, resumed: TrainingState | None, seconds: float) -> dict[str, Any]:
-    """Give the report's fields about the way to the weights, of which `seconds` were spent here."""
-    best, steps_here = state.best_epoch - 1, state.step - (resumed.step if resumed else 0)
-    return {
-        "strategy": state.strategy,
-        "replicas": state.replicas,
-        "train_rows": fit.steps.rows,
-        "steps": state.step,
-        "resumed_from_epoch": resumed.epochs_run if resumed else None,
-        "resumed_from_step": resumed.step if resumed else None,
-        "examples_per_second": round(steps_here / state.steps_per_epoch * fit.steps.rows / max(seconds, 1e-9), 1),
-        "parameters": sum(int(np.prod(variable.shape)) for variable in fit.model.trainable_variables),
-        "history": {name: tuple(values) for name, values in state.history.items()},
-        "best_epoch": state.best_epoch,
-        "epochs_run": state.epochs_run,
-        "metrics": {name: values[best] for name, values in state.history.items() if name.startswith("val_")},
-    }
-
-
-def _framework() -> Framework:
-    return Framework(
-        python=platform.python_version(),
-        tensorflow=tf.__version__,
-        tf_keras=tf_keras.__version__,
-        trainer=trainer.__version__,
-    )

@@ -13,13 +13,8 @@ from trainer.contract.documents import Training
 from trainer.features.preprocessing import InputShape
 from trainer.input.source import Tensors
 from trainer.models.hyperparameters import Hyperparameters
-from trainer.models.pretrained import PretrainedHyperparameters, pretrained_variables
 from trainer.models.registry import Architecture, find_architecture, read_hyperparameters
 from trainer.objective.labels import Labels
-from trainer.training.fine_tuning import FineTuningAdam
-from trainer.training.learning_rate import Rate, RatePlan
-from trainer.training.step_control import LossWatch
-from trainer.training.steps import exchange_at_once, prepare_fit
 
 
 class Float32Logits(tf_keras.Model):  # type: ignore[misc]  # Keras has no types
@@ -80,37 +75,6 @@ class Recipe:
             return self.architecture.build(shape, self.labels.outputs, self.hyperparameters)
         with _policy(self.training.precision):
             return Float32Logits(self.architecture.build(shape, self.labels.outputs, self.hyperparameters))
-
-    def compile(self, model: tf_keras.Model, rate: RatePlan) -> Rate | None:
-        """Set optimizer and loss; must be called in the strategy's scope.
-
-        Returns:
-            The learning rate's schedule, where the rate may change.
-        """
-        made = rate.make()
-        optimizer = self._optimizer(model, made, rate.total_steps)
-        if tf.distribute.get_strategy().num_replicas_in_sync > 1:
-            exchange_at_once(optimizer)
-        if self.training.precision == "mixed_float16":
-            optimizer = tf_keras.mixed_precision.LossScaleOptimizer(optimizer)
-        # Several steps per call, so that Keras builds a loop; `stepping.Pace` chooses how many.
-        model.compile(optimizer=optimizer, loss=self.labels.loss(), steps_per_execution=2)
-        prepare_fit(model, LossWatch())
-        model.optimizer.build(model.trainable_variables)
-        return made if isinstance(made, Rate) else None
-
-    def _optimizer(self, model: tf_keras.Model, rate: float | Rate, steps: int) -> tf_keras.optimizers.Optimizer:
-        clip_norm, chosen = self.training.clip_norm, self.hyperparameters
-        slow = pretrained_variables(model)
-        if not slow or not isinstance(chosen, PretrainedHyperparameters):
-            return tf_keras.optimizers.Adam(rate, global_clipnorm=clip_norm)
-        return FineTuningAdam(
-            rate,
-            slow=slow,
-            first_step=round(chosen.fine_tune_from * steps),
-            factor=chosen.fine_tune_rate,
-            global_clipnorm=clip_norm,
-        )
 
     def copy(self, model: tf_keras.Model, shape: InputShape) -> tf_keras.Model:
         """Give the same model on one device, whatever strategy holds this one; every replica must call it."""

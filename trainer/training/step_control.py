@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import tensorflow as tf
@@ -41,8 +41,8 @@ class Course:
         strategy: Of the training.
         steps: Its length.
         rhythm: When to save inside an epoch.
-        interruption: Raised by SIGTERM.
         watch: Knows the first step whose loss was not a number.
+        interruption: Raised by SIGTERM.
     """
 
     state: TrainingState
@@ -50,8 +50,8 @@ class Course:
     strategy: Strategy
     steps: Steps
     rhythm: Checkpoint
-    interruption: Interruption
     watch: LossWatch
+    interruption: Interruption = field(default_factory=Interruption)
 
     def save(self) -> None:
         """Save the state; ends when the checkpoint is whole, in every process.

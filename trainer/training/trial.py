@@ -11,6 +11,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import json
+import logging
 import math
 import os
 import time
@@ -24,6 +25,7 @@ from trainer.contract.results import REQUEST_DIGEST, trial_result
 from trainer.errors import RequestError
 from trainer.storage import Storage, join
 
+LOGGER = logging.getLogger(__name__)
 PRIOR = "prior"
 _NUMBER = "CLOUD_ML_TRIAL_ID"
 # As cloudml-hypertune 0.1.0.dev6, which reads the same variable and keeps as many lines.
@@ -128,31 +130,26 @@ class Trial:
         request: Its own.
         storage: Where its result is.
         measurements: What it reports.
-        say: Takes a line.
     """
 
     request: TrainRequest
     storage: Storage
     measurements: Measurements
-    say: Callable[[str], None] = print
 
     @classmethod
-    def of(cls, request: TrainRequest, storage: Storage, say: Callable[[str], None] = print) -> Trial | None:
+    def of(cls, request: TrainRequest, storage: Storage) -> Trial | None:
         """Give the trial of a request; None when it is none."""
         if request.trial_metric is None:
             return None
+        if storage.exists(request.report_uri) and trial_result(request, storage) is None:
+            LOGGER.warning("train: %s is of a trial with another request; this one is trained", request.report_uri)
         measurements = Measurements(request.trial_metric, os.environ)
-        return cls(request=request, storage=storage, measurements=measurements, say=say)
+        return cls(request=request, storage=storage, measurements=measurements)
 
-    def is_done(self) -> bool:
-        """Whether this trial came to its end before; then its measurements are reported again."""
+    def report_again(self) -> None:
+        """Report the measurements of a trial that came to its end before."""
         result = trial_result(self.request, self.storage)
-        if result is None:
-            if self.storage.exists(self.request.report_uri):
-                self.say(f"train: {self.request.report_uri} is of a trial with another request; this one is trained")
-            return False
-        self.measurements.report_all(result["history"])
-        return True
+        self.measurements.report_all(result["history"] if result else {})
 
     def finish(self, hyperparameters: Mapping[str, Any], history: Mapping[str, Sequence[float]], words: str) -> None:
         """Report what is missing, write the result, drop the checkpoints.
@@ -176,4 +173,4 @@ class Trial:
         self.storage.replace(self.request.report_uri, (json.dumps(result, indent=2, sort_keys=True) + "\n").encode())
         for item in self.storage.list(self.request.checkpoint_uri + "/"):
             self.storage.delete(item.uri)
-        self.say(f"train: {words}")
+        LOGGER.info("train: %s", words)

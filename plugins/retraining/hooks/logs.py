@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -18,6 +19,8 @@ from retraining.hooks.session import Session, call
 
 OVERLAP_S = 30
 PAGE_SIZE = 1000
+_CRITICAL = dict.fromkeys(("CRITICAL", "ALERT", "EMERGENCY"), logging.CRITICAL)
+_LEVELS = {"WARNING": logging.WARNING, "ERROR": logging.ERROR, **_CRITICAL}
 MAX_LINES = 10_000
 MAX_BYTES = 20_000_000
 """Of one read, in a worker's memory; the next read goes on behind them."""
@@ -31,6 +34,11 @@ class Line:
     severity: str
     task: str
     text: str
+
+    @property
+    def level(self) -> int:
+        """The severity as a level of `logging`; what says less than a warning is INFO, which Airflow shows."""
+        return _LEVELS.get(self.severity, logging.INFO)
 
 
 @dataclass(kw_only=True)

@@ -67,12 +67,17 @@ def test_a_job_that_ends_between_two_wakes_is_this_tasks_own(cloud, make_run, ca
     cloud.logs.say("1", "first", second=0)
     with pytest.raises(AirflowRescheduleException):
         run.execute(task)
-    cloud.logs.say("1", "last", second=60)
+    cloud.logs.say("1", "odd", second=30, severity="WARNING")
+    cloud.logs.say("1", "last", second=60, severity="EMERGENCY")
     finish(cloud, seconds=90.0)
     result = run.execute(task)
     assert (result["job"], result["seconds"]) == (cloud.jobs.newest, 90.0)
-    printed = [record.getMessage() for record in caplog.records if record.getMessage().startswith("[workerpool0-0]")]
-    assert printed == ["[workerpool0-0] first", "[workerpool0-0] last"]
+    lines = [record for record in caplog.records if record.getMessage().startswith("[workerpool0-0]")]
+    assert [(record.levelname, record.getMessage().removeprefix("[workerpool0-0] ")) for record in lines] == [
+        ("INFO", "first"),
+        ("WARNING", "odd"),
+        ("CRITICAL", "last"),
+    ]
     assert run.xcoms["train", "link_job"].endswith("/training/1?project=local-project")
 
 

@@ -117,11 +117,11 @@ class FakeLogs:
     def __init__(self) -> None:
         self.entries: dict[str, list[tuple[str, Line]]] = {}
 
-    def say(self, job_id: str, text: str, *, second: float) -> None:
+    def say(self, job_id: str, text: str, *, second: float, severity: str = "INFO") -> None:
         """Add a line."""
         entries = self.entries.setdefault(job_id, [])
         time = START + timedelta(seconds=second)
-        entries.append((str(len(entries)), Line(time=time, severity="INFO", task="workerpool0-0", text=text)))
+        entries.append((str(len(entries)), Line(time=time, severity=severity, task="workerpool0-0", text=text)))
 
     def read_new(self, job_id: str, cursor: Cursor) -> list[Line]:
         """As the hook, with the product's own cursor."""

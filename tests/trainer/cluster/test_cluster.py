@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.support.job_log import messages
 from trainer.contract.documents import Report
 from trainer.contract.reading import parse
 from trainer.storage import Storage
@@ -110,7 +111,7 @@ class Cluster:
     def _listen(self, name: str, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
         for line in process.stdout:
-            self.lines.append((name, line.rstrip()))
+            self.lines += [(name, message) for message in messages(line)]
 
 
 def _free_address() -> str:

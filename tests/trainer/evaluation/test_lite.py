@@ -53,7 +53,7 @@ def judge(run, out: Path, model: Path, forms: list[str] = BOTH, **changes: Any) 
     request = run.evaluate_request(str(model), None, **uris, **changes)
     manifest = run.manifest()
     with open_source(manifest, manifest.splits, run.storage) as source:
-        return evaluate(request, manifest, source, run.storage, print)
+        return evaluate(request, manifest, source, run.storage)
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_nothing_is_made_unless_it_is_asked_for(exported, model_path: Path, tmp_
     request = exported.evaluate_request(str(model_path), None, evaluation_uri=str(tmp_path / "evaluation.json"))
     manifest = exported.manifest()
     with open_source(manifest, manifest.splits, exported.storage) as source:
-        assert evaluate(request, manifest, source, exported.storage, print).lite == ()
+        assert evaluate(request, manifest, source, exported.storage).lite == ()
 
 
 def test_the_converter_runs_in_a_process_of_its_own(exported, model_path: Path, tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def ended(code: int, stderr: bytes = b"") -> subprocess.CompletedProcess:
 
 
 def test_a_model_that_cannot_be_converted_is_named_and_the_evaluation_goes_on(
-    exported, model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    exported, model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     faults(
         monkeypatch,
@@ -132,7 +132,7 @@ def test_a_model_that_cannot_be_converted_is_named_and_the_evaluation_goes_on(
     assert found["int8"].words == "not done after 900 s"
     assert all(item.metrics is None and item.uri is None for item in found.values())
     assert not (tmp_path / "lite").exists()
-    assert "evaluate: TF Lite float16: none: ConverterError: 'tf.Quux'" in capsys.readouterr().out
+    assert "evaluate: TF Lite float16: none: ConverterError: 'tf.Quux'" in caplog.text
 
 
 def test_int8_falls_back_to_its_weights_when_calibration_dies(

@@ -74,7 +74,7 @@ for line in sys.stdin:
     if not child:
         with open(path, "rb") as file:
             request, rows = pickle.load(file)
-        SpanExport(request, Counting(), CountingReader(rows, batch_rows=40), Replica(), lambda _: None).run()
+        SpanExport(request, Counting(), CountingReader(rows, batch_rows=40), Replica()).run()
         os._exit(0)
     _, status = os.waitpid(child, 0)
     print(os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0, flush=True)

@@ -44,12 +44,14 @@ from trainer.export.reading.reader import NO_READ_AHEAD, BigQueryReader
 from trainer.export.job import SpanExport
 from trainer.cluster.replica import Replica
 from trainer.storage import Storage
+from trainer.telemetry.logs import log_to_streams
 
 request = parse(ExportRequest, sys.stdin.buffer.read(), "request")
 channel = grpc.insecure_channel(sys.argv[1], [("grpc.max_receive_message_length", -1), NO_READ_AHEAD])
 client = BigQueryReadClient(transport=BigQueryReadGrpcTransport(channel=channel))
 reader = BigQueryReader([column.name for column in request.columns], client)
-SpanExport(request, Storage(), reader, Replica()).run()
+with log_to_streams():
+    SpanExport(request, Storage(), reader, Replica()).run()
 """
 
 

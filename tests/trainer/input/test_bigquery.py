@@ -148,7 +148,7 @@ def export(table: str, folder: Path, **changes: object) -> Manifest:
     storage = Storage()
     wanted = parse(ExportRequest, json.dumps(request).encode(), "export_request")
     reader = BigQueryReader([column["name"] for column in SCHEMA])
-    SpanExport(wanted, storage, reader, Replica(), lambda _: None).run()
+    SpanExport(wanted, storage, reader, Replica()).run()
     return parse(Manifest, (folder / "manifest.json").read_bytes(), "manifest")
 
 

@@ -22,6 +22,7 @@ from trainer.objective.labels import labels_of
 from trainer.saved_model.model import StoredModel, save_model
 from trainer.training.fine_tuning import FineTuningAdam
 from trainer.training.learning_rate import RatePlan
+from trainer.training.model import compile_model
 from trainer.training.recipe import Recipe
 
 ROWS, SIDE = 8, 6
@@ -102,7 +103,7 @@ def inputs() -> dict[str, tf.Tensor]:
 def fitted(chosen: Recipe, steps: int = 2, epochs: int = 1):
     """A model that took some steps through `fit`."""
     model = chosen.build(preprocessing().shape)
-    chosen.compile(model, RatePlan(peak=0.1, warmup_steps=0, changes=False, total_steps=steps))
+    compile_model(chosen, model, RatePlan(peak=0.1, warmup_steps=0, changes=False, total_steps=steps))
     data = tf.data.Dataset.from_tensor_slices((inputs(), LABELS)).repeat().batch(ROWS).take(steps)
     model.fit(data, epochs=epochs, verbose=0)
     return model
@@ -154,7 +155,7 @@ def test_a_module_is_trained_by_replicas_and_copied_to_one_device(path: Path) ->
     chosen = recipe("module", module=str(path), fine_tune_from=0)
     with tf.distribute.MirroredStrategy(["CPU:0"]).scope():
         model = chosen.build(preprocessing().shape)
-        chosen.compile(model, RatePlan(peak=0.1, warmup_steps=0, changes=False, total_steps=1))
+        compile_model(chosen, model, RatePlan(peak=0.1, warmup_steps=0, changes=False, total_steps=1))
     model.fit(tf.data.Dataset.from_tensors((inputs(), LABELS)), verbose=0)
     assert np.abs(mix_of(model) - Small().mix.numpy()).max() == pytest.approx(0.01, rel=1e-3)
     copied = chosen.copy(model, preprocessing().shape)
@@ -169,7 +170,7 @@ def test_a_module_reads_texts_too(tmp_path: Path) -> None:
     encode = Preprocessing(features, NOTHING)
     chosen.require_inputs(encode.shape)
     model = chosen.build(encode.shape)
-    chosen.compile(model, RatePlan(peak=0.05, warmup_steps=0, changes=False, total_steps=30))
+    compile_model(chosen, model, RatePlan(peak=0.05, warmup_steps=0, changes=False, total_steps=30))
     notes = tf.constant(["a fox", "boxes", "", "and now", "but"] * 8)
     labels = tf.constant([1.0, 0.0, 0.0, 1.0, 0.0] * 8)
     model.fit(tf.data.Dataset.from_tensors((encode({"note": notes}), labels)).repeat(30), verbose=0)

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import tensorflow as tf
 
-from trainer.contract.documents import Report, Statistics
+from tests.support.job_log import collect_messages
+from trainer.contract.documents import Report
 from trainer.contract.reading import parse
 from trainer.input import open_source
 from trainer.training.checkpoints import Checkpoints
@@ -41,9 +42,8 @@ def test_each_new_checkpoint_is_scored_once_until_the_report_is_there(exported, 
             report.write_bytes(content)
 
     manifest, said = exported.manifest(), []
-    statistics = parse(Statistics, (exported.path / "statistics.json").read_bytes(), "statistics")
-    with open_source(manifest, manifest.splits, exported.storage) as source:
-        watch(request, manifest, statistics, source, exported.storage, say=said.append, sleep=sleep)
+    with collect_messages(said), open_source(manifest, manifest.splits, exported.storage) as source:
+        watch(exported.job(request), source, sleep)
     assert len(waits) == 2
     assert [line for line in said if line.startswith("evaluator: step ")] == said
     assert len(said) == 1
@@ -63,7 +63,6 @@ def test_a_damaged_checkpoint_is_waited_out(exported, tmp_path: Path) -> None:
         Path(request.report_uri).write_bytes(b"{}")
 
     manifest, said = exported.manifest(), []
-    statistics = parse(Statistics, (exported.path / "statistics.json").read_bytes(), "statistics")
-    with open_source(manifest, manifest.splits, exported.storage) as source:
-        watch(request, manifest, statistics, source, exported.storage, say=said.append, sleep=sleep)
+    with collect_messages(said), open_source(manifest, manifest.splits, exported.storage) as source:
+        watch(exported.job(request), source, sleep)
     assert said == []

@@ -209,12 +209,13 @@ def lose(environs: list[dict[str, str]], *steps: int | None) -> list[int]:
     return done
 
 
-def test_two_restarts_that_do_not_get_past_a_step_are_the_last(restarted, capsys) -> None:
+def test_two_restarts_that_do_not_get_past_a_step_are_the_last(restarted, caplog) -> None:
     """What looks like a lost replica may be the program's own error, which comes at the same step every time."""
     assert lose(restarted, 40, 40, 37) == [1, 2, 2]
-    said = capsys.readouterr().err.splitlines()
+    said = caplog.messages
     assert [line.endswith("Starting again.") for line in said] == [True, True, False]
     assert "Not started again: 2 restarts did not get past step 40, so it may be an error of the program" in said[-1]
+    assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING", "ERROR"]
     assert restarted[-1]["HOME"] == "/home"
 
 
@@ -222,9 +223,9 @@ def test_a_restart_that_gets_further_counts_from_there(restarted) -> None:
     assert lose(restarted, 40, 40, 41, 41, 41) == [1, 2, 3, 4, 4]
 
 
-def test_who_waits_for_a_lost_replica_is_started_again_twenty_times(restarted, capsys) -> None:
+def test_who_waits_for_a_lost_replica_is_started_again_twenty_times(restarted, caplog) -> None:
     assert lose(restarted, *[None] * 21)[-2:] == [20, 20]
-    assert "Not started again: that was done 20 times." in capsys.readouterr().err
+    assert "Not started again: that was done 20 times." in caplog.messages[-1]
 
 
 def test_of_old_checkpoints_two_and_the_best_are_kept(tmp_path: Path) -> None:

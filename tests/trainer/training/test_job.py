@@ -11,32 +11,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from trainer.cluster.replica import Replica
-from trainer.contract.documents import Challenger, Report, Statistics
+from trainer.contract.documents import Challenger, Report
 from trainer.contract.reading import parse
 from trainer.errors import DataError, RequestError
 from trainer.evaluation.job import evaluate, load_model
 from trainer.input import open_source
 from trainer.saved_model.model import digest_folder
-from trainer.training.job import train
-
-
-def start(run, request, said: list[str] | None = None, storage=None, replica: Replica | None = None) -> Report:
-    """Train in this process."""
-    manifest = run.manifest()
-    statistics = parse(Statistics, (run.path / "statistics.json").read_bytes(), "statistics")
-    say = (said if said is not None else []).append
-    with open_source(manifest, manifest.splits, run.storage) as source:
-        return train(
-            request,
-            manifest,
-            statistics,
-            source,
-            storage or run.storage,
-            replica=replica or Replica(),
-            started=0.0,
-            say=say,
-        )
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +25,7 @@ def trained(exported, tmp_path_factory: pytest.TempPathFactory):
     out = tmp_path_factory.mktemp("trained")
     request = relocated(exported.train_request(), out)
     said: list[str] = []
-    return request, start(exported, request, said), said
+    return request, exported.train(request, said), said
 
 
 def relocated(request, out: Path):
@@ -70,7 +50,7 @@ def test_the_model_learns_and_the_report_says_what_happened(trained, exported) -
     assert report.hyperparameters["hidden_units"] == (16, 8)
     assert parse(Report, Path(request.report_uri).read_bytes(), "report") == report
     assert said[1].startswith("train: first steps ")
-    assert "(imports " in said[1]
+    assert "(startup " in said[1]
     assert said[2].startswith("epoch 1/3 loss=")
     assert "val_auc=" in said[2]
     assert said[2].endswith("examples/s")
@@ -122,10 +102,10 @@ def test_tensorboard_gets_every_epoch(trained) -> None:
 
 def test_the_same_request_gives_the_same_weights(trained, exported, tmp_path: Path) -> None:
     _, report, _ = trained
-    again = start(exported, relocated(trained[0], tmp_path))
+    again = exported.train(relocated(trained[0], tmp_path))
     assert again.history == report.history
     assert again.golden == report.golden
-    other = start(exported, dataclasses.replace(relocated(trained[0], tmp_path / "other"), seed=8))
+    other = exported.train(dataclasses.replace(relocated(trained[0], tmp_path / "other"), seed=8))
     assert other.history != report.history
 
 
@@ -140,7 +120,7 @@ def test_early_stopping_restores_the_best_epoch(exported, tmp_path: Path) -> Non
         ),
         tmp_path,
     )
-    report = start(exported, request)
+    report = exported.train(request)
     assert report.epochs_run < 12
     assert report.best_epoch == report.epochs_run - 1
     assert report.metrics["val_loss"] == min(report.history["val_loss"])
@@ -159,7 +139,7 @@ def stored_loss(run, request) -> float:
     uri = f"{request.report_uri}.evaluation"
     wanted = dataclasses.replace(run.evaluate_request(request.model_uri, None), evaluation_uri=uri)
     with open_source(as_test, as_test.splits, run.storage) as source:
-        return evaluate(wanted, as_test, source, run.storage, print).challenger.metrics.log_loss
+        return evaluate(wanted, as_test, source, run.storage).challenger.metrics.log_loss
 
 
 def test_dense_trains_from_numbers_alone(exported, tmp_path: Path) -> None:
@@ -167,7 +147,7 @@ def test_dense_trains_from_numbers_alone(exported, tmp_path: Path) -> None:
     request = dataclasses.replace(
         relocated(request, tmp_path), features=tuple(f for f in request.features if f.kind == "numeric")
     )
-    assert start(exported, request).epochs_run == 1
+    assert exported.train(request).epochs_run == 1
 
 
 def test_wide_deep_trains_from_categories_alone_with_crosses_and_decay(exported, tmp_path: Path) -> None:
@@ -176,7 +156,7 @@ def test_wide_deep_trains_from_categories_alone_with_crosses_and_decay(exported,
     request = dataclasses.replace(
         relocated(request, tmp_path), features=tuple(f for f in request.features if f.kind == "categorical")
     )
-    assert start(exported, request).hyperparameters["cross_buckets"] == 16
+    assert exported.train(request).hyperparameters["cross_buckets"] == 16
 
 
 @pytest.mark.parametrize(
@@ -194,7 +174,7 @@ def test_wide_deep_trains_from_categories_alone_with_crosses_and_decay(exported,
 )
 def test_what_cannot_be_trained_is_refused_by_name(exported, tmp_path: Path, changes: dict, words: str) -> None:
     with pytest.raises(RequestError, match=words):
-        start(exported, relocated(exported.train_request(**changes), tmp_path))
+        exported.train(relocated(exported.train_request(**changes), tmp_path))
     assert not (tmp_path / "model").exists()
 
 
@@ -208,7 +188,7 @@ def judge(exported, tmp_path: Path):
         )
         manifest = exported.manifest()
         with open_source(manifest, manifest.splits, exported.storage) as source:
-            return evaluate(request, manifest, source, exported.storage, print)
+            return evaluate(request, manifest, source, exported.storage)
 
     return evaluate_models
 
@@ -234,7 +214,7 @@ def test_another_model_than_the_reports_is_not_judged(trained, exported, tmp_pat
 
     def judge_it() -> None:
         with open_source(manifest, manifest.splits, exported.storage) as source:
-            evaluate(wanted, manifest, source, exported.storage, print)
+            evaluate(wanted, manifest, source, exported.storage)
 
     judge_it()
     (tmp_path / "evaluation.json").unlink()
@@ -251,7 +231,7 @@ def test_both_models_are_judged_on_the_same_examples(trained, judge, exported, t
         exported.train_request(training={"epochs": 1, "model": "dense", "hyperparameters": {"learning_rate": 1e-5}}),
         tmp_path / "weak",
     )
-    start(exported, weak_request)
+    exported.train(weak_request)
     found = judge(trained[0].model_uri, weak_request.model_uri)
     test = exported.manifest().splits["test"]
     assert found.rows == test.rows == 400

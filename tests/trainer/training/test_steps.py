@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 import tf_keras
 
+from tests.support.job_log import collect_messages
 from trainer.errors import RequestError
 from trainer.storage import Storage
 from trainer.training.batches import Steps
@@ -137,13 +138,14 @@ def test_tensorboard_gets_histograms_and_a_profile(exported, tmp_path: Path) -> 
 def test_a_long_epoch_says_where_it_is_every_ten_seconds() -> None:
     now, said = [0.0], []
     steps = Steps(rows=12_800, rows_per_step=128, per_epoch=100, epochs=2)
-    progress = Progress(steps, False, said.append, lambda: now[0])
-    progress.on_epoch_begin(1)
-    for done in range(40, 100, 4):
-        progress.on_train_batch_begin(done)
-        now[0] += 4.0
-        progress.on_train_batch_end(done + 3, {"loss": tf.constant(0.43125)})
-    progress.on_epoch_end(1, {"loss": 0.4, "val_auc": 0.7})
+    progress = Progress(steps, False, lambda: now[0])
+    with collect_messages(said):
+        progress.on_epoch_begin(1)
+        for done in range(40, 100, 4):
+            progress.on_train_batch_begin(done)
+            now[0] += 4.0
+            progress.on_train_batch_end(done + 3, {"loss": tf.constant(0.43125)})
+        progress.on_epoch_end(1, {"loss": 0.4, "val_auc": 0.7})
     assert said[0] == "epoch 2/2 step 52/100 loss=0.4313 128 examples/s 0:48 left"
     assert len(said) == 5
     assert said[-1] == "epoch 2/2 loss=0.4000 val_auc=0.7000 128 examples/s"

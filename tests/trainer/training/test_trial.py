@@ -7,12 +7,12 @@ import dataclasses
 import json
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from trainer.cluster.strategy import Strategy
-from trainer.contract.documents import TrainRequest
-from trainer.contract.results import is_recorded
+from trainer.contract.results import is_done
 from trainer.errors import Diverged, RequestError
 from trainer.storage import Storage
 from trainer.task import main
@@ -121,7 +121,7 @@ def test_another_trial_of_the_same_number_is_not_taken_for_this_one(train, as_tr
     first = json.loads(path.read_text())
     capsys.readouterr()
     assert train("--learning_rate=0.0001") == 0
-    said = capsys.readouterr().out
+    said = "".join(capsys.readouterr())
     assert f"{path} is of a trial with another request; this one is trained" in said
     assert "is there already" not in said
     second = json.loads(path.read_text())
@@ -136,11 +136,11 @@ def test_nobody_ends_on_the_result_of_another_trial(run, tmp_path):
     other = dataclasses.replace(request, seed=request.seed + 1)
     storage = Storage()
     storage.replace(request.report_uri, b'{"history": {"val_auc": [0.9]}}')
-    assert not is_recorded(request, storage)
+    assert not is_done(request, storage)
     measurements = Measurements("val_auc", {"CLOUD_ML_HP_METRIC_FILE": str(tmp_path / "metrics")})
     Trial(request=request, storage=storage, measurements=measurements).finish({}, {"val_auc": [0.5]}, "1 epoch")
-    assert is_recorded(request, storage)
-    assert not is_recorded(other, storage)
+    assert is_done(request, storage)
+    assert not is_done(other, storage)
 
 
 def test_a_trial_that_diverges_at_once_is_infeasible_and_not_failed(train, as_trial, tmp_path, capsys):
@@ -170,10 +170,9 @@ def test_a_trial_that_diverges_later_fails(train, as_trial, monkeypatch, capsys)
 class DivergingWorker:
     """What a replica that is not the chief trains with; diverges at once, or after an epoch."""
 
-    request: TrainRequest
+    job: SimpleNamespace
     at_once: bool
     strategy: Strategy
-    storage: Storage
     listeners: tuple = ()
 
     def run(self, finished):
@@ -194,7 +193,7 @@ def test_a_worker_of_a_trial_that_diverges_ends_as_its_chief(run, as_trial, monk
     storage, worker = Storage(), Strategy(name="multi_worker", scope=None, is_chief=False)
     trial = Trial.of(request, storage)
     with contextlib.nullcontext() if at_once else pytest.raises(Diverged):
-        _score(trial, DivergingWorker(request, at_once, worker, storage), None, {})
+        _score(trial, DivergingWorker(SimpleNamespace(request=request, storage=storage), at_once, worker), None, {})
     assert waited == ([request] if at_once else [])
     assert not as_trial.exists()
     assert not Path(request.report_uri).exists()

@@ -7,12 +7,13 @@ difference to the full model, or why there is none: an optional artifact never f
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ from trainer.objective.labels import label_type
 from trainer.objective.metrics import Floats, measure
 from trainer.storage import Storage, join
 
+LOGGER = logging.getLogger(__name__)
 SAMPLES = 256
 """Examples of the training split that calibrate; TensorFlow's guide asks for 100 to 500."""
 
@@ -40,8 +42,6 @@ _ROWS_AT_ONCE, _IMAGES_AT_ONCE = 256, 16
 _TIMEOUT_S = 900
 _SHOWN_CHARACTERS = 400
 _FAULTS = (DataError, RuntimeError, ValueError, TypeError, tf.errors.OpError)
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ class Converted:
 
 
 def make_lite_models(
-    request: EvaluateRequest, manifest: Manifest, split: Split, full: Metrics, storage: Storage, say: Say
+    request: EvaluateRequest, manifest: Manifest, split: Split, full: Metrics, storage: Storage
 ) -> tuple[LiteArtifact, ...]:
     """Convert, measure and write every form that is asked for.
 
@@ -68,7 +68,6 @@ def make_lite_models(
         split: The test split.
         full: Metrics of the full model on it.
         storage: Where models are.
-        say: Takes one line of progress at a time.
 
     Raises:
         StorageError: Storage did not answer.
@@ -90,7 +89,8 @@ def make_lite_models(
                 uri = join(request.lite.folder_uri, f"{form}.tflite")
                 storage.replace(uri, found.content)
                 artifact = replace(artifact, uri=uri)
-            say(f"evaluate: TF Lite {form}: {_line(artifact)}")
+            severity = logging.WARNING if artifact.metrics is None else logging.INFO
+            LOGGER.log(severity, "evaluate: TF Lite %s: %s", form, _line(artifact))
             made.append(artifact)
     return tuple(made)
 

@@ -181,7 +181,7 @@ class Reconciler:
         for line in lines:
             text = f"[{line.task}] {line.text}"
             self._tail.append(text)
-            LOGGER.info("%s", text)
+            LOGGER.log(line.level, "%s", text)
         return len(lines)
 
     def _print_rest(self, job: Job) -> None:

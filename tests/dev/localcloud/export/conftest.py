@@ -19,6 +19,7 @@ import pytest
 from google.cloud import bigquery, storage
 
 from tests.support.contracts import EXAMPLES
+from tests.support.job_log import messages
 
 REPOSITORY_PATH = Path(__file__).resolve().parents[4]
 TRAINER_PYTHON = REPOSITORY_PATH / ".venv" / "trainer" / "bin" / "python"
@@ -97,7 +98,7 @@ class ExportJob:
         """
         process = self.start(env=env, prefix=prefix)
         out, error = process.communicate(timeout=300)
-        lines = [line for line in error.splitlines() if line.strip()]
+        lines = [line for line in messages(error) if line.strip()]
         return Ended(code=process.returncode, message=lines[-1] if lines else "", out=out, error=error)
 
     def start(self, *, env: Mapping[str, str] | None = None, prefix: Sequence[str] = ()) -> subprocess.Popen[str]:

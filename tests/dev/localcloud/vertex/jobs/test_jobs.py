@@ -60,6 +60,37 @@ def test_lines_go_to_cloud_logging_in_order_with_severity_and_replica(api, local
     assert entries[0].log_name.endswith("/logs/workerpool0-0")
 
 
+def test_what_the_trainer_logs_arrives_with_its_severity(api, local_cloud):
+    """Whichever stream it is on: the trainer's lines are JSON, and nobody told it where it runs."""
+    code = """
+        import sys
+        from trainer.telemetry.logs import log_to_streams
+        with log_to_streams():
+            import logging
+            logging.getLogger("trainer.training").info("epoch %s", 1)
+            logging.getLogger("trainer.training").warning('a "quoted" text, and Ünter')
+            try:
+                raise ValueError("of the program")
+            except ValueError as error:
+                logging.getLogger("trainer.task").exception("ValueError: %s", error)
+        print("of a library", file=sys.stderr)
+    """
+    job = api.wait(api.create_job(code))
+    entries = [entry for entry in read_log(local_cloud, job) if entry.resource.labels["task_name"] == "workerpool0-0"]
+    found = {
+        (entry.payload["message"] if isinstance(entry.payload, dict) else entry.payload): entry.severity
+        for entry in entries
+    }
+    (traceback,) = (message for message in found if "Traceback" in message)
+    assert traceback.splitlines()[0] == traceback.splitlines()[-1] == "ValueError: of the program"
+    assert found == {
+        "epoch 1": "INFO",
+        'a "quoted" text, and Ünter': "WARNING",
+        traceback: "ERROR",
+        "of a library": "ERROR",
+    }
+
+
 def test_nonzero_exit_fails_the_job_in_the_words_of_the_service(api):
     job = api.wait(api.create_job("raise SystemExit(3)"))
     assert job.state == v1.JobState.JOB_STATE_FAILED

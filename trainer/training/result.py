@@ -1,0 +1,119 @@
+"""What a training leaves: the stored model, and the report, which is written last.
+
+Comes in: a training that has reached its end. Goes out: `model/` and `report.json`.
+"""
+
+from __future__ import annotations
+
+import platform
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tf_keras
+
+import trainer
+from trainer.cluster.preemption import wait_for_report
+from trainer.contract.documents import Framework, Golden, Report, Signature
+from trainer.contract.reading import serialise
+from trainer.features.preprocessing import Preprocessing
+from trainer.saved_model.model import StoredModel, digest_folder, save_model
+from trainer.saved_model.smoke_requests import golden_requests
+from trainer.telemetry.usage import measure_usage
+from trainer.training.checkpoints import TrainingState
+from trainer.training.epochs import Fit
+from trainer.training.recipe import Recipe
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stored:
+    """The report's fields about the stored model: how to prove it, and what it answers."""
+
+    model_digest: str
+    signature: Signature
+    golden: tuple[Golden, ...]
+
+
+def store_model(fit: Fit, recipe: Recipe) -> Stored | None:
+    """Write the model, load it back, and ask it; replicas that are not the chief wait until the report is there."""
+    job, model, preprocessing = fit.job, fit.model, fit.examples.preprocessing
+    request, storage = job.request, job.storage
+    if not fit.strategy.is_plain:
+        preprocessing = Preprocessing(request.features, job.statistics)
+        model = recipe.copy(model, preprocessing.shape)
+    if not fit.strategy.is_chief:
+        wait_for_report(storage, request)
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+        lite = bool(request.training.export_lite)
+        save_model(path, request.features, preprocessing, model, recipe.labels, lite=lite)
+        stored = StoredModel(path, request.model_uri)
+        storage.upload_folder(path, request.model_uri)
+        return Stored(
+            model_digest=digest_folder(path),
+            signature=stored.signature,
+            golden=golden_requests(stored, fit.examples.raw_validation),
+        )
+
+
+def write_report(
+    fit: Fit, recipe: Recipe, stored: Stored, state: TrainingState, resumed: TrainingState | None, seconds: float
+) -> Report:
+    """Write the report: from then on the training counts as done.
+
+    Args:
+        fit: The training.
+        recipe: Of its model.
+        stored: Of its model as it is stored.
+        state: At the end.
+        resumed: That this process began with, if it did not begin at the start.
+        seconds: Spent here on the way to the weights.
+    """
+    job, request = fit.job, fit.job.request
+    job.clock.lap("save")
+    report = Report(
+        model=request.model,
+        run_key=request.run_key,
+        framework=_framework(),
+        hyperparameters=vars(recipe.hyperparameters),
+        **_course(fit, state, resumed, seconds),
+        validation_rows=job.manifest.splits["validation"].rows,
+        seconds=job.clock.seconds(),
+        usage=measure_usage(),
+        model_uri=request.model_uri,
+        **vars(stored),
+    )
+    job.storage.write_once(request.report_uri, serialise(report))
+    return report
+
+
+def _course(fit: Fit, state: TrainingState, resumed: TrainingState | None, seconds: float) -> dict[str, Any]:
+    """Return the report's fields about the way to the weights, of which `seconds` were spent here."""
+    best, steps_here = state.best_epoch - 1, state.step - (resumed.step if resumed else 0)
+    return {
+        "strategy": state.strategy,
+        "replicas": state.replicas,
+        "train_rows": fit.steps.rows,
+        "steps": state.step,
+        "resumed_from_epoch": resumed.epochs_run if resumed else None,
+        "resumed_from_step": resumed.step if resumed else None,
+        "examples_per_second": round(steps_here / state.steps_per_epoch * fit.steps.rows / max(seconds, 1e-9), 1),
+        "parameters": sum(int(np.prod(variable.shape)) for variable in fit.model.trainable_variables),
+        "history": {name: tuple(values) for name, values in state.history.items()},
+        "best_epoch": state.best_epoch,
+        "epochs_run": state.epochs_run,
+        "metrics": {name: values[best] for name, values in state.history.items() if name.startswith("val_")},
+    }
+
+
+def _framework() -> Framework:
+    return Framework(
+        python=platform.python_version(),
+        tensorflow=tf.__version__,
+        tf_keras=tf_keras.__version__,
+        trainer=trainer.__version__,
+    )
