@@ -20,6 +20,7 @@ import requests
 
 from localcloud.environment.variables import merged_environment
 from localcloud.state import State
+from localcloud.statements import statement
 from localcloud.supervision.processes import adopt_orphans, kill_descendants, spawn, stop, tail
 
 REPOSITORY_PATH = Path(__file__).resolve().parents[2]
@@ -115,7 +116,10 @@ def run_trainer(environment: Mapping[str, str], module: str, *arguments: str) ->
 def make_request(cloud: Cloud, table: str, **changes: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
     """Give an export request for every row of a run table."""
     counted = cloud.query(
-        f"SELECT CAST(span AS STRING), part, COUNT(*), MAX(shard) + 1 FROM {table} GROUP BY 1, 2 ORDER BY 1, 2"  # noqa: S608 - ours
+        statement(
+            "SELECT CAST(span AS STRING), part, COUNT(*), MAX(shard) + 1 FROM {table} GROUP BY 1, 2 ORDER BY 1, 2",
+            table=table,
+        )
     )
     days = sorted({row[0] for row in counted})
     spans = [

@@ -52,7 +52,7 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def rates_table() -> str:
-    """What was measured, per second of one core."""
+    """Return what was measured, per second of one core."""
     rates = load_rates()
     flights, photos = rates["flights"], rates["photos"]
     read, memory, whole = flights["read"], flights["export_to_memory"]["cpu_s"], flights["export"]["cpu_s"]
@@ -89,7 +89,7 @@ def _rate(work: str, rows: int, size: int, cpu_s: float, noun: str) -> list[str]
 
 
 def sizes_table() -> str:
-    """Bytes and shards of each size."""
+    """Return bytes and shards of each size."""
     lines = [
         [
             size.name,
@@ -105,7 +105,7 @@ def sizes_table() -> str:
 
 
 def replica_table() -> str:
-    """What one replica does: cores, rows a second of a measured core, rows a second in the cloud, the read limit."""
+    """Return what a replica does: cores, rows a second of a measured core and in the cloud, the read limit."""
     lines = []
     for size in _sizes():
         machine = EXPORT_MACHINES.get(size.name, PHOTO_MACHINE)
@@ -118,7 +118,7 @@ def replica_table() -> str:
 
 
 def export_table(name: str) -> str:
-    """Time and cost of one size by number of replicas."""
+    """Return time and cost of one size by number of replicas."""
     size = next(size for size in _sizes() if size.name == name)
     machine, prices = EXPORT_MACHINES[name], load_prices()
     lines = []
@@ -132,7 +132,7 @@ def export_table(name: str) -> str:
 
 
 def costs_table() -> str:
-    """What is the same whatever the machines."""
+    """Return what is the same whatever the machines."""
     lines = []
     for size in _sizes():
         costs = other_costs(size, load_prices())
@@ -143,7 +143,7 @@ def costs_table() -> str:
 
 
 def input_table() -> str:
-    """How fast a training can be fed."""
+    """Return how fast a training can be fed."""
     lines = []
     for size in _sizes():
         for workers in WORKERS:
@@ -155,7 +155,7 @@ def input_table() -> str:
 
 
 def training_table() -> str:
-    """An epoch of photos on accelerators of a given speed, one on each worker."""
+    """Return an epoch of photos on accelerators of a given speed, one on each worker."""
     prices, size = load_prices(), photos_size(load_rates(), "jpeg")
     lines = []
     for per_s in (100, 300, 1000):
@@ -187,7 +187,7 @@ def assignment_table() -> str:
 
 
 def misfortune_table() -> str:
-    """Makespan in minutes when replicas are lost or preempted."""
+    """Return makespan in minutes when replicas are lost or preempted."""
     workload = _workload("skewed days", 1.5)
     fates = {
         "nothing": Misfortune(),
@@ -222,7 +222,7 @@ def _sizes() -> list[Size]:
 
 
 def _round(value: float) -> str:
-    """Three digits that mean something."""
+    """Return three digits that mean something."""
     if value < 100:
         return f"{value:.3g}"
     digits = 3 - len(str(int(value)))

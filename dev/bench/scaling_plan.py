@@ -67,7 +67,7 @@ class Size:
 
     @functools.cached_property
     def workload(self) -> Workload:
-        """Its units."""
+        """Return its units."""
         return make_workload(
             self.name,
             rows=self.rows,

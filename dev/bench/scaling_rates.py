@@ -76,7 +76,7 @@ def _size(folder: Path) -> int:
 
 
 def measure_flights(cloud: Cloud, environment: Mapping[str, str], folder: Path) -> dict[str, Any]:
-    """The wide road: many small rows."""
+    """Measure the wide road: many small rows."""
     cloud.query(_FLIGHTS)
     text = cloud.query("SELECT AVG(LENGTH(TO_JSON_STRING(f))) FROM bench.flights_run AS f")
     request = make_request(cloud, "bench.flights_run")
@@ -96,7 +96,7 @@ def measure_flights(cloud: Cloud, environment: Mapping[str, str], folder: Path) 
 
 
 def measure_photos(cloud: Cloud, environment: Mapping[str, str], folder: Path) -> dict[str, Any]:
-    """The narrow one: few large rows, each of which is work."""
+    """Measure the narrow one: few large rows, each of which is work."""
     photos = folder / "photos"
     run_trainer(environment, "bench.scaling_probes", "photos", str(photos), str(PHOTOS))
     cloud.insert_photos(photos)

@@ -25,6 +25,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from localcloud.statements import statement
+
 _QUERY_TIMEOUT_S = 10.0
 _STEPS = 10_000  # of SQLite's machine between two looks at the clock
 # google.logging.type.LogSeverity
@@ -125,7 +127,8 @@ class LogStore:
         now = time.time_ns()
         rows = [_to_row(entry, now) for entry in entries]
         with self._connection() as connection:
-            connection.executemany(f"INSERT OR IGNORE INTO entries ({', '.join(_COLUMNS)}) VALUES ({_MARKS})", rows)  # noqa: S608 - constants
+            insert = "INSERT OR IGNORE INTO entries ({columns}) VALUES ({marks})"
+            connection.executemany(statement(insert, columns=", ".join(_COLUMNS), marks=_MARKS), rows)
 
     def page(
         self,
@@ -153,14 +156,18 @@ class LogStore:
         """
         sign, direction = ("<", "DESC") if descending else (">", "ASC")
         resume = f"AND (timestamp_ns, id) {sign} (?, ?)" if after else ""
-        statement = (
-            f"SELECT id, {', '.join(_COLUMNS)} FROM entries WHERE ({where}) {resume} "  # noqa: S608 - values are parameters
-            f"ORDER BY timestamp_ns {direction}, id {direction} LIMIT ?"
+        select = statement(
+            "SELECT id, {columns} FROM entries WHERE ({where}) {resume}"
+            " ORDER BY timestamp_ns {direction}, id {direction} LIMIT ?",
+            columns=", ".join(_COLUMNS),
+            where=where,
+            resume=resume,
+            direction=direction,
         )
         connection, end_s = self._connection(), time.monotonic() + _QUERY_TIMEOUT_S
         connection.set_progress_handler(lambda: time.monotonic() > end_s, _STEPS)
         try:
-            rows = connection.execute(statement, [*parameters, *(after or ()), limit + 1]).fetchall()
+            rows = connection.execute(select, [*parameters, *(after or ()), limit + 1]).fetchall()
         finally:
             connection.set_progress_handler(None, 0)
         entries = [_from_row(row[1:]) for row in rows[:limit]]

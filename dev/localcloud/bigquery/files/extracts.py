@@ -20,6 +20,7 @@ from localcloud.bigquery.files import staging
 from localcloud.bigquery.files.extract_formats import COMPRESSIONS, CONTENT_TYPES, ExtractOptions, write
 from localcloud.bigquery.types.columns import ColumnType, as_sent, column_types, quoted, read_expression
 from localcloud.bigquery.types.results import registered
+from localcloud.statements import statement
 from localcloud.untyped import Untyped
 
 FILE_BYTES = 1024**3  # https://cloud.google.com/bigquery/quotas#export_jobs: what one file may hold
@@ -126,8 +127,8 @@ def _write_relation(
         )
     bucket, name = staging.split(uris[0])
     values = ", ".join(f"{read_expression(each, quoted(each.name))} AS {quoted(each.name)}" for each in columns)
-    statement = f"SELECT {values} FROM {relation}"  # noqa: S608 - names from the catalog
-    table = as_sent(connection.execute(statement).to_arrow_reader(_ROWS_PER_BATCH), columns).read_all()
+    chosen = statement("SELECT {values} FROM {relation}", values=values, relation=relation)
+    table = as_sent(connection.execute(chosen).to_arrow_reader(_ROWS_PER_BATCH), columns).read_all()
     count = _file_count(table, name)
     with tempfile.TemporaryDirectory(dir=place.directory) as made:
         for index in range(count):

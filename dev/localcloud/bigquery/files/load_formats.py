@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from localcloud.bigquery.types.columns import ColumnType, column_types, load_expression, load_type, quoted, text
+from localcloud.statements import statement
 from localcloud.untyped import Untyped
 
 _GZIP = b"\x1f\x8b"
@@ -115,7 +116,7 @@ class _Csv:
         skip = self._config.get("skipLeadingRows")
         if skip is not None:
             return int(skip) > 0
-        sniffed = connection.execute(f"SELECT HasHeader FROM sniff_csv({text(str(path))})").fetchone()  # noqa: S608 - a path of ours
+        sniffed = connection.execute("SELECT HasHeader FROM sniff_csv(?)", [str(path)]).fetchone()
         return bool(sniffed and sniffed[0])
 
 
@@ -132,7 +133,11 @@ class _Json:
         kinds = ", ".join(f"{quoted(column.name)}: '{load_type(column)}'" for column in columns)
         options = _json_options(path)
         keys = connection.execute(
-            f"SELECT DISTINCT unnest(json_keys(json)) FROM read_json_objects({text(str(path))}, {options})"  # noqa: S608 - a path of ours
+            statement(
+                "SELECT DISTINCT unnest(json_keys(json)) FROM read_json_objects({path}, {options})",
+                path=text(str(path)),
+                options=options,
+            )
         ).fetchall()
         known = {column.name.lower() for column in columns}
         yield Selection(

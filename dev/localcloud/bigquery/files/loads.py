@@ -17,6 +17,7 @@ from localcloud.bigquery.files.load_formats import FORMATS
 from localcloud.bigquery.files.staging import staged
 from localcloud.bigquery.types.columns import ColumnType, column_types, quoted
 from localcloud.bigquery.types.tables import make_table
+from localcloud.statements import statement
 from localcloud.untyped import Untyped
 
 _OFFERED = {
@@ -133,7 +134,7 @@ def _write(project: str, load: Mapping[str, Any], paths: list[Path], ctx: Untype
         connection.execute("BEGIN TRANSACTION")
         try:
             if load.get("writeDisposition") == "WRITE_TRUNCATE":
-                connection.execute(f"DELETE FROM {target.reference}")  # noqa: S608 - a quoted name
+                connection.execute(statement("DELETE FROM {table}", table=target.reference))
             rows = sum(_insert(path, target, load, connection) for path in paths)
         except BaseException:  # whatever it was, no half of a load may stay
             connection.execute("ROLLBACK")
@@ -145,7 +146,7 @@ def _write(project: str, load: Mapping[str, Any], paths: list[Path], ctx: Untype
             ctx.catalog.delete_table(target.project, target.dataset, target.table)
         raise
     stored = ctx.catalog.get_table(target.project, target.dataset, target.table)
-    (count,) = connection.execute(f"SELECT count(*) FROM {target.reference}").fetchone()  # noqa: S608 - a quoted name
+    (count,) = connection.execute(statement("SELECT count(*) FROM {table}", table=target.reference)).fetchone()
     ctx.catalog.update_table(stored.model_copy(update={"num_rows": count, "last_modified_time": ctx.clock.now()}))
     return rows
 
@@ -164,7 +165,13 @@ def _insert(path: Path, target: _Target, load: Mapping[str, Any], connection: Un
             )
         names = ", ".join(quoted(column.name) for column in chosen.columns)
         (rows,) = connection.execute(
-            f"INSERT INTO {target.reference} ({names}) SELECT {', '.join(chosen.values)} FROM {chosen.source}"  # noqa: S608 - quoted
+            statement(
+                "INSERT INTO {table} ({names}) SELECT {values} FROM {source}",
+                table=target.reference,
+                names=names,
+                values=", ".join(chosen.values),
+                source=chosen.source,
+            )
         ).fetchone()
     if bad_rows:
         (bad,) = connection.execute("SELECT count(DISTINCT line) FROM reject_errors").fetchone()
@@ -229,7 +236,8 @@ def _in_order(columns: list[ColumnType], given: list[dict[str, Any]], full_name:
 
 
 def _has_rows(reference: str, connection: Untyped) -> bool:
-    return connection.execute(f"SELECT 1 FROM {reference} LIMIT 1").fetchone() is not None  # noqa: S608 - a quoted name
+    row = connection.execute(statement("SELECT 1 FROM {table} LIMIT 1", table=reference)).fetchone()
+    return row is not None
 
 
 def _format(load: Mapping[str, Any]) -> Untyped:

@@ -15,6 +15,7 @@ from sqlglot import exp
 from localcloud.bigquery.types.columns import column_types, quoted
 from localcloud.bigquery.types.results import registered
 from localcloud.bigquery.types.tables import make_table
+from localcloud.statements import statement
 from localcloud.untyped import Untyped
 
 
@@ -46,7 +47,8 @@ class _Destination:
             raise NotFoundError(f"Not found: Table {self}")
         if stored is not None and self.write == "WRITE_EMPTY":
             reference = quoted_table_ref(self.project, self.dataset, self.table)
-            if context.engine.execute(f"SELECT 1 FROM {reference} LIMIT 1").fetchone() is not None:  # noqa: S608 - quoted
+            any_row = statement("SELECT 1 FROM {table} LIMIT 1", table=reference)
+            if context.engine.execute(any_row).fetchone() is not None:
                 raise AlreadyExistsError(f"Already Exists: Table {self}")
 
     def fill(self, rows: Untyped, context: Untyped) -> Untyped:
@@ -70,8 +72,9 @@ class _Destination:
             if strange:
                 raise ValidationError(f"Invalid schema update. Cannot add fields (field: {strange[0]})")
             names = ", ".join(quoted(column.name) for column in columns)
-            connection.execute(f"INSERT INTO {reference} ({names}) SELECT {names} FROM {relation}")  # noqa: S608 - quoted
-        return context.engine.fetch_arrow(f"SELECT * FROM {reference}")  # noqa: S608 - quoted
+            insert = "INSERT INTO {table} ({names}) SELECT {names} FROM {rows}"
+            connection.execute(statement(insert, table=reference, names=names, rows=relation))
+        return context.engine.fetch_arrow(statement("SELECT * FROM {table}", table=reference))
 
 
 def apply(routes: Untyped) -> None:

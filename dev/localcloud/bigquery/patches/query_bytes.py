@@ -12,6 +12,8 @@ import functools
 import sqlglot  # type: ignore[import-not-found]  # only in the local cloud environment
 from sqlglot import exp
 
+from localcloud.bigquery.types.columns import quoted
+from localcloud.statements import statement
 from localcloud.untyped import Untyped
 
 _FIXED_BYTES = {
@@ -99,8 +101,9 @@ def table_bytes(connection: Untyped, project: str, dataset: str, table: str, col
     wanted = [(name, kind) for name, kind in stored if columns is None or name.lower() in columns]
     if not wanted:
         return 0
-    sizes = " + ".join(_size(f'"{name}"', kind) for name, kind in wanted)
-    row = connection.execute(f'SELECT coalesce({sizes}, 0) FROM "{schema}"."{table}"').fetchone()  # noqa: S608 - catalog names
+    sizes = " + ".join(_size(quoted(name), kind) for name, kind in wanted)
+    where = f"{quoted(schema)}.{quoted(table)}"
+    row = connection.execute(statement("SELECT coalesce({sizes}, 0) FROM {table}", sizes=sizes, table=where)).fetchone()
     return int(row[0])
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from localcloud.bigquery.patches.expirations import Expirations
 from localcloud.bigquery.patches.query_bytes import table_bytes
+from localcloud.bigquery.types.columns import quoted
 from localcloud.bigquery.types.tables import legacy_names
+from localcloud.statements import statement
 from localcloud.untyped import Untyped
 
 
@@ -20,7 +22,8 @@ def apply(context: Untyped, expirations: Expirations) -> None:
             resource["schema"]["fields"] = legacy_names(resource["schema"]["fields"])
         where = table.project_id, table.dataset_id, table.table_id
         if table.table_type == "TABLE":
-            counted = context.engine.execute(f'SELECT count(*) FROM "{where[0]}__{where[1]}"."{where[2]}"')  # noqa: S608
+            stored = f"{quoted(f'{where[0]}__{where[1]}')}.{quoted(where[2])}"
+            counted = context.engine.execute(statement("SELECT count(*) FROM {table}", table=stored))
             resource["numRows"] = str(counted.fetchone()[0])
             resource["numBytes"] = str(table_bytes(context.engine, *where, None))
         expires = expirations.get(".".join(where))

@@ -34,6 +34,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from localcloud.statements import statement
 from localcloud.untyped import Untyped
 
 BIGNUMERIC = "DECIMAL(38, 10)"  # DuckDB ends at 38 digits; these leave room for the sum of 64-bit fingerprints
@@ -147,7 +148,7 @@ def column_types(connection: Untyped, relation: str) -> list[ColumnType]:
         connection: DuckDB's.
         relation: What stands behind FROM, in DuckDB's SQL.
     """
-    cursor = connection.execute(f"SELECT * FROM {relation} LIMIT 0")  # noqa: S608 - names from the catalog
+    cursor = connection.execute(statement("SELECT * FROM {relation} LIMIT 0", relation=relation))
     return [column_type(name, kind) for name, kind, *_ in cursor.description]
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from localcloud.bigquery.types.columns import quoted
+from localcloud.statements import statement
 from localcloud.untyped import Untyped
 
 ANONYMOUS_DATASET = "_bqemu_anonymous"
@@ -42,7 +43,8 @@ def registered(rows: Untyped, connection: Untyped) -> Iterator[str]:
     connection.register(f"{name}_rows", rows)
     try:
         values = ", ".join(_stored(field) for field in rows.schema)
-        connection.execute(f"CREATE TEMP VIEW {name} AS SELECT {values} FROM {name}_rows")  # noqa: S608 - quoted
+        view = "CREATE TEMP VIEW {name} AS SELECT {values} FROM {name}_rows"
+        connection.execute(statement(view, name=name, values=values))
         yield name
     finally:
         connection.execute(f"DROP VIEW IF EXISTS {name}")

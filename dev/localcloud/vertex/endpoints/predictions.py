@@ -38,7 +38,7 @@ class Predictions:
         self._request_log = request_log
 
     def predict(self, request: types.PredictRequest) -> PredictResponse:
-        """Predictions for instances, one each."""
+        """Return predictions for instances, one each."""
         endpoint, deployed = self._choose(request.endpoint)
         instances = [to_json(value) for value in raw(request).instances]
         parameters = to_json(raw(request).parameters)
@@ -58,7 +58,7 @@ class Predictions:
         return response
 
     def raw_predict(self, request: types.RawPredictRequest) -> Answer:
-        """The container's own answer to the container's own request."""
+        """Return the container's own answer to the container's own request."""
         endpoint, deployed = self._choose(request.endpoint)
         data = bytes(request.http_body.data)
         answer = self._ask(endpoint, deployed, data)
@@ -99,7 +99,7 @@ class Predictions:
 
 
 def to_json(value: struct_pb2.Value) -> Json:
-    """A protobuf Value as a JSON value; whole numbers become integers, as proto JSON prints them."""
+    """Return a protobuf Value as a JSON value; whole numbers become integers, as proto JSON prints them."""
     kind = value.WhichOneof("kind")
     if kind == "number_value":
         number = value.number_value
@@ -112,7 +112,7 @@ def to_json(value: struct_pb2.Value) -> Json:
 
 
 def to_value(value: Json) -> struct_pb2.Value:
-    """A JSON value as a protobuf Value (NaN too, which the JSON form of a Value does not have)."""
+    """Return a JSON value as a protobuf Value (NaN too, which the JSON form of a Value does not have)."""
     if isinstance(value, bool):
         return struct_pb2.Value(bool_value=value)
     if isinstance(value, int | float):
@@ -129,7 +129,7 @@ def to_value(value: Json) -> struct_pb2.Value:
 
 
 def _rows(body: bytes, key: str) -> list[Json]:
-    """The rows of a container's JSON body, or the body as its one row when it has another form."""
+    """Return the rows of a container's JSON body, or the body as its one row when it has another form."""
     try:
         document = json.loads(body)
     except ValueError:

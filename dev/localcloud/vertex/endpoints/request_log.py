@@ -152,7 +152,7 @@ class RequestLog:
 
 
 def payload_text(value: Json) -> str:
-    """A JSON value as the log keeps it; numbers that JSON has no word for as strings, so that BigQuery can parse it."""
+    """Return a JSON value as the log keeps it: numbers that JSON does not have are strings, for BigQuery."""
     return json.dumps(_speakable(value), separators=(",", ":"), ensure_ascii=False)
 
 

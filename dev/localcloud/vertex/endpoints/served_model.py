@@ -68,7 +68,7 @@ class ServedModel:
         self._thread.start()
 
     def wait_ready(self, timeout_s: float, progress: Progress | None = None) -> int:
-        """The port, once the model answers.
+        """Return the port, once the model answers.
 
         Raises:
             ApiError: It failed, or the time is up.
@@ -94,7 +94,7 @@ class ServedModel:
         self._thread.join(timeout=5.0)
 
     def predict(self, body: bytes) -> bytes:
-        """The model's answer; a process that just died is waited for.
+        """Return the model's answer; a process that just died is waited for.
 
         Raises:
             InvalidArgument: The model refuses the request.
@@ -131,7 +131,7 @@ class ServedModel:
         return data
 
     def _proof(self) -> dict[str, str]:
-        """The header field that the process knows us by: its port is everybody's on this machine."""
+        """Return the header field that the process knows us by: its port is everybody's on this machine."""
         return {"X-Serving-Secret": self._secret}
 
     def _connect(self, port: int) -> http.client.HTTPConnection:

@@ -71,11 +71,11 @@ class Endpoints:
         )
 
     def get_endpoint(self, request: types.GetEndpointRequest) -> Endpoint:
-        """The endpoint as it stands."""
+        """Return the endpoint as it stands."""
         return _with_etag(self._store.get(ENDPOINTS, names.check_name(request.name, "endpoints")))
 
     def list_endpoints(self, request: types.ListEndpointsRequest) -> types.ListEndpointsResponse:
-        """Endpoints of a location, newest first."""
+        """Return endpoints of a location, newest first."""
         names.parse_location(request.parent)
         found = [_with_etag(endpoint) for endpoint in self._store.list_under(ENDPOINTS, request.parent)]
         page, token = list_page(found, request, ENDPOINT_FIELDS)

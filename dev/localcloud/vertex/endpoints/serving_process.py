@@ -36,7 +36,7 @@ class BadRequest(Exception):
 
 
 def import_session_runtime() -> tuple[Json, Any, Any, Any]:
-    """TensorFlow's (loader, session, ops, config): what TensorFlow Serving itself runs on.
+    """Return TensorFlow's (loader, session, ops, config): what TensorFlow Serving itself runs on.
 
     `import tensorflow` takes three times as long and half as much memory again, for Keras and the rest that is not
     needed to serve. So its package is entered by a side door; when that is closed, by the front.
@@ -91,7 +91,7 @@ class Model:
         self._outputs = {name: graph.get_tensor_by_name(info.name) for name, info in signature.outputs.items()}
 
     def metadata(self) -> dict[str, Json]:
-        """Names, types and shapes of the signature."""
+        """Return names, types and shapes of the signature."""
         described = {
             side: {name: {"dtype": tensor.dtype.name, "shape": str(tensor.shape)} for name, tensor in tensors.items()}
             for side, tensors in (("inputs", self._inputs), ("outputs", self._outputs))

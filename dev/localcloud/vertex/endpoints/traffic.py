@@ -19,7 +19,7 @@ NEW = "0"
 
 
 def deployed_ids(endpoint: Endpoint) -> list[str]:
-    """Ids of what is deployed to an endpoint, oldest first."""
+    """Return ids of what is deployed to an endpoint, oldest first."""
     return [deployed.id for deployed in endpoint.deployed_models]
 
 
@@ -44,7 +44,7 @@ def check(split: Split, deployed_ids: Collection[str]) -> None:
 
 
 def after_deploy(current: Split, wished: Split, new_id: str, deployed_ids: Collection[str]) -> dict[str, int]:
-    """The split once a model is deployed: the wished one with "0" replaced by its id, or the current one.
+    """Return the split once a model is deployed: the wished one with "0" replaced by its id, or the current one.
 
     Raises:
         InvalidArgument: The wished one is malformed.
@@ -61,7 +61,7 @@ def after_deploy(current: Split, wished: Split, new_id: str, deployed_ids: Colle
 
 
 def after_undeploy(current: Split, wished: Split, gone_id: str, remaining_ids: Collection[str]) -> dict[str, int]:
-    """The split once a model is undeployed.
+    """Return the split once a model is undeployed.
 
     Raises:
         InvalidArgument: The wished split is malformed.
@@ -81,6 +81,6 @@ def after_undeploy(current: Split, wished: Split, gone_id: str, remaining_ids: C
 
 
 def choose(split: Split, chance: random.Random) -> str | None:
-    """A deployed model, each as often as its share says; None for an empty split."""
+    """Return a deployed model, each as often as its share says; None for an empty split."""
     ids = sorted(key for key, share in split.items() if share > 0)
     return chance.choices(ids, [split[key] for key in ids])[0] if ids else None

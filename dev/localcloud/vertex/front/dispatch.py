@@ -146,7 +146,7 @@ def write_ids(message: Message, projects: Projects) -> None:
 
 
 def addressed_location(request: Message) -> names.Location | None:
-    """The location that a request is about: from its parent, name, endpoint, or the name of the resource inside."""
+    """Return the location that a request is about, by its parent, name, endpoint, or the resource inside."""
     for field, value in raw(request).ListFields():
         if field.message_type is not None:
             value = getattr(value, "name", "") if not field.is_repeated else ""

@@ -80,7 +80,7 @@ class _Handler(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc publishes 
 
 
 def _authority(context: grpc.ServicerContext) -> str:
-    """The `:authority` that the caller addressed; gRPC for Python keeps it where only its own code looks."""
+    """Return the `:authority` that the caller addressed; gRPC for Python keeps it where only its own code looks."""
     event = getattr(context, "_rpc_event", None)
     host = getattr(getattr(event, "call_details", None), "host", b"")
     return host.decode() if isinstance(host, bytes) else str(host)

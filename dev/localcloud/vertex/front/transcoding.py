@@ -68,7 +68,7 @@ class Router:
                 )
 
     def find(self, verb: str, path: str) -> Match:
-        """The method of an address.
+        """Return the method of an address.
 
         Raises:
             NotFound: No method has it.
@@ -83,7 +83,7 @@ class Router:
 
 
 def read_request(match: Match, query: Mapping[str, list[str]], body: bytes, content_type: str) -> Message:
-    """The request message of a REST call.
+    """Return the request message of a REST call.
 
     Raises:
         InvalidArgument: Bad JSON, an unknown field, a value of the wrong type.
@@ -107,7 +107,7 @@ def read_request(match: Match, query: Mapping[str, list[str]], body: bytes, cont
 
 
 def write_response(response: Message, query: Mapping[str, list[str]]) -> tuple[bytes, str]:
-    """A response in JSON (or as it is, when it is an HttpBody), and its content type."""
+    """Return a response in JSON (or as it is, when it is an HttpBody), and its content type."""
     inner = raw(response)
     if inner.DESCRIPTOR.full_name == _HTTP_BODY:
         return bytes(inner.data), inner.content_type or "application/octet-stream"

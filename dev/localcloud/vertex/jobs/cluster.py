@@ -36,7 +36,7 @@ class ReplicaId:
 
 
 def list_replicas(job: CustomJob) -> list[ReplicaId]:
-    """All replicas of a job, the chief first; empty pools are skipped."""
+    """Return all replicas of a job, the chief first; empty pools are skipped."""
     return [
         ReplicaId(pool=pool, index=index)
         for pool, spec in enumerate(job.job_spec.worker_pool_specs)
@@ -45,7 +45,7 @@ def list_replicas(job: CustomJob) -> list[ReplicaId]:
 
 
 def choose_addresses(replicas: list[ReplicaId]) -> dict[ReplicaId, str]:
-    """A free loopback port for each replica."""
+    """Return a free loopback port for each replica."""
     sockets = {replica: socket.socket() for replica in replicas}
     try:
         for probe in sockets.values():
@@ -59,7 +59,7 @@ def choose_addresses(replicas: list[ReplicaId]) -> dict[ReplicaId, str]:
 def cluster_variables(
     job: CustomJob, replica: ReplicaId, addresses: dict[ReplicaId, str], trial: TrialRole | None = None
 ) -> dict[str, str]:
-    """Variables that Vertex AI sets for one replica of a job.
+    """Return variables that Vertex AI sets for one replica of a job.
 
     Args:
         job: The job.
@@ -90,7 +90,7 @@ def cluster_variables(
 
 
 def output_variables(base: str) -> dict[str, str]:
-    """AIP_MODEL_DIR and its siblings below a base output directory; none without one."""
+    """Return AIP_MODEL_DIR and its siblings below a base output directory; none without one."""
     if not base:
         return {}
     base = base.rstrip("/")

@@ -165,7 +165,7 @@ class JobRun:
         )
 
     def _variables(self, replica: ReplicaId, addresses: dict[ReplicaId, str]) -> dict[str, str]:
-        """What Vertex AI tells the replica; one of a trial also where it reports its metrics (hypertune's file)."""
+        """Return what Vertex AI tells a replica; to one of a trial also hypertune's file."""
         variables = cluster_variables(self._job, replica, addresses, self._trial)
         if self._trial:
             path = metric_path(job_folder(self._machinery.folder, self._name), str(replica))
@@ -236,12 +236,12 @@ class JobRun:
 
 
 def job_folder(folder: Path, name: str) -> Path:
-    """Where a job's files are: working directories, output per replica, packages."""
+    """Return where a job's files are: working directories, output per replica, packages."""
     return folder / names.last_part(name)
 
 
 def metric_path(folder: Path, replica: str) -> Path:
-    """The file in a job's folder that a replica of a trial reports its metrics into."""
+    """Return the file in a job's folder that a replica of a trial reports its metrics into."""
     return folder / METRIC_FOLDER / replica / METRIC_FILE
 
 

@@ -98,7 +98,7 @@ class Runner:
 
 
 def _is_ours(group: int, folder: Path) -> bool:
-    """Whether a group number still means the job it once was: its leader works in the jobs' folder."""
+    """Tell whether a group number still means the job it once was: its leader works in the jobs' folder."""
     try:
         return Path(f"/proc/{group}/cwd").resolve().is_relative_to(folder.resolve())
     except OSError:

@@ -52,11 +52,11 @@ class CustomJobs:
         return job
 
     def get_custom_job(self, request: types.GetCustomJobRequest) -> CustomJob:
-        """The job as it stands."""
+        """Return the job as it stands."""
         return self._store.get(CUSTOM_JOBS, names.check_name(request.name, "customJobs"))
 
     def list_custom_jobs(self, request: types.ListCustomJobsRequest) -> types.ListCustomJobsResponse:
-        """Jobs of a location, newest first."""
+        """Return jobs of a location, newest first."""
         names.parse_location(request.parent)
         page, token = list_page(self._store.list_under(CUSTOM_JOBS, request.parent), request, JOB_FIELDS)
         return types.ListCustomJobsResponse(custom_jobs=page, next_page_token=token)

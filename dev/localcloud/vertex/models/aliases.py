@@ -27,7 +27,7 @@ def check_alias(alias: str, field: str) -> Iterator[Finding]:
 
 
 def merge(current: Aliases, version_id: str, wishes: Sequence[str]) -> dict[str, list[str]]:
-    """Aliases of every version after MergeVersionAliases.
+    """Return aliases of every version after MergeVersionAliases.
 
     Args:
         current: Aliases of every version before.
@@ -66,7 +66,7 @@ def merge(current: Aliases, version_id: str, wishes: Sequence[str]) -> dict[str,
 
 
 def without_version(current: Aliases, version_id: str) -> dict[str, list[str]]:
-    """Aliases of the other versions after one is deleted; `default` goes to the newest of them."""
+    """Return aliases of the other versions after one is deleted; `default` goes to the newest of them."""
     result = {version: list(aliases) for version, aliases in current.items() if version != version_id}
     if result and DEFAULT in current[version_id]:
         newest = max(result, key=int)
@@ -75,7 +75,7 @@ def without_version(current: Aliases, version_id: str) -> dict[str, list[str]]:
 
 
 def find(current: Aliases, version: str) -> str | None:
-    """Version id that an id or an alias stands for, or None."""
+    """Return version id that an id or an alias stands for, or None."""
     if version in current:
         return version
     return next((version_id for version_id, aliases in current.items() if version in aliases), None)

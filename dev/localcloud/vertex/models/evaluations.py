@@ -41,11 +41,11 @@ class Evaluations:
         return evaluation
 
     def get_model_evaluation(self, request: types.GetModelEvaluationRequest) -> ModelEvaluation:
-        """One evaluation."""
+        """Return one evaluation."""
         return self._store.get(EVALUATIONS, request.name)
 
     def list_model_evaluations(self, request: types.ListModelEvaluationsRequest) -> types.ListModelEvaluationsResponse:
-        """Evaluations of a model version, newest first."""
+        """Return evaluations of a model version, newest first."""
         name = names.parse_model(request.parent, "parent")
         version = find_version(self._store, name)
         found = self._store.list_under(EVALUATIONS, f"{name.model_name}@{version.version_id}")

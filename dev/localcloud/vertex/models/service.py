@@ -81,12 +81,12 @@ class Models:
         return self._operations.start("ModelService.UploadModel", family_name, metadata, work)
 
     def get_model(self, request: types.GetModelRequest) -> Model:
-        """A model's default version, or the version that `@id` or `@alias` names."""
+        """Return a model's default version, or the version that `@id` or `@alias` names."""
         name = names.parse_model(request.name)
         return view(self._store, name, find_version(self._store, name))
 
     def list_models(self, request: types.ListModelsRequest) -> types.ListModelsResponse:
-        """Models of a location, each as its default version, newest first."""
+        """Return models of a location, each as its default version, newest first."""
         names.parse_location(request.parent)
         store = self._store
         found = []
@@ -97,7 +97,7 @@ class Models:
         return types.ListModelsResponse(models=page, next_page_token=token)
 
     def list_model_versions(self, request: types.ListModelVersionsRequest) -> types.ListModelVersionsResponse:
-        """All versions of a model, oldest first."""
+        """Return all versions of a model, oldest first."""
         name, store = names.parse_model(request.name), self._store
         store.get(MODELS, name.model_name)
         versions = sorted(

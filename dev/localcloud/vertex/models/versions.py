@@ -20,7 +20,7 @@ from localcloud.vertex.wire.methods import message_bytes
 
 
 def find_version(store: Store, name: names.ModelName) -> Model:
-    """The stored version that a name means: by id, by alias, or the default one.
+    """Return the stored version that a name means: by id, by alias, or the default one.
 
     Raises:
         NotFound: There is no such model or version.
@@ -34,14 +34,14 @@ def find_version(store: Store, name: names.ModelName) -> Model:
 
 
 def aliases_of(store: Store, model_name: str) -> dict[str, list[str]]:
-    """Aliases by version id."""
+    """Return aliases by version id."""
     return {
         version.version_id: list(version.version_aliases) for version in store.list_under(MODEL_VERSIONS, model_name)
     }
 
 
 def view(store: Store, name: names.ModelName, version: Model) -> Model:
-    """A version as callers see it: the model's own fields laid over it, labels merged, deployments filled in."""
+    """Return a version as callers see it: the model's own fields laid over it, labels merged, deployments filled in."""
     family = store.get(MODELS, name.model_name)
     seen = Model()
     Model.copy_from(seen, version)
@@ -60,7 +60,7 @@ def view(store: Store, name: names.ModelName, version: Model) -> Model:
 def deployments(
     store: Store, model_name: str, version_id: str | None
 ) -> Iterator[tuple[types.Endpoint, types.DeployedModel]]:
-    """Where a model, or one version of it, is deployed."""
+    """Return where a model, or one version of it, is deployed."""
     for endpoint in store.list_all(ENDPOINTS):
         for deployed in endpoint.deployed_models:
             if deployed.model == model_name and version_id in (None, deployed.model_version_id):
@@ -68,7 +68,7 @@ def deployments(
 
 
 def model_taken(family_name: str) -> AlreadyExists:
-    """The refusal of an id that another model has."""
+    """Return the refusal of an id that another model has."""
     return AlreadyExists(f"The Model {family_name} already exists. To add a version to it, set parent_model.")
 
 

@@ -175,6 +175,6 @@ def _program(word: str, env: Mapping[str, str]) -> str:
 
 
 def serving_environment(image: Image, folder: Path) -> dict[str, str]:
-    """Environment of a deployed model's process: it needs nobody, its artifacts are brought to it."""
+    """Return environment of a deployed model's process: it needs nobody, its artifacts are brought to it."""
     quiet = {"TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "-1", "OMP_NUM_THREADS": "1"}
     return {**_environment(image, {}, [], folder, []), **quiet}

@@ -34,7 +34,7 @@ class Guardian:
             self._tell(_watch_line(group, end))
 
     def release(self, group: int) -> None:
-        """The group ended by itself."""
+        """Forget a group that ended by itself."""
         with self._lock:
             self._groups.pop(group, None)
             self._tell(f"-{group}")

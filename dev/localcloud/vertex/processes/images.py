@@ -62,13 +62,13 @@ class Images:
         self._images = [self._read(entry, path) for path, table in tables for entry in table.get("images", [])]
 
     def find(self, uri: str, use: Use) -> Image | None:
-        """What stands for an image, or None when the table does not know it."""
+        """Return what stands for an image, or None when the table does not know it."""
         return next(
             (image for image in self._images if image.use == use and fnmatch.fnmatchcase(uri, image.pattern)), None
         )
 
     def patterns(self, use: Use) -> list[str]:
-        """Patterns of a use, for messages."""
+        """Return patterns of a use, for messages."""
         return [image.pattern for image in self._images if image.use == use]
 
     def _read(self, entry: dict[str, Any], path: Path) -> Image:

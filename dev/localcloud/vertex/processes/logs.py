@@ -83,7 +83,7 @@ class ProcessLog:
         self._make_entry = make_entry
 
     def say(self, task_name: str, message: str, severity: str = "INFO") -> None:
-        """An entry of the service itself."""
+        """Add an entry of the service itself."""
         self._add(task_name, message, severity)
 
     def follow(self, stream: IO[bytes], task_name: str, severity: str, copy_path: Path) -> threading.Thread:
@@ -119,7 +119,7 @@ class ProcessLog:
 
 
 def job_log(shipper: LogShipper, project: str, job_id: str, trial_id: str | None = None) -> ProcessLog:
-    """The log of a custom job, or of one trial of a tuning job, as Vertex AI writes it."""
+    """Return the log of a custom job, or of one trial of a tuning job, as Vertex AI writes it."""
     of_trial = {"ml.googleapis.com/trial_id": trial_id} if trial_id else {}
 
     def make(task_name: str, message: Message, severity: str) -> Entry:
@@ -134,7 +134,7 @@ def job_log(shipper: LogShipper, project: str, job_id: str, trial_id: str | None
 def prediction_log(
     shipper: LogShipper, project: str, region: str, endpoint_id: str, deployed_model_id: str
 ) -> ProcessLog:
-    """The log of a deployed model's container, as Vertex AI writes it."""
+    """Return the log of a deployed model's container, as Vertex AI writes it."""
 
     def make(task_name: str, message: Message, severity: str) -> Entry:
         return Entry(

@@ -40,7 +40,7 @@ class Buckets:
             ) from error
 
     def list_paths(self, bucket: str, prefix: str) -> list[str]:
-        """Paths of the objects below a folder, sorted; none when the bucket does not exist.
+        """Return paths of the objects below a folder, sorted; none when the bucket does not exist.
 
         Raises:
             PermissionDenied: Vertex AI's service agent may not.
@@ -103,7 +103,7 @@ def _denied(error: exceptions.Forbidden) -> str:
 
 
 def path_below(folder: Path, name: str) -> Path:
-    """The local place of an object by its name below a prefix.
+    """Return the local place of an object by its name below a prefix.
 
     Raises:
         FailedPrecondition: The name has empty parts, `.` or `..`, or begins with a slash: it would lead elsewhere.

@@ -26,13 +26,13 @@ class Clients:
         self._made: dict[str, Client] = {}
 
     def storage(self) -> Client:
-        """A google.cloud.storage.Client."""
+        """Return a google.cloud.storage.Client."""
         from google.cloud import storage  # takes a second; the server answers before it is needed
 
         return self._get("storage", storage.Client)
 
     def bigquery(self) -> Client:
-        """A google.cloud.bigquery.Client."""
+        """Return a google.cloud.bigquery.Client."""
         from google.cloud import bigquery
 
         return self._get("bigquery", bigquery.Client)

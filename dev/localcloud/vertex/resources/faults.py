@@ -39,7 +39,7 @@ class Faults:
         return {"id": self._shelf.add(fault), **fault}
 
     def list_all(self) -> list[dict[str, Any]]:
-        """All faults in force, oldest first; used up ones are gone."""
+        """Return all faults in force, oldest first; used up ones are gone."""
         return [{"id": number, **fault} for number, fault in self._shelf.list_all()]
 
     def delete(self, number: int | None = None) -> None:
@@ -54,7 +54,7 @@ class Faults:
     def take(
         self, event: str, subject: Message = None, kinds: tuple[str, ...] = get_args(ActionKind)
     ) -> dict[str, Any] | None:
-        """The action of the first fault that hits this event, or None; counts it.
+        """Return the action of the first fault that hits this event, or None; counts it.
 
         Args:
             event: What is about to happen, in the form of `target`.

@@ -26,7 +26,7 @@ def _patterns() -> dict[str, list[str]]:
 
 
 def check_machine(spec: MachineSpec, use: Literal["training", "prediction"], field: str) -> Iterator[Finding]:
-    """A machine type of the service, with accelerators that fit it."""
+    """Check that it is a machine type of the service, with accelerators that fit it."""
     if not spec.machine_type:
         yield f"{field}.machine_type", "Required field is not set."
         return

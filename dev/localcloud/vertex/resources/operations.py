@@ -134,7 +134,7 @@ class Operations:
             self._changed.notify_all()
 
     def wait(self, name: str, timeout_s: float) -> operations_pb2.Operation:
-        """The operation once it is done, or as it stands when the time is up."""
+        """Return the operation once it is done, or as it stands when the time is up."""
         with self._changed:
             self._changed.wait_for(lambda: name not in self._running, timeout_s)
         return self._store.get(OPERATIONS, name)
@@ -174,18 +174,18 @@ class OperationService:
         self._operations = operations
 
     def get_operation(self, request: operations_pb2.GetOperationRequest) -> operations_pb2.Operation:
-        """The operation as it stands."""
+        """Return the operation as it stands."""
         return self._store.get(OPERATIONS, request.name)
 
     def list_operations(self, request: operations_pb2.ListOperationsRequest) -> operations_pb2.ListOperationsResponse:
-        """The operations on a resource or anywhere under it, newest first."""
+        """Return the operations on a resource or anywhere under it, newest first."""
         inside = request.name.rstrip("/") + "/"
         found = [operation for operation in self._store.list_all(OPERATIONS) if operation.name.startswith(inside)]
         page, token = list_page(found, request, {"done": "done"})
         return operations_pb2.ListOperationsResponse(operations=page, next_page_token=token)
 
     def wait_operation(self, request: operations_pb2.WaitOperationRequest) -> operations_pb2.Operation:
-        """The operation once it is done, or when the timeout (at most a minute) is up."""
+        """Return the operation once it is done, or when the timeout (at most a minute) is up."""
         self._store.get(OPERATIONS, request.name)
         asked = request.timeout.ToNanoseconds() / 1e9 if request.HasField("timeout") else _WAIT_LIMIT_S
         return self._operations.wait(request.name, min(asked, _WAIT_LIMIT_S))

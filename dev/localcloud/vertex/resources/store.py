@@ -19,6 +19,7 @@ from typing import Any
 from google.cloud.aiplatform_v1 import types
 from google.longrunning import operations_pb2
 
+from localcloud.statements import statement
 from localcloud.vertex.wire.errors import AlreadyExists, NotFound
 from localcloud.vertex.wire.methods import Message, message_bytes, raw
 
@@ -52,7 +53,7 @@ class Kind:
     noun: str
 
     def read(self, data: bytes) -> Message:
-        """The message in its bytes."""
+        """Return the message in its bytes."""
         return self.type.deserialize(data) if hasattr(self.type, "deserialize") else self.type.FromString(data)
 
 
@@ -68,7 +69,7 @@ OPERATIONS = Kind("operations", operations_pb2.Operation, "Operation")
 
 
 def now() -> datetime.datetime:
-    """The wall clock, UTC: what create, start, end and update times are taken from."""
+    """Return the wall clock, UTC: what create, start, end and update times are taken from."""
     return datetime.datetime.now(datetime.UTC)
 
 
@@ -95,7 +96,7 @@ class Store:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """All or nothing, and nobody else in between; may be nested."""
+        """Return all or nothing, and nobody else in between; may be nested."""
         with self._lock:
             self._depth += 1
             try:
@@ -127,7 +128,7 @@ class Store:
                 raise AlreadyExists(f"{kind.noun} {name} already exists.") from None
 
     def find(self, kind: Kind, name: str) -> Message | None:
-        """The resource, or None."""
+        """Return the resource, or None."""
         with self._lock:
             row = self._connection.execute(
                 "SELECT body FROM resources WHERE name = ? AND kind = ?", (name, kind.collection)
@@ -135,7 +136,7 @@ class Store:
         return None if row is None else kind.read(row[0])
 
     def get(self, kind: Kind, name: str) -> Message:
-        """The resource.
+        """Return the resource.
 
         Raises:
             NotFound: There is none of that name.
@@ -174,20 +175,21 @@ class Store:
                 raise NotFound(f"The {kind.noun} {name} does not exist.")
 
     def list_under(self, kind: Kind, parent: str) -> list[Message]:
-        """All resources under a parent, newest first."""
+        """Return all resources under a parent, newest first."""
         return self._select(kind, "parent = ?", parent)
 
     def list_in_state(self, kind: Kind, *states: str) -> list[Message]:
-        """All resources in one of these states (names of the state enum), newest first."""
+        """Return all resources in one of these states (names of the state enum), newest first."""
         return self._select(kind, f"state IN ({', '.join('?' * len(states))})", *states)
 
     def list_all(self, kind: Kind) -> list[Message]:
-        """All resources of a kind, newest first."""
+        """Return all resources of a kind, newest first."""
         return self._select(kind, "TRUE")
 
     def _select(self, kind: Kind, condition: str, *values: str) -> list[Message]:
-        # Only the fixed conditions above reach this text; values are bound.
-        query = f"SELECT body FROM resources WHERE kind = ? AND {condition} ORDER BY sequence DESC"  # noqa: S608
+        query = statement(
+            "SELECT body FROM resources WHERE kind = ? AND {condition} ORDER BY sequence DESC", condition=condition
+        )
         with self._lock:
             rows = self._connection.execute(query, (kind.collection, *values)).fetchall()
         return [kind.read(row[0]) for row in rows]
@@ -203,12 +205,15 @@ class Store:
     def list_documents(
         self, shelf: str, limit: int = -1, max_characters: int | None = None
     ) -> list[tuple[int, str, dict[str, Any]]]:
-        """(number, key, body) of a shelf, oldest first; of long bodies fewer, but one at least."""
+        """Return (number, key, body) of a shelf, oldest first; of long bodies fewer, but one at least."""
         first = "SELECT id, key, body FROM documents WHERE shelf = ? ORDER BY id LIMIT ?"
         values: tuple[str | int, ...] = (shelf, limit)
         if max_characters is not None:
-            sums = f"SELECT *, SUM(LENGTH(body)) OVER (ORDER BY id) - LENGTH(body) AS before FROM ({first})"  # noqa: S608 - a constant
-            first = f"SELECT id, key, body FROM ({sums}) WHERE before < ? ORDER BY id"  # noqa: S608 - a constant
+            first = statement(
+                "SELECT id, key, body FROM (SELECT *, SUM(LENGTH(body)) OVER (ORDER BY id) - LENGTH(body) AS before"
+                " FROM ({documents})) WHERE before < ? ORDER BY id",
+                documents=first,
+            )
             values = (*values, max_characters)
         with self._lock:
             rows = self._connection.execute(first, values).fetchall()

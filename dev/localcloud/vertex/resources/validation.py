@@ -64,7 +64,7 @@ def check_display_name(name: str, field: str) -> Iterator[Finding]:
 
 
 def check_id(value: str, pattern: str, words: str, field: str) -> Iterator[Finding]:
-    """The whole id fits a pattern."""
+    """Check that the whole id fits a pattern."""
     if re.fullmatch(pattern, value) is None:
         yield field, f"Invalid ID {value!r}. Expected {words}."
 
@@ -92,7 +92,7 @@ def check_bucket(uri: str, field: str, buckets: Buckets) -> Iterator[Finding]:
 
 
 def split_gcs_uri(uri: str) -> tuple[str, str]:
-    """Bucket and path of a gs:// address that was checked before."""
+    """Return bucket and path of a gs:// address that was checked before."""
     match = _GCS.fullmatch(uri)
     if match is None:
         raise ValueError(f"validation: {uri!r} is no gs:// address.")
@@ -100,6 +100,6 @@ def split_gcs_uri(uri: str) -> tuple[str, str]:
 
 
 def split_bigquery_uri(uri: str) -> tuple[str, str | None, str | None] | None:
-    """Project, dataset and table of a bq:// address, or None when it is none."""
+    """Return project, dataset and table of a bq:// address, or None when it is none."""
     match = _BIGQUERY.fullmatch(uri)
     return (match["project"], match["dataset"], match["table"]) if match else None

@@ -48,7 +48,7 @@ def _check_counts(job: HyperparameterTuningJob) -> Iterator[Finding]:
 
 
 def _check_vizier_only(job: HyperparameterTuningJob) -> Iterator[Finding]:
-    """What only studies of the Vizier service may set, by the API's documentation."""
+    """Find what only studies of the Vizier service may set, by the API's documentation."""
     field = f"{_FIELD}.study_spec"
     if job.study_spec.observation_noise:
         yield (

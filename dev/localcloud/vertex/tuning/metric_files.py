@@ -42,7 +42,7 @@ class MetricFiles:
         self._seen: set[str] = set()
 
     def read(self, known: Sequence[Measurement]) -> list[Measurement] | None:
-        """All measurements with what was reported since the last call, or None when nothing was.
+        """Return all measurements with what was reported since the last call, or None when nothing was.
 
         Args:
             known: The trial's measurements so far.
@@ -69,7 +69,7 @@ class MetricFiles:
                     yield line
 
     def _parse(self, line: str) -> tuple[float, int, dict[str, float]] | None:
-        """Time, step and metrics of a line; None of one that says nothing of the study."""
+        """Return time, step and metrics of a line; None of one that says nothing of the study."""
         try:
             document: Any = json.loads(line)
             metrics = {name: float(document[name]) for name in self._metric_ids if name in document}

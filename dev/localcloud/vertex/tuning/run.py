@@ -228,7 +228,7 @@ class TuningRun:
     # --- the end ------------------------------------------------------------------------------------------------------
 
     def _verdict(self) -> Outcome | None:
-        """How the job ends; None while it goes on."""
+        """Return how the job ends; None while it goes on."""
         job = self._job()
         failed = failed_trials(self._store, job)
         if failed and failed[-1].error.code == _NO_MACHINES:

@@ -60,13 +60,13 @@ class TuningJobs:
     def get_hyperparameter_tuning_job(
         self, request: types.GetHyperparameterTuningJobRequest
     ) -> HyperparameterTuningJob:
-        """The job as it stands, with its trials."""
+        """Return the job as it stands, with its trials."""
         return self._store.get(TUNING_JOBS, names.check_name(request.name, _COLLECTION))
 
     def list_hyperparameter_tuning_jobs(
         self, request: types.ListHyperparameterTuningJobsRequest
     ) -> types.ListHyperparameterTuningJobsResponse:
-        """Jobs of a location, newest first."""
+        """Return jobs of a location, newest first."""
         names.parse_location(request.parent)
         page, token = list_page(self._store.list_under(TUNING_JOBS, request.parent), request, JOB_FIELDS)
         return types.ListHyperparameterTuningJobsResponse(hyperparameter_tuning_jobs=page, next_page_token=token)

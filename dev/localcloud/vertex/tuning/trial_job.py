@@ -11,7 +11,7 @@ from localcloud.vertex.wire import names
 
 
 def make_trial_job(tuning_job: HyperparameterTuningJob, trial: Trial) -> CustomJob:
-    """A queued custom job; it carries the tuning job's labels, so that faults find it by them."""
+    """Return a queued custom job; it carries the tuning job's labels, so that faults find it by them."""
     suffix, moment = f"-trial-{trial.id}", now()
     job = CustomJob(
         name=f"{names.location_of(tuning_job.name)}/customJobs/{names.new_id()}",
@@ -32,7 +32,7 @@ def make_trial_job(tuning_job: HyperparameterTuningJob, trial: Trial) -> CustomJ
 
 
 def flags(trial: Trial) -> list[str]:
-    """`--name=value` for each parameter, in order; whole numbers without a point, so that they can be read as such."""
+    """Return `--name=value` for each parameter, in order; whole numbers without a point, to be read as such."""
     return [f"--{name}={_written(value)}" for name, value in values_of(trial).items()]
 
 

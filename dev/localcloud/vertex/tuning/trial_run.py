@@ -68,14 +68,14 @@ class TrialRun:
         self._runner.cancel(self.job_name)
 
     def job(self) -> CustomJob:
-        """The custom job as it stands."""
+        """Return the custom job as it stands."""
         return self._store.get(CUSTOM_JOBS, self.job_name)
 
     def new_measurements(self, known: Sequence[Measurement]) -> list[Measurement] | None:
-        """All measurements when there are new ones, else None."""
+        """Return all measurements when there are new ones, else None."""
         return self._metrics.read(known)
 
 
 def has_ended(job: CustomJob) -> bool:
-    """Whether nothing of it runs any more."""
+    """Tell whether nothing of it runs any more."""
     return job.state.name not in ACTIVE_STATES

@@ -45,7 +45,7 @@ class ApiError(Exception):
         return status_pb2.Status(code=code_pb2.Code.Value(self.code), message=self.message)
 
     def to_json(self) -> dict[str, Any]:
-        """Google's error JSON, `{"error": {"code", "message", "status"}}`."""
+        """Return Google's error JSON, `{"error": {"code", "message", "status"}}`."""
         error: dict[str, Any] = {"code": self.http_status, "message": self.message, "status": self.code}
         if self.field is not None:
             violation = {"field": self.field, "description": self.message}
@@ -102,7 +102,7 @@ class Unimplemented(ApiError):
 
 
 def found_errors(findings: Sequence[tuple[str, str]]) -> InvalidArgument:
-    """One refusal that lists every wrong field, in the service's wording.
+    """Return one refusal that lists every wrong field, in the service's wording.
 
     Args:
         findings: (field path, message) pairs, at least one.

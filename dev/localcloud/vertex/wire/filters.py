@@ -30,13 +30,13 @@ _ORDER: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def everything(message: Message) -> bool:
-    """The predicate of an empty filter."""
+    """Return the predicate of an empty filter."""
     del message
     return True
 
 
 def compile_filter(expression: str, fields: Mapping[str, str]) -> Predicate:
-    """A predicate for a filter expression; an empty one lets everything through.
+    """Return a predicate for a filter expression; an empty one lets everything through.
 
     Args:
         expression: The `filter` of a list request.

@@ -27,7 +27,7 @@ ORDER_FIELDS = ("display_name", "create_time", "update_time")
 def list_page(
     items: Sequence[Message], request: Message, fields: Mapping[str, str], *, times: str = ""
 ) -> tuple[list[Message], str]:
-    """One page of a list.
+    """Return one page of a list.
 
     Args:
         items: Every resource under the parent, newest first.

@@ -75,28 +75,28 @@ class Method:
         return re.sub(r"(?<!^)(?=[A-Z])", "_", self.name).lower()
 
     def read(self, data: bytes) -> Message:
-        """The request in its wire bytes."""
+        """Return the request in its wire bytes."""
         kind = self.request_type
         return kind.deserialize(data) if hasattr(kind, "deserialize") else kind.FromString(data)
 
     def write(self, response: Message) -> bytes:
-        """Wire bytes of a response."""
+        """Return wire bytes of a response."""
         return message_bytes(response)
 
 
 def message_bytes(message: Message) -> bytes:
-    """Wire bytes of a proto-plus or a plain protobuf message."""
+    """Return wire bytes of a proto-plus or a plain protobuf message."""
     return bytes(raw(message).SerializeToString())
 
 
 def raw(message: Message) -> Message:
-    """The plain protobuf message inside a proto-plus one (which shares its memory), or the message itself."""
+    """Return the plain protobuf message inside a proto-plus one (which shares its memory), or the message itself."""
     inner = type(message)
     return inner.pb(message) if hasattr(inner, "pb") else message
 
 
 def load_methods() -> tuple[Method, ...]:
-    """Every method of every service of the client library, and those of long-running operations."""
+    """Return every method of every service of the client library, and those of long-running operations."""
     found: list[Method] = []
     for module in pkgutil.iter_modules(services.__path__):
         found.extend(_service_methods(module.name))

@@ -40,7 +40,7 @@ class ModelName:
 
 
 def parse_location(name: str, field: str = "parent") -> Location:
-    """Parts of `projects/{project}/locations/{location}`.
+    """Return parts of `projects/{project}/locations/{location}`.
 
     Raises:
         InvalidArgument: The name has another form.
@@ -52,19 +52,19 @@ def parse_location(name: str, field: str = "parent") -> Location:
 
 
 def location_of(name: str) -> Location | None:
-    """The location that any resource name begins with, or None when it begins otherwise."""
+    """Return the location that any resource name begins with, or None when it begins otherwise."""
     match = LOCATION.match(name)
     return Location(project=match["project"], region=match["region"]) if match else None
 
 
 def collection_of(name: str) -> str:
-    """The collection that a resource, or what an operation works on, is in (`models`); "" for a bare location."""
+    """Return the collection of a resource, or of what an operation works on (`models`); "" for a bare location."""
     match = LOCATION.match(name)
     return name[match.end() :].lstrip("/").partition("/")[0] if match else ""
 
 
 def check_name(name: str, *collections: str, field: str = "name") -> str:
-    """The name itself when it is `projects/*/locations/*/<collection>/*…`.
+    """Return the name itself when it is `projects/*/locations/*/<collection>/*…`.
 
     Raises:
         InvalidArgument: The name has another form.
@@ -77,7 +77,7 @@ def check_name(name: str, *collections: str, field: str = "name") -> str:
 
 
 def parse_model(name: str, field: str = "name") -> ModelName:
-    """Parts of a model's name, with or without `@version`.
+    """Return parts of a model's name, with or without `@version`.
 
     Raises:
         InvalidArgument: The name has another form.
@@ -90,12 +90,12 @@ def parse_model(name: str, field: str = "name") -> ModelName:
 
 
 def last_part(name: str) -> str:
-    """A resource's id: what stands behind the last slash."""
+    """Return a resource's id: what stands behind the last slash."""
     return name.rsplit("/", 1)[-1]
 
 
 def new_id(digits: int = 19) -> str:
-    """A number such as the service gives to what the caller did not name."""
+    """Return a number such as the service gives to what the caller did not name."""
     return str(secrets.randbelow(9 * 10 ** (digits - 1)) + 10 ** (digits - 1))
 
 

@@ -56,7 +56,7 @@ def behavior_of(full_name: str) -> Behavior:
 
 
 def missing_fields(message: Message, *, nested: bool) -> list[str]:
-    """Paths of required fields that are not set.
+    """Return paths of required fields that are not set.
 
     Args:
         message: A request.

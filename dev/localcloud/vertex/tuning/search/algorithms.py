@@ -43,7 +43,7 @@ class Problem:
 
 
 def suggest(problem: Problem, count: int, designer: Designer) -> list[Assignment]:
-    """The next assignments; fewer than `count` when a grid is used up.
+    """Return the next assignments; fewer than `count` when a grid is used up.
 
     Raises:
         ApiError: The Bayesian designer cannot be asked.
@@ -59,12 +59,12 @@ def suggest(problem: Problem, count: int, designer: Designer) -> list[Assignment
 
 
 def needs_designer(spec: StudySpec) -> bool:
-    """Whether a study is searched by Bayesian optimization, the default."""
+    """Tell whether a study is searched by Bayesian optimization, the default."""
     return spec.algorithm not in (StudySpec.Algorithm.GRID_SEARCH, StudySpec.Algorithm.RANDOM_SEARCH)
 
 
 def _next_on_grid(space: Space, trials: Sequence[Trial], count: int) -> list[Assignment]:
-    """Points that no trial has had."""
+    """Return points that no trial has had."""
     tried = [values_of(trial) for trial in trials]
     found: list[Assignment] = []
     for point in space.grid():

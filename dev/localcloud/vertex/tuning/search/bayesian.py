@@ -67,7 +67,7 @@ class Designer:
     def suggest(
         self, space: Space, spec: StudySpec, trials: Sequence[Trial], *, seed: int, count: int
     ) -> list[Assignment]:
-        """The next assignments; one that the process cannot give is drawn at random.
+        """Return the next assignments; one that the process cannot give is drawn at random.
 
         Raises:
             ApiError: There is no environment for it, or it failed twice; the message has its words.
@@ -107,7 +107,7 @@ class Designer:
         return answer
 
     def _ask_once(self, question: str) -> dict[str, Any] | None:
-        """The answer, or None when the process is gone."""
+        """Return the answer, or None when the process is gone."""
         if self._closed:
             return None
         if self._process is not None and self._process.poll() is not None:
@@ -196,7 +196,7 @@ def _told(parameter: Parameter, own: Mapping[str, Value]) -> Value:
 
 
 def _own_value(parameter: Parameter, value: Value) -> Value:
-    """The parameter's value nearest to a suggested one: Vizier computes in single precision."""
+    """Return the parameter's value nearest to a suggested one: Vizier computes in single precision."""
     if isinstance(value, str):
         return value
     if parameter.values:

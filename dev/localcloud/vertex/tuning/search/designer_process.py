@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def suggest(question: Mapping[str, Any]) -> list[dict[str, float | str] | None]:
-    """The next values of every parameter, conditions left aside; None where that came to no number, twice."""
+    """Return the next values of every parameter, conditions left aside; None where that came to no number, twice."""
     found = _suggest(question, question["seed"])
     return _suggest(question, question["seed"] + 1) if None in found else found
 
@@ -79,7 +79,7 @@ _optimizers: dict[Shape, Any] = {}
 
 
 def _shape(parameters: Sequence[Mapping[str, Any]]) -> Shape:
-    """What the optimizer sees of a space: everything in [0, 1], or so many categories."""
+    """Return what the optimizer sees of a space: everything in [0, 1], or so many categories."""
     return tuple(len(each["values"]) if each["kind"] == "categorical" else 0 for each in parameters)
 
 
@@ -143,7 +143,7 @@ def _completed(described: Mapping[str, Any], metrics: list[str]) -> Any:  # noqa
 
 
 def _own_output() -> TextIO:
-    """Standard output for answers alone: whatever a library prints goes to standard error."""
+    """Keep standard output for answers alone: whatever a library prints goes to standard error."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     return answers

@@ -18,7 +18,7 @@ ENDED = (State.SUCCEEDED, State.INFEASIBLE)
 
 
 def objective(spec: StudySpec, measurement: Measurement, index: int = 0) -> float | None:
-    """A metric's value, turned so that more is better; None when it was not measured, or is no finite number.
+    """Return a metric's value, turned so that more is better; None when it was not measured, or is no finite number.
 
     Args:
         spec: The study's.
@@ -34,12 +34,12 @@ def objective(spec: StudySpec, measurement: Measurement, index: int = 0) -> floa
 
 
 def is_whole(spec: StudySpec, measurement: Measurement) -> bool:
-    """Whether it holds every metric of the study."""
+    """Tell whether it holds every metric of the study."""
     return all(objective(spec, measurement, index) is not None for index in range(len(spec.metrics)))
 
 
 def select_final(spec: StudySpec, measurements: Iterable[Measurement]) -> Measurement | None:
-    """The measurement that a trial is judged by: its last, or its best by the first metric; None when it has none."""
+    """Return the measurement that a trial is judged by, its last or its best by the first metric; None without one."""
     whole = [measurement for measurement in measurements if is_whole(spec, measurement)]
     if not whole:
         return None
@@ -49,7 +49,7 @@ def select_final(spec: StudySpec, measurements: Iterable[Measurement]) -> Measur
 
 
 def place_of(measurement: Measurement, *, elapsed: bool) -> float:
-    """Where a measurement stands in its trial: its step, or the seconds since the trial's start."""
+    """Return where a measurement stands in its trial: its step, or the seconds since the trial's start."""
     inner = raw(measurement)
     return inner.elapsed_duration.ToNanoseconds() / 1e9 if elapsed else float(inner.step_count)
 
@@ -61,7 +61,7 @@ def sort_key(measurement: Message) -> tuple[int, int]:
 
 
 def final_values(spec: StudySpec, trial: Trial) -> tuple[float, ...] | None:
-    """A successful trial's final value of each metric, more is better; None of any other trial."""
+    """Return a successful trial's final value of each metric, more is better; None of any other trial."""
     if trial.state != State.SUCCEEDED:
         return None
     found = [objective(spec, trial.final_measurement, index) for index in range(len(spec.metrics))]
@@ -70,7 +70,7 @@ def final_values(spec: StudySpec, trial: Trial) -> tuple[float, ...] | None:
 
 
 def optimal_trials(spec: StudySpec, trials: Sequence[Trial]) -> list[Trial]:
-    """The best trial; with several metrics, all that no other surpasses in every respect (the Pareto front)."""
+    """Return the best trial; with several metrics, all that no other surpasses in every respect (the Pareto front)."""
     scored = [(values, trial) for trial in trials if (values := final_values(spec, trial)) is not None]
     if len(spec.metrics) == 1:
         return [max(scored, key=lambda item: item[0])[1]] if scored else []

@@ -33,7 +33,7 @@ class Child:
     parameter: Parameter
 
     def applies(self, value: Value) -> bool:
-        """Whether the parent's value calls for it."""
+        """Tell whether the parent's value calls for it."""
         return any(is_same(value, wanted) for wanted in self.when)
 
 
@@ -60,7 +60,7 @@ class Parameter:
     children: tuple[Child, ...]
 
     def at(self, unit: float) -> Value:
-        """The value at a place between 0 and 1 (exclusive) of the range, on the parameter's scale."""
+        """Return the value at a place between 0 and 1 (exclusive) of the range, on the parameter's scale."""
         if self.values:
             return self.values[int(unit * len(self.values))]
         if self.kind == "integer" and self.scale == "linear":
@@ -77,13 +77,13 @@ class Parameter:
         return self.high + self.low - self.low * math.pow(ratio, 1 - unit)
 
     def points(self) -> Iterator[Value]:
-        """Every value, for a grid; a double parameter has none to list."""
+        """Return every value, for a grid; a double parameter has none to list."""
         if self.kind == "integer":
             yield from range(int(self.low), int(self.high) + 1)
         yield from self.values
 
     def read(self, value: object) -> Value | None:
-        """The parameter's own value that this one means, or None when it has no such value."""
+        """Return the parameter's own value that this one means, or None when it has no such value."""
         if self.values:
             return next((own for own in self.values if is_same(value, own)), None)
         if isinstance(value, bool) or not isinstance(value, int | float) or not self.low <= value <= self.high:
@@ -93,7 +93,7 @@ class Parameter:
         return float(value)
 
     def children_of(self, value: Value) -> list[Parameter]:
-        """The parameters that exist below this value."""
+        """Return the parameters that exist below this value."""
         return [child.parameter for child in self.children if child.applies(value)]
 
 
@@ -104,7 +104,7 @@ class Space:
     roots: tuple[Parameter, ...]
 
     def walk(self, choose: Callable[[Parameter], Value]) -> Assignment:
-        """An assignment, made by asking for the value of each parameter that exists, parents first."""
+        """Return an assignment, made by asking for the value of each parameter that exists, parents first."""
         found: Assignment = {}
 
         def visit(parameter: Parameter) -> None:
@@ -117,7 +117,7 @@ class Space:
         return found
 
     def all_parameters(self) -> list[Parameter]:
-        """Every parameter of the tree, parents first."""
+        """Return every parameter of the tree, parents first."""
 
         def below(parameter: Parameter) -> Iterator[Parameter]:
             yield parameter
@@ -127,7 +127,7 @@ class Space:
         return [parameter for root in self.roots for parameter in below(root)]
 
     def grid(self) -> Iterator[Assignment]:
-        """Every assignment once, the last parameter changing fastest."""
+        """Return every assignment once, the last parameter changing fastest."""
 
         def points(parameters: list[Parameter]) -> Iterator[Assignment]:
             if not parameters:
@@ -141,7 +141,7 @@ class Space:
         return points(list(self.roots))
 
     def check(self, values: Mapping[str, object], field: str) -> Assignment:
-        """The assignment that a caller's values mean.
+        """Return the assignment that a caller's values mean.
 
         Raises:
             InvalidArgument: A parameter is missing, does not exist, or cannot have its value.
@@ -173,12 +173,12 @@ class Space:
 
 
 def read_space(spec: StudySpec) -> Space:
-    """The space of a spec that `study_spec` let pass."""
+    """Return the space of a spec that `study_spec` let pass."""
     return Space(roots=tuple(_read(parameter, str(place)) for place, parameter in enumerate(raw(spec).parameters)))
 
 
 def values_of(trial: Trial) -> dict[str, Value]:
-    """A trial's parameters as it names them."""
+    """Return a trial's parameters as it names them."""
     return {
         item.parameter_id: item.value.string_value
         if item.value.WhichOneof("kind") == "string_value"
@@ -193,14 +193,14 @@ def write_parameters(trial: Trial, values: Assignment) -> None:
 
 
 def is_same(one: object, other: Value) -> bool:
-    """Whether two values are the same to the service."""
+    """Tell whether two values are the same to the service."""
     if isinstance(one, str) or isinstance(other, str) or not isinstance(one, int | float):
         return one == other
     return abs(one - other) < EPSILON
 
 
 def describe_range(parameter: Parameter) -> str:
-    """What a parameter may be, in words."""
+    """Say what a parameter may be."""
     if parameter.values:
         return f"one of {list(parameter.values)}"
     kind = "a whole number" if parameter.kind == "integer" else "a number"
@@ -229,6 +229,6 @@ def _read(parameter: Message, key: str) -> Parameter:
 
 
 def condition_values(child: Message) -> tuple[Value, ...]:
-    """The parent's values that a conditional parameter (plain protobuf) asks for; none when it names none."""
+    """Return the parent's values that a conditional parameter (plain protobuf) asks for; none when it names none."""
     chosen = child.WhichOneof("parent_value_condition")
     return tuple(getattr(child, chosen).values) if chosen else ()

@@ -28,7 +28,7 @@ _NOISE = 0.05  # share of the variance of what is predicted
 
 
 def should_stop(spec: StudySpec, trials: Sequence[Trial], trial: Trial) -> bool:
-    """Whether the spec's rule would end this trial now; without a rule, or with no measurement yet, never."""
+    """Tell whether the spec's rule would end this trial now; without a rule, or with no measurement yet, never."""
     rule = raw(spec).WhichOneof("automated_stopping_spec")
     if rule is None:
         return False
@@ -48,13 +48,13 @@ def should_stop(spec: StudySpec, trials: Sequence[Trial], trial: Trial) -> bool:
 
 
 def curve_of(spec: StudySpec, trial: Trial, *, elapsed: bool) -> Curve:
-    """A trial's measurements of the first metric."""
+    """Return a trial's measurements of the first metric."""
     found = [(place_of(each, elapsed=elapsed), objective(spec, each)) for each in trial.measurements]
     return [(place, value) for place, value in found if value is not None]
 
 
 def _is_below_median(curve: Curve, others: Sequence[Curve]) -> bool:
-    """Its best value is strictly below the median of the others' running averages up to its last measurement."""
+    """Return its best value is strictly below the median of the others' running averages up to its last measurement."""
     here = curve[-1][0]
     upto = [[value for place, value in other if place <= here] for other in others]
     averages = [statistics.fmean(values) for values in upto if values]
@@ -79,7 +79,7 @@ def _cannot_climb_to_best(
 
 
 def _cannot_decay_to_best(curve: Curve, known: Sequence[tuple[Curve, float]]) -> bool:
-    """A Gaussian process over curves gives the final value almost no chance to pass the best.
+    """Tell whether a Gaussian process over curves gives the final value almost no chance to pass the best.
 
     It learns how much completed trials still gained from this place on, with curves of a like shape up to here counting
     most (Golovin et al., Google Vizier, KDD 2017, section 3.1.1).
@@ -98,13 +98,13 @@ def _cannot_decay_to_best(curve: Curve, known: Sequence[tuple[Curve, float]]) ->
 
 
 def _shape(curve: Curve, end: float) -> list[float]:
-    """A curve up to a place, at equal distances."""
+    """Return a curve up to a place, at equal distances."""
     start = curve[0][0]
     return [_value_at(curve, start + (end - start) * i / (_GRID - 1)) for i in range(_GRID)]
 
 
 def _value_at(curve: Curve, place: float) -> float:
-    """A curve's value between its measurements, and beyond its ends the nearest one."""
+    """Return a curve's value between its measurements, and beyond its ends the nearest one."""
     for (x0, y0), (x1, y1) in itertools.pairwise(curve):
         if place <= x0:
             return y0
@@ -114,7 +114,7 @@ def _value_at(curve: Curve, place: float) -> float:
 
 
 def _predict(shapes: list[list[float]], gains: list[float], shape: list[float]) -> tuple[float, float]:
-    """Mean and standard deviation of one more curve's gain, by Gaussian process regression (squared exponential)."""
+    """Return mean and standard deviation of one more curve's gain, by Gaussian process regression."""
     import numpy as np  # takes a tenth of a second, and most studies never come here
 
     x, y, new = np.asarray(shapes), np.asarray(gains), np.asarray([shape])

@@ -15,7 +15,7 @@ from localcloud.vertex.tuning.search.measurements import ENDED, final_values
 
 
 def is_over(spec: StudySpec, created: datetime.datetime, trials: Sequence[Trial], now: datetime.datetime) -> bool:
-    """Whether a study's own conditions end it.
+    """Tell whether a study's own conditions end it.
 
     Args:
         spec: The study's.
@@ -47,7 +47,7 @@ def _has_passed(constraint: StudyTimeConstraint, created: datetime.datetime, now
 def _makes_no_progress(
     spec: StudySpec, config: StudySpec.StudyStoppingConfig, ended: Sequence[Trial], now: datetime.datetime
 ) -> bool:
-    """Whether the best score has stood for too many trials, or for too long."""
+    """Tell whether the best score has stood for too many trials, or for too long."""
     by_end = sorted(ended, key=lambda trial: trial.end_time)
     best: float | None = None
     since, standing_trials = None, 0

@@ -26,7 +26,7 @@ _KIND_OF_CONDITION = {
 
 
 def check_study_spec(spec: StudySpec, field: str) -> Iterator[Finding]:
-    """Everything about a study's spec that can be known before it begins.
+    """Find everything about a study's spec that can be known before it begins.
 
     Raises:
         Unimplemented: A field whose effect the local cloud cannot give.

@@ -52,11 +52,11 @@ class Studies:
         return study
 
     def get_study(self, request: types.GetStudyRequest) -> Study:
-        """The study as it stands."""
+        """Return the study as it stands."""
         return self._store.get(STUDIES, names.check_name(request.name, "studies"))
 
     def lookup_study(self, request: types.LookupStudyRequest) -> Study:
-        """The study of a display name."""
+        """Return the study of a display name."""
         names.parse_location(request.parent)
         study = _find(self._store, request.parent, request.display_name)
         if study is None:
@@ -64,7 +64,7 @@ class Studies:
         return study
 
     def list_studies(self, request: types.ListStudiesRequest) -> types.ListStudiesResponse:
-        """Studies of a location, newest first."""
+        """Return studies of a location, newest first."""
         names.parse_location(request.parent)
         page, token = list_page(self._store.list_under(STUDIES, request.parent), request, {})
         return types.ListStudiesResponse(studies=page, next_page_token=token)

@@ -74,7 +74,7 @@ class Suggestions:
     def check_trial_early_stopping_state(
         self, request: types.CheckTrialEarlyStoppingStateRequest
     ) -> operations_pb2.Operation:
-        """Whether a trial should stop: by the study's rule, or because someone stopped it."""
+        """Tell whether a trial should stop: by the study's rule, or because someone stopped it."""
         store = self._store
         name = names.check_name(request.trial_name, "studies", "trials", field="trial_name")
         trial, study_name = store.get(TRIALS, name), name.rsplit("/trials/", 1)[0]
@@ -109,7 +109,7 @@ def _next_trials(store: Store, designer: Designer, study: Study, client_id: str,
 
 
 def _suggested(store: Store, designer: Designer, study: Study, client_id: str, count: int) -> list[Trial]:
-    """New trials of the algorithm; a study that can give no more is COMPLETED."""
+    """Return new trials of the algorithm; a study that can give no more is COMPLETED."""
     trials = trials_of(store, study.name)
     over = is_over(study.study_spec, study.create_time, trials, now())
     problem = Problem(display_name=study.display_name, spec=study.study_spec, trials=trials)

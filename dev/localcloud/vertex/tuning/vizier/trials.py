@@ -51,11 +51,11 @@ class Trials:
             return add_trial(store, study, trial)
 
     def get_trial(self, request: types.GetTrialRequest) -> Trial:
-        """The trial as it stands."""
+        """Return the trial as it stands."""
         return self._store.get(TRIALS, _checked(request.name))
 
     def list_trials(self, request: types.ListTrialsRequest) -> types.ListTrialsResponse:
-        """Trials of a study, in order of their numbers."""
+        """Return trials of a study, in order of their numbers."""
         self._store.get(STUDIES, names.check_name(request.parent, "studies", field="parent"))
         page, token = list_page(trials_of(self._store, request.parent), request, {})
         return types.ListTrialsResponse(trials=page, next_page_token=token)
@@ -106,14 +106,14 @@ class Trials:
         return empty_pb2.Empty()
 
     def list_optimal_trials(self, request: types.ListOptimalTrialsRequest) -> types.ListOptimalTrialsResponse:
-        """The best trial, or with several metrics the Pareto front."""
+        """Return the best trial, or with several metrics the Pareto front."""
         study = self._store.get(STUDIES, names.check_name(request.parent, "studies", field="parent"))
         found = optimal_trials(study.study_spec, trials_of(self._store, study.name))
         return types.ListOptimalTrialsResponse(optimal_trials=found)
 
 
 def trials_of(store: Store, study_name: str) -> list[Trial]:
-    """All trials of a study in order of their numbers."""
+    """Return all trials of a study in order of their numbers."""
     return sorted(store.list_under(TRIALS, study_name), key=lambda trial: int(trial.id))
 
 
