@@ -13,11 +13,11 @@ class ConsoleLink(BaseOperatorLink):
 
     @property
     def xcom_key(self) -> str:
-        """Where the address is kept."""
+        """Return where the address is kept."""
         return self.key
 
     def get_link(self, operator: BaseOperator, *, ti_key: object) -> str:
-        """The address that the task pushed; empty when it did not. Airflow asks once, at the end of each poke."""
+        """Return the address that the task pushed; empty when it did not. Airflow asks once, as each poke ends."""
         del ti_key
         pushed: dict[str, str] = getattr(operator, "pushed_links", {})
         return pushed.get(self.key, "")

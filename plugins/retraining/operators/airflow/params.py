@@ -21,7 +21,7 @@ _RUN, _DATA, _TRAINING = "This run", "Data", "Training"
 
 
 def retrain_params(spec: ModelSpec) -> dict[str, Param]:
-    """Params of `retrain__<model>`; the defaults are the spec's own values, so an untouched form changes nothing.
+    """Make the Params of `retrain__<model>`; their defaults are the spec's own, so an untouched form changes nothing.
 
     Addresses (`module`, `text_module`, `weights`) are none: what is loaded from there is code.
 
@@ -35,7 +35,7 @@ def retrain_params(spec: ModelSpec) -> dict[str, Param]:
 
 
 def monitor_params(spec: ModelSpec) -> dict[str, Param]:
-    """Params of `monitor__<model>`."""
+    """Make the Params of `monitor__<model>`."""
     return {
         "as_of": time_param("End of the requests' window (UTC). Empty: the run's own time."),
         "retrain_as_of": time_param("As of when a retraining that this run orders computes. Empty: as of this run."),
@@ -52,14 +52,14 @@ def monitor_params(spec: ModelSpec) -> dict[str, Param]:
 
 
 def time_param(description: str) -> Param:
-    """A time that may be left empty."""
+    """Make the Param of a time that may be left empty."""
     return Param(
         None, type=["null", "string"], format="date-time", pattern=TIME_PATTERN, section=_RUN, description=description
     )
 
 
 def _run_params() -> dict[str, Param]:
-    """What concerns this run alone."""
+    """Make the Params that concern this run alone."""
     return {
         "as_of": time_param("Only what was known at this time (UTC) is used. Empty: the run's own time."),
         "force": Param(
@@ -87,7 +87,7 @@ def _run_params() -> dict[str, Param]:
 
 
 def _spec_params(spec: ModelSpec) -> dict[str, Param]:
-    """Values of the spec that a run may change."""
+    """Make the Params of the spec's values that a run may change."""
     return {
         "window_days": Param(
             spec.data.window_days,
@@ -111,7 +111,7 @@ def _spec_params(spec: ModelSpec) -> dict[str, Param]:
 
 
 def _tuning_params(spec: ModelSpec) -> dict[str, Param]:
-    """Whether this run searches; of a model without a section `tuning` nothing."""
+    """Make the Param whether this run searches; none of a model without a section `tuning`."""
     if spec.tuning is None:
         return {}
     return {

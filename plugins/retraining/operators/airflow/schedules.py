@@ -20,7 +20,7 @@ from retraining.hooks.data_days import data_days
 
 
 def cron_schedule(cron: str) -> Any:  # noqa: ANN401 - core's class or the SDK's
-    """A tick of the clock in UTC, beginning with the next one; None where data ended (`RETRAINING_DATA_DAYS`).
+    """Tick by the clock in UTC, beginning with the next time; None where data ended (`RETRAINING_DATA_DAYS`).
 
     `run_immediately` False would still start the newest past tick within 10 % of the interval; a zero timedelta starts
     none. It works only without a start_date, which the DAGs therefore do not have.
@@ -31,7 +31,7 @@ def cron_schedule(cron: str) -> Any:  # noqa: ANN401 - core's class or the SDK's
 
 
 def cron_or_asset_schedule(cron: str | None, asset: Asset) -> Any:  # noqa: ANN401 - core's class or the SDK's
-    """The clock or an event of the asset; without a cron expression the event alone.
+    """Start by the clock or by an event of the asset; without a cron expression by the event alone.
 
     Where data ended the clock has ticked for the last time, so that it starts nothing (after a first backfill Airflow
     would start the newest past tick at once); a backfill takes the ticks of those days.
@@ -42,7 +42,7 @@ def cron_or_asset_schedule(cron: str | None, asset: Asset) -> Any:  # noqa: ANN4
 
 
 def _past_ticks(cron: str) -> Any:  # noqa: ANN401 - core's class or the SDK's
-    """The ticks of the days of data that ended; None where it goes on."""
+    """Return the ticks of the days of data that ended; None where it goes on."""
     days = data_days()
     if days is None:
         return None

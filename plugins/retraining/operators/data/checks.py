@@ -24,7 +24,7 @@ class CheckDataOperator(RunTask, CloudOperator):
     """
 
     def act(self, cloud: CloudPort, context: Context) -> XCom:
-        """One query, two documents, a verdict."""
+        """Take the statistics and judge them; refuse the run where a finding blocks it."""
         record = self.record(cloud, context)
         planned, taken = record.read_document(Plan), record.read_document(Snapshot)
         found = record.find_document(Statistics) or record.write_once(self._count(cloud, planned, taken, context))
@@ -46,7 +46,7 @@ class CheckDataOperator(RunTask, CloudOperator):
 
     @staticmethod
     def _count(cloud: CloudPort, planned: Plan, taken: Snapshot, context: Context) -> Statistics:
-        """The statistics; when days are bad and shall be left out, once more without them."""
+        """Take the statistics; where days are bad and shall be left out, once more without them."""
         attempt = job_attempt(context)
         query = statistics.render_statistics_sql(planned, taken)
         rows = cloud.warehouse.run(query, bigquery.query_job_id(planned, "statistics", attempt), "statistics").rows

@@ -22,7 +22,7 @@ AT_A_TIME = 16
 
 
 def read_history(artifacts: ArtifactsPort, plan: Plan) -> History:
-    """The last runs of earlier times whose data passed, as many as `data.checks.volume_runs`.
+    """Return the last runs of earlier times whose data passed, as many as `data.checks.volume_runs`.
 
     A document that cannot be read (another release wrote it) is passed over, with a warning.
     """
@@ -40,7 +40,7 @@ def read_history(artifacts: ArtifactsPort, plan: Plan) -> History:
 
 
 def _verdicts(artifacts: ArtifactsPort, folders: list[str]) -> Iterator[tuple[str, bytes, Checks]]:
-    """Addresses and bytes of what is there and what it says, the newest run's first."""
+    """Yield addresses and bytes of what is there and what it says, the newest run's first."""
     uris = [storage.document_uri(folder, Checks.kind_name()) for folder in reversed(folders)]
     for start in range(0, len(uris), AT_A_TIME):
         for uri, data in artifacts.read_some(uris[start : start + AT_A_TIME]).items():

@@ -6,6 +6,6 @@ from airflow.sdk import Context
 
 
 def job_attempt(context: Context) -> str:
-    """What tells a wanted repetition of a query (another run, a cleared task) from a retry."""
+    """Return what tells a wanted repetition of a query (another run, a cleared task) from a retry."""
     ti = context["ti"]
     return f"{ti.dag_id}|{ti.run_id}|{ti.max_tries}"

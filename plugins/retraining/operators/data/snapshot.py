@@ -47,7 +47,7 @@ class SnapshotOperator(RunTask, CloudOperator):
         }
 
     def _take_again(self, taking: _SnapshotTaking, recorded: Snapshot) -> None:
-        """The run table expired before its export: the same query must give the same data once more."""
+        """Make the run table, which expired before its export, again; refuse other data than was recorded."""
         self.log.warning("%s has expired: it is made again", recorded.table)
         snapshot.require_same_data(recorded, taking.take_snapshot())
 
@@ -86,7 +86,7 @@ class _SnapshotTaking:
         )
 
     def _find_frozen_set(self) -> FrozenSet:
-        """The frozen set; made by the first run that asks for it, found unchanged by the others."""
+        """Return the frozen set; the first run that asks for it makes it, the others find it unchanged."""
         plan, warehouse = self._plan, self._cloud.warehouse
         where = str(plan.spec.data.golden_query)
         warehouse.dry_run(frozen_set.render_golden_check_sql(plan), where)
@@ -106,7 +106,7 @@ class _SnapshotTaking:
         return frozen_set.golden_work(frozen, [place.fingerprint for place in self._places(uris)])
 
     def _stored(self, spans_uri: str, counted: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, int | None]]:
-        """What the span store has whole for the days of the window; of the changed days also how many rows."""
+        """Find what the span store has whole for the days of the window; of the changed days also how many rows."""
         window, artifacts = self._plan.window, self._cloud.artifacts
         uris = artifacts.list_uris(
             spans_uri, start=window.start.isoformat(), end=window.end.isoformat(), suffix=f"/{MARKER}"

@@ -31,7 +31,7 @@ class RegisterModelOperator(RunTask, CloudOperator):
     operator_extra_links = (ModelVersionLink(),)
 
     def act(self, cloud: CloudPort, context: Context) -> XCom:
-        """Upload (once), give aliases, write it down."""
+        """Upload the model once, give it its aliases, write it down."""
         record = self.record(cloud, context)
         found = self._find_registration(cloud, record)
         if found is None:
@@ -57,7 +57,7 @@ class RegisterModelOperator(RunTask, CloudOperator):
         return {"version_name": found.version_name, "aliases": list(found.aliases)}
 
     def _find_registration(self, cloud: CloudPort, record: Record) -> Registration | None:
-        """What an earlier try registered; of a version that is gone nothing, so that the model is registered again."""
+        """Find what an earlier try registered; nothing of a version that is gone, so that it is registered again."""
         found = record.find_document(Registration)
         if found is None or cloud.registry.find_by_run(found.model, found.run_key) is not None:
             return found
@@ -68,7 +68,7 @@ class RegisterModelOperator(RunTask, CloudOperator):
 
 
 def upload_of(plan: Plan, decision: Decision, report: Report) -> Upload:
-    """What the registry is given: its labels are the way back to the run."""
+    """Return what the registry is given; its labels are the way back to the run."""
     return Upload(
         display_name=plan.model,
         description=decision.words,

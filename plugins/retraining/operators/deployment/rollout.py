@@ -77,7 +77,7 @@ class RolloutSteps:
         return deployments.deployed(self._plan, self._state.current, endpoint.name)
 
     def _is_open(self, champion: Version | None, dag_run: str) -> bool:
-        """Whether this run's rollout goes forward; begins it where none is open."""
+        """Say whether this run's rollout goes forward; begin it where none is open."""
         found = self._state.found
         if found is None or not rollouts.is_open(found):
             smoke_tests.require_requests(self._report, storage.document_uri(self._plan.run_uri, "report"))
@@ -124,7 +124,7 @@ class RolloutSteps:
             self._cloud.clock.sleep(LOOK_INTERVAL_S)
 
     def _operation(self, endpoint: Endpoint) -> Operation | None:
-        """The deployment under way: the one noted, or one that is running."""
+        """Find the deployment under way: the one noted, or one that is running."""
         if name := self._state.current.operation:
             return self._cloud.endpoints.operation(name)
         running = self._cloud.endpoints.running_operations(endpoint)
@@ -170,7 +170,7 @@ class RolloutSteps:
         return True
 
     def _or_go_back(self, step: Callable[[], None]) -> None:
-        """A step that changes what people meet; on any error all is brought back to what was before."""
+        """Take a step that changes what people meet; on any error bring all back to what was before."""
         try:
             step()
         except OvertakenError:
@@ -223,7 +223,7 @@ class RolloutSteps:
         self._state.change_rollout(state="done")
 
     def _go_back(self, error: Exception) -> None:
-        """From here on there is only the way back, whoever takes it; the error says why."""
+        """Turn to the way back, which is the only one from here on, whoever takes it; the error says why."""
         try:
             self._state.change_rollout(state="returning", because=str(error))
             roll_back(self._cloud, self._state)

@@ -69,7 +69,7 @@ def settle_rollout(cloud: CloudPort, state: RolloutState) -> bool:
 
 
 def complete_aliases(registry: RegistryPort, champion: Version) -> None:
-    """What follows for the other aliases of a version that is champion now."""
+    """Give a new champion `default`, and take `challenger` from it."""
     if wishes := aliases.changes_of_office(champion):
         registry.merge_aliases(champion, wishes)
 
@@ -97,7 +97,7 @@ def undeploy_replaced(cloud: CloudPort, state: RolloutState) -> bool:
 
 
 def close_rollout(state: RolloutState) -> None:
-    """Nothing is open any more."""
+    """Write down that nothing is open any more."""
     if rollouts.is_open(state.found):
         state.change_rollout(state="ended", operation=None)
 
@@ -110,7 +110,7 @@ def end_recorded(state: RolloutState, run_key: str) -> None:
 
 
 def roll_back(cloud: CloudPort, state: RolloutState) -> bool:
-    """Traffic, aliases and machines as they were; False while the machines are still coming or going."""
+    """Bring traffic, aliases and machines back; False while the machines are still coming or going."""
     rollout = state.current
     endpoint = cloud.endpoints.get(rollout.model)
     if endpoint is not None:
@@ -154,7 +154,7 @@ def _traffic_back(cloud: CloudPort, state: RolloutState, endpoint: Endpoint) -> 
 
 
 def _is_gone(cloud: CloudPort, rollout: Rollout, endpoint: Endpoint) -> bool:
-    """Whether the version's machines are gone and none are coming; ends what is under way."""
+    """Say whether the version's machines are gone and none are coming; end what is under way."""
     mine = rollout.deployed_model_id
     running = cloud.endpoints.running_operations(endpoint)
     for operation in running:
@@ -170,7 +170,7 @@ def _is_gone(cloud: CloudPort, rollout: Rollout, endpoint: Endpoint) -> bool:
 
 
 def _aliases_back(cloud: CloudPort, rollout: Rollout) -> None:
-    """Aliases that this rollout moved go where they were."""
+    """Give the aliases that this rollout moved back."""
     for change in aliases.changes_back(rollout, cloud.registry.list_versions(rollout.model)):
         LOGGER.warning(
             "the alias %s %s version %s",

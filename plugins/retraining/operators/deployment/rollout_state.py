@@ -40,18 +40,18 @@ class RolloutState:
         self.found: Rollout | None = None
 
     def moment(self) -> datetime:
-        """Whole second by which claims and signs of life are written; no decision rests on it."""
+        """Return the whole second by which claims and signs of life are written; no decision rests on it."""
         return self._clock.now().replace(microsecond=0)
 
     def read_rollout(self) -> Rollout | None:
-        """What is stored now; changes are made to this."""
+        """Read what is stored now; changes are made to this."""
         data, self._generation = self._artifacts.read_generation(self._uri)
         self.found = Rollout.parse(data, self._uri) if self._generation else None
         return self.found
 
     @property
     def current(self) -> Rollout:
-        """What was read or written last."""
+        """Return what was read or written last."""
         if self.found is None:
             raise OvertakenError(self._uri, "no rollout", "one that is under way", "The next poke begins it")
         return self.found

@@ -60,7 +60,7 @@ class DeployModelOperator(RunTask, CloudSensor):
         return PokeReturnValue(True, {"deployed": done.deployed, "words": done.words})
 
     def _go_on(self, context: Context, cloud: CloudPort, record: Record, state: RolloutState) -> Deployment | None:
-        """The deployment as far as it comes now; None: the next poke goes on."""
+        """Bring the deployment as far as it comes now; None: the next poke goes on."""
         plan, decision = record.read_document(Plan), record.read_document(Decision)
         rollout = state.read_rollout()  # before the champion: whoever changes that writes here first
         if decision.verdict == "promote" and rollouts.is_another_runs(rollout, plan.run_key):

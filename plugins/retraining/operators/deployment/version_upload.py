@@ -54,7 +54,7 @@ def upload_once(cloud: CloudPort, model: str, upload: Upload, claim_uri: str) ->
 
 
 def drop_twins(cloud: CloudPort, model: str, run_key: str) -> Version | None:
-    """The version of a run, if it has one; others of the same run, which no alias points to, are deleted."""
+    """Return the version of a run, if it has one; delete others of the same run which no alias points to."""
     versions = cloud.registry.versions_of_run(model, run_key)
     for twin in versions[1:]:
         if twin.aliases or not cloud.registry.delete_version(twin):
@@ -90,7 +90,7 @@ class _Upload:
         self._begin_upload(claim, generation)
 
     def _operation(self, claim: Claim | None) -> Operation | None:
-        """The upload under way: the last one noted that is known yet, or one that runs on the model."""
+        """Find the upload under way: the last one noted that is known yet, or one that runs on the model."""
         if claim and claim.jobs and not claim.open:
             return self._cloud.registry.operation(claim.jobs[-1])
         return next(iter(self._cloud.registry.running_operations(self._model)), None)
@@ -111,7 +111,7 @@ class _Upload:
         self._cloud.artifacts.write_if(self._uri, mine.with_jobs([operation.name]).to_bytes(), written)
 
     def _close_claim(self, claim: Claim | None, generation: int) -> None:
-        """The service said no, so that another upload need not wait."""
+        """Write down that the service said no, so that another upload need not wait."""
         if claim is not None:
             closed = Claim(holder=claim.holder, since=claim.since, open=False)
             self._cloud.artifacts.write_if(self._uri, closed.to_bytes(), generation)

@@ -36,7 +36,7 @@ class CancelJobsOperator(CloudSensor):
 
     @sleep_over_outages
     def look(self, cloud: CloudPort, context: Context) -> PokeReturnValue:
-        """Cancel what is found; then settle."""
+        """Cancel the jobs that are found; then settle the deployment."""
         ti = context["ti"]
         label = vertex.dag_run_label(ti.dag_id, ti.run_id)
         types = tuple(JobType) if self.tuning else (JobType.CUSTOM,)

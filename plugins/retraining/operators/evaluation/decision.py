@@ -19,7 +19,7 @@ class DecideOperator(RunTask, CloudOperator):
     """
 
     def act(self, cloud: CloudPort, context: Context) -> XCom:
-        """Three documents in, one out."""
+        """Read three documents, write the decision."""
         record = self.record(cloud, context)
         plan, request, evaluation = (
             record.read_document(Plan),

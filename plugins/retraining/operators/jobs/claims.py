@@ -59,7 +59,7 @@ class ClaimedJobs:
         self._uri = storage.claim_uri(cloud.settings.bucket, identity.dag_run, identity.key)
 
     def find_jobs(self, fresh: Job | None = None) -> Seen:
-        """What is there. A job that the claim names is asked for where the list does not have it yet.
+        """Look what is there. A job that the claim names is asked for where the list does not have it yet.
 
         Args:
             fresh: A job as it was just seen, which the list may have as it was.
@@ -98,7 +98,7 @@ class ClaimedJobs:
             self._cloud.jobs.cancel(job.name)
 
     def create_job(self, wanted: Mapping[str, Any], seen: Seen) -> Job | None:
-        """The job, created under a claim; None: somebody else may be at it, or it is not known what became of it.
+        """Create the job under a claim; None: somebody else may be at it, or it is not known what became of it.
 
         Raises:
             Exception: The service refused it, but for missing quota and machines.
@@ -129,7 +129,7 @@ class ClaimedJobs:
         return job
 
     def _look_after(self, error: Exception, claim: Claim) -> Job | None:
-        """The job of a create without an answer, if it is in the list already."""
+        """Find the job of a create without an answer, if it is in the list already."""
         found = self._cloud.jobs.find({vertex.KEY_LABEL: self._identity.key}, self._types)
         new = [job for job in found if job.name not in claim.jobs]
         LOGGER.warning("no answer to the create (%s): %s", error, new or "later pokes look for the job")
@@ -138,7 +138,7 @@ class ClaimedJobs:
         return sort_out(new).counts
 
     def _settle_claim(self, error: Exception, claim: Claim, generation: int) -> bool:
-        """The service said no, so the next create need not wait; whether it is its failure: quota or machines."""
+        """Note that the service said no, so the next create need not wait; True: for want of quota or machines."""
         if not is_exhausted(error):
             self._write_claim(claim.closed(), generation)
             return False
@@ -148,7 +148,7 @@ class ClaimedJobs:
         return True
 
     def _note_jobs(self, *seen: Job) -> tuple[Claim, int]:
-        """Write into the claim which jobs there are, whoever changes it meanwhile; gives what is stored then."""
+        """Write into the claim which jobs there are, whoever changes it meanwhile; return what is stored then."""
         while True:
             claim, generation = self._read_claim()
             if claim is None:
@@ -167,7 +167,7 @@ class ClaimedJobs:
 
 
 def cancel_all(cloud: CloudPort, dag_run: str, types: Collection[JobType]) -> tuple[list[str], bool]:
-    """Cancel every job of a DAG run; gives their names, and whether no other can come.
+    """Cancel every job of a DAG run; return their names, and whether no other can come.
 
     Jobs that no list shows yet are known by their claims. While a create has no answer its job may come: whoever began
     it may be gone, and nobody else would look for it.

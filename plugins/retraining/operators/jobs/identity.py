@@ -9,7 +9,7 @@ from retraining.core.naming import vertex
 
 
 def job_identity(context: Context, job: object) -> JobIdentity:
-    """Identity of a job that this task instance wants.
+    """Return the identity of a job that this task instance wants.
 
     Args:
         context: Airflow's. `ti.max_tries` grows when the task is cleared and not when it is retried, so it numbers the

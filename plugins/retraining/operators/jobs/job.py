@@ -78,7 +78,7 @@ class VertexJobOperator(RunTask, CloudSensor):
         return False if result is None else PokeReturnValue(True, result)
 
     def _wanted(self, cloud: CloudPort, context: Context) -> tuple[JobRequest, Callable[[], bool]]:
-        """What is wanted, and what is asked before it is paid for."""
+        """Return what is wanted, and what is asked before it is paid for."""
         if self.job_request is None:
             return JobRequest(custom_job=self.custom_job or {}), lambda: True
         record = self.record(cloud, context)

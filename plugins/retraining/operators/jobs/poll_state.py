@@ -29,7 +29,7 @@ class PollMemory:
         self._try_number = try_number
 
     def load_values(self) -> JsonObject:
-        """What the last poke saved; empty in the first one."""
+        """Return what the last poke saved; nothing in the first one."""
         data = self._artifacts.read(self._uri)
         if data is None:
             return {}

@@ -67,7 +67,7 @@ class Reconciler:
         self._tail: deque[str] = deque(maxlen=SHOWN_LINES)
 
     def poll_job(self) -> XCom | None:
-        """The job's result; None when it is still running at the end of this poke.
+        """Return the job's result; None when it is still running at the end of this poke.
 
         Raises:
             AirflowFailException: No job may follow the one that ended; with its last lines.
@@ -115,7 +115,7 @@ class Reconciler:
         return True
 
     def _next_job(self, seen: Seen) -> Job | None:
-        """The job that follows those which failed; None: its time has not come."""
+        """Create the job that follows those which failed; None: its time has not come."""
         spent = seen.standing.spent
         if spent:
             self._on_job(spent[-1])
@@ -137,7 +137,7 @@ class Reconciler:
         return self._jobs.create_job(with_spot_fallback(self._wanted.custom_job, failures), seen)
 
     def _failures(self, seen: Seen) -> list[Failure]:
-        """Of this generation's jobs, then of creates that made none."""
+        """Return the failures of this generation's jobs, then of creates that made none."""
         made_none = seen.claim.failures_by(self._cloud.clock.now()) if seen.claim else ()
         return [*map(failure_of, seen.standing.spent), *made_none]
 
@@ -160,13 +160,13 @@ class Reconciler:
         return None
 
     def _document(self) -> Document | None:
-        """The stored result; None when there is none yet, as always of an order without one."""
+        """Return the stored result; None when there is none yet, or when none is wanted."""
         uri = self._wanted.result_uri
         data = self._cloud.artifacts.read(uri) if uri else None
         return None if data is None else KINDS[self._wanted.result_kind].parse(data, uri)
 
     def _result(self, document: Document, job: Job | None) -> XCom:
-        """The result for XCom."""
+        """Return the result for XCom."""
         return result_of(self._wanted, document, job, self._jobs.find_jobs().everything if job else ())
 
     def _restore_cursor(self, job: Job) -> bool:

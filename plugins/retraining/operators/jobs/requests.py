@@ -21,7 +21,7 @@ JobRequestSource = Callable[[CloudPort, Record], JobRequest]
 
 
 def request_export(cloud: CloudPort, record: Record) -> JobRequest:
-    """The export of the run's missing spans, without the days that the checks leave out."""
+    """Request the export of the run's missing spans, without the days that the checks leave out."""
     return requests.export_job(
         record.read_document(Plan),
         record.read_document(Snapshot),
@@ -31,14 +31,14 @@ def request_export(cloud: CloudPort, record: Record) -> JobRequest:
 
 
 def request_training(cloud: CloudPort, record: Record) -> JobRequest:
-    """The training of the challenger, with the hyperparameters that `tune` settled on."""
+    """Request the training of the challenger, with the hyperparameters that `tune` settled on."""
     return requests.training_job(
         record.read_document(Plan), record.find_document(Tuning), cloud.settings.service_account
     )
 
 
 def request_evaluation(cloud: CloudPort, record: Record) -> JobRequest:
-    """The comparison. Whom the challenger meets is asked once: later pokes go by the stored request."""
+    """Request the comparison. Whom the challenger meets is asked once: later pokes go by the stored request."""
     plan = record.read_document(Plan)
     champion, trained_before, proof = None, None, leakage.Proof()
     if record.find_document(EvaluateRequest) is None:

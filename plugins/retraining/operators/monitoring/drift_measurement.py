@@ -95,7 +95,7 @@ class MeasureDriftOperator(CloudOperator):
 
 
 def load_spec(model: str) -> ModelSpec:
-    """The spec of a model, from the include folder.
+    """Read the spec of a model from the include folder.
 
     Raises:
         SpecError: The file is wrong.

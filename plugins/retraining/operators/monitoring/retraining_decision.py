@@ -46,7 +46,7 @@ class DecideRetrainingOperator(CloudOperator):
         self.monitor_uri = monitor_uri
 
     def act(self, cloud: CloudPort, context: Context) -> XCom:
-        """Earlier rows and the drift in, one row out; the event when the row says so."""
+        """Read earlier rows and the drift, write one row; give the event when the row says so."""
         record = own_monitor(cloud, context, self.monitor_uri)
         row = record.find_document(Ledger) or record.write_once(self._decide(cloud, record, context))
         self.log.info(row.words)
@@ -76,7 +76,7 @@ class DecideRetrainingOperator(CloudOperator):
 
 
 def ledger_rows(cloud: CloudPort, spec: ModelSpec, as_of: datetime) -> list[Ledger]:
-    """Earlier ledger rows as far back as the longest cool-down reaches."""
+    """Read earlier ledger rows as far back as the longest cool-down reaches."""
     folder = storage.monitors_uri(cloud.settings.bucket, spec.name)
     uris = cloud.artifacts.list_uris(folder, start=stamp(as_of - retraining.reach(spec)), suffix="/ledger.json")
     return [Ledger.parse(data) for data in cloud.artifacts.read_many(uris)]

@@ -76,7 +76,7 @@ class PlanRunOperator(CloudOperator):
 
 
 def _asked(context: Context, changed: YamlValues) -> plan.AskedRun:
-    """What Airflow says of the run."""
+    """Return what Airflow says of the run."""
     dag_run, params = context["dag_run"], context["params"]
     as_of = windows.resolve_as_of(
         params["as_of"], newest_extra(dag_run), dag_run.logical_date, dag_run.run_after, dag_run.start_date

@@ -26,7 +26,7 @@ def renew_lease(cloud: CloudPort, model: str, run_key: str, context: Context) ->
 
 
 def spans_are_there(cloud: CloudPort, record: Record, request: Document | None, context: Context) -> bool:
-    """Before a job is paid for: whether the spans it works on are there; False while one of them is being deleted.
+    """Say, before a job is paid for, whether its spans are there; False while one of them is being deleted.
 
     Args:
         cloud: The hooks.
@@ -48,6 +48,6 @@ def spans_are_there(cloud: CloudPort, record: Record, request: Document | None, 
 
 
 def _existing(cloud: CloudPort, folders: Iterable[str], address: Callable[[str], str]) -> set[str]:
-    """Those of the folders that have this object."""
+    """Return those of the folders that have this object."""
     uris = {address(folder): folder for folder in sorted(folders)}
     return {uris[uri] for uri in cloud.artifacts.existing(list(uris))}

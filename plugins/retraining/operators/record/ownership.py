@@ -20,7 +20,7 @@ from retraining.operators.record.run_record import Record
 
 
 def own_run(cloud: CloudPort, context: Context, run_uri: str) -> Record:
-    """The record of a run whose folder another task named: of this DAG's model, by the settings as they are now.
+    """Return the record of a run whose folder another task named: of this DAG's model, by today's settings.
 
     Raises:
         ContractError: The folder is another's, or its plan names other places or images than the settings.
@@ -35,7 +35,7 @@ def own_run(cloud: CloudPort, context: Context, run_uri: str) -> Record:
 
 
 def own_monitor(cloud: CloudPort, context: Context, monitor_uri: str) -> Record:
-    """The record of this monitor run, whose folder another task named.
+    """Return the record of this monitor run, whose folder another task named.
 
     Raises:
         ContractError: The folder is another's.
@@ -46,7 +46,7 @@ def own_monitor(cloud: CloudPort, context: Context, monitor_uri: str) -> Record:
 
 
 def own_cleaning(cloud: CloudPort, context: Context, cleaning_uri: str) -> Record:
-    """The record of this cleaning, whose folder another task named.
+    """Return the record of this cleaning, whose folder another task named.
 
     Raises:
         ContractError: The folder is another's.
@@ -57,7 +57,7 @@ def own_cleaning(cloud: CloudPort, context: Context, cleaning_uri: str) -> Recor
 
 
 def require_own_bucket(cloud: CloudPort) -> None:
-    """The bucket is this environment's; the first run of all writes down whose it is.
+    """Refuse a bucket that is not this environment's; the first run of all writes down whose it is.
 
     Raises:
         SettingsError: Another environment's documents are in it.
@@ -69,7 +69,7 @@ def require_own_bucket(cloud: CloudPort) -> None:
 
 
 def require_own_model(cloud: CloudPort, model: str) -> None:
-    """Model and endpoint of this name are not another environment's. What no run made is nobody's.
+    """Refuse a model or endpoint of this name that is another environment's. What no run made is nobody's.
 
     Versions of an earlier release carry no label of it: they belong to the environment that has their files.
 

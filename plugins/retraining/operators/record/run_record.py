@@ -30,11 +30,11 @@ class Record:
         self.folder_uri = folder_uri
 
     def uri(self, kind: type[Document]) -> str:
-        """Address of the document of a kind."""
+        """Return the address of the document of a kind."""
         return storage.document_uri(self.folder_uri, kind.kind_name())
 
     def find_document(self, kind: type[_D]) -> _D | None:
-        """The document of a kind, or None while there is none.
+        """Return the document of a kind; None while there is none.
 
         Raises:
             ContractError: What is there does not obey the contract.
@@ -49,7 +49,7 @@ class Record:
         return found
 
     def read_document(self, kind: type[_D]) -> _D:
-        """The document of a kind, which an earlier task wrote.
+        """Return the document of a kind, which an earlier task wrote.
 
         Raises:
             ContractError: It is missing, or does not obey the contract.
@@ -60,7 +60,7 @@ class Record:
         return found
 
     def document_digest(self, kind: type[Document]) -> str:
-        """SHA-256 of the stored bytes of the document of a kind, whoever wrote them.
+        """Return the SHA-256 of the stored bytes of the document of a kind, whoever wrote them.
 
         Raises:
             ContractError: It is missing.
@@ -71,6 +71,6 @@ class Record:
         return digest(data)
 
     def write_once(self, document: _D) -> _D:
-        """Store a document; when its address is taken, the one that is stored is what counts and is given back."""
+        """Store a document; where its address is taken, return the one that is stored, which is what counts."""
         uri = self.uri(type(document))
         return type(document).parse(self._artifacts.write_once(uri, document.to_bytes()), uri)

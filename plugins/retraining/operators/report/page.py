@@ -78,7 +78,7 @@ def timings(record: Record, pull: Callable[[str, str], Any]) -> Timings:
 
 
 def read_all(artifacts: ArtifactsPort, record: Record) -> dict[str, JsonObject]:
-    """The documents as they are stored, by kind, and `champion_plan`: the plan of the champion that was compared."""
+    """Return the documents as they are stored, by kind, and as `champion_plan` that of the champion compared with."""
     folder = record.folder_uri
     uris = [uri for uri in artifacts.list_uris(folder, suffix=".json") if folder_of(uri) == folder]
     documents: dict[str, JsonObject] = {

@@ -45,7 +45,7 @@ def cancel_unattended_job(cloud: CloudPort, found: FoundJob) -> CleanedJob:
 
 
 def delete_garbage(cloud: CloudPort, record: Record, jobs: Sequence[CleanedJob]) -> Maintenance:
-    """Delete what the plan of a record says; gives the document, which the caller stores.
+    """Delete what the plan of a record says; return the document, which the caller stores.
 
     Args:
         cloud: The hooks.
@@ -73,7 +73,7 @@ def _delete_spans(cloud: CloudPort, found: ModelLeftovers, limits: Limits, dry_r
 
 
 def _delete_objects(cloud: CloudPort, found: Litter, limits: Limits) -> CleanedLitter:
-    """What is old goes, page by page; a poke that was saved again meanwhile has another generation and stays."""
+    """Delete what is old, page by page; what was saved again meanwhile has another generation and stays."""
     deleted = size = 0
     if found.old:
         for item in cloud.objects.delete(item for item in cloud.objects.walk(found.uri) if limits.is_old(item.created)):

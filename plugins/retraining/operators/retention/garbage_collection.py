@@ -32,7 +32,7 @@ CLEANING_URI = "{{ ti.xcom_pull(task_ids='look')['cleaning_uri'] }}"
 
 
 def maintain_params() -> dict[str, Param]:
-    """The trigger form of `maintain`."""
+    """Make the trigger form of `maintain`."""
     section = "This run"
     return {
         "dry_run": Param(
@@ -154,5 +154,5 @@ class DeleteGarbageOperator(CollectionTask):
 
 
 def chosen_models(wished: Sequence[str]) -> list[str]:
-    """The models of a cleaning: those wished for, or every one that has a file, broken or not."""
+    """Return the models of a cleaning: those chosen, or every one that has a file, broken or not."""
     return sorted(set(wished)) or [path.stem for path in find_specs(include_path())]

@@ -24,7 +24,7 @@ LOOKS, LOOK_INTERVAL_S = 60, 10.0
 
 
 def find_deployments(cloud: CloudPort, model: str, as_of: datetime) -> Iterator[FoundDeployment]:
-    """What is left of deployments of a model; nothing is changed.
+    """Find what is left of deployments of a model; change nothing.
 
     Args:
         cloud: The hooks.
@@ -71,7 +71,7 @@ def _is_left(cloud: CloudPort, rollout: Rollout | None, as_of: datetime) -> bool
 
 
 def _unclaimed(cloud: CloudPort, model: str, rollout: Rollout | None) -> dict[str, str]:
-    """Version names of deployed models that runs made and that nobody claims, by id."""
+    """Return the version names of deployed models that runs made and that nobody claims, by id."""
     endpoint = cloud.endpoints.get(model)
     if endpoint is None or len(endpoint.deployed) == len(endpoint.traffic):
         return {}

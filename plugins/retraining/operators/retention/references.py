@@ -57,7 +57,7 @@ class ModelRuns:
 
     @property
     def count(self) -> int:
-        """How many runs there are."""
+        """Return how many runs there are."""
         return len(self._known)
 
     def read_runs(self, active: Iterable[Job]) -> None:
@@ -106,7 +106,7 @@ class ModelRuns:
         return [key for key in (ObjectAddress.parse(folder).name for folder in folders) if is_run_key(key)]
 
     def _read_leases(self) -> dict[str, StoredObject]:
-        """Leases by run key, each with its generation."""
+        """Read the leases by run key, each with its generation."""
         found = self._cloud.objects.directly_in(storage.leases_uri(self._bucket, self.model))
         leases = {ObjectAddress.parse(item.uri).stem: item for item in found}
         return {key: lease for key, lease in leases.items() if is_run_key(key)}

@@ -73,7 +73,7 @@ class SpanDeletion:
         )
 
     def _delete_group(self, group: Sequence[DoomedSpan]) -> Iterator[CleanedSpan]:
-        """Markers of all, one look, then the files of each."""
+        """Delete the markers of all, look once, then delete the files of each."""
         buried: list[tuple[DoomedSpan, list[StoredObject]]] = []
         for span in group:
             objects = self._cloud.objects.directly_in(span.uri)
@@ -90,11 +90,11 @@ class SpanDeletion:
             yield self._spare(span, words) if words else _deleted(span, span.words)
 
     def _reason_against(self, span: DoomedSpan, objects: Iterable[StoredObject]) -> str:
-        """Why a span must stay: a run needs it, or it is not the one that was judged any more."""
+        """Return why a span must stay: a run needs it, or it is not the one that was judged any more."""
         return self._holder(span) or reason_changed(span, objects)
 
     def _bury(self, span: DoomedSpan, objects: Iterable[StoredObject]) -> str:
-        """Tombstone in, marker out; a reason when the marker is another one by now."""
+        """Put the tombstone in, take the marker out; return a reason when the marker is another one by now."""
         marker = next((item for item in objects if item.name == MARKER), None)
         if marker is None:  # never finished, or a deletion that was cut off: its tombstone says what it was
             self._cloud.artifacts.write_once(tombstone_uri(span.uri), b"")
@@ -107,7 +107,7 @@ class SpanDeletion:
         return "" if deleted.gone else EXPORTED_AGAIN
 
     def _delete_files(self, span: DoomedSpan, files: Sequence[StoredObject]) -> str:
-        """Everything but the tombstone, then that; a reason when the span must stay."""
+        """Delete all but the tombstone, then that; return a reason when the span must stay."""
         if words := self._holder(span):
             return words
         for batch in _groups(files, BATCH):
@@ -121,7 +121,7 @@ class SpanDeletion:
         return ""
 
     def _finished_meanwhile(self, marker: StoredObject) -> str:
-        """Somebody wrote a marker who waits for no tombstone: half a span must not look whole."""
+        """Withdraw the marker of somebody who waits for no tombstone, where it would make half a span look whole."""
         if self._is_whole(marker, self._cloud.objects.directly_in(marker.folder_uri)):
             return EXPORTED_AGAIN
         list(self._cloud.objects.delete([marker]))
@@ -151,7 +151,7 @@ class SpanDeletion:
         return content is not None
 
     def _is_whole(self, marker: StoredObject, objects: Iterable[StoredObject]) -> bool:
-        """Whether all files that a marker (or a tombstone) lists are there."""
+        """Say whether all files that a marker (or a tombstone) lists are there."""
         content = self._cloud.artifacts.read(marker.uri)
         if not content:
             return False

@@ -30,7 +30,7 @@ from retraining.operators.retention.references import ModelRuns
 def find_garbage(
     cloud: CloudPort, limits: Limits, models: Sequence[str], dry_run: bool, dag_run_id: str
 ) -> MaintenancePlan:
-    """The plan of a cleaning; nothing is changed.
+    """Plan a cleaning; change nothing.
 
     Args:
         cloud: The hooks.
@@ -73,7 +73,7 @@ def _survey(cloud: CloudPort, model: str, limits: Limits, active: Sequence[Job])
 
 
 def _plan_before(cloud: CloudPort, limits: Limits) -> MaintenancePlan | None:
-    """The plan of the newest cleaning before this one that is long enough ago to tell silence from a pause."""
+    """Find the plan of the newest cleaning that is long enough ago to tell silence from a pause."""
     root = storage.cleanings_uri(cloud.settings.bucket)
     latest = limits.as_of - jobs_and_tables.SEEN_BEFORE
     for folder in reversed(cloud.artifacts.list_folders(root, end=stamp(latest))[-3:]):
@@ -84,7 +84,7 @@ def _plan_before(cloud: CloudPort, limits: Limits) -> MaintenancePlan | None:
 
 
 def find_active_job(cloud: CloudPort, job: Job) -> jobs_and_tables.ActiveJob | None:
-    """A job with what is known of its run, and when somebody was last seen to wait for it."""
+    """Return a job with what is known of its run, and when somebody was last seen to wait for it."""
     run = vertex.run_of(job.labels)
     if run is None:
         return None

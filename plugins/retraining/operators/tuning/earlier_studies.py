@@ -24,7 +24,7 @@ _D = TypeVar("_D", bound=Document)
 
 
 def find_studies(cloud: CloudPort, plan: Plan) -> tuple[list[Tuning], int]:
-    """The newest studies of runs before this one's time, newest last; and how many there are of any age.
+    """Find the newest studies of runs before this one's time, newest last; and how many there are of any age.
 
     A document that cannot be read (another release wrote it) is passed over, with a warning.
     """
@@ -36,7 +36,7 @@ def find_studies(cloud: CloudPort, plan: Plan) -> tuple[list[Tuning], int]:
 
 
 def _readable(read: Callable[[], _D | None]) -> _D | None:
-    """What is read; None, with a warning, where another release wrote what cannot be."""
+    """Read a document; None, with a warning, where another release wrote what cannot be read."""
     try:
         return read()
     except ContractError as error:
@@ -45,7 +45,7 @@ def _readable(read: Callable[[], _D | None]) -> _D | None:
 
 
 def find_champion(cloud: CloudPort, plan: Plan) -> decision.ChampionRecord | None:
-    """The champion's hyperparameters, and its metric then and in its newest comparison before this run."""
+    """Find the champion's hyperparameters, and its metric then and in its newest comparison before this run."""
     version = cloud.registry.find_by_alias(plan.model, vertex.CHAMPION)
     if version is None or not decision.is_earlier(version.run_key, plan):
         return None
@@ -65,7 +65,7 @@ def find_champion(cloud: CloudPort, plan: Plan) -> decision.ChampionRecord | Non
 def _comparisons(
     cloud: CloudPort, plan: Plan, champion: str
 ) -> Iterator[tuple[EvaluateRequest | None, Evaluation | None]]:
-    """Requests and evaluations of the runs between the champion's and this one, newest first."""
+    """Yield requests and evaluations of the runs between the champion's and this one, newest first."""
     folder = storage.runs_uri(plan.bucket, plan.model)
     uris = cloud.artifacts.list_uris(folder, start=champion, end=plan.run_key, suffix="/evaluate_request.json")
     for uri in reversed(uris):

@@ -70,7 +70,7 @@ class TuneOperator(RunTask, CloudSensor):
     def _conclude(
         self, cloud: CloudPort, record: Record, plan: Plan, request: TuningRequest, context: Context
     ) -> Tuning | None:
-        """The conclusion; None while a job works."""
+        """Conclude the search; None while a job works."""
         if not request.search or plan.spec.tuning is None:
             return record.write_once(conclusion.conclude(plan, request, ()))
         account, jobs, recalled = cloud.settings.service_account, list[str](), tuple[Trial, ...]()
@@ -94,7 +94,7 @@ class TuneOperator(RunTask, CloudSensor):
     def _finish_job(
         self, cloud: CloudPort, job_request: JobRequest, context: Context, bears_failure: bool
     ) -> str | None:
-        """Name of the job when it ended with trials to go on with; None while it works."""
+        """Return the name of the job when it ended with trials to go on with; None while it works."""
         identity = job_identity(context, job_request.custom_job)
         if ended := self._find_ended_job(cloud, identity, bears_failure):
             return ended
@@ -113,7 +113,7 @@ class TuneOperator(RunTask, CloudSensor):
         return None if result is None else str(result["job"])
 
     def _find_ended_job(self, cloud: CloudPort, identity: JobIdentity, bears_failure: bool) -> str | None:
-        """Name of the job that succeeded, or that failed by its trials where that is borne; None: there is none."""
+        """Find the job that succeeded, or that failed by its trials where that is borne; None: there is none."""
         jobs = ClaimedJobs(cloud, identity, JobType.TUNING)
         standing = jobs.find_jobs().standing
         if (job := standing.counts) is not None:
