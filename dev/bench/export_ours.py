@@ -11,19 +11,25 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Literal
 
 import google_crc32c
+import pyarrow as pa
 
 from bench.export_tables import read_batches
-from trainer.export.encoding.encode import Encoder
-from trainer.export.encoding.tfrecord import write_shard
+from bench.input_files import make_request
+from trainer.cluster.replica import Replica
+from trainer.contract.documents import ExportRequest, ShardLayout
+from trainer.export.encoding.formats import BytesLike, TfRecordFormat
+from trainer.export.progress import Progress
+from trainer.export.work import Shard, Unit
+from trainer.export.writer import ShardWriter
 
 _COPIED_BYTES = 4 << 20
 
 
 class Ours:
-    """Reads Arrow, encodes, compresses, digests (SHA-256 and CRC32C of the file) and writes.
+    """Writes as an export job does: encodes, compresses, digests (SHA-256 and CRC32C of the file), in its threads.
 
     Args:
         path: Of the Arrow file.
@@ -41,16 +47,59 @@ class Ours:
 
     def write(self, path: Path, compression: str) -> None:
         """Write one file."""
-        with overwriting(path) as file:
-            write_shard(self._records(), file, "GZIP" if compression == "GZIP" else "NONE")
+        kind: Literal["GZIP", "NONE"] = "GZIP" if compression == "GZIP" else "NONE"
+        made = _TimedFormat(make_request({}, ShardLayout(), kind, "tfrecord"), path.suffix)
+        unit = Unit(span="bench", part="train", shard=0)
+        shard = Shard(unit=unit, table="bench", uri=str(path), rows=self._rows, exact=True)
+        with ShardWriter(made, kind, _Kept(), _OneFile(), Progress(Replica())) as writer:  # type: ignore[arg-type]  # what it needs of them
+            writer.write(shard, _Read(self._path, self._rows))  # type: ignore[arg-type]
+        self.first_batch_s = made.first_batch_s
 
-    def _records(self) -> Iterator[Any]:
-        start, encoder = time.perf_counter(), None
-        for batch in read_batches(self._path, self._rows):
-            encoder = encoder or Encoder(batch.schema)
-            for records in encoder.encode(batch):
-                self.first_batch_s = self.first_batch_s or time.perf_counter() - start
-                yield records
+
+class _TimedFormat(TfRecordFormat):
+    """Notes when the first records are there."""
+
+    def __init__(self, request: ExportRequest, suffix: str) -> None:
+        super().__init__(request, suffix)
+        self._start = time.perf_counter()
+        self.first_batch_s = 0.0
+
+    def encode(self, batch: pa.RecordBatch) -> Iterator[BytesLike]:
+        """Return whole records."""
+        for records in super().encode(batch):
+            self.first_batch_s = self.first_batch_s or time.perf_counter() - self._start
+            yield records
+
+
+class _Read:
+    """Rows as they lie in an Arrow file, in the place of sorted ones."""
+
+    def __init__(self, path: Path, rows: int) -> None:
+        self._path, self._rows = path, rows
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def pieces(self, multiple: int) -> Iterator[pa.RecordBatch]:
+        """Return the batches; each row is a record (`multiple` is 1)."""
+        del multiple
+        return read_batches(self._path, self._rows)
+
+
+class _OneFile:
+    """Storage whose only file is written over."""
+
+    @staticmethod
+    def scratch(uri: str) -> contextlib.AbstractContextManager[IO[bytes]]:
+        """Open it."""
+        return overwriting(Path(uri))
+
+
+class _Kept:
+    """A span store that leaves a finished file where it is."""
+
+    def publish(self, *_: object) -> None:
+        """Do nothing."""
 
 
 class Floor:

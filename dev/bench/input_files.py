@@ -83,7 +83,7 @@ def write_set(
 ) -> None:
     """Write a table as shards, and describe them."""
     columns = {field.name: _bigquery_type(field.type) for field in table.schema}
-    request = _request(columns, layout or ShardLayout(), compression, format_)
+    request = make_request(columns, layout or ShardLayout(), compression, format_)
     size = -(-table.num_rows // SHARDS)
     files = [
         _write_shard(request, table.slice(index * size, size), folder_path / f"{name.replace(' ', '-')}-{index}")
@@ -113,12 +113,13 @@ def _write_shard(request: ExportRequest, rows: pa.Table, path: Path) -> dict[str
     return {"uri": str(path), "span": _SPAN, "part": "train", "rows": rows.num_rows, **dataclasses.asdict(digest)}
 
 
-def _request(
+def make_request(
     columns: Mapping[str, str],
     layout: ShardLayout,
     compression: Literal["GZIP", "NONE"],
     format_: Literal["tfrecord", "csv"],
 ) -> ExportRequest:
+    """Return a request for files of such columns."""
     return ExportRequest(
         model="bench",
         run_key="bench",

@@ -11,10 +11,9 @@ import concurrent.futures
 import functools
 import hashlib
 import os
-from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO, Any, Literal, Protocol
+from typing import IO, Protocol
 
 import google_crc32c
 import numpy as np
@@ -28,7 +27,6 @@ _GZIP_LEVEL = 1  # isal's level 1 compresses TFRecords like zlib's 6 at the spee
 _GZIP_WINDOW = 31  # 15 bits of window, 16: a gzip header
 _GZIP_BLOCK_BYTES = 1 << 20  # what isal is given at once: its output depends on that
 _LARGE_BYTES = 256 << 10  # from here on another thread digests
-_WAITING_BUFFERS = 2  # made and not yet written: what bounds the memory
 _COPIED_BYTES = 256 << 10  # at once: what the cache holds, and the allocator keeps
 _SLICE_BYTES = 1500  # of a record: above this a view beats a copy
 
@@ -134,26 +132,6 @@ class ShardFile:
             self._digest.write(self._file, self._compressor.compress(block))
         self._digest.write(self._file, self._compressor.flush())
         return self._digest.result()
-
-
-def write_shard(buffers: Iterable[Any], file: IO[bytes], compression: Literal["GZIP", "NONE"]) -> FileDigest:
-    """Write records to a file and digest what is written, beside the making of the next records.
-
-    Args:
-        buffers: Whole records, as `Encoder.encode` gives them.
-        file: Open for writing, empty.
-        compression: GZIP through isal, or NONE.
-    """
-    shard = ShardFile(file, compression)
-    with concurrent.futures.ThreadPoolExecutor(max_workers=1) as pool:
-        waiting: deque[concurrent.futures.Future[None]] = deque()
-        for buffer in buffers:
-            if len(waiting) == _WAITING_BUFFERS:
-                waiting.popleft().result()
-            waiting.append(pool.submit(shard.write, buffer))
-        for written in waiting:
-            written.result()
-    return shard.finish()
 
 
 class Blocks:

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.export.encoding.tfrecord import Blocks, write_shard
+from tests.trainer.export.encoding.shard_files import write_shard
+from trainer.export.encoding.tfrecord import Blocks
 
 CONTENT = b"".join(b"%d,%d;" % (number, number * number % 977) for number in range(300_000))
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 import tensorflow as tf
 
+from tests.trainer.export.encoding.shard_files import write_shard
 from trainer.export.encoding.encode import Encoder
-from trainer.export.encoding.tfrecord import write_shard
 from trainer.export.encoding.types import MAPPINGS, FeatureKind
 from trainer.export.reading.structs import flatten
 

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pytest
 import tensorflow as tf
 
+from tests.trainer.export.encoding.shard_files import write_shard
 from trainer.export.encoding.encode import Encoder
-from trainer.export.encoding.tfrecord import header_crcs, write_shard
+from trainer.export.encoding.tfrecord import header_crcs
 
 BATCH = pa.record_batch({"x": pa.array(range(3000)), "text": pa.array([f"row {index}" for index in range(3000)])})
 
