@@ -114,8 +114,9 @@ test-unit: $(VENV)/airflow/.ready ## Run what needs no server: core, DAGs, opera
 	@$(AIRFLOW_PY) -m pytest -q -m "not long and not cloud and not e2e" $(UNIT_TESTS)
 test-one: setup ## Run one test, file or folder in the environment that it needs (TEST=tests/core/promotion/test_gates.py::test_name)
 	@$(if $(filter tests/trainer%,$(TEST)),$(TRAINER_PY),$(AIRFLOW_PY)) -m pytest $(TEST)
+# Its old libraries warn of what nobody mends there.
 test-floor: setup $(VENV)/floor/.ready ## Run core, hooks, operators and DAGs on Airflow 3.1.7, the oldest that is supported
-	@$(VENV)/floor/bin/python -m pytest -q -m "not long" $(FLOOR_TESTS)
+	@$(VENV)/floor/bin/python -m pytest -q -W default -m "not long" $(FLOOR_TESTS)
 
 .PHONY: test-long
 test-long: setup tuning-env ## Run the tests that take minutes
