@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import subprocess
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -30,25 +29,8 @@ from tests.support.airflow_release import AirflowFailException, AirflowReschedul
 from tests.support.fakes.dying import Death, DyingCloud
 from tests.support.fakes.settings import PLACES
 from tests.support.scenes.deployment import example
+from tests.support.scenes.served_models import INSTANCE, save_models, upload_model
 
-TRAINER_PYTHON = Path(__file__).resolve().parents[3] / ".venv" / "trainer" / "bin" / "python"
-MODELS = """
-import sys
-import tensorflow as tf
-
-class Model(tf.Module):
-    def __init__(self, score):
-        super().__init__()
-        self.score = tf.Variable(score)
-
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string), tf.TensorSpec([None], tf.float32)])
-    def serve(self, carrier, distance):
-        return {"score": tf.zeros_like(distance) + self.score}
-
-for score in sys.argv[2:]:
-    model = Model(float(score))
-    tf.saved_model.save(model, f"{sys.argv[1]}/{score}", signatures={"serving_default": model.serve})
-"""
 OLD, NEW = 0.25, 0.75
 CHANGES = {"start_deploy", "set_traffic", "predict", "merge_aliases", "move_alias", "remove_alias", "undeploy"}
 MOST_WAKES = 60
@@ -106,12 +88,9 @@ class Night:
         given = {"as_of": f"{day:%Y-%m-%dT%H:%M:%SZ}", "mode": "live", "deploy": True, "dag_id": run.dag_id}
         self._put("plan", plan | places | same | given | {"run_uri": self.folder})
         bucket = self._bucket()
-        for path in model_path.rglob("*"):
-            if path.is_file():
-                blob = f"{self.model}/runs/{run_key}/training/model/{path.relative_to(model_path)}"
-                bucket.blob(blob).upload_from_filename(path)
+        upload_model(bucket, f"{self.model}/runs/{run_key}/training/model", model_path)
         model_uri = f"{self.folder}/training/model"
-        golden = [{"instance": {"carrier": "UA", "distance": 1400.0}, "prediction": float(model_path.name)}]
+        golden = [{"instance": INSTANCE, "prediction": float(model_path.name)}]
         stored = {"model_uri": model_uri, "model_digest": cloud.model_files.digest(model_uri), "golden": golden}
         self._report = example("report") | same | stored
         self._put("report", self._report)
@@ -172,7 +151,7 @@ class Night:
             client_options={"api_endpoint": f"{region}-aiplatform.googleapis.com"}
         )
         name = vertex.endpoint_name(self.cloud.settings.project, region, self.model)
-        said = client.predict(endpoint=name, instances=[{"carrier": "UA", "distance": 1400.0}])
+        said = client.predict(endpoint=name, instances=[INSTANCE])
         return float(said.predictions[0]), said.model_version_id
 
     def state(self) -> dict[str, Any]:
@@ -210,8 +189,7 @@ class Night:
 def model_paths(tmp_path_factory) -> Path:
     """Two SavedModels, each in a folder named after what it always says."""
     path = tmp_path_factory.mktemp("models")
-    command = [TRAINER_PYTHON, "-c", MODELS, str(path), str(OLD), str(NEW)]
-    subprocess.run(command, check=True, timeout=120, capture_output=True)
+    save_models(path, OLD, NEW)
     return path
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from retraining.core.retention.jobs_and_tables import Table
@@ -10,6 +12,7 @@ from retraining.hooks.ports import CloudPort
 from retraining.hooks.registry import Upload
 from retraining.hooks.vertex_jobs import Job
 from tests.support.fakes.cloud import FakeCloud
+from tests.support.scenes.served_models import save_models, upload_model
 
 LOOKS, LOOK_INTERVAL_S = 1200, 0.05
 FOREVER = "import time; time.sleep(60)"
@@ -67,6 +70,9 @@ class Stage(Protocol):
     def break_deployments(self) -> None:
         """Let no model come up; what `make_upload` stores is none."""
 
+    def store_model(self, artifact_uri: str, score: float) -> None:
+        """Store a model that always says this score."""
+
 
 class MemoryStage:
     """The cloud in memory: the test itself ends jobs."""
@@ -100,6 +106,11 @@ class MemoryStage:
     def break_deployments(self) -> None:
         """As the protocol."""
         self.cloud.endpoints.error = "the model does not load"
+
+    def store_model(self, artifact_uri: str, score: float) -> None:
+        """As the protocol."""
+        del artifact_uri
+        self.cloud.endpoints.predictions = [score]
 
 
 class LocalStage:
@@ -145,3 +156,12 @@ class LocalStage:
 
     def break_deployments(self) -> None:
         """As the protocol: its file is no model."""
+
+    def store_model(self, artifact_uri: str, score: float) -> None:
+        """As the protocol."""
+        from google.cloud import storage
+
+        bucket, _, folder = artifact_uri.removeprefix("gs://").partition("/")
+        with tempfile.TemporaryDirectory() as path:
+            save_models(Path(path), score)
+            upload_model(storage.Client().bucket(bucket), folder, Path(path) / str(score))

@@ -1,0 +1,94 @@
+"""Versions that come to an endpoint, answer there, and leave it; on the local cloud real models, so a long test."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from google.api_core.exceptions import FailedPrecondition
+
+from retraining.core.errors import ConflictError
+from retraining.core.naming.vertex import deployed_model_id
+from tests.support.scenes.port_stage import LocalStage, MemoryStage, Stage, make_upload, until
+from tests.support.scenes.served_models import INSTANCE
+
+KEYS = ("20131120t030000z-000000000001", "20131121t030000z-000000000002")
+MACHINE = {"machine_type": "n1-standard-2", "min_replicas": 1, "max_replicas": 1}
+SCORE = 0.25
+
+
+@pytest.fixture(params=["memory", pytest.param("local", marks=[pytest.mark.cloud, pytest.mark.long])])
+def stage(request: pytest.FixtureRequest) -> Stage:
+    """A cloud, and what happens behind it."""
+    return MemoryStage() if request.param == "memory" else LocalStage(request.getfixturevalue("local_hooks"))
+
+
+@pytest.fixture
+def endpoint(cloud, unique):
+    """The endpoint of this test's model."""
+    table = f"{cloud.settings.project}.{cloud.settings.dataset}.requests_{unique}"
+    return cloud.endpoints.ensure(unique, table, {})
+
+
+@pytest.fixture
+def deploy(stage, cloud, folder, unique, endpoint):
+    """Brings a version of a run to the endpoint; gives it, and the id that it has there."""
+
+    def do(key: str) -> tuple[Any, str]:
+        wanted = make_upload(cloud, folder, unique, key)
+        stage.store_model(wanted.artifact_uri, SCORE)
+        cloud.registry.start_upload(unique, wanted)
+        version = until(cloud, lambda: cloud.registry.find_by_run(unique, key))
+        operation = cloud.endpoints.start_deploy(endpoint, version.version_name, key, MACHINE)
+        deployed_id = deployed_model_id(key)
+        until(cloud, lambda: deployed_id in cloud.endpoints.read(endpoint.name).deployed)
+        until(cloud, lambda: cloud.endpoints.operation(operation.name).done)
+        return version, deployed_id
+
+    return do
+
+
+def answers(cloud, endpoint) -> str:
+    """Id of the model that answers now; what it says is right."""
+    answer = cloud.endpoints.predict(endpoint, [INSTANCE])
+    assert [float(prediction) for prediction in answer.predictions] == [SCORE]
+    return answer.deployed_model_id
+
+
+def test_a_version_comes_without_traffic_and_answers_with_it(cloud, endpoint, deploy) -> None:
+    """A run's second deployment is none; the endpoint that was read before is not the present one."""
+    version, mine = deploy(KEYS[0])
+    seen = cloud.endpoints.read(endpoint.name)
+    assert (seen.deployed, seen.traffic) == ({mine: version.version_name}, {})
+    assert cloud.endpoints.start_deploy(endpoint, version.version_name, KEYS[0], MACHINE) is None
+    assert cloud.endpoints.running_operations(endpoint) == []
+    with pytest.raises(FailedPrecondition):
+        cloud.endpoints.predict(endpoint, [INSTANCE])
+    with pytest.raises(ConflictError, match="somebody else changed it"):
+        cloud.endpoints.set_traffic(endpoint, {mine: 100})
+    changed = cloud.endpoints.set_traffic(seen, {mine: 100})
+    assert changed.traffic == {mine: 100}
+    assert changed.etag != seen.etag
+    assert cloud.endpoints.set_traffic(seen, {mine: 100}).traffic == {mine: 100}  # as after a lost answer
+    assert answers(cloud, endpoint) == mine
+
+
+def test_traffic_goes_from_one_version_to_the_next(cloud, endpoint, deploy) -> None:
+    """What has traffic stays, and so does its version; the last one may leave with all of it."""
+    old_version, old = deploy(KEYS[0])
+    cloud.endpoints.set_traffic(cloud.endpoints.read(endpoint.name), {old: 100})
+    _, new = deploy(KEYS[1])
+    assert cloud.endpoints.read(endpoint.name).traffic == {old: 100}
+    assert not cloud.registry.delete_version(old_version)
+    with pytest.raises(FailedPrecondition, match="traffic"):
+        cloud.endpoints.undeploy(endpoint, old)
+    cloud.endpoints.set_traffic(cloud.endpoints.read(endpoint.name), {new: 100, old: 0})
+    assert cloud.endpoints.read(endpoint.name).traffic == {new: 100}
+    until(cloud, lambda: answers(cloud, endpoint) == new)
+    for deployed_id in (old, new):
+        cloud.endpoints.undeploy(endpoint, deployed_id)
+        until(cloud, lambda gone=deployed_id: gone not in cloud.endpoints.read(endpoint.name).deployed)
+        until(cloud, lambda: not cloud.endpoints.running_operations(endpoint))
+        cloud.endpoints.undeploy(endpoint, deployed_id)
+    assert cloud.endpoints.read(endpoint.name).traffic == {}
+    assert cloud.registry.delete_version(old_version)
