@@ -69,7 +69,6 @@ def prepare(
     """
     from bqemulator import server
     from bqemulator.api.routes import jobs as job_routes
-    from bqemulator.api.routes import tables, upload
     from bqemulator.jobs import executor
 
     results = BoundedResults()
@@ -78,29 +77,40 @@ def prepare(
     bound_memory(memory_limit, directory)
     lock_files(readable)
     keep_no_history()
+    mend_sql(executor)
+    mend_jobs(executor, job_routes, expiring)
+    for module in (executor, job_routes):
+        module.JOB_RESULTS = results
+    fail_queries(job_routes, shelf)
+    open_app(server, projects, expiring, shelf, results)
+
+
+def mend_sql(executor: Untyped) -> None:
+    """Put right what is wrong with statements, their types and their functions."""
     shared_connection.apply()
     fingerprints.apply()
-    media_types.apply()
     sql.apply(executor)
     numerics.apply(executor)
-    dml_counts.apply(executor, job_routes)
     unnamed_columns.apply(executor)
     star_columns.apply()
     parameter_names.apply()
     result_types.apply(executor)
     created_types.apply()
-    loads.apply(job_routes, upload)
-    extracts.apply(job_routes, executor)
-    destinations.apply(job_routes)
-    for module in (executor, job_routes):
-        module.JOB_RESULTS = results
-    anonymous_tables.apply(tables, results, executor.JOB_SCHEMAS)
-    job_ids.apply(job_routes)
-    query_bytes.apply(job_routes)
-    expirations.apply(job_routes, expiring)
-    dry_runs.apply(job_routes)
-    fail_queries(job_routes, shelf)
-    open_app(server, projects, expiring, shelf, results)
+
+
+def mend_jobs(executor: Untyped, routes: Untyped, expiring: expirations.Expirations) -> None:
+    """Put right what is wrong with jobs; each replaces functions of those before it."""
+    from bqemulator.api.routes import upload
+
+    media_types.apply()
+    dml_counts.apply(executor, routes)
+    loads.apply(routes, upload)
+    extracts.apply(routes, executor)
+    destinations.apply(routes)
+    job_ids.apply(routes)
+    query_bytes.apply(routes)
+    expirations.apply(routes, expiring)
+    dry_runs.apply(routes)
 
 
 def bound_memory(limit: str, directory: Path) -> None:
@@ -170,6 +180,10 @@ def open_app(
     results: BoundedResults,
 ) -> None:
     """Put what concerns all requests around the REST application once it is made."""
+    from bqemulator.api.routes import tables
+    from bqemulator.jobs import executor
+
+    anonymous_tables.apply(tables, results, executor.JOB_SCHEMAS)
     original = server.create_app
 
     def create_app(context: Untyped) -> Untyped:
