@@ -11,7 +11,7 @@ from retraining.core.catalog.capabilities import load_capabilities, require_trai
 from retraining.core.errors import SpecError
 from retraining.core.naming import dags as dag_names
 from retraining.core.settings import include_path
-from retraining.core.spec.files import find_specs, load_golden_query, load_query, load_spec, plain_name
+from retraining.core.spec.files import find_specs, load_frozen_set_query, load_query, load_spec, plain_name
 from retraining.core.spec.model import ModelSpec
 from retraining.operators.airflow.invalid import RefuseSpecOperator
 from retraining.operators.airflow.params import retrain_params
@@ -115,7 +115,7 @@ def build_dags(include: Path, only: str | None) -> dict[str, DAG]:
         try:
             spec = load_spec(path)
             load_query(spec, include)
-            load_golden_query(spec, include)
+            load_frozen_set_query(spec, include)
             require_trainable(spec, load_capabilities())
             dags[dag_id] = retrain_dag(spec)
         except SpecError as error:

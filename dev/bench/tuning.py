@@ -120,10 +120,10 @@ class Search:
         """Give a week's trials, endlessly."""
         recalled = [
             _trial(f"recall-{number}", "recall", each.hyperparameters, surface.seen(week, each.hyperparameters))
-            for number, each in enumerate(warm_start.recall(spec, studies), start=1)
+            for number, each in enumerate(warm_start.repeated_trials(spec, studies), start=1)
         ]
         yield from recalled
-        space = warm_start.focus(spec, recalled, warm_start.focus_shares(spec, studies))
+        space = warm_start.narrowed_space(spec, recalled, warm_start.range_shares(spec, studies))
         yield from self._searched(surface, spec, week, space, f"warm {seed} {week}")
 
     def _searched(

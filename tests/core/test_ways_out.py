@@ -176,7 +176,7 @@ def test_an_empty_frozen_set_is_corrected_in_its_query() -> None:
     """`Correct the query, and drop the empty table`: with rows it is one."""
     plan = make_plan(
         make_spec(data={**make_spec().data.model_dump(mode="json"), "golden_query": "late/golden.sql"}),
-        golden_sql="SELECT 1",
+        frozen_set_sql="SELECT 1",
     )
     with pytest.raises(RetrainingError, match="Correct the query, and drop the empty table"):
         frozen_set.build_frozen_set(plan, [{"row_count": 0}])

@@ -17,7 +17,7 @@ https://cloud.google.com/storage/docs/parallel-composite-uploads
 class BucketFolder(StrEnum):
     """Folders of the bucket that are no model's. A new one stands here, and so is closed to models."""
 
-    WAKES = "wakes"
+    POKES = "wakes"
     LEASES = "leases"
     MAINTENANCE = "maintenance"
     PACKAGES = "packages"

@@ -17,7 +17,7 @@ from retraining.core.data.sql import Parameter, Query
 from retraining.core.errors import RetrainingError
 from retraining.core.naming.environments import Environment
 from retraining.core.settings import include_path
-from retraining.core.spec.files import find_specs, load_golden_query, load_query, load_spec
+from retraining.core.spec.files import find_specs, load_frozen_set_query, load_query, load_spec
 from retraining.core.spec.messages import raise_findings
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.sql_file import PARAMETERS
@@ -35,7 +35,7 @@ def check(spec: ModelSpec, include: Path, warehouse: Warehouse) -> str:
     """
     asked = tuple(Parameter(name=name, type="TIMESTAMP", value=_ANY_TIME) for name in PARAMETERS)
     _require_columns(spec, spec.data.query, Query(sql=load_query(spec, include), parameters=asked), warehouse)
-    golden = load_golden_query(spec, include)
+    golden = load_frozen_set_query(spec, include)
     if golden is not None:
         _require_columns(spec, str(spec.data.golden_query), Query(sql=golden), warehouse)
     return f"{spec.name}: BigQuery takes its queries, and their columns fit"

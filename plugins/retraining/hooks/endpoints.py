@@ -176,8 +176,8 @@ class Endpoints:
         from google.api_core.exceptions import Aborted
         from google.cloud import aiplatform_v1
 
-        wished = aiplatform_v1.Endpoint(name=endpoint.name, traffic_split=dict(traffic), etag=endpoint.etag)
-        request = {"endpoint": wished, "update_mask": {"paths": ["traffic_split"]}}
+        changed = aiplatform_v1.Endpoint(name=endpoint.name, traffic_split=dict(traffic), etag=endpoint.etag)
+        request = {"endpoint": changed, "update_mask": {"paths": ["traffic_split"]}}
         try:
             return _endpoint(
                 call(lambda: self._client.update_endpoint(request=request, retry=None, timeout=CALL_TIMEOUT_S))

@@ -18,35 +18,35 @@ GOLDEN_SQL = "SELECT * FROM source.frozen;"
 def golden_plan():
     """A run of the small model with a frozen set."""
     data = {**make_spec().data.model_dump(mode="json"), "golden_query": "late/golden.sql"}
-    return make_plan(make_spec(data=data), golden_sql=GOLDEN_SQL)
+    return make_plan(make_spec(data=data), frozen_set_sql=GOLDEN_SQL)
 
 
 def test_another_text_is_another_table_another_record_and_another_run(golden_plan):
-    other = make_plan(golden_plan.spec, golden_sql="SELECT * FROM source.others")
-    assert bigquery.golden_table(golden_plan) != bigquery.golden_table(other)
-    assert storage.golden_uri(golden_plan) != storage.golden_uri(other)
+    other = make_plan(golden_plan.spec, frozen_set_sql="SELECT * FROM source.others")
+    assert bigquery.frozen_set_table(golden_plan) != bigquery.frozen_set_table(other)
+    assert storage.frozen_set_uri(golden_plan) != storage.frozen_set_uri(other)
     assert golden_plan.run_key != other.run_key
     sha = golden_plan.golden_query.sha256[:16]
-    assert bigquery.golden_table(golden_plan) == f"my-project.retraining.golden_late__{sha}"
-    assert storage.golden_uri(golden_plan) == f"gs://my-retraining/late/golden/{sha}.json"
+    assert bigquery.frozen_set_table(golden_plan) == f"my-project.retraining.golden_late__{sha}"
+    assert storage.frozen_set_uri(golden_plan) == f"gs://my-retraining/late/golden/{sha}.json"
 
 
 def test_a_plan_without_one_is_as_before(small_plan):
     assert small_plan.golden_query is None
     assert "frozen" not in snapshot.render_snapshot_sql(small_plan).sql
     with pytest.raises(ContractError, match="no golden_query"):
-        bigquery.golden_table(small_plan)
+        bigquery.frozen_set_table(small_plan)
 
 
 def test_the_table_is_made_once_and_its_keys_stay_out_of_the_run_table(golden_plan):
-    query = frozen_set.render_golden_sql(golden_plan)
-    assert query.sql.startswith(f"CREATE TABLE IF NOT EXISTS `{bigquery.golden_table(golden_plan)}`")
+    query = frozen_set.render_frozen_set_sql(golden_plan)
+    assert query.sql.startswith(f"CREATE TABLE IF NOT EXISTS `{bigquery.frozen_set_table(golden_plan)}`")
     assert {parameter.name for parameter in query.parameters} == {"rows_per_shard", "bytes_per_shard"}
     assert "SELECT * FROM source.frozen\n" in query.sql
     taken = snapshot.render_snapshot_sql(golden_plan).sql
-    assert f"FROM `{bigquery.golden_table(golden_plan)}`" in taken
+    assert f"FROM `{bigquery.frozen_set_table(golden_plan)}`" in taken
     assert "frozen.frozen_key IS NULL" in taken
-    assert frozen_set.render_golden_check_sql(golden_plan).sql == GOLDEN_SQL
+    assert frozen_set.render_frozen_set_check_sql(golden_plan).sql == GOLDEN_SQL
 
 
 def test_what_it_held_is_what_it_must_hold(golden_plan):
@@ -75,9 +75,9 @@ def test_its_columns_are_the_examples(golden_plan):
 
 def test_it_goes_to_the_export_and_to_the_duel(golden_plan):
     frozen = frozen_set.build_frozen_set(golden_plan, ROWS)
-    work = frozen_set.golden_work(frozen, [])
+    work = frozen_set.frozen_set_work(frozen, [])
     assert (work.action, work.rows, work.shards) == ("export", 40, 1)
-    assert frozen_set.golden_work(frozen, [frozen.fingerprint]).action == "reuse"
+    assert frozen_set.frozen_set_work(frozen, [frozen.fingerprint]).action == "reuse"
     taken = make_snapshot(golden_plan, golden=work)
     assert taken.explain[-1] == "golden: exported, 40 rows, because not stored in this form yet"
     assert requests.export_job(golden_plan, taken).request.golden == work

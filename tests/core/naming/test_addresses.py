@@ -64,7 +64,7 @@ def test_the_console_shows_versions_and_endpoints():
     assert console.endpoint_address("projects/p/locations/r/endpoints/late").endswith("/r/endpoints/late?project=p")
 
 
-@pytest.mark.parametrize("span", [date(2013, 11, 19), spans.GOLDEN])
+@pytest.mark.parametrize("span", [date(2013, 11, 19), spans.FROZEN_SET])
 def test_a_spans_folder_is_read_back(span):
     folder = spans.span_uri("gs://b/late/spans/0123456789abcdef", span, "f" * 32)
     place = spans.place_of(folder_of(spans.marker_uri(folder)), "gs://b/late/spans")

@@ -32,7 +32,7 @@ DOOMED = DoomedSpan(
     ("run_type", "wished", "dry"), [("manual", True, True), ("manual", False, False), ("scheduled", True, False)]
 )
 def test_the_schedule_deletes_whatever_the_form_says(run_type, wished, dry):
-    assert spans.is_dry_run(run_type, wished=wished) is dry
+    assert spans.is_dry_run(run_type, asked=wished) is dry
 
 
 def test_a_run_was_last_at_work_with_its_newest_document_or_its_lease():
@@ -69,13 +69,13 @@ def test_what_was_written_since_stays(objects, reason):
 
 
 def _active(**changes):
-    values = {"labels": LABELS, "created": THEN, "wake": None, "ended": False, **changes}
+    values = {"labels": LABELS, "created": THEN, "last_poke": None, "ended": False, **changes}
     return jobs_and_tables.active_job("projects/p/locations/r/customJobs/1", "JOB_STATE_RUNNING", **values)
 
 
 def test_a_job_is_known_by_its_labels():
     assert _active().last_sign == THEN
-    assert _active(wake=THEN + timedelta(hours=1)).last_sign == THEN + timedelta(hours=1)
+    assert _active(last_poke=THEN + timedelta(hours=1)).last_sign == THEN + timedelta(hours=1)
     assert _active(labels={vertex.MODEL_LABEL: "late"}) is None
     assert _active(created=None) is None
 
@@ -97,7 +97,7 @@ FOUND = FoundJob(
     [
         (None, True, "it has ended"),
         (_active(), False, "it is another environment's"),
-        (_active(wake=THEN + timedelta(hours=1)), True, "somebody looks at it again"),
+        (_active(last_poke=THEN + timedelta(hours=1)), True, "somebody looks at it again"),
         (_active(), True, None),
     ],
 )

@@ -64,7 +64,7 @@ def test_the_repetition_tries_each_once_and_leaves_the_rest_to_the_search():
     plan = plan_with({**SECTION, "max_failed_trials": 1})
     earlier = [study(7, trial(1, 0.9, 0.002), trial(2, 0.8, 0.05))]
     request = decision.decide(plan, earlier, None)
-    order = tuning_requests.recall_job(plan, request)
+    order = tuning_requests.repetition_job(plan, request)
     assert order.custom_job["max_trial_count"] == order.custom_job["max_failed_trial_count"] == 2
     assert order.custom_job["study_spec"]["algorithm"] == "GRID_SEARCH"
     assert [prior["learning_rate"] for prior in order.request.priors] == [0.002, 0.05]

@@ -118,7 +118,7 @@ def test_the_best_of_the_newest_studies_by_turns_each_place_once():
     spec = plan_with().spec.tuning
     older = study(14, trial(1, 0.9, 0.0101), trial(2, 0.8, 0.05))
     newer = study(7, trial(1, 0.5, 0.002), trial(2, 0.7, 0.01), trial(3, None, 0.02))
-    recalled = warm_start.recall(spec, [older, newer])
+    recalled = warm_start.repeated_trials(spec, [older, newer])
     assert [item.hyperparameters["learning_rate"] for item in recalled] == [0.01, 0.002]
 
 
@@ -126,26 +126,29 @@ def test_what_a_later_study_found_to_fail_is_not_repeated_again():
     spec = plan_with().spec.tuning
     older = study(14, trial(1, 0.9, 0.05), trial(2, 0.8, 0.01))
     newer = study(7, trial(1, None, 0.0501, "recall"), trial(2, 0.7, 0.002))
-    assert [item.hyperparameters["learning_rate"] for item in warm_start.recall(spec, [older, newer])] == [0.002, 0.01]
+    assert [item.hyperparameters["learning_rate"] for item in warm_start.repeated_trials(spec, [older, newer])] == [
+        0.002,
+        0.01,
+    ]
     healed = study(1, trial(1, 0.6, 0.05))
-    again = warm_start.recall(spec, [older, newer, healed])
+    again = warm_start.repeated_trials(spec, [older, newer, healed])
     assert [item.hyperparameters["learning_rate"] for item in again] == [0.05, 0.002]
 
 
 def test_trials_outside_today_s_space_are_forgotten():
     spec = plan_with().spec.tuning
-    assert warm_start.recall(spec, [study(7, trial(1, 0.9, 0.5), trial(2, 0.8, units="huge"))]) == ()
+    assert warm_start.repeated_trials(spec, [study(7, trial(1, 0.9, 0.5), trial(2, 0.8, units="huge"))]) == ()
 
 
 def test_the_search_goes_on_around_the_best_repeated_trial():
     spec = plan_with().spec.tuning
     repeated = [trial(1, 0.7, 0.01, "recall"), trial(2, 0.6, 0.05, "recall")]
-    around, units = warm_start.focus(spec, repeated, {"learning_rate": 0.5})
+    around, units = warm_start.narrowed_space(spec, repeated, {"learning_rate": 0.5})
     assert around.min == pytest.approx(1.778e-3, rel=1e-3)  # a quarter of three decades to each side
     assert around.max == pytest.approx(5.623e-2, rel=1e-3)
     assert units == spec.parameters[1]
-    assert warm_start.focus(spec, repeated, {}) == spec.parameters
-    assert warm_start.focus(spec, [], {"learning_rate": 0.5}) == spec.parameters
+    assert warm_start.narrowed_space(spec, repeated, {}) == spec.parameters
+    assert warm_start.narrowed_space(spec, [], {"learning_rate": 0.5}) == spec.parameters
 
 
 @pytest.mark.parametrize(
@@ -161,14 +164,14 @@ def test_what_the_newest_study_s_best_trials_agree_on_is_searched_closely(rates,
     spec = plan_with().spec.tuning
     older = study(14, *(trial(number, 0.9, 10.0 ** -(number % 4)) for number in range(6)))
     newest = study(7, *(trial(number, 0.9 - number / 100, rate) for number, rate in enumerate(rates)))
-    assert warm_start.focus_shares(spec, [older, newest]) == {"learning_rate": pytest.approx(share)}
+    assert warm_start.range_shares(spec, [older, newest]) == {"learning_rate": pytest.approx(share)}
 
 
 def test_the_elite_is_the_best_fifth():
     spec = plan_with().spec.tuning
     rates = [1e-2] * 8 + [1.0e-4] * 32
     known = study(7, *(trial(number, 0.9 - number / 100, rate) for number, rate in enumerate(rates)))
-    assert warm_start.focus_shares(spec, [known]) == {"learning_rate": 1 / 16}
+    assert warm_start.range_shares(spec, [known]) == {"learning_rate": 1 / 16}
 
 
 def test_every_fourth_study_searches_everywhere_and_so_does_one_that_knows_nothing():
@@ -176,14 +179,14 @@ def test_every_fourth_study_searches_everywhere_and_so_does_one_that_knows_nothi
         plan_with().spec.tuning,
         [study(7 * week, *(trial(n, 0.5) for n in range(6))) for week in (4, 3, 2, 1)],
     )
-    assert [bool(warm_start.focus_shares(spec, known[:count])) for count in range(5)] == [
+    assert [bool(warm_start.range_shares(spec, known[:count])) for count in range(5)] == [
         False,
         True,
         True,
         False,
         True,
     ]
-    assert warm_start.focus_shares(spec, [study(7, trial(1, None))]) == {}
+    assert warm_start.range_shares(spec, [study(7, trial(1, None))]) == {}
 
 
 def test_studies_that_are_not_read_any_more_count_too():

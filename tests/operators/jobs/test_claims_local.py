@@ -68,7 +68,7 @@ def test_a_create_that_lands_after_its_deadline_makes_no_second_job(cloud, add_f
 
 def test_storage_that_stumbles_over_the_claim_makes_no_second_job(cloud, add_fault) -> None:
     """Its writes are lost before and after they are done."""
-    target = f"storage.objects.insert {storage.wakes_uri(cloud.settings.bucket)}/claims/*"
+    target = f"storage.objects.insert {storage.pokes_uri(cloud.settings.bucket)}/claims/*"
     add_fault(target, "lost_response", code="UNAVAILABLE")
     add_fault(target, "error", code="UNAVAILABLE", skip=1)
     task = Task(cloud)

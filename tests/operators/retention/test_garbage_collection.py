@@ -264,7 +264,7 @@ class TestJobs:
         assert scene.cloud.jobs.cancelled == []
         scene.bucket.now = NOW + timedelta(hours=20)
         key = scene.cloud.jobs.jobs[looked_at].labels[vertex.KEY_LABEL]
-        scene.bucket.put(storage.wake_uri("bucket", key), b"{}")
+        scene.bucket.put(storage.poke_uri("bucket", key), b"{}")
         tomorrow = Scene(scene.cloud, make_daily_run(make_run, run_id="scheduled__2"), scene.bucket)
         tomorrow.run.run_after = NOW + timedelta(days=1)
         tomorrow.clean()
@@ -274,7 +274,7 @@ class TestJobs:
         """Between the look and the cancellation."""
         name = make_job(RECENT)
         scene.look()
-        scene.bucket.put(storage.wake_uri("bucket", scene.cloud.jobs.jobs[name].labels[vertex.KEY_LABEL]), b"{}")
+        scene.bucket.put(storage.poke_uri("bucket", scene.cloud.jobs.jobs[name].labels[vertex.KEY_LABEL]), b"{}")
         assert scene.cancel()[0]["outcome"] == "left"
         assert scene.cloud.jobs.cancelled == []
 

@@ -196,14 +196,16 @@ def _unreadable(spec: ModelSpec, architecture: Architecture, known: Mapping[str,
     there = {f"{item.kind}s": item.name for item in spec.features if item.kind not in plain}
     strange = next((kind for kind in there if kind not in architecture.reads), None)
     if strange or (architecture.reads and not there):
-        wanted = [other for other, item in sorted(known.items()) if item.can_read(set(there))]
+        readers = [other for other, item in sorted(known.items()) if item.can_read(set(there))]
         yield (
             "training.model",
             f"architecture {name!r} does not read {strange}, and {there[strange]!r} is one"
             if strange
             else f"architecture {name!r} needs {' or '.join(architecture.reads)}, and no feature is one",
             f"features without {strange}" if strange else f"features with {' or '.join(architecture.reads)}",
-            f"Set training.model to {' or '.join(wanted)}, or change the features" if wanted else "Change the features",
+            f"Set training.model to {' or '.join(readers)}, or change the features"
+            if readers
+            else "Change the features",
         )
     for needed, kind in architecture.needs.items():
         if kind in there and not spec.training.hyperparameters.get(needed):

@@ -12,7 +12,7 @@ from retraining.core.catalog.capabilities import load_capabilities, require_trai
 from retraining.core.catalog.hardware import load_hardware, require_machines
 from retraining.core.errors import RetrainingError
 from retraining.core.settings import include_path
-from retraining.core.spec.files import find_specs, load_golden_query, load_query, load_spec
+from retraining.core.spec.files import find_specs, load_frozen_set_query, load_query, load_spec
 from retraining.core.spec.model import ModelSpec
 
 REGION_WORDS = "make check-models RETRAINING_REGION=us-central1 looks for its machines there too"
@@ -26,7 +26,7 @@ def check(path: Path, include: Path, region: str | None = None) -> str:
     """
     spec = load_spec(path)
     load_query(spec, include)
-    load_golden_query(spec, include)
+    load_frozen_set_query(spec, include)
     require_trainable(spec, load_capabilities())
     require_machines(spec, load_hardware(include_path()), region)
     schedule = spec.schedule or "no schedule"

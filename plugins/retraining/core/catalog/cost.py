@@ -61,7 +61,7 @@ def load_prices(include: Path) -> Prices | None:
         raise SettingsError(error.where, error.found, "a price list like its neighbours") from error
 
 
-def estimate(spec: ModelSpec, wanted: Mapping[JobTask, Machines], prices: Prices, region: str) -> Estimate | None:
+def estimate(spec: ModelSpec, machines: Mapping[JobTask, Machines], prices: Prices, region: str) -> Estimate | None:
     """Upper bound of a run that needs one attempt for each job: all run until their timeouts. None: a price is unknown.
 
     Machines cost their on-demand price, those of spot jobs too: after two lost ones the next is on demand. What lost
@@ -69,7 +69,7 @@ def estimate(spec: ModelSpec, wanted: Mapping[JobTask, Machines], prices: Prices
 
     Args:
         spec: What is run.
-        wanted: Machines of its jobs.
+        machines: Machines of its jobs.
         prices: List prices.
         region: Where they run.
     """
@@ -77,7 +77,7 @@ def estimate(spec: ModelSpec, wanted: Mapping[JobTask, Machines], prices: Prices
         return None
     per_hour: dict[str, float] = {}
     at_most = 0.0
-    for task, of_task in wanted.items():
+    for task, of_task in machines.items():
         rate = _hourly(prices, of_task, spot=False)
         if rate is None:
             return None
@@ -119,11 +119,11 @@ def require_budget(spec: ModelSpec, estimated: Estimate | None) -> None:
         )
 
 
-def job_cost(wanted: Machines, seconds: float, spot_seconds: float, prices: Prices, region: str) -> float | None:
+def job_cost(machines: Machines, seconds: float, spot_seconds: float, prices: Prices, region: str) -> float | None:
     """What a task's jobs cost at list prices, in US dollars; None where a price is not known.
 
     Args:
-        wanted: The task's machines.
+        machines: The task's machines.
         seconds: How long all its jobs ran.
         spot_seconds: How long of it on spot machines.
         prices: List prices.
@@ -131,7 +131,7 @@ def job_cost(wanted: Machines, seconds: float, spot_seconds: float, prices: Pric
     """
     if region not in prices.regions:
         return None
-    rate, spot_rate = _hourly(prices, wanted, spot=False), _hourly(prices, wanted, spot=True)
+    rate, spot_rate = _hourly(prices, machines, spot=False), _hourly(prices, machines, spot=True)
     if rate is None or spot_rate is None:
         return None
     return round((rate * (seconds - spot_seconds) + spot_rate * spot_seconds) / 3600, 4)
@@ -144,8 +144,8 @@ def query_cost(bytes_processed: int, prices: Prices, region: str) -> float | Non
     return round(max(bytes_processed, 10_000_000) / 2**40 * prices.query_tib, 6)
 
 
-def _hourly(prices: Prices, wanted: Machines, *, spot: bool) -> float | None:
-    rates = [_pool_hourly(prices, pool, spot) for pool in wanted.pools if pool.count]
+def _hourly(prices: Prices, machines: Machines, *, spot: bool) -> float | None:
+    rates = [_pool_hourly(prices, pool, spot) for pool in machines.pools if pool.count]
     return None if any(rate is None for rate in rates) else sum(rate for rate in rates if rate is not None)
 
 

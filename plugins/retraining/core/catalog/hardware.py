@@ -67,7 +67,7 @@ def require_machines(
     spec: ModelSpec,
     hardware: Hardware,
     region: str | None = None,
-    wanted: Mapping[JobTask, Machines] | None = None,
+    machines: Mapping[JobTask, Machines] | None = None,
 ) -> None:
     """Refuse a spec whose jobs Vertex AI would refuse.
 
@@ -75,7 +75,7 @@ def require_machines(
         spec: Whose machines.
         hardware: The table.
         region: Where the jobs run; None: any region will do.
-        wanted: Machines of the jobs; None: those that follow from the spec.
+        machines: Machines of the jobs; None: those that follow from the spec.
 
     Raises:
         SpecError: A machine type, accelerator, pair or number of them, region or pre-built container that does not
@@ -98,7 +98,7 @@ def require_machines(
     if not any(re.fullmatch(pattern, serving) for pattern in hardware.serving_machines):
         where, expected = f"{spec.name}.yaml, deployment.machine", "a machine type of Vertex AI endpoints"
         raise SpecError(where, repr(serving), expected, "For example n1-standard-2")
-    for task, of_task in (all_machines(spec) if wanted is None else wanted).items():
+    for task, of_task in (all_machines(spec) if machines is None else machines).items():
         where = f"{spec.name}.yaml, {'data.export' if task == 'export' else 'training.cluster'}"
         for pool in of_task.pools:
             for found, expected, way_out in _problems(pool, hardware, region) if pool.count else ():
@@ -118,8 +118,8 @@ def _accelerator_problems(pool: Pool, hardware: Hardware, region: str | None) ->
     if pool.accelerator is None:
         for type_, places in hardware.accelerators.items():
             for count in _counts(places, pool.machine) if places.built_in else ():
-                wanted = f"accelerator: {{type: {type_}, count: {count}}}"
-                yield f"machine {pool.machine} without the accelerator that is built in", wanted, "Add it"
+                expected = f"accelerator: {{type: {type_}, count: {count}}}"
+                yield f"machine {pool.machine} without the accelerator that is built in", expected, "Add it"
         return
     type_, count = pool.accelerator.type, pool.accelerator.count
     if type_ not in hardware.accelerators:

@@ -124,16 +124,16 @@ def _rows(spec: ModelSpec, statistics: Statistics) -> Iterator[Finding]:
     rows = {name: split.rows for name, split in statistics.splits.items()}
     total, least, window = sum(rows.values()), spec.data.checks.min_rows, statistics.window
     if total == 0:
-        words = f"no example between {window.start} and {window.end}: look at the source tables"
-        yield finding(spec, "empty_window", found="0 rows", expected="examples in the window", words=words)
+        message = f"no example between {window.start} and {window.end}: look at the source tables"
+        yield finding(spec, "empty_window", found="0 rows", expected="examples in the window", words=message)
         return
     if total < least:
-        words = f"{total} examples are too few: is a source table late? Else lower data.checks.min_rows"
-        yield finding(spec, "min_rows", found=f"{total} rows", expected=f"at least {least}", words=words)
+        message = f"{total} examples are too few: is a source table late? Else lower data.checks.min_rows"
+        yield finding(spec, "min_rows", found=f"{total} rows", expected=f"at least {least}", words=message)
     for name, count in rows.items():
         if count == 0:
-            words = f"the {name} split is empty: look at data.test_days, data.validation_percent and the newest days"
-            yield finding(spec, "empty_split", found=f"0 rows in {name}", expected="rows in every split", words=words)
+            message = f"the {name} split is empty: look at data.test_days, data.validation_percent and the newest days"
+            yield finding(spec, "empty_split", found=f"0 rows in {name}", expected="rows in every split", words=message)
 
 
 def _age(plan: Plan, statistics: Statistics) -> Iterator[Finding]:
@@ -173,20 +173,20 @@ def _keys(spec: ModelSpec, statistics: Statistics) -> Iterator[Finding]:
     keys, key = statistics.keys, spec.data.key
     total = sum(split.rows for split in statistics.splits.values())
     if keys.nulls:
-        words = f"{keys.nulls} examples have no key, so no split for life: leave them out in the query"
+        message = f"{keys.nulls} examples have no key, so no split for life: leave them out in the query"
         yield finding(
-            spec, "null_keys", found=f"{keys.nulls} rows without a key", expected="a key in every row", words=words
+            spec, "null_keys", found=f"{keys.nulls} rows without a key", expected="a key in every row", words=message
         )
     doubled = total - keys.nulls - keys.distinct
     if doubled > 0:
         tested = f" ({keys.also_tested} keys stand in the test days and before them)" if keys.also_tested else ""
-        words = (
+        message = (
             f"{doubled} rows repeat a key{tested}: an example could be trained on and tested on. "
             "Make the query's rows unique"
         )
-        yield finding(spec, "duplicate_keys", found=f"{doubled} repeated keys", expected="each key once", words=words)
+        yield finding(spec, "duplicate_keys", found=f"{doubled} repeated keys", expected="each key once", words=message)
     if keys.in_two_parts:
-        words = (
+        message = (
             f"{keys.in_two_parts} keys stand in train and in validation: the run table is not what the snapshot made; "
             f"{_AGAIN}"
         )
@@ -195,7 +195,7 @@ def _keys(spec: ModelSpec, statistics: Statistics) -> Iterator[Finding]:
             "key_in_two_parts",
             found=f"{keys.in_two_parts} values of {key} in both",
             expected="each key in one part for life",
-            words=words,
+            words=message,
         )
 
 

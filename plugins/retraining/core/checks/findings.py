@@ -11,11 +11,11 @@ from retraining.core.spec.model import ModelSpec
 
 def severity_of(spec: ModelSpec, check: str) -> Severity | None:
     """How severe a check's findings are for a model; None: it is not looked at."""
-    rule, wanted = RULES[check], spec.data.checks
+    rule, checks = RULES[check], spec.data.checks
     if rule.key:
-        own = str(getattr(wanted, rule.key))
+        own = str(getattr(checks, rule.key))
         return None if own == "ignore" else own  # type: ignore[return-value]  # the spec's literals
-    return wanted.severity.get(check, rule.severity)
+    return checks.severity.get(check, rule.severity)
 
 
 def finding(

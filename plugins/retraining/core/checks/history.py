@@ -1,4 +1,4 @@
-"""Tonight's data against earlier runs: how many rows, which columns, which categories.
+"""A run's data against earlier runs: how many rows, which columns, which categories.
 
 In: documents of runs whose data passed, as they are stored. What they were is written into `checks.json`, so that the
 verdict can be given again from the same bytes.
@@ -92,20 +92,20 @@ def volume_of(plan: Plan, statistics: Statistics) -> Volume:
 
 def volume_change(plan: Plan, volume: Volume, history: History) -> Iterator[Finding]:
     """Examples per day against the median of the last runs of the same `data.schema_version`."""
-    wanted = plan.spec.data.checks
+    limits = plan.spec.data.checks
     earlier = [
         (uri, Fraction(run.volume.rows, run.volume.days))
         for uri, run in zip(history.uris, history.checks, strict=True)
         if run.volume and run.volume.days and run.volume.data_version == volume.data_version
-    ][: wanted.volume_runs]
-    if wanted.max_volume_change is None or not earlier or not volume.days:
+    ][: limits.volume_runs]
+    if limits.max_volume_change is None or not earlier or not volume.days:
         return
     now, usual = Fraction(volume.rows, volume.days), median(rate for _, rate in earlier)
-    if not usual or abs(now - usual) <= Fraction(str(wanted.max_volume_change)) * usual:
+    if not usual or abs(now - usual) <= Fraction(str(limits.max_volume_change)) * usual:
         return
     change = f"{float(abs(now - usual) / usual):.0%} {'more' if now > usual else 'fewer'}"
     runs = f"the last {len(earlier)} runs" if len(earlier) > 1 else "the last run"
-    words = (
+    message = (
         f"{float(now):,.0f} examples per day are {change} than in {runs}: is a source table late or doubled? "
         "Else raise data.checks.max_volume_change, or data.schema_version to begin anew"
     )
@@ -113,8 +113,8 @@ def volume_change(plan: Plan, volume: Volume, history: History) -> Iterator[Find
         plan.spec,
         "max_volume_change",
         found=f"{float(now):.1f} rows per day ({volume.rows} in {volume.days} days)",
-        expected=f"{float(usual):.1f}, the median of {runs}, give or take {wanted.max_volume_change:.0%}",
-        words=words,
+        expected=f"{float(usual):.1f}, the median of {runs}, give or take {limits.max_volume_change:.0%}",
+        words=message,
         compared_with=tuple(uri for uri, _ in earlier),
     )
 
@@ -168,7 +168,7 @@ def vanished_categories(plan: Plan, statistics: Statistics, history: History) ->
         if not isinstance(old, CategoricalStatistics) or not isinstance(new, CategoricalStatistics) or not before.rows:
             continue
         if new.distinct > len(new.top):
-            continue  # the list of tonight's values is cut: what is missing in it need not be gone
+            continue  # the list of this run's values is cut: what is missing in it need not be gone
         present = {item.value for item in new.top}
         gone = [
             (item.value, item.count / before.rows)

@@ -47,10 +47,10 @@ def _what_is_gone(plan: Plan, days: Iterable[DayStatistics], bad: Sequence[date]
 
 def _of_days(spec: ModelSpec, days: Sequence[DayStatistics]) -> Iterator[Finding]:
     yield from _volume(spec, days)
-    wanted = {check for check in _DAY_CHECKS if severity_of(spec, check) == "quarantine"}
+    named = {check for check in _DAY_CHECKS if severity_of(spec, check) == "quarantine"}
     for day in days:
         for check, look in _DAY_CHECKS.items():
-            if check in wanted:
+            if check in named:
                 yield from look(spec, day)
 
 

@@ -70,7 +70,7 @@ def reading(role: str, type_: str) -> str:
 def missing_columns(spec: ModelSpec, columns: Sequence[Column]) -> list[Misfit]:
     """Columns the spec names and the query does not give."""
     known = [column.name for column in columns]
-    wanted = [
+    roles = [
         *((name, f"feature {name!r}") for name in spec.feature_names),
         (spec.label.name, "the label"),
         (spec.data.key, "the key"),
@@ -83,7 +83,7 @@ def missing_columns(spec: ModelSpec, columns: Sequence[Column]) -> list[Misfit]:
             expected=f"one of: {', '.join(known)}",
             words=f"{role} is not among the query's columns. {suggest(name, known)}".strip(),
         )
-        for name, role in wanted
+        for name, role in roles
         if name not in known
     ]
 
@@ -132,13 +132,13 @@ def _misfit(column: Column, role: _Role) -> Misfit:
     mode = " REPEATED" if role.is_list else ""
     what = f"{column.type} REPEATED" if is_list else column.type
     if is_list and not role.is_list:
-        words = f"{column.name} is an array: unnest it or take one element in the query"
+        message = f"{column.name} is an array: unnest it or take one element in the query"
     elif role.is_list and not is_list:
-        words = f"{column.name} is {column.type}, no array: {role.way_out}"
+        message = f"{column.name} is {column.type}, no array: {role.way_out}"
     else:
-        words = f"{column.name} is {what} and cannot be {role.part}: {role.way_out}"
+        message = f"{column.name} is {what} and cannot be {role.part}: {role.way_out}"
     expected = f"one of {', '.join(f'{type_}{mode}' for type_ in sorted(role.types))}"
-    return Misfit(column=column.name, found=what, expected=expected, words=words)
+    return Misfit(column=column.name, found=what, expected=expected, words=message)
 
 
 def _without_csv(columns: Sequence[Column]) -> Iterator[Misfit]:

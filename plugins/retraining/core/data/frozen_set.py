@@ -1,4 +1,4 @@
-"""The frozen set: examples that every night's models are judged on, and that never train.
+"""The frozen set: examples that every run's models are judged on, and that never train.
 
 Its table is made once per text of its query and is never replaced. What it held then is written down; a table that
 holds anything else later is refused.
@@ -23,22 +23,22 @@ SPAN = "golden"
 """Its name in the span store."""
 
 
-def render_golden_check_sql(plan: Plan) -> Query:
+def render_frozen_set_check_sql(plan: Plan) -> Query:
     """The query alone, for a dry run."""
     return Query(sql=_query(plan).sql)
 
 
-def render_golden_sql(plan: Plan) -> Query:
+def render_frozen_set_sql(plan: Plan) -> Query:
     """Statement that makes the table of the frozen set unless it is there: its query's rows, shard and row hash."""
     data = plan.spec.data
     query = without_semicolon(_query(plan).sql)
-    sql = render("golden.sql.j2", table=bigquery.golden_table(plan), query=query, key=data.key)
+    sql = render("golden.sql.j2", table=bigquery.frozen_set_table(plan), query=query, key=data.key)
     return Query(sql=sql, parameters=shard_parameters(data))
 
 
-def render_golden_fingerprint_sql(plan: Plan) -> Query:
+def render_frozen_set_fingerprint_sql(plan: Plan) -> Query:
     """Query of one row: `row_count, bit_xor, hash_sum, shards`."""
-    return Query(sql=render("fingerprint.sql.j2", table=bigquery.golden_table(plan), grouped=False))
+    return Query(sql=render("fingerprint.sql.j2", table=bigquery.frozen_set_table(plan), grouped=False))
 
 
 def build_frozen_set(plan: Plan, rows: Sequence[Mapping[str, Any]]) -> FrozenSet:
@@ -46,7 +46,7 @@ def build_frozen_set(plan: Plan, rows: Sequence[Mapping[str, Any]]) -> FrozenSet
 
     Args:
         plan: The run.
-        rows: Result of `render_golden_fingerprint_sql`.
+        rows: Result of `render_frozen_set_fingerprint_sql`.
 
     Raises:
         DataError: It holds nothing.
@@ -58,7 +58,7 @@ def build_frozen_set(plan: Plan, rows: Sequence[Mapping[str, Any]]) -> FrozenSet
             query.path,
             "no example",
             "a frozen set with examples",
-            f"Correct the query, and drop the empty table {bigquery.golden_table(plan)}",
+            f"Correct the query, and drop the empty table {bigquery.frozen_set_table(plan)}",
         )
     shards = max(1, int(row["shards"]))
     sum_ = str(row["hash_sum"]).split(".")[0]  # some engines write the zeros of a NUMERIC's scale
@@ -67,7 +67,7 @@ def build_frozen_set(plan: Plan, rows: Sequence[Mapping[str, Any]]) -> FrozenSet
         run_key=plan.run_key,
         query=query.path,
         sql_sha256=query.sha256,
-        table=bigquery.golden_table(plan),
+        table=bigquery.frozen_set_table(plan),
         fingerprint=span_fingerprint([(SPAN, int(row["row_count"]), str(row["bit_xor"]), sum_, shards)]),
         rows=int(row["row_count"]),
         shards=shards,
@@ -119,11 +119,11 @@ def require_same_columns(
             query.path,
             f"other columns than {plan.query.path}: {', '.join(wrong)}",
             "each of its columns, with the same type",
-            f"Change the query; its table {bigquery.golden_table(plan)} is then another",
+            f"Change the query; its table {bigquery.frozen_set_table(plan)} is then another",
         )
 
 
-def golden_work(frozen: FrozenSet, stored: Collection[str]) -> GoldenWork:
+def frozen_set_work(frozen: FrozenSet, stored: Collection[str]) -> GoldenWork:
     """What the export has to do with it.
 
     Args:

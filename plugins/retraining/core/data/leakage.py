@@ -1,8 +1,8 @@
-"""Proof that a champion was not trained on tonight's test examples: what fingerprints prove, and what is left to read.
+"""Proof that a champion was not trained on this run's test examples: what fingerprints prove, and what is left to read.
 
 A key stands once in a run table (a check), so an example that is still in the span it had when the champion was trained
-is in no test span tonight. A span whose fingerprint is the same tonight is therefore proven; of the others (changed
-since, or older than tonight's window) the keys are read by the evaluation.
+is in no test span of this run. A span whose fingerprint is the same now is therefore proven; of the others (changed
+since, or older than the window) the keys are read by the evaluation.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ TRAINED_SPLITS = ("train", "validation")
 
 
 def unproven_files(champion: Manifest, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
-    """The champion's training files that tonight's fingerprints do not prove free of tonight's test examples.
+    """The champion's training files that the fingerprints do not prove free of this run's test examples.
 
     Args:
         champion: Manifest of the run that made the champion.
-        snapshot: Tonight's.
+        snapshot: This run's.
     """
-    tonight = {span.span: span.fingerprint for span in snapshot.spans}
+    now = {span.span: span.fingerprint for span in snapshot.spans}
     then = {span.span: span.fingerprint for span in champion.spans}
     return tuple(
         file
         for split in TRAINED_SPLITS
         for file in champion.splits[split].files  # type: ignore[index]  # mypy widens the loop's literals to str
-        if file.span == "golden" or then.get(file.span) is None or tonight.get(file.span) != then[file.span]
+        if file.span == "golden" or then.get(file.span) is None or now.get(file.span) != then[file.span]
     )
 
 
@@ -41,10 +41,10 @@ def unreadable_rows(champion: Manifest) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Proof:
-    """What is known of a champion's training examples, beside tonight's test examples.
+    """What is known of a champion's training examples, beside this run's test examples.
 
     Attributes:
-        files: Training files that the evaluation reads for keys of tonight's test examples.
+        files: Training files that the evaluation reads for keys of this run's test examples.
         missing: Why not even that proves it, as the end of a sentence; None: with the files, everything is proven.
         known: Whether the record of what it was trained on is there.
     """
@@ -64,7 +64,7 @@ def proof(champion: Manifest | None, manifest_uri: str, snapshot: Snapshot) -> P
     Args:
         champion: Manifest of the run that made the champion; None: it is gone.
         manifest_uri: Where that manifest is, or was.
-        snapshot: Tonight's.
+        snapshot: This run's.
     """
     if champion is None:
         return Proof(missing=f"{manifest_uri} is gone, which says what the champion was trained on", known=False)

@@ -1,4 +1,4 @@
-"""From the examples query to a run table of spans, and from their fingerprints to what must be exported tonight."""
+"""From the examples query to a run table of spans, and from their fingerprints to what must be exported."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def render_snapshot_sql(plan: Plan) -> Query:
         key=data.key,
         event_time=data.event_time,
         keep_days=data.keep_table_days,
-        golden=bigquery.golden_table(plan) if plan.golden_query else None,
+        golden=bigquery.frozen_set_table(plan) if plan.golden_query else None,
     )
     return Query(
         sql=sql,
@@ -180,8 +180,8 @@ def _explain(spans: Sequence[SpanWork], golden: GoldenWork | None, left_out: Lef
     lines = []
     for span in spans:
         done = "reused" if span.action == "reuse" else "changed" if span.because.startswith("changed") else "exported"
-        because = span.because.removeprefix("changed: ")
-        lines.append(f"{span.span}: {done}, {sum(part.rows for part in span.parts)} rows, because {because}")
+        reason = span.because.removeprefix("changed: ")
+        lines.append(f"{span.span}: {done}, {sum(part.rows for part in span.parts)} rows, because {reason}")
     if golden:
         done = "reused" if golden.action == "reuse" else "exported"
         lines.append(f"golden: {done}, {golden.rows} rows, because {golden.because}")
@@ -195,20 +195,20 @@ def _explain(spans: Sequence[SpanWork], golden: GoldenWork | None, left_out: Lef
 def _span(day: str, parts: list[_Part], stored: Mapping[str, int | None]) -> SpanWork:
     fingerprint = span_fingerprint(parts)
     if fingerprint in stored:
-        action, because = "reuse", "same fingerprint as stored"
+        action, reason = "reuse", "same fingerprint as stored"
     elif stored:
         before = ", ".join(
             f"{name[:8]}" + ("" if rows is None else f" ({rows} rows)") for name, rows in sorted(stored.items())
         )
-        action, because = "export", f"changed: other content than stored: {before}"
+        action, reason = "export", f"changed: other content than stored: {before}"
     else:
-        action, because = "export", "new span"
+        action, reason = "export", "new span"
     return SpanWork(
         span=date.fromisoformat(day),
         fingerprint=fingerprint,
         parts=tuple(PartWork(part=part, rows=rows, shards=shards) for part, rows, _, _, shards in sorted(parts)),  # type: ignore[arg-type]  # pydantic checks the literal
         action=action,  # type: ignore[arg-type]  # one of the two literals above
-        because=because,
+        because=reason,
     )
 
 

@@ -142,7 +142,7 @@ def evaluation_job(
     Args:
         plan: The run.
         champion: The version that serves now; None when there is none. One whose data is as new as this run's is not
-            scored: it may have been trained on tonight's test days.
+            scored: it may have been trained on this run's test days.
         service_account: Whom the job runs as; None: Vertex AI's own account.
         champion_trained_before: First test day of the champion's own run: it may have been trained on any day before.
             None: not known.
@@ -205,7 +205,7 @@ def _reason_to_skip(plan: Plan, champion: Champion | None, trained_before: date 
 
 
 def custom_job(
-    plan: Plan, task: JobTask, request_uri: str, base_uri: str, wanted: Machines, service_account: str | None
+    plan: Plan, task: JobTask, request_uri: str, base_uri: str, machines: Machines, service_account: str | None
 ) -> ProtoJson:
     """A job on Vertex AI that runs the trainer's image: one pool per role, the chief's first.
 
@@ -214,13 +214,13 @@ def custom_job(
         task: Sub-command of `python -m trainer.task`.
         request_uri: Its `--request`.
         base_uri: Base output directory: Vertex AI derives `AIP_MODEL_DIR` and its neighbours from it.
-        wanted: Machines, spot, timeout.
+        machines: Machines, spot, timeout.
         service_account: Whom the job runs as.
     """
-    program = _program(plan, task, [task, f"--request={request_uri}"], wanted)
-    pools = [_pool(pool, program) if pool.count else {} for pool in wanted.pools]
-    scheduling: ProtoJson = {"timeout": f"{wanted.timeout_s}s"}
-    if wanted.spot:
+    program = _program(plan, task, [task, f"--request={request_uri}"], machines)
+    pools = [_pool(pool, program) if pool.count else {} for pool in machines.pools]
+    scheduling: ProtoJson = {"timeout": f"{machines.timeout_s}s"}
+    if machines.spot:
         scheduling["strategy"] = "SPOT"
     job_spec: ProtoJson = {
         "worker_pool_specs": pools,
@@ -236,7 +236,7 @@ def custom_job(
     }
 
 
-def _program(plan: Plan, task: JobTask, args: list[str], wanted: Machines) -> ProtoJson:
+def _program(plan: Plan, task: JobTask, args: list[str], machines: Machines) -> ProtoJson:
     """What a replica runs: a container, or the trainer's source distribution in a pre-built one."""
     runtime = plan.spec.training.runtime
     if task != "train" or runtime.framework is None:
@@ -249,7 +249,7 @@ def _program(plan: Plan, task: JobTask, args: list[str], wanted: Machines) -> Pr
             "RETRAINING_TRAINER_PACKAGE=gs://…/trainer-…+tf{framework}.tar.gz",
             "Run make sdist, copy the file to the bucket and set it; or remove the key to use the image",
         )
-    accelerated = any(pool.accelerator for pool in wanted.pools)
+    accelerated = any(pool.accelerator for pool in machines.pools)
     image = vertex.prebuilt_image(plan.region, runtime.framework, accelerated=accelerated)
     package_uri = plan.trainer_package.replace("{framework}", runtime.framework)
     package = {"executor_image_uri": image, "package_uris": [package_uri], "python_module": COMMAND[-1]}

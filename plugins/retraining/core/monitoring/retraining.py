@@ -29,14 +29,14 @@ def decide_retraining(
     """
     earlier = [row for row in ledger_rows if row.decision == "retrain" and row.as_of < as_of]
     last = max((row.as_of for row in earlier), default=None)
-    because, words = _judge(spec, drift, earlier, last, as_of)
-    retrain = because == "drift"
+    reason, message = _judge(spec, drift, earlier, last, as_of)
+    retrain = reason == "drift"
     return Ledger(
         model=spec.name,
         as_of=as_of,
         decision="retrain" if retrain else "wait",
-        because=because,
-        words=words,
+        because=reason,
+        words=message,
         drift_uri=drift_uri if drift else None,
         retrain_as_of=as_of if retrain else None,
         last_retrain_as_of=last,

@@ -7,7 +7,7 @@ import re
 from datetime import datetime
 
 from retraining.core.documents.plan import Plan
-from retraining.core.naming.run_keys import golden_key, stamp
+from retraining.core.naming.run_keys import frozen_set_key, stamp
 
 _RUN_TABLE = re.compile(r"run_[a-z][a-z0-9_]*__\d{8}t\d{6}z_[0-9a-f]{12}")
 
@@ -22,13 +22,13 @@ def is_run_table(name: str) -> bool:
     return _RUN_TABLE.fullmatch(name.rpartition(".")[2]) is not None
 
 
-def golden_table(plan: Plan) -> str:
+def frozen_set_table(plan: Plan) -> str:
     """Table of the frozen set as `project.dataset.table`: one per text of its query.
 
     Raises:
         ContractError: The plan has none.
     """
-    return f"{plan.project}.{plan.dataset}.golden_{plan.model}__{golden_key(plan)}"
+    return f"{plan.project}.{plan.dataset}.golden_{plan.model}__{frozen_set_key(plan)}"
 
 
 def request_log_table(project: str, dataset: str, model: str) -> str:

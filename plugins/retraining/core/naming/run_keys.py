@@ -61,7 +61,7 @@ def is_run_key(text: str) -> bool:
     return re.fullmatch(RUN_KEY_PATTERN, text) is not None
 
 
-def golden_key(plan: Plan) -> str:
+def frozen_set_key(plan: Plan) -> str:
     """Return what tells a model's frozen sets apart: a hash of the query's text.
 
     Raises:

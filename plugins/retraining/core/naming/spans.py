@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from datetime import date
 
-GOLDEN = "golden"
+FROZEN_SET = "golden"
 """The frozen set's name as a span."""
 
 MARKER = "span.json"
@@ -20,7 +20,7 @@ MARKER = "span.json"
 TOMBSTONE = "deleted.json"
 """What the marker held, while a span is being deleted: with it the deletion goes on, or is taken back."""
 
-_PLACE = re.compile(rf"([0-9a-f]{{16}})/(\d{{4}}-\d{{2}}-\d{{2}}|{GOLDEN})/([0-9a-f]{{32}})")
+_PLACE = re.compile(rf"([0-9a-f]{{16}})/(\d{{4}}-\d{{2}}-\d{{2}}|{FROZEN_SET})/([0-9a-f]{{32}})")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,7 @@ class SpanPlace:
 
 
 def span_uri(spans_uri: str, span: date | str, fingerprint: str) -> str:
-    """Return a span's folder in the store of a schema; `span` is a day or `GOLDEN`."""
+    """Return a span's folder in the store of a schema; `span` is a day or `FROZEN_SET`."""
     return f"{spans_uri}/{span}/{fingerprint}"
 
 
@@ -60,7 +60,7 @@ def place_of(folder_uri: str, spans_root: str) -> SpanPlace | None:
     if match is None or inside == folder_uri:
         return None
     try:
-        day = None if match[2] == GOLDEN else date.fromisoformat(match[2])
+        day = None if match[2] == FROZEN_SET else date.fromisoformat(match[2])
     except ValueError:
         return None
     return SpanPlace(uri=folder_uri, span=match[2], day=day, fingerprint=match[3])

@@ -7,7 +7,7 @@ from datetime import datetime
 from retraining.core.bucket_folders import UPLOAD_FOLDER, UPLOAD_TOOLS, BucketFolder
 from retraining.core.documents.plan import Plan
 from retraining.core.naming.dags import dag_run_hash
-from retraining.core.naming.run_keys import golden_key, stamp
+from retraining.core.naming.run_keys import frozen_set_key, stamp
 
 
 def runs_uri(bucket: str, model: str) -> str:
@@ -115,14 +115,14 @@ def rollout_uri(bucket: str, model: str) -> str:
     return f"gs://{bucket}/{model}/rollout.json"
 
 
-def wakes_uri(bucket: str) -> str:
+def pokes_uri(bucket: str) -> str:
     """Folder of what waiting tasks remember."""
-    return f"gs://{bucket}/{BucketFolder.WAKES}"
+    return f"gs://{bucket}/{BucketFolder.POKES}"
 
 
-def wake_uri(bucket: str, key: str) -> str:
+def poke_uri(bucket: str, key: str) -> str:
     """What one waiting task remembers: also a sign, by its time, that somebody still waits."""
-    return f"{wakes_uri(bucket)}/{key}.json"
+    return f"{pokes_uri(bucket)}/{key}.json"
 
 
 def unfinished_upload_uris(bucket: str) -> tuple[str, ...]:
@@ -146,8 +146,8 @@ def lease_uri(bucket: str, model: str, key: str) -> str:
 
 
 def claims_uri(bucket: str, dag_run: str) -> str:
-    """Folder of a DAG run's claims, by its label; among the wakes, with which they grow old and are deleted."""
-    return f"{wakes_uri(bucket)}/claims/{dag_run}"
+    """Folder of a DAG run's claims, by its label; among the pokes, with which they grow old and are deleted."""
+    return f"{pokes_uri(bucket)}/claims/{dag_run}"
 
 
 def upload_claim_uri(folder_uri: str) -> str:
@@ -160,20 +160,20 @@ def claim_uri(bucket: str, dag_run: str, key: str) -> str:
     return f"{claims_uri(bucket, dag_run)}/{key}.json"
 
 
-def cleanings_uri(bucket: str) -> str:
-    """Folder of all cleanings, in order of their time by name."""
+def garbage_collections_uri(bucket: str) -> str:
+    """Folder of all garbage collections, in order of their time by name."""
     return f"gs://{bucket}/{BucketFolder.MAINTENANCE}"
 
 
-def cleaning_uri(bucket: str, as_of: datetime, dag_run_id: str) -> str:
-    """Folder of one cleaning's documents."""
-    return f"{cleanings_uri(bucket)}/{stamp(as_of)}-{dag_run_hash(dag_run_id)}"
+def garbage_collection_uri(bucket: str, as_of: datetime, dag_run_id: str) -> str:
+    """Folder of one garbage collection's documents."""
+    return f"{garbage_collections_uri(bucket)}/{stamp(as_of)}-{dag_run_hash(dag_run_id)}"
 
 
-def golden_uri(plan: Plan) -> str:
+def frozen_set_uri(plan: Plan) -> str:
     """Where it is written down what the frozen set was when it was made.
 
     Raises:
         ContractError: The plan has none.
     """
-    return f"gs://{plan.bucket}/{plan.model}/golden/{golden_key(plan)}.json"
+    return f"gs://{plan.bucket}/{plan.model}/golden/{frozen_set_key(plan)}.json"

@@ -50,13 +50,13 @@ def require_monitor_folder(uri: str, bucket: str, dag_id: str, dag_run_id: str) 
         raise ContractError(f"monitor_uri from XCom, for {dag_id}", repr(uri[:300]), expected, _CLEAR)
 
 
-def require_cleaning_folder(uri: str, bucket: str, as_of: datetime, dag_run_id: str) -> None:
+def require_garbage_collection_folder(uri: str, bucket: str, as_of: datetime, dag_run_id: str) -> None:
     """Refuse a cleaning's folder that is not this run's own.
 
     Raises:
         ContractError: It is another one.
     """
-    own = storage.cleaning_uri(bucket, as_of, dag_run_id)
+    own = storage.garbage_collection_uri(bucket, as_of, dag_run_id)
     if uri != own:
         raise ContractError("cleaning_uri from XCom", repr(uri[:300]), own, _CLEAR)
 

@@ -53,7 +53,7 @@ def build_plan(
     sql: str,
     settings: Settings,
     prices: Prices | None = None,
-    golden_sql: str | None = None,
+    frozen_set_sql: str | None = None,
 ) -> Plan:
     """Return the plan of a run.
 
@@ -63,13 +63,13 @@ def build_plan(
         sql: Text of `spec.data.query`.
         settings: Where things are.
         prices: For the estimate; without them, or for another region, it is None.
-        golden_sql: Text of `spec.data.golden_query`.
+        frozen_set_sql: Text of `spec.data.golden_query`.
 
     Raises:
         PlanError: The overrides do not fit the spec, or the run may cost more than its budget.
     """
     changed = spec.with_overrides(asked.overrides)
-    query, golden = _query(changed.data.query, sql), _query(changed.data.golden_query, golden_sql)
+    query, golden = _query(changed.data.query, sql), _query(changed.data.golden_query, frozen_set_sql)
     machines = all_machines(changed)
     estimated = estimate(changed, machines, prices, settings.region) if prices else None
     if not asked.over_budget:
@@ -116,7 +116,7 @@ def _decides(spec: ModelSpec, query: Query, golden: Query | None, settings: Sett
         "serving_image": settings.serving_image,
         "environment": settings.environment,
         **({"trainer_package": settings.trainer_package} if spec.training.runtime.framework else {}),
-        **({"golden_sql": golden.sha256} if golden else {}),
+        **({"frozen_set_sql": golden.sha256} if golden else {}),
     }
 
 

@@ -12,7 +12,7 @@ from retraining.core.errors import PlanError
 from retraining.core.spec.data import Data
 
 CLOCKS_DIFFER = timedelta(minutes=5)
-"""What the clocks of a browser, a scheduler and a worker may be apart: no reason to lose a night."""
+"""What the clocks of a browser, a scheduler and a worker may be apart: no reason to lose a run."""
 AsOfSource = Literal["param", "asset", "logical_date", "run_after"]
 
 

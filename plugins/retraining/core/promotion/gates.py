@@ -35,7 +35,7 @@ def decide(
     gates = (
         _mode(plan),
         _newer_champion(plan, evaluate_request),
-        _unseen(evaluate_request),
+        _leakage(evaluate_request),
         _examples(plan, evaluation),
         _floor(plan, evaluation),
         _gain(plan, evaluate_request, evaluation),
@@ -73,10 +73,10 @@ def _same_run(plan: Plan, request: EvaluateRequest, evaluation: Evaluation) -> N
     for document in (request, evaluation):
         if document.run_key != plan.run_key:
             raise _misfit(plan, document, f"run_key {document.run_key}", f"{plan.run_key}, this run's own")
-    wanted, found = request.champion is not None, evaluation.champion is not None
-    if wanted != found and not (wanted and evaluation.champion_skipped):
-        asked = "the one of evaluate_request.json" if wanted else "none, as evaluate_request.json has it"
-        raise _misfit(plan, evaluation, "a champion" if found else "no champion", asked)
+    asked, found = request.champion is not None, evaluation.champion is not None
+    if asked != found and not (asked and evaluation.champion_skipped):
+        expected = "the one of evaluate_request.json" if asked else "none, as evaluate_request.json has it"
+        raise _misfit(plan, evaluation, "a champion" if found else "no champion", expected)
     if evaluation.difference is not None and evaluation.difference.metric != request.metric:
         raise _misfit(plan, evaluation, f"a difference in {evaluation.difference.metric}", request.metric)
 
@@ -88,8 +88,10 @@ def _misfit(plan: Plan, document: EvaluateRequest | Evaluation, found: str, expe
 
 
 def _mode(plan: Plan) -> Gate:
-    words = "this is a live run" if plan.mode == "live" else "this is a backfill: it records a version and deploys none"
-    return _gate("mode", plan.mode == "live", plan.mode, "live", words)
+    message = (
+        "this is a live run" if plan.mode == "live" else "this is a backfill: it records a version and deploys none"
+    )
+    return _gate("mode", plan.mode == "live", plan.mode, "live", message)
 
 
 def _newer_champion(plan: Plan, request: EvaluateRequest) -> Gate:
@@ -99,11 +101,11 @@ def _newer_champion(plan: Plan, request: EvaluateRequest) -> Gate:
         return _gate("newer_champion", True, "no champion", "an older champion", "there is no champion yet")
     time = format_time(request.champion.as_of)
     passed = request.champion.as_of < plan.as_of
-    words = f"the champion's data is of {time}, {'before' if passed else 'not before'} this run's"
-    return _gate("newer_champion", passed, time, f"before {format_time(plan.as_of)}", words)
+    message = f"the champion's data is of {time}, {'before' if passed else 'not before'} this run's"
+    return _gate("newer_champion", passed, time, f"before {format_time(plan.as_of)}", message)
 
 
-def _unseen(request: EvaluateRequest) -> Gate:
+def _leakage(request: EvaluateRequest) -> Gate:
     """Whether the champion may have been trained on examples that it is judged on.
 
     Rows that it read from its run table itself leave no files to look into; such a champion can only look better than
@@ -114,29 +116,29 @@ def _unseen(request: EvaluateRequest) -> Gate:
     if request.champion is None:
         return _gate("unseen", True, "no champion", expected, "no champion is compared")
     if request.unproven is None:
-        words = "that the champion has seen none of the test examples is proven by fingerprints and keys"
-        return _gate("unseen", True, "proven", expected, words)
-    words = f"that the champion has seen none of the test examples is not proven: {request.unproven}"
+        message = "that the champion has seen none of the test examples is proven by fingerprints and keys"
+        return _gate("unseen", True, "proven", expected, message)
+    message = f"that the champion has seen none of the test examples is not proven: {request.unproven}"
     if request.trained_on_known:
-        return _gate("unseen", True, "not proven", expected, f"{words}; if it has, it only looks better than it is")
+        return _gate("unseen", True, "not proven", expected, f"{message}; if it has, it only looks better than it is")
     way_out = (
         f"restore that file, or take the alias champion off version {request.champion.version_id} so that the floor "
         "alone judges; then trigger again with the Param force"
     )
-    return _gate("unseen", False, "not proven", expected, f"{words}; {way_out}")
+    return _gate("unseen", False, "not proven", expected, f"{message}; {way_out}")
 
 
 def _examples(plan: Plan, evaluation: Evaluation) -> Gate:
     least = plan.spec.evaluation.promote.min_examples
     passed = evaluation.rows >= least
-    words = f"{evaluation.rows} test examples {'are' if passed else 'are not'} enough to judge (at least {least})"
-    return _gate("examples", passed, f"{evaluation.rows} rows", f"at least {least}", words)
+    message = f"{evaluation.rows} test examples {'are' if passed else 'are not'} enough to judge (at least {least})"
+    return _gate("examples", passed, f"{evaluation.rows} rows", f"at least {least}", message)
 
 
 def _floor(plan: Plan, evaluation: Evaluation) -> Gate:
     """The absolute bound; without a champion to hold it against, a model must also beat predicting the base rate.
 
-    So too where the champion cannot read tonight's examples: then this gate alone judges. With one it need not: on
+    So too where the champion cannot read the examples: then this gate alone judges. With one it need not: on
     days unlike the training days both may lose to the base rate of the very days they are judged on, and then keeping
     the worse of the two would be wrong.
     """
@@ -153,8 +155,8 @@ def _floor(plan: Plan, evaluation: Evaluation) -> Gate:
     if not (value >= spec.floor if higher else value <= spec.floor):
         return _gate("floor", False, found, expected, f"{spec.metric} {value:.3f} misses the floor ({bound})")
     if alone and not log_loss < baseline:
-        words = f"log_loss {log_loss:.4f} is no better than always predicting the base rate ({baseline:.4f})"
-        return _gate("floor", False, found, expected, words)
+        message = f"log_loss {log_loss:.4f} is no better than always predicting the base rate ({baseline:.4f})"
+        return _gate("floor", False, found, expected, message)
     more = " and beats predicting the base rate" if alone else ""
     return _gate("floor", True, found, expected, f"{spec.metric} {value:.3f} reaches the floor ({bound}){more}")
 
@@ -167,8 +169,8 @@ def _gain(plan: Plan, request: EvaluateRequest, evaluation: Evaluation) -> Gate:
             return _gate("gain", False, "no duel", expected, "there was no duel, so no gain is known")
         if evaluation.champion_skipped:
             # It would serve on and could never be judged again: whoever changed the columns wants a new champion.
-            words = f"{evaluation.champion_skipped}, so it cannot be judged any more and the floor alone decides"
-            return _gate("gain", True, "no duel", expected, words)
+            message = f"{evaluation.champion_skipped}, so it cannot be judged any more and the floor alone decides"
+            return _gate("gain", True, "no duel", expected, message)
         return _gate("gain", True, "no champion", expected, "there is no champion to beat")
     difference = evaluation.difference
     ours, theirs = (value_of(scores.metrics, metric) for scores in (evaluation.challenger, evaluation.champion))
@@ -180,18 +182,18 @@ def _gain(plan: Plan, request: EvaluateRequest, evaluation: Evaluation) -> Gate:
     passed = low > promote.min_gain
     interval = f"{difference.confidence * 100:g} % interval {_amount(low)} to {_amount(high)}"
     if passed and low > 0:
-        words = f"{metric} {ours:.3f} beats the champion's {theirs:.3f} by {_amount(mean)} ({interval})"
+        message = f"{metric} {ours:.3f} beats the champion's {theirs:.3f} by {_amount(mean)} ({interval})"
     elif passed:
-        words = (
+        message = (
             f"{metric} {ours:.3f} does not surely beat the champion's {theirs:.3f}, but a loss of "
             f"{-promote.min_gain:g} is tolerated: gain {_amount(mean)} ({interval})"
         )
     else:
-        words = (
+        message = (
             f"{metric} {ours:.3f} does not surely beat the champion's {theirs:.3f}: gain {mean:.3f} ({interval}), "
             f"and its lower end must be over {promote.min_gain:g}"
         )
-    return _gate("gain", passed, f"gain {mean:.4f}, {interval}", expected, words)
+    return _gate("gain", passed, f"gain {mean:.4f}, {interval}", expected, message)
 
 
 def _amount(value: float) -> str:
@@ -221,24 +223,24 @@ def _slices(plan: Plan, request: EvaluateRequest, evaluation: Evaluation) -> Gat
     worst, where = max(losses)
     passed = worst <= promote.max_slice_loss
     if passed:
-        words = f"no slice loses more than {promote.max_slice_loss:g} {metric}"
+        message = f"no slice loses more than {promote.max_slice_loss:g} {metric}"
     else:
-        words = f"{metric} falls by {worst:.3f} for {where}, more than {promote.max_slice_loss:g}"
-    return _gate("slices", passed, f"largest loss {worst:.4f}: {where}", expected, words)
+        message = f"{metric} falls by {worst:.3f} for {where}, more than {promote.max_slice_loss:g}"
+    return _gate("slices", passed, f"largest loss {worst:.4f}: {where}", expected, message)
 
 
 def _words(plan: Plan, verdict: Verdict, gates: tuple[Gate, ...]) -> str:
-    said = {gate.gate: gate.words for gate in gates}
+    message = {gate.gate: gate.words for gate in gates}
     if verdict == "promote":
         found = {gate.gate: gate.found for gate in gates}
-        if "no champion" in said["gain"]:
-            return f"Promoted: the first champion of {plan.model}; {said['floor']}."
+        if "no champion" in message["gain"]:
+            return f"Promoted: the first champion of {plan.model}; {message['floor']}."
         if found["gain"] == "no duel":
-            return f"Promoted: {said['floor']}; {said['gain']}."
-        return f"Promoted: {said['gain']}; {said['slices']}."
+            return f"Promoted: {message['floor']}; {message['gain']}."
+        return f"Promoted: {message['gain']}; {message['slices']}."
     failed = [gate.words for gate in gates if not gate.passed and gate.gate != "mode"]
     if verdict == "record":
-        rest = f"it would not be promoted: {'; '.join(failed)}" if failed else f"{said['floor']}"
+        rest = f"it would not be promoted: {'; '.join(failed)}" if failed else f"{message['floor']}"
         return f"Recorded as of {plan.as_of:%Y-%m-%d} (a backfill deploys nothing): {rest}."
     return f"Rejected: {'; '.join(failed)}."
 

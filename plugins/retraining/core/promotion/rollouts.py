@@ -18,7 +18,7 @@ CLAIM = timedelta(minutes=2)
 """Whoever asked for a deployment had its answer or its error after a minute; then another may ask."""
 
 SILENT = timedelta(hours=2)
-SILENT_WAKES = 3
+SILENT_POKES = 3
 """Sleeps between two looks, where these are longer than that. A task that deploys writes at each wake."""
 
 MOST_STARTS = 3
@@ -44,7 +44,7 @@ def is_open(rollout: Rollout | None) -> bool:
 
 def is_silent(rollout: Rollout, now: datetime, wake_interval_s: int) -> bool:
     """Whether the task that carries it out has given no sign for so long that it does not come back."""
-    return now - rollout.changed > max(SILENT, SILENT_WAKES * timedelta(seconds=wake_interval_s))
+    return now - rollout.changed > max(SILENT, SILENT_POKES * timedelta(seconds=wake_interval_s))
 
 
 def is_left(rollout: Rollout | None, now: datetime, wake_interval_s: int) -> bool:

@@ -1,4 +1,4 @@
-"""Golden requests as an endpoint takes them, and how far its answers are from the stored model's own."""
+"""Smoke requests as an endpoint takes them, and how far its answers are from the stored model's own."""
 
 from __future__ import annotations
 
@@ -19,38 +19,42 @@ ASK_FOR = timedelta(minutes=1)
 """The service takes a moment to send requests another way."""
 
 
-def instances(golden: Sequence[Golden], features: Sequence[Feature]) -> list[dict[str, object]]:
+def instances(smoke_requests: Sequence[Golden], features: Sequence[Feature]) -> list[dict[str, object]]:
     """JSON values of requests: bytes in base64; a missing number is NaN, anything else missing is empty."""
     kinds = {feature.name: feature.kind for feature in features}
-    return [{name: _as_sent(value, kinds.get(name)) for name, value in item.instance.items()} for item in golden]
+    return [
+        {name: _as_sent(value, kinds.get(name)) for name, value in item.instance.items()} for item in smoke_requests
+    ]
 
 
-def distance(said: object, expected: float | Sequence[float]) -> float:
+def distance(prediction: object, expected: float | Sequence[float]) -> float:
     """Largest distance between an endpoint's answer and the stored model's: of the score, or of any class's.
 
     Raises:
         ContractError: The answer has another form.
     """
     if not isinstance(expected, Sequence):
-        return abs(_number(said) - expected)
-    found = _only(said)
+        return abs(_number(prediction) - expected)
+    found = _only(prediction)
     if not _is_list(found) or len(found) != len(expected):
-        raise _other_form(said, f"{len(expected)} scores per instance")
+        raise _other_form(prediction, f"{len(expected)} scores per instance")
     return max(abs(_number(one) - other) for one, other in zip(found, expected, strict=True))
 
 
-def require_same_answers(endpoint_name: str, predictions: Sequence[object], golden: Sequence[Golden]) -> SmokeTest:
+def require_same_answers(
+    endpoint_name: str, predictions: Sequence[object], smoke_requests: Sequence[Golden]
+) -> SmokeTest:
     """Hold an endpoint's answers against the stored model's own.
 
     Args:
         endpoint_name: For the message.
-        predictions: What it said, in the order of the requests.
-        golden: The requests with the model's own answers.
+        predictions: What it answered, in the order of the requests.
+        smoke_requests: The requests with the model's own answers.
 
     Raises:
         ContractError: They differ by more than `MAX_ABS_ERROR`, or have another form.
     """
-    pairs = zip(predictions, golden, strict=True)
+    pairs = zip(predictions, smoke_requests, strict=True)
     worst = max(distance(prediction, request.prediction) for prediction, request in pairs)
     if not worst <= MAX_ABS_ERROR:
         raise ContractError(
@@ -59,7 +63,7 @@ def require_same_answers(endpoint_name: str, predictions: Sequence[object], gold
             f"at most {MAX_ABS_ERROR:g}",
             "What served before serves again. Compare the serving image's TensorFlow with the trainer's",
         )
-    return SmokeTest(requests=len(golden), max_abs_error=worst)
+    return SmokeTest(requests=len(smoke_requests), max_abs_error=worst)
 
 
 def require_requests(report: Report, report_uri: str) -> None:
@@ -88,24 +92,24 @@ def _as_sent(value: object, kind: str | None) -> object:
     return float("nan") if kind in (None, "numeric", "sequence") else ""
 
 
-def _number(said: object) -> float:
+def _number(prediction: object) -> float:
     """The score of one prediction: a number, or a mapping or list with one."""
-    found = _only(said)
+    found = _only(prediction)
     if _is_list(found) and len(found) == 1:
         return _number(found[0])
     if isinstance(found, int | float):
         return float(found)
-    raise _other_form(said, "one number per instance")
+    raise _other_form(prediction, "one number per instance")
 
 
-def _only(said: Any) -> Any:  # noqa: ANN401 - any JSON value
+def _only(prediction: Any) -> Any:  # noqa: ANN401 - any JSON value
     """What a mapping of one output holds."""
-    return next(iter(said.values())) if isinstance(said, Mapping) and len(said) == 1 else said
+    return next(iter(prediction.values())) if isinstance(prediction, Mapping) and len(prediction) == 1 else prediction
 
 
 def _is_list(value: object) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 
-def _other_form(said: object, expected: str) -> ContractError:
-    return ContractError("endpoint", f"the prediction {said!r}", expected, "Look at the signature")
+def _other_form(prediction: object, expected: str) -> ContractError:
+    return ContractError("endpoint", f"the prediction {prediction!r}", expected, "Look at the signature")

@@ -1,4 +1,4 @@
-"""What is different: days of the window tonight, and the run against the one that made the champion."""
+"""What is different: days of the window, and the run against the one that made the champion."""
 
 from __future__ import annotations
 
@@ -101,10 +101,10 @@ def _left_out(run: Run) -> dict[date, str]:
     """Days that the checks left out, with what they found."""
     if run.checks is None:
         return {}
-    words = {
+    message = {
         day: "; ".join(item.words for item in run.checks.findings if item.span == day) for day in run.checks.quarantined
     }
-    return {day: f"left out: {found}" for day, found in words.items()}
+    return {day: f"left out: {found}" for day, found in message.items()}
 
 
 def _state(span: documents.SpanWork | None) -> State:

@@ -82,7 +82,7 @@ class SliceRow:
 def metric_rows(run: Run, evaluation: Evaluation) -> list[MetricRow]:
     """Rows of the metrics table, the metric that decides first."""
     decides = run.plan.spec.evaluation.metric
-    words = CLASSES_WORDS if evaluation.label_counts else METRIC_WORDS
+    message = CLASSES_WORDS if evaluation.label_counts else METRIC_WORDS
     theirs = evaluation.champion.metrics if evaluation.champion else None
     rows = []
     for metric in sorted(METRICS, key=lambda name: name != decides):
@@ -91,7 +91,7 @@ def metric_rows(run: Run, evaluation: Evaluation) -> list[MetricRow]:
         rows.append(
             MetricRow(
                 metric=metric,
-                words=words[metric],
+                words=message[metric],
                 decides=metric == decides,
                 higher_is_better=metric in HIGHER_IS_BETTER,
                 challenger=ours,

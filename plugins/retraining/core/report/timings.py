@@ -74,28 +74,28 @@ def _study_timing(plan: Plan, tuning: Tuning | None, left: EndedTask, prices: Pr
 
     What a study without a conclusion took, nobody summed up.
     """
-    wanted = planned_machines(plan, "tune")
-    machine = wanted.pools[0].machine
+    machines = planned_machines(plan, "tune")
+    machine = machines.pools[0].machine
     if tuning is None and left.had_job:
         return TaskTiming(task="tune", seconds=None, reused=False, machine=machine, estimated_usd=None)
     if tuning is None or not tuning.trials:
         return TaskTiming(task="tune", seconds=left.seconds, reused=False, machine=None, estimated_usd=None)
-    spot_seconds = tuning.seconds if wanted.spot else 0.0
-    usd = job_cost(wanted, tuning.seconds, spot_seconds, prices, plan.region) if prices else None
+    spot_seconds = tuning.seconds if machines.spot else 0.0
+    usd = job_cost(machines, tuning.seconds, spot_seconds, prices, plan.region) if prices else None
     return TaskTiming(task="tune", seconds=tuning.seconds, reused=False, machine=machine, estimated_usd=usd)
 
 
 def _job_timing(plan: Plan, task: JobTask, left: EndedTask, prices: Prices | None) -> TaskTiming:
     """Of a task that failed, no time is known; of one that the run did not come to, no machine either."""
-    wanted, result = planned_machines(plan, task), left.result
+    machines, result = planned_machines(plan, task), left.result
     seconds = result["seconds"] if result else None
     usd = None
     if result and seconds is not None and prices:
-        usd = job_cost(wanted, seconds, result["spot_seconds"], prices, plan.region)
+        usd = job_cost(machines, seconds, result["spot_seconds"], prices, plan.region)
     return TaskTiming(
         task=task,
         seconds=seconds,
         reused=result is not None and result["job"] is None,
-        machine=wanted.pools[0].machine if result or left.had_job else None,
+        machine=machines.pools[0].machine if result or left.had_job else None,
         estimated_usd=usd,
     )

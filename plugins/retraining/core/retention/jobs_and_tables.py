@@ -21,7 +21,7 @@ ENDED_GRACE = timedelta(hours=1)
 """The run's own task `cancel_jobs` comes first."""
 
 SILENT = timedelta(hours=24)
-SILENT_WAKES = 3
+SILENT_POKES = 3
 """Sleeps between two looks (`RETRAINING_WAKE_INTERVAL_S`), where these are longer than a day."""
 
 SEEN_BEFORE = timedelta(hours=6)
@@ -62,11 +62,17 @@ class Table:
 
 def silence(wake_interval_s: int) -> timedelta:
     """How long a task that waits for a job may give no sign."""
-    return max(SILENT, SILENT_WAKES * timedelta(seconds=wake_interval_s))
+    return max(SILENT, SILENT_POKES * timedelta(seconds=wake_interval_s))
 
 
 def active_job(
-    name: str, state: str, labels: Mapping[str, str], created: datetime | None, wake: datetime | None, *, ended: bool
+    name: str,
+    state: str,
+    labels: Mapping[str, str],
+    created: datetime | None,
+    last_poke: datetime | None,
+    *,
+    ended: bool,
 ) -> ActiveJob | None:
     """Return a job with what is known of its run; None for one that no run of ours made.
 
@@ -75,13 +81,13 @@ def active_job(
         state: Of the service.
         labels: Its own.
         created: When.
-        wake: When the task that waits for it last gave a sign; None: it never did.
+        last_poke: When the task that waits for it last gave a sign; None: it never did.
         ended: Whether its run has an outcome.
     """
     run = run_of(labels)
     if run is None or created is None:
         return None
-    sign = max(created, wake or created)
+    sign = max(created, last_poke or created)
     return ActiveJob(name=name, state=state, model=run[0], run_key=run[1], created=created, ended=ended, last_sign=sign)
 
 
@@ -113,15 +119,18 @@ def judge_job(job: ActiveJob, limits: Limits, longest_silence: timedelta, before
     silent = limits.as_of - sign
     cancel = False
     if job.ended and limits.as_of - job.created >= ENDED_GRACE:
-        cancel, words = True, "its run has an outcome, so nobody waits for it"
+        cancel, message = True, "its run has an outcome, so nobody waits for it"
     elif job.ended:
-        words = "its run has just ended: the task cancel_jobs comes first"
+        message = "its run has just ended: the task cancel_jobs comes first"
     elif silent < longest_silence:
-        words = f"the task that waits for it gave a sign at {sign:%Y-%m-%d %H:%M} UTC"
+        message = f"the task that waits for it gave a sign at {sign:%Y-%m-%d %H:%M} UTC"
     elif _seen_silent(job.name, sign, limits, before):
-        cancel, words = True, f"nobody has looked at it since {sign:%Y-%m-%d %H:%M} UTC, as an earlier cleaning saw too"
+        cancel, message = (
+            True,
+            f"nobody has looked at it since {sign:%Y-%m-%d %H:%M} UTC, as an earlier cleaning saw too",
+        )
     else:
-        words = (
+        message = (
             f"nobody has looked at it since {sign:%Y-%m-%d %H:%M} UTC; if that stays so, the next cleaning cancels it"
         )
     return FoundJob(
@@ -132,7 +141,7 @@ def judge_job(job: ActiveJob, limits: Limits, longest_silence: timedelta, before
         created=whole_second(job.created),
         silent_since=sign,
         cancel=cancel,
-        words=words,
+        words=message,
     )
 
 

@@ -14,7 +14,7 @@ from retraining.core.documents.evaluation import EvaluateRequest
 from retraining.core.documents.export import ExportRequest, Manifest, ManifestFile
 from retraining.core.errors import DataError
 from retraining.core.naming.addresses import folder_of
-from retraining.core.naming.spans import GOLDEN, marker_uri, span_uri
+from retraining.core.naming.spans import FROZEN_SET, marker_uri, span_uri
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ def needed(request: Document | None, manifest: Manifest | None) -> Needed:
     if isinstance(request, ExportRequest):
         work = [(span_uri(request.spans_uri, span.span, span.fingerprint), span.action) for span in request.spans]
         if request.golden is not None:
-            frozen_uri = span_uri(request.spans_uri, GOLDEN, request.golden.fingerprint)
+            frozen_uri = span_uri(request.spans_uri, FROZEN_SET, request.golden.fingerprint)
             work.append((frozen_uri, request.golden.action))
         return Needed(
             whole=frozenset(uri for uri, action in work if action == "reuse"),
@@ -66,17 +66,17 @@ def waits_for(being_deleted: Collection[str]) -> str | None:
     )
 
 
-def require_whole(wanted: Needed, complete: Collection[str]) -> None:
+def require_whole(needed_spans: Needed, complete: Collection[str]) -> None:
     """Refuse a job before it is paid for when spans that it reads are gone.
 
     Args:
-        wanted: The spans that it works on.
+        needed_spans: The spans that it works on.
         complete: Folders of those that have a marker.
 
     Raises:
         DataError: One is gone.
     """
-    gone = sorted(wanted.whole.difference(complete))
+    gone = sorted(needed_spans.whole.difference(complete))
     if gone:
         raise DataError(
             marker_uri(gone[0]),

@@ -22,7 +22,7 @@ from retraining.core.errors import ContractError, PlanError
 from retraining.core.naming import storage
 from retraining.core.naming.addresses import folder_of
 from retraining.core.naming.run_keys import is_run_key
-from retraining.core.naming.spans import GOLDEN, MARKER, TOMBSTONE, SpanPlace, span_uri
+from retraining.core.naming.spans import FROZEN_SET, MARKER, TOMBSTONE, SpanPlace, span_uri
 
 DEFAULT_AGE_DAYS = 30
 LEAST_AGE_DAYS = 7
@@ -87,9 +87,9 @@ class Claims:
         return frozenset({*self.alias, *self.serving, *self.running})
 
 
-def is_dry_run(run_type: str, *, wished: bool) -> bool:
+def is_dry_run(run_type: str, *, asked: bool) -> bool:
     """Tell whether a cleaning only says what would go: one by the schedule deletes, whatever the form says."""
-    return wished and run_type != "scheduled"
+    return asked and run_type != "scheduled"
 
 
 def found_run(run_key: str, documents: Iterable[StoredObject], lease: StoredObject | None) -> FoundRun:
@@ -171,16 +171,16 @@ def _kept_run(key: str, run: FoundRun | None, claims: Claims, limits: Limits) ->
         ("serving", claims.serving),
         ("running", claims.running),
     )
-    for because, who in claimed:
+    for reason, who in claimed:
         if key in who:
-            return KeptRun(run_key=key, because=because, words=who[key])
+            return KeptRun(run_key=key, because=reason, words=who[key])
     if run is None or run.newest is None:
         return None
-    said = f"it was last at work on {run.newest:%Y-%m-%d}"
+    message = f"it was last at work on {run.newest:%Y-%m-%d}"
     if not limits.is_old(run.newest):
-        return KeptRun(run_key=key, because="recent", words=said)
+        return KeptRun(run_key=key, because="recent", words=message)
     if not run.ended and not limits.is_old(run.newest, UNFINISHED_TIMES):
-        return KeptRun(run_key=key, because="unfinished", words=f"it has no outcome, and {said}")
+        return KeptRun(run_key=key, because="unfinished", words=f"it has no outcome, and {message}")
     return None
 
 
@@ -207,7 +207,7 @@ class References:
         Raises:
             ContractError: They do not say which spans the run uses.
         """
-        plan, snapshot, request, manifest, duel = documents
+        plan, snapshot, request, manifest, comparison = documents
         folder = storage.run_uri(self._bucket, self._model, run.run_key)
         if manifest is None and run.because in ("alias", "serving"):
             raise ContractError(
@@ -222,7 +222,7 @@ class References:
                     folder, f"no plan, snapshot or manifest, and {run.words}", "one of them", "Restore or delete it"
                 )
             self._windows.append((plan.window, run))  # its snapshot may find any span of these days stored
-        for uri in self._folders_of(snapshot, request, manifest, duel):
+        for uri in self._folders_of(snapshot, request, manifest, comparison):
             self._folders.setdefault(uri, run)
 
     def holder(self, place: SpanPlace) -> tuple[KeepSpan, KeptRun] | None:
@@ -240,19 +240,19 @@ class References:
         snapshot: Snapshot | None,
         request: ExportRequest | None,
         manifest: Manifest | None,
-        duel: EvaluateRequest | None,
+        comparison: EvaluateRequest | None,
     ) -> Iterator[str]:
         for work in (snapshot, request):
             if work is not None:
                 yield from (span_uri(work.spans_uri, span.span, span.fingerprint) for span in work.spans)
                 if work.golden is not None:
-                    yield span_uri(work.spans_uri, GOLDEN, work.golden.fingerprint)
+                    yield span_uri(work.spans_uri, FROZEN_SET, work.golden.fingerprint)
         if manifest is not None:
             spans_uri = storage.spans_uri(self._bucket, self._model, manifest.schema_hash)
             yield from (span_uri(spans_uri, span.span, span.fingerprint) for span in manifest.spans)
             yield from (folder_of(file.uri) for split in manifest.splits.values() for file in split.files)
-        if duel is not None:
-            yield from (folder_of(file.uri) for file in duel.prove_unseen)
+        if comparison is not None:
+            yield from (folder_of(file.uri) for file in comparison.prove_unseen)
 
 
 def survey(
@@ -333,11 +333,11 @@ def keep_reason(span: StoredSpan, references: References, limits: Limits) -> Kee
 
 def _doomed(span: StoredSpan) -> DoomedSpan:
     if span.marker is not None:
-        words = f"no kept run refers to it, and nothing was written to it since {span.newest:%Y-%m-%d}"
+        message = f"no kept run refers to it, and nothing was written to it since {span.newest:%Y-%m-%d}"
     elif span.tombstone:
-        words = "an earlier cleaning was cut off while it deleted this span"
+        message = "an earlier cleaning was cut off while it deleted this span"
     else:
-        words = f"its export was never finished, and nothing was written to it since {span.newest:%Y-%m-%d}"
+        message = f"its export was never finished, and nothing was written to it since {span.newest:%Y-%m-%d}"
     return DoomedSpan(
         uri=span.place.uri,
         span=span.place.span,
@@ -345,7 +345,7 @@ def _doomed(span: StoredSpan) -> DoomedSpan:
         bytes=span.bytes,
         newest=whole_second(span.newest),
         marker=span.marker,
-        words=words,
+        words=message,
     )
 
 

@@ -67,14 +67,14 @@ def result_lines(done: Maintenance) -> list[str]:
     for cleaned in done.models:
         deleted = [span for span in cleaned.spans if span.outcome == "deleted"]
         spared = len(cleaned.spans) - len(deleted)
-        because = cleaned.refused or _reasons(cleaned.kept) + (f", {spared} spared after all" if spared else "")
+        reason = cleaned.refused or _reasons(cleaned.kept) + (f", {spared} spared after all" if spared else "")
         rows.append(
             (
                 cleaned.model,
                 str(cleaned.looked_at - len(deleted)),
                 str(len(deleted)),
                 _megabytes(cleaned.freed_bytes),
-                because,
+                reason,
             )
         )
     lines = _table(("model", "kept", "deleted", "MB", "because"), rows)
@@ -196,8 +196,8 @@ def _because(found: ModelLeftovers) -> str:
 
 
 def _reasons(kept: dict[KeepSpan, SpanSum]) -> str:
-    words = [f"{kept[because].spans} {said}" for because, said in REASONS.items() if because in kept]
-    return ", ".join(words) if words else "no span is kept"
+    message = [f"{kept[reason].spans} {message}" for reason, message in REASONS.items() if reason in kept]
+    return ", ".join(message) if message else "no span is kept"
 
 
 def _some(count: int, what: str) -> str:

@@ -67,10 +67,10 @@ RULES: dict[str, Rule] = {
 }
 
 
-def severity_problem(wanted: Mapping[str, Severity]) -> str | None:
+def severity_problem(severities: Mapping[str, Severity]) -> str | None:
     """What is wrong with a spec's `data.checks.severity`; None: nothing."""
     choosable = [name for name, rule in RULES.items() if rule.may_be]
-    for name, severity in wanted.items():
+    for name, severity in severities.items():
         rule = RULES.get(name)
         if rule is None:
             known = f"severity names the check {name!r}; expected one of: {', '.join(choosable)}."

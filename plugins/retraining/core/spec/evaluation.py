@@ -37,9 +37,9 @@ class Evaluation(Section):
 
     @model_validator(mode="after")
     def _has_its_floor(self) -> Self:
-        wanted, other = ("min_value", "max_value") if self.metric in HIGHER_IS_BETTER else ("max_value", "min_value")
-        if getattr(self, wanted) is None or getattr(self, other) is not None:
-            raise ValueError(f"metric {self.metric} needs {wanted}, and no {other}")
+        needed, other = ("min_value", "max_value") if self.metric in HIGHER_IS_BETTER else ("max_value", "min_value")
+        if getattr(self, needed) is None or getattr(self, other) is not None:
+            raise ValueError(f"metric {self.metric} needs {needed}, and no {other}")
         return self
 
     @property

@@ -70,14 +70,14 @@ def load_query(spec: ModelSpec, include: Path) -> str:
     return _read_sql(spec.data.query, f"{spec.name}.yaml, data.query", include, PARAMETERS)
 
 
-def load_golden_query(spec: ModelSpec, include: Path) -> str | None:
+def load_frozen_set_query(spec: ModelSpec, include: Path) -> str | None:
     """Text of the query of the spec's frozen set; None: it has none.
 
     Raises:
         SpecError: The file is missing, empty, outside include/sql, or not one SELECT with its parameters.
     """
-    wanted = spec.data.golden_query
-    return None if wanted is None else _read_sql(wanted, f"{spec.name}.yaml, data.golden_query", include, ())
+    path = spec.data.golden_query
+    return None if path is None else _read_sql(path, f"{spec.name}.yaml, data.golden_query", include, ())
 
 
 def _read_sql(name: str, where: str, include: Path, parameters: tuple[str, ...]) -> str:

@@ -84,12 +84,12 @@ def _tokens(sql: str) -> Iterator[tuple[str, str, int]]:
         line += token.count("\n")
 
 
-def _require_parameters(used: set[str], wanted: Collection[str], where: str) -> None:
-    listed = ", ".join(f"@{name}" for name in wanted)
-    for name in sorted(used - set(wanted)):
-        expected = f"one of: {listed}" if wanted else "none: this set is the same for every run"
-        raise SpecError(where, f"unknown parameter @{name}", expected, suggest(name, list(wanted)))
-    if missing := [name for name in wanted if name not in used]:
+def _require_parameters(used: set[str], known: Collection[str], where: str) -> None:
+    listed = ", ".join(f"@{name}" for name in known)
+    for name in sorted(used - set(known)):
+        expected = f"one of: {listed}" if known else "none: this set is the same for every run"
+        raise SpecError(where, f"unknown parameter @{name}", expected, suggest(name, list(known)))
+    if missing := [name for name in known if name not in used]:
         raise SpecError(
             where,
             f"no @{missing[0]} in it",

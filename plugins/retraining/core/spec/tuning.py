@@ -99,11 +99,11 @@ class Tuning(Section):
 
     @model_validator(mode="after")
     def _goal_fits_metric(self) -> Self:
-        wanted = GOALS.get(self.metric, self.goal)
-        if self.goal != wanted:
+        expected = GOALS.get(self.metric, self.goal)
+        if self.goal != expected:
             raise ValueError(
                 f"goal is {self.goal}, but metric {self.metric} is better where it is "
-                f"{'lower' if wanted == 'minimize' else 'higher'}; expected {wanted}. Remove the key"
+                f"{'lower' if expected == 'minimize' else 'higher'}; expected {expected}. Remove the key"
             )
         return self
 

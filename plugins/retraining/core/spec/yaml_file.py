@@ -112,9 +112,9 @@ def _require_plain(text: str, where: str) -> None:
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
-        said = _oddity(event, depth)
-        if said:
-            raise SpecError(_place(where, event.start_mark), *said)
+        message = _oddity(event, depth)
+        if message:
+            raise SpecError(_place(where, event.start_mark), *message)
 
 
 def _oddity(event: yaml.Event, depth: int) -> tuple[str, str, str] | None:

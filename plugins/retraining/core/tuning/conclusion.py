@@ -38,15 +38,15 @@ def conclude(
     """
     spec = plan.spec.tuning
     best = best_trial(trials, spec.goal) if spec else None
-    hyperparameters, words = request.hyperparameters, request.words
+    hyperparameters, message = request.hyperparameters, request.words
     source: Literal["spec", "champion", "study"] = request.source
     if best is not None and spec is not None:  # the trials' own ground was the file, never the champion
         hyperparameters, source = {**plan.spec.training.hyperparameters, **best.hyperparameters}, "study"
-        words = f"trial {best.trial_id} of {len(trials)} ({best.phase}) is the best: {spec.metric} {best.value:.4f}"
+        message = f"trial {best.trial_id} of {len(trials)} ({best.phase}) is the best: {spec.metric} {best.value:.4f}"
     elif trials:
-        words = f"none of {len(trials)} trials has a score: the values of the {source} are used"
+        message = f"none of {len(trials)} trials has a score: the values of the {source} are used"
     elif source == "champion":
-        words = f"{words}; the champion's values are used"
+        message = f"{message}; the champion's values are used"
     return Tuning(
         model=plan.model,
         run_key=plan.run_key,
@@ -55,7 +55,7 @@ def conclude(
         goal=spec.goal if spec else None,
         hyperparameters=hyperparameters,
         source=source,
-        words=words,
+        words=message,
         space=spec.parameters if spec else (),
         searched=tuple(searched),
         trials=tuple(trials),

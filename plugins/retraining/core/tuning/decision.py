@@ -1,6 +1,6 @@
 """Whether a run searches hyperparameters, and which values it starts from.
 
-With no study tonight the champion's values are used.
+Without a study the champion's values are used.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from retraining.core.documents.training import Report
 from retraining.core.documents.tuning import Because, Hyperparameters, LastStudy, Tuning, TuningRequest
 from retraining.core.naming.run_keys import RunKey
 from retraining.core.spec.evaluation import HIGHER_IS_BETTER
-from retraining.core.tuning.warm_start import focus_shares, recall
+from retraining.core.tuning.warm_start import range_shares, repeated_trials
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +104,7 @@ def decide(
     spec = plan.spec.tuning
     known = sorted((study for study in studies if study.as_of < plan.as_of and study.trials), key=lambda s: s.as_of)
     last = known[-1] if known else None
-    search, because, words = _whether(plan, known, champion)
+    search, reason, message = _whether(plan, known, champion)
     hyperparameters: Hyperparameters = dict(plan.spec.training.hyperparameters)
     source: Literal["spec", "champion"] = "spec"
     if kept := _kept(plan, champion):
@@ -113,14 +113,14 @@ def decide(
         model=plan.model,
         run_key=plan.run_key,
         search=search,
-        because=because,
-        words=words,
+        because=reason,
+        words=message,
         hyperparameters=hyperparameters,
         source=source,
         last_study=LastStudy(run_key=last.run_key, as_of=last.as_of) if last else None,
         earlier_studies=len(known) if earlier is None else earlier,
-        recalled=recall(spec, known) if search and spec else (),
-        focus=focus_shares(spec, known, earlier) if search and spec else {},
+        recalled=repeated_trials(spec, known) if search and spec else (),
+        focus=range_shares(spec, known, earlier) if search and spec else {},
     )
 
 
@@ -157,25 +157,25 @@ def _whether(plan: Plan, studies: Sequence[Tuning], champion: ChampionRecord | N
     if spec is None:
         return False, "no_tuning", "the model's file has no section tuning: its own hyperparameters are used"
     if spec.search != "auto":
-        wanted = spec.search == "always"
-        return wanted, "wanted" if wanted else "unwanted", f"the Param tune (tuning.search) is {spec.search}"
+        always = spec.search == "always"
+        return always, "wanted" if always else "unwanted", f"the Param tune (tuning.search) is {spec.search}"
     if asked := sorted(_asked_for(plan) & {parameter.name for parameter in spec.parameters}):
         return False, "unwanted", f"the run's Params set {', '.join(asked)}: no search"
     if not studies:
         return True, "first", "no study before this run: the hyperparameters are searched"
     last = studies[-1]
-    age, words = plan.as_of - last.as_of, ""
+    age, message = plan.as_of - last.as_of, ""
     if (drop := _lost(plan, champion)) and drop > plan.spec.monitoring.performance.max_drop:
-        words = f"the champion lost {drop:.4f} of its metric since it was promoted: "
+        message = f"the champion lost {drop:.4f} of its metric since it was promoted: "
         wait = _cooldown(plan, studies, champion)
         if age >= wait:
-            return True, "quality", f"{words}the hyperparameters are searched"
-        words += f"that is reason for a study {wait.total_seconds() / 3600:g} hours after the last one; "
-    # Half a day of grace: a nightly run that starts a little earlier than seven nights ago is still the seventh.
+            return True, "quality", f"{message}the hyperparameters are searched"
+        message += f"that is reason for a study {wait.total_seconds() / 3600:g} hours after the last one; "
+    # Half a day of grace: a daily run that starts a little earlier than seven days ago is still the seventh.
     if age >= timedelta(days=spec.every_days) - timedelta(hours=12):
         return True, "age", f"the last study is {age.days} days old, of at most {spec.every_days}"
-    words += f"the last study ({last.run_key}) is {age.days} days old: no search before {spec.every_days}"
-    return False, "recent", words
+    message += f"the last study ({last.run_key}) is {age.days} days old: no search before {spec.every_days}"
+    return False, "recent", message
 
 
 def _cooldown(plan: Plan, studies: Iterable[Tuning], champion: ChampionRecord | None) -> timedelta:

@@ -25,7 +25,7 @@ _SCALES = {"linear": "UNIT_LINEAR_SCALE", "log": "UNIT_LOG_SCALE", "reverse_log"
 _ALGORITHMS = {"grid": "GRID_SEARCH", "random": "RANDOM_SEARCH"}
 
 
-def recall_job(plan: Plan, request: TuningRequest, service_account: str | None = None) -> JobRequest:
+def repetition_job(plan: Plan, request: TuningRequest, service_account: str | None = None) -> JobRequest:
     """The job that repeats the recalled trials, each once; a trial that fails leaves the others alone."""
     spec = _spec(plan)
     prior = TuningParameter(name=PRIOR, kind="discrete", values=tuple(map(float, range(len(request.recalled)))))
@@ -114,8 +114,8 @@ def _job_request(
     base_uri = storage.tuning_uri(plan.run_uri, phase)
     request_uri = storage.document_uri(base_uri, "train_request")
     trial_request = trial_request_of(plan, phase, request.recalled)
-    wanted = planned_machines(plan, "tune")
-    job = custom_job(plan, "train", request_uri, base_uri, wanted, service_account)
+    machines = planned_machines(plan, "tune")
+    job = custom_job(plan, "train", request_uri, base_uri, machines, service_account)
     return JobRequest(
         request=trial_request,
         request_uri=request_uri,

@@ -1,4 +1,4 @@
-"""What tonight's search starts from: earlier trials that are repeated, and the part of the space it looks at.
+"""What this run's search starts from: earlier trials that are repeated, and the part of the space it looks at.
 
 Memory: the best trials of earlier studies are tried again first ("recalled"), because last week's score was measured on
 last week's data; the search then goes on around the best of them.
@@ -21,11 +21,11 @@ REMEMBERED_STUDIES = 10
 # Rubinstein, 1999, https://doi.org/10.1023/A:1010091220143).
 ELITE_SHARE, LEAST_ELITE = 0.2, 5
 # Of a parameter's range, around the best recalled trial: so many times the spread of the elite, within bounds.
-FOCUS_TIMES, LEAST_FOCUS, MOST_FOCUS = 2.0, 1 / 16, 1 / 2
-EXPLORE_EVERY = 4  # every so many studies the whole space is searched again, so that no night is stuck where it was
+RANGE_TIMES, LEAST_RANGE, MOST_RANGE = 2.0, 1 / 16, 1 / 2
+EXPLORE_EVERY = 4  # every so many studies the whole space is searched again, so that no run is stuck where it was
 
 
-def recall(spec: TuningSpec, studies: Sequence[Tuning]) -> tuple[Recalled, ...]:
+def repeated_trials(spec: TuningSpec, studies: Sequence[Tuning]) -> tuple[Recalled, ...]:
     """The trials to repeat: of the newest studies by turns, each study's best first; the same values only once.
 
     Args:
@@ -93,8 +93,8 @@ def _alike(one: Mapping[str, Any], other: Mapping[str, Any], spec: TuningSpec) -
     return True
 
 
-def focus_shares(spec: TuningSpec, studies: Sequence[Tuning], earlier: int | None = None) -> dict[str, float]:
-    """How much of each numeric parameter's range tonight's search looks at, in (0, 1]; empty: the whole space.
+def range_shares(spec: TuningSpec, studies: Sequence[Tuning], earlier: int | None = None) -> dict[str, float]:
+    """How much of each numeric parameter's range the search looks at, in (0, 1]; empty: the whole space.
 
     Twice what the best fifth (at least five) of the newest study's trials span, on the parameter's scale: between a
     sixteenth, because weeks differ, and half. Every fourth study searches the whole space.
@@ -115,17 +115,19 @@ def _share(parameter: TuningParameter, elite: Sequence[Recalled]) -> float:
     known = (each.hyperparameters.get(parameter.name) for each in elite)
     places = [_unit(parameter, value) for value in known if isinstance(value, int | float)]
     if len(places) < LEAST_ELITE:
-        return MOST_FOCUS
-    return min(max(FOCUS_TIMES * (max(places) - min(places)), LEAST_FOCUS), MOST_FOCUS)
+        return MOST_RANGE
+    return min(max(RANGE_TIMES * (max(places) - min(places)), LEAST_RANGE), MOST_RANGE)
 
 
-def focus(spec: TuningSpec, recalled: Iterable[Trial], shares: Mapping[str, float]) -> tuple[TuningParameter, ...]:
-    """The space of tonight's search: around the best recalled trial, or the whole.
+def narrowed_space(
+    spec: TuningSpec, recalled: Iterable[Trial], shares: Mapping[str, float]
+) -> tuple[TuningParameter, ...]:
+    """The space of the search: around the best recalled trial, or the whole.
 
     Args:
         spec: The whole space.
-        recalled: Tonight's repeated trials.
-        shares: See `focus_shares`.
+        recalled: The repeated trials.
+        shares: See `range_shares`.
     """
     best = best_trial(recalled, spec.goal)
     if best is None:

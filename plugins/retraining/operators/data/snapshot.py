@@ -89,12 +89,12 @@ class _SnapshotTaking:
         """Return the frozen set; the first run that asks for it makes it, the others find it unchanged."""
         plan, warehouse = self._plan, self._cloud.warehouse
         where = str(plan.spec.data.golden_query)
-        warehouse.dry_run(frozen_set.render_golden_check_sql(plan), where)
-        warehouse.run(frozen_set.render_golden_sql(plan), self._job_id("golden"), where)
+        warehouse.dry_run(frozen_set.render_frozen_set_check_sql(plan), where)
+        warehouse.run(frozen_set.render_frozen_set_sql(plan), self._job_id("golden"), where)
         counted = warehouse.run(
-            frozen_set.render_golden_fingerprint_sql(plan), self._job_id("golden_fingerprint"), "fingerprint"
+            frozen_set.render_frozen_set_fingerprint_sql(plan), self._job_id("golden_fingerprint"), "fingerprint"
         )
-        found, uri = frozen_set.build_frozen_set(plan, counted.rows), storage.golden_uri(plan)
+        found, uri = frozen_set.build_frozen_set(plan, counted.rows), storage.frozen_set_uri(plan)
         recorded = FrozenSet.parse(self._cloud.artifacts.write_once(uri, found.to_bytes()), uri)
         frozen_set.require_frozen(found, recorded, uri)
         return recorded
@@ -103,7 +103,7 @@ class _SnapshotTaking:
         schema = self._cloud.warehouse.table_schema(frozen.table) or []
         frozen_set.require_same_columns(self._plan, columns, schema)
         uris = self._cloud.artifacts.list_uris(f"{spans_uri}/{frozen_set.SPAN}", suffix=f"/{MARKER}")
-        return frozen_set.golden_work(frozen, [place.fingerprint for place in self._places(uris)])
+        return frozen_set.frozen_set_work(frozen, [place.fingerprint for place in self._places(uris)])
 
     def _stored(self, spans_uri: str, counted: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, int | None]]:
         """Find what the span store has whole for the days of the window; of the changed days also how many rows."""

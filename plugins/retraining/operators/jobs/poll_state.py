@@ -25,7 +25,7 @@ class PollMemory:
 
     def __init__(self, artifacts: ArtifactsPort, bucket: str, key: str, try_number: int) -> None:
         self._artifacts = artifacts
-        self._uri = storage.wake_uri(bucket, key)
+        self._uri = storage.poke_uri(bucket, key)
         self._try_number = try_number
 
     def load_values(self) -> JsonObject:

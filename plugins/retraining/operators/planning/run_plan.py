@@ -58,7 +58,7 @@ class PlanRunOperator(CloudOperator):
             sql=files.load_query(spec, include),
             settings=cloud.settings,
             prices=load_prices(include),
-            golden_sql=files.load_golden_query(spec, include),
+            frozen_set_sql=files.load_frozen_set_query(spec, include),
         )
         require_machines(made.spec, load_hardware(include), made.region, made.machines)
         require_own_bucket(cloud)

@@ -10,7 +10,7 @@ from retraining.core.documents import Plan
 from retraining.core.naming import storage, trust
 from retraining.core.naming.trust import (
     require_agreement,
-    require_cleaning_folder,
+    require_garbage_collection_folder,
     require_monitor_folder,
     require_run_folder,
 )
@@ -52,7 +52,9 @@ def own_cleaning(cloud: CloudPort, context: Context, cleaning_uri: str) -> Recor
         ContractError: The folder is another's.
     """
     dag_run: Any = context["dag_run"]
-    require_cleaning_folder(cleaning_uri, cloud.settings.bucket, whole_second(dag_run.run_after), dag_run.run_id)
+    require_garbage_collection_folder(
+        cleaning_uri, cloud.settings.bucket, whole_second(dag_run.run_after), dag_run.run_id
+    )
     return Record(cloud.artifacts, cleaning_uri)
 
 

@@ -81,11 +81,11 @@ class FindGarbageOperator(CloudOperator):
         require_own_bucket(cloud)
         require_known(params, maintain_params())
         limits = Limits(as_of=whole_second(dag_run.run_after), min_age_days=params["min_age_days"])
-        folder = storage.cleaning_uri(cloud.settings.bucket, limits.as_of, dag_run.run_id)
+        folder = storage.garbage_collection_uri(cloud.settings.bucket, limits.as_of, dag_run.run_id)
         record = Record(cloud.artifacts, folder)
         plan = record.find_document(MaintenancePlan)
         if plan is None:
-            dry_run = spans.is_dry_run(run_type(dag_run), wished=bool(params["dry_run"]))
+            dry_run = spans.is_dry_run(run_type(dag_run), asked=bool(params["dry_run"]))
             plan = record.write_once(
                 find_garbage(cloud, limits, chosen_models(params["models"]), dry_run, dag_run.run_id)
             )

@@ -74,7 +74,7 @@ def _survey(cloud: CloudPort, model: str, limits: Limits, active: Sequence[Job])
 
 def _plan_before(cloud: CloudPort, limits: Limits) -> MaintenancePlan | None:
     """Find the plan of the newest cleaning that is long enough ago to tell silence from a pause."""
-    root = storage.cleanings_uri(cloud.settings.bucket)
+    root = storage.garbage_collections_uri(cloud.settings.bucket)
     latest = limits.as_of - jobs_and_tables.SEEN_BEFORE
     for folder in reversed(cloud.artifacts.list_folders(root, end=stamp(latest))[-3:]):
         plan = Record(cloud.artifacts, folder).find_document(MaintenancePlan)
@@ -89,7 +89,7 @@ def find_active_job(cloud: CloudPort, job: Job) -> jobs_and_tables.ActiveJob | N
     if run is None:
         return None
     folder = storage.run_uri(cloud.settings.bucket, *run)
-    poke = cloud.objects.find(storage.wake_uri(cloud.settings.bucket, job.labels[vertex.KEY_LABEL]))
+    poke = cloud.objects.find(storage.poke_uri(cloud.settings.bucket, job.labels[vertex.KEY_LABEL]))
     return jobs_and_tables.active_job(
         job.name,
         job.state,
@@ -103,7 +103,7 @@ def find_active_job(cloud: CloudPort, job: Job) -> jobs_and_tables.ActiveJob | N
 def object_folders(bucket: str) -> list[tuple[LitterKind, str]]:
     """Return the folders of small objects that nobody refers to once they are old, and what they hold."""
     uploads: list[tuple[LitterKind, str]] = [("uploads", uri) for uri in storage.unfinished_upload_uris(bucket)]
-    return [("wakes", storage.wakes_uri(bucket)), ("leases", storage.leases_root(bucket)), *uploads]
+    return [("wakes", storage.pokes_uri(bucket)), ("leases", storage.leases_root(bucket)), *uploads]
 
 
 def _count(cloud: CloudPort, what: LitterKind, uri: str, limits: Limits) -> Litter:

@@ -75,13 +75,13 @@ class TuneOperator(RunTask, CloudSensor):
             return record.write_once(conclusion.conclude(plan, request, ()))
         account, jobs, recalled = cloud.settings.service_account, list[str](), tuple[Trial, ...]()
         if request.recalled:
-            job_request = requests.recall_job(plan, request, account)
+            job_request = requests.repetition_job(plan, request, account)
             job = self._finish_job(cloud, job_request, context, requests.bears_failure(plan, "recall", request))
             if job is None:
                 return None
             jobs.append(job)
             recalled = requests.read_trials(plan, "recall", request, cloud.jobs.trials(job))
-        space = warm_start.focus(plan.spec.tuning, recalled, request.focus)
+        space = warm_start.narrowed_space(plan.spec.tuning, recalled, request.focus)
         job_request = requests.search_job(plan, request, space, account)
         job = self._finish_job(cloud, job_request, context, requests.bears_failure(plan, "search", request))
         if job is None:
