@@ -8,7 +8,7 @@ MAX_DOUBLINGS = 4
 
 
 def cooldown(hours: float, doublings: int) -> timedelta:
-    """How long to wait after so many doublings; from the fourth on it grows no more.
+    """Return how long to wait after so many doublings; from the fourth on it grows no more.
 
     Args:
         hours: Of the first wait.

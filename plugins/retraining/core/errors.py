@@ -34,7 +34,7 @@ class RetrainingError(Exception):
         super().__init__(where, found, expected, way_out)
 
     def __str__(self) -> str:
-        """The four parts as one line."""
+        """Return the four parts as one line."""
         parts = [f"{self.where}: {_sentence(self.found)}"]
         if self.expected:
             parts.append(_sentence(f"Expected {self.expected}"))

@@ -178,7 +178,9 @@ def load(environ: Mapping[str, str]) -> Settings:
 
 
 def data_days(environ: Mapping[str, str]) -> tuple[datetime, datetime] | None:
-    """First moment of the first and of the last day of data that ended; None: data goes on, and schedules tick.
+    """Return the first moment of the first and of the last day of data that ended.
+
+    None: data goes on, and schedules tick.
 
     For DAG files, which must not fail for a malformed value: that is taken for none here and refused by `load`.
     """
@@ -191,7 +193,7 @@ def data_days(environ: Mapping[str, str]) -> tuple[datetime, datetime] | None:
 
 
 def _read(environ: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """Well-formed values by name, and a finding for each variable that is not."""
+    """Return the well-formed values by name, and a finding for each variable that is not."""
     findings: list[str] = []
     values: dict[str, str] = {}
     for name, setting in SETTINGS.items():
@@ -210,7 +212,7 @@ def _read(environ: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
 
 
 def include_path(root: Path | None = None) -> Path:
-    """Folder `include`: inside `dags` in Composer's bundle, beside it in the checkout.
+    """Return the folder `include`: inside `dags` in Composer's bundle, beside it in the checkout.
 
     Args:
         root: Folder that holds `dags` and `plugins`; by default the one this file is installed in.

@@ -34,7 +34,7 @@ class Artifacts:
         self._known_buckets: set[str] = set()
 
     def read(self, uri: str) -> bytes | None:
-        """An object's bytes, or None when there is none.
+        """Return an object's bytes, or None when there is none.
 
         Raises:
             SettingsError: The bucket does not exist.
@@ -51,11 +51,11 @@ class Artifacts:
         return data
 
     def read_many(self, uris: list[str]) -> list[bytes]:
-        """Bytes of several objects, in the order of their addresses; those that are gone are left out."""
+        """Return the bytes of several objects, in the order of their addresses; those that are gone are left out."""
         return list(self.read_some(uris).values())
 
     def read_some(self, uris: list[str]) -> dict[str, bytes]:
-        """Addresses and bytes of the objects that are there, in the given order."""
+        """Return the addresses and bytes of the objects that are there, in the given order."""
         if not uris:
             return {}
         with ThreadPoolExecutor(min(READERS, len(uris))) as pool:
@@ -63,11 +63,11 @@ class Artifacts:
             return {uri: data for uri, data in found if data is not None}
 
     def exists(self, uri: str) -> bool:
-        """Whether there is an object at the address."""
+        """Tell whether there is an object at the address."""
         return bool(call(self._blob(uri).exists))
 
     def existing(self, uris: list[str]) -> list[str]:
-        """Those of the addresses that have an object, in the given order."""
+        """Return those of the addresses that have an object, in the given order."""
         if not uris:
             return []
         with ThreadPoolExecutor(min(READERS, len(uris))) as pool:
@@ -98,7 +98,7 @@ class Artifacts:
         call(lambda: self._blob(uri).upload_from_string(data, content_type=content_type))
 
     def read_generation(self, uri: str) -> tuple[bytes, int]:
-        """An object's bytes and generation, for `write_if`; no bytes and 0 when there is none."""
+        """Return an object's bytes and generation, for `write_if`; no bytes and 0 when there is none."""
         from google.api_core.exceptions import NotFound
 
         blob = self._blob(uri)
@@ -133,7 +133,7 @@ class Artifacts:
         return int(blob.generation)
 
     def list_uris(self, folder_uri: str, *, start: str = "", end: str = "", suffix: str = "") -> list[str]:
-        """Addresses of the objects in a folder and below, sorted.
+        """Return the addresses of the objects in a folder and below, sorted.
 
         Args:
             folder_uri: Without a slash at the end.
@@ -157,7 +157,7 @@ class Artifacts:
         ]
 
     def list_folders(self, folder_uri: str, *, end: str = "") -> list[str]:
-        """Addresses of the folders directly in a folder, sorted; what is in them is not listed.
+        """Return the addresses of the folders directly in a folder, sorted; what is in them is not listed.
 
         Args:
             folder_uri: Without a slash at the end.
@@ -210,7 +210,7 @@ class _Bounded(io.BytesIO):
         self._uri = uri
 
     def write(self, data: Any) -> int:  # noqa: ANN401 - any buffer
-        """As BytesIO's."""
+        """Write as BytesIO does."""
         if self.tell() + len(data) > MAX_DOCUMENT_BYTES:
             raise ContractError(
                 self._uri,

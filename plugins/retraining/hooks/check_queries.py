@@ -28,7 +28,7 @@ _ANY_TIME = "2000-01-01T00:00:00Z"  # a dry run does not look at values
 
 
 def check(spec: ModelSpec, include: Path, warehouse: Warehouse) -> str:
-    """One line about a model's queries.
+    """Return one line about a model's queries.
 
     Raises:
         RetrainingError: BigQuery refuses one, or its columns are not what the spec needs.

@@ -10,11 +10,11 @@ class Clock:
     """This machine's."""
 
     def now(self) -> datetime:
-        """The time, in UTC."""
+        """Return the time, in UTC."""
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        """Seconds that only grow, for durations."""
+        """Return the seconds that only grow, for durations."""
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:

@@ -9,5 +9,5 @@ from retraining.core import settings
 
 
 def data_days() -> tuple[datetime, datetime] | None:
-    """First moment of the first and of the last day; None: data goes on, and schedules tick."""
+    """Return the first moment of the first and of the last day; None: data goes on, and schedules tick."""
     return settings.data_days(os.environ)

@@ -57,7 +57,7 @@ class Endpoints:
         self._session = session
 
     def get(self, model: str) -> Endpoint | None:
-        """The model's endpoint, or None."""
+        """Return the model's endpoint, or None."""
         from google.api_core.exceptions import NotFound
 
         name = self._name(model)
@@ -67,7 +67,7 @@ class Endpoints:
             return None
 
     def ensure(self, model: str, log_table: str, labels: Mapping[str, str]) -> Endpoint:
-        """The model's endpoint; made, with logging of requests and answers to `log_table`, when it is missing."""
+        """Return the model's endpoint; make it, with logging of requests and answers to `log_table`, where missing."""
         from google.api_core.exceptions import AlreadyExists
         from google.cloud import aiplatform_v1
 
@@ -137,11 +137,11 @@ class Endpoints:
         return operation_of(started.operation)
 
     def read(self, name: str) -> Endpoint:
-        """An endpoint by its full name."""
+        """Return an endpoint by its full name."""
         return _endpoint(call(lambda: self._client.get_endpoint(name=name, retry=None, timeout=CALL_TIMEOUT_S)))
 
     def operation(self, name: str) -> Operation | None:
-        """Long-running work as it stands; None when the service has forgotten it."""
+        """Return the long-running work as it stands; None when the service has forgotten it."""
         from google.api_core.exceptions import NotFound
 
         try:
@@ -159,7 +159,7 @@ class Endpoints:
             return
 
     def running_operations(self, endpoint: Endpoint) -> list[Operation]:
-        """Work on an endpoint that is not done."""
+        """Return the work on an endpoint that is not done."""
         found = call(lambda: self._client.list_operations({"name": endpoint.name}, timeout=CALL_TIMEOUT_S))
         return [operation for operation in map(operation_of, found.operations) if not operation.done]
 

@@ -49,13 +49,13 @@ class Cursor:
     seen: dict[str, datetime] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        """As text, to be kept between two wakes."""
+        """Return it as text, to be kept between two wakes."""
         newest = self.newest.isoformat() if self.newest else None
         return json.dumps({"newest": newest, "seen": {key: time.isoformat() for key, time in self.seen.items()}})
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Cursor:
-        """From `to_json`."""
+        """Read what `to_json` gave."""
         values = json.loads(text)
         newest = datetime.fromisoformat(values["newest"]) if values["newest"] else None
         return cls(newest=newest, seen={key: datetime.fromisoformat(time) for key, time in values["seen"].items()})
@@ -69,11 +69,11 @@ class Cursor:
         return True
 
     def knows(self, key: str) -> bool:
-        """Whether an entry was noted before."""
+        """Tell whether an entry was noted before."""
         return key in self.seen
 
     def since(self) -> datetime | None:
-        """Where the next read begins; forgets what lies before it."""
+        """Return where the next read begins; forgets what lies before it."""
         if self.newest is None:
             return None
         start = self.newest - timedelta(seconds=OVERLAP_S)
@@ -92,7 +92,9 @@ class JobLogs:
         self._session = session
 
     def read_new(self, job_id: str, cursor: Cursor) -> list[Line]:
-        """Lines that were not read before, in order of time; moves the cursor. At most `MAX_LINES` or `MAX_BYTES`.
+        """Return the lines that were not read before, in order of time.
+
+        Moves the cursor. At most `MAX_LINES` or `MAX_BYTES`.
 
         Args:
             job_id: Last part of the job's name.

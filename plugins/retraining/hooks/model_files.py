@@ -29,7 +29,10 @@ class ModelFiles:
         self._session = session
 
     def digest(self, folder_uri: str) -> str | None:
-        """Digest of all files in a folder and below; None when there is none. Files are streamed, not kept."""
+        """Return the digest of all files in a folder and below.
+
+        None when there is none. Files are streamed, not kept.
+        """
         folder = ObjectAddress.parse(folder_uri.rstrip("/") + "/")
         prefix = folder.path
         blobs = call(lambda: list(self._client.list_blobs(folder.bucket, prefix=prefix)))

@@ -44,7 +44,7 @@ class Objects:
         self._page_size = page_size
 
     def walk(self, folder_uri: str) -> Iterator[StoredObject]:
-        """Objects in a folder and below, in order of names; one page of them is in memory.
+        """Yield the objects in a folder and below, in order of names; one page of them is in memory.
 
         Args:
             folder_uri: Without a slash at the end.
@@ -53,11 +53,11 @@ class Objects:
             yield from page
 
     def directly_in(self, folder_uri: str) -> list[StoredObject]:
-        """Objects in a folder, not those in folders below it."""
+        """Return the objects in a folder, not those in folders below it."""
         return [item for page in self._pages(folder_uri, delimiter="/") for item in page]
 
     def find(self, uri: str) -> StoredObject | None:
-        """One object as a listing would have it; None when there is none."""
+        """Return one object as a listing would have it; None when there is none."""
         address = ObjectAddress.parse(uri)
         blob = call(lambda: self._client.bucket(address.bucket).get_blob(address.path, retry=None))
         return None if blob is None else _stored(address.bucket, blob)

@@ -16,6 +16,6 @@ class Operation:
 
 
 def operation_of(operation: Any) -> Operation:  # noqa: ANN401 - google.longrunning.Operation has no types
-    """The service's message as a value."""
+    """Return the service's message as a value."""
     failed = operation.done and operation.HasField("error")
     return Operation(name=operation.name, done=bool(operation.done), error=operation.error.message if failed else "")

@@ -42,7 +42,7 @@ class Registry:
         self._session = session
 
     def find_by_alias(self, model: str, alias: str) -> Version | None:
-        """The version an alias points to, or None."""
+        """Return the version an alias points to, or None."""
         from google.api_core.exceptions import NotFound
 
         name = version_name(self._model_name(model), alias)
@@ -53,11 +53,11 @@ class Registry:
         return _version(found)
 
     def find_by_run(self, model: str, run_key: str) -> Version | None:
-        """The version a run registered, or None. Of several (an upload whose answer was lost) the oldest."""
+        """Return the version a run registered, or None. Of several (an upload whose answer was lost) the oldest."""
         return next(iter(self.versions_of_run(model, run_key)), None)
 
     def list_versions(self, model: str) -> list[Version]:
-        """All versions of a model, in no order; none when the model is not registered."""
+        """Return all versions of a model, in no order; none when the model is not registered."""
         from google.api_core.exceptions import NotFound
 
         request = {"name": self._model_name(model)}
@@ -68,7 +68,7 @@ class Registry:
         return [_version(version) for version in found]
 
     def versions_of_run(self, model: str, run_key: str) -> list[Version]:
-        """What a run registered, oldest first; several when an upload was made twice."""
+        """Return what a run registered, oldest first; several when an upload was made twice."""
         from google.api_core.exceptions import NotFound
 
         request = {"name": self._model_name(model), "filter": f'labels.{RUN_LABEL}="{run_key}"'}
@@ -93,7 +93,7 @@ class Registry:
             return self._upload(upload, parent_model=self._model_name(model))
 
     def operation(self, name: str) -> Operation | None:
-        """Long-running work as it stands; None when the service has forgotten it."""
+        """Return the long-running work as it stands; None when the service has forgotten it."""
         from google.api_core.exceptions import NotFound
 
         try:
@@ -102,7 +102,7 @@ class Registry:
             return None
 
     def running_operations(self, model: str) -> list[Operation]:
-        """Work on a model that is not done, its uploads among it."""
+        """Return the work on a model that is not done, its uploads among it."""
         from google.api_core.exceptions import NotFound
 
         request = {"name": self._model_name(model)}

@@ -47,7 +47,7 @@ class Session:
 
 
 def connect(settings: Settings) -> Session:
-    """Credentials of the Airflow connection that the settings name.
+    """Return the credentials of the Airflow connection that the settings name.
 
     Raises:
         SettingsError: The connection is missing, or its credentials cannot be used.
@@ -75,7 +75,7 @@ def connect(settings: Settings) -> Session:
 
 
 def is_transient(error: BaseException) -> bool:
-    """Whether the same call may pass a moment later: 429, 500, 502, 503, 504, or a broken connection."""
+    """Tell whether the same call may pass a moment later: 429, 500, 502, 503, 504, or a broken connection."""
     from google.api_core import exceptions
     from google.auth.exceptions import TransportError
     from requests import exceptions as requests_exceptions
@@ -100,7 +100,10 @@ def is_transient(error: BaseException) -> bool:
 
 
 def may_have_worked(error: BaseException) -> bool:
-    """Whether a call that was to change something may have done so, or may yet: it has no answer, or one of trouble."""
+    """Tell whether a call that was to change something may have done so, or may yet.
+
+    It has no answer, or one of trouble.
+    """
     from google.api_core import exceptions
 
     if isinstance(error, exceptions.ClientError):
@@ -109,7 +112,7 @@ def may_have_worked(error: BaseException) -> bool:
 
 
 def is_exhausted(error: BaseException) -> bool:
-    """Whether a quota is used up, or there are no machines: 429."""
+    """Tell whether a quota is used up, or there are no machines: 429."""
     from google.api_core import exceptions
 
     return isinstance(error, exceptions.TooManyRequests)
@@ -133,7 +136,7 @@ def call(function: Callable[[], _T], *, timeout_s: float = RETRY_TIMEOUT_S, firs
 
 
 def explain(error: BaseException) -> RetrainingError | None:
-    """One message with the way out for an error of Google's that a retry does not mend; None for all others."""
+    """Return one message with the way out for an error of Google's that a retry does not mend; None for all others."""
     from google.api_core import exceptions
     from google.auth.exceptions import DefaultCredentialsError, RefreshError
 

@@ -35,12 +35,12 @@ class VertexJobs:
         self._parent = location_name(session.project, session.region)
 
     def find(self, labels: Mapping[str, str], types: Collection[JobType] = (JobType.CUSTOM,)) -> list[Job]:
-        """All jobs of this environment, of some types, with these labels, oldest first."""
+        """Return all jobs of this environment, of some types, with these labels, oldest first."""
         condition = " AND ".join(f'labels.{name}="{value}"' for name, value in sorted(labels.items()))
         return sorted(self._list(condition, types), key=lambda job: (job.created is None, job.created, job.name))
 
     def find_active(self, label: str, types: Collection[JobType] = tuple(JobType)) -> list[Job]:
-        """Jobs of this environment that may still do something and carry a label, whatever its value."""
+        """Return the jobs of this environment that may still do something and carry a label, whatever its value."""
         ended = " AND ".join(f'state!="{state}"' for state in ENDED_STATES)
         return [job for job in self._list(f"labels.{label}:* AND {ended}", types) if job.active]
 
@@ -64,12 +64,12 @@ class VertexJobs:
         )
 
     def get(self, name: str) -> Job:
-        """A job as it stands."""
+        """Return a job as it stands."""
         get = getattr(self._client, f"get_{JobType.of_name(name)}")
         return _job(call(lambda: get(name=name, retry=None, timeout=CALL_TIMEOUT_S)))
 
     def find_by_name(self, name: str) -> Job | None:
-        """A job as it stands; None when it is gone."""
+        """Return a job as it stands; None when it is gone."""
         from google.api_core.exceptions import NotFound
 
         try:
@@ -78,7 +78,10 @@ class VertexJobs:
             return None
 
     def trials(self, name: str) -> list[ProtoJson]:
-        """Trials of a tuning job in proto-JSON with snake_case names, by number; `seconds` is how long each ran."""
+        """Return the trials of a tuning job in proto-JSON with snake_case names, by number.
+
+        `seconds` is how long each ran.
+        """
         from google.cloud import aiplatform_v1
         from google.protobuf import json_format
 
@@ -102,7 +105,10 @@ class VertexJobs:
             return
 
     def _list(self, condition: str, types: Collection[JobType]) -> list[Job]:
-        """Jobs by a filter. Whose they are is looked at here: those of an earlier release have no label of it."""
+        """Return the jobs by a filter. Whose they are is looked at here.
+
+        Those of an earlier release have no label of it.
+        """
         request = {"parent": self._parent, "filter": condition}
         found: list[Job] = []
         for type_ in types:

@@ -63,7 +63,7 @@ class Warehouse:
         self._session = session
 
     def dry_run(self, query: Query, where: str) -> Answer:
-        """Schema of the result and bytes that would be read; nothing runs.
+        """Return the schema of the result and bytes that would be read; nothing runs.
 
         Raises:
             DataError: The SQL is wrong; the message is BigQuery's.
@@ -123,7 +123,9 @@ class Warehouse:
         )
 
     def table_schema(self, table: str) -> list[ApiJson] | None:
-        """Columns of `project.dataset.table` as `{name, type, mode, fields}`; None when there is no such table.
+        """Return the columns of `project.dataset.table` as `{name, type, mode, fields}`.
+
+        None when there is no such table.
 
         `fields` are a STRUCT's own, in the same form.
         """
@@ -136,7 +138,7 @@ class Warehouse:
         return _schema(found.schema)
 
     def list_tables(self, dataset: str) -> list[Table]:
-        """Tables of a dataset of the project, and when each expires; none when there is no such dataset."""
+        """Return the tables of a dataset of the project, and when each expires; none when there is no such dataset."""
         from google.api_core.exceptions import NotFound
 
         name = f"{self._session.project}.{dataset}"
@@ -172,7 +174,7 @@ class Warehouse:
 
 
 def _read(found: Iterable[Mapping[str, Any]], where: str) -> list[Row]:
-    """All rows, as long as they are few."""
+    """Return all rows, as long as they are few."""
     rows: list[Row] = []
     size = 0
     for row in found:
@@ -197,7 +199,7 @@ def _size(value: object) -> int:
 
 
 def _failure(where: str, result: Mapping[str, Any]) -> RetrainingError:
-    """What BigQuery's error means: somebody must mend the SQL or the rights, or the next try may pass."""
+    """Return what BigQuery's error means: somebody must mend the SQL or the rights, or the next try may pass."""
     message, reason = str(result.get("message")), str(result.get("reason"))
     if reason in TRANSIENT_REASONS:
         way_out = "The task's next try runs another job"
@@ -231,6 +233,6 @@ def _schema(columns: Any) -> list[ApiJson]:  # noqa: ANN401 - bigquery.SchemaFie
 
 
 def _result(error: Any) -> Mapping[str, Any]:  # noqa: ANN401 - google.api_core's ClientError has no types
-    """BigQuery's own reason and message, without the client's wrapping."""
+    """Return BigQuery's own reason and message, without the client's wrapping."""
     details = next((item for item in error.errors or () if isinstance(item, dict) and item.get("message")), None)
     return details or {"reason": "", "message": error.message or str(error)}

@@ -53,7 +53,7 @@ class Hyperparameter(Value):
         return self.type == "text" and not self.one_of
 
     def takes(self, value: object) -> bool:
-        """Whether the trainer takes a value, as a spec or (as text) a trial's flag has it."""
+        """Tell whether the trainer takes a value, as a spec or (as text) a trial's flag has it."""
         try:
             read = self._read(value)
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
@@ -97,7 +97,7 @@ class Architecture(Value):
     hyperparameters: dict[str, Hyperparameter]
 
     def can_read(self, kinds: set[Kind]) -> bool:
-        """Whether it reads features of these kinds, and needs no other."""
+        """Tell whether it reads features of these kinds, and needs no other."""
         return kinds <= set(self.reads) and bool(kinds) == bool(self.reads)
 
 
@@ -127,7 +127,7 @@ class Capabilities(Document):
 
 @functools.cache
 def load_capabilities(include: Path | None = None) -> Capabilities:
-    """The trainer's capabilities.
+    """Return the trainer's capabilities.
 
     Args:
         include: Folder with `contracts`; by default the one beside the DAGs.
@@ -145,7 +145,9 @@ def load_capabilities(include: Path | None = None) -> Capabilities:
 
 
 def addresses(spec: ModelSpec, known: Capabilities) -> frozenset[str]:
-    """Hyperparameters of a spec that name files or folders: a SavedModel is code, so only the YAML file says which.
+    """Return the hyperparameters of a spec that name files or folders.
+
+    A SavedModel is code, so only the YAML file says which.
 
     Of an own image's architecture, whose hyperparameters are not known, all texts with a slash.
     """
@@ -230,7 +232,10 @@ def _wrong_values(spec: ModelSpec, architecture: Architecture) -> Iterator[Findi
 
 
 def _wrong_search(parameter: TuningParameter, architecture: Architecture) -> Iterator[Finding]:
-    """What trials could get and the trainer would refuse; unknown names are found above, for the spec knows them."""
+    """Yield what trials could get and the trainer would refuse.
+
+    Unknown names are found above, for the spec knows them.
+    """
     known = architecture.hyperparameters.get(parameter.name)
     if known is None:
         return

@@ -19,7 +19,7 @@ REGION_WORDS = "make check-models RETRAINING_REGION=us-central1 looks for its ma
 
 
 def check(path: Path, include: Path, region: str | None = None) -> str:
-    """One line about a model. With a region its accelerators must be there.
+    """Return one line about a model. With a region its accelerators must be there.
 
     Raises:
         SpecError: Its YAML or SQL file is wrong.

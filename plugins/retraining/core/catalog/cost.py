@@ -47,7 +47,7 @@ class Prices(Document):
 
 
 def load_prices(include: Path) -> Prices | None:
-    """The newest file of `include/prices` (they are named by date); None when there is none.
+    """Return the newest file of `include/prices` (they are named by date); None when there is none.
 
     Raises:
         SettingsError: It is malformed.
@@ -62,7 +62,9 @@ def load_prices(include: Path) -> Prices | None:
 
 
 def estimate(spec: ModelSpec, machines: Mapping[JobTask, Machines], prices: Prices, region: str) -> Estimate | None:
-    """Upper bound of a run that needs one attempt for each job: all run until their timeouts. None: a price is unknown.
+    """Return an upper bound of a run that needs one attempt for each job.
+
+    All run until their timeouts. None: a price is unknown.
 
     Machines cost their on-demand price, those of spot jobs too: after two lost ones the next is on demand. What lost
     and failed attempts took comes on top. Of a study each trial, unless the run never searches.
@@ -87,7 +89,7 @@ def estimate(spec: ModelSpec, machines: Mapping[JobTask, Machines], prices: Pric
 
 
 def _times(spec: ModelSpec, task: JobTask) -> int:
-    """How often a task's machines run at most."""
+    """Return how often a task's machines run at most."""
     if task != "tune" or spec.tuning is None:
         return 1
     return 0 if spec.tuning.search == "never" else spec.tuning.max_trials
@@ -120,7 +122,7 @@ def require_budget(spec: ModelSpec, estimated: Estimate | None) -> None:
 
 
 def job_cost(machines: Machines, seconds: float, spot_seconds: float, prices: Prices, region: str) -> float | None:
-    """What a task's jobs cost at list prices, in US dollars; None where a price is not known.
+    """Return what a task's jobs cost at list prices, in US dollars; None where a price is not known.
 
     Args:
         machines: The task's machines.
@@ -138,7 +140,7 @@ def job_cost(machines: Machines, seconds: float, spot_seconds: float, prices: Pr
 
 
 def query_cost(bytes_processed: int, prices: Prices, region: str) -> float | None:
-    """On-demand price of a query in US dollars; BigQuery bills at least 10 MB."""
+    """Return the on-demand price of a query in US dollars; BigQuery bills at least 10 MB."""
     if region not in prices.regions:
         return None
     return round(max(bytes_processed, 10_000_000) / 2**40 * prices.query_tib, 6)
@@ -173,7 +175,7 @@ def _machine_hourly(prices: Prices, machine: str) -> float | None:
 
 
 def _split_machine(machine: str) -> tuple[str, str, int | None]:
-    """`n1-standard-8` → family, size class, vCPUs (None when the name has another form)."""
+    """Split `n1-standard-8` into family, size class, vCPUs (None when the name has another form)."""
     parts = machine.split("-")
     if len(parts) != 3 or not parts[2].isdigit():
         return machine, "", None

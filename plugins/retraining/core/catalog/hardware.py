@@ -49,7 +49,7 @@ class Hardware(Document):
 
 
 def load_hardware(include: Path) -> Hardware:
-    """The table.
+    """Return the table.
 
     Raises:
         SettingsError: It is missing or malformed.
@@ -138,7 +138,7 @@ def _accelerator_problems(pool: Pool, hardware: Hardware, region: str | None) ->
 
 
 def _counts(places: AcceleratorPlaces, machine: str) -> tuple[int, ...]:
-    """How many of an accelerator a machine type takes; empty: none."""
+    """Return how many of an accelerator a machine type takes; empty: none."""
     return next((counts for pattern, counts in places.counts.items() if re.fullmatch(pattern, machine)), ())
 
 

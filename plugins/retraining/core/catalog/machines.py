@@ -30,7 +30,7 @@ def job_tasks(spec: ModelSpec) -> tuple[JobTask, ...]:
 
 
 def machines(spec: ModelSpec, task: JobTask) -> Machines:
-    """Machines of one of the run's jobs. The export has as many as the spec says, the evaluation one.
+    """Return the machines of one of the run's jobs. The export has as many as the spec says, the evaluation one.
 
     Those of `tune` are one trial's: the training's, on spot if the search says so.
     """
@@ -48,7 +48,7 @@ def machines(spec: ModelSpec, task: JobTask) -> Machines:
 
 
 def training_machines(cluster: Cluster) -> Machines:
-    """Machines of a cluster, by role; empty pools at the end are left out."""
+    """Return the machines of a cluster, by role; empty pools at the end are left out."""
     resolved = resolve_tier(cluster)
     roles = (resolved.chief, resolved.workers, resolved.parameter_servers, resolved.evaluator)
     pools = [_pool(role, cluster) for role in roles]

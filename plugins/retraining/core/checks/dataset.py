@@ -51,7 +51,7 @@ def require_passed(checks: Checks, uri: str) -> None:
 
 
 def check_data(plan: Plan, snapshot: Snapshot, statistics: Statistics, history: History = NO_HISTORY) -> Checks:
-    """All findings on a snapshot. It passed when none of them blocks.
+    """Return all findings on a snapshot. It passed when none of them blocks.
 
     Args:
         plan: The run.
@@ -98,7 +98,7 @@ def _columns(spec: ModelSpec, check: str, found: Iterable[Misfit]) -> Iterator[F
 
 
 def _left_out(spec: ModelSpec, snapshot: Snapshot) -> Iterator[Finding]:
-    """What the query gave and no day could hold."""
+    """Yield what the query gave and no day could hold."""
     found = snapshot.left_out
     if found and found.future:
         yield finding(
@@ -153,7 +153,7 @@ def _age(plan: Plan, statistics: Statistics) -> Iterator[Finding]:
 
 
 def _split_days(plan: Plan, statistics: Statistics) -> Iterator[Finding]:
-    """Proof that no event of the test days can be trained on, from the events' own times, not from their spans."""
+    """Prove by the events' own times, not by their spans, that no event of the test days can be trained on."""
     start, test_start, end = (_midnight(day) for day in (plan.window.start, plan.window.test_start, plan.window.end))
     for name, split in statistics.splits.items():
         low, high = (test_start, end) if name == "test" else (start, test_start)

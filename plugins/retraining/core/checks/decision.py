@@ -17,7 +17,7 @@ CONSTANT_AUC = 0.5
 
 
 def decision_findings(spec: ModelSpec, statistics: Statistics) -> Iterator[Finding]:
-    """What makes the decision vain: too few test rows, a floor out of reach, a floor below every model."""
+    """Yield what makes the decision vain: too few test rows, a floor out of reach, a floor below every model."""
     test = statistics.splits["test"]
     least = spec.evaluation.promote.min_examples
     if 0 < test.rows < least:
@@ -33,7 +33,7 @@ def decision_findings(spec: ModelSpec, statistics: Statistics) -> Iterator[Findi
 
 
 def constant_score(metric: Metric, label: LabelStatistics) -> float | None:
-    """What a model scores that always answers with the shares of the test labels; None: there is no label.
+    """Return what a model scores that always answers with the shares of the test labels; None: there is no label.
 
     The AUC of equal scores is 1/2; the rest follows from the metrics' definitions.
     """

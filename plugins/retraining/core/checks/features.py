@@ -18,7 +18,7 @@ from retraining.core.spec.model import ModelSpec
 
 
 def feature_findings(spec: ModelSpec, statistics: Statistics) -> Iterator[Finding]:
-    """What is wrong with the features."""
+    """Yield what is wrong with the features."""
     train = statistics.splits["train"]
     for name in spec.feature_names:
         yield from _nulls(spec, name, statistics)

@@ -10,7 +10,7 @@ from retraining.core.spec.model import ModelSpec
 
 
 def severity_of(spec: ModelSpec, check: str) -> Severity | None:
-    """How severe a check's findings are for a model; None: it is not looked at."""
+    """Return how severe a check's findings are for a model; None: it is not looked at."""
     rule, checks = RULES[check], spec.data.checks
     if rule.key:
         own = str(getattr(checks, rule.key))
@@ -29,7 +29,7 @@ def finding(
     span: date | None = None,
     compared_with: tuple[str, ...] = (),
 ) -> Finding:
-    """A finding with the severity that the spec, or else the rule, gives its check.
+    """Return a finding with the severity that the spec, or else the rule, gives its check.
 
     What should be quarantined and is not about one day blocks: bad days are out by then, and the rest is bad too.
     """
@@ -49,5 +49,5 @@ def finding(
 
 
 def shown(names: list[str], most: int = 5) -> str:
-    """A list for a sentence, cut."""
+    """Return a list for a sentence, cut."""
     return ", ".join(names[:most]) + (", …" if len(names) > most else "")

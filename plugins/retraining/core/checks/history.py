@@ -58,7 +58,7 @@ def passed_runs(verdicts: Iterable[tuple[str, bytes, Checks]], most: int) -> lis
 
 
 def build_history(stored: Sequence[tuple[str, bytes]]) -> History:
-    """Documents of earlier runs, from their addresses and bytes; checks newest first.
+    """Return the documents of earlier runs, from their addresses and bytes; checks newest first.
 
     Raises:
         ContractError: One does not obey its contract.
@@ -80,7 +80,7 @@ def build_history(stored: Sequence[tuple[str, bytes]]) -> History:
 
 
 def volume_of(plan: Plan, statistics: Statistics) -> Volume:
-    """How much this run has: a source that is younger than the window is not taken for one with gaps."""
+    """Return how much this run has: a source that is younger than the window is not taken for one with gaps."""
     first = min((day.span for day in statistics.days), default=plan.window.end)
     days = (plan.window.end - first) // timedelta(days=1)
     return Volume(
@@ -91,7 +91,7 @@ def volume_of(plan: Plan, statistics: Statistics) -> Volume:
 
 
 def volume_change(plan: Plan, volume: Volume, history: History) -> Iterator[Finding]:
-    """Examples per day against the median of the last runs of the same `data.schema_version`."""
+    """Yield the examples per day against the median of the last runs of the same `data.schema_version`."""
     limits = plan.spec.data.checks
     earlier = [
         (uri, Fraction(run.volume.rows, run.volume.days))
@@ -120,7 +120,7 @@ def volume_change(plan: Plan, volume: Volume, history: History) -> Iterator[Find
 
 
 def schema_changes(plan: Plan, snapshot: Snapshot, history: History) -> Iterator[Finding]:
-    """Columns that are not as in the last run, unless the spec says that they may be others now."""
+    """Yield the columns that are not as in the last run, unless the spec says that they may be others now."""
     if history.snapshot is None:
         return
     volume = history.checks[0].volume if history.checks else None
@@ -159,7 +159,7 @@ def _type(column: Column) -> str:
 
 
 def vanished_categories(plan: Plan, statistics: Statistics, history: History) -> Iterator[Finding]:
-    """Categories that earlier training had a share of, and the test days have not one example of."""
+    """Yield the categories that earlier training had a share of, and the test days have not one example of."""
     if severity_of(plan.spec, "vanished_category") is None or history.statistics is None:
         return
     before, test = history.statistics.splits["train"], statistics.splits["test"]

@@ -11,7 +11,7 @@ from retraining.core.spec.model import ModelSpec
 
 
 def label_findings(spec: ModelSpec, statistics: Statistics) -> Iterator[Finding]:
-    """What is wrong with the label, split by split."""
+    """Yield what is wrong with the label, split by split."""
     for name, split in statistics.splits.items():
         if split.label.nulls:
             yield finding(
@@ -62,7 +62,7 @@ def _rate(spec: ModelSpec, split: str, label: LabelStatistics) -> Iterator[Findi
 
 
 def _classes(spec: ModelSpec, split: str, label: LabelStatistics) -> Iterator[Finding]:
-    """Classes nobody can learn, and one class that is nearly all."""
+    """Yield the classes nobody can learn, and one class that is nearly all."""
     most, counts = spec.data.checks.label_rate[1], label.counts or ()
     total = sum(counts)
     if not total:

@@ -13,13 +13,13 @@ from retraining.core.spec.model import ModelSpec
 
 
 def days_to_leave_out(plan: Plan, days: Sequence[DayStatistics]) -> tuple[date, ...]:
-    """The days that the run goes on without; none when that would leave nothing to train on or to test with."""
+    """Return the days that the run goes on without; none when that would leave nothing to train on or to test with."""
     bad = sorted({item.span for item in _of_days(plan.spec, days) if item.severity == "quarantine" and item.span})
     return () if _what_is_gone(plan, days, bad) else tuple(bad)
 
 
 def bad_days(plan: Plan, days: Sequence[DayStatistics]) -> list[Finding]:
-    """A finding per bad day and check, and one that blocks when too little is left."""
+    """Return a finding per bad day and check, and one that blocks when too little is left."""
     findings = list(_of_days(plan.spec, days))
     bad = sorted({item.span for item in findings if item.severity == "quarantine" and item.span})
     gone = _what_is_gone(plan, days, bad)
@@ -157,7 +157,7 @@ def _ranges(spec: ModelSpec, day: DayStatistics) -> Iterator[Finding]:
 
 
 def extremes(low: float | None, high: float | None) -> str:
-    """The least and the greatest value found, for a sentence."""
+    """Return the least and the greatest value found, for a sentence."""
     return f"{'-∞' if low is None else f'{low:g}'} to {'∞' if high is None else f'{high:g}'}"
 
 

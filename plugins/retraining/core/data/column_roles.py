@@ -54,12 +54,15 @@ class _Role:
 
 
 def types_of(role: str) -> tuple[str, ...]:
-    """Column types of a feature's kind, of a label's kind, or of a slice."""
+    """Return the column types of a feature's kind, of a label's kind, or of a slice."""
     return load_capabilities().columns.roles[role]
 
 
 def reading(role: str, type_: str) -> str:
-    """How SQL reads a column in a role: `number`, `truth`, `text`, `bytes`; `none`: the role does not take the type."""
+    """Return how SQL reads a column in a role.
+
+    `number`, `truth`, `text`, `bytes`; `none`: the role does not take the type.
+    """
     if type_ not in types_of(role):
         return "none"
     if role in ("categorical", "slice"):
@@ -68,7 +71,7 @@ def reading(role: str, type_: str) -> str:
 
 
 def missing_columns(spec: ModelSpec, columns: Sequence[Column]) -> list[Misfit]:
-    """Columns the spec names and the query does not give."""
+    """Return the columns the spec names and the query does not give."""
     known = [column.name for column in columns]
     roles = [
         *((name, f"feature {name!r}") for name in spec.feature_names),
@@ -89,7 +92,10 @@ def missing_columns(spec: ModelSpec, columns: Sequence[Column]) -> list[Misfit]:
 
 
 def misfits(spec: ModelSpec, columns: Sequence[Column]) -> Iterator[Misfit]:
-    """The columns that a role of the spec, or its `training.input`, cannot take; the first role of each column."""
+    """Yield the columns that a role of the spec, or its `training.input`, cannot take.
+
+    The first role of each column.
+    """
     by_name = {column.name: column for column in columns}
     for name, role in _roles(spec):
         column = by_name.get(name)
@@ -100,7 +106,7 @@ def misfits(spec: ModelSpec, columns: Sequence[Column]) -> Iterator[Misfit]:
 
 
 def _roles(spec: ModelSpec) -> Iterator[tuple[str, _Role]]:
-    """Every column that the spec names, with what it wants of it."""
+    """Yield every column that the spec names, with what it wants of it."""
     for feature in spec.features:
         kind, is_list = (feature.of, True) if feature.kind == "sequence" else (feature.kind, False)
         yield feature.name, _Role(part=f"a {feature.kind} feature", types=types_of(kind), is_list=is_list)
@@ -142,7 +148,7 @@ def _misfit(column: Column, role: _Role) -> Misfit:
 
 
 def _without_csv(columns: Sequence[Column]) -> Iterator[Misfit]:
-    """All columns are exported, also those that the model does not read."""
+    """Yield columns that no file can hold: all are exported, also those that the model does not read."""
     excluded = load_capabilities().columns.without_csv
     for column in columns:
         if column.mode == "REPEATED" or column.type in excluded:

@@ -29,7 +29,9 @@ _API_TYPES = {
 
 
 def own_columns(schema: Iterable[Column | Mapping[str, Any]], where: str = "examples query") -> tuple[Column, ...]:
-    """The query's own columns of a run table's schema, with the API's type names; a STRUCT's fields as `outer.inner`.
+    """Return the query's own columns of a run table's schema, with the API's type names.
+
+    A STRUCT's fields as `outer.inner`.
 
     The fields of a REPEATED STRUCT are REPEATED columns.
 
@@ -57,7 +59,7 @@ def own_columns(schema: Iterable[Column | Mapping[str, Any]], where: str = "exam
 
 
 def schema_hash(columns: Sequence[Column], spec: ModelSpec) -> str:
-    """16 hex digits over names, types and modes, in the query's order, and over what the export makes of them."""
+    """Return 16 hex digits over names, types and modes in the query's order, and over what the export makes of them."""
     text = canonical_json([[[column.name, column.type, column.mode] for column in columns], form_of(spec)])
     return hashlib.sha256(text).hexdigest()[:16]
 

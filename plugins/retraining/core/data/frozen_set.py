@@ -24,12 +24,15 @@ SPAN = "golden"
 
 
 def render_frozen_set_check_sql(plan: Plan) -> Query:
-    """The query alone, for a dry run."""
+    """Return the query alone, for a dry run."""
     return Query(sql=_query(plan).sql)
 
 
 def render_frozen_set_sql(plan: Plan) -> Query:
-    """Statement that makes the table of the frozen set unless it is there: its query's rows, shard and row hash."""
+    """Return the statement that makes the table of the frozen set unless it is there.
+
+    Its query's rows, shard and row hash.
+    """
     data = plan.spec.data
     query = without_semicolon(_query(plan).sql)
     sql = render("golden.sql.j2", table=bigquery.frozen_set_table(plan), query=query, key=data.key)
@@ -37,12 +40,12 @@ def render_frozen_set_sql(plan: Plan) -> Query:
 
 
 def render_frozen_set_fingerprint_sql(plan: Plan) -> Query:
-    """Query of one row: `row_count, bit_xor, hash_sum, shards`."""
+    """Return the query of one row: `row_count, bit_xor, hash_sum, shards`."""
     return Query(sql=render("fingerprint.sql.j2", table=bigquery.frozen_set_table(plan), grouped=False))
 
 
 def build_frozen_set(plan: Plan, rows: Sequence[Mapping[str, Any]]) -> FrozenSet:
-    """What the table holds.
+    """Return what the table holds.
 
     Args:
         plan: The run.
@@ -124,7 +127,7 @@ def require_same_columns(
 
 
 def frozen_set_work(frozen: FrozenSet, stored: Collection[str]) -> GoldenWork:
-    """What the export has to do with it.
+    """Return what the export has to do with it.
 
     Args:
         frozen: The set.

@@ -17,7 +17,7 @@ TRAINED_SPLITS = ("train", "validation")
 
 
 def unproven_files(champion: Manifest, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
-    """The champion's training files that the fingerprints do not prove free of this run's test examples.
+    """Return the champion's training files that the fingerprints do not prove free of this run's test examples.
 
     Args:
         champion: Manifest of the run that made the champion.
@@ -34,7 +34,7 @@ def unproven_files(champion: Manifest, snapshot: Snapshot) -> tuple[ManifestFile
 
 
 def unreadable_rows(champion: Manifest) -> int:
-    """How many training rows the champion read from its run table itself: no file holds their keys."""
+    """Return how many training rows the champion read from its run table itself: no file holds their keys."""
     splits = [champion.splits[split] for split in TRAINED_SPLITS]  # type: ignore[index]  # as above
     return sum(split.rows - sum(file.rows for file in split.files) for split in splits)
 

@@ -13,12 +13,12 @@ EXPORT_VERSION = 1
 
 
 def format_of(spec: ModelSpec) -> Literal["tfrecord", "csv"]:
-    """CSV where training reads it, else TFRecord."""
+    """Return CSV where training reads it, else TFRecord."""
     return "csv" if spec.training.input == "csv" else "tfrecord"
 
 
 def layout_of(spec: ModelSpec) -> ShardLayout:
-    """How examples lie in TFRecords."""
+    """Return how examples lie in TFRecords."""
     layout = spec.data.layout
     numeric = [feature.name for feature in spec.features if feature.kind == "numeric"]
     return ShardLayout(
@@ -27,7 +27,7 @@ def layout_of(spec: ModelSpec) -> ShardLayout:
 
 
 def images_of(spec: ModelSpec) -> tuple[ImageColumn, ...]:
-    """The columns that the export resizes."""
+    """Return the columns that the export resizes."""
     return tuple(
         ImageColumn(
             name=feature.name,
@@ -42,7 +42,7 @@ def images_of(spec: ModelSpec) -> tuple[ImageColumn, ...]:
 
 
 def form_of(spec: ModelSpec) -> TemplateValues:
-    """All of it as JSON, for the hash that names the span store."""
+    """Return all of it as JSON, for the hash that names the span store."""
     return {
         "version": EXPORT_VERSION,
         "format": format_of(spec),

@@ -31,7 +31,10 @@ OTHER_DATA = (
 
 
 def query_parameters(plan: Plan) -> tuple[Parameter, ...]:
-    """What the examples query may use: `@window_start`, `@window_end` (half-open) and `@as_of`, all TIMESTAMP."""
+    """Return what the examples query may use.
+
+    `@window_start`, `@window_end` (half-open) and `@as_of`, all TIMESTAMP.
+    """
     return (
         Parameter(name="window_start", type="TIMESTAMP", value=midnight(plan.window.start)),
         Parameter(name="window_end", type="TIMESTAMP", value=midnight(plan.window.end)),
@@ -40,12 +43,14 @@ def query_parameters(plan: Plan) -> tuple[Parameter, ...]:
 
 
 def render_examples_check_sql(plan: Plan) -> Query:
-    """The examples query alone, for a dry run: errors in it are found before anything is written."""
+    """Return the examples query alone, for a dry run: errors in it are found before anything is written."""
     return Query(sql=plan.query.sql, parameters=query_parameters(plan))
 
 
 def render_snapshot_sql(plan: Plan) -> Query:
-    """Statement that makes the run table: the query's rows in the window, with span, part, shard and row hash.
+    """Return the statement that makes the run table.
+
+    The query's rows in the window, with span, part, shard and row hash.
 
     Running it again gives the same table. It expires by itself after `data.keep_table_days`.
     """
@@ -70,7 +75,7 @@ def render_snapshot_sql(plan: Plan) -> Query:
 
 
 def shard_parameters(data: Data) -> tuple[Parameter, ...]:
-    """How large a shard may be: rows, and bytes of the rows' JSON text."""
+    """Return how large a shard may be: rows, and bytes of the rows' JSON text."""
     return (
         Parameter(name="rows_per_shard", type="INT64", value=data.rows_per_shard),
         Parameter(name="bytes_per_shard", type="INT64", value=data.shard_mb * 1_000_000),
@@ -78,7 +83,7 @@ def shard_parameters(data: Data) -> tuple[Parameter, ...]:
 
 
 def render_left_out_sql(plan: Plan) -> Query:
-    """Query of one row about what the examples query gives and no span holds: `future, latest, undated`.
+    """Return the query of one row about what the examples query gives and no span holds: `future, latest, undated`.
 
     Future is after today, not after `as_of`: a run of the past leaves out what came later, and that is no fault.
     """
@@ -88,7 +93,7 @@ def render_left_out_sql(plan: Plan) -> Query:
 
 
 def render_fingerprint_sql(plan: Plan) -> Query:
-    """Query of one row per span and part: `span, part, row_count, bit_xor, hash_sum, shards`.
+    """Return the query of one row per span and part: `span, part, row_count, bit_xor, hash_sum, shards`.
 
     XOR alone would lose doubled rows, the sum alone swapped ones; together with the count they hold. Order-free.
     """
@@ -96,7 +101,7 @@ def render_fingerprint_sql(plan: Plan) -> Query:
 
 
 def span_fingerprint(parts: Iterable[_Part]) -> str:
-    """32 hex digits over a span's `(part, rows, bit_xor, hash_sum, shards)`, in order of part."""
+    """Return 32 hex digits over a span's `(part, rows, bit_xor, hash_sum, shards)`, in order of part."""
     text = canonical_json([list(part) for part in sorted(parts)])
     return hashlib.sha256(text).hexdigest()[:32]
 
@@ -110,7 +115,7 @@ def build_snapshot(
     golden: GoldenWork | None = None,
     left_out: LeftOut | None = None,
 ) -> Snapshot:
-    """The snapshot document: what the run table holds and which spans the store has already.
+    """Return the snapshot document: what the run table holds and which spans the store has already.
 
     Args:
         plan: The run.
@@ -152,13 +157,13 @@ def build_snapshot(
 
 
 def changed_spans(fingerprint_rows: Iterable[Mapping[str, Any]], stored: Stored) -> list[str]:
-    """Days (ISO) that the store has with other content only."""
+    """Return the days (ISO) that the store has with other content only."""
     grouped = _by_day(fingerprint_rows)
     return [day for day in sorted(grouped) if stored.get(day) and span_fingerprint(grouped[day]) not in stored[day]]
 
 
 def left_out_of(row: Mapping[str, Any]) -> LeftOut:
-    """The row of `render_left_out_sql` as a value."""
+    """Return the row of `render_left_out_sql` as a value."""
     latest = row["latest"]
     return LeftOut(
         future=int(row["future"]),

@@ -59,7 +59,7 @@ class StoredSpan:
 
 
 def read_spans(objects: Iterable[StoredObject], spans_root: str) -> Iterator[StoredSpan | StoredObject]:
-    """Spans of a listing, each once; an object that belongs to none comes out as it is.
+    """Yield the spans of a listing, each once; an object that belongs to none comes out as it is.
 
     Args:
         objects: All below `spans_root`, in order of names, as Cloud Storage lists them.
@@ -74,7 +74,7 @@ def read_spans(objects: Iterable[StoredObject], spans_root: str) -> Iterator[Sto
 
 
 def measure(place: SpanPlace, objects: Iterable[StoredObject]) -> StoredSpan:
-    """What a folder holds; it must hold something."""
+    """Return what a folder holds; it must hold something."""
     count, size, marker, buried = 0, 0, None, None
     newest: datetime | None = None
     for item in objects:

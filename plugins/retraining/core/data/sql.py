@@ -30,7 +30,7 @@ class Parameter:
     value: str | int | float | tuple[str | int | float, ...]
 
     def to_api(self) -> ApiJson:
-        """As BigQuery's REST interface (and so Airflow's job configuration) wants it."""
+        """Return it as BigQuery's REST interface (and so Airflow's job configuration) wants it."""
         if isinstance(self.value, tuple):
             return {
                 "name": self.name,
@@ -52,7 +52,7 @@ class Query:
     parameters: tuple[Parameter, ...] = ()
 
     def to_api(self) -> ApiJson:
-        """The `query` part of a BigQuery job configuration."""
+        """Return the `query` part of a BigQuery job configuration."""
         return {
             "query": self.sql,
             "useLegacySql": False,
@@ -62,7 +62,7 @@ class Query:
 
 
 def midnight(day: date) -> str:
-    """A day's first second, as a BigQuery TIMESTAMP value."""
+    """Return a day's first second, as a BigQuery TIMESTAMP value."""
     return f"{day.isoformat()}T00:00:00Z"
 
 
@@ -86,7 +86,7 @@ def render(template: str, **values: object) -> str:
 
 
 def plain_identifier(name: str) -> str:
-    """The name itself when it has nothing to quote or escape in it.
+    """Return the name itself when it has nothing to quote or escape in it.
 
     Raises:
         SpecError: It is no plain column name.
@@ -97,7 +97,7 @@ def plain_identifier(name: str) -> str:
 
 
 def quote_column(name: str) -> str:
-    """A column name in backticks.
+    """Return a column name in backticks.
 
     Raises:
         SpecError: It is no plain column name.
@@ -106,7 +106,7 @@ def quote_column(name: str) -> str:
 
 
 def quote_table(name: str) -> str:
-    """A `project.dataset.table` in backticks.
+    """Return a `project.dataset.table` in backticks.
 
     Raises:
         SpecError: It is none.

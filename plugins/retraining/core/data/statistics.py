@@ -42,7 +42,7 @@ _Sections = Mapping[str, Mapping[tuple[str, str], list[Row]]]
 
 
 def render_statistics_sql(plan: Plan, snapshot: Snapshot, quarantined: Sequence[date] = ()) -> Query:
-    """One query over the run table, one row per fact.
+    """Return one query over the run table, one row per fact.
 
     Columns: `section`, `split`, `day`, `feature`, `row_count`, `nulls`, `low`, `high`, `mean`, `deviation`, `quantiles`
     (21 in 5 % steps), `distinct_count`, `value`, `outside`, `also_tested`. Sections: `day` (a row per split and day;
@@ -88,7 +88,7 @@ def render_statistics_sql(plan: Plan, snapshot: Snapshot, quarantined: Sequence[
 
 
 def class_count(spec: ModelSpec) -> int:
-    """How many values the label may have, from 0 on."""
+    """Return how many values the label may have, from 0 on."""
     return spec.label.classes if spec.label.kind == "multiclass" else 2
 
 
@@ -101,15 +101,15 @@ class _Columns:
         self._lists = {column.name: column.type for column in snapshot.columns if column.mode == "REPEATED"}
 
     def read(self, name: str, role: str) -> TemplateValues:
-        """How a column's values are read; what has a wrong type is a finding, and read as missing."""
+        """Return how a column's values are read; what has a wrong type is a finding, and read as missing."""
         return {"name": name, "kind": reading(role, self._types.get(name, ""))}
 
     def of_kind(self, kind: str) -> list[TemplateValues]:
-        """The features of a kind."""
+        """Return the features of a kind."""
         return [self.read(feature.name, kind) for feature in self._spec.features if feature.kind == kind]
 
     def sequences(self) -> list[TemplateValues]:
-        """The features of arrays; `of` says what their elements are."""
+        """Return the features of arrays; `of` says what their elements are."""
         found = []
         for feature in self._spec.features:
             if feature.kind == "sequence":
@@ -118,7 +118,7 @@ class _Columns:
         return found
 
     def watched(self) -> list[TemplateValues]:
-        """The key, and the features with a limit; `range` is the stem of the parameters with its bounds."""
+        """Return the key, and the features with a limit; `range` is the stem of the parameters with its bounds."""
         checks = self._spec.data.checks
         places = {name: index for index, name in enumerate(checks.ranges)}
         plain: TemplateValues = {"kind": "none", "limited": False, "range": None, "is_list": False}
@@ -142,7 +142,7 @@ class _Columns:
         return found
 
     def limits(self) -> list[Parameter]:
-        """The bounds of `data.checks.ranges`."""
+        """Return the bounds of `data.checks.ranges`."""
         return [
             Parameter(name=f"range_{index}_{end}", type="FLOAT64", value=bound)
             for index, bounds in enumerate(self._spec.data.checks.ranges.values())
@@ -151,7 +151,7 @@ class _Columns:
 
 
 def build_days(plan: Plan, rows: Iterable[Row]) -> tuple[DayStatistics, ...]:
-    """What is known of each day that has examples, from the query's rows, in order."""
+    """Return what is known of each day that has examples, from the query's rows, in order."""
     sections: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         sections[str(row["section"])][str(row["day"] or "")].append(row)
@@ -184,7 +184,7 @@ def build_statistics(
     days: tuple[DayStatistics, ...] | None = None,
     quarantined: Sequence[date] = (),
 ) -> Statistics:
-    """The statistics document from the query's rows. A split without rows is there with zeros.
+    """Return the statistics document from the query's rows. A split without rows is there with zeros.
 
     Args:
         plan: The run.
@@ -247,7 +247,7 @@ def _split(plan: Plan, split: str, sections: _Sections) -> SplitStatistics:
 
 
 def _label(spec: ModelSpec, totals: list[Row], rows: list[Row]) -> LabelStatistics:
-    """Statistics of the label from its split's rows per day and its rows per class."""
+    """Return the statistics of the label from its split's rows per day and its rows per class."""
     counts = {int(row["value"]): int(row["row_count"]) for row in rows if row["value"] is not None}
     none = next((row for row in rows if row["value"] is None), None)
     total, binary = sum(counts.values()), spec.label.kind == "binary"

@@ -46,7 +46,7 @@ class Standing:
 
 
 def sort_out(jobs: Iterable[Job]) -> Standing:
-    """Which of the jobs of one key counts: one that succeeded, else the oldest that goes on.
+    """Return which of the jobs of one key counts: one that succeeded, else the oldest that goes on.
 
     Whoever sees the oldest keeps it, so that two who see different parts of a lagging list never end it.
     """
@@ -91,7 +91,7 @@ def other_generations(jobs: Iterable[Job], identity: JobIdentity, keep: Job | No
 
 
 def _was_surplus(job: Job, older: Iterable[Job]) -> bool:
-    """Whether a job was cancelled that had been made beside an older one."""
+    """Tell whether a job was cancelled that had been made beside an older one."""
     return job.state == CANCELLED and any(
         other.active or (other.ended and job.created and other.ended > job.created) for other in older
     )
@@ -116,7 +116,7 @@ class Claim:
     failures: tuple[Failure, ...] = ()
 
     def to_bytes(self) -> bytes:
-        """As it is stored."""
+        """Return the claim as it is stored."""
         values = {"holder": self.holder, "since": self.since.isoformat(), "open": self.open}
         return json.dumps({**values, "jobs": self.jobs, "failures": self.failures}).encode()
 
@@ -133,16 +133,16 @@ class Claim:
         )
 
     def with_jobs(self, seen: Iterable[str]) -> Claim:
-        """With the names of jobs that were seen: a new one is what became of the create."""
+        """Add the names of jobs that were seen: a new one is what became of the create."""
         new = tuple(name for name in seen if name not in self.jobs)
         return replace(self, jobs=self.jobs + new, open=self.open and not new)
 
     def refused(self, failure: Failure) -> Claim:
-        """When the create made no job, and why."""
+        """Return the claim after a create that made no job, and why."""
         return replace(self, open=False, failures=(*self.failures, failure))
 
     def closed(self) -> Claim:
-        """When the create made no job, and another one at once is in order."""
+        """Return the claim after a create that made no job; another one at once is in order."""
         return replace(self, open=False)
 
     def settled(self) -> datetime:
@@ -154,17 +154,20 @@ class Claim:
         return self.open and now < self.settled()
 
     def failures_by(self, now: datetime) -> tuple[Failure, ...]:
-        """Failures of creates until a time; one of which nothing was heard for long enough is the service's."""
+        """Return the failures of creates until a time.
+
+        One of which nothing was heard for long enough is the service's.
+        """
         lost = self.open and not self.may_bring_a_job(now)
         return (*self.failures, Failure.INTERNAL) if lost else self.failures
 
     def next(self, holder: str, now: datetime) -> Claim:
-        """Somebody's claim after this one."""
+        """Return somebody's claim after this one."""
         return replace(self, holder=holder, since=now, open=True, failures=self.failures_by(now))
 
 
 def not_before(claim: Claim | None, last_end: datetime | None, failures: Sequence[Failure]) -> datetime | None:
-    """When the next job may be created; None: at once.
+    """Return when the next job may be created; None: at once.
 
     Args:
         claim: On it, if there is one.

@@ -72,7 +72,7 @@ class Rule:
     words: str = ""
 
     def holds(self, state: str, code: int, message: str) -> bool:
-        """Whether the row is about such an end."""
+        """Tell whether the row is about such an end."""
         return (
             self.state in ("", state)
             and (not self.codes or code in self.codes)
@@ -108,7 +108,7 @@ RULES = (
 
 
 def find_rule(state: str, code: int, message: str) -> Rule:
-    """The row of the table for a bad end.
+    """Return the row of the table for a bad end.
 
     Args:
         state: The job's, for example `JOB_STATE_FAILED`.
@@ -119,12 +119,12 @@ def find_rule(state: str, code: int, message: str) -> Rule:
 
 
 def classify(state: str, code: int, message: str) -> Failure:
-    """The kind of a bad end; see `find_rule`."""
+    """Return the kind of a bad end; see `find_rule`."""
     return find_rule(state, code, message).failure
 
 
 def may_follow(failures: Sequence[Failure], retries: int) -> bool:
-    """Whether another job follows a task's failed ones.
+    """Tell whether another job follows a task's failed ones.
 
     What the service did to jobs and what the program did are counted apart, and neither is counted by the tries of
     Airflow, which also grow when a heartbeat, a worker or an answer is lost.
@@ -139,7 +139,10 @@ def may_follow(failures: Sequence[Failure], retries: int) -> bool:
 
 
 def pause(failures: Sequence[Failure]) -> timedelta:
-    """How long after the last failure the next job is created: doubles with each that a job at once would repeat."""
+    """Return how long after the last failure the next job is created.
+
+    Doubles with each that a job at once would repeat.
+    """
     if not failures or failures[-1] not in NEED_TIME:
         return timedelta(0)
     before = sum(failure in NEED_TIME for failure in failures) - 1
@@ -148,7 +151,7 @@ def pause(failures: Sequence[Failure]) -> timedelta:
 
 
 def with_spot_fallback(custom_job: Mapping[str, Any], failures: Sequence[Failure]) -> ProtoJson:
-    """The job to create after these failures: spot machines twice, then machines on demand."""
+    """Return the job to create after these failures: spot machines twice, then machines on demand."""
     job: ProtoJson = copy.deepcopy(dict(custom_job))
     scheduling = (job.get("job_spec") or job.get("trial_job_spec") or {}).get("scheduling", {})
     lost = sum(failure in (Failure.PREEMPTED, Failure.STOCKOUT) for failure in failures)

@@ -40,7 +40,7 @@ class JobType(StrEnum):
 
     @classmethod
     def of(cls, job: Mapping[str, Any]) -> JobType:
-        """The type of a job in proto-JSON."""
+        """Return the type of a job in proto-JSON."""
         return cls.TUNING if "study_spec" in job else cls.CUSTOM
 
     @property
@@ -50,7 +50,7 @@ class JobType(StrEnum):
 
     @classmethod
     def of_name(cls, name: str) -> JobType:
-        """The type of a job by its resource name."""
+        """Return the type of a job by its resource name."""
         return cls.TUNING if ResourceName.parse(name).collection == TUNING_JOBS else cls.CUSTOM
 
 

@@ -54,7 +54,10 @@ class JobRequest:
 def export_job(
     plan: Plan, snapshot: Snapshot, service_account: str | None = None, *, quarantined: Sequence[date] = ()
 ) -> JobRequest:
-    """The job that writes the missing spans as TFRecords, and the manifest; both without the quarantined days."""
+    """Return the job that writes the missing spans as TFRecords, and the manifest.
+
+    Both without the quarantined days.
+    """
     manifest_uri = storage.document_uri(plan.run_uri, "manifest")
     request = ExportRequest(
         model=plan.model,
@@ -78,7 +81,7 @@ def export_job(
 
 
 def training_job(plan: Plan, tuning: Tuning | None = None, service_account: str | None = None) -> JobRequest:
-    """The job that trains the challenger, with the hyperparameters that the run settled on (None: the spec's own)."""
+    """Return the job that trains the challenger with the run's hyperparameters; without `tuning` the spec's own."""
     hyperparameters = tuning.hyperparameters if tuning else None
     request = train_request(plan, storage.training_uri(plan.run_uri), hyperparameters=hyperparameters)
     job_request = _job_request(plan, "train", request, request.report_uri, "report", service_account)
@@ -93,7 +96,7 @@ def train_request(
     trial_metric: str | None = None,
     priors: Sequence[Mapping[str, HyperparameterValue]] = (),
 ) -> TrainRequest:
-    """What the trainer is asked.
+    """Return what the trainer is asked.
 
     Args:
         plan: The run.
@@ -137,7 +140,7 @@ def evaluation_job(
     champion_trained_before: date | None = None,
     proof: Proof = PROVEN,
 ) -> JobRequest:
-    """The job that scores challenger and champion on the same shards.
+    """Return the job that scores challenger and champion on the same shards.
 
     Args:
         plan: The run.
@@ -156,7 +159,7 @@ def evaluation_job(
 
 
 def _evaluate_request(plan: Plan, champion: Champion | None, skipped: str | None, proof: Proof) -> EvaluateRequest:
-    """What the judge is asked; `skipped` says why the champion is not scored."""
+    """Return what the judge is asked; `skipped` says why the champion is not scored."""
     compared = champion is not None and not skipped
     evaluation, forms = plan.spec.evaluation, plan.spec.training.export_lite
     return EvaluateRequest(
@@ -188,7 +191,7 @@ def _evaluate_request(plan: Plan, champion: Champion | None, skipped: str | None
 
 
 def _reason_to_skip(plan: Plan, champion: Champion | None, trained_before: date | None) -> str | None:
-    """Why this champion must not be scored: it may have been trained on the test days; None: it may be."""
+    """Return why this champion must not be scored: it may have been trained on the test days; None: it may be."""
     if champion is None:
         return None
     if champion.as_of >= plan.as_of:
@@ -207,7 +210,7 @@ def _reason_to_skip(plan: Plan, champion: Champion | None, trained_before: date 
 def custom_job(
     plan: Plan, task: JobTask, request_uri: str, base_uri: str, machines: Machines, service_account: str | None
 ) -> ProtoJson:
-    """A job on Vertex AI that runs the trainer's image: one pool per role, the chief's first.
+    """Return a job on Vertex AI that runs the trainer's image: one pool per role, the chief's first.
 
     Args:
         plan: The run.
@@ -237,7 +240,7 @@ def custom_job(
 
 
 def _program(plan: Plan, task: JobTask, args: list[str], machines: Machines) -> ProtoJson:
-    """What a replica runs: a container, or the trainer's source distribution in a pre-built one."""
+    """Return what a replica runs: a container, or the trainer's source distribution in a pre-built one."""
     runtime = plan.spec.training.runtime
     if task != "train" or runtime.framework is None:
         image = (runtime.image if task == "train" else None) or plan.trainer_image

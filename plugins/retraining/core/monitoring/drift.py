@@ -49,7 +49,7 @@ def render_requests_sql(
     as_of: datetime,
     smoke_requests: Sequence[SmokeRequest] = (),
 ) -> Query:
-    """Query that counts the logged instances of `monitoring.window_hours` before `as_of` (exclusive).
+    """Return the query that counts the logged instances of `monitoring.window_hours` before `as_of` (exclusive).
 
     One row per feature and bucket: `feature, bucket, unseen, instances`. Feature `''` has the number of instances. The
     bucket of a number is its bin's index among the baseline's edges (0: below all of them), of a category its value;
@@ -111,7 +111,7 @@ def measure(
     statistics: Statistics,
     rows: Iterable[Mapping[str, Any]],
 ) -> Drift:
-    """The drift document from the rows of `render_requests_sql`.
+    """Return the drift document from the rows of `render_requests_sql`.
 
     Args:
         spec: The model.
@@ -154,7 +154,7 @@ def measure(
 def _feature_drift(
     name: str, train: SplitStatistics, counts: Mapping[Bucket, int], threshold: float
 ) -> FeatureDrift | None:
-    """The drift of one feature; None when the champion's training data has no numbers or categories of it."""
+    """Return the drift of one feature; None when the champion's training data has no numbers or categories of it."""
     baseline = train.features.get(name)
     if not isinstance(baseline, NumericStatistics | CategoricalStatistics) or not train.rows:
         return None
@@ -169,12 +169,12 @@ def _feature_drift(
 
 
 def l_infinity(p: Mapping[Bucket, float], q: Mapping[Bucket, float]) -> float:
-    """Largest difference of any value's share, over the values of both."""
+    """Return the largest difference of any value's share, over the values of both."""
     return max((abs(p.get(value, 0.0) - q.get(value, 0.0)) for value in {*p, *q}), default=0.0)
 
 
 def jensen_shannon(p: Sequence[float], q: Sequence[float]) -> float:
-    """Jensen-Shannon divergence, base 2, of two distributions over the same bins (each sums to 1)."""
+    """Return the Jensen-Shannon divergence, base 2, of two distributions over the same bins (each sums to 1)."""
     divergence = 0.0
     for a, b in zip(p, q, strict=True):
         middle = (a + b) / 2
@@ -183,12 +183,12 @@ def jensen_shannon(p: Sequence[float], q: Sequence[float]) -> float:
 
 
 def bin_edges(baseline: NumericStatistics) -> list[float]:
-    """Distinct quantiles: bin i (from 1) is `[edge i, edge i+1)`, the last one is open, bin 0 lies below all."""
+    """Return distinct quantiles: bin i (from 1) is `[edge i, edge i+1)`, the last one is open, bin 0 lies below all."""
     return sorted(set(baseline.quantiles))
 
 
 def bin_shares(baseline: NumericStatistics, rows: int, edges: Sequence[float]) -> list[float]:
-    """The baseline's share per bin: below, between the edges, above; last the missing values.
+    """Return the baseline's share per bin: below, between the edges, above; last the missing values.
 
     Where several quantiles are equal their steps fall to the bin that begins there; the error of a share is at most
     one step (5 %).
@@ -202,7 +202,7 @@ def bin_shares(baseline: NumericStatistics, rows: int, edges: Sequence[float]) -
 
 
 def category_shares(baseline: CategoricalStatistics, rows: int) -> dict[Bucket, float]:
-    """The baseline's share per value; None is the missing ones. Values beyond the first 1000 count as unseen."""
+    """Return the baseline's share per value; None is the missing ones. Values beyond the first 1000 count as unseen."""
     shares: dict[Bucket, float] = {item.value: item.count / rows for item in baseline.top}
     shares[None] = baseline.nulls / rows
     shares[UNSEEN] = max(0.0, 1.0 - sum(shares.values()))
@@ -210,7 +210,7 @@ def category_shares(baseline: CategoricalStatistics, rows: int) -> dict[Bucket, 
 
 
 def class_shares(train: SplitStatistics) -> dict[Bucket, float]:
-    """The training labels' share per class."""
+    """Return the training labels' share per class."""
     counts = train.label.counts or ()
     return {str(label): count / sum(counts) for label, count in enumerate(counts)}
 

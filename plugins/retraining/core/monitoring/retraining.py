@@ -18,7 +18,7 @@ SHOWN_FEATURES = 5
 def decide_retraining(
     spec: ModelSpec, drift: Drift | None, ledger_rows: Sequence[Ledger], as_of: datetime, drift_uri: str | None = None
 ) -> Ledger:
-    """The ledger row of one monitor run: retrain or wait, and why.
+    """Return the ledger row of one monitor run: retrain or wait, and why.
 
     Args:
         spec: The model.
@@ -61,7 +61,7 @@ def retrain_as_of(row: Ledger, as_of: datetime | None) -> Ledger:
 
 
 def cooldown(spec: ModelSpec, drift: Drift, retrainings: Sequence[Ledger]) -> timedelta:
-    """How long after the last ordered retraining the next may be ordered.
+    """Return how long after the last ordered retraining the next may be ordered.
 
     Loop guard: retrainings ordered since the champion's own time did not make a new champion. Each of them but the
     first doubles the wait, up to 16 times: what retraining does not mend, more retraining will not.

@@ -23,7 +23,7 @@ def is_run_table(name: str) -> bool:
 
 
 def frozen_set_table(plan: Plan) -> str:
-    """Table of the frozen set as `project.dataset.table`: one per text of its query.
+    """Return the table of the frozen set as `project.dataset.table`: one per text of its query.
 
     Raises:
         ContractError: The plan has none.
@@ -32,12 +32,12 @@ def frozen_set_table(plan: Plan) -> str:
 
 
 def request_log_table(project: str, dataset: str, model: str) -> str:
-    """Table the endpoint logs requests and answers to, as `project.dataset.table`."""
+    """Return the table the endpoint logs requests and answers to, as `project.dataset.table`."""
     return f"{project}.{dataset}.requests_{model}"
 
 
 def query_job_id(plan: Plan, purpose: str, attempt: str) -> str:
-    """Deterministic BigQuery job id: the same task asking again meets its own job.
+    """Return the deterministic BigQuery job id: the same task asking again meets its own job.
 
     Args:
         plan: The run.
@@ -50,6 +50,6 @@ def query_job_id(plan: Plan, purpose: str, attempt: str) -> str:
 
 
 def monitor_job_id(environment: str, model: str, as_of: datetime, attempt: str) -> str:
-    """Deterministic BigQuery job id of a monitor's question."""
+    """Return the deterministic BigQuery job id of a monitor's question."""
     short = hashlib.sha1(f"{environment}|{attempt}".encode(), usedforsecurity=False).hexdigest()[:10]
     return f"{model}__requests__{stamp(as_of)}__{short}"

@@ -10,7 +10,7 @@ from retraining.core.errors import ContractError
 
 
 def dag_run_hash(dag_run_id: str) -> str:
-    """What tells the folders of two runs of one time apart."""
+    """Return what tells the folders of two runs of one time apart."""
     return hashlib.sha1(dag_run_id.encode(), usedforsecurity=False).hexdigest()[:8]
 
 
@@ -20,7 +20,7 @@ def is_model(text: str) -> bool:
 
 
 def model_of_dag(dag_id: str) -> str:
-    """The model of `retrain__<model>` or `monitor__<model>`.
+    """Return the model of `retrain__<model>` or `monitor__<model>`.
 
     Raises:
         ContractError: The DAG has none.
@@ -37,5 +37,5 @@ def asset_name(model: str) -> str:
 
 
 def asset_uri(model: str) -> str:
-    """Address of that asset."""
+    """Return the address of that asset."""
     return f"x-retraining://{model}/drift"

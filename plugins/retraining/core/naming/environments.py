@@ -32,7 +32,7 @@ class Environment:
         return {ENVIRONMENT_LABEL: self.label}
 
     def owner(self, labels: Mapping[str, str], uri: str) -> str | None:
-        """Label of the environment that made a resource; None: it does not say.
+        """Return the label of the environment that made a resource; None: it does not say.
 
         Args:
             labels: Of the resource.
@@ -46,12 +46,12 @@ class Environment:
         return label_of(bucket) if bucket else None
 
     def owns(self, labels: Mapping[str, str], uri: str) -> bool:
-        """Whether this environment made a resource."""
+        """Tell whether this environment made a resource."""
         return self.owner(labels, uri) == self.label
 
 
 def label_of(environment: str) -> str:
-    """An environment's name as a label value: itself where it is one, else what can be read of it and a hash."""
+    """Return an environment's name as a label value: itself where it is one, else what can be read of it and a hash."""
     if _LABEL_VALUE.fullmatch(environment):
         return environment
     short = hashlib.sha256(environment.encode()).hexdigest()[:12]

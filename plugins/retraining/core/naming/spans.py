@@ -49,7 +49,7 @@ def tombstone_uri(folder_uri: str) -> str:
 
 
 def place_of(folder_uri: str, spans_root: str) -> SpanPlace | None:
-    """The span whose folder this is; None when it is no folder of the store.
+    """Return the span whose folder this is; None when it is no folder of the store.
 
     Args:
         folder_uri: Without a slash at the end.

@@ -11,167 +11,173 @@ from retraining.core.naming.run_keys import frozen_set_key, stamp
 
 
 def runs_uri(bucket: str, model: str) -> str:
-    """Folder of all runs of a model, in order of their time by name."""
+    """Return the folder of all runs of a model, in order of their time by name."""
     return f"gs://{bucket}/{model}/runs"
 
 
 def run_uri(bucket: str, model: str, key: str) -> str:
-    """Folder of a run's documents, without a slash at the end."""
+    """Return the folder of a run's documents, without a slash at the end."""
     return f"{runs_uri(bucket, model)}/{key}"
 
 
 def studies_uri(bucket: str, model: str) -> str:
-    """Folder of a model's studies: the memory of its searches for hyperparameters."""
+    """Return the folder of a model's studies: the memory of its searches for hyperparameters."""
     return f"gs://{bucket}/{model}/studies"
 
 
 def study_uri(bucket: str, model: str, key: str) -> str:
-    """A run's study, again outside its folder: later runs look here."""
+    """Return a run's study, again outside its folder: later runs look here."""
     return f"{studies_uri(bucket, model)}/{key}.json"
 
 
 def document_uri(folder_uri: str, kind: str) -> str:
-    """Address of the document of a kind in a run's (or monitor's) folder."""
+    """Return the address of the document of a kind in a run's (or monitor's) folder."""
     return f"{folder_uri}/{kind}.json"
 
 
 def report_page_uri(folder_uri: str) -> str:
-    """Address of the run's page for humans."""
+    """Return the address of the run's page for humans."""
     return f"{folder_uri}/report.html"
 
 
 def training_uri(folder_uri: str) -> str:
-    """Base output directory of the training job; Vertex AI puts model, checkpoints and logs below it."""
+    """Return the base output directory of the training job; Vertex AI puts model, checkpoints and logs below it."""
     return f"{folder_uri}/training"
 
 
 def job_uri(folder_uri: str, task: str) -> str:
-    """Base output directory of another job of the run."""
+    """Return the base output directory of another job of the run."""
     return f"{folder_uri}/{task}"
 
 
 def tuning_uri(folder_uri: str, phase: str) -> str:
-    """Base output directory of one tuning job of the run's study."""
+    """Return the base output directory of one tuning job of the run's study."""
     return f"{folder_uri}/tuning/{phase}"
 
 
 def model_uri(base_uri: str) -> str:
-    """Where a training job leaves the SavedModel, below its base output directory."""
+    """Return where a training job leaves the SavedModel, below its base output directory."""
     return f"{base_uri}/model"
 
 
 def model_file_uri(model_uri: str) -> str:
-    """The file of a SavedModel that tells whether it is there: it names everything else in the folder."""
+    """Return the file of a SavedModel that tells whether it is there: it names everything else in the folder."""
     return f"{model_uri}/saved_model.pb"
 
 
 def checkpoints_uri(base_uri: str) -> str:
-    """Where a training job keeps its checkpoints, below its base output directory."""
+    """Return where a training job keeps its checkpoints, below its base output directory."""
     return f"{base_uri}/checkpoints"
 
 
 def tensorboard_uri(base_uri: str) -> str:
-    """Where a training job writes for TensorBoard, below its base output directory."""
+    """Return where a training job writes for TensorBoard, below its base output directory."""
     return f"{base_uri}/logs"
 
 
 def artifact_uri(folder_uri: str) -> str:
-    """Where the run's training job leaves the SavedModel."""
+    """Return where the run's training job leaves the SavedModel."""
     return model_uri(training_uri(folder_uri))
 
 
 def lite_uri(folder_uri: str) -> str:
-    """Where the evaluation job leaves TF Lite models."""
+    """Return where the evaluation job leaves TF Lite models."""
     return f"{training_uri(folder_uri)}/lite"
 
 
 def spans_uri(bucket: str, model: str, schema_hash: str) -> str:
-    """The span store of a model for one schema."""
+    """Return the span store of a model for one schema."""
     return f"gs://{bucket}/{model}/spans/{schema_hash}"
 
 
 def monitor_uri(bucket: str, model: str, as_of: datetime, dag_run_id: str) -> str:
-    """Folder of one monitor run's documents."""
+    """Return the folder of one monitor run's documents."""
     return f"{monitors_uri(bucket, model)}/{stamp(as_of)}-{dag_run_hash(dag_run_id)}"
 
 
 def monitors_uri(bucket: str, model: str) -> str:
-    """Folder of all monitor runs of a model; its ledger rows are `*/ledger.json` in it, in order of time by name."""
+    """Return the folder of all monitor runs of a model.
+
+    Its ledger rows are `*/ledger.json` in it, in order of time by name.
+    """
     return f"gs://{bucket}/{model}/monitor"
 
 
 def spans_root(bucket: str, model: str) -> str:
-    """The span stores of a model, of every schema."""
+    """Return the span stores of a model, of every schema."""
     return f"gs://{bucket}/{model}/spans"
 
 
 def owner_uri(bucket: str) -> str:
-    """Where a bucket says whose it is."""
+    """Return where a bucket says whose it is."""
     return f"gs://{bucket}/environment.txt"
 
 
 def rollout_uri(bucket: str, model: str) -> str:
-    """Where it is written down how far the change of a model's champion has come, and what was before it."""
+    """Return where it is written down how far the change of a model's champion has come, and what was before it."""
     return f"gs://{bucket}/{model}/rollout.json"
 
 
 def pokes_uri(bucket: str) -> str:
-    """Folder of what waiting tasks remember."""
+    """Return the folder of what waiting tasks remember."""
     return f"gs://{bucket}/{BucketFolder.POKES}"
 
 
 def poke_uri(bucket: str, key: str) -> str:
-    """What one waiting task remembers: also a sign, by its time, that somebody still waits."""
+    """Return what one waiting task remembers: also a sign, by its time, that somebody still waits."""
     return f"{pokes_uri(bucket)}/{key}.json"
 
 
 def unfinished_upload_uris(bucket: str) -> tuple[str, ...]:
-    """Folders with pieces of large uploads that were cut off."""
+    """Return the folders with pieces of large uploads that were cut off."""
     return tuple(f"gs://{bucket}/{tool}/{UPLOAD_FOLDER}" for tool in UPLOAD_TOOLS)
 
 
 def leases_root(bucket: str) -> str:
-    """Folder of the leases of all models' runs."""
+    """Return the folder of the leases of all models' runs."""
     return f"gs://{bucket}/{BucketFolder.LEASES}"
 
 
 def leases_uri(bucket: str, model: str) -> str:
-    """Folder of the leases of a model's runs."""
+    """Return the folder of the leases of a model's runs."""
     return f"{leases_root(bucket)}/{model}"
 
 
 def lease_uri(bucket: str, model: str, key: str) -> str:
-    """Where a run says that it is at work on its spans."""
+    """Return where a run says that it is at work on its spans."""
     return f"{leases_uri(bucket, model)}/{key}.json"
 
 
 def claims_uri(bucket: str, dag_run: str) -> str:
-    """Folder of a DAG run's claims, by its label; among the pokes, with which they grow old and are deleted."""
+    """Return the folder of a DAG run's claims, by its label.
+
+    Among the pokes, with which they grow old and are deleted.
+    """
     return f"{pokes_uri(bucket)}/claims/{dag_run}"
 
 
 def upload_claim_uri(folder_uri: str) -> str:
-    """Who may register a run's model."""
+    """Return where it stands who may register a run's model."""
     return f"{folder_uri}/upload.json"
 
 
 def claim_uri(bucket: str, dag_run: str, key: str) -> str:
-    """Who may create the next job of a key."""
+    """Return where it stands who may create the next job of a key."""
     return f"{claims_uri(bucket, dag_run)}/{key}.json"
 
 
 def garbage_collections_uri(bucket: str) -> str:
-    """Folder of all garbage collections, in order of their time by name."""
+    """Return the folder of all garbage collections, in order of their time by name."""
     return f"gs://{bucket}/{BucketFolder.MAINTENANCE}"
 
 
 def garbage_collection_uri(bucket: str, as_of: datetime, dag_run_id: str) -> str:
-    """Folder of one garbage collection's documents."""
+    """Return the folder of one garbage collection's documents."""
     return f"{garbage_collections_uri(bucket)}/{stamp(as_of)}-{dag_run_hash(dag_run_id)}"
 
 
 def frozen_set_uri(plan: Plan) -> str:
-    """Where it is written down what the frozen set was when it was made.
+    """Return where it is written down what the frozen set was when it was made.
 
     Raises:
         ContractError: The plan has none.

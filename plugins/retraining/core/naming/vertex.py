@@ -68,43 +68,43 @@ class ResourceName:
 
 
 def location_name(project: str, region: str) -> str:
-    """Parent of all Vertex AI resources of a region."""
+    """Return the parent of all Vertex AI resources of a region."""
     return f"projects/{project}/locations/{region}"
 
 
 def model_name(project: str, region: str, model: str) -> str:
-    """Registry name of a model."""
+    """Return the registry name of a model."""
     return str(ResourceName(project=project, region=region, collection=MODELS, resource_id=model))
 
 
 def version_name(model: str, version: str) -> str:
-    """Full name of a version: a model's full name, and the version's id or alias."""
+    """Return the full name of a version: a model's full name, and the version's id or alias."""
     return f"{model}@{version}"
 
 
 def unversioned(name: str) -> str:
-    """Full name of a model, of one that may have a version."""
+    """Return the full name of a model, of one that may have a version."""
     return name.partition("@")[0]
 
 
 def endpoint_id(model: str) -> str:
-    """Endpoint ids allow hyphens only."""
+    """Return the endpoint ids allow hyphens only."""
     return model.replace("_", "-")
 
 
 def endpoint_name(project: str, region: str, model: str) -> str:
-    """Full name of a model's endpoint."""
+    """Return the full name of a model's endpoint."""
     return str(ResourceName(project=project, region=region, collection=ENDPOINTS, resource_id=endpoint_id(model)))
 
 
 def deployed_model_id(run_key: str) -> str:
-    """Id of a run's deployed model: 1 to 10 digits, as DeployedModel.id wants it, without a leading zero."""
+    """Return the id of a run's deployed model: 1 to 10 digits, as DeployedModel.id wants it, without a leading zero."""
     number = int(hashlib.sha256(run_key.encode()).hexdigest(), 16)
     return str(10**9 + number % (9 * 10**9))
 
 
 def alias_as_of(as_of: datetime) -> str:
-    """Alias of a backfilled version."""
+    """Return the alias of a backfilled version."""
     return f"as-of-{as_of.astimezone(UTC):%Y%m%d}"
 
 
@@ -115,17 +115,19 @@ def run_of(labels: Mapping[str, str]) -> tuple[str, str] | None:
 
 
 def version_labels(plan: Plan) -> dict[str, str]:
-    """Labels of a registered version: the way back to its run."""
+    """Return the labels of a registered version: the way back to its run."""
     return {MODEL_LABEL: plan.model, RUN_LABEL: plan.run_key}
 
 
 def job_labels(plan: Plan, task: str) -> dict[str, str]:
-    """Labels of a job, but for the one that identifies it (`KEY_LABEL`, see `job_key`)."""
+    """Return the labels of a job, but for the one that identifies it (`KEY_LABEL`, see `job_key`)."""
     return {MODEL_LABEL: plan.model, RUN_LABEL: plan.run_key, TASK_LABEL: task}
 
 
 def job_key(*, dag_id: str, run_id: str, task_id: str, map_index: int, max_tries: int, job: object) -> str:
-    """Identity of a job: the same task instance with the same job finds it again; a cleared one makes another.
+    """Return the identity of a job: the same task instance with the same job finds it again.
+
+    A cleared one makes another.
 
     `max_tries` changes when a task instance is cleared and not when it is retried.
     """
@@ -135,13 +137,13 @@ def job_key(*, dag_id: str, run_id: str, task_id: str, map_index: int, max_tries
 
 
 def job_owner(*, dag_id: str, run_id: str, task_id: str, map_index: int) -> str:
-    """Label of all jobs of a task instance, whatever its generation: what an older one left can be found."""
+    """Return the label of all jobs of a task instance, whatever its generation: what an older one left can be found."""
     text = "|".join((dag_id, run_id, task_id, str(map_index)))
     return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
 
 
 def dag_run_label(dag_id: str, run_id: str) -> str:
-    """Label of all jobs of a DAG run."""
+    """Return the label of all jobs of a DAG run."""
     return hashlib.sha1(f"{dag_id}|{run_id}".encode(), usedforsecurity=False).hexdigest()
 
 
@@ -151,7 +153,7 @@ def job_display_name(model: str, task: str, key: str) -> str:
 
 
 def prebuilt_image(region: str, framework: str, *, accelerated: bool) -> str:
-    """Google's training container of a TensorFlow, near a region.
+    """Return the google's training container of a TensorFlow, near a region.
 
     https://cloud.google.com/vertex-ai/docs/training/pre-built-containers
 

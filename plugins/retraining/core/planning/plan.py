@@ -108,7 +108,10 @@ def _run_key(asked: AskedRun, decides: Mapping[str, Any]) -> tuple[RunKey, YamlV
 
 
 def _decides(spec: ModelSpec, query: Query, golden: Query | None, settings: Settings) -> YamlValues:
-    """What decides the result of a run beside its mode, and whose it is: equal runs share documents and tables."""
+    """Return what decides the result of a run beside its mode, and whose it is.
+
+    Equal runs share documents and tables.
+    """
     return {
         "spec": spec.model_dump(mode="json"),
         "sql": query.sha256,
@@ -133,7 +136,7 @@ def _query(path: str | None, sql: str | None) -> Query | None:
 
 
 def explain(plan: Plan) -> list[str]:
-    """What the run will do, a line per fact, for the task log."""
+    """Return what the run will do, a line per fact, for the task log."""
     window = plan.window
     lines = [
         f"run {plan.run_key} of {plan.model}: {plan.mode}, started by {plan.trigger.kind} ({plan.trigger.reason})",

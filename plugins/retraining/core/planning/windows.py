@@ -31,7 +31,7 @@ def resolve_as_of(
     run_after: datetime | None,
     started: datetime | None = None,
 ) -> AsOf:
-    """The first that is there: the Param, the asset event's extra, the logical date, `run_after`.
+    """Return the first that is there: the Param, the asset event's extra, the logical date, `run_after`.
 
     Args:
         param: The Param `as_of`; an empty string is none. Without a zone it is UTC, as the form says.
@@ -72,7 +72,7 @@ def require_past(value: datetime, started: datetime | None, where: str) -> datet
 
 
 def parse_time(value: str | datetime, where: str) -> datetime:
-    """A time in UTC, cut to whole seconds. A date alone is its midnight.
+    """Return a time in UTC, cut to whole seconds. A date alone is its midnight.
 
     Raises:
         PlanError: It is no time.
@@ -89,7 +89,7 @@ def parse_time(value: str | datetime, where: str) -> datetime:
 
 
 def window(data: Data, as_of: datetime) -> Window:
-    """The days of examples of a run, half-open: `[start, end)`, test days from `test_start` on.
+    """Return the days of examples of a run, half-open: `[start, end)`, test days from `test_start` on.
 
     The window ends at midnight UTC, `label_lag_days` before `as_of`, so that every label in it was known.
 

@@ -64,7 +64,7 @@ def _held_against(champion: Champion | None) -> DecisionChampion | None:
 
 
 def value_of(metrics: Metrics, metric: Metric) -> float | None:
-    """One metric out of several; None where it is not defined (AUC of a single class)."""
+    """Return one metric out of several; None where it is not defined (AUC of a single class)."""
     value: float | None = getattr(metrics, metric)
     return value
 
@@ -82,7 +82,7 @@ def _same_run(plan: Plan, request: EvaluateRequest, evaluation: Evaluation) -> N
 
 
 def _misfit(plan: Plan, document: EvaluateRequest | Evaluation, found: str, expected: str) -> ContractError:
-    """A document that belongs to another duel: clearing the task alone would find it again."""
+    """Return a document that belongs to another duel: clearing the task alone would find it again."""
     where = document_uri(plan.run_uri, document.kind_name())
     return ContractError(where, found, expected, "Delete this object, then clear evaluate and what follows")
 
@@ -106,7 +106,7 @@ def _newer_champion(plan: Plan, request: EvaluateRequest) -> Gate:
 
 
 def _leakage(request: EvaluateRequest) -> Gate:
-    """Whether the champion may have been trained on examples that it is judged on.
+    """Tell whether the champion may have been trained on examples that it is judged on.
 
     Rows that it read from its run table itself leave no files to look into; such a champion can only look better than
     it is, which makes promotion harder and not wrong. Without any record the comparison means nothing that could be
@@ -136,7 +136,9 @@ def _examples(plan: Plan, evaluation: Evaluation) -> Gate:
 
 
 def _floor(plan: Plan, evaluation: Evaluation) -> Gate:
-    """The absolute bound; without a champion to hold it against, a model must also beat predicting the base rate.
+    """Hold the model to the absolute bound.
+
+    Without a champion to hold it against, a model must also beat predicting the base rate.
 
     So too where the champion cannot read the examples: then this gate alone judges. With one it need not: on
     days unlike the training days both may lose to the base rate of the very days they are judged on, and then keeping
@@ -197,7 +199,7 @@ def _gain(plan: Plan, request: EvaluateRequest, evaluation: Evaluation) -> Gate:
 
 
 def _amount(value: float) -> str:
-    """Three decimals, or two digits of what they would round to nothing."""
+    """Show three decimals, or two digits of what they would round to nothing."""
     return f"{value:.3f}" if value == 0 or abs(value) >= 0.0005 else f"{value:.2g}"
 
 
@@ -250,7 +252,7 @@ def _gate(gate: GateName, passed: bool, found: str, expected: str, words: str) -
 
 
 def champion_of(version_name: str, version_id: str, artifact_uri: str, run_key: str) -> Champion:
-    """The champion as the registry knows it, for `requests.evaluation_job`.
+    """Return the champion as the registry knows it, for `requests.evaluation_job`.
 
     Args:
         version_name: `projects/…/models/<id>@<version>`.

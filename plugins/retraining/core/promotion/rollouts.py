@@ -38,12 +38,12 @@ MACHINES_COME_WITHIN = timedelta(hours=2)
 
 
 def is_open(rollout: Rollout | None) -> bool:
-    """Whether something is still to be completed or brought back."""
+    """Tell whether something is still to be completed or brought back."""
     return rollout is not None and rollout.state != "ended"
 
 
 def is_silent(rollout: Rollout, now: datetime, wake_interval_s: int) -> bool:
-    """Whether the task that carries it out has given no sign for so long that it does not come back."""
+    """Tell whether the task that carries it out has given no sign for so long that it does not come back."""
     return now - rollout.changed > max(SILENT, SILENT_POKES * timedelta(seconds=wake_interval_s))
 
 
@@ -172,7 +172,9 @@ def replaced(rollout: Rollout, deployed: Mapping[str, str]) -> dict[str, str]:
 
 
 def traffic_before(rollout: Rollout, deployed: Mapping[str, str]) -> dict[str, int]:
-    """The traffic to go back to: as it was; where that is gone, the champion's; else none, and the endpoint is empty.
+    """Return the traffic to go back to.
+
+    As it was; where that is gone, the champion's; else none, and the endpoint is empty.
 
     Args:
         rollout: With what was before.
@@ -191,7 +193,7 @@ def traffic_before(rollout: Rollout, deployed: Mapping[str, str]) -> dict[str, i
 def unclaimed(
     deployed: Iterable[str], traffic: Mapping[str, int], ours: Collection[str], rollout: Rollout | None
 ) -> list[str]:
-    """Deployed models that cost and serve nobody: without traffic, made by a run, and no rollout is open.
+    """Return the deployed models that cost and serve nobody: without traffic, made by a run, and no rollout is open.
 
     Args:
         deployed: Ids of all deployed models of the endpoint.
@@ -205,7 +207,7 @@ def unclaimed(
 
 
 def with_smoke_request(rollout: Rollout, start: datetime, end: datetime, instances: int) -> tuple[SmokeRequest, ...]:
-    """The smoke requests that the monitor leaves out, with one more, or with this one's end where it was open.
+    """Return the smoke requests that the monitor leaves out, with one more, or with this one's end where it was open.
 
     Args:
         rollout: Whose version is asked.

@@ -20,7 +20,7 @@ ASK_FOR = timedelta(minutes=1)
 
 
 def instances(smoke_requests: Sequence[Golden], features: Sequence[Feature]) -> list[dict[str, object]]:
-    """JSON values of requests: bytes in base64; a missing number is NaN, anything else missing is empty."""
+    """Return the JSON values of requests: bytes in base64; a missing number is NaN, anything else missing is empty."""
     kinds = {feature.name: feature.kind for feature in features}
     return [
         {name: _as_sent(value, kinds.get(name)) for name, value in item.instance.items()} for item in smoke_requests
@@ -28,7 +28,7 @@ def instances(smoke_requests: Sequence[Golden], features: Sequence[Feature]) -> 
 
 
 def distance(prediction: object, expected: float | Sequence[float]) -> float:
-    """Largest distance between an endpoint's answer and the stored model's: of the score, or of any class's.
+    """Return the largest distance between an endpoint's answer and the stored model's: of the score, or of any class's.
 
     Raises:
         ContractError: The answer has another form.
@@ -93,7 +93,7 @@ def _as_sent(value: object, kind: str | None) -> object:
 
 
 def _number(prediction: object) -> float:
-    """The score of one prediction: a number, or a mapping or list with one."""
+    """Return the score of one prediction: a number, or a mapping or list with one."""
     found = _only(prediction)
     if _is_list(found) and len(found) == 1:
         return _number(found[0])
@@ -103,7 +103,7 @@ def _number(prediction: object) -> float:
 
 
 def _only(prediction: Any) -> Any:  # noqa: ANN401 - any JSON value
-    """What a mapping of one output holds."""
+    """Return what a mapping of one output holds."""
     return next(iter(prediction.values())) if isinstance(prediction, Mapping) and len(prediction) == 1 else prediction
 
 

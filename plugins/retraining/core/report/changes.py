@@ -38,7 +38,7 @@ class Change:
 
 
 def days(run: Run) -> list[Day]:
-    """Every day of the window in order; days without an example too."""
+    """Return every day of the window in order; days without an example too."""
     snapshot = run.snapshot
     spans = {span.span: span for span in snapshot.spans} if snapshot else {}
     out = _left_out(run)
@@ -60,12 +60,15 @@ def days(run: Run) -> list[Day]:
 
 
 def noteworthy(found: Sequence[Day]) -> list[Day]:
-    """Days that a person should look at: left out, changed after they were exported, or without an example."""
+    """Return the days that a person should look at.
+
+    Left out, changed after they were exported, or without an example.
+    """
     return [day for day in found if day.state in ("changed", "empty", "out")]
 
 
 def since_champion(run: Run) -> list[Change] | None:
-    """What differs from the champion's run besides its time; None when that run's plan is not at hand."""
+    """Return what differs from the champion's run besides its time; None when that run's plan is not at hand."""
     before, now = run.champion_plan, run.plan
     if before is None:
         return None
@@ -86,7 +89,10 @@ def since_champion(run: Run) -> list[Change] | None:
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:  # noqa: ANN401 - any JSON value
-    """Paths like `training.epochs` with their values as JSON. A list of named objects goes by name, others whole."""
+    """Yield the paths like `training.epochs` with their values as JSON.
+
+    A list of named objects goes by name, others whole.
+    """
     if isinstance(value, dict) and value:
         for key, item in value.items():
             yield from leaves(item, f"{path}.{key}" if path else str(key))
@@ -98,7 +104,7 @@ def leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:  # noqa: AN
 
 
 def _left_out(run: Run) -> dict[date, str]:
-    """Days that the checks left out, with what they found."""
+    """Return the days that the checks left out, with what they found."""
     if run.checks is None:
         return {}
     message = {

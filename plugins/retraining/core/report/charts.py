@@ -50,13 +50,13 @@ class Scale:
     end: float
 
     def __call__(self, value: float) -> float:
-        """Coordinate of a value, to a tenth of a unit."""
+        """Return the coordinate of a value, to a tenth of a unit."""
         share = (value - self.low) / (self.high - self.low)
         return round(self.start + share * (self.end - self.start), 1)
 
 
 def padded(values: Iterable[float], margin: float = 0.08) -> tuple[float, float]:
-    """Range of the values with some room on both sides; never empty."""
+    """Return the range of the values with some room on both sides; never empty."""
     known = list(values)
     low, high = min(known), max(known)
     room = (high - low) * margin or max(abs(high) * 0.05, 0.01)
@@ -75,7 +75,7 @@ def ticks(low: float, high: float, about: int = 4) -> list[float]:
 
 
 def number_text(value: float, values: Sequence[float]) -> str:
-    """A tick's number with as many decimals as its neighbours need."""
+    """Return a tick's number with as many decimals as its neighbours need."""
     step = min((b - a for a, b in itertools.pairwise(values)), default=abs(value) or 1.0)
     decimals = max(0, -math.floor(math.log10(step) + 1e-9)) if step < 1 else 0
     return f"{value:,.{min(decimals, 6)}f}"

@@ -40,7 +40,7 @@ class Cell:
 
 
 def class_rows(evaluation: Evaluation) -> list[ClassRow]:
-    """Rows of the classes table, the least found first; empty without a table of answers."""
+    """Return the rows of the classes table, the least found first; empty without a table of answers."""
     ours = evaluation.challenger.confusion
     if ours is None:
         return []
@@ -50,7 +50,7 @@ def class_rows(evaluation: Evaluation) -> list[ClassRow]:
 
 
 def answers(evaluation: Evaluation) -> list[list[Cell]]:
-    """The challenger's answers by class, for a table; empty when there are too many classes to see anything."""
+    """Return the challenger's answers by class, for a table; empty when there are too many classes to see anything."""
     confusion = evaluation.challenger.confusion
     if confusion is None or len(confusion) > CELLS_SHOWN:
         return []

@@ -6,7 +6,7 @@ from retraining.core.documents import TaskTiming, Timings
 
 
 def total_seconds(timings: Timings) -> tuple[float, bool]:
-    """Seconds of all tasks whose time is known, and whether a job's is not."""
+    """Return the seconds of all tasks whose time is known, and whether a job's is not."""
     known = [task.seconds for task in timings.tasks if task.seconds is not None]
     return sum(known), any(task.seconds is None for task in timings.tasks if task.machine and not task.reused)
 
@@ -21,5 +21,5 @@ def total_usd(timings: Timings) -> str | None:
 
 
 def _costs(task: TaskTiming) -> bool:
-    """Whether money was spent on it: on a job's machines, or on the snapshot's query."""
+    """Tell whether money was spent on it: on a job's machines, or on the snapshot's query."""
     return task.task == "snapshot" or (task.machine is not None and not task.reused)

@@ -27,7 +27,7 @@ class FeatureRow:
 
 
 def feature_rows(run: Run, statistics: Statistics) -> list[FeatureRow]:
-    """Rows of the features table, in the order of the spec."""
+    """Return the rows of the features table, in the order of the spec."""
     train = statistics.splits["train"]
     rows = []
     for feature in run.plan.spec.features:

@@ -80,7 +80,7 @@ class SliceRow:
 
 
 def metric_rows(run: Run, evaluation: Evaluation) -> list[MetricRow]:
-    """Rows of the metrics table, the metric that decides first."""
+    """Return the rows of the metrics table, the metric that decides first."""
     decides = run.plan.spec.evaluation.metric
     message = CLASSES_WORDS if evaluation.label_counts else METRIC_WORDS
     theirs = evaluation.champion.metrics if evaluation.champion else None
@@ -104,7 +104,7 @@ def metric_rows(run: Run, evaluation: Evaluation) -> list[MetricRow]:
 
 
 def base_rate_value(metric: Metric, evaluation: Evaluation) -> float:
-    """A metric of always predicting the base rate: it ranks nothing (AUC 0.5), and errs by the label's variance.
+    """Return a metric of always predicting the base rate: it ranks nothing (AUC 0.5), and errs by the label's variance.
 
     With several classes the shares of all are predicted: Σ (p - p²) of the shares p.
     """
@@ -119,7 +119,7 @@ def base_rate_value(metric: Metric, evaluation: Evaluation) -> float:
 
 
 def interval(run: Run, evaluation: Evaluation) -> Interval | None:
-    """The gain's interval and its place on the axis; None without a champion."""
+    """Return the gain's interval and its place on the axis; None without a champion."""
     difference = evaluation.difference
     if difference is None:
         return None
@@ -148,7 +148,7 @@ def interval(run: Run, evaluation: Evaluation) -> Interval | None:
 
 
 def slice_rows(run: Run, evaluation: Evaluation) -> list[SliceRow]:
-    """Slices, worst first: by the gain over the champion where there is one, else by the challenger's own metric.
+    """Return the slices, worst first: by the gain over the champion if there is one, else by the challenger's metric.
 
     Slices too small to be judged come last.
     """
@@ -172,7 +172,7 @@ def slice_rows(run: Run, evaluation: Evaluation) -> list[SliceRow]:
 
 
 def training_charts(report: Report) -> list[charts.LineChart]:
-    """One chart per quantity that was followed on both splits or on one, the loss first."""
+    """Return one chart per quantity that was followed on both splits or on one, the loss first."""
     bases = sorted({name.removeprefix("val_") for name in report.history}, key=lambda name: (name != "loss", name))
     drawn = []
     for base in bases:

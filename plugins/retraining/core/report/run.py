@@ -93,7 +93,7 @@ class Run:
 
 
 def expected_kinds(plan: documents.Plan) -> list[str]:
-    """Kinds that a run writes when it comes to its end, in order."""
+    """Return the kinds that a run writes when it comes to its end, in order."""
     return [kind for kind in TASK_OF_KIND if kind != "tuning" or plan.spec.tuning]
 
 
@@ -133,5 +133,8 @@ def _stored(
 
 
 def _stored_bytes(values: Mapping[str, Any]) -> bytes:
-    """The bytes on storage, which both sides write in this one form; a model's own numbers could be spelt anew."""
+    """Return the bytes on storage, which both sides write in this one form.
+
+    A model's own numbers could be spelt anew.
+    """
     return (json.dumps(values, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n").encode()

@@ -99,7 +99,7 @@ def _steps(tuning: Tuning, scored: Sequence[tuple[int, Trial]], x: Scale, y: Sca
 
 
 def importances(tuning: Tuning) -> list[Importance]:
-    """Each searched parameter's main effect on the score, largest first.
+    """Return each searched parameter's main effect on the score, largest first.
 
     Epsilon squared (Kelley 1935, PNAS 21): the share of the variance between groups of equal values, numbers in three
     groups of equal size, corrected for the number of groups. Effects of parameters together are not in it.

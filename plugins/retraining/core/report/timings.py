@@ -70,7 +70,9 @@ def run_timings(
 
 
 def _study_timing(plan: Plan, tuning: Tuning | None, left: EndedTask, prices: Prices | None) -> TaskTiming:
-    """Of a study the sum over its trials, which may have run side by side; of a run without one, the task's own time.
+    """Return of a study the sum over its trials, which may have run side by side.
+
+    Of a run without one, the task's own time.
 
     What a study without a conclusion took, nobody summed up.
     """
@@ -86,7 +88,7 @@ def _study_timing(plan: Plan, tuning: Tuning | None, left: EndedTask, prices: Pr
 
 
 def _job_timing(plan: Plan, task: JobTask, left: EndedTask, prices: Prices | None) -> TaskTiming:
-    """Of a task that failed, no time is known; of one that the run did not come to, no machine either."""
+    """Return what a job took: of a task that failed no time is known, of one that never began no machine either."""
     machines, result = planned_machines(plan, task), left.result
     seconds = result["seconds"] if result else None
     usd = None

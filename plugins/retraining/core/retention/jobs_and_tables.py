@@ -61,7 +61,7 @@ class Table:
 
 
 def silence(wake_interval_s: int) -> timedelta:
-    """How long a task that waits for a job may give no sign."""
+    """Return how long a task that waits for a job may give no sign."""
     return max(SILENT, SILENT_POKES * timedelta(seconds=wake_interval_s))
 
 
@@ -107,7 +107,7 @@ def reason_to_leave(found: FoundJob, job: ActiveJob | None, *, ours: bool) -> st
 
 
 def judge_job(job: ActiveJob, limits: Limits, longest_silence: timedelta, before: MaintenancePlan | None) -> FoundJob:
-    """Whether anybody still waits for a job.
+    """Tell whether anybody still waits for a job.
 
     Args:
         job: As it stands.

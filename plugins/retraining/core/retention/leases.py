@@ -31,7 +31,7 @@ class Needed:
 
 
 def needed(request: Document | None, manifest: Manifest | None) -> Needed:
-    """The spans that a job works on.
+    """Return the spans that a job works on.
 
     Args:
         request: Of the job.
@@ -87,5 +87,5 @@ def require_whole(needed_spans: Needed, complete: Collection[str]) -> None:
 
 
 def lease_of(dag_id: str, dag_run_id: str, task_id: str) -> bytes:
-    """What a lease says: who renewed it last. Its time and generation are the object's own."""
+    """Return what a lease says: who renewed it last. Its time and generation are the object's own."""
     return canonical_json({"dag_id": dag_id, "dag_run_id": dag_run_id, "task_id": task_id})

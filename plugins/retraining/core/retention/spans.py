@@ -57,7 +57,7 @@ class Limits:
             )
 
     def is_old(self, time: datetime, times: int = 1) -> bool:
-        """Whether something that happened then is over the age limit, or over so many times it."""
+        """Tell whether something that happened then is over the age limit, or over so many times it."""
         return time < self.as_of - timedelta(days=self.min_age_days * times)
 
 
@@ -159,7 +159,7 @@ def is_whole(span: Span, objects: Iterable[StoredObject]) -> bool:
 
 
 def kept_runs(runs: Iterable[FoundRun], claims: Claims, limits: Limits) -> tuple[KeptRun, ...]:
-    """Runs whose spans stay, in order of their keys; also those that are claimed and have no folder."""
+    """Return the runs whose spans stay, in order of their keys; also those that are claimed and have no folder."""
     found = {run.run_key: run for run in runs}
     made = (_kept_run(key, found.get(key), claims, limits) for key in sorted({*found, *claims.run_keys}))
     return tuple(run for run in made if run is not None)
@@ -226,7 +226,7 @@ class References:
             self._folders.setdefault(uri, run)
 
     def holder(self, place: SpanPlace) -> tuple[KeepSpan, KeptRun] | None:
-        """A run that a span stays for; None when there is none."""
+        """Return a run that a span stays for; None when there is none."""
         run = self._folders.get(place.uri)
         if run is not None:
             return run.because, run
@@ -307,7 +307,7 @@ def survey(
 
 
 def refused(model: str, error: Exception) -> ModelLeftovers:
-    """A model of which nothing is deleted, because what its runs refer to cannot be known."""
+    """Return a model of which nothing is deleted, because what its runs refer to cannot be known."""
     return ModelLeftovers(
         model=model,
         refused=f"nothing of {model} is deleted: {error}",
@@ -324,7 +324,7 @@ def refused(model: str, error: Exception) -> ModelLeftovers:
 
 
 def keep_reason(span: StoredSpan, references: References, limits: Limits) -> KeepSpan | None:
-    """Why a span stays; None when it may go."""
+    """Return why a span stays; None when it may go."""
     held = references.holder(span.place)
     if held is not None:
         return held[0]
@@ -350,5 +350,5 @@ def _doomed(span: StoredSpan) -> DoomedSpan:
 
 
 def whole_second(time: datetime) -> datetime:
-    """A time as documents write it: UTC, cut to whole seconds."""
+    """Return a time as documents write it: UTC, cut to whole seconds."""
     return time.astimezone(UTC).replace(microsecond=0)

@@ -35,7 +35,7 @@ _HEAD = ("model", "kept", "goes", "MB", "because")
 
 
 def plan_lines(plan: MaintenancePlan) -> list[str]:
-    """What a plan says, a line per fact, for the task log."""
+    """Return what a plan says, a line per fact, for the task log."""
     rows = [
         (
             found.model,
@@ -62,7 +62,7 @@ def plan_lines(plan: MaintenancePlan) -> list[str]:
 
 
 def result_lines(done: Maintenance) -> list[str]:
-    """What was done, a line per fact, for the task log."""
+    """Return what was done, a line per fact, for the task log."""
     rows = []
     for cleaned in done.models:
         deleted = [span for span in cleaned.spans if span.outcome == "deleted"]
@@ -96,7 +96,7 @@ def conclude(
     jobs: Sequence[CleanedJob],
     deployments: Sequence[CleanedDeployment] = (),
 ) -> Maintenance:
-    """The document of a cleaning.
+    """Return the document of a cleaning.
 
     Args:
         plan: What it meant to do.
@@ -174,7 +174,7 @@ def require_none_refused(done: Maintenance, uri: str) -> None:
 
 
 def untouched(found: ModelLeftovers, refused: str | None = None) -> CleanedModel:
-    """A model of which nothing was deleted: in a dry run, or because of a refusal."""
+    """Return a model of which nothing was deleted: in a dry run, or because of a refusal."""
     return CleanedModel(
         model=found.model,
         refused=refused or found.refused,
@@ -209,7 +209,7 @@ def _megabytes(size: int) -> str:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Columns as wide as their widest cell; the last one is free."""
+    """Return the columns as wide as their widest cell; the last one is free."""
     cells = [head, *rows]
     widths = [max(len(row[column]) for row in cells) for column in range(len(head) - 1)]
     return [

@@ -68,7 +68,7 @@ RULES: dict[str, Rule] = {
 
 
 def severity_problem(severities: Mapping[str, Severity]) -> str | None:
-    """What is wrong with a spec's `data.checks.severity`; None: nothing."""
+    """Return what is wrong with a spec's `data.checks.severity`; None: nothing."""
     choosable = [name for name, rule in RULES.items() if rule.may_be]
     for name, severity in severities.items():
         rule = RULES.get(name)

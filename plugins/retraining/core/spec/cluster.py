@@ -196,7 +196,7 @@ TIERS: dict[str, Cluster] = {
 
 
 def resolve_tier(cluster: Cluster) -> Cluster:
-    """The cluster with its machines: a tier's own ones under the settings that were given beside it."""
+    """Return the cluster with its machines: a tier's own ones under the settings that were given beside it."""
     if cluster.tier == "CUSTOM":
         return cluster
     tier = TIERS[cluster.tier]

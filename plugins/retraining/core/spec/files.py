@@ -50,7 +50,7 @@ def load_spec(path: Path) -> ModelSpec:
 
 
 def name_problem(name: str) -> tuple[str, str] | None:
-    """What is found and what was expected of a name that no model may have; None: it may.
+    """Return what is found and what was expected of a name that no model may have; None: it may.
 
     Held to where a file is read: a plan that an earlier release made of such a model can still be read.
     """
@@ -62,7 +62,7 @@ def name_problem(name: str) -> tuple[str, str] | None:
 
 
 def load_query(spec: ModelSpec, include: Path) -> str:
-    """Text of the spec's examples query.
+    """Return the text of the spec's examples query.
 
     Raises:
         SpecError: The file is missing, empty, outside include/sql, or not one SELECT with its parameters.
@@ -71,7 +71,7 @@ def load_query(spec: ModelSpec, include: Path) -> str:
 
 
 def load_frozen_set_query(spec: ModelSpec, include: Path) -> str | None:
-    """Text of the query of the spec's frozen set; None: it has none.
+    """Return the text of the query of the spec's frozen set; None: it has none.
 
     Raises:
         SpecError: The file is missing, empty, outside include/sql, or not one SELECT with its parameters.
@@ -103,7 +103,7 @@ def _listed(words: Iterable[str]) -> str:
 
 
 def find_specs(include: Path) -> list[Path]:
-    """Files of all models, sorted by name.
+    """Return the files of all models, sorted by name.
 
     Raises:
         SpecError: There is no folder `models`.
@@ -115,5 +115,5 @@ def find_specs(include: Path) -> list[Path]:
 
 
 def plain_name(path: Path) -> str:
-    """What a model's DAGs are called after; of a file whose name no DAG can have, something like it."""
+    """Return what a model's DAGs are called after; of a file whose name no DAG can have, something like it."""
     return re.sub(r"[^A-Za-z0-9_.-]", "_", path.stem)[:200]

@@ -65,7 +65,10 @@ def _together(where: str, findings: Sequence[Finding]) -> SpecError:
 
 
 def _place(item: ErrorDetails, values: Mapping[str, Any]) -> Location:
-    """Keys of the file that lead to an error. Pydantic also names the members of unions on the way: no such key."""
+    """Return the keys of the file that lead to an error.
+
+    Pydantic also names the members of unions on the way: no such key.
+    """
     found: Any = values
     place: list[str | int] = []
     for part in item["loc"]:
@@ -81,7 +84,7 @@ def _place(item: ErrorDetails, values: Mapping[str, Any]) -> Location:
 
 
 def _finding(place: Location, items: Sequence[ErrorDetails], text: SpecText, model: type[BaseModel]) -> Finding:
-    """One message about a place; what several members of a union expect there is one expectation."""
+    """Return one message about a place; what several members of a union expect there is one expectation."""
     item, line, dotted = items[0], text.line(place), ".".join(map(str, place))
     where = f"{text.where}, line {line}" if line else text.where
     match item["type"]:
@@ -113,7 +116,7 @@ def _expectation(item: ErrorDetails) -> str:
 
 
 def shorten(value: object) -> str:
-    """A value for a message, cut."""
+    """Return a value for a message, cut."""
     try:
         text = repr(value)
     except ValueError:  # a whole number of more digits than Python writes
@@ -122,7 +125,7 @@ def shorten(value: object) -> str:
 
 
 def _known_keys(model: type[BaseModel], location: Location) -> list[str]:
-    """Keys of the section at a pydantic error location (which names the variant of a union as a step)."""
+    """Return the keys of the section at a pydantic error location (which names the variant of a union as a step)."""
     found = _section(_annotation(model, location))
     return list(found.model_fields) if found else []
 
@@ -139,7 +142,7 @@ def _annotation(model: type[BaseModel], location: Location) -> object:
 
 
 def _kinds(annotation: object) -> list[str]:
-    """Values of `kind` that tell the members of a union apart."""
+    """Return the values of `kind` that tell the members of a union apart."""
     return [kind for section in _sections(annotation) for kind in get_args(section.model_fields["kind"].annotation)]
 
 

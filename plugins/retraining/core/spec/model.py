@@ -143,7 +143,7 @@ class ModelSpec(Section):
         return [feature.name for feature in self.features]
 
     def with_overrides(self, overrides: Mapping[str, Any]) -> ModelSpec:
-        """Another spec with some values replaced.
+        """Return another spec with some values replaced.
 
         Args:
             overrides: Dotted path to value, for example `{"data.window_days": 30,

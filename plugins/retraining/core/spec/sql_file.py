@@ -69,13 +69,13 @@ def require_select(sql: str, where: str, parameters: Collection[str]) -> None:
 
 
 def without_semicolon(sql: str) -> str:
-    """A query that can stand in parentheses: nothing from its semicolon on."""
+    """Return a query that can stand in parentheses: nothing from its semicolon on."""
     at = next((match.start() for match in _TOKEN.finditer(sql) if match.group() == ";"), len(sql))
     return sql[:at].strip()
 
 
 def _tokens(sql: str) -> Iterator[tuple[str, str, int]]:
-    """Kind, text and line of everything but blanks and comments."""
+    """Yield the kind, text and line of everything but blanks and comments."""
     line = 1
     for match in _TOKEN.finditer(sql):
         kind, token = str(match.lastgroup), match.group()

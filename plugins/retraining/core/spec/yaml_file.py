@@ -49,7 +49,7 @@ class SpecText:
         self._lines = lines
 
     def line(self, location: Location) -> int | None:
-        """The line (from 1) of a key, or of the nearest one around it."""
+        """Return the line (from 1) of a key, or of the nearest one around it."""
         while location and location not in self._lines:
             location = location[:-1]
         return self._lines.get(location)
@@ -118,7 +118,7 @@ def _require_plain(text: str, where: str) -> None:
 
 
 def _oddity(event: yaml.Event, depth: int) -> tuple[str, str, str] | None:
-    """What is not plain about an event, what would be, and the way out."""
+    """Return what is not plain about an event, what would be, and the way out."""
     if depth > MAX_DEPTH:
         return f"more than {MAX_DEPTH} levels", "a spec's few levels", "Look at the brackets and the indentation"
     if isinstance(event, yaml.AliasEvent):

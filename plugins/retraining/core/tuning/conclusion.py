@@ -11,7 +11,7 @@ from retraining.core.spec.tuning import TuningParameter
 
 
 def best_trial(trials: Iterable[Trial], goal: Literal["maximize", "minimize"]) -> Trial | None:
-    """The trial with the best score; the earlier one of equals; None when none has a score."""
+    """Return the trial with the best score; the earlier one of equals; None when none has a score."""
     scored = [trial for trial in trials if trial.value is not None]
     if not scored:
         return None
@@ -27,7 +27,7 @@ def conclude(
     searched: Sequence[TuningParameter] = (),
     jobs: Sequence[str] = (),
 ) -> Tuning:
-    """What the run trains with.
+    """Return what the run trains with.
 
     Args:
         plan: The run.

@@ -93,7 +93,7 @@ def decide(
     *,
     earlier: int | None = None,
 ) -> TuningRequest:
-    """Whether this run searches, and from where.
+    """Tell whether this run searches, and from where.
 
     Args:
         plan: The run.
@@ -125,7 +125,10 @@ def decide(
 
 
 def _kept(plan: Plan, champion: ChampionRecord | None) -> Hyperparameters:
-    """What a study found for the champion, but for what a person has changed since: in the file, or for this run."""
+    """Return what a study found for the champion, but for what a person has changed since.
+
+    In the file, or for this run.
+    """
     spec = plan.spec.tuning
     if spec is None or champion is None or not champion.tuned:
         return {}
@@ -144,7 +147,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - a hyperparameter
 
 
 def _asked_for(plan: Plan) -> set[str]:
-    """Hyperparameters that a person set for this run."""
+    """Return the hyperparameters that a person set for this run."""
     given = plan.overrides.get("training.hyperparameters", {})
     prefix = "training.hyperparameters."
     return {path.removeprefix(prefix) for path in plan.overrides if path.startswith(prefix)} | set(
@@ -179,7 +182,7 @@ def _whether(plan: Plan, studies: Sequence[Tuning], champion: ChampionRecord | N
 
 
 def _cooldown(plan: Plan, studies: Iterable[Tuning], champion: ChampionRecord | None) -> timedelta:
-    """How long after the last study the champion's lost quality is a reason for another.
+    """Return how long after the last study the champion's lost quality is a reason for another.
 
     As between retrainings that the monitor orders (`retraining.cooldown`): each study since the champion's own run
     found nothing better, and doubles the wait.

@@ -26,7 +26,7 @@ _ALGORITHMS = {"grid": "GRID_SEARCH", "random": "RANDOM_SEARCH"}
 
 
 def repetition_job(plan: Plan, request: TuningRequest, service_account: str | None = None) -> JobRequest:
-    """The job that repeats the recalled trials, each once; a trial that fails leaves the others alone."""
+    """Return the job that repeats the recalled trials, each once; a trial that fails leaves the others alone."""
     spec = _spec(plan)
     prior = TuningParameter(name=PRIOR, kind="discrete", values=tuple(map(float, range(len(request.recalled)))))
     study = {**study_spec(spec, [prior]), "algorithm": "GRID_SEARCH"}
@@ -37,14 +37,14 @@ def repetition_job(plan: Plan, request: TuningRequest, service_account: str | No
 def search_job(
     plan: Plan, request: TuningRequest, space: Sequence[TuningParameter], service_account: str | None = None
 ) -> JobRequest:
-    """The job that searches a space with the trials that the repetition left."""
+    """Return the job that searches a space with the trials that the repetition left."""
     spec = _spec(plan)
     trials, study = spec.max_trials - len(request.recalled), study_spec(spec, space)
     return _job_request(plan, "search", study, trials, min(spec.max_failed_trials, trials), request, service_account)
 
 
 def bears_failure(plan: Plan, phase: Phase, request: TuningRequest) -> bool:
-    """Whether the study goes on although a phase's job failed by its trials: the job fails when all have failed.
+    """Tell whether the study goes on although a phase's job failed by its trials: the job fails when all have failed.
 
     Of the repetition that says that nothing of the earlier trials works any more. A search of fewer trials than
     `max_failed_trials` has not failed by the file's measure.
@@ -54,12 +54,12 @@ def bears_failure(plan: Plan, phase: Phase, request: TuningRequest) -> bool:
 
 
 def checkpoint_uris(plan: Plan) -> tuple[str, ...]:
-    """Folders of the trials' checkpoints, one of each phase."""
+    """Return the folders of the trials' checkpoints, one of each phase."""
     return tuple(trial_request_of(plan, phase, ()).checkpoint_uri for phase in get_args(Phase))
 
 
 def study_spec(spec: TuningSpec, space: Sequence[TuningParameter]) -> ProtoJson:
-    """`StudySpec` in proto-JSON with snake_case names."""
+    """Return `StudySpec` in proto-JSON with snake_case names."""
     study: ProtoJson = {
         "metrics": [{"metric_id": spec.metric, "goal": spec.goal.upper()}],
         "parameters": [
@@ -134,7 +134,10 @@ def _job_request(
 
 
 def trial_request_of(plan: Plan, phase: Phase, recalled: Sequence[Recalled]) -> TrainRequest:
-    """What every trial of a phase is asked; its own hyperparameters come as flags, its folder from its number."""
+    """Return what every trial of a phase is asked.
+
+    Its own hyperparameters come as flags, its folder from its number.
+    """
     priors = tuple(dict(trial.hyperparameters) for trial in recalled) if phase == "recall" else ()
     return train_request(plan, storage.tuning_uri(plan.run_uri, phase), trial_metric=_spec(plan).metric, priors=priors)
 
@@ -142,7 +145,9 @@ def trial_request_of(plan: Plan, phase: Phase, recalled: Sequence[Recalled]) -> 
 def read_trials(
     plan: Plan, phase: Phase, request: TuningRequest, reported: Sequence[Mapping[str, Any]]
 ) -> tuple[Trial, ...]:
-    """Trials of a finished tuning job. One that was stopped early may still be STOPPING; its final measurement counts.
+    """Return the trials of a finished tuning job.
+
+    One that was stopped early may still be STOPPING; its final measurement counts.
 
     Args:
         plan: The run.
@@ -177,7 +182,7 @@ def _trial(plan: Plan, phase: Phase, request: TuningRequest, reported: Mapping[s
 
 
 def _as_given(spec: TuningSpec, name: str, value: Any) -> Any:  # noqa: ANN401 - a hyperparameter
-    """Whole numbers came as floats."""
+    """Return the whole numbers came as floats."""
     parameter = next((parameter for parameter in spec.parameters if parameter.name == name), None)
     whole = parameter is not None and (
         parameter.kind == "integer" or (parameter.kind == "discrete" and all(v == int(v) for v in parameter.numbers))

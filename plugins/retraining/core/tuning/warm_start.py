@@ -26,7 +26,7 @@ EXPLORE_EVERY = 4  # every so many studies the whole space is searched again, so
 
 
 def repeated_trials(spec: TuningSpec, studies: Sequence[Tuning]) -> tuple[Recalled, ...]:
-    """The trials to repeat: of the newest studies by turns, each study's best first; the same values only once.
+    """Return the trials to repeat: of the newest studies by turns, each study's best first; the same values only once.
 
     Args:
         spec: How many, over which parameters; trials that no longer fit the space are left out, and such as a later
@@ -71,7 +71,7 @@ def _fits(values: Mapping[str, Any], spec: TuningSpec) -> bool:
 
 
 def contains(parameter: TuningParameter, value: object) -> bool:
-    """Whether a parameter can have a value."""
+    """Tell whether a parameter can have a value."""
     if parameter.kind in ("categorical", "discrete"):
         return value in parameter.values
     low, high = parameter.numbers
@@ -79,7 +79,7 @@ def contains(parameter: TuningParameter, value: object) -> bool:
 
 
 def _alike(one: Mapping[str, Any], other: Mapping[str, Any], spec: TuningSpec) -> bool:
-    """Within two hundredths of every range: repeating both would tell nothing."""
+    """Tell whether two trials are within two hundredths of every range: repeating both would tell nothing."""
     if set(one) != set(other):
         return False
     for parameter in spec.parameters:
@@ -94,7 +94,7 @@ def _alike(one: Mapping[str, Any], other: Mapping[str, Any], spec: TuningSpec) -
 
 
 def range_shares(spec: TuningSpec, studies: Sequence[Tuning], earlier: int | None = None) -> dict[str, float]:
-    """How much of each numeric parameter's range the search looks at, in (0, 1]; empty: the whole space.
+    """Return how much of each numeric parameter's range the search looks at, in (0, 1]; empty: the whole space.
 
     Twice what the best fifth (at least five) of the newest study's trials span, on the parameter's scale: between a
     sixteenth, because weeks differ, and half. Every fourth study searches the whole space.
@@ -122,7 +122,7 @@ def _share(parameter: TuningParameter, elite: Sequence[Recalled]) -> float:
 def narrowed_space(
     spec: TuningSpec, recalled: Iterable[Trial], shares: Mapping[str, float]
 ) -> tuple[TuningParameter, ...]:
-    """The space of the search: around the best recalled trial, or the whole.
+    """Return the space of the search: around the best recalled trial, or the whole.
 
     Args:
         spec: The whole space.
@@ -152,7 +152,7 @@ def _around(parameter: TuningParameter, value: Any, share: float) -> TuningParam
 
 
 def _unit(parameter: TuningParameter, value: float) -> float:
-    """Where a value lies in its range, 0 to 1, on the parameter's scale."""
+    """Return where a value lies in its range, 0 to 1, on the parameter's scale."""
     low, high = parameter.numbers
     value = min(max(float(value), low), high)
     if parameter.scale == "log":
