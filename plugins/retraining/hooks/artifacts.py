@@ -10,12 +10,16 @@ import functools
 import io
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
 from retraining.core.errors import ContractError, SettingsError
 from retraining.core.naming.addresses import ObjectAddress
 from retraining.core.untyped import ApiJson
 from retraining.hooks.session import Session, call
+
+if TYPE_CHECKING:
+    from google.cloud.storage import Blob, Bucket, Client
+    from typing_extensions import Buffer
 
 READERS = 10  # as many connections as urllib3 keeps to a host; with more it warns of each
 MAX_DOCUMENT_BYTES = 64_000_000
@@ -177,16 +181,16 @@ class Artifacts:
         return [f"{folder_uri}/{name}" for name in found if not end or name < end]
 
     @cached_property
-    def _client(self) -> Any:  # noqa: ANN401 - google.cloud.storage.Client has no types
+    def _client(self) -> Client:
         from google.cloud import storage
 
         return storage.Client(project=self._session.project, credentials=self._session.credentials)
 
-    def _blob(self, uri: str) -> Any:  # noqa: ANN401 - google.cloud.storage.Blob has no types
+    def _blob(self, uri: str) -> Blob:
         address = ObjectAddress.parse(uri)
         return self._client.bucket(address.bucket).blob(address.path)
 
-    def _require_bucket(self, bucket: Any) -> None:  # noqa: ANN401 - google.cloud.storage.Bucket has no types
+    def _require_bucket(self, bucket: Bucket) -> None:
         """Ask for a list of one object: asking for the bucket itself takes a right that no role for objects has."""
         from google.api_core.exceptions import NotFound
 
@@ -209,9 +213,9 @@ class _Bounded(io.BytesIO):
         super().__init__()
         self._uri = uri
 
-    def write(self, data: Any) -> int:  # noqa: ANN401 - any buffer
+    def write(self, data: Buffer) -> int:
         """Write as BytesIO does."""
-        if self.tell() + len(data) > MAX_DOCUMENT_BYTES:
+        if self.tell() + memoryview(data).nbytes > MAX_DOCUMENT_BYTES:
             raise ContractError(
                 self._uri,
                 f"more than {MAX_DOCUMENT_BYTES} bytes",
@@ -221,7 +225,7 @@ class _Bounded(io.BytesIO):
         return super().write(data)
 
 
-def _download(blob: Any, uri: str) -> bytes:  # noqa: ANN401 - google.cloud.storage.Blob has no types
+def _download(blob: Blob, uri: str) -> bytes:
     file = _Bounded(uri)
     blob.download_to_file(file)
     return file.getvalue()

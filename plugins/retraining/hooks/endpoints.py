@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from retraining.core.errors import ConflictError
 from retraining.core.naming.vertex import (
@@ -22,6 +22,10 @@ from retraining.core.naming.vertex import (
 )
 from retraining.hooks.operations import Operation, operation_of
 from retraining.hooks.session import Session, call
+
+if TYPE_CHECKING:
+    from google.cloud.aiplatform_v1 import Endpoint as EndpointMessage
+    from google.cloud.aiplatform_v1 import EndpointServiceClient, PredictionServiceClient
 
 CALL_TIMEOUT_S = 60
 CREATE_TIMEOUT_S = 300
@@ -220,7 +224,7 @@ class Endpoints:
         return endpoint_name(self._session.project, self._session.region, model)
 
     @cached_property
-    def _client(self) -> Any:  # noqa: ANN401 - EndpointServiceClient, not imported at parse time
+    def _client(self) -> EndpointServiceClient:
         from google.cloud import aiplatform_v1
 
         session = self._session
@@ -229,7 +233,7 @@ class Endpoints:
         )
 
     @cached_property
-    def _predictions(self) -> Any:  # noqa: ANN401 - PredictionServiceClient, not imported at parse time
+    def _predictions(self) -> PredictionServiceClient:
         from google.cloud import aiplatform_v1
 
         session = self._session
@@ -238,7 +242,7 @@ class Endpoints:
         )
 
 
-def _endpoint(endpoint: Any) -> Endpoint:  # noqa: ANN401 - aiplatform_v1.Endpoint has no types
+def _endpoint(endpoint: EndpointMessage) -> Endpoint:
     return Endpoint(
         name=endpoint.name,
         deployed={

@@ -13,9 +13,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from retraining.hooks.session import Session, call
+
+if TYPE_CHECKING:
+    from google.cloud.logging_v2.services.logging_service_v2 import LoggingServiceV2Client
+    from google.cloud.logging_v2.types import LogEntry
 
 OVERLAP_S = 30
 PAGE_SIZE = 1000
@@ -128,23 +132,23 @@ class JobLogs:
         yield from self._client.list_log_entries(request=request, timeout=60, retry=None)
 
     @cached_property
-    def _client(self) -> Any:  # noqa: ANN401 - LoggingServiceV2Client, not imported at parse time
+    def _client(self) -> LoggingServiceV2Client:
         from google.cloud.logging_v2.services.logging_service_v2 import LoggingServiceV2Client
 
         return LoggingServiceV2Client(credentials=self._session.credentials)
 
 
-def _key(entry: Any) -> str:  # noqa: ANN401 - LogEntry has no types
+def _key(entry: LogEntry) -> str:
     text = f"{entry.log_name}|{_time(entry).isoformat()}|{entry.insert_id}"
     return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:16]
 
 
-def _time(entry: Any) -> datetime:  # noqa: ANN401 - LogEntry has no types
+def _time(entry: LogEntry) -> datetime:
     time: datetime = entry.timestamp
     return datetime.fromtimestamp(time.timestamp(), UTC)
 
 
-def _line(entry: Any) -> Line:  # noqa: ANN401 - LogEntry has no types
+def _line(entry: LogEntry) -> Line:
     labels = entry.resource.labels
     payload = dict(entry.json_payload or {})
     text = entry.text_payload or payload.get("message") or json.dumps(payload, default=str)
@@ -153,7 +157,7 @@ def _line(entry: Any) -> Line:  # noqa: ANN401 - LogEntry has no types
     )
 
 
-def _severity(entry: Any) -> str:  # noqa: ANN401 - LogEntry has no types
+def _severity(entry: LogEntry) -> str:
     from google.logging.type.log_severity_pb2 import LogSeverity
 
     return str(LogSeverity.Name(int(entry.severity)))  # an enum in some releases of the library, a number in others

@@ -9,10 +9,13 @@ from __future__ import annotations
 import hashlib
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
 from retraining.core.naming.addresses import ObjectAddress
 from retraining.hooks.session import Session, call
+
+if TYPE_CHECKING:
+    from google.cloud.storage import Blob, Client
 
 READERS = 8
 CHUNK_BYTES = 8 << 20  # of a file in memory at a time
@@ -45,13 +48,13 @@ class ModelFiles:
         return hashlib.sha256("".join(lines).encode()).hexdigest()
 
     @cached_property
-    def _client(self) -> Any:  # noqa: ANN401 - google.cloud.storage.Client has no types
+    def _client(self) -> Client:
         from google.cloud import storage
 
         return storage.Client(project=self._session.project, credentials=self._session.credentials)
 
 
-def _sha256(blob: Any) -> str:  # noqa: ANN401 - google.cloud.storage.Blob has no types
+def _sha256(blob: Blob) -> str:
     digest = hashlib.sha256()
     with blob.open("rb", chunk_size=CHUNK_BYTES) as file:
         while block := file.read(CHUNK_BYTES):

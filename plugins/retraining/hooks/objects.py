@@ -12,11 +12,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING
 
 from retraining.core.data.span_store import StoredObject
 from retraining.core.naming.addresses import ObjectAddress
 from retraining.hooks.session import Session, call
+
+if TYPE_CHECKING:
+    from google.cloud.storage import Blob, Client
 
 PAGE = 1000
 BATCH = 100
@@ -112,13 +115,13 @@ class Objects:
         return [_stored(bucket, blob) for blob in page if not blob.name.endswith("/")], found.next_page_token
 
     @cached_property
-    def _client(self) -> Any:  # noqa: ANN401 - google.cloud.storage.Client has no types
+    def _client(self) -> Client:
         from google.cloud import storage
 
         return storage.Client(project=self._session.project, credentials=self._session.credentials)
 
 
-def _stored(bucket: str, blob: Any) -> StoredObject:  # noqa: ANN401 - google.cloud.storage.Blob has no types
+def _stored(bucket: str, blob: Blob) -> StoredObject:
     return StoredObject(
         uri=str(ObjectAddress(bucket=bucket, path=blob.name)),
         bytes=int(blob.size or 0),

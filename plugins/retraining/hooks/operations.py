@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from google.longrunning.operations_pb2 import Operation as Message
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,7 +18,7 @@ class Operation:
     error: str = ""
 
 
-def operation_of(operation: Any) -> Operation:  # noqa: ANN401 - google.longrunning.Operation has no types
+def operation_of(operation: Message) -> Operation:
     """Return the service's message as a value."""
     failed = operation.done and operation.HasField("error")
     return Operation(name=operation.name, done=bool(operation.done), error=operation.error.message if failed else "")

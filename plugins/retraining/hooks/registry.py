@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
 from retraining.core.errors import ConflictError
 from retraining.core.naming.vertex import RUN_LABEL, location_name, model_name, unversioned, version_name
 from retraining.core.promotion.versions import Version as Version
 from retraining.hooks.operations import Operation, operation_of
 from retraining.hooks.session import Session, call
+
+if TYPE_CHECKING:
+    from google.cloud.aiplatform_v1 import Model, ModelServiceClient
 
 CALL_TIMEOUT_S = 60
 
@@ -185,14 +188,14 @@ class Registry:
         return model_name(self._session.project, self._session.region, model)
 
     @cached_property
-    def _client(self) -> Any:  # noqa: ANN401 - ModelServiceClient, not imported at parse time
+    def _client(self) -> ModelServiceClient:
         from google.cloud import aiplatform_v1
 
         session = self._session
         return aiplatform_v1.ModelServiceClient(credentials=session.credentials, client_options=session.client_options)
 
 
-def _version(model: Any) -> Version:  # noqa: ANN401 - aiplatform_v1.Model has no types
+def _version(model: Model) -> Version:
     return Version(
         model_name=unversioned(model.name),
         version_id=model.version_id,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Collection, Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from retraining.core.jobs.claims import CREATE_TIMEOUT
 from retraining.core.jobs.job import ENDED_STATES
@@ -19,6 +19,9 @@ from retraining.core.jobs.job import JobType as JobType
 from retraining.core.naming.vertex import location_name
 from retraining.core.untyped import ProtoJson
 from retraining.hooks.session import Session, call
+
+if TYPE_CHECKING:
+    from google.cloud.aiplatform_v1 import CustomJob, HyperparameterTuningJob, JobServiceClient
 
 CALL_TIMEOUT_S = 60
 
@@ -117,7 +120,7 @@ class VertexJobs:
         return [job for job in found if self._session.environment.owns(job.labels, job.folder_uri)]
 
     @cached_property
-    def _client(self) -> Any:  # noqa: ANN401 - JobServiceClient, not imported at parse time
+    def _client(self) -> JobServiceClient:
         from google.cloud import aiplatform_v1
 
         session = self._session
@@ -128,7 +131,7 @@ def _list_all(list_jobs: Callable[..., Any], request: Mapping[str, Any]) -> list
     return list(list_jobs(request=request, timeout=CALL_TIMEOUT_S))
 
 
-def _job(job: Any) -> Job:  # noqa: ANN401 - the client's messages have no types
+def _job(job: CustomJob | HyperparameterTuningJob) -> Job:
     spec = job.job_spec if JobType.of_name(job.name) is JobType.CUSTOM else job.trial_job_spec
     return Job(
         name=job.name,

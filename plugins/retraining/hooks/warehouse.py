@@ -11,13 +11,17 @@ import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from retraining.core.data.sql import Query
 from retraining.core.errors import DataError, JobError, RetrainingError, SettingsError
 from retraining.core.retention.jobs_and_tables import Table
 from retraining.core.untyped import ApiJson, Row
 from retraining.hooks.session import GRANT, Session, call
+
+if TYPE_CHECKING:
+    from google.api_core.exceptions import ClientError
+    from google.cloud.bigquery import Client, SchemaField
 
 LOGGER = logging.getLogger(__name__)
 MAX_JOBS_PER_ID = 5
@@ -149,7 +153,7 @@ class Warehouse:
         return [Table(name=f"{name}.{item.table_id}", expires=item.expires) for item in found]
 
     @cached_property
-    def _client(self) -> Any:  # noqa: ANN401 - google.cloud.bigquery.Client, not imported at parse time
+    def _client(self) -> Client:
         from google.cloud import bigquery
 
         session = self._session
@@ -225,14 +229,14 @@ def _without_text(query: Query) -> ApiJson:
     return values
 
 
-def _schema(columns: Any) -> list[ApiJson]:  # noqa: ANN401 - bigquery.SchemaField has no types
+def _schema(columns: Iterable[SchemaField]) -> list[ApiJson]:
     return [
         {"name": item.name, "type": item.field_type, "mode": item.mode, "fields": _schema(item.fields)}
         for item in columns
     ]
 
 
-def _result(error: Any) -> Mapping[str, Any]:  # noqa: ANN401 - google.api_core's ClientError has no types
+def _result(error: ClientError) -> Mapping[str, Any]:
     """Return BigQuery's own reason and message, without the client's wrapping."""
     details = next((item for item in error.errors or () if isinstance(item, dict) and item.get("message")), None)
     return details or {"reason": "", "message": error.message or str(error)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import TypeGuard
 
 from retraining.core.documents import Report, SmokeTest
 from retraining.core.documents.document import DELETE_IT
@@ -102,12 +102,12 @@ def _number(prediction: object) -> float:
     raise _other_form(prediction, "one number per instance")
 
 
-def _only(prediction: Any) -> Any:  # noqa: ANN401 - any JSON value
+def _only(prediction: object) -> object:
     """Return what a mapping of one output holds."""
     return next(iter(prediction.values())) if isinstance(prediction, Mapping) and len(prediction) == 1 else prediction
 
 
-def _is_list(value: object) -> bool:
+def _is_list(value: object) -> TypeGuard[Sequence[object]]:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 

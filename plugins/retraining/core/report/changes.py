@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any, Literal
+from typing import Literal
 
 from retraining.core import documents
 from retraining.core.report.run import Run
@@ -88,7 +88,7 @@ def since_champion(run: Run) -> list[Change] | None:
     return changes
 
 
-def leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:  # noqa: ANN401 - any JSON value
+def leaves(value: object, path: str = "") -> Iterator[tuple[str, str]]:
     """Yield the paths like `training.epochs` with their values as JSON.
 
     A list of named objects goes by name, others whole.

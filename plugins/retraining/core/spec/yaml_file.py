@@ -162,7 +162,7 @@ def _key(node: yaml.Node, where: str) -> str:
     raise SpecError(_place(where, node.start_mark), f"a key that is no text: {found}", expected, "Correct the key")
 
 
-def _leaves(value: Any, location: Location) -> Iterator[tuple[Location, Any]]:  # noqa: ANN401 - what YAML gave
+def _leaves(value: object, location: Location) -> Iterator[tuple[Location, object]]:
     if isinstance(value, dict):
         for key, item in value.items():
             yield from _leaves(item, (*location, key))

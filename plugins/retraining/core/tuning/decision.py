@@ -142,7 +142,7 @@ def _kept(plan: Plan, champion: ChampionRecord | None) -> Hyperparameters:
     }
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401 - a hyperparameter
+def _plain(value: object) -> object:
     return list(value) if isinstance(value, tuple) else value
 
 
