@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from retraining.core.data.query_failures import query_failure
 from retraining.core.data.sql import Parameter, Query
 from retraining.core.errors import DataError
 from retraining.hooks import warehouse
@@ -74,7 +75,7 @@ def test_a_statement_may_read_so_many_bytes_and_no_more(cloud, unique, monkeypat
     sent = asked[0]["job_config"].to_api_repr()["query"]["maximumBytesBilled"]
     assert int(sent) == cloud.settings.max_bytes_billed == 10**13
     words = {"reason": "bytesBilledLimitExceeded", "message": "Query exceeded limit for bytes billed: 1."}
-    error = warehouse._failure("examples.sql", words)
+    error = query_failure("examples.sql", words)
     assert isinstance(error, DataError)
     assert "RETRAINING_MAX_BYTES_BILLED" in str(error)
     assert "raise that setting" in str(error)

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from google.cloud import bigquery, storage
 
+from retraining.core.data.query_failures import MAX_JOBS_PER_ID
 from retraining.core.data.sql import Query
 from retraining.core.errors import RetrainingError
 from retraining.hooks import artifacts, session, warehouse
@@ -155,8 +156,8 @@ def test_a_statement_that_only_fails_is_cleared(cloud, unique, add_fault) -> Non
     """Its next tries meet the jobs of the earlier ones; a cleared task has an id of its own."""
     fault = f"Query.Run *{unique}*"
     query = Query(sql=f"SELECT '{unique}' AS name")
-    add_fault(fault, "error", count=warehouse.MAX_JOBS_PER_ID, code="INTERNAL")
-    for _ in range(warehouse.MAX_JOBS_PER_ID):
+    add_fault(fault, "error", count=MAX_JOBS_PER_ID, code="INTERNAL")
+    for _ in range(MAX_JOBS_PER_ID):
         assert "The task's next try runs another job" in refusal(lambda: cloud.warehouse.run(query, unique, "test"))
     said = refusal(lambda: cloud.warehouse.run(query, unique, "test"))
     assert f"Look at job {unique}, clear the task" in said

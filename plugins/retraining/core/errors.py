@@ -15,6 +15,12 @@ Each message has four parts: where, what was found, what was expected, the way o
 
 from __future__ import annotations
 
+GRANT = (
+    "Give the connection's account the role with the permission that the message names (docs/composer.md, Roles), or "
+    "correct RETRAINING_PROJECT"
+)
+"""The way out where Google refuses the connection's account."""
+
 
 class RetrainingError(Exception):
     """A failure with the place, the finding, the expectation and the way out.

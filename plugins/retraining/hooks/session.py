@@ -12,16 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from retraining.core.errors import RetrainingError, SettingsError
+from retraining.core.errors import GRANT, RetrainingError, SettingsError
 from retraining.core.naming.environments import Environment, label_of
 from retraining.core.settings import Settings
 
 LOGGER = logging.getLogger(__name__)
 RETRY_TIMEOUT_S = 60.0
-GRANT = (
-    "Give the connection's account the role with the permission that the message names (docs/composer.md, Roles), or "
-    "correct RETRAINING_PROJECT"
-)
 SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
 
 _T = TypeVar("_T")

@@ -13,38 +13,22 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from retraining.core.data.query_failures import MAX_JOBS_PER_ID, is_lasting, query_failure
 from retraining.core.data.sql import Query
-from retraining.core.errors import DataError, JobError, RetrainingError, SettingsError
+from retraining.core.errors import DataError, JobError
 from retraining.core.retention.jobs_and_tables import Table
 from retraining.core.untyped import ApiJson, Row
-from retraining.hooks.session import GRANT, Session, call
+from retraining.hooks.session import Session, call
 
 if TYPE_CHECKING:
     from google.api_core.exceptions import ClientError
     from google.cloud.bigquery import Client, SchemaField
 
 LOGGER = logging.getLogger(__name__)
-MAX_JOBS_PER_ID = 5
 PAGE = 10_000
 MAX_ROWS = 1_000_000
 MAX_RESULT_BYTES = 256_000_000
 """Of one answer, in a worker's memory; the statistics of 100 features over ten years of days have 400,000 rows."""
-
-# https://cloud.google.com/bigquery/docs/error-messages: the others are the query's or its tables' own fault.
-TRANSIENT_REASONS = frozenset(
-    {
-        "backendError",
-        "internalError",
-        "jobBackendError",
-        "jobInternalError",
-        "jobRateLimitExceeded",
-        "quotaExceeded",
-        "rateLimitExceeded",
-        "stopped",
-        "tableUnavailable",
-        "timeout",
-    }
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +65,7 @@ class Warehouse:
         try:
             job = call(lambda: self._client.query(query.sql, job_config=config, retry=None, job_retry=None))
         except (BadRequest, Forbidden, NotFound) as error:
-            raise _failure(where, _result(error)) from error
+            raise query_failure(where, _result(error)) from error
         return Answer(bytes_processed=int(job.total_bytes_processed or 0), schema=_schema(job.schema or ()))
 
     def run(self, query: Query, job_id: str, where: str) -> Answer:
@@ -110,8 +94,8 @@ class Warehouse:
             except Exception as error:  # of any class; what the job itself says decides below
                 if job.error_result is None:
                     raise  # the question failed, not the job: the task's retry joins it
-                if not joined or job.error_result.get("reason") not in TRANSIENT_REASONS:
-                    raise _failure(where, job.error_result) from error
+                if not joined or is_lasting(job.error_result):
+                    raise query_failure(where, job.error_result) from error
                 LOGGER.warning("%s: job %s failed (%s); another one", where, suffixed, job.error_result["message"])
                 continue
             LOGGER.info(
@@ -173,7 +157,7 @@ class Warehouse:
         except Conflict:
             return call(lambda: self._client.get_job(job_id, retry=None)), True
         except (BadRequest, Forbidden, NotFound) as error:
-            raise _failure(where, _result(error)) from error
+            raise query_failure(where, _result(error)) from error
         return job, False
 
 
@@ -200,27 +184,6 @@ def _size(value: object) -> int:
     if isinstance(value, list | tuple):
         return sum(map(_size, value))
     return 8
-
-
-def _failure(where: str, result: Mapping[str, Any]) -> RetrainingError:
-    """Return what BigQuery's error means: somebody must mend the SQL or the rights, or the next try may pass."""
-    message, reason = str(result.get("message")), str(result.get("reason"))
-    if reason in TRANSIENT_REASONS:
-        way_out = "The task's next try runs another job"
-        if reason == "quotaExceeded":
-            way_out += ": wait until the quota is there again, or have it raised"
-        return JobError(where, f"BigQuery did not finish the statement ({reason}): {message}", "its result", way_out)
-    if reason == "bytesBilledLimitExceeded":
-        way_out = "Read less: a partitioned source, fewer columns, a shorter data.window_days; or raise that setting"
-        expected = "at most RETRAINING_MAX_BYTES_BILLED bytes"
-        return DataError(where, f"BigQuery refuses the statement: {message}", expected, way_out)
-    if reason == "accessDenied":
-        return SettingsError(where, f"BigQuery refuses the statement: {message}", "an account that may do it", GRANT)
-    way_out = "Correct the SQL or the table it names"
-    if reason == "notFound":  # of our own statements: the dataset of run tables
-        way_out = "Correct the SQL, RETRAINING_DATASET or RETRAINING_REGION, and clear plan and what follows it; or "
-        way_out += "create what is missing and clear the task"
-    return DataError(where, f"BigQuery refuses the statement: {message}", "one that it runs", way_out)
 
 
 def _without_text(query: Query) -> ApiJson:

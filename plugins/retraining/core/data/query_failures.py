@@ -1,0 +1,58 @@
+"""Why a statement on BigQuery failed, and what follows: somebody mends the SQL or the rights, or it is tried again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from retraining.core.errors import GRANT, DataError, JobError, RetrainingError, SettingsError
+
+MAX_JOBS_PER_ID = 5
+"""Jobs of one statement that may fail for BigQuery's own reasons."""
+
+# https://cloud.google.com/bigquery/docs/error-messages: the others are the query's or its tables' own fault.
+TRANSIENT_REASONS = frozenset(
+    {
+        "backendError",
+        "internalError",
+        "jobBackendError",
+        "jobInternalError",
+        "jobRateLimitExceeded",
+        "quotaExceeded",
+        "rateLimitExceeded",
+        "stopped",
+        "tableUnavailable",
+        "timeout",
+    }
+)
+
+
+def is_lasting(result: Mapping[str, Any]) -> bool:
+    """Tell whether another job of the statement would fail the same way."""
+    return result.get("reason") not in TRANSIENT_REASONS
+
+
+def query_failure(where: str, result: Mapping[str, Any]) -> RetrainingError:
+    """Return what BigQuery's error means.
+
+    Args:
+        where: Which statement.
+        result: `reason` and `message`, as BigQuery has them.
+    """
+    message, reason = str(result.get("message")), str(result.get("reason"))
+    if reason in TRANSIENT_REASONS:
+        way_out = "The task's next try runs another job"
+        if reason == "quotaExceeded":
+            way_out += ": wait until the quota is there again, or have it raised"
+        return JobError(where, f"BigQuery did not finish the statement ({reason}): {message}", "its result", way_out)
+    if reason == "bytesBilledLimitExceeded":
+        way_out = "Read less: a partitioned source, fewer columns, a shorter data.window_days; or raise that setting"
+        expected = "at most RETRAINING_MAX_BYTES_BILLED bytes"
+        return DataError(where, f"BigQuery refuses the statement: {message}", expected, way_out)
+    if reason == "accessDenied":
+        return SettingsError(where, f"BigQuery refuses the statement: {message}", "an account that may do it", GRANT)
+    way_out = "Correct the SQL or the table it names"
+    if reason == "notFound":  # of our own statements: the dataset of run tables
+        way_out = "Correct the SQL, RETRAINING_DATASET or RETRAINING_REGION, and clear plan and what follows it; or "
+        way_out += "create what is missing and clear the task"
+    return DataError(where, f"BigQuery refuses the statement: {message}", "one that it runs", way_out)

@@ -1,0 +1,26 @@
+"""What BigQuery's errors mean."""
+
+from __future__ import annotations
+
+import pytest
+
+from retraining.core.data.query_failures import is_lasting, query_failure
+from retraining.core.errors import DataError, JobError, SettingsError
+
+
+@pytest.mark.parametrize(
+    ("reason", "kind", "message"),
+    [
+        ("backendError", JobError, "The task's next try runs another job"),
+        ("quotaExceeded", JobError, "wait until the quota is there again"),
+        ("bytesBilledLimitExceeded", DataError, "at most RETRAINING_MAX_BYTES_BILLED bytes"),
+        ("accessDenied", SettingsError, "the role with the permission"),
+        ("notFound", DataError, "clear plan and what follows it"),
+        ("invalidQuery", DataError, "Correct the SQL or the table it names."),
+    ],
+)
+def test_who_must_mend_what(reason, kind, message):
+    failure = query_failure("fingerprint", {"reason": reason, "message": "no"})
+    assert type(failure) is kind
+    assert message in str(failure)
+    assert is_lasting({"reason": reason}) is (kind is not JobError)
