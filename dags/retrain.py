@@ -41,7 +41,7 @@ ANSWER_WITHIN = timedelta(hours=12)  # a night's approval must not hold back the
 
 
 def retrain_dag(spec: ModelSpec) -> DAG:
-    """The run of one model, as tasks."""
+    """Make the run of one model, as tasks."""
     with DAG(
         dag_id=f"retrain__{spec.name}",
         description=spec.description,
@@ -77,7 +77,7 @@ def retrain_dag(spec: ModelSpec) -> DAG:
 
 
 def approve_task(spec: ModelSpec) -> BaseOperator:
-    """The task that asks a person."""
+    """Make the task that asks a person."""
     # Its provider is imported only where wanted.
     from retraining.operators.deployment.approval import RequestApprovalOperator
 
@@ -90,7 +90,7 @@ def approve_task(spec: ModelSpec) -> BaseOperator:
 
 
 def invalid_dag(dag_id: str, path: Path, error: SpecError) -> DAG:
-    """What stands in for a model whose file is broken; other models are not touched."""
+    """Make what stands in for a model whose file is broken; other models are not touched."""
     message = str(error)
     with DAG(
         dag_id=dag_id,

@@ -94,7 +94,7 @@ class Document(Value):
 
     @classmethod
     def kind_name(cls) -> str:
-        """The kind, which is also the stem of the object's name and of the schema's file."""
+        """Return the kind, which is also the stem of the object's name and of the schema's file."""
         return str(get_args(cls.model_fields["kind"].annotation)[0])
 
     @classmethod
@@ -129,12 +129,12 @@ class Document(Value):
             ) from error
 
     def to_json(self) -> JsonObject:
-        """The document as JSON values, for XCom and for templates."""
+        """Return the document as JSON values, for XCom and for templates."""
         values: JsonObject = self.model_dump(mode="json", by_alias=True)
         return values
 
     def to_bytes(self) -> bytes:
-        """The bytes that are stored: sorted keys, two spaces, UTF-8, a newline at the end."""
+        """Return the bytes that are stored: sorted keys, two spaces, UTF-8, a newline at the end."""
         text = json.dumps(self.to_json(), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
         return (text + "\n").encode()
 

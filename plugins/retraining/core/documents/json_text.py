@@ -17,7 +17,7 @@ MAX_INTEGER = 2**64
 
 
 def read_json(data: bytes | str) -> object:
-    """A JSON value, as RFC 8259 has them and within the limits above.
+    """Return a JSON value, as RFC 8259 has them and within the limits above.
 
     Raises:
         ValueError: It is none; says why.
