@@ -1,4 +1,4 @@
-"""All hooks of one wake, made from the environment's settings; each client is made when it is first used."""
+"""All hooks of one task or poke, made from the environment's settings; each client is made when it is first used."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The endpoint of a model: what is deployed to it, how traffic is shared, what it answers.
 
-In: version names and traffic. Out: `Endpoint` values and operations that can be looked at again in a later wake.
+In: version names and traffic. Out: `Endpoint` values and operations that can be looked at again in a later poke.
 Deployed models get an id made from the run key, so a second deploy of the same run is refused and not paid twice.
 """
 

@@ -53,7 +53,7 @@ class Cursor:
     seen: dict[str, datetime] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        """Return it as text, to be kept between two wakes."""
+        """Return it as text, to be kept between two pokes."""
         newest = self.newest.isoformat() if self.newest else None
         return json.dumps({"newest": newest, "seen": {key: time.isoformat() for key, time in self.seen.items()}})
 

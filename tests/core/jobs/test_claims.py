@@ -118,3 +118,13 @@ def test_jobs_of_other_generations(generation, key, state, older, newer) -> None
     assert (found.older, found.newer) == ((other,) if older else (), (other,) if newer else ())
     kept = other_generations([other], me, other)
     assert (kept.older, kept.newer) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("closed", "began", "forbids"), [(False, False, True), (True, False, False), (True, True, True)]
+)
+def test_an_upload_that_began_is_waited_for(closed, began, forbids) -> None:
+    """Its claim is closed by its operation, and the list may lag behind that."""
+    claim = Claim(holder="try 1", since=START, open=not closed)
+    assert claim.forbids_another(START, began=began) is forbids
+    assert not claim.forbids_another(claim.settled(), began=began)

@@ -3,7 +3,7 @@
 Vertex AI has no request id for a create, a create may be done after its caller gave up, and a list may lag. So each
 create has a claim on storage before it: written by generation, completed with the job's name, and taken over when
 nothing was heard of it for `SETTLED_AFTER`. What comes even later is a second job beside an older one: the oldest
-stays, the others are cancelled at every wake. In: jobs and the claim. Out: what they mean; nothing here asks anybody.
+stays, the others are cancelled at every poke. In: jobs and the claim. Out: what they mean; nothing here asks anybody.
 """
 
 from __future__ import annotations
@@ -148,6 +148,15 @@ class Claim:
     def settled(self) -> datetime:
         """Return the time from which no job of this claim can be expected any more."""
         return self.since + SETTLED_AFTER
+
+    def forbids_another(self, now: datetime, *, began: bool) -> bool:
+        """Tell whether nobody else may begin yet.
+
+        Args:
+            now: The time.
+            began: Whether what the claim was for is known to have begun, though a list may not have it yet.
+        """
+        return (self.open or began) and now < self.settled()
 
     def may_bring_a_job(self, now: datetime) -> bool:
         """Tell whether a create without an answer may still become a job."""

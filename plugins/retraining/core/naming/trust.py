@@ -61,13 +61,13 @@ def require_garbage_collection_folder(uri: str, bucket: str, as_of: datetime, da
         raise ContractError("cleaning_uri from XCom", repr(uri[:300]), own, _CLEAR)
 
 
-def require_own_places(plan: MaintenancePlan, litter_uris: Collection[str], bucket: str) -> None:
+def require_own_places(plan: MaintenancePlan, small_object_uris: Collection[str], bucket: str) -> None:
     """Refuse a cleaning's plan that would touch anything but the span stores and the folders of small objects.
 
     Raises:
         ContractError: It names another place.
     """
-    foreign = [item.uri for item in plan.litter if item.uri not in litter_uris]
+    foreign = [item.uri for item in plan.litter if item.uri not in small_object_uris]
     for found in plan.models:
         root = storage.spans_root(bucket, found.model)
         uris = [*(span.uri for span in found.delete), *found.restore]

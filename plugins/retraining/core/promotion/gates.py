@@ -82,7 +82,7 @@ def _same_run(plan: Plan, request: EvaluateRequest, evaluation: Evaluation) -> N
 
 
 def _misfit(plan: Plan, document: EvaluateRequest | Evaluation, found: str, expected: str) -> ContractError:
-    """Return a document that belongs to another duel: clearing the task alone would find it again."""
+    """Return a document that belongs to another comparison: clearing the task alone would find it again."""
     where = document_uri(plan.run_uri, document.kind_name())
     return ContractError(where, found, expected, "Delete this object, then clear evaluate and what follows")
 

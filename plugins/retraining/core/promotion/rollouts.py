@@ -19,7 +19,7 @@ CLAIM = timedelta(minutes=2)
 
 SILENT = timedelta(hours=2)
 SILENT_POKES = 3
-"""Sleeps between two looks, where these are longer than that. A task that deploys writes at each wake."""
+"""Sleeps between two looks, where these are longer than that. A task that deploys writes at each poke."""
 
 MOST_STARTS = 3
 """Deployments of one rollout that the service called done, without the model on the endpoint."""

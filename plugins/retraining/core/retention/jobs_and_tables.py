@@ -40,7 +40,7 @@ class ActiveJob:
         run_key: From its labels.
         created: When.
         ended: Whether its run has an outcome.
-        last_sign: Its creation, or the last wake of the task that waits for it.
+        last_sign: Its creation, or the last poke of the task that waits for it.
     """
 
     name: str

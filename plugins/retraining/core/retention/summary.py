@@ -51,8 +51,8 @@ def plan_lines(plan: MaintenancePlan) -> list[str]:
     lines += [f"goes: {span.uri}: {span.words}" for span in doomed[:SHOWN]]
     if len(doomed) > SHOWN:
         lines.append(f"goes: {len(doomed) - SHOWN} more, all of them in the document")
-    for litter in plan.litter:
-        lines.append(f"{litter.what}: {litter.old} of {litter.objects} below {litter.uri} are over the age limit")
+    for found in plan.litter:
+        lines.append(f"{found.what}: {found.old} of {found.objects} below {found.uri} are over the age limit")
     for job in plan.jobs:
         job_id = ResourceName.parse(job.name).resource_id
         lines.append(f"job {job_id} of {job.run_key} {'ends' if job.cancel else 'stays'}: {job.words}")
@@ -92,7 +92,7 @@ def conclude(
     plan: MaintenancePlan,
     plan_sha256: str,
     models: Sequence[CleanedModel],
-    litter: Sequence[CleanedLitter],
+    small_objects: Sequence[CleanedLitter],
     jobs: Sequence[CleanedJob],
     deployments: Sequence[CleanedDeployment] = (),
 ) -> Maintenance:
@@ -102,22 +102,22 @@ def conclude(
         plan: What it meant to do.
         plan_sha256: Of the stored plan.
         models: What became of the spans; in a dry run too: nothing.
-        litter: What was deleted beside them.
+        small_objects: What was deleted beside them.
         jobs: What became of jobs that nobody waits for.
         deployments: What became of deployed models that no run brings to its end.
     """
-    message = _dry_run_message(plan) if plan.dry_run else _message(models, litter, jobs, deployments)
+    message = _dry_run_message(plan) if plan.dry_run else _message(models, small_objects, jobs, deployments)
     return Maintenance(
         as_of=plan.as_of,
         dag_run_id=plan.dag_run_id,
         dry_run=plan.dry_run,
         plan_sha256=plan_sha256,
         models=tuple(models),
-        litter=tuple(litter),
+        litter=tuple(small_objects),
         jobs=tuple(jobs),
         tables=plan.tables,
         deployments=tuple(deployments),
-        freed_bytes=sum(model.freed_bytes for model in models) + sum(item.freed_bytes for item in litter),
+        freed_bytes=sum(model.freed_bytes for model in models) + sum(item.freed_bytes for item in small_objects),
         words=f"{message}{_refused(models)}",
     )
 
@@ -135,13 +135,13 @@ def _dry_run_message(plan: MaintenancePlan) -> str:
 
 def _message(
     models: Sequence[CleanedModel],
-    litter: Sequence[CleanedLitter],
+    small_objects: Sequence[CleanedLitter],
     jobs: Sequence[CleanedJob],
     deployments: Sequence[CleanedDeployment],
 ) -> str:
     deleted = sum(span.outcome == "deleted" for model in models for span in model.spans)
-    small = sum(item.deleted for item in litter)
-    freed = sum(model.freed_bytes for model in models) + sum(item.freed_bytes for item in litter)
+    small = sum(item.deleted for item in small_objects)
+    freed = sum(model.freed_bytes for model in models) + sum(item.freed_bytes for item in small_objects)
     cancelled = sum(job.outcome == "cancelled" for job in jobs)
     message = (
         f"{_some(deleted, 'span')} and {_some(small, 'small object')} deleted, {_megabytes(freed)} MB; "

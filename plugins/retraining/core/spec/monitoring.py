@@ -22,7 +22,7 @@ class DriftLimits(Section):
 
 
 class PerformanceLimits(Section):
-    """How much of its metric the champion may lose, from duel to duel, before that is reason for a study."""
+    """How much of its metric the champion may lose, between comparisons, before that is reason for a study."""
 
     max_drop: Annotated[float, Field(gt=0, le=1000)] = 0.03
 

@@ -29,8 +29,8 @@ class ChampionRecord:
         hyperparameters: That it was trained with.
         given: That its file gave then.
         tuned: Whether a study found them, that run's own or an earlier one; else they were the file's.
-        then: Its metric in the duel that made it champion; None when it is not known.
-        now: Its metric in the newest duel; None when it is not known.
+        then: Its metric in the comparison that made it champion; None when it is not known.
+        now: Its metric in the newest comparison; None when it is not known.
     """
 
     run_key: str

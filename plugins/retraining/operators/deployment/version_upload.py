@@ -85,7 +85,7 @@ class _Upload:
             self._close_claim(claim, generation)
             where, found = self._upload.artifact_uri, f"the upload failed: {operation.error}"
             raise JobError(where, found, "a version of it in the registry", "Mend what it names and clear register")
-        if claim and (claim.open or operation) and now < claim.settled():
+        if claim and claim.forbids_another(now, began=operation is not None):
             return  # another worker's, or a list that lags
         self._begin_upload(claim, generation)
 
