@@ -16,15 +16,13 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from localcloud.filter_tokens import END, Token, TokenError, split_path, tokenize
 from localcloud.logs.store import SEVERITIES, is_found
 
 # The service's own limit: https://cloud.google.com/logging/quotas#log-queries; the others keep SQLite's parser whole.
 LONGEST = 20_000
 _MOST_TERMS, _DEEPEST = 300, 50
-_TOKEN = re.compile(
-    r"""\s*(?:(?P<string>"(?:[^"\\]|\\.)*")|(?P<operator><=|>=|!=|=~|!~|[=<>:])|(?P<mark>[()-])"""
-    r"""|(?P<word>(?:[^\s"()=<>:!]|"(?:[^"\\]|\\.)*")+))"""
-)
+_OPERATORS = ("<=", ">=", "!=", "=~", "!~", "=", "<", ">", ":")
 _COLUMNS = {
     "logName": "log_name",
     "insertId": "insert_id",
@@ -44,7 +42,7 @@ class FilterError(ValueError):
 @dataclass
 class _Parser:
     text: str
-    tokens: list[tuple[str, str]] = field(default_factory=list)
+    tokens: list[Token] = field(default_factory=list)
     parameters: list[object] = field(default_factory=list)
     terms: int = 0
     depth: int = 0
@@ -52,18 +50,16 @@ class _Parser:
     def __post_init__(self) -> None:
         if len(self.text) > LONGEST:
             raise FilterError(f"The filter has {len(self.text)} characters. Expected at most {LONGEST}")
-        position, text = 0, self.text.rstrip()
-        while position < len(text):
-            match = _TOKEN.match(text, position)
-            if match is None:
-                raise FilterError(f"Unparseable filter at character {position}: {text[position : position + 20]!r}")
-            self.tokens.append((str(match.lastgroup), match.group(str(match.lastgroup))))
-            position = match.end()
+        try:
+            self.tokens = tokenize(self.text, operators=_OPERATORS)
+        except TokenError as error:
+            found = self.text[error.position : error.position + 20]
+            raise FilterError(f"Unparseable filter at character {error.position}: {found!r}") from None
 
-    def peek(self) -> tuple[str, str]:
-        return self.tokens[0] if self.tokens else ("end", "")
+    def peek(self) -> Token:
+        return self.tokens[0] if self.tokens else END
 
-    def take(self) -> tuple[str, str]:
+    def take(self) -> Token:
         if not self.tokens:
             raise FilterError("Unparseable filter: it ends too early")
         return self.tokens.pop(0)
@@ -94,7 +90,7 @@ class _Parser:
         return made
 
     def _term(self) -> str:
-        kind, value = self.take()
+        token = kind, value = self.take()
         if (kind, value) in (("word", "NOT"), ("mark", "-")):
             return f"NOT {self.term()}"
         if (kind, value) == ("mark", "("):
@@ -108,16 +104,16 @@ class _Parser:
             raise FilterError(f"Unparseable filter at {value!r}")
         if self.peek()[0] == "operator" and kind == "word":
             return self.comparison(value, self.take()[1], self.value())
-        return self.bare_text(_unquote(value))
+        return self.bare_text(token.value)
 
     def value(self) -> str:
         sign = ""
         if self.peek() == ("mark", "-"):
             sign = self.take()[1]
-        kind, value = self.take()
-        if kind not in ("word", "string"):
-            raise FilterError(f"Unparseable filter: {value!r} is not a value")
-        return sign + _unquote(value)
+        token = self.take()
+        if token.kind not in ("word", "string"):
+            raise FilterError(f"Unparseable filter: {token.text!r} is not a value")
+        return sign + token.value
 
     def log_id(self) -> str:
         self.take()
@@ -154,7 +150,7 @@ class _Parser:
             return "job_id"  # the indexed column
         for prefix, column in _DOCUMENTS.items():
             if name.startswith(prefix):
-                self.parameters.append("$." + ".".join(json.dumps(part) for part in _path(name[len(prefix) :])))
+                self.parameters.append("$." + ".".join(json.dumps(part) for part in split_path(name[len(prefix) :])))
                 return f"CAST(json_extract({column}, ?) AS TEXT)"
         raise FilterError(f"Field not found: '{name}'.")
 
@@ -184,14 +180,6 @@ def check_pattern(pattern: str) -> None:
         is_found(pattern, "")
     except pa.ArrowInvalid as error:
         raise FilterError(f"Invalid regular expression: {error}") from None
-
-
-def _path(dotted: str) -> list[str]:
-    return [_unquote(part) for part in re.findall(r'"(?:[^"\\]|\\.)*"|[^.]+', dotted)]
-
-
-def _unquote(text: str) -> str:
-    return re.sub(r"\\(.)", r"\1", text[1:-1]) if text.startswith('"') else text
 
 
 def _literal(name: str, value: str) -> object:

@@ -13,13 +13,15 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from localcloud.filter_tokens import END, Token, TokenError, split_path, tokenize
 from localcloud.vertex.wire.errors import InvalidArgument
 from localcloud.vertex.wire.methods import Message, raw
 
 Predicate = Callable[[Message], bool]
-_TOKEN = re.compile(
-    r"""\s*(?:(?P<op><=|>=|!=|=|<|>|:)|(?P<paren>[()])|(?P<quoted>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(?P<dot>\.)|(?P<word>[^\s()<>=!:."']+))"""
-)
+_OPERATORS = ("<=", ">=", "!=", "=", "<", ">", ":")
+_QUOTES = "\"'"
+_PLAIN = re.compile(r"[^.\"']+(?:\.[^.\"']+)*")  # a value without quotes
+_NAME = re.compile(r"""[^."']+(?:\.(?:[^."']+|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'))?""")  # of a field, or labels.key
 _LONGEST, _DEEPEST, _SHOWN = 16_384, 50, 500
 _ORDER: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
@@ -57,30 +59,23 @@ class _Parser:
         self._fields = fields
         if len(expression) > _LONGEST:
             raise self._wrong(f"it has {len(expression)} characters, at most {_LONGEST} are taken")
-        self._tokens = list(self._split(expression))
+        try:
+            self._tokens = tokenize(expression, operators=_OPERATORS, quotes=_QUOTES)
+        except TokenError as error:
+            found = expression[error.position :].lstrip()[:1]
+            raise self._wrong(f"unexpected {found!r} at position {error.position}") from None
         self._at = 0
         self._depth = 0
-
-    def _split(self, expression: str) -> list[tuple[str, str]]:
-        tokens, position, text = [], 0, expression.rstrip()
-        while position < len(text):
-            match = _TOKEN.match(text, position)
-            if match is None or match.end() == position:
-                raise self._wrong(f"unexpected {text[position]!r} at position {position}")
-            tokens.append((str(match.lastgroup), match[str(match.lastgroup)]))
-            position = match.end()
-        return tokens
 
     def _wrong(self, what: str) -> InvalidArgument:
         shown = self._expression if len(self._expression) <= _SHOWN else f"{self._expression[:_SHOWN]}…"
         example = 'labels.key="value" AND NOT display_name="x"'
         return InvalidArgument(f"Invalid filter {shown!r}: {what}. Expected such as {example}.", field="filter")
 
-    def _peek(self, ahead: int = 0) -> tuple[str, str]:
-        index = self._at + ahead
-        return self._tokens[index] if index < len(self._tokens) else ("end", "")
+    def _peek(self) -> Token:
+        return self._tokens[self._at] if self._at < len(self._tokens) else END
 
-    def _next(self) -> tuple[str, str]:
+    def _next(self) -> Token:
         token = self._peek()
         self._at += 1
         return token
@@ -93,7 +88,7 @@ class _Parser:
 
     def _conjunction(self) -> Predicate:
         terms = [self._disjunction()]
-        while self._peek()[0] != "end" and self._peek() != ("paren", ")"):
+        while self._peek()[0] != "end" and self._peek() != ("mark", ")"):
             if self._peek() == ("word", "AND"):
                 self._next()
             terms.append(self._disjunction())
@@ -115,60 +110,44 @@ class _Parser:
         return predicate
 
     def _negated(self) -> Predicate:
-        kind, text = self._peek()
-        if (kind, text) == ("word", "NOT"):
+        token = self._peek()
+        if token in (("word", "NOT"), ("mark", "-")):
             self._next()
             inner = self._negation()
             return lambda message: not inner(message)
-        if kind == "word" and text.startswith("-") and len(text) > 1:
-            self._tokens[self._at] = (kind, text[1:])
-            inner = self._negation()
-            return lambda message: not inner(message)
-        if (kind, text) == ("paren", "("):
+        if token == ("mark", "("):
             self._next()
             inner = self._conjunction()
-            if self._next() != ("paren", ")"):
+            if self._next() != ("mark", ")"):
                 raise self._wrong("a ')' is missing")
             return inner
         return self._restriction()
 
     def _restriction(self) -> Predicate:
-        kind, name = self._next()
+        kind, word = self._next()
         if kind != "word":
-            raise self._wrong(f"expected a field name, found {name or 'the end'!r}")
+            raise self._wrong(f"expected a field name, found {word or 'the end'!r}")
+        name, *parts = split_path(word, _QUOTES) or [word]
         name = re.sub(r"(?<=[a-z])([A-Z])", lambda m: "_" + m[1].lower(), name)
         field = self._fields.get(name)
         if field is None:
             raise self._wrong(f"unknown field {name!r}; it may name: {', '.join(sorted(self._fields))}")
-        key = None
-        if self._peek()[0] == "dot":
-            self._next()
-            key = self._label_key()
+        if len(parts) > (field == "labels") or not _NAME.fullmatch(word):
+            raise self._wrong(f"{word!r} has parts; expected {name} alone, or labels.key")
         kind, op = self._next()
-        if kind != "op":
+        if kind != "operator":
             raise self._wrong(f"expected an operator behind {name!r}, found {op or 'the end'!r}")
         value = self._value()
         if field == "labels":
-            return self._label_predicate(key, op, value)
-        if key is not None:
-            raise self._wrong(f"{name!r} has no parts")
+            return self._label_predicate(parts[0] if parts else None, op, value)
         return self._field_predicate(field, op, value)
 
-    def _label_key(self) -> str:
-        kind, text = self._next()
-        if kind not in ("word", "quoted"):
-            raise self._wrong("expected a label key behind 'labels.'")
-        return _unquote(text) if kind == "quoted" else text
-
     def _value(self) -> str:
-        kind, text = self._next()
-        if kind == "quoted":
-            return _unquote(text)
-        if kind != "word":
-            raise self._wrong(f"expected a value, found {text or 'the end'!r}")
-        while self._peek()[0] == "dot" and self._peek(1)[0] == "word":
-            text += self._next()[1] + self._next()[1]
-        return text
+        sign = self._next().text if self._peek() == ("mark", "-") else ""
+        token = self._next()
+        if not (token.kind == "string" and not sign) and not (token.kind == "word" and _PLAIN.fullmatch(token.text)):
+            raise self._wrong(f"expected a value, found {sign + token.text or 'the end'!r}")
+        return sign + token.value
 
     def _label_predicate(self, key: str | None, op: str, value: str) -> Predicate:
         if key is None:
@@ -203,10 +182,6 @@ class _Parser:
         except ValueError:
             raise self._wrong(f"{value!r} is not a time in RFC 3339 form") from None
         return moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
-
-
-def _unquote(text: str) -> str:
-    return re.sub(r"\\(.)", r"\1", text[1:-1])
 
 
 def _text(message: Message, field: str) -> str:
