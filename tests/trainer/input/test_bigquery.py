@@ -291,7 +291,7 @@ def test_a_table_that_changed_is_an_error(direct: Manifest) -> None:
 
 def test_a_column_of_another_type_is_named(direct: Manifest) -> None:
     schema = tuple(
-        dataclasses.replace(column, type="INTEGER") if column.name == "carrier" else column for column in direct.schema
+        dataclasses.replace(column, type="INTEGER") if column.name == "carrier" else column for column in direct.columns
     )
     with pytest.raises(DataError, match=r"parcels, column 'carrier': Arrow type string\. Expected int64"):
         columns_of(dataclasses.replace(direct, columns=schema), "train")
@@ -299,7 +299,7 @@ def test_a_column_of_another_type_is_named(direct: Manifest) -> None:
 
 def test_a_training_reads_the_table(local_cloud, exported, tmp_path: Path) -> None:
     """`trainer.task train` on a run whose training days were never exported."""
-    types = {column.name: column.type for column in exported.manifest().schema} | RUN_COLUMNS
+    types = {column.name: column.type for column in exported.manifest().columns} | RUN_COLUMNS
     rows = [{**row, "span": row["span"].isoformat()} for row in exported.rows.to_pylist()]
     with_client(local_cloud, LOAD_ROWS, json.dumps(types), content=json.dumps(rows))
     manifest = json.loads((exported.path / "manifest.json").read_text())
