@@ -52,6 +52,7 @@ $(VENV)/localcloud/.ready: dev/requirements.txt
 $(VENV)/tuning/.ready: dev/localcloud/tuning-requirements.txt
 $(VENV)/bench-tfx/.ready: dev/bench/requirements-tfx.txt
 $(VENV)/floor/.ready: requirements-floor.txt
+$(VENV)/containers/.ready: dev/containers/requirements.txt
 $(VENV)/audit/.ready: requirements-audit.txt
 
 $(VENV)/%/.ready: | $(VENV)/python.ok $(UV)
@@ -71,6 +72,8 @@ lock: | $(UV) ## Resolve the *.in files again into hash-locked requirements
 	$(COMPILE) --upgrade trainer/requirements-dev.in -o trainer/requirements-dev.txt
 	$(COMPILE) --upgrade dev/localcloud/pyproject.toml dev/demo/requirements.in -o dev/requirements.txt
 	$(COMPILE) --upgrade dev/localcloud/tuning-requirements.in -o dev/localcloud/tuning-requirements.txt
+	$(COMPILE) --upgrade dev/containers/requirements.in -o dev/containers/requirements.txt
+	$(COMPILE) --upgrade --no-deps dev/containers/airflow-requirements.in -o dev/containers/airflow-requirements.txt
 	$(COMPILE) --upgrade dev/bench/requirements-tfx.in -o dev/bench/requirements-tfx.txt
 	$(COMPILE) --upgrade --exclude-newer $(FLOOR_DATE) requirements-floor.in -o requirements-floor.txt
 	$(COMPILE) --upgrade requirements-audit.in -o requirements-audit.txt
@@ -119,7 +122,7 @@ test-floor: setup $(VENV)/floor/.ready ## Run core, hooks, operators and DAGs on
 	@$(VENV)/floor/bin/python -m pytest -q -W default -m "not long" $(FLOOR_TESTS)
 
 .PHONY: test-long
-test-long: setup tuning-env ## Run the tests that take minutes
+test-long: setup tuning-env $(VENV)/containers/.ready ## Run the tests that take minutes
 	@$(AIRFLOW_PY) -m pytest -m long -s --ignore tests/trainer
 	@$(TRAINER_PY) -m pytest -m long tests/trainer
 
@@ -133,6 +136,10 @@ coverage: setup ## Run the suite without its nights and print the lines of plugi
 .PHONY: hooks
 hooks: $(VENV)/airflow/.ready ## Look at each commit as CI does first (git hooks by pre-commit)
 	@$(VENV)/airflow/bin/pre-commit install
+
+.PHONY: containers
+containers: setup tuning-env $(VENV)/containers/.ready ## Build the images with podman and run a night in them: the trainer's as jobs, docker-compose.yaml whole (20 min)
+	@$(AIRFLOW_PY) -m pytest -m long -s tests/dev/containers/test_night.py
 
 .PHONY: lint
 lint: $(VENV)/airflow/.ready ## ruff over everything

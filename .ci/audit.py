@@ -30,6 +30,8 @@ LOCKS = (
     "dev/requirements.txt",
     "dev/localcloud/tuning-requirements.txt",
     "dev/bench/requirements-tfx.txt",
+    "dev/containers/requirements.txt",
+    "dev/containers/airflow-requirements.txt",
 )
 
 
