@@ -95,7 +95,7 @@ def unseen(run: Any, splits: tuple[str, ...]) -> object:
     manifest = run.manifest()
     files = [dataclasses.asdict(file) for name in splits for file in manifest.splits[name].files[:1]]
     request = run.evaluate_request("/m", "/c", prove_unseen=files)
-    return require_unseen(request, manifest.splits["test"], run.storage)
+    return require_unseen(request, request.champion, manifest.splits["test"], run.storage)
 
 
 CASES = {

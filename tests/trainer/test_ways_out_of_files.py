@@ -88,7 +88,7 @@ def prove(run: Any) -> None:
     manifest = run.manifest()
     files = [dataclasses.asdict(manifest.splits["train"].files[0])]
     request = run.evaluate_request("/m", "/c", prove_unseen=files)
-    require_unseen(request, manifest.splits["test"], run.storage)
+    require_unseen(request, request.champion, manifest.splits["test"], run.storage)
 
 
 def test_a_champions_file_that_is_gone_is_restored(run) -> None:

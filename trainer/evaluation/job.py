@@ -60,8 +60,8 @@ def evaluate(request: EvaluateRequest, manifest: Manifest, source: Source, stora
     models, skipped = _judged_models(request, columns, storage)
     if skipped:
         LOGGER.warning("evaluate: the challenger is not compared with the champion: %s", skipped)
-    if CHAMPION in models and request.prove_unseen:
-        require_unseen(request, manifest.splits[request.split], storage)
+    if request.champion and CHAMPION in models and request.prove_unseen:
+        require_unseen(request, request.champion, manifest.splits[request.split], storage)
     scored = score(split, columns, request.label, models, request.slices)
     judged = {name: _judge(request, scored, scores) for name, scores in scored.scores.items()}
     for name, found in judged.items():

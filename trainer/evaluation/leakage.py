@@ -33,19 +33,18 @@ _GZIP_SUFFIX = ".gz"
 _LAST_RESORT = "or take the alias champion from that version: the floor alone judges the next one"
 
 
-def require_unseen(request: EvaluateRequest, test: ManifestSplit, storage: Storage) -> None:
+def require_unseen(request: EvaluateRequest, champion: Champion, test: ManifestSplit, storage: Storage) -> None:
     """Check that no test example is among the champion's training examples.
 
     Args:
-        request: With a champion, and its files in `prove_unseen`.
+        request: With the champion's files in `prove_unseen`.
+        champion: Of the request.
         test: Files of the test split.
         storage: Where all are.
 
     Raises:
         DataError: Some are; names count, keys and file. Or a file cannot be read.
     """
-    champion = request.champion
-    assert champion is not None  # noqa: S101 - the caller's condition; this tells the type checker
     tested = pa.concat_arrays([pa.array([], pa.binary()), *_keys(test.files, request.key, storage)])
     found: list[bytes] = []
     files: list[str] = []

@@ -22,7 +22,7 @@ from trainer.errors import NEW_ATTEMPT, DataError, RequestError
 from trainer.features.images import as_files
 from trainer.features.values import as_list, as_number, as_text, parse_feature, parse_list
 from trainer.input.images import ImageFeature
-from trainer.input.source import Split
+from trainer.input.source import ColumnSpec, Split
 from trainer.objective.labels import label_type, labels_of, require_labels
 from trainer.objective.metrics import Floats
 from trainer.saved_model.model import StoredModel, digest_folder
@@ -125,7 +125,7 @@ class Columns:
         """Give columns as a split takes them."""
         return {name: self._images.get(name) or self._parse(name) for name in sorted(names)}
 
-    def _parse(self, name: str) -> Any:  # noqa: ANN401 - one of TensorFlow's feature classes
+    def _parse(self, name: str) -> ColumnSpec:
         return (parse_list if name in self._lists else parse_feature)(self._types[name])
 
     def raw(self, name: str, values: tf.Tensor, dtype: str) -> tf.Tensor:

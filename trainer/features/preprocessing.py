@@ -30,6 +30,7 @@ from trainer.features.sequences import Sequence as Steps
 from trainer.features.sequences import window
 from trainer.features.values import as_list, as_number, as_text, is_missing, parse_feature, parse_list
 from trainer.input.images import ImageFeature
+from trainer.input.source import ColumnSpec
 
 MISSING_ID = 0
 OTHER_ID = 1
@@ -121,7 +122,7 @@ class FeatureColumns:
         """Turn parsed columns into what a prediction request would hold, but for images. [B] or [B, length] each."""
         return {feature.name: self._raw(feature, parsed[feature.name]) for feature in self._features}
 
-    def _parse(self, feature: Feature) -> Any:  # noqa: ANN401 - one of TensorFlow's feature classes, or ours
+    def _parse(self, feature: Feature) -> ColumnSpec:
         if feature.kind == "image":
             return ImageFeature.of(self._images[feature.name])
         type_ = self._types[feature.name]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 import tensorflow as tf
 
@@ -20,7 +19,7 @@ from trainer.input.content import Content, CutOffError, opened
 from trainer.input.files import WAY_OUT, Shard
 from trainer.input.images import ImageFeature
 from trainer.input.pipeline import READ_BUFFER_BYTES, READ_ROWS
-from trainer.input.source import Dataset, ParseSpec, Share, Tensor, Tensors
+from trainer.input.source import ColumnSpec, Dataset, ParseSpec, Share, Tensor, Tensors
 
 _SHOWN_CHARACTERS = 60
 _LINE_BYTES = 1 << 16
@@ -129,7 +128,7 @@ class _LineParser:
         return {name: _typed(columns[name], feature) for name, feature in self._spec.items()}
 
 
-def _require_form(name: str, feature: Any, column: Column | None, names: Iterable[str]) -> None:  # noqa: ANN401
+def _require_form(name: str, feature: ColumnSpec, column: Column | None, names: Iterable[str]) -> None:
     if column is None:
         raise RequestError(
             f"column {name!r}", "is not in the files", f"one of {', '.join(names)}", "Add it to the query"
@@ -153,7 +152,7 @@ def _typed(values: Tensor, feature: tf.io.FixedLenFeature) -> Tensor:
     return values if values.dtype == feature.dtype else tf.cast(values, feature.dtype)
 
 
-def _expected(column: Column, feature: Any, field: str) -> str:  # noqa: ANN401 - one of TensorFlow's feature classes
+def _expected(column: Column, feature: ColumnSpec, field: str) -> str:
     """Tell what a field should have been; nothing where it is right or not read."""
     dtype = getattr(feature, "dtype", tf.string)
     if dtype == tf.string:

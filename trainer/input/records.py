@@ -14,7 +14,7 @@ import tensorflow as tf
 from trainer.contract.documents import ShardLayout
 from trainer.errors import RequestError
 from trainer.input.images import ImageFeature
-from trainer.input.source import ParseSpec, Tensor, Tensors
+from trainer.input.source import ColumnSpec, ParseSpec, Tensor, Tensors
 
 NUMERIC = "_numeric"
 """Packed numeric features: float32 in the layout's order, NaN for missing. Asked for by this name: the whole matrix."""
@@ -96,7 +96,7 @@ class RecordParser:
         return columns
 
 
-def _scalar_dtype(name: str, feature: Any) -> tf.DType:  # noqa: ANN401 - one of TensorFlow's feature classes
+def _scalar_dtype(name: str, feature: ColumnSpec) -> tf.DType:
     if isinstance(feature, ImageFeature):
         return tf.string
     if not isinstance(feature, tf.io.FixedLenFeature) or list(feature.shape):
@@ -127,5 +127,6 @@ def _with_default(values: Tensor, feature: tf.io.FixedLenFeature) -> Tensor:
     return tf.where(missing, tf.constant(wanted, feature.dtype), values)
 
 
-def _default(feature: tf.io.FixedLenFeature) -> Any:  # noqa: ANN401 - a number or text
-    return MISSING[feature.dtype] if feature.default_value is None else feature.default_value
+def _default(feature: tf.io.FixedLenFeature) -> float | str:
+    default: float | str = MISSING[feature.dtype] if feature.default_value is None else feature.default_value
+    return default

@@ -11,8 +11,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-ParseSpec: TypeAlias = Mapping[str, Any]
-"""The columns wanted, as `tf.io.parse_example` takes them; an image is an `images.ImageFeature`."""
+ColumnSpec: TypeAlias = Any
+"""How a column is parsed: one of TensorFlow's feature classes, or an `images.ImageFeature`."""
+
+ParseSpec: TypeAlias = Mapping[str, ColumnSpec]
+"""The columns wanted, as `tf.io.parse_example` takes them."""
 
 Dataset: TypeAlias = Any
 """A `tf.data.Dataset`: TensorFlow publishes no types, and is not imported here."""

@@ -19,7 +19,7 @@ from trainer.errors import NEW_ATTEMPT, DataError, RequestError
 from trainer.input.images import ImageFeature
 from trainer.input.pipeline import ROW_HASH
 from trainer.input.records import MISSING
-from trainer.input.source import ParseSpec, Share, Tensor, Tensors
+from trainer.input.source import ColumnSpec, ParseSpec, Share, Tensor, Tensors
 
 _NEW_RUN = f"{NEW_ATTEMPT}: it takes a new snapshot"
 
@@ -135,7 +135,7 @@ def span_restriction(manifest: Manifest, split: str, share: Share) -> str:
     return condition
 
 
-def _kind(name: str, feature: Any, columns: Mapping[str, Any]) -> _Type:  # noqa: ANN401 - TensorFlow has no types
+def _kind(name: str, feature: ColumnSpec, columns: Mapping[str, Any]) -> _Type:
     if name == ROW_HASH and name not in columns:
         return _TYPES["INTEGER"]
     column = columns.get(name)
@@ -156,6 +156,6 @@ def _kind(name: str, feature: Any, columns: Mapping[str, Any]) -> _Type:  # noqa
     )
 
 
-def _default(feature: Any) -> Any:  # noqa: ANN401 - a number or text
-    default = getattr(feature, "default_value", None)
+def _default(feature: ColumnSpec) -> float | str:
+    default: float | str | None = getattr(feature, "default_value", None)
     return MISSING[feature.dtype] if default is None else default

@@ -66,7 +66,7 @@ class Limits:
         values = value if isinstance(value, tuple) else (value,)
         return (bool(values) or self.may_be_empty) and all(map(self._allow_one, values))
 
-    def _allow_one(self, value: Any) -> bool:  # noqa: ANN401 - a scalar
+    def _allow_one(self, value: float | str) -> bool:
         if isinstance(value, str):
             return not self.one_of or value in self.one_of
         return (
@@ -78,7 +78,10 @@ class Limits:
         )
 
 
-def limited(default: HyperparameterValue, words: str, **limits: Any) -> Any:  # noqa: ANN401 - a field
+Default = TypeVar("Default", bound=HyperparameterValue)
+
+
+def limited(default: Default, words: str, **limits: Any) -> Default:  # noqa: ANN401 - as `Limits` has them
     """Declare a hyperparameter.
 
     Args:
@@ -95,23 +98,23 @@ def limits_of(field: dataclasses.Field[Any]) -> Limits | None:
     return found
 
 
-def whole(default: int, low: int, high: int) -> Any:  # noqa: ANN401 - a field
+def whole(default: int, low: int, high: int) -> int:
     """Declare a whole number."""
     return limited(default, f"a whole number from {low} to {high}", minimum=low, maximum=high)
 
 
-def share(default: float) -> Any:  # noqa: ANN401 - a field
+def share(default: float) -> float:
     """Declare a number in [0, 1]."""
     return limited(default, "a number in [0, 1]", minimum=0, maximum=1)
 
 
-def widths(default: tuple[int, ...], most: int = 65536, *, may_be_empty: bool = False) -> Any:  # noqa: ANN401 - a field
+def widths(default: tuple[int, ...], most: int = 65536, *, may_be_empty: bool = False) -> tuple[int, ...]:
     """Declare whole numbers, one per layer."""
     words = f"whole numbers from 1 to {most}" if may_be_empty else f"one or more whole numbers from 1 to {most}"
     return limited(default, words, minimum=1, maximum=most, may_be_empty=may_be_empty)
 
 
-def activation(default: str = "relu") -> Any:  # noqa: ANN401 - a field
+def activation(default: str = "relu") -> str:
     """Declare the name of a Keras activation."""
     return limited(default, f"a Keras activation: {', '.join(ACTIVATIONS)}", one_of=ACTIVATIONS)
 
@@ -177,7 +180,7 @@ def _read_value(name: str, given: HyperparameterValue, type_: type) -> Hyperpara
         raise RequestError("hyperparameters", f"{name} is {value!r}", words) from None
 
 
-def _whole_number(value: Any) -> int:  # noqa: ANN401 - a scalar
+def _whole_number(value: float | str) -> int:
     number = float(value)
     if isinstance(value, bool) or number != int(number):
         raise ValueError(value)

@@ -8,7 +8,6 @@ gets its name by a hard link (so that a killed process leaves nothing behind).
 from __future__ import annotations
 
 import concurrent.futures
-import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -153,7 +152,7 @@ def room_for(uri: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        folder = tempfile.gettempdir() if uri.startswith("gs://") else os.path.dirname(uri)  # noqa: PTH120 - an address
+        folder = tempfile.gettempdir() if uri.startswith("gs://") else uri.rpartition("/")[0]
         raise StorageError(
             uri,
             f"{error.strerror or error} while its scratch file was written in {folder}",

@@ -74,7 +74,7 @@ class Disk:
 
     def list(self, prefix: str) -> list[StoredObject]:
         """Give the files whose path starts with `prefix`."""
-        folder = Path(prefix if prefix.endswith("/") else os.path.dirname(prefix))  # noqa: PTH120 - a prefix is not a path
+        folder = Path(prefix if prefix.endswith("/") else prefix.rpartition("/")[0] or "/")
         found = (path for path in folder.rglob("*") if path.is_file())
         return sorted(
             (StoredObject(uri=str(path), bytes=path.stat().st_size) for path in found if str(path).startswith(prefix)),

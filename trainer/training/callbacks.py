@@ -23,8 +23,9 @@ from trainer.objective.metrics import Floats
 from trainer.training.batches import Steps
 from trainer.training.checkpoints import TrainingState
 from trainer.training.examples import Examples
+from trainer.training.keras_internals import mean_loss
 from trainer.training.learning_rate import Rate
-from trainer.training.step_control import CallListener, Course, Logs, StepEnd, mean_loss
+from trainer.training.step_control import CallListener, Course, Logs, StepEnd
 from trainer.training.tensorboard import TensorBoard
 from trainer.training.training_job import TrainingJob
 from trainer.training.trial import Measurements
@@ -94,11 +95,11 @@ class Validation(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras ha
         self._inputs, self._labels, self._strategy = inputs, labels, strategy
         self._logits: Any = None
 
-    def on_train_begin(self, logs: dict[str, float] | None = None) -> None:  # noqa: ARG002 - Keras's signature
+    def on_train_begin(self, _logs: dict[str, float] | None = None) -> None:
         """Compile the forward pass once."""
         self._logits = tf.function(self._forward, autograph=False, reduce_retracing=True)
 
-    def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:  # noqa: ARG002 - Keras's signature
+    def on_epoch_end(self, _epoch: int, logs: dict[str, float]) -> None:
         """Score the validation split."""
         labels, scores = self.score()
         if len(labels):
@@ -141,7 +142,7 @@ class EpochReport(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras h
         self._measurements, self._reports = measurements, reports
         self.has_measured = False
 
-    def on_epoch_begin(self, epoch: int, logs: dict[str, float] | None = None) -> None:  # noqa: ARG002 - Keras's signature
+    def on_epoch_begin(self, epoch: int, _logs: dict[str, float] | None = None) -> None:
         """Note whether the training goes on from a checkpoint."""
         self.has_measured = self.has_measured or epoch > 0
 
@@ -220,12 +221,12 @@ class Progress(CallListener):
         self._start = self._logged = clock()
         self._epoch, self._first = 0, 0
 
-    def on_epoch_begin(self, epoch: int, logs: dict[str, float] | None = None) -> None:  # noqa: ARG002 - Keras's signature
+    def on_epoch_begin(self, epoch: int, _logs: dict[str, float] | None = None) -> None:
         """Start the watch."""
         self._epoch, self._first = epoch, -1
         self._start = self._logged = self._clock()
 
-    def on_train_batch_begin(self, batch: int, logs: Logs = None) -> None:  # noqa: ARG002 - Keras's signature
+    def on_train_batch_begin(self, batch: int, _logs: Logs = None) -> None:
         """Note where the epoch goes on."""
         if self._first < 0:
             self._first = batch
@@ -262,7 +263,7 @@ class FirstCall(CallListener):
         super().__init__()
         self._call: Callable[[], None] | None = call
 
-    def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:  # noqa: ARG002 - Keras's signature
+    def on_train_batch_end(self, _batch: int, _logs: Logs = None) -> None:
         """Call it."""
         if self._call:
             self._call()

@@ -8,6 +8,9 @@ from typing import Any
 import tensorflow as tf
 import tf_keras
 
+from trainer.training.keras_internals import variable_key
+from trainer.training.learning_rate import Rate
+
 
 class FineTuningAdam(tf_keras.optimizers.Adam):  # type: ignore[misc]  # Keras has no types
     """Adam whose steps are shorter for some variables, and nothing at first.
@@ -25,7 +28,7 @@ class FineTuningAdam(tf_keras.optimizers.Adam):  # type: ignore[misc]  # Keras h
 
     def __init__(
         self,
-        learning_rate: Any,  # noqa: ANN401 - as Keras takes it
+        learning_rate: float | Rate,
         *,
         slow: Sequence[tf.Variable],
         first_step: int,
@@ -33,12 +36,12 @@ class FineTuningAdam(tf_keras.optimizers.Adam):  # type: ignore[misc]  # Keras h
         **others: Any,  # noqa: ANN401 - as Keras takes them
     ) -> None:
         super().__init__(learning_rate, **others)
-        self._slow = frozenset(self._var_key(variable) for variable in slow)
+        self._slow = frozenset(variable_key(self, variable) for variable in slow)
         self._first_step, self._factor = first_step, factor
 
     def update_step(self, gradient: tf.Tensor, variable: tf.Variable) -> None:
         """Take a step for one variable."""
-        if self._var_key(variable) not in self._slow:
+        if variable_key(self, variable) not in self._slow:
             super().update_step(gradient, variable)
             return
         before = tf.identity(variable)

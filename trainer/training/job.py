@@ -7,11 +7,9 @@ Comes in: a training job and a source of examples. Goes out: a SavedModel, check
 from __future__ import annotations
 
 import dataclasses
-import random
 from typing import Any
 
 import tensorflow as tf
-import tf_keras
 
 from trainer.cluster.preemption import wait_for_report
 from trainer.cluster.replica import Replica
@@ -25,6 +23,7 @@ from trainer.training.callbacks import EpochReport
 from trainer.training.checkpoints import TrainingState, find_finished
 from trainer.training.epochs import Fit
 from trainer.training.examples import read_examples
+from trainer.training.keras_internals import seed_layers
 from trainer.training.model import make_model
 from trainer.training.recipe import Recipe
 from trainer.training.result import store_model, write_report
@@ -104,18 +103,7 @@ def _score(trial: Trial, fit: Fit, finished: TrainingState | None, hyperparamete
         wait_for_report(fit.job.storage, fit.job.request)
 
 
-class _WholeNumbers(random.Random):
-    """Gives what Python 3.11 gave for whole numbers written as floats."""
-
-    def randint(self, a: float, b: float) -> int:
-        return super().randint(int(a), int(b))
-
-
 def _make_repeatable(seed: int) -> None:
-    """Seed Python, NumPy and TensorFlow, and allow deterministic kernels only (measured on flights: costs nothing).
-
-    Keras 2.16 asks its seeder for `randint(1, 1e9)`, and Python 3.12 refuses the float.
-    """
-    tf_keras.utils.set_random_seed(seed)
-    tf_keras.src.backend._SEED_GENERATOR.generator = _WholeNumbers(seed)
+    """Draw all that is random from one seed, and compute the same way each time."""
+    seed_layers(seed)
     tf.config.experimental.enable_op_determinism()

@@ -21,6 +21,7 @@ from trainer.contract.documents import Checkpoint
 from trainer.errors import Diverged, PeerLost, Preempted
 from trainer.training.batches import Steps
 from trainer.training.checkpoints import Attached, TrainingState
+from trainer.training.keras_internals import mean_loss, take_numbers_as_they_are, wait_for_workers
 
 MOST_STEPS_PER_CALL = 32
 _FIRST_STEPS_PER_CALL = 8
@@ -140,7 +141,7 @@ class CallListener(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras 
 
     def __init__(self) -> None:
         super().__init__()
-        self._supports_tf_logs = True
+        take_numbers_as_they_are(self)
 
 
 class StepEnd(CallListener):
@@ -157,7 +158,7 @@ class StepEnd(CallListener):
         self._pace = Pace(course.rhythm.every_steps)
         self._saved, self._epoch, self._last, self._calls = clock(), 0, 0, 0
 
-    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:  # noqa: ARG002 - Keras's signature
+    def on_epoch_begin(self, epoch: int, _logs: dict[str, Any] | None = None) -> None:
         """Put back what an unfinished epoch had summed up, and choose the first call's steps."""
         state = self._course.state
         self._epoch, self._last = epoch, state.step % self._course.steps.per_epoch
@@ -167,7 +168,7 @@ class StepEnd(CallListener):
         self.model.steps_per_execution = self._pace.next(state.step, self._pace.steps)
         self._pace.start()
 
-    def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:  # noqa: ARG002 - Keras's signature
+    def on_train_batch_end(self, batch: int, _logs: Logs = None) -> None:
         """Look at the loss, save if it is time, stop if the machine goes.
 
         Raises:
@@ -196,7 +197,7 @@ class StepEnd(CallListener):
             self._stop()
         self.model.steps_per_execution = self._pace.next(step, wish)
 
-    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:  # noqa: ARG002 - Keras's signature
+    def on_epoch_end(self, epoch: int, _logs: dict[str, Any] | None = None) -> None:
         """Stop between epochs if the machine goes.
 
         Raises:
@@ -226,7 +227,7 @@ class StepEnd(CallListener):
         waits = is_end or self._course.interruption.asked or self._is_due(step)
         if not waits and self._calls % _SCHEDULED_CALLS:
             return False
-        self.model._cluster_coordinator.join()
+        wait_for_workers(self.model)
         return True
 
     def _is_due(self, step: int) -> bool:
@@ -243,8 +244,3 @@ class StepEnd(CallListener):
         self._course.state.running = [float(variable.numpy()) for variable in mean_loss(self.model).variables]
         self._course.save()
         self._saved = self._clock()
-
-
-def mean_loss(model: tf_keras.Model) -> tf_keras.metrics.Metric:
-    """Give the metric that sums up an epoch's loss. `model.metrics` has it only after the first step."""
-    return model.compiled_loss._total_loss_mean

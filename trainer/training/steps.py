@@ -8,7 +8,8 @@ middle of an epoch if need be, and give bit-equal weights on one device.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from operator import itemgetter
+from typing import Any, TypeAlias
 
 import tensorflow as tf
 import tf_keras
@@ -18,9 +19,13 @@ from trainer.contract.documents import Training
 from trainer.errors import RequestError
 from trainer.input.source import Tensors
 from trainer.training.batches import Batches, Steps
-from trainer.training.step_control import MOST_STEPS_PER_CALL, LossWatch, mean_loss
+from trainer.training.keras_internals import FirstStep, mean_loss
+from trainer.training.step_control import MOST_STEPS_PER_CALL, LossWatch
 
 _MOST_WHOLE = 1 << 20  # numbers of an embedding: 4 MB
+
+Gradient: TypeAlias = Any
+"""A tensor, slices of one, or None."""
 
 Batch = tuple[Any, ...]
 """(inputs, labels) or (inputs, labels, weights)."""
@@ -53,7 +58,7 @@ def take_steps(
         epochs=steps.epochs,
         initial_epoch=epoch,
         steps_per_epoch=steps.per_epoch,
-        callbacks=[*callbacks, _FirstStep(epoch, done)],
+        callbacks=[*callbacks, FirstStep(epoch, done)],
         verbose=0,
     )
 
@@ -109,7 +114,7 @@ def exchange_at_once(optimizer: tf_keras.optimizers.Optimizer) -> None:
     optimizer.aggregate_gradients = aggregate
 
 
-def _whole(gradient: Any, variable: tf.Variable) -> Any:  # noqa: ANN401 - a tensor, slices of one, or None
+def _whole(gradient: Gradient, variable: tf.Variable) -> Gradient:
     small = variable.shape.num_elements() <= _MOST_WHOLE
     return tf.convert_to_tensor(gradient) if small and isinstance(gradient, tf.IndexedSlices) else gradient
 
@@ -119,23 +124,6 @@ def _sum(one: tf.Tensor | None, other: tf.Tensor | None) -> tf.Tensor | None:
     if one is None or other is None:
         return one if other is None else other
     return one + other
-
-
-class _FirstStep(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
-    """Tells `fit` the step inside the first epoch at which it begins, as Keras's BackupAndRestore does."""
-
-    def __init__(self, epoch: int, done: int) -> None:
-        super().__init__()
-        self._epoch, self._done = epoch, done
-
-    def on_train_begin(self, logs: dict[str, float] | None = None) -> None:  # noqa: ARG002 - Keras's signature
-        self.model._training_state = self
-
-    def maybe_load_initial_counters_from_ckpt(self, *_given: object, **_named: object) -> tuple[int, int]:
-        return self._epoch, self._done
-
-    def on_train_end(self, logs: dict[str, float] | None = None) -> None:  # noqa: ARG002 - Keras's signature
-        self.model._training_state = None
 
 
 class _CustomLoop:
@@ -197,7 +185,7 @@ class _CustomLoop:
         for part in range(self._parts):
             start, end = part * rows // self._parts, (part + 1) * rows // self._parts
             share = tf.cast(end - start, tf.float32) / tf.cast(rows, tf.float32)
-            found = self._gradients_of(tf.nest.map_structure(lambda tensor: tensor[start:end], batch))  # noqa: B023 - called at once
+            found = self._gradients_of(tf.nest.map_structure(itemgetter(slice(start, end)), batch))
             scaled = [None if one is None else share * tf.convert_to_tensor(one) for one in found]
             total = [_sum(one, other) for one, other in zip(total, scaled, strict=True)] if total else scaled
         return total

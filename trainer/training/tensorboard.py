@@ -32,7 +32,7 @@ class TensorBoard(CallListener):
         self._writer = tf.summary.create_file_writer(str(self._path))
         self._calls = 0
 
-    def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:  # noqa: ARG002 - Keras's signature
+    def on_train_batch_end(self, _batch: int, _logs: Logs = None) -> None:
         """Start and stop the profiler."""
         self._calls += 1
         if self._options.profile and self._calls == _PROFILED_CALLS[0]:

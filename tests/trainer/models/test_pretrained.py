@@ -21,6 +21,7 @@ from trainer.models.pretrained import Pretrained, pretrained_variables
 from trainer.objective.labels import labels_of
 from trainer.saved_model.model import StoredModel, save_model
 from trainer.training.fine_tuning import FineTuningAdam
+from trainer.training.keras_internals import seed_layers
 from trainer.training.learning_rate import RatePlan
 from trainer.training.model import compile_model
 from trainer.training.recipe import Recipe
@@ -101,7 +102,8 @@ def inputs() -> dict[str, tf.Tensor]:
 
 
 def fitted(chosen: Recipe, steps: int = 2, epochs: int = 1):
-    """A model that took some steps through `fit`."""
+    """A model that took some steps through `fit`, from the same weights each time."""
+    seed_layers(1)
     model = chosen.build(preprocessing().shape)
     compile_model(chosen, model, RatePlan(peak=0.1, warmup_steps=0, changes=False, total_steps=steps))
     data = tf.data.Dataset.from_tensor_slices((inputs(), LABELS)).repeat().batch(ROWS).take(steps)
