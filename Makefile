@@ -214,5 +214,6 @@ compose-env: ## Write .env with fresh secrets for docker-compose.yaml, unless th
 
 .PHONY: clean
 clean: ## Remove the environments and everything built (the system's Python was never touched)
+	@! mountpoint --quiet build/containers/store/overlay || umount --recursive build/containers/store/overlay
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
