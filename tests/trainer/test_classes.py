@@ -266,11 +266,11 @@ def test_a_champion_that_reads_a_vanished_column_is_left_out_with_words(stripes,
     features = [*FEATURES, {"name": "shade", "kind": "numeric", "normalize": True, "missing": "mean"}]
     old = start(stripes, tmp_path / "old", features=features, training={"epochs": 1})
     manifest = stripes.manifest()
-    tonight = dataclasses.replace(manifest, columns=tuple(c for c in manifest.columns if c.name != "shade"))
-    found = judge(stripes, tmp_path, trained.model_uri, old.model_uri, tonight)
+    changed_manifest = dataclasses.replace(manifest, columns=tuple(c for c in manifest.columns if c.name != "shade"))
+    found = judge(stripes, tmp_path, trained.model_uri, old.model_uri, changed_manifest)
     assert found.champion_skipped == "champion version 1 reads 'shade', which these examples do not have"
     with pytest.raises(DataError, match="challenger model: reads 'shade'"):
-        judge(stripes, tmp_path, old.model_uri, None, tonight)
+        judge(stripes, tmp_path, old.model_uri, None, changed_manifest)
 
 
 def test_a_column_of_another_type_is_named(stripes, trained, tmp_path: Path) -> None:
@@ -284,8 +284,8 @@ def test_a_column_of_another_type_is_named(stripes, trained, tmp_path: Path) -> 
         features=[{"name": "shade", "kind": "numeric", "normalize": True, "missing": "mean"}],
         training={"model": "dense", "epochs": 1, "hyperparameters": {}},
     )
-    tonight = dataclasses.replace(manifest, columns=changed)
-    found = judge(stripes, tmp_path, trained.model_uri, old.model_uri, tonight)
+    changed_manifest = dataclasses.replace(manifest, columns=changed)
+    found = judge(stripes, tmp_path, trained.model_uri, old.model_uri, changed_manifest)
     assert found.champion_skipped == "champion version 1 reads 'shade' as float32, which is STRING in these examples"
 
 
@@ -315,7 +315,7 @@ def test_a_champion_that_has_seen_a_test_example_is_found_by_its_keys(stripes, t
     with pytest.raises(DataError) as caught:
         judge(stripes, tmp_path / "seen", trained.model_uri, weak.model_uri, prove_unseen=seen)
     words = str(caught.value)
-    assert f"champion version 1 (run 20240110t030000z-0a1b2c3d4e5f): was trained on {rows} of tonight's" in words
+    assert f"champion version 1 (run 20240110t030000z-0a1b2c3d4e5f): was trained on {rows} of this run's" in words
     assert "'image-" in words
     assert splits["test"].files[0].uri in words
     assert caught.value.exit_code == 2

@@ -2,7 +2,7 @@
 
 Comes in: an evaluate request, a source of examples and stored models. Goes out: `evaluation.json` with metrics, slices,
 the interval of the difference, and the digests of the shards that both were judged on. A champion that cannot read
-tonight's examples, because a column is gone or the label has other classes, is left out and the evaluation says why.
+this run's examples, because a column is gone or the label has other classes, is left out and the evaluation says why.
 """
 
 from __future__ import annotations

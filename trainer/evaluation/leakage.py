@@ -67,7 +67,7 @@ def _seen(champion: Champion, keys: Sequence[bytes], files: Sequence[str]) -> Da
     more = ", …" if len(keys) > _SHOWN_KEYS else ""
     return DataError(
         f"champion version {champion.version_id} (run {champion.run_key})",
-        f"was trained on {len(keys)} of tonight's test examples: keys {shown}{more} stand in {files[0]}",
+        f"was trained on {len(keys)} of this run's test examples: keys {shown}{more} stand in {files[0]}",
         "a champion that has seen none of them",
         "An example keeps its key and its day: look in the query for an event time that changes after the label is "
         f"known, {_LAST_RESORT}",

@@ -1,4 +1,4 @@
-"""What a training and a duel know of their examples: a source opens splits, a split gives batches of tensors.
+"""What a training and an evaluation know of their examples: a source opens splits, a split gives batches of tensors.
 
 Which reader stands behind it (TFRecords, CSV, the run table itself) is decided by the manifest; all of them give the
 same columns with the same types and the same values for what is missing. Nothing here imports TensorFlow.

@@ -228,7 +228,7 @@ def test_without_a_frozen_set_there_is_no_such_split(run) -> None:
 
 
 def test_the_rest_of_a_direct_run_is_counted_and_not_exported(run, memory_reader) -> None:
-    """Training reads the run table itself; the duel stays on proven shards."""
+    """Training reads the run table itself; the comparison stays on proven shards."""
     spans = run.export_json()["spans"]
     spans[0].update(action="reuse")  # and is nowhere
     run.export(only="test", spans=spans)

@@ -73,7 +73,7 @@ def test_the_baseline_predicts_the_rate() -> None:
     assert found.log_loss == pytest.approx(-(math.log(0.25) + 3 * math.log(0.75)) / 4)
 
 
-def duel(metric: str = "auc", **changes: object):
+def compare(metric: str = "auc", **changes: object):
     random = np.random.default_rng(5)
     labels = (random.random(2000) < 0.3).astype(np.float64)
     good = np.clip(labels * 0.2 + random.random(2000) * 0.8, 0, 1)
@@ -84,7 +84,7 @@ def duel(metric: str = "auc", **changes: object):
 
 @pytest.mark.parametrize("metric", ["auc", "log_loss", "accuracy", "brier"])
 def test_the_difference_lies_inside_its_interval_and_has_the_metrics_own_sign(metric: str) -> None:
-    labels, good, noise, found = duel(metric)
+    labels, good, noise, found = compare(metric)
     exact = getattr(measure(labels, good), metric) - getattr(measure(labels, noise), metric)
     assert found.mean == pytest.approx(exact)
     assert found.low < found.mean < found.high
@@ -92,17 +92,17 @@ def test_the_difference_lies_inside_its_interval_and_has_the_metrics_own_sign(me
 
 
 def test_a_bootstrap_is_decided_by_its_seed() -> None:
-    assert duel()[3] == duel()[3]
-    assert duel()[3].low != duel(seed=2)[3].low
+    assert compare()[3] == compare()[3]
+    assert compare()[3].low != compare(seed=2)[3].low
 
 
 def test_more_confidence_makes_a_wider_interval() -> None:
-    narrow, wide = duel(confidence=0.5)[3], duel(confidence=0.99)[3]
+    narrow, wide = compare(confidence=0.5)[3], compare(confidence=0.99)[3]
     assert wide.low < narrow.low < narrow.high < wide.high
 
 
 def test_a_model_against_itself_differs_by_nothing() -> None:
-    labels, good, _, _ = duel()
+    labels, good, _, _ = compare()
     found = bootstrap_difference(labels, good, good, metric="auc", samples=100, seed=1, confidence=0.9)
     assert (found.mean, found.low, found.high) == (0, 0, 0)
 
