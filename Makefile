@@ -147,7 +147,7 @@ lint: $(VENV)/airflow/.ready ## ruff over everything
 
 .PHONY: typecheck
 typecheck: $(VENV)/airflow/.ready ## mypy, strict
-	@$(AIRFLOW_PY) -m mypy plugins dags dev trainer tests/support/fakes
+	@$(AIRFLOW_PY) -m mypy plugins dags dev trainer tests conftest.py
 
 .PHONY: check-models
 check-models: $(VENV)/airflow/.ready ## Validate every include/models/*.yaml; writes build/model.schema.json (RETRAINING_PROJECT and RETRAINING_REGION: ask BigQuery too)

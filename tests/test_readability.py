@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from typing import TypeGuard
 
 import pytest
 
@@ -28,7 +29,7 @@ SPLITS = {"split", "rsplit", "partition", "rpartition"}
 SEPARATORS = {"/", "-", "@", "gs://", "__"}
 
 
-def _splits_a_name(node: ast.AST) -> bool:
+def _splits_a_name(node: ast.AST) -> TypeGuard[ast.Call]:
     return (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
@@ -76,7 +77,7 @@ def test_files_have_a_readable_size() -> None:
 
 def _statement_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     body = function.body[1:] if ast.get_docstring(function) is not None else function.body
-    return body[-1].end_lineno - body[0].lineno + 1 if body else 0  # type: ignore[operator]  # parsed code has lines
+    return body[-1].end_lineno - body[0].lineno + 1 if body else 0
 
 
 def test_functions_have_a_readable_size() -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from small_model import AS_OF, day_rows, fact, make_plan, make_snapshot, make_spec
 
 from retraining.core import documents
 from retraining.core.checks import dataset
@@ -21,6 +20,7 @@ from retraining.core.report.classes import answers as answers_table
 from retraining.core.report.classes import class_rows
 from retraining.core.report.page import render
 from tests.support.contracts import EXAMPLES
+from tests.support.small_model import AS_OF, day_rows, fact, make_plan, make_snapshot, make_spec
 
 IMAGE = {"name": "image", "kind": "image", "height": 8, "width": 8, "channels": 1}
 LABEL = {"name": "digit", "kind": "multiclass", "classes": 3}

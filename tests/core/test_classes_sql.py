@@ -8,12 +8,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from small_model import make_plan, make_spec
 
 from retraining.core import documents, settings
+from retraining.core.data import columns as columns_of
 from retraining.core.data import snapshot, statistics
 from retraining.core.monitoring import drift
 from retraining.core.naming import bigquery as bigquery_names
+from tests.support.small_model import make_plan, make_spec
 
 DATASET = "core_classes"
 QUERY = "SELECT id, at, image, digit FROM core_classes.images"
@@ -73,7 +74,7 @@ def test_statistics_of_images_and_classes(warehouse, plan, local_cloud) -> None:
         {"name": field.name, "type": field.field_type, "mode": field.mode}
         for field in client.get_table(bigquery_names.run_table(plan)).schema
     ]
-    columns = snapshot.own_columns(schema)
+    columns = columns_of.own_columns(schema)
     assert {column.name: column.type for column in columns}["image"] == "BYTES"
     taken = documents.Snapshot.model_construct(table=bigquery_names.run_table(plan), columns=columns, left_out=None)
     counted = run(statistics.render_statistics_sql(plan, taken))
@@ -104,7 +105,7 @@ def test_answers_are_counted_by_their_likeliest_class(warehouse, plan, local_clo
     client.create_table(bigquery.Table(table, schema=fields))
     now = datetime(2013, 11, 20, 3, tzinfo=UTC)
     image = json.dumps({"image": {"b64": "AAAA"}})
-    logged = [
+    logged: list[dict[str, Any]] = [
         {"logging_time": now - timedelta(hours=1), "request_payload": [image] * 3}
         | {"response_payload": ["[0.1,0.7,0.2]", "[0.4,0.2,0.4]", "[1e-05,0.9,0.1]"]},
         {"logging_time": now - timedelta(hours=2), "request_payload": [image], "response_payload": ["oops"]},

@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 
 import pytest
-from small_model import SPEC_YAML
 
 from retraining.core import documents, settings
 from retraining.core.catalog.capabilities import load_capabilities, require_trainable
@@ -18,6 +17,7 @@ from retraining.core.errors import ContractError, PlanError, SpecError
 from retraining.core.spec import files
 from tests.support.contracts import VALID, kind_of
 from tests.support.mutations import NO_JSON, SECONDS_EACH, mutate_text, require_words
+from tests.support.small_model import SPEC_YAML
 
 MUTATIONS = 1500  # of each seed
 INCLUDE = settings.include_path()

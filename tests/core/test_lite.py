@@ -6,11 +6,11 @@ import json
 
 import pytest
 from pydantic import ValidationError
-from small_model import make_plan, make_spec
 
 from retraining.core.jobs import requests
 from retraining.core.report.page import render
 from tests.support.contracts import EXAMPLES
+from tests.support.small_model import make_plan, make_spec
 
 
 def test_the_forms_of_the_spec_are_ordered_of_both_jobs():

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from small_model import AS_OF, day_rows, fact, make_plan, make_snapshot, make_spec
 
 from retraining.core import documents
 from retraining.core.checks import dataset
@@ -18,6 +17,7 @@ from retraining.core.monitoring import drift
 from retraining.core.promotion import smoke_tests
 from retraining.core.report.page import render
 from tests.support.contracts import EXAMPLES
+from tests.support.small_model import AS_OF, day_rows, fact, make_plan, make_snapshot, make_spec
 
 PAGES = {"name": "pages", "kind": "sequence", "of": "categorical", "length": 8, "embedding_dim": 4}
 HEAT = {"name": "heat", "kind": "sequence", "of": "numeric", "length": 24}

@@ -6,12 +6,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from small_model import make_plan, make_spec
 
 from retraining.core import documents, settings
 from retraining.core.checks import dataset as checks
+from retraining.core.data import columns as columns_of
 from retraining.core.data import snapshot, statistics
 from retraining.core.naming import bigquery as bigquery_names
+from tests.support.small_model import make_plan, make_spec
 
 DATASET = "core_sequences"
 QUERY = "SELECT id, at, pages, heat, truths, note, late FROM core_sequences.visits"
@@ -96,7 +97,7 @@ def test_statistics_of_sequences(warehouse, local_cloud) -> None:
         for field in client.get_table(bigquery_names.run_table(plan)).schema
     ]
     taken = documents.Snapshot.model_construct(
-        table=bigquery_names.run_table(plan), columns=snapshot.own_columns(schema), left_out=None
+        table=bigquery_names.run_table(plan), columns=columns_of.own_columns(schema), left_out=None
     )
     found = statistics.build_statistics(plan, taken, run(statistics.render_statistics_sql(plan, taken)))
     splits = found.splits.values()

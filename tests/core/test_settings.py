@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from small_model import ENVIRON
 
 from retraining.core import settings
 from retraining.core.errors import SettingsError
+from tests.support.small_model import ENVIRON
 
 
 def test_what_is_set_is_read_and_the_rest_has_defaults():

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_model import SPEC_YAML, make_plan, make_spec
 
 from retraining.core import settings
 from retraining.core.catalog import hardware
@@ -22,6 +21,7 @@ from retraining.core.jobs import requests
 from retraining.core.planning import windows
 from retraining.core.spec import files, model, sql_file
 from retraining.core.spec.yaml_file import read_spec_text
+from tests.support.small_model import SPEC_YAML, make_plan, make_spec
 
 INCLUDE = settings.include_path()
 HARDWARE = hardware.load_hardware(INCLUDE)
@@ -162,7 +162,7 @@ def test_every_finding_is_named_at_once_and_corrected_they_load(tmp_path: Path) 
 
 def test_days_without_rows_mean_another_window(small_plan) -> None:
     """`Look at the source tables, at as_of and at data.window_days`: with rows in the window it is a snapshot."""
-    from small_model import SCHEMA, fingerprint_rows
+    from tests.support.small_model import SCHEMA, fingerprint_rows
 
     def take(rows: Any) -> object:
         return snapshot.build_snapshot(small_plan, SCHEMA, rows, {}, 0)

@@ -14,7 +14,7 @@ from retraining.hooks import session
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Waits are noted, not waited."""
     waits: list[float] = []
-    monkeypatch.setattr(session.time, "sleep", waits.append)
+    monkeypatch.setattr("time.sleep", waits.append)
     return waits
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from retraining.core.jobs.failures import Failure
-from retraining.operators.jobs.reconcile import failure_of
+from retraining.core.jobs.outcomes import failure_of
 from tests.support.scenes.port_stage import FOREVER, make_job, until
 
 

@@ -18,8 +18,8 @@ LEAST = 8
 def ways_out(*paths: str) -> Iterator[tuple[str, list[str]]]:
     """Give each error's fourth part in some files: where it is made, and the texts that it is made of."""
     for path in sorted(found for pattern in paths for found in ROOT.glob(pattern)):
-        parts = path.relative_to(ROOT).with_suffix("").parts
-        module = importlib.import_module(".".join(parts[:-1] if path.stem == "__init__" else parts))
+        names = path.relative_to(ROOT).with_suffix("").parts
+        module = importlib.import_module(".".join(names[:-1] if path.stem == "__init__" else names))
         where = f"{path.parent.name}/{path.name}" if path.stem == "__init__" else path.name
         for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(call, ast.Call) and getattr(call.func, "id", "") in ERRORS:

@@ -145,7 +145,7 @@ def test_it_learns_from_what_came_last(trained: Report, visits, tmp_path: Path) 
 
 def test_golden_requests_are_lists_that_the_local_endpoint_answers_alike(trained: Report) -> None:
     assert len(trained.golden) == 5
-    instances = [dict(golden.instance) for golden in trained.golden]
+    instances: list[dict[str, Any]] = [dict(golden.instance) for golden in trained.golden]
     assert {len(instance["pages"]) for instance in instances} == {6}
     for instance in instances:
         instance["seconds"] = [float("nan") if value is None else value for value in instance["seconds"]]

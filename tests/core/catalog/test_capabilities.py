@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from small_model import make_spec
 
 from retraining.core.catalog.capabilities import load_capabilities, require_trainable
 from retraining.core.errors import SettingsError, SpecError
 from tests.support.contracts import EXAMPLES as CONTRACT_EXAMPLES
+from tests.support.small_model import make_spec
 
 KNOWN = load_capabilities()
 EXAMPLES = CONTRACT_EXAMPLES.parent / "hyperparameters.json"

@@ -7,9 +7,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from small_model import SPEC_YAML, SQL
 
 from retraining.core.catalog import check_models
+from retraining.core.spec import files
+from tests.support.small_model import SPEC_YAML, SQL
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -50,7 +51,7 @@ def test_a_region_without_the_accelerator_is_an_error(tmp_path, capsys):
 
 def test_what_no_check_foresaw_does_not_hide_the_other_models(tmp_path, capsys, monkeypatch):
     arguments = include(tmp_path, late=SPEC_YAML, one=SPEC_YAML)
-    read = check_models.load_spec
+    read = files.load_spec
 
     def load_spec(path):
         if path.stem == "one":

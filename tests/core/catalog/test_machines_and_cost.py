@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from small_model import make_spec
 
 from retraining.core import settings
 from retraining.core.catalog import cost
@@ -13,6 +12,7 @@ from retraining.core.catalog.hardware import load_hardware, require_machines
 from retraining.core.catalog.machines import all_machines, machines
 from retraining.core.errors import PlanError, SettingsError, SpecError
 from retraining.core.spec.cluster import TIERS
+from tests.support.small_model import make_spec
 
 
 @pytest.fixture

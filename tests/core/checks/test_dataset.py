@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from small_model import SCHEMA, make_plan, make_snapshot, make_spec, make_statistics, statistics_rows
 
 from retraining.core import documents
 from retraining.core.checks.dataset import check_data, require_passed
-from retraining.core.data import snapshot, statistics
+from retraining.core.data import columns as columns_of
+from retraining.core.data import statistics
 from retraining.core.data.column_roles import misfits
 from retraining.core.errors import DataError
+from tests.support.small_model import SCHEMA, make_plan, make_snapshot, make_spec, make_statistics, statistics_rows
 
 
 def found(the_plan, the_statistics=None, the_snapshot=None):
@@ -111,7 +112,7 @@ def test_a_new_category_in_the_test_days_is_as_severe_as_the_spec_says(severity,
 
 
 def test_missing_columns_are_named_with_a_suggestion(small_plan):
-    columns = snapshot.own_columns([{**c, "name": c["name"].replace("late", "laet")} for c in SCHEMA])
+    columns = columns_of.own_columns([{**c, "name": c["name"].replace("late", "laet")} for c in SCHEMA])
     checks = found(small_plan, the_snapshot=make_snapshot(small_plan).model_copy(update={"columns": columns}))
     (finding,) = (item for item in checks.findings if item.check == "columns")
     assert finding.severity == "block"
@@ -159,7 +160,7 @@ def test_a_type_that_does_not_fit_the_kind_blocks(small_plan, name, kind, mode, 
 )
 def test_what_only_this_spec_cannot_read_blocks(changes, column, type_, words):
     """The same column is fine for the model without the change."""
-    columns = snapshot.own_columns(
+    columns = columns_of.own_columns(
         [*(item for item in SCHEMA if item["name"] != column), {"name": column, "type": type_}]
     )
     assert not list(misfits(make_spec(), columns))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from small_decision import decide, failed, scores
-from small_model import make_plan, make_spec, make_statistics
 
 from retraining.core.checks.decision import constant_score, decision_findings
 from retraining.core.documents.checks import LabelStatistics
 from retraining.core.spec.model import ModelSpec
+from tests.support.small_decision import decide, failed, scores
+from tests.support.small_model import make_plan, make_spec, make_statistics
 
 
 def judged(metric: str = "auc", **changes: object) -> ModelSpec:

@@ -5,13 +5,21 @@ from __future__ import annotations
 from datetime import date
 
 import pytest
-from small_model import SCHEMA, day_rows, make_plan, make_snapshot, make_spec, make_statistics, statistics_rows
 
 from retraining.core import documents as d
 from retraining.core.checks import history
 from retraining.core.checks.dataset import check_data
 from retraining.core.checks.history import build_history, passed_runs
 from retraining.core.data import statistics
+from tests.support.small_model import (
+    SCHEMA,
+    day_rows,
+    make_plan,
+    make_snapshot,
+    make_spec,
+    make_statistics,
+    statistics_rows,
+)
 
 RUNS_URI = "gs://my-retraining/late/runs"
 

@@ -6,14 +6,14 @@ from datetime import date
 from typing import Any
 
 import pytest
-from small_model import make_plan, make_spec
 
 from retraining.core import documents as d
 from retraining.core import settings
 from retraining.core.checks import quarantine
 from retraining.core.checks.dataset import check_data
 from retraining.core.data import statistics
-from retraining.core.data.snapshot import own_columns
+from retraining.core.data.columns import own_columns
+from tests.support.small_model import make_plan, make_spec
 
 # Ten days of 24 rows, an hour apart; a quarter of the labels is 1; distance is the row's number.
 ROWS = """

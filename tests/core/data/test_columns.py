@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from small_model import SCHEMA, make_spec
 
 from retraining.core import documents
 from retraining.core.data import columns
 from retraining.core.errors import DataError
+from tests.support.small_model import SCHEMA, make_spec
 
 REPOSITORY = Path(__file__).parents[3]
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from small_model import SCHEMA, make_plan, make_snapshot, make_spec
 
 from retraining.core.data import columns, frozen_set, snapshot
 from retraining.core.errors import ContractError, DataError
 from retraining.core.jobs import requests
 from retraining.core.naming import bigquery, storage
+from tests.support.small_model import SCHEMA, make_plan, make_snapshot, make_spec
 
 ROWS = [{"row_count": 40, "bit_xor": "17", "hash_sum": "123.000", "shards": 1}]
 GOLDEN_SQL = "SELECT * FROM source.frozen;"

@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from small_model import fingerprint_rows, make_plan, make_snapshot
 
 from retraining.core import documents
 from retraining.core.data import leakage
 from retraining.core.jobs import requests
+from tests.support.small_model import fingerprint_rows, make_plan, make_snapshot
 
 DAYS = ("2013-11-10", "2013-11-16", "2013-11-17")
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from datetime import date, timedelta
 from typing import Any
 
-from small_model import AS_OF, make_plan, make_snapshot, make_spec
-
 from retraining.core.documents import Plan, Snapshot
 from retraining.core.planning import windows
+from tests.support.small_model import AS_OF, make_plan, make_snapshot, make_spec
 
 WINDOW_DAYS, TEST_DAYS = 60, 7
 

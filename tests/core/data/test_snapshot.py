@@ -7,11 +7,11 @@ from datetime import date, datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_model import SCHEMA, SQL, fingerprint_rows, make_plan, make_snapshot, make_spec
 
 from retraining.core import documents
 from retraining.core.data import snapshot
 from retraining.core.errors import DataError
+from tests.support.small_model import SCHEMA, SQL, fingerprint_rows, make_plan, make_snapshot, make_spec
 
 
 def test_values_are_parameters_and_only_names_are_rendered(small_plan):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from small_model import make_plan, make_snapshot, make_spec, make_statistics, statistics_rows
 
 from retraining.core import documents
 from retraining.core.data import statistics
 from retraining.core.errors import DataError
+from tests.support.small_model import make_plan, make_snapshot, make_spec, make_statistics, statistics_rows
 
 
 def test_the_query_names_columns_and_gets_values_as_parameters(small_plan):

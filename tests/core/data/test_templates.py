@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from small_model import AS_OF, make_plan, make_spec
 
 from retraining.core import documents as d
 from retraining.core import settings
@@ -19,6 +18,7 @@ from retraining.core.data.sql import Query
 from retraining.core.monitoring import drift
 from retraining.core.naming import bigquery as bigquery_names
 from retraining.core.spec import files
+from tests.support.small_model import AS_OF, make_plan, make_spec
 
 DATASET = "core_sql"
 QUERY = "SELECT id, at, carrier, distance, late FROM core_sql.examples -- all of them"

@@ -6,11 +6,11 @@ import json
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from small_model import make_plan
 
 from retraining.core import documents
 from retraining.core.documents.document import format_time
 from retraining.core.errors import ContractError
+from tests.support.small_model import make_plan
 
 
 def test_canonical_json_has_one_spelling_per_value():

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from small_job import START, job
 
 from retraining.core.jobs.claims import (
     CREATE_TIMEOUT,
@@ -19,6 +18,7 @@ from retraining.core.jobs.claims import (
 from retraining.core.jobs.failures import Failure
 from retraining.core.jobs.job import JobIdentity
 from retraining.core.naming.vertex import GENERATION_LABEL, KEY_LABEL
+from tests.support.small_job import START, job
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from small_job import job
-from small_model import make_plan
 
 from retraining.core.errors import JobError
 from retraining.core.jobs import outcomes
 from retraining.core.jobs.failures import Failure
 from retraining.core.jobs.requests import JobRequest
+from tests.support.small_job import job
+from tests.support.small_model import make_plan
 
 LABELS = {"retraining-task": "train"}
 WANTED = JobRequest(

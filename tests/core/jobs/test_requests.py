@@ -6,10 +6,10 @@ import json
 from datetime import date, timedelta
 
 import pytest
-from small_model import AS_OF, make_plan, make_snapshot, make_spec
 
 from retraining.core import documents
 from retraining.core.jobs import requests
+from tests.support.small_model import AS_OF, make_plan, make_snapshot, make_spec
 
 
 def champion(as_of=AS_OF - timedelta(days=1)):

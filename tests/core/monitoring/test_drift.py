@@ -7,10 +7,10 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_model import AS_OF, make_plan, make_spec, make_statistics
 
 from retraining.core import documents as d
 from retraining.core.monitoring import drift
+from tests.support.small_model import AS_OF, make_plan, make_spec, make_statistics
 
 TABLE = "my-project.retraining.requests_late"
 SHARES = st.lists(st.floats(0.001, 1), min_size=2, max_size=12)

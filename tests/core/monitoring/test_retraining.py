@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from small_model import AS_OF, make_spec
 
 from retraining.core import documents as d
 from retraining.core.monitoring import retraining
 from retraining.core.monitoring.retraining import decide_retraining
+from tests.support.small_model import AS_OF, make_spec
 
 URI = "gs://b/late/monitor/x/drift.json"
 

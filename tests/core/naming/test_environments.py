@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 import pytest
-from small_model import ENVIRON, make_plan
 
 from retraining.core import settings
 from retraining.core.errors import SettingsError
 from retraining.core.naming import bigquery, trust
 from retraining.core.naming.environments import ENVIRONMENT_LABEL, Environment, label_of
+from tests.support.small_model import ENVIRON, make_plan
 
 OURS = Environment(label="ours", bucket="my-bucket")
 

@@ -7,12 +7,12 @@ import re
 from datetime import UTC, datetime
 
 import pytest
-from small_model import AS_OF, make_plan
 
 from retraining.core.bucket_folders import RESERVED_MODELS
 from retraining.core.errors import ContractError
 from retraining.core.naming import bigquery, storage, vertex
 from retraining.core.naming.run_keys import RunKey
+from tests.support.small_model import AS_OF, make_plan
 
 LABEL_VALUE = re.compile(r"^[a-z0-9_-]{0,63}$")
 LABEL_KEY = re.compile(r"^[a-z][a-z0-9_-]{0,62}$")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from small_model import make_spec
 
 from retraining.core.errors import ConflictError, ContractError, JobError, PlanError, SpecError, is_final
 from retraining.core.planning import params
 from retraining.core.planning.triggers import mode_of, trigger_of
+from tests.support.small_model import make_spec
 
 FORM = ("window_days", "epochs", "as_of")
 

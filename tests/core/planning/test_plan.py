@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from small_model import AS_OF, ENVIRON, SQL, make_plan, make_spec
 
 from retraining.core import documents, settings
 from retraining.core.catalog import cost
@@ -14,6 +13,7 @@ from retraining.core.documents import digest
 from retraining.core.errors import PlanError, SettingsError
 from retraining.core.jobs import requests
 from retraining.core.planning import plan
+from tests.support.small_model import AS_OF, ENVIRON, SQL, make_plan, make_spec
 
 
 def test_a_plan_holds_everything_a_run_needs(small_plan):

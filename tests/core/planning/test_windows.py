@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_model import make_spec
 
 from retraining.core.errors import PlanError
 from retraining.core.planning import windows
+from tests.support.small_model import make_spec
 
 LOGICAL = datetime(2013, 11, 20, 3, tzinfo=UTC)
 AFTER = datetime(2013, 11, 21, 3, 0, 1, 999, tzinfo=UTC)
@@ -53,11 +54,11 @@ def test_no_time_at_all_is_refused():
     ],
     ids=["param", "asset", "logical date"],
 )
-def test_a_time_to_come_is_refused_and_an_earlier_one_is_taken(arguments, where):
+def test_a_time_to_come_is_refused_and_an_earlier_one_is_taken(arguments: Any, where: str) -> None:
     """Its champion would be newer than every later run's."""
     started = datetime(2013, 11, 21, 3, tzinfo=UTC)
     with pytest.raises(PlanError, match=f"{where}: .*a time up to 2013-11-21 03:00:00 UTC") as refused:
-        windows.resolve_as_of(*arguments, started)
+        windows.resolve_as_of(*arguments, started=started)
     assert "an earlier time" in refused.value.way_out
     assert windows.resolve_as_of("2013-11-21T03:00:00Z", None, LOGICAL, AFTER, started).value == started
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from small_decision import decide, scores
-from small_rollout import OLD_RUN, PLAN, rollout, version
 
 from retraining.core.naming.run_keys import RunKey
 from retraining.core.promotion import aliases
+from tests.support.small_decision import decide, scores
+from tests.support.small_rollout import OLD_RUN, PLAN, rollout, version
 
 NEWER_RUN = str(RunKey.of(datetime(2013, 11, 21, 3, tzinfo=UTC), "newer"))
 MINE = version("4", run_key=PLAN.run_key)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from small_decision import CHAMPION, decide, scores
-from small_rollout import MINE, MODEL, PLAN, rollout, version
 
 from retraining.core.documents import EvaluateRequest
 from retraining.core.errors import ContractError
 from retraining.core.jobs import requests
 from retraining.core.promotion import comparison, deployments
+from tests.support.small_decision import CHAMPION, decide, scores
+from tests.support.small_rollout import MINE, MODEL, PLAN, rollout, version
 
 FIRST = decide(PLAN, scores(0.8))
 AGAINST_3 = decide(PLAN, scores(0.8), scores(0.7))

@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from small_decision import CHAMPION, DIGESTS, decide, evaluation, failed, scores
-from small_model import AS_OF, make_plan, make_spec
 
 from retraining.core import documents as d
 from retraining.core.data import leakage
 from retraining.core.errors import ContractError
 from retraining.core.jobs import requests
 from retraining.core.promotion import gates
+from tests.support.small_decision import CHAMPION, DIGESTS, decide, evaluation, failed, scores
+from tests.support.small_model import AS_OF, make_plan, make_spec
 
 
 def test_a_better_challenger_is_promoted_and_says_by_how_much(small_plan):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from small_rollout import MINE, MODEL, NOW, PLAN, REGISTRATION, before, rollout, version
 
 from retraining.core.errors import ContractError
 from retraining.core.promotion import rollouts, smoke_tests
+from tests.support.small_rollout import MINE, MODEL, NOW, PLAN, REGISTRATION, before, rollout, version
 
 
 def test_a_rollout_begins_with_what_was_before():

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_model import make_plan, make_snapshot, make_spec, make_statistics, spec_values
 
 from retraining.core import documents
 from retraining.core.report import charts
@@ -19,6 +19,7 @@ from retraining.core.report.page import duration, render, size
 from retraining.core.report.quality import base_rate_value, interval, metric_rows, slice_rows, training_charts
 from retraining.core.report.run import Run, read_run
 from tests.support.contracts import EXAMPLES
+from tests.support.small_model import make_plan, make_snapshot, make_spec, make_statistics, spec_values
 
 NUMBERS = st.floats(-1e6, 1e6, allow_nan=False)
 
@@ -27,7 +28,7 @@ def example(name: str) -> dict:
     return json.loads((EXAMPLES / f"{name}.json").read_text())
 
 
-def run_of(**changes: object) -> Run:
+def run_of(**changes: Any) -> Run:
     """A run of the small model, with the documents that are given."""
     plan = changes.pop("plan", None) or make_plan()
     return read_run({"plan": plan.to_json(), **{kind: document.to_json() for kind, document in changes.items()}})
@@ -221,8 +222,9 @@ class TestData:
 
     def test_leaves_name_listed_objects(self):
         """A feature that moved in the list did not change."""
-        one = {"features": [{"name": "a", "kind": "numeric"}, {"name": "b", "kind": "numeric"}], "x": [1, 2], "y": {}}
-        two = {"x": [1, 2], "y": {}, "features": list(reversed(one["features"]))}
+        features = [{"name": "a", "kind": "numeric"}, {"name": "b", "kind": "numeric"}]
+        one = {"features": features, "x": [1, 2], "y": {}}
+        two = {"x": [1, 2], "y": {}, "features": features[::-1]}
         assert dict(leaves(one)) == dict(leaves(two))
         assert dict(leaves(one))["features.b.kind"] == '"numeric"'
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from small_model import make_plan
 
 from retraining.core import settings
 from retraining.core.catalog.cost import load_prices
 from retraining.core.report.timings import EndedTask, run_timings
+from tests.support.small_model import make_plan
 
 PRICES = load_prices(settings.include_path())
 HOUR = {"job": "j", "seconds": 3600.0, "spot_seconds": 0.0}

@@ -8,7 +8,6 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_model import make_plan
 
 from retraining.core import documents
 from retraining.core.data.span_store import StoredObject, StoredSpan, read_spans
@@ -19,6 +18,7 @@ from retraining.core.errors import ContractError, PlanError
 from retraining.core.naming import storage
 from retraining.core.naming.spans import place_of
 from retraining.core.retention.spans import Claims, FoundRun, Limits, References, kept_runs, survey
+from tests.support.small_model import make_plan
 
 AS_OF = datetime(2013, 12, 24, 12, 30, tzinfo=UTC)
 LIMITS = Limits(as_of=AS_OF, min_age_days=30)
@@ -308,7 +308,7 @@ def test_nothing_referred_to_is_ever_deleted_and_everything_else_is(store, world
         taken = snapshot(*content) if values["has"] in ("snapshot", "both") else None
         made = manifest(*content) if values["has"] in ("manifest", "both") else None
         refer.add(kept, (plan, taken, None, made, None))
-    gone = deleted([stored(*place, age) for place, age in store.items()], refer)
+    gone = deleted([stored(*place, age_days=age) for place, age in store.items()], refer)
     assert {tuple(path.split("/")) for path in gone} == {
         place for place, age in store.items() if age > 30 and place not in needed
     }

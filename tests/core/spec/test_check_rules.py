@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
-from small_model import make_spec
 
 from retraining.core.checks.findings import finding, severity_of
 from retraining.core.spec.check_rules import RULES
 from retraining.core.spec.model import ModelSpec
+from tests.support.small_model import make_spec
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 

@@ -6,11 +6,11 @@ import json
 
 import pytest
 import yaml
-from small_model import SPEC_YAML, SQL, make_spec, spec_values
 
 from retraining.core import settings
 from retraining.core.errors import PlanError, SpecError
 from retraining.core.spec import files, model
+from tests.support.small_model import SPEC_YAML, SQL, make_spec, spec_values
 
 
 def write(tmp_path, text, name="late"):

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
-from small_model import SPEC_YAML, make_plan, make_spec
 
 from retraining.core import documents
 from retraining.core.errors import SpecError
 from retraining.core.spec import files, model
 from retraining.core.spec.messages import _sections
+from tests.support.small_model import SPEC_YAML, make_plan, make_spec
 
 ROOT = Path(__file__).resolve().parents[3]
 READERS = ("plugins/retraining", "dags", "trainer")

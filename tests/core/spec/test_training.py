@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from small_model import make_plan, make_spec
 
 from retraining.core.errors import PlanError, SpecError
 from retraining.core.jobs import requests
+from tests.support.small_model import make_plan, make_spec
 
 STEPS = {
     "strategy": "multi_worker",

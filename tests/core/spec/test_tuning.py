@@ -6,11 +6,11 @@ import ast
 from pathlib import Path
 
 import pytest
-from small_model import make_spec
-from small_study import HYPERPARAMETERS, SECTION, plan_with
 
 from retraining.core.spec.tuning import GOALS, REPORTED
 from retraining.core.tuning import decision, requests
+from tests.support.small_model import make_spec
+from tests.support.small_study import HYPERPARAMETERS, SECTION, plan_with
 
 
 @pytest.mark.parametrize(

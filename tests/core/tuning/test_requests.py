@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from small_study import CHAMPION, SECTION, plan_with, study, trial
 
 from retraining.core.documents import Tuning
 from retraining.core.tuning import conclusion, decision
 from retraining.core.tuning import requests as tuning_requests
+from tests.support.small_study import CHAMPION, SECTION, plan_with, study, trial
 
 
 def test_the_whole_study_spec():

@@ -6,17 +6,17 @@ import dataclasses
 from datetime import timedelta
 
 import pytest
-import small_decision
 from hypothesis import given
 from hypothesis import strategies as st
-from small_model import AS_OF, make_plan
-from small_study import CHAMPION, HYPERPARAMETERS, plan_with, study, trial
 
 from retraining.core.jobs import requests
 from retraining.core.naming.run_keys import RunKey
 from retraining.core.spec.monitoring import Monitoring
 from retraining.core.spec.tuning import TuningParameter
 from retraining.core.tuning import conclusion, decision, warm_start
+from tests.support import small_decision
+from tests.support.small_model import AS_OF, make_plan
+from tests.support.small_study import CHAMPION, HYPERPARAMETERS, plan_with, study, trial
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def test_ctrl_c_leaves_no_process(after_s: float, tmp_path: Path) -> None:
     assert processes_of(tmp_path) == []
 
 
-def wait_for_none(home: Path, family: dict[int, str]) -> list[str | int]:
+def wait_for_none(home: Path, family: dict[int, str]) -> list[object]:
     """Return the processes of the folder and of the family that are left after the time that ending may take."""
     deadline = time.monotonic() + 40
     while (left := [*processes_of(home), *survivors(family)]) and time.monotonic() < deadline:

@@ -87,7 +87,7 @@ def test_each_mapped_task_asks_the_cloud_that_was_given() -> None:
     """Also where Airflow makes it from its parts on a worker."""
     with DAG("d", schedule=None):
         mapped = AskOperator.partial(task_id="many", cloud=fake_cloud).expand(run_uri=["gs://a", "gs://b"])
-    task = mapped.unmap({"run_uri": "gs://b"})
+    task: Any = mapped.unmap({"run_uri": "gs://b"})
     assert (task.run_uri, task.cloud()) == ("gs://b", FAKE)
 
 

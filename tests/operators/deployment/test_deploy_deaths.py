@@ -39,6 +39,9 @@ class Night:
         self.run = make_run(run_id=f"scheduled__{scene.run_key}")
         self.died = False
         self.calls: list[str] = []
+        # Of the night after it, where a test plays one: its end, and the version that was champion before.
+        self.next: Night | None = None
+        self.outcome = self.before = ""
         self.run.execute(RegisterModelOperator(task_id="register", run_uri=scene.folder, cloud=scene.cloud.connect))
 
     def deploy(self, at: int = 0, *, after: bool = False, tries: int = 4) -> str:

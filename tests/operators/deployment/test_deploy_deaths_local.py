@@ -171,6 +171,7 @@ class Night:
                 self.cloud.endpoints.undeploy(endpoint, deployed_id)
 
     def _wait(self) -> None:
+        assert isinstance(self.cloud.clock, Waiting)
         self.cloud.clock.ahead_s += 180
         time.sleep(0.2)
 

@@ -24,7 +24,8 @@ class Slow:
     """
 
     def __init__(self, scene: Scene, seconds: float) -> None:
-        self._registry, self._clock, self._seconds = scene.cloud.registry, scene.cloud.clock, seconds
+        registry: Any = scene.cloud.registry
+        self._registry, self._clock, self._seconds = registry, scene.cloud.clock, seconds
         self._registry.ready = False
         self._real, self._registry.start_upload = self._registry.start_upload, self._start
         self._look, self._registry.versions_of_run = self._registry.versions_of_run, self._versions

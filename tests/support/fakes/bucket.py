@@ -140,7 +140,7 @@ class FakeBucket:
         for item in objects:
             stored = self.found.get(item.uri)
             if stored is not None and stored.generation == item.generation:
-                self._change(lambda uri=item.uri: self.take(uri))  # type: ignore[misc]  # mypy wants no default here
+                self._change(lambda uri=item.uri: self.take(uri))
             gone = item.uri not in self.found or self.found[item.uri].generation == item.generation
             yield Deleted(object=item, gone=gone)
 

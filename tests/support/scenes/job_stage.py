@@ -107,7 +107,7 @@ class World(FakeCloud):
 
     def __post_init__(self) -> None:
         super().__init__()
-        self.jobs = SlowJobs(self.clock)
+        self.jobs: SlowJobs = SlowJobs(self.clock)
 
     def at(self, seconds: float) -> None:
         """Set the time."""
@@ -187,7 +187,8 @@ class Held:
 
     def __init__(self, wake: Callable[[Callable[[str], None]], Any]) -> None:
         self._go, self._at = threading.Semaphore(0), threading.Semaphore(0)
-        self.done, self.error = False, None
+        self.done = False
+        self.error: Exception | None = None
         self._wake = wake
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()

@@ -65,7 +65,7 @@ def flights(rows: int, random: np.random.Generator) -> dict[str, pa.Array]:
     return numbers | {
         "flight_id": pa.array([f"2013-01-01-UA-{index}-EWR" for index in random.integers(0, 10**9, rows).tolist()]),
         "tailnum": codes.take(pa.array(random.integers(0, 4000, rows))),
-        "moment": pa.array(random.integers(1.3e15, 1.4e15, rows), pa.timestamp("us", tz="UTC")),
+        "moment": pa.array(random.integers(13 * 10**14, 14 * 10**14, rows), pa.timestamp("us", tz="UTC")),
     }
 
 
@@ -127,7 +127,7 @@ class StorageRead(grpc.GenericRpcHandler):
     def _create(self, request: types.CreateReadSessionRequest, _context: grpc.ServicerContext) -> types.ReadSession:
         restriction = request.read_session.read_options.row_restriction
         (unit,) = UNIT.findall(restriction)
-        schema = self._batch(*unit, 0, 1).schema.serialize().to_pybytes()
+        schema = self._batch(*unit, start=0, count=1).schema.serialize().to_pybytes()
         names = [f"{' '.join(unit)} {index} {request.max_stream_count}" for index in range(request.max_stream_count)]
         return types.ReadSession(
             arrow_schema=types.ArrowSchema(serialized_schema=schema),

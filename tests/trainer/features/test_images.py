@@ -58,7 +58,7 @@ def test_an_image_of_the_right_size_keeps_its_pixels(mode: str, channels: int) -
 )
 @pytest.mark.parametrize("smooth", [True, False], ids=["photo", "noise"])
 def test_a_png_is_resized_as_at_export_to_one_level(size, wanted, channels: int, smooth: bool) -> None:
-    found = difference(file_of(picture(*size, smooth=smooth)), *wanted, channels)
+    found = difference(file_of(picture(*size, smooth=smooth)), *wanted, channels=channels)
     assert found.max() <= 1
 
 
@@ -69,7 +69,7 @@ def test_a_png_is_resized_as_at_export_to_one_level(size, wanted, channels: int,
     ids=["same", "smaller", "reduced-while-decoded"],
 )
 def test_a_jpeg_is_resized_nearly_as_at_export(size, wanted, mean: float, channels: int) -> None:
-    found = difference(file_of(picture(*size), "JPEG", quality=90), *wanted, channels)
+    found = difference(file_of(picture(*size), "JPEG", quality=90), *wanted, channels=channels)
     assert found.mean() <= mean
     assert found.max() <= 4
 

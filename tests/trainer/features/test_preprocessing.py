@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -114,14 +116,15 @@ def dict_list(key: str, value: dict):
 
 @pytest.mark.parametrize("name", sorted(ARCHITECTURES))
 def test_hyperparameters_have_defaults_and_are_read_as_their_type(name: str) -> None:
-    architecture = find_architecture(name)
+    architecture: Any = find_architecture(name)
     assert read_hyperparameters(architecture, {}) == architecture.hyperparameters()
-    read = read_hyperparameters(
+    read: Any = read_hyperparameters(
         architecture, {"learning_rate": "1e-2", "hidden_units": "32-16", "dropout": 0, "activation": "gelu"}
     )
     assert (read.learning_rate, read.hidden_units, read.dropout, read.activation) == (0.01, (32, 16), 0.0, "gelu")
-    assert read_hyperparameters(architecture, {"hidden_units": "[8, 4]"}).hidden_units == (8, 4)
-    assert read_hyperparameters(architecture, {"hidden_units": 8}).hidden_units == (8,)
+    for given, wanted in (("[8, 4]", (8, 4)), (8, (8,))):
+        read = read_hyperparameters(architecture, {"hidden_units": given})
+        assert read.hidden_units == wanted
 
 
 @pytest.mark.parametrize(

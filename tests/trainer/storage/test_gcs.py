@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from email.parser import BytesParser
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import google_crc32c
@@ -92,7 +93,7 @@ class FakeCloudStorage(BaseHTTPRequestHandler):
             self.send_header("Location", f"http://{self.headers['Host']}/upload?upload_id={upload}")
             self.send_header("Content-Length", "0")
             return self.end_headers()
-        parsed = BytesParser().parsebytes(f"Content-Type: {self.headers['Content-Type']}\r\n\r\n".encode() + body)
+        parsed: Any = BytesParser().parsebytes(f"Content-Type: {self.headers['Content-Type']}\r\n\r\n".encode() + body)
         metadata, content = parsed.get_payload()
         name = json.loads(metadata.get_payload())["name"]
         if query.get("ifGenerationMatch") == "0" and name in FakeCloudStorage.objects:

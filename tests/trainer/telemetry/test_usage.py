@@ -12,7 +12,7 @@ from trainer.telemetry import usage
 
 def test_a_busy_process_uses_its_share(monkeypatch) -> None:
     """Two cores for ten seconds, of which this process's CPU time is a part."""
-    monkeypatch.setattr(usage.os, "sched_getaffinity", lambda _process: {0, 1})
+    monkeypatch.setattr("os.sched_getaffinity", lambda _process: {0, 1})
     monkeypatch.setattr(usage, "_age_s", lambda: 10.0)
     found = usage.measure_usage()
     assert found["cores"] == 2

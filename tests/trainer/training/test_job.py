@@ -14,7 +14,8 @@ import tensorflow as tf
 from trainer.contract.documents import Challenger, Report
 from trainer.contract.reading import parse
 from trainer.errors import DataError, RequestError
-from trainer.evaluation.job import evaluate, load_model
+from trainer.evaluation.job import evaluate
+from trainer.evaluation.scoring import load_model
 from trainer.input import open_source
 from trainer.saved_model.model import digest_folder
 

@@ -269,7 +269,7 @@ class SoloServer:
             return answer.status, json.load(answer)
 
 
-class _Caller(grpc.UnaryUnaryClientInterceptor):  # type: ignore[misc]  # grpc publishes no types
+class _Caller(grpc.UnaryUnaryClientInterceptor):
     """Says who calls: a channel without TLS carries no credentials."""
 
     def __init__(self, headers: dict[str, str]) -> None:

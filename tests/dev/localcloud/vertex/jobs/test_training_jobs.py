@@ -62,7 +62,7 @@ def run_job(api, add_fault, bucket, run_uri, request):
         assert (report["steps"], report["epochs_run"]) == (epochs * STEPS_PER_EPOCH, epochs)
         return ended, report
 
-    run.name = name
+    vars(run)["name"] = name
     return run
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from small_model import AS_OF, make_plan, make_spec
-
 from retraining.core.documents import Plan, Trial, Tuning
 from retraining.core.documents.tuning import Phase
 from retraining.core.naming.run_keys import RunKey
 from retraining.core.tuning import conclusion, decision
+from tests.support.small_model import AS_OF, make_plan, make_spec
 
 SECTION: dict[str, Any] = {
     "every_days": 7,

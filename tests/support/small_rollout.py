@@ -5,13 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from small_model import make_plan
-
 from retraining.core.documents import Before, Registration, Rollout
 from retraining.core.naming import vertex
 from retraining.core.naming.run_keys import RunKey
 from retraining.core.promotion import rollouts
 from retraining.core.promotion.versions import Version
+from tests.support.small_model import make_plan
 
 PLAN = make_plan()
 MODEL = vertex.model_name("p", "r", PLAN.model)
