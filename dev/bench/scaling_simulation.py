@@ -112,7 +112,7 @@ def make_workload(
         spread: Sigma of the logarithm of a span's size beside the week's pattern: 0 for none, 1.5 for a few giants.
         seed: Decides the sizes.
     """
-    chance = random.Random(f"{name} {seed}")  # noqa: S311 - a simulation, no secret
+    chance = random.Random(f"{name} {seed}")
     weights = [DAY_PATTERN[day % 7] * math.exp(chance.gauss(0.0, spread) if spread else 0.0) for day in range(spans)]
     units: list[int] = []
     for weight in weights:
@@ -154,12 +154,12 @@ def simulate(
     fate = misfortune or Misfortune()
     costs = [machine.unit_s + rows / machine.rows_per_s for rows in workload.units]
     shares = assign(workload.units, replicas, order)
-    chance = random.Random(f"lost {seed}")  # noqa: S311 - see make_workload
+    chance = random.Random(f"lost {seed}")
     lost = set(chance.sample(range(1, replicas), min(fate.lost, replicas - 1)))
     written = [math.inf] * len(costs)
     free_s = 0.0
     for replica, share in enumerate(shares):
-        timeline = _Timeline(machine, fate, random.Random(f"{replica} {seed}"))  # noqa: S311 - see make_workload
+        timeline = _Timeline(machine, fate, random.Random(f"{replica} {seed}"))
         end_s = machine.start_s + chance.uniform(0.0, 1.0) * sum(costs[unit] for unit in share)
         for unit in share:
             done_s = timeline.work(costs[unit])

@@ -131,7 +131,7 @@ class Search:
     ) -> Iterator[Trial]:
         study = StudySpec()
         json_format.ParseDict(requests.study_spec(spec, space), StudySpec.pb(study))
-        minutes = random.Random(name)  # noqa: S311 - a simulation
+        minutes = random.Random(name)
         clock, trials, running = _MONDAY, list[VertexTrial](), list[tuple[datetime.datetime, int, Assignment]]()
         while True:
             problem = Problem(display_name=f"{surface.name} {name}", spec=study, trials=trials)

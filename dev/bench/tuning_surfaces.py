@@ -79,7 +79,7 @@ class Box:
 
     def true(self, week: int, values: Values) -> float:
         """Give the function where the week's optimum is moved back to its place."""
-        steps = random.Random(self.seed)  # noqa: S311 - a simulation
+        steps = random.Random(self.seed)
         shift = [0.0] * len(self.bounds)
         for _ in range(abs(week)):
             shift = [old + steps.gauss(0, DRIFT) for old in shift]
@@ -112,7 +112,7 @@ class Flights:
         mean = sum(middle) / len(middle)
         self.noise = math.sqrt(sum((score - mean) ** 2 for score in middle) / (len(middle) - 1))
         self.best = max(windows[-1]["scores"])
-        self._random = random.Random(seed)  # noqa: S311 - a simulation
+        self._random = random.Random(seed)
 
     @property
     def section(self) -> Mapping[str, Any]:

@@ -33,7 +33,7 @@ YAML_BITS = [
 
 @pytest.mark.parametrize("seed", range(2))
 def test_no_mutation_of_a_models_file_ends_in_another_error(tmp_path, seed):
-    rng, known, refused = random.Random(seed), load_capabilities(), 0  # noqa: S311 - it shall repeat itself
+    rng, known, refused = random.Random(seed), load_capabilities(), 0
     path = tmp_path / "late.yaml"
     for number in range(MUTATIONS):
         text = mutate_text(rng.choice(SPECS), YAML_BITS, rng)

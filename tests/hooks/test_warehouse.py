@@ -31,10 +31,10 @@ def test_the_same_id_is_the_same_job(cloud, unique) -> None:
     """A retry joins its job instead of running it again."""
     table = f"{cloud.settings.project}.{cloud.settings.dataset}.{unique}"
     cloud.warehouse.run(Query(sql=f"CREATE TABLE `{table}` AS SELECT 0 AS n"), f"{unique}a", "test")
-    insert = Query(sql=f"INSERT INTO `{table}` VALUES (1)")  # noqa: S608 - a name made here
+    insert = Query(sql=f"INSERT INTO `{table}` VALUES (1)")
     for _ in range(2):
         cloud.warehouse.run(insert, f"{unique}b", "test")
-    count = Query(sql=f"SELECT COUNT(*) AS n FROM `{table}`")  # noqa: S608 - a name made here
+    count = Query(sql=f"SELECT COUNT(*) AS n FROM `{table}`")
     counted = cloud.warehouse.run(count, f"{unique}c", "test")
     assert counted.rows == [{"n": 2}]
     assert cloud.warehouse.table_schema(table) == [{"name": "n", "type": "INTEGER", "mode": "NULLABLE", "fields": []}]

@@ -129,7 +129,7 @@ def test_a_statement_or_its_table_is_corrected(cloud, unique) -> None:
     """Clearing gives the statement a new id: the failed job keeps its own."""
     settings = cloud.settings
     table = f"{settings.project}.{settings.dataset}.{unique}"
-    read = Query(sql=f"SELECT n FROM `{table}`")  # noqa: S608 - a name made here
+    read = Query(sql=f"SELECT n FROM `{table}`")
     assert "Correct the SQL or the table it names" in refusal(
         lambda: cloud.warehouse.run(Query(sql="SELECT nothing FROM UNNEST([1]) AS n"), f"{unique}-a", "test")
     )

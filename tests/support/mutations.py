@@ -72,7 +72,7 @@ def require_words(
 
     A failure names the number of its mutation.
     """
-    rng, refused = random.Random(seed), 0  # noqa: S311 - it shall repeat itself
+    rng, refused = random.Random(seed), 0
     contents: Mapping[Path, str] = {path: path.read_text(encoding="utf-8") for path in paths}
     for number in range(mutations):
         path = rng.choice(paths)

@@ -20,7 +20,9 @@ from trainer.contract.limits import Limits, Named
 
 _SHOWN_CHARACTERS = 120
 _Class = TypeVar("_Class")
-Read = Callable[[Any], Any]
+Json = Any
+"""A JSON value, or what is made of one: which, only the annotation says, when the program runs."""
+Read = Callable[[Json], Json]
 Annotation = Any
 """A type as it stands after a field's name."""
 
@@ -83,7 +85,7 @@ def _reader(annotation: Annotation) -> Read:
     return _plain(annotation)
 
 
-def _origin(annotation: Annotation) -> Any:  # noqa: ANN401 - special forms have no type
+def _origin(annotation: Annotation) -> Annotation:
     return typing.get_origin(annotation)
 
 
@@ -104,7 +106,7 @@ _PLAIN: dict[type, tuple[tuple[type, ...], str]] = {
 def _plain(annotation: Annotation) -> Read:
     taken, expected = _PLAIN[annotation]
 
-    def read(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    def read(value: Json) -> Json:
         if not isinstance(value, taken) or (isinstance(value, bool) and bool not in taken):
             raise Wrong(f"is {shorten(value)}", expected)
         return float(value) if annotation is float else value  # type: ignore[arg-type]  # see `taken`
@@ -113,7 +115,7 @@ def _plain(annotation: Annotation) -> Read:
 
 
 def _one_of(choices: tuple[object, ...]) -> Read:
-    def read(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    def read(value: Json) -> Json:
         if not any(value == choice and type(value) is type(choice) for choice in choices):
             raise Wrong(f"is {shorten(value)}", f"one of: {', '.join(map(json.dumps, choices))}")
         return value
@@ -122,7 +124,7 @@ def _one_of(choices: tuple[object, ...]) -> Read:
 
 
 def _list(item: Read) -> Read:
-    def read(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    def read(value: Json) -> Json:
         if not isinstance(value, list):
             raise Wrong(f"is {shorten(value)}", "a list")
         return tuple(_at(f"[{index}]", item, part) for index, part in enumerate(value))
@@ -131,7 +133,7 @@ def _list(item: Read) -> Read:
 
 
 def _mapping(key: Read, item: Read) -> Read:
-    def read(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    def read(value: Json) -> Json:
         if not isinstance(value, dict):
             raise Wrong(f"is {shorten(value)}", "an object")
         return {_at(name, key, name): _at(name, item, part) for name, part in value.items()}
@@ -149,7 +151,7 @@ def _class(target: type) -> Read:
         if (field.default, field.default_factory) == missing
     ]
 
-    def read(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    def read(value: Json) -> Json:
         if not isinstance(value, dict):
             raise Wrong(f"is {shorten(value)}", "an object")
         for name in value:
@@ -177,7 +179,7 @@ def _union(options: tuple[Annotation, ...]) -> Read:
         return _tagged({kind: _reader(option) for kind, option in tags.items()})
     readers = [_reader(option) for option in options]
 
-    def read(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    def read(value: Json) -> Json:
         failures: list[Wrong] = []
         for option in readers:
             try:
@@ -199,7 +201,7 @@ def _tags(option: Annotation) -> tuple[str, ...]:
 def _tagged(by_kind: Mapping[str, Read]) -> Read:
     choose = _one_of(tuple(by_kind))
 
-    def read(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    def read(value: Json) -> Json:
         if not isinstance(value, dict):
             raise Wrong(f"is {shorten(value)}", "an object")
         _require_keys(value, ["kind"])
@@ -218,7 +220,7 @@ def _nearest(failures: list[Wrong]) -> Wrong:
 
 
 def _limited(inner: Read, limits: Limits) -> Read:
-    def read(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    def read(value: Json) -> Json:
         built = inner(value)
         if expected := broken_limit(limits, value):
             raise Wrong(f"is {shorten(value)}", expected)
@@ -229,7 +231,7 @@ def _limited(inner: Read, limits: Limits) -> Read:
     return read
 
 
-def broken_limit(limits: Limits, value: Any) -> str | None:  # noqa: ANN401 - any JSON value
+def broken_limit(limits: Limits, value: Json) -> str | None:
     """Return the limit that a value of the right type is beyond, in words; None when it keeps to all."""
     unit = "characters" if isinstance(value, str) else "entries"
     rules = (
@@ -246,7 +248,7 @@ def broken_limit(limits: Limits, value: Any) -> str | None:  # noqa: ANN401 - an
     return next((words.format(limit) for limit, holds, words in rules if limit is not None and not holds(limit)), None)
 
 
-def _at(step: str, read: Read, value: Any) -> Any:  # noqa: ANN401 - any JSON value
+def _at(step: str, read: Read, value: Json) -> Json:
     try:
         return read(value)
     except Wrong as wrong:

@@ -10,9 +10,9 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from trainer.contract.checking import Wrong, json_names, read_as
+from trainer.contract.checking import Json, Wrong, json_names, read_as
 from trainer.contract.documents import TrainRequest
 from trainer.contract.json_text import read_json
 from trainer.errors import ContractError
@@ -87,7 +87,7 @@ def digest(request: TrainRequest) -> str:
     return hashlib.sha256(json.dumps(dataclasses.asdict(request), sort_keys=True).encode()).hexdigest()
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401 - a document, or a part of one
+def _plain(value: Json) -> Json:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {name: _plain(getattr(value, field)) for field, name in json_names(type(value)).items()}
     if isinstance(value, Mapping):

@@ -106,7 +106,7 @@ def the_statistics(warehouse, the_plan, the_snapshot):
 
 
 def test_the_run_table_has_the_windows_rows_in_spans_parts_and_shards(warehouse, the_plan, the_snapshot):
-    rows = warehouse.run(Query(sql=f"SELECT * FROM `{the_snapshot.table}`"))  # noqa: S608 - a name of ours
+    rows = warehouse.run(Query(sql=f"SELECT * FROM `{the_snapshot.table}`"))
     assert len(rows) == 2600
     assert Counter(str(row["span"]) for row in rows) == {"2013-11-09": 2300, "2013-11-16": 150, "2013-11-18": 150}
     counted = Counter((str(row["span"]), row["part"]) for row in rows)

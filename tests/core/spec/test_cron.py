@@ -68,7 +68,7 @@ def test_what_airflow_cannot_schedule_is_refused(expression):
 
 def test_both_say_the_same_of_made_up_expressions():
     """Seeded: fields of bits that are right, wrong, or right elsewhere."""
-    rng = random.Random(1)  # noqa: S311 - it shall repeat itself
+    rng = random.Random(1)
     bits = [
         "*",
         "0",

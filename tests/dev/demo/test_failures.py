@@ -17,14 +17,14 @@ class Recorded:
     def __init__(self, *, states: dict[str, str], errors: dict[str, str], logs: dict[str, list[str]]) -> None:
         self._states, self._errors, self._logs = states, errors, logs
 
-    def task_instances(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:  # noqa: ARG002  # the API's
+    def task_instances(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:  # the API's
         """Each ended one second after the one before."""
         return [
             {"task_id": task_id, "state": state, "try_number": 1, "end_date": f"2026-01-01T00:00:{number:02}Z"}
             for number, (task_id, state) in enumerate(self._states.items())
         ]
 
-    def error_lines(self, dag_id: str, run_id: str, task_id: str, try_number: int) -> list[str]:  # noqa: ARG002
+    def error_lines(self, dag_id: str, run_id: str, task_id: str, try_number: int) -> list[str]:
         """Of the error that ended it."""
         return self._errors.get(task_id, "").splitlines()
 

@@ -34,7 +34,7 @@ def client(local_cloud) -> bigquery.Client:
     made = bigquery.Client(project=local_cloud.project)
     made.create_dataset("faulty", exists_ok=True)
     made.query_and_wait(
-        f"CREATE OR REPLACE TABLE faulty.numbers AS SELECT n FROM UNNEST(GENERATE_ARRAY(0, {ROWS - 1})) AS n"  # noqa: S608
+        f"CREATE OR REPLACE TABLE faulty.numbers AS SELECT n FROM UNNEST(GENERATE_ARRAY(0, {ROWS - 1})) AS n"
     )
     return made
 

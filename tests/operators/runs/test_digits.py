@@ -69,7 +69,7 @@ def images(condition: str) -> list[tuple[bytes, int]]:
     """PNGs of the source table and their digits."""
     from google.cloud import bigquery
 
-    sql = f"SELECT image, digit FROM digits.images WHERE {condition} ORDER BY image_id"  # noqa: S608 - this file's own
+    sql = f"SELECT image, digit FROM digits.images WHERE {condition} ORDER BY image_id"
     return [(row.image, row.digit) for row in bigquery.Client().query_and_wait(sql)]
 
 

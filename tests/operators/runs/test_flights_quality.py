@@ -39,7 +39,7 @@ def logistic_regression_auc(bigquery: Any, spec: ModelSpec, table_name: str, tes
     from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
     listed = ", ".join([*spec.feature_names, spec.label.name, "part", "CAST(span AS STRING) AS day"])
-    rows = list(bigquery.query_and_wait(f"SELECT {listed} FROM `{table_name}` ORDER BY row_hash"))  # noqa: S608  # names of a checked spec
+    rows = list(bigquery.query_and_wait(f"SELECT {listed} FROM `{table_name}` ORDER BY row_hash"))
     table = np.array([[row[name] for name in spec.feature_names] for row in rows], dtype=object)
     label = np.array([row[spec.label.name] for row in rows])
     tested = np.array([row["day"] >= test_start.isoformat() for row in rows])

@@ -102,7 +102,7 @@ def test_the_whole_snapshot(make_night, read, client) -> None:
     assert set(light) <= {1, 2}
     assert stored["left_out"] == {"future": 1, "latest": "2999-01-01", "undated": 1}
     assert "left out: 1 events after today, the last one on 2999-01-01" in stored["explain"]
-    found = client.query_and_wait(f"SELECT COUNTIF(distance IN (30, 31, 40, 41)) AS frozen FROM `{taken['table']}`")  # noqa: S608 - the run's own
+    found = client.query_and_wait(f"SELECT COUNTIF(distance IN (30, 31, 40, 41)) AS frozen FROM `{taken['table']}`")
     assert next(iter(found)).frozen == 0
 
 

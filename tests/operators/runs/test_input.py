@@ -53,7 +53,7 @@ SELECT
   IF(MOD(i, 7) = 0, NULL, MOD(i, 2) = 0) AS express,
   IF(MOD(i, 5) IN (1, 2) AND MOD(i * 104729, 1000) > 300, 1, 0) AS late
 FROM UNNEST(GENERATE_ARRAY(0, {DAYS * PER_DAY - 1})) AS i
-"""  # noqa: S608 - numbers of this file
+"""
 QUERY = (
     "SELECT * FROM input_source.parcels WHERE seen_at >= @window_start AND seen_at < @window_end AND seen_at < @as_of"
 )

@@ -50,7 +50,7 @@ def run_query(scene: Scene) -> None:
 
 
 def read_source(scene: Scene) -> None:
-    scene.cloud.warehouse.dry_run(Query(sql=f"SELECT * FROM {TABLE}"), "roles")  # noqa: S608 - this file's own
+    scene.cloud.warehouse.dry_run(Query(sql=f"SELECT * FROM {TABLE}"), "roles")
 
 
 def make_run_table(scene: Scene) -> None:
@@ -147,9 +147,9 @@ def run_table(local_cloud: Any) -> str:
     client: bigquery.Client = make_source(
         local_cloud,
         SOURCE,
-        f"CREATE OR REPLACE TABLE {TABLE} AS SELECT n FROM UNNEST([1, 2, 3]) AS n",  # noqa: S608
+        f"CREATE OR REPLACE TABLE {TABLE} AS SELECT n FROM UNNEST([1, 2, 3]) AS n",
     )
-    client.query_and_wait(f"CREATE OR REPLACE TABLE {local_cloud.dataset}.roles_run AS SELECT * FROM {TABLE}")  # noqa: S608
+    client.query_and_wait(f"CREATE OR REPLACE TABLE {local_cloud.dataset}.roles_run AS SELECT * FROM {TABLE}")
     return "roles_run"
 
 

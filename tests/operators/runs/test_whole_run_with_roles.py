@@ -55,8 +55,8 @@ SELECT
   MOD(i * 104729, 1000) / 10 AS weight,
   IF(MOD(i, 5) IN (1, 2) AND MOD(i * 104729, 1000) > 300, 1, 0) AS late
 FROM UNNEST(GENERATE_ARRAY(0, {DAYS * PER_DAY - 1})) AS i
-"""  # noqa: S608 - numbers of this file
-QUERY = f"SELECT * FROM {SOURCE}.night WHERE seen_at >= @window_start AND seen_at < LEAST(@window_end, @as_of)"  # noqa: S608
+"""
+QUERY = f"SELECT * FROM {SOURCE}.night WHERE seen_at >= @window_start AND seen_at < LEAST(@window_end, @as_of)"
 INSTANCES = [{"carrier": f"carrier {number % 5}", "weight": float(number)} for number in range(200)]
 
 

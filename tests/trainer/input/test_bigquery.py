@@ -69,7 +69,7 @@ SELECT CONCAT('parcel-', CAST(n AS STRING)) AS parcel_id,
   0 AS shard,
   n * 7919 - 1000000 AS row_hash
 FROM UNNEST(GENERATE_ARRAY(0, {ROWS - 1})) AS n
-"""  # noqa: S608 - constants of this file
+"""
 RUN_SQL = """
 import sys
 from google.cloud import bigquery

@@ -20,7 +20,7 @@ class Numbers:
     def __init__(self, rows: int, files: int = 10) -> None:
         self.rows, self._files, self.passes = rows, files, []
 
-    def batches(self, spec, order=None) -> tf.data.Dataset:  # noqa: ARG002 - the protocol's
+    def batches(self, spec, order=None) -> tf.data.Dataset:
         """Give the pieces in the order's order."""
         self.passes.append(order)
         size = self.rows // self._files
@@ -29,7 +29,7 @@ class Numbers:
         numbers = starts.flat_map(lambda start: tf.data.Dataset.range(start, start + size).batch(100))
         return numbers.map(lambda number: {"x": number, ROW_HASH: -number})
 
-    def reading(self, spec) -> contextlib.AbstractContextManager[None]:  # noqa: ARG002 - the protocol's
+    def reading(self, spec) -> contextlib.AbstractContextManager[None]:
         """Nothing goes wrong."""
         return contextlib.nullcontext()
 
@@ -42,7 +42,7 @@ class Streams(Numbers):
 
     stable = False
 
-    def batches(self, spec, order=None) -> tf.data.Dataset:  # noqa: ARG002 - the protocol's
+    def batches(self, spec, order=None) -> tf.data.Dataset:
         """Give the pieces in some order."""
         return super().batches(spec, len(self.passes) + 1)
 

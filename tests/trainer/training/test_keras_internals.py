@@ -83,7 +83,7 @@ def test_a_model_has_a_place_for_a_coordinator(model: tf_keras.Model) -> None:
 def test_layers_draw_what_python_3_11_drew() -> None:
     seed_layers(7)
     first = tf_keras.initializers.GlorotUniform()(shape=(2, 2)).numpy()
-    seed = random.Random(7).randint(1, 10**9)  # noqa: S311 - no secret
+    seed = random.Random(7).randint(1, 10**9)
     expected = tf_keras.initializers.GlorotUniform(seed=seed)(shape=(2, 2)).numpy()
     np.testing.assert_array_equal(first, expected)
 

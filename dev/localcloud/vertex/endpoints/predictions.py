@@ -20,7 +20,7 @@ from localcloud.vertex.wire.methods import Answer, raw
 
 # https://cloud.google.com/vertex-ai/docs/quotas#request-size: of a public endpoint.
 MAX_REQUEST_BYTES = 1_572_864
-_CHANCE = random.Random()  # noqa: S311 - load balancing, not secrecy
+_CHANCE = random.Random()
 
 
 class Predictions:

@@ -63,7 +63,7 @@ class RequestLog:
     def __init__(self, store: Store, clients: Clients) -> None:
         self._store = store
         self._clients = clients
-        self._chance = random.Random()  # noqa: S311 - sampling, not secrecy
+        self._chance = random.Random()
         self._ready: set[str] = set()
         self._wake = threading.Event()
         self._closed = threading.Event()

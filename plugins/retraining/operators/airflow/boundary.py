@@ -22,7 +22,7 @@ def fail_for_good(method: _Method) -> _Method:
     """
 
     @functools.wraps(method)
-    def guarded(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - passes through what the method takes and gives
+    def guarded(*args: Any, **kwargs: Any) -> Any:
         try:
             return method(*args, **kwargs)
         except AirflowException:
@@ -48,7 +48,7 @@ def sleep_over_outages(poke: _Method) -> _Method:
     """
 
     @functools.wraps(poke)
-    def guarded(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - passes through what the method takes and gives
+    def guarded(*args: Any, **kwargs: Any) -> Any:
         try:
             return poke(*args, **kwargs)
         except Exception as error:

@@ -33,7 +33,7 @@ class CloudTask(BaseOperator):
             Never called while a DAG is parsed. By default the cloud of the settings and the Airflow connection.
     """
 
-    def __init__(self, *, cloud: Connect = Cloud, **kwargs: Any) -> None:  # noqa: ANN401 - BaseOperator's
+    def __init__(self, *, cloud: Connect = Cloud, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.cloud = cloud
 
@@ -42,14 +42,14 @@ class CloudOperator(CloudTask):
     """A task that does its work in one go."""
 
     @fail_for_good
-    def execute(self, context: Context) -> Any:  # noqa: ANN401 - what `act` gives
+    def execute(self, context: Context) -> Any:
         """Do the work; leave its duration in XCom, for the report."""
         started = time.monotonic()
         result = self.act(self.cloud(), context)
         context["ti"].xcom_push(key=SECONDS_KEY, value=round(time.monotonic() - started, 3))
         return result
 
-    def act(self, cloud: CloudPort, context: Context) -> Any:  # noqa: ANN401 - any small JSON value
+    def act(self, cloud: CloudPort, context: Context) -> Any:
         """Read the record, ask the cloud, ask the core, write one document; return a small JSON value for XCom.
 
         It may be killed at any point and is called again then: what an earlier try wrote stands. A `RetrainingError`
@@ -61,11 +61,11 @@ class CloudOperator(CloudTask):
 class CloudSensor(CloudTask, BaseSensorOperator):
     """A task that waits for something outside; holds a worker slot only while it looks."""
 
-    def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401 - BaseSensorOperator's
+    def __init__(self, **kwargs: Any) -> None:
         super().__init__(**{"mode": "reschedule", **kwargs})
 
     @fail_for_good
-    def execute(self, context: Context) -> Any:  # noqa: ANN401 - what `look` gives
+    def execute(self, context: Context) -> Any:
         """Look once, and again after the setting's interval."""
         self.poke_interval = self.cloud().settings.wake_interval_s
         return super().execute(context)
@@ -92,7 +92,7 @@ class RunTask(CloudTask):
 
     template_fields: Sequence[str] = ("run_uri",)
 
-    def __init__(self, *, run_uri: str = RUN_URI, **kwargs: Any) -> None:  # noqa: ANN401 - BaseOperator's
+    def __init__(self, *, run_uri: str = RUN_URI, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.run_uri = run_uri
 

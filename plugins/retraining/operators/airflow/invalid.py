@@ -18,7 +18,7 @@ class RefuseSpecOperator(BaseOperator):
 
     ui_color = "#f7d7d7"
 
-    def __init__(self, *, message: str, **kwargs: Any) -> None:  # noqa: ANN401 - BaseOperator's
+    def __init__(self, *, message: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.message = message
 

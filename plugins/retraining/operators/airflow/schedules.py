@@ -19,7 +19,7 @@ from airflow.sdk import Asset
 from retraining.hooks.data_days import data_days
 
 
-def cron_schedule(cron: str) -> Any:  # noqa: ANN401 - core's class or the SDK's
+def cron_schedule(cron: str) -> Any:
     """Tick by the clock in UTC, beginning with the next time; None where data ended (`RETRAINING_DATA_DAYS`).
 
     `run_immediately` False would still start the newest past tick within 10 % of the interval; a zero timedelta starts
@@ -30,7 +30,7 @@ def cron_schedule(cron: str) -> Any:  # noqa: ANN401 - core's class or the SDK's
     return CronTriggerTimetable(cron, timezone="UTC", run_immediately=timedelta(0))
 
 
-def cron_or_asset_schedule(cron: str | None, asset: Asset) -> Any:  # noqa: ANN401 - core's class or the SDK's
+def cron_or_asset_schedule(cron: str | None, asset: Asset) -> Any:
     """Start by the clock or by an event of the asset; without a cron expression by the event alone.
 
     Where data ended the clock has ticked for the last time, so that it starts nothing (after a first backfill Airflow
@@ -41,7 +41,7 @@ def cron_or_asset_schedule(cron: str | None, asset: Asset) -> Any:  # noqa: ANN4
     return AssetOrTimeSchedule(timetable=_past_ticks(cron) or cron_schedule(cron), assets=[asset])
 
 
-def _past_ticks(cron: str) -> Any:  # noqa: ANN401 - core's class or the SDK's
+def _past_ticks(cron: str) -> Any:
     """Return the ticks of the days of data that ended; None where it goes on."""
     days = data_days()
     if days is None:

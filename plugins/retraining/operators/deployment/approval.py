@@ -41,11 +41,11 @@ class RequestApprovalOperator(RunTask, HITLOperator):
 
     template_fields = (*HITLOperator.template_fields, *RunTask.template_fields)
 
-    def __init__(self, *, answer_within: timedelta, **kwargs: Any) -> None:  # noqa: ANN401 - HITLOperator's
+    def __init__(self, *, answer_within: timedelta, **kwargs: Any) -> None:
         super().__init__(**{"options": [APPROVE, REJECT], "defaults": [REJECT], WAIT: answer_within, **kwargs})
 
     @fail_for_good
-    def execute(self, context: Context) -> Any:  # noqa: ANN401 - HITLOperator parks or defers the task
+    def execute(self, context: Context) -> Any:
         """Ask, and wait without a worker slot."""
         cloud = self.cloud()
         record = self.record(cloud, context)

@@ -60,7 +60,7 @@ class RolloutState:
         """Write a new one in the place of what was read."""
         return self._write_rollout(rollout)
 
-    def change_rollout(self, **values: Any) -> Rollout:  # noqa: ANN401 - the document's own types, which it checks
+    def change_rollout(self, **values: Any) -> Rollout:
         """Write some values anew.
 
         Raises:

@@ -36,7 +36,7 @@ class DeployModelOperator(RunTask, CloudSensor):
     operator_extra_links = (EndpointLink(),)
     ui_color = "#d7e8f7"
 
-    def __init__(self, *, approval_task_id: str | None = None, **kwargs: Any) -> None:  # noqa: ANN401 - RunTask's
+    def __init__(self, *, approval_task_id: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.approval_task_id = approval_task_id
 

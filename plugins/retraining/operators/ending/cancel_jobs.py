@@ -30,7 +30,7 @@ class CancelJobsOperator(CloudSensor):
         Names of the jobs that its last poke cancelled.
     """
 
-    def __init__(self, *, tuning: bool = False, **kwargs: Any) -> None:  # noqa: ANN401 - CloudSensor's
+    def __init__(self, *, tuning: bool = False, **kwargs: Any) -> None:
         super().__init__(**{"timeout": MACHINES_COME_WITHIN.total_seconds(), **kwargs})
         self.tuning = tuning
 

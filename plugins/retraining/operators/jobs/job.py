@@ -54,7 +54,7 @@ class VertexJobOperator(RunTask, CloudSensor):
         *,
         job_request: JobRequestSource | None = None,
         custom_job: ProtoJson | None = None,
-        **kwargs: Any,  # noqa: ANN401 - RunTask's
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         if (job_request is None) == (custom_job is None):

@@ -36,7 +36,7 @@ class MeasureDriftOperator(CloudOperator):
         `{monitor_uri, as_of, rows, drifted}`; `rows` is None while no champion serves.
     """
 
-    def __init__(self, *, model: str, **kwargs: Any) -> None:  # noqa: ANN401 - BaseOperator's
+    def __init__(self, *, model: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.model = model
 

@@ -40,7 +40,7 @@ class DecideRetrainingOperator(CloudOperator):
 
     template_fields = ("monitor_uri",)
 
-    def __init__(self, *, model: str, monitor_uri: str = MONITOR_URI, **kwargs: Any) -> None:  # noqa: ANN401 - BaseOperator's
+    def __init__(self, *, model: str, monitor_uri: str = MONITOR_URI, **kwargs: Any) -> None:
         super().__init__(**{"outlets": [AssetAlias(dags.asset_name(model))], **kwargs})
         self.model = model
         self.monitor_uri = monitor_uri

@@ -39,7 +39,7 @@ class PlanRunOperator(CloudOperator):
 
     operator_extra_links = (RunDocumentsLink(),)
 
-    def __init__(self, *, model: str, **kwargs: Any) -> None:  # noqa: ANN401 - BaseOperator's
+    def __init__(self, *, model: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.model = model
 

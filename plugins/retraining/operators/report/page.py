@@ -36,7 +36,7 @@ class ReportOperator(RunTask, CloudOperator):
 
     operator_extra_links = (ReportLink(),)
 
-    def __init__(self, *, run_uri: str = MAYBE_RUN_URI, **kwargs: Any) -> None:  # noqa: ANN401 - BaseOperator's
+    def __init__(self, *, run_uri: str = MAYBE_RUN_URI, **kwargs: Any) -> None:
         super().__init__(run_uri=run_uri, **kwargs)
 
     def act(self, cloud: CloudPort, context: Context) -> str | None:

@@ -109,7 +109,7 @@ class CollectionTask(CloudOperator):
 
     template_fields = ("cleaning_uri",)
 
-    def __init__(self, *, cleaning_uri: str = CLEANING_URI, **kwargs: Any) -> None:  # noqa: ANN401 - BaseOperator's
+    def __init__(self, *, cleaning_uri: str = CLEANING_URI, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.cleaning_uri = cleaning_uri
 

@@ -194,7 +194,7 @@ def test_streamed_rows(client):
     errors = client.insert_rows_json(table, [row, {**row, "nope": 1}])
     assert [(each["index"], each["errors"][0]["reason"]) for each in errors] == [(0, "stopped"), (1, "invalid")]
     assert client.get_table(table).num_rows == 2
-    sql = f"SELECT JSON_VALUE(p, '$.a') a, logging_time t FROM jobs.{table.table_id}, UNNEST(request_payload) p"  # noqa: S608
+    sql = f"SELECT JSON_VALUE(p, '$.a') a, logging_time t FROM jobs.{table.table_id}, UNNEST(request_payload) p"
     rows = list(run(client, sql).result())
     assert [(each.a, each.t) for each in rows] == [("1", dt.datetime(2013, 11, 20, 3, tzinfo=dt.UTC))] * 2
 

@@ -171,7 +171,7 @@ def spans(client, run_table) -> list[dict[str, Any]]:
     if not TRAINER_PYTHON.exists():
         pytest.skip("the trainer's environment is missing: run `make setup`")
     counted = client.query_and_wait(
-        f"SELECT span, part, COUNT(*) AS row_count, MAX(shard) + 1 AS shards FROM `{run_table}`"  # noqa: S608
+        f"SELECT span, part, COUNT(*) AS row_count, MAX(shard) + 1 AS shards FROM `{run_table}`"
         " GROUP BY span, part ORDER BY span, part"
     )
     rows = [(row.span.isoformat(), row.part, row.row_count, row.shards) for row in counted]

@@ -80,5 +80,5 @@ def _is_same_point(one: Assignment, other: Assignment) -> bool:
 
 
 def _at_random(space: Space, seed: str) -> Assignment:
-    generator = random.Random(seed)  # noqa: S311 - a search, not a secret
+    generator = random.Random(seed)
     return space.walk(lambda parameter: parameter.at(generator.random()))

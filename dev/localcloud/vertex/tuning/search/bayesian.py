@@ -74,7 +74,7 @@ class Designer:
         """
         self.check_ready()
         answer = self._ask({**_question(space, spec, trials), "seed": seed, "count": count})
-        chance = random.Random(seed)  # noqa: S311 - a search, not a secret
+        chance = random.Random(seed)
 
         def choose(found: Mapping[str, Value] | None, parameter: Parameter) -> Value:
             return parameter.at(chance.random()) if found is None else _own_value(parameter, found[parameter.key])

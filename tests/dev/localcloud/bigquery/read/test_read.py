@@ -19,7 +19,7 @@ def table(local_cloud) -> str:
     client = bigquery.Client(project=local_cloud.project)
     client.create_dataset("reading", exists_ok=True)
     client.query_and_wait(
-        "CREATE OR REPLACE TABLE reading.numbers AS SELECT n, CONCAT('row ', CAST(n AS STRING)) AS words,"  # noqa: S608
+        "CREATE OR REPLACE TABLE reading.numbers AS SELECT n, CONCAT('row ', CAST(n AS STRING)) AS words,"
         " IF(MOD(n, 3) = 0, NULL, n / 2) AS half, DATE_ADD(DATE '2013-01-01', INTERVAL MOD(n, 5) DAY) AS span"
         f" FROM UNNEST(GENERATE_ARRAY(0, {ROWS - 1})) AS n"
     )

@@ -30,7 +30,7 @@ def call(local_cloud):
     client = bigquery.Client(project=local_cloud.project)
     client.create_dataset("older", exists_ok=True)
     client.query_and_wait(
-        "CREATE OR REPLACE TABLE older.numbers AS SELECT n, n * 2 AS twice"  # noqa: S608 - a number of this file
+        "CREATE OR REPLACE TABLE older.numbers AS SELECT n, n * 2 AS twice"
         f" FROM UNNEST(GENERATE_ARRAY(0, {ROWS - 1})) AS n"
     )
     path = State(local_cloud.state_path).socket_path("bigquery_grpc")

@@ -25,7 +25,7 @@ def table(client) -> str:
     return f"{client.project}.results.t{uuid.uuid4().hex}"
 
 
-SQL = f"SELECT n, JSON '{{\"a\": 1}}' AS j, [n] AS l FROM UNNEST(GENERATE_ARRAY(1, {ROWS})) AS n"  # noqa: S608
+SQL = f"SELECT n, JSON '{{\"a\": 1}}' AS j, [n] AS l FROM UNNEST(GENERATE_ARRAY(1, {ROWS})) AS n"
 
 
 @pytest.mark.parametrize("run", ["query", "query_and_wait"])
@@ -73,9 +73,9 @@ def test_columns_without_a_name(client, sql, names):
 def test_a_table_needs_names(client, table, kind):
     """As the service says it."""
     with pytest.raises(exceptions.BadRequest, match=f"CREATE {kind} columns must be named, but column 2 has no name"):
-        client.query(f"CREATE {kind} `{table}` AS SELECT 1 AS a, COUNT(*) FROM UNNEST([1])").result()  # noqa: S608
+        client.query(f"CREATE {kind} `{table}` AS SELECT 1 AS a, COUNT(*) FROM UNNEST([1])").result()
     if kind == "TABLE":
-        client.query(f"CREATE TABLE `{table}` (a INT64, b INT64) AS SELECT 1, COUNT(*) FROM UNNEST([1])").result()  # noqa: S608
+        client.query(f"CREATE TABLE `{table}` (a INT64, b INT64) AS SELECT 1, COUNT(*) FROM UNNEST([1])").result()
         assert [tuple(row.values()) for row in client.list_rows(table)] == [(1, 1)]
 
 
