@@ -4,4 +4,4 @@ Runs as `python -m trainer.task {export,train,evaluate} --request URI`, on Verte
 asked and what it answers are JSON documents (`trainer.contract.documents`); it imports nothing of the Airflow side.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -56,13 +56,13 @@ SETTINGS: dict[str, Setting] = {
         variable="RETRAINING_TRAINER_IMAGE",
         description="Container image of the trainer, by digest or tag",
         pattern=IMAGE_PATTERN,
-        example="us-central1-docker.pkg.dev/my-project/retraining/trainer:0.1.0",
+        example="us-central1-docker.pkg.dev/my-project/retraining/trainer:0.2.0",
     ),
     "trainer_package": Setting(
         variable="RETRAINING_TRAINER_PACKAGE",
         description="Source distribution of the trainer (make sdist) for pre-built containers; empty: none",
         pattern=r"(gs://[a-z0-9][a-z0-9._-]*/\S+\.tar\.gz)?",
-        example="gs://my-retraining/packages/trainer-0.1.0.tar.gz",
+        example="gs://my-retraining/packages/trainer-0.2.0.tar.gz",
         default="",
     ),
     "serving_image": Setting(
