@@ -112,7 +112,6 @@ OPERATORS = {
         "`cancel_jobs`, `conclude`: nothing is left running, and the run has its state",
         (
             "retraining.core.*",
-            "retraining.hooks",
             "retraining.hooks.ports",
             "retraining.operators.airflow",
             "retraining.operators.jobs",
@@ -132,7 +131,6 @@ OPERATORS = {
         "the DAG `monitor__<model>`: drift, and whether to retrain",
         (
             "retraining.core.*",
-            "retraining.hooks",
             "retraining.hooks.ports",
             "retraining.operators.airflow",
             "retraining.operators.record",
@@ -143,7 +141,6 @@ OPERATORS = {
         "the DAG `maintain`: what is left over is found, then deleted",
         (
             "retraining.core.*",
-            "retraining.hooks",
             "retraining.hooks.ports",
             "retraining.operators.airflow",
             "retraining.operators.record",

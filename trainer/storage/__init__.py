@@ -78,7 +78,7 @@ class Storage:
         file = self._backend(uri).scratch(uri)
         try:
             yield file
-        except BaseException:
+        except BaseException:  # whatever ends the block: half a file must not stay open; it is raised again
             with suppress(OSError):  # closing tries once more to write what the disk did not take
                 file.close()
             raise

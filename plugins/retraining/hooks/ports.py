@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from retraining.core.data.span_store import StoredObject
 from retraining.core.data.sql import Query
+from retraining.core.jobs.job import Job, JobType
 from retraining.core.naming.environments import Environment
 from retraining.core.promotion.versions import Version
 from retraining.core.retention.jobs_and_tables import Table
@@ -23,7 +24,6 @@ from retraining.hooks.logs import Cursor, Line
 from retraining.hooks.objects import Deleted
 from retraining.hooks.operations import Operation
 from retraining.hooks.registry import Upload
-from retraining.hooks.vertex_jobs import Job, JobType
 
 
 class ClockPort(Protocol):

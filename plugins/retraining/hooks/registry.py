@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from retraining.core.errors import ConflictError
 from retraining.core.naming.vertex import RUN_LABEL, location_name, model_name, unversioned, version_name
-from retraining.core.promotion.versions import Version as Version
+from retraining.core.promotion.versions import Version
 from retraining.hooks.operations import Operation, operation_of
 from retraining.hooks.session import Session, call
 

@@ -13,9 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from retraining.core.jobs.claims import CREATE_TIMEOUT
-from retraining.core.jobs.job import ENDED_STATES
-from retraining.core.jobs.job import Job as Job
-from retraining.core.jobs.job import JobType as JobType
+from retraining.core.jobs.job import ENDED_STATES, Job, JobType
 from retraining.core.naming.vertex import location_name
 from retraining.core.untyped import ProtoJson
 from retraining.hooks.session import Session, call

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from google.api_core.exceptions import NotFound
 
+from retraining.core.jobs.job import JobType
 from retraining.hooks.logs import Cursor
-from retraining.hooks.vertex_jobs import JobType
 from tests.support.scenes.port_stage import FOREVER, make_job, until
 
 

@@ -12,7 +12,7 @@ import pytest
 from google.api_core.exceptions import ServiceUnavailable
 
 from retraining.core.jobs.claims import SETTLED_AFTER
-from retraining.hooks.vertex_jobs import JobType
+from retraining.core.jobs.job import JobType
 from tests.support.scenes.job_stage import Held, Killed, World, announcements, kill_at
 
 PREEMPTED = ("JOB_STATE_FAILED", 14, "The replica workerpool0-0 was preempted.")

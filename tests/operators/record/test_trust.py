@@ -162,8 +162,8 @@ def test_a_forged_cleaning_uri_deletes_and_cancels_nothing(cloud, make_run, oper
 
 def test_a_job_of_another_environment_is_never_cancelled_by_name(scene) -> None:
     """Even when a plan names it."""
+    from retraining.core.jobs.job import Job
     from retraining.core.naming import vertex
-    from retraining.hooks.vertex_jobs import Job
     from tests.support.scenes.garbage_collection import RECENT
 
     name = "projects/p/locations/r/customJobs/1"

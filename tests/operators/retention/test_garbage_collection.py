@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from retraining.core.jobs.job import Job
 from retraining.core.naming import storage, vertex
 from retraining.core.retention.jobs_and_tables import Table
-from retraining.hooks.vertex_jobs import Job
 from tests.support.airflow_release import AirflowFailException
 from tests.support.fakes.bucket import nothing
 from tests.support.scenes.garbage_collection import (

@@ -9,9 +9,9 @@ from typing import Any
 
 from google.api_core.exceptions import NotFound
 
+from retraining.core.jobs.job import Job, JobType
 from retraining.core.naming.environments import Environment
 from retraining.hooks.logs import Cursor, Line
-from retraining.hooks.vertex_jobs import Job, JobType
 from tests.support.fakes.clock import START
 from tests.support.fakes.settings import ENVIRONMENT
 

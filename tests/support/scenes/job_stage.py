@@ -13,9 +13,8 @@ from typing import Any
 
 from google.api_core.exceptions import DeadlineExceeded, NotFound, ServiceUnavailable
 
-from retraining.core.jobs.job import JobIdentity
+from retraining.core.jobs.job import Job, JobIdentity, JobType
 from retraining.core.jobs.requests import JobRequest
-from retraining.hooks.vertex_jobs import Job, JobType
 from retraining.operators.jobs.reconcile import Reconciler
 from tests.support.fakes.clock import START
 from tests.support.fakes.cloud import FakeCloud

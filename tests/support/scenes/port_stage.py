@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from retraining.core.jobs.job import Job
 from retraining.core.retention.jobs_and_tables import Table
 from retraining.hooks.ports import CloudPort
 from retraining.hooks.registry import Upload
-from retraining.hooks.vertex_jobs import Job
 from tests.support.fakes.cloud import FakeCloud
 from tests.support.scenes.served_models import save_models, upload_model
 

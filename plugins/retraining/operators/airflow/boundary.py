@@ -31,7 +31,7 @@ def fail_for_good(method: _Method) -> _Method:
             if not is_final(error):
                 raise
             raise AirflowFailException(str(error)) from error
-        except Exception as error:
+        except Exception as error:  # Google's have no common class; what is not explained is raised again
             explained = explain(error)
             if explained is None:
                 raise
@@ -51,7 +51,7 @@ def sleep_over_outages(poke: _Method) -> _Method:
     def guarded(*args: Any, **kwargs: Any) -> Any:
         try:
             return poke(*args, **kwargs)
-        except Exception as error:
+        except Exception as error:  # the network's have no common class; what does not pass is raised again
             if not is_transient(error):
                 raise
             LOGGER.warning("%s: %s; the next poke goes on", type(error).__name__, error)

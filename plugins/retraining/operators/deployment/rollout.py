@@ -175,7 +175,7 @@ class RolloutSteps:
             step()
         except OvertakenError:
             raise
-        except Exception as error:
+        except Exception as error:  # whatever it was, people must not stay with half a change; it is raised again
             self._go_back(error)
             raise
 
@@ -229,6 +229,5 @@ class RolloutSteps:
             roll_back(self._cloud, self._state)
         except OvertakenError:
             LOGGER.warning("somebody else goes on with the rollout: nothing is brought back here")
-        except Exception:
-            # The error that led here is the one to raise; the next poke, or the run's teardown, goes on with this.
+        except Exception:  # the first error is the one to raise; the next poke or the teardown goes on with this
             LOGGER.exception("what was before could not be brought back yet")

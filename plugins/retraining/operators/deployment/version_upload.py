@@ -103,7 +103,7 @@ class _Upload:
             return  # another worker is about to upload it, or this one was held up for too long
         try:
             operation = self._cloud.registry.start_upload(self._model, self._upload)
-        except Exception as error:
+        except Exception as error:  # of any class: only whether the service may have begun counts; raised again
             if not may_have_worked(error):
                 self._close_claim(mine, written)
             raise

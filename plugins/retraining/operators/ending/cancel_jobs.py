@@ -6,10 +6,10 @@ from typing import Any
 
 from airflow.sdk import Context, PokeReturnValue
 
+from retraining.core.jobs.job import JobType
 from retraining.core.naming import dags, vertex
 from retraining.core.promotion.rollouts import MACHINES_COME_WITHIN
 from retraining.hooks.ports import CloudPort
-from retraining.hooks.vertex_jobs import JobType
 from retraining.operators.airflow.boundary import sleep_over_outages
 from retraining.operators.airflow.cloud_task import CloudSensor
 from retraining.operators.deployment.rollout_end import settle_run

@@ -14,12 +14,11 @@ from typing import Any
 
 from retraining.core.jobs.claims import START_WITHIN, Claim, Standing, other_generations, sort_out
 from retraining.core.jobs.failures import RESOURCE_EXHAUSTED, classify
-from retraining.core.jobs.job import FAILED, JobIdentity
+from retraining.core.jobs.job import FAILED, Job, JobIdentity, JobType
 from retraining.core.naming import storage, vertex
 from retraining.core.naming.addresses import ObjectAddress
 from retraining.hooks.ports import CloudPort
 from retraining.hooks.session import is_exhausted, may_have_worked
-from retraining.hooks.vertex_jobs import Job, JobType
 
 LOGGER = logging.getLogger(__name__)
 
@@ -118,7 +117,7 @@ class ClaimedJobs:
             return None
         try:
             job = self._cloud.jobs.create({**wanted, "labels": {**wanted.get("labels", {}), **self._identity.labels}})
-        except Exception as error:
+        except Exception as error:  # of any class: only whether a job may come of it counts; else it is raised again
             if may_have_worked(error):
                 return self._look_after(error, claim)
             if self._settle_claim(error, claim, generation):

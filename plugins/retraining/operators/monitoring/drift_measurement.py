@@ -13,12 +13,12 @@ from retraining.core.monitoring import drift
 from retraining.core.naming import bigquery, storage, vertex
 from retraining.core.planning import windows
 from retraining.core.planning.params import require_known
+from retraining.core.promotion.versions import Version
 from retraining.core.settings import include_path
 from retraining.core.spec import files
 from retraining.core.spec.model import ModelSpec
 from retraining.core.untyped import Row, XCom
 from retraining.hooks.ports import CloudPort
-from retraining.hooks.registry import Version
 from retraining.operators.airflow.cloud_task import CloudOperator
 from retraining.operators.airflow.params import monitor_params
 from retraining.operators.deployment.rollout_state import RolloutState

@@ -13,6 +13,7 @@ from typing import TypeVar
 from retraining.core.data.span_store import StoredObject
 from retraining.core.documents import Document, EvaluateRequest, ExportRequest, Manifest, Plan, Snapshot
 from retraining.core.documents.retention import KeptRun
+from retraining.core.jobs.job import Job
 from retraining.core.naming import storage, vertex
 from retraining.core.naming.addresses import ObjectAddress
 from retraining.core.naming.run_keys import is_run_key
@@ -27,7 +28,6 @@ from retraining.core.retention.spans import (
     kept_runs,
 )
 from retraining.hooks.ports import CloudPort
-from retraining.hooks.vertex_jobs import Job
 
 LOGGER = logging.getLogger(__name__)
 READERS = 8
