@@ -49,8 +49,8 @@ class PeerLost(TrainerError):
 
     Args:
         where: Of the training.
-        found: What TensorFlow said.
-        step: Reached by this process, where what was said may as well be an error of the program; else None.
+        found: What TensorFlow reports.
+        step: Reached by this process, where its message may as well be an error of the program; else None.
     """
 
     def __init__(self, where: str, found: str, *, step: int | None = None) -> None:

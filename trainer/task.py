@@ -157,8 +157,8 @@ def _evaluate(options: argparse.Namespace, _hyperparameters: Mapping[str, str]) 
     if _is_done("evaluate", request, storage):
         return
     manifest = read(Manifest, request.manifest_uri, storage)
-    wanted = {request.split, *(["golden"] if request.golden else [])}
-    splits = {name: split for name, split in manifest.splits.items() if name in wanted}
+    names = {request.split, *(["golden"] if request.golden else [])}
+    splits = {name: split for name, split in manifest.splits.items() if name in names}
     with open_source(manifest, splits, storage) as source:
         _before_tensorflow()
         from trainer.evaluation.job import evaluate

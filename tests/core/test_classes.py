@@ -300,7 +300,7 @@ def measured(plan, answered: dict[str | None, int]):
 # --- golden requests -------------------------------------------------------------------------------------------------
 
 
-def test_golden_requests_bring_bytes_in_base64(plan):
+def test_smoke_requests_bring_bytes_in_base64(plan):
     report = documents.Report.parse(Path(EXAMPLES / "report__images.json").read_bytes())
     assert smoke_tests.instances(report.golden, plan.spec.features) == [{"image": {"b64": "iVBORw0KGgo="}}]
 

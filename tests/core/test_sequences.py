@@ -139,7 +139,7 @@ def test_sequences_have_no_drift(plan, found):
     assert drift._feature_drift("pages", found.splits["train"], {}, 0.3) is None
 
 
-def test_golden_requests_hold_lists_with_nan_for_null():
+def test_smoke_requests_hold_lists_with_nan_for_null():
     report = documents.Report.parse((EXAMPLES / "report__sequences.json").read_bytes())
     (sent,) = smoke_tests.instances(report.golden, make_visits().features)
     assert sent["pages"] == ["home", "cart", ""]

@@ -143,7 +143,7 @@ def test_it_learns_from_what_came_last(trained: Report, visits, tmp_path: Path) 
     assert {item.value for item in found.challenger.slices} == {"phone", "tablet"}
 
 
-def test_golden_requests_are_lists_that_the_local_endpoint_answers_alike(trained: Report) -> None:
+def test_smoke_requests_are_lists_that_the_local_endpoint_answers_alike(trained: Report) -> None:
     assert len(trained.golden) == 5
     instances: list[dict[str, Any]] = [dict(golden.instance) for golden in trained.golden]
     assert {len(instance["pages"]) for instance in instances} == {6}

@@ -26,7 +26,7 @@ from trainer.contract.documents import (
 from trainer.contract.reading import parse
 from trainer.contract.statistics import statistics_of
 from trainer.errors import NEW_ATTEMPT, TrainerError
-from trainer.evaluation.leakage import require_unseen
+from trainer.evaluation.leakage import require_no_leakage
 from trainer.features.preprocessing import FeatureColumns, Preprocessing
 from trainer.models.pretrained import fetch_file
 from trainer.models.registry import find_architecture, read_hyperparameters
@@ -95,7 +95,7 @@ def unseen(run: Any, splits: tuple[str, ...]) -> object:
     manifest = run.manifest()
     files = [dataclasses.asdict(file) for name in splits for file in manifest.splits[name].files[:1]]
     request = run.evaluate_request("/m", "/c", prove_unseen=files)
-    return require_unseen(request, request.champion, manifest.splits["test"], run.storage)
+    return require_no_leakage(request, request.champion, manifest.splits["test"], run.storage)
 
 
 CASES = {

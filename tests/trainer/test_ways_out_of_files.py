@@ -19,7 +19,7 @@ import tf_keras
 
 from trainer.errors import NEW_ATTEMPT, TrainerError
 from trainer.evaluation.job import evaluate
-from trainer.evaluation.leakage import require_unseen
+from trainer.evaluation.leakage import require_no_leakage
 from trainer.evaluation.scoring import load_model
 from trainer.input import open_source
 from trainer.models.registry import find_architecture, read_hyperparameters
@@ -88,7 +88,7 @@ def prove(run: Any) -> None:
     manifest = run.manifest()
     files = [dataclasses.asdict(manifest.splits["train"].files[0])]
     request = run.evaluate_request("/m", "/c", prove_unseen=files)
-    require_unseen(request, request.champion, manifest.splits["test"], run.storage)
+    require_no_leakage(request, request.champion, manifest.splits["test"], run.storage)
 
 
 def test_a_champions_file_that_is_gone_is_restored(run) -> None:

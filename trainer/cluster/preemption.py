@@ -41,7 +41,7 @@ class Interruption:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Take SIGTERM as a wish inside the block; outside it ends the process, as always."""
+        """Take SIGTERM as a request inside the block; outside it ends the process, as always."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return

@@ -74,9 +74,9 @@ def find_replica(environ: Mapping[str, str]) -> Replica:
     return Replica()
 
 
-def uses_servers(replica: Replica, wanted: str) -> bool:
+def uses_servers(replica: Replica, strategy: str) -> bool:
     """Tell whether the training is one with parameter servers, by the strategy that the request names."""
-    return wanted == "parameter_server" or (wanted == "auto" and replica.servers > 0)
+    return strategy == "parameter_server" or (strategy == "auto" and replica.servers > 0)
 
 
 def _place(config: Mapping[str, Mapping[str, object]]) -> Replica:

@@ -1,6 +1,6 @@
 """How a training is spread over devices and machines: named by the request, or chosen from what is there.
 
-Comes in: this process's place in the job (`TF_CONFIG`), this machine's devices, the request's wish. Goes out: one
+Comes in: this process's place in the job (`TF_CONFIG`), this machine's devices, the request's strategy. Goes out: one
 `Strategy`. One device needs none; several on one machine train in lockstep, so do several machines; parameter servers
 hold the variables of workers that each go at their own pace. https://www.tensorflow.org/guide/distributed_training
 """
@@ -26,7 +26,7 @@ _GONE = (
     tf.errors.AbortedError,
     tf.errors.CancelledError,
     tf.errors.DeadlineExceededError,
-    *_AMBIGUOUS,  # said of lost replicas, and of errors of the program too
+    *_AMBIGUOUS,  # the codes of lost replicas, and of errors of the program too
 )
 _PEERS_ERROR = "Collective ops is aborted"  # heard from another replica, whatever went wrong there
 _TPU_ADDRESS = "local"  # the TPU of the machine that this runs on, as in Vertex AI's TPU VMs
@@ -93,24 +93,24 @@ class Strategy:
         """
         if self.share.count == 1 or self.is_asynchronous:
             return [int(number) for number in numbers]
-        told = self.scope.run(tf.identity, args=(tf.constant([int(number) for number in numbers], tf.int32),))
-        local = len(self.scope.experimental_local_results(told))
-        return [int(number) // local for number in self.scope.reduce("SUM", told, axis=None).numpy()]
+        per_replica = self.scope.run(tf.identity, args=(tf.constant([int(number) for number in numbers], tf.int32),))
+        local = len(self.scope.experimental_local_results(per_replica))
+        return [int(number) // local for number in self.scope.reduce("SUM", per_replica, axis=None).numpy()]
 
 
-def choose_strategy(replica: Replica, wanted: str = "auto") -> Strategy:
+def choose_strategy(replica: Replica, strategy: str = "auto") -> Strategy:
     """Choose by the job's replicas and this machine's devices.
 
     Must come before anything that TensorFlow computes: a cluster is joined here.
 
     Args:
         replica: This process's place.
-        wanted: A name of the table below, or `auto`.
+        strategy: A name of the table below, or `auto`.
 
     Raises:
         RequestError: The job's replicas or the machine's devices do not fit the strategy that was named.
     """
-    name = _fitting(replica) if wanted == "auto" else wanted
+    name = _fitting(replica) if strategy == "auto" else strategy
     _require_fit(name, replica)
     return _MAKERS[name](replica)
 
@@ -133,8 +133,8 @@ def naming_lost_peers(alone: bool, reached: Callable[[], int] | None = None) -> 
             raise
         ambiguous = isinstance(error, _AMBIGUOUS) and _PEERS_ERROR not in error.message
         step = reached() if reached and ambiguous else None
-        said = " ".join(error.message.split())[:200]
-        raise PeerLost("the training's cluster", f"another replica went away ({said})", step=step) from error
+        reason = " ".join(error.message.split())[:200]
+        raise PeerLost("the training's cluster", f"another replica went away ({reason})", step=step) from error
 
 
 def _fitting(replica: Replica) -> str:
@@ -156,10 +156,10 @@ def _require_fit(name: str, replica: Replica) -> None:
             "a chief, at least one worker and one parameter server",
         ),
     }
-    fits, words = needed.get(name, (replica.count == 1 and not replica.servers, "one machine"))
+    fits, expected = needed.get(name, (replica.count == 1 and not replica.servers, "one machine"))
     if not fits:
         raise RequestError(
-            f"training.strategy {name}", there, words, "Change training.cluster, or set training.strategy to auto"
+            f"training.strategy {name}", there, expected, "Change training.cluster, or set training.strategy to auto"
         )
 
 

@@ -1,7 +1,7 @@
 """One way to read a JSON value as an annotated type: its types and limits are all that there is to know.
 
 Comes in: a dataclass of `trainer.contract.documents`, and what `json.loads` gave. Goes out: the dataclass, or `Wrong`
-with the path of the field, what was found there and what was expected. The words are those of the Airflow side.
+with the path of the field, what was found there and what was expected. The messages are those of the Airflow side.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def read_as(target: type[_Class], value: object) -> _Class:
     Raises:
         Wrong: It has another form, a key too many or too few, or a value beyond its limits.
     """
-    made: _Class = _reader(typing.cast(Annotation, target))(value)
-    return made
+    document: _Class = _reader(typing.cast(Annotation, target))(value)
+    return document
 
 
 @functools.cache
@@ -106,39 +106,39 @@ _PLAIN: dict[type, tuple[tuple[type, ...], str]] = {
 def _plain(annotation: Annotation) -> Read:
     taken, expected = _PLAIN[annotation]
 
-    def read(value: Json) -> Json:
+    def read_value(value: Json) -> Json:
         if not isinstance(value, taken) or (isinstance(value, bool) and bool not in taken):
             raise Wrong(f"is {shorten(value)}", expected)
         return float(value) if annotation is float else value  # type: ignore[arg-type]  # see `taken`
 
-    return read
+    return read_value
 
 
 def _one_of(choices: tuple[object, ...]) -> Read:
-    def read(value: Json) -> Json:
+    def read_value(value: Json) -> Json:
         if not any(value == choice and type(value) is type(choice) for choice in choices):
             raise Wrong(f"is {shorten(value)}", f"one of: {', '.join(map(json.dumps, choices))}")
         return value
 
-    return read
+    return read_value
 
 
 def _list(item: Read) -> Read:
-    def read(value: Json) -> Json:
+    def read_value(value: Json) -> Json:
         if not isinstance(value, list):
             raise Wrong(f"is {shorten(value)}", "a list")
         return tuple(_at(f"[{index}]", item, part) for index, part in enumerate(value))
 
-    return read
+    return read_value
 
 
 def _mapping(key: Read, item: Read) -> Read:
-    def read(value: Json) -> Json:
+    def read_value(value: Json) -> Json:
         if not isinstance(value, dict):
             raise Wrong(f"is {shorten(value)}", "an object")
         return {_at(name, key, name): _at(name, item, part) for name, part in value.items()}
 
-    return read
+    return read_value
 
 
 def _class(target: type) -> Read:
@@ -151,7 +151,7 @@ def _class(target: type) -> Read:
         if (field.default, field.default_factory) == missing
     ]
 
-    def read(value: Json) -> Json:
+    def read_value(value: Json) -> Json:
         if not isinstance(value, dict):
             raise Wrong(f"is {shorten(value)}", "an object")
         for name in value:
@@ -164,7 +164,7 @@ def _class(target: type) -> Read:
         _require_keys(value, needed)
         return target(**{named[name][0]: _at(name, named[name][1], item) for name, item in value.items()})
 
-    return read
+    return read_value
 
 
 def _require_keys(value: Mapping[str, object], needed: typing.Iterable[str]) -> None:
@@ -179,7 +179,7 @@ def _union(options: tuple[Annotation, ...]) -> Read:
         return _tagged({kind: _reader(option) for kind, option in tags.items()})
     readers = [_reader(option) for option in options]
 
-    def read(value: Json) -> Json:
+    def read_value(value: Json) -> Json:
         failures: list[Wrong] = []
         for option in readers:
             try:
@@ -188,7 +188,7 @@ def _union(options: tuple[Annotation, ...]) -> Read:
                 failures.append(wrong)
         raise _nearest(failures)
 
-    return read
+    return read_value
 
 
 def _tags(option: Annotation) -> tuple[str, ...]:
@@ -201,13 +201,13 @@ def _tags(option: Annotation) -> tuple[str, ...]:
 def _tagged(by_kind: Mapping[str, Read]) -> Read:
     choose = _one_of(tuple(by_kind))
 
-    def read(value: Json) -> Json:
+    def read_value(value: Json) -> Json:
         if not isinstance(value, dict):
             raise Wrong(f"is {shorten(value)}", "an object")
         _require_keys(value, ["kind"])
         return by_kind[_at("kind", choose, value["kind"])](value)
 
-    return read
+    return read_value
 
 
 def _nearest(failures: list[Wrong]) -> Wrong:
@@ -220,7 +220,7 @@ def _nearest(failures: list[Wrong]) -> Wrong:
 
 
 def _limited(inner: Read, limits: Limits) -> Read:
-    def read(value: Json) -> Json:
+    def read_value(value: Json) -> Json:
         built = inner(value)
         if expected := broken_limit(limits, value):
             raise Wrong(f"is {shorten(value)}", expected)
@@ -228,11 +228,11 @@ def _limited(inner: Read, limits: Limits) -> Read:
             _require_keys(value, limits.required)
         return built
 
-    return read
+    return read_value
 
 
 def broken_limit(limits: Limits, value: Json) -> str | None:
-    """Return the limit that a value of the right type is beyond, in words; None when it keeps to all."""
+    """Return the limit that a value of the right type is beyond, as text; None when it keeps to all."""
     unit = "characters" if isinstance(value, str) else "entries"
     rules = (
         (limits.minimum, lambda limit: value >= limit, "at least {}"),
@@ -245,12 +245,14 @@ def broken_limit(limits: Limits, value: Json) -> str | None:
         (", ".join(limits.one_of) or None, lambda _: value in limits.one_of, "one of: {}"),
         (limits.distinct or None, lambda _: len(set(value)) == len(value), "each entry once"),
     )
-    return next((words.format(limit) for limit, holds, words in rules if limit is not None and not holds(limit)), None)
+    return next(
+        (message.format(limit) for limit, holds, message in rules if limit is not None and not holds(limit)), None
+    )
 
 
-def _at(step: str, read: Read, value: Json) -> Json:
+def _at(step: str, read_value: Read, value: Json) -> Json:
     try:
-        return read(value)
+        return read_value(value)
     except Wrong as wrong:
         raise wrong.inside(step) from None
 

@@ -43,8 +43,8 @@ def parse(document: type[Document], content: bytes, where: str) -> Document:
         raise ContractError(where, f"is a JSON {type(value).__name__}", f"a document of kind {kind!r}")
     for key, expected in (("kind", kind), ("schema_version", SCHEMA_VERSION)):
         if value.get(key) != expected:
-            found = f"{key} is {value[key]!r}"[:80] if key in value else f"the document has no key {key!r}"
-            raise ContractError(where, found, f"{key} {expected!r}", "Pass the right address")
+            difference = f"{key} is {value[key]!r}"[:80] if key in value else f"the document has no key {key!r}"
+            raise ContractError(where, difference, f"{key} {expected!r}", "Pass the right address")
     body = {name: item for name, item in value.items() if name not in ("kind", "schema_version")}
     try:
         return read_as(document, body)

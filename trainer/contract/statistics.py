@@ -33,12 +33,12 @@ def statistics_of(feature: Feature, statistics: Statistics) -> FeatureStatistics
     Raises:
         DataError: There are none, or they are of another kind.
     """
-    found = statistics.splits["train"].features.get(feature.name) if "train" in statistics.splits else None
-    if found is None or found.kind != feature.kind:
+    known = statistics.splits["train"].features.get(feature.name) if "train" in statistics.splits else None
+    if known is None or known.kind != feature.kind:
         raise DataError(
             f"statistics of run {statistics.run_key}, split train",
-            f"nothing about feature {feature.name!r}" if found is None else f"{feature.name!r} is {found.kind}",
+            f"nothing about feature {feature.name!r}" if known is None else f"{feature.name!r} is {known.kind}",
             f"a {feature.kind} feature, as in the request",
             "Delete statistics.json, then clear the run's check_data task and what follows it",
         )
-    return found
+    return known

@@ -27,7 +27,7 @@ from trainer.contract.documents import (
 )
 from trainer.contract.reading import read, serialise
 from trainer.errors import NEW_ATTEMPT, DataError
-from trainer.evaluation.leakage import require_unseen
+from trainer.evaluation.leakage import require_no_leakage
 from trainer.evaluation.lite.artifacts import make_lite_models
 from trainer.evaluation.scoring import Columns, Scored, load_model, score
 from trainer.input.source import Source
@@ -47,7 +47,7 @@ def evaluate(request: EvaluateRequest, manifest: Manifest, source: Source, stora
     Args:
         request: What to judge.
         manifest: Of the run.
-        source: Opens the split, and the split golden where the request wants it.
+        source: Opens the split, and the split golden where the request asks for it.
         storage: Where models are and the evaluation goes.
 
     Raises:
@@ -61,14 +61,14 @@ def evaluate(request: EvaluateRequest, manifest: Manifest, source: Source, stora
     if skipped:
         LOGGER.warning("evaluate: the challenger is not compared with the champion: %s", skipped)
     if request.champion and CHAMPION in models and request.prove_unseen:
-        require_unseen(request, request.champion, manifest.splits[request.split], storage)
+        require_no_leakage(request, request.champion, manifest.splits[request.split], storage)
     scored = score(split, columns, request.label, models, request.slices)
     judged = {name: _judge(request, scored, scores) for name, scores in scored.scores.items()}
-    for name, found in judged.items():
-        LOGGER.info("evaluate: %s on %s examples: %s", name, len(scored.labels), _numbers(found.metrics))
+    for name, judgement in judged.items():
+        LOGGER.info("evaluate: %s on %s examples: %s", name, len(scored.labels), _numbers(judgement.metrics))
     full = judged[CHALLENGER].metrics
     lite = make_lite_models(request, manifest, split, full, storage)
-    golden = _golden(request, manifest, source, columns, models) if request.golden else None
+    golden = _score_frozen_set(request, manifest, source, columns, models) if request.golden else None
     classes = labels_of(request.label).classes
     evaluation = Evaluation(
         model=request.model,
@@ -108,7 +108,7 @@ def _judged_models(
     return {**models, CHAMPION: champion}, None
 
 
-def _golden(
+def _score_frozen_set(
     request: EvaluateRequest,
     manifest: Manifest,
     source: Source,
@@ -124,18 +124,18 @@ def _golden(
         raise DataError(
             f"manifest of run {manifest.run_key}",
             "no split golden",
-            "one, as the request wants it",
+            "one, as the request asks for it",
             f"Delete {request.manifest_uri}, then clear the run's export task and what follows it",
         )
     scored = score(source.open_split("golden"), columns, request.label, models)
-    found = {name: measure(scored.labels, scores) for name, scores in scored.scores.items()}
-    for name, metrics in found.items():
+    metrics_by_model = {name: measure(scored.labels, scores) for name, scores in scored.scores.items()}
+    for name, metrics in metrics_by_model.items():
         LOGGER.info("evaluate: %s on %s examples of the frozen set: %s", name, len(scored.labels), _numbers(metrics))
     return GoldenScores(
         rows=len(scored.labels),
         shards=_judged_shards(manifest.splits["golden"]),
-        challenger=found[CHALLENGER],
-        champion=found.get(CHAMPION),
+        challenger=metrics_by_model[CHALLENGER],
+        champion=metrics_by_model.get(CHAMPION),
     )
 
 

@@ -33,7 +33,7 @@ _GZIP_SUFFIX = ".gz"
 _LAST_RESORT = "or take the alias champion from that version: the floor alone judges the next one"
 
 
-def require_unseen(request: EvaluateRequest, champion: Champion, test: ManifestSplit, storage: Storage) -> None:
+def require_no_leakage(request: EvaluateRequest, champion: Champion, test: ManifestSplit, storage: Storage) -> None:
     """Check that no test example is among the champion's training examples.
 
     Args:
@@ -46,7 +46,7 @@ def require_unseen(request: EvaluateRequest, champion: Champion, test: ManifestS
         DataError: Some are; names count, keys and file. Or a file cannot be read.
     """
     tested = pa.concat_arrays([pa.array([], pa.binary()), *_keys(test.files, request.key, storage)])
-    found: list[bytes] = []
+    leaked: list[bytes] = []
     files: list[str] = []
     for file in request.prove_unseen:
         try:
@@ -54,10 +54,10 @@ def require_unseen(request: EvaluateRequest, champion: Champion, test: ManifestS
         except DataError as error:
             raise _unreadable(champion, error) from error
         seen = [key for keys in read for key in pc.filter(keys, pc.is_in(keys, value_set=tested)).to_pylist()]
-        found += seen
+        leaked += seen
         files += [file.uri] if seen else []
-    if found:
-        raise _seen(champion, found, files)
+    if leaked:
+        raise _seen(champion, leaked, files)
     rows = sum(file.rows for file in request.prove_unseen)
     LOGGER.info("evaluate: none of %s test examples is among %s that the champion was trained on", len(tested), rows)
 

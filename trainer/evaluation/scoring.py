@@ -62,11 +62,11 @@ def load_model(uri: str, storage: Storage, digest: str | None = None) -> StoredM
         path = Path(folder)
         if not storage.download_folder(uri, path):
             raise DataError(uri, "there is no model", "a SavedModel folder", "Clear the train task of its run")
-        found = digest_folder(path) if digest else None
-        if found != digest:
+        stored_digest = digest_folder(path) if digest else None
+        if stored_digest != digest:
             raise DataError(
                 uri,
-                f"a model with SHA-256 {found}: it was written again since the report",
+                f"a model with SHA-256 {stored_digest}: it was written again since the report",
                 f"the report's, {digest}",
                 f"{NEW_ATTEMPT}: it trains in a folder of its own",
             )
@@ -104,8 +104,8 @@ class Columns:
                 return f"reads {name!r} as {words[0]}, which is {words[1]} in these examples", words[0]
         classes = labels_of(self._label).classes
         if model.classes != classes:
-            found, wanted = (f"{2 if count is None else count} classes" for count in (model.classes, classes))
-            return f"tells {found} apart", f"the label's {wanted}"
+            theirs, ours = (f"{2 if count is None else count} classes" for count in (model.classes, classes))
+            return f"tells {theirs} apart", f"the label's {ours}"
         return None
 
     def require_slices(self, columns: Sequence[str]) -> None:
@@ -118,8 +118,8 @@ class Columns:
             type_ = self._types.get(column)
             if type_ not in ROLE_TYPES["slice"] or column in self._lists:
                 mode = "REPEATED " if column in self._lists else ""
-                found = f"column of type {mode}{type_}" if type_ else "there is no such column"
-                raise RequestError(f"slice {column!r}", found, f"a column of type {', '.join(ROLE_TYPES['slice'])}")
+                actual = f"column of type {mode}{type_}" if type_ else "there is no such column"
+                raise RequestError(f"slice {column!r}", actual, f"a column of type {', '.join(ROLE_TYPES['slice'])}")
 
     def parse_spec(self, names: set[str]) -> dict[str, Any]:
         """Give columns as a split takes them."""
@@ -177,26 +177,26 @@ def score(
     inputs = {name: dtype for model in models.values() for name, dtype in model.signature.inputs.items()}
     names = {*inputs, label.name, *slices}
     spec = columns.parse_spec(names)
-    found_labels: list[Any] = []
+    labels: list[Any] = []
     scores: dict[str, list[Any]] = {name: [] for name in models}
     values: dict[str, list[Any]] = {name: [] for name in slices}
     with split.reading(spec):
         for parsed in _parts(split.batches(spec), columns.rows_at_once(set(inputs))):
             raw = {name: columns.raw(name, parsed[name], dtype) for name, dtype in inputs.items()}
-            found_labels.append(parsed[label.name].numpy().astype(np.float64))
+            labels.append(parsed[label.name].numpy().astype(np.float64))
             for name, model in models.items():
                 scores[name].append(model.predict(raw))
             for name, listed in values.items():
                 listed.append(columns.text(name, parsed[name]).numpy())
     scored = Scored(
-        labels=np.concatenate(found_labels),
+        labels=np.concatenate(labels),
         scores={name: np.concatenate(items) for name, items in scores.items()},
         slices={name: np.concatenate(items) for name, items in values.items()},
     )
     split.require_rows(len(scored.labels))
     require_labels(label, scored.labels)
-    for name, found in scored.scores.items():
-        if not np.isfinite(found).all():
-            wrong = int((~np.isfinite(found)).sum())
+    for name, model_scores in scored.scores.items():
+        if not np.isfinite(model_scores).all():
+            wrong = int((~np.isfinite(model_scores)).sum())
             raise DataError(f"{name} model", f"{wrong} scores are not finite", "probabilities")
     return scored

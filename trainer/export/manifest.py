@@ -15,7 +15,7 @@ from trainer.contract.documents import (
     SpanFile,
     SpanWork,
 )
-from trainer.export.work import GOLDEN, Work
+from trainer.export.work import FROZEN_SET, Work
 from trainer.storage import join
 
 
@@ -31,7 +31,7 @@ def build_manifest(request: ExportRequest, works: Sequence[Work], spans: Sequenc
         spans: What each of them holds, in the same order.
         seconds: How long it took.
     """
-    names = ("train", "validation", "test", *([GOLDEN] if request.golden else []))
+    names = ("train", "validation", "test", *([FROZEN_SET] if request.golden else []))
     files: dict[str, list[ManifestFile]] = {name: [] for name in names}
     for work, span in zip(works, spans, strict=True):
         for file in span.files:
@@ -58,13 +58,13 @@ def build_manifest(request: ExportRequest, works: Sequence[Work], spans: Sequenc
 
 
 def _split(request: ExportRequest, span: str, part: FilePart) -> str:
-    if span == GOLDEN:
-        return GOLDEN
+    if span == FROZEN_SET:
+        return FROZEN_SET
     return "test" if span >= request.test_start else part
 
 
 def _rows(request: ExportRequest, spans: Sequence[SpanWork], split: str) -> int:
-    if split == GOLDEN:
+    if split == FROZEN_SET:
         return request.golden.rows if request.golden else 0
     return sum(part.rows for span in spans for part in span.parts if _split(request, span.span, part.part) == split)
 

@@ -57,7 +57,7 @@ class Progress:
         """Log what was done.
 
         Args:
-            memory_bytes: How much larger the process became at most; None where that cannot be told.
+            memory_bytes: How much larger the process became at most; None where that is unknown.
         """
         memory = "" if memory_bytes is None else f", memory +{memory_bytes / 1e6:.0f} MB"
         self.log(f"wrote {self.rows} rows in {self.shards} shards, {self._pace()}, {self.seconds():.1f} s{memory}")

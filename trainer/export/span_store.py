@@ -88,9 +88,9 @@ class SpanStore:
         files = tuple(self._file(shard) for shard in self._shards[work.span])
         span = Span(span=work.span, fingerprint=work.fingerprint, schema_hash=self._request.schema_hash, files=files)
         for part in work.parts:
-            found = _rows(span, part.part)
-            if found != part.rows:
-                raise changed_rows(work.table, work.span, part.part, found, part.rows)
+            rows = _rows(span, part.part)
+            if rows != part.rows:
+                raise changed_rows(work.table, work.span, part.part, rows, part.rows)
         _require_sizes(work, span, stored)
         self._storage.write_once(work.span_uri, serialise(span))
         return span
@@ -106,9 +106,9 @@ class SpanStore:
             )
         span = parse(Span, content, work.span_uri)
         for part in work.parts:
-            found = _rows(span, part.part)
-            if found != part.rows:
-                raise DataError(work.span_uri, f"{found} rows in part {part.part}", f"{part.rows}", _WAY_OUT)
+            rows = _rows(span, part.part)
+            if rows != part.rows:
+                raise DataError(work.span_uri, f"{rows} rows in part {part.part}", f"{part.rows}", _WAY_OUT)
         _require_sizes(work, span, stored)
         return span
 
@@ -128,11 +128,11 @@ class SpanStore:
         return self._files[shard.uri]
 
     def _require_same(self, uri: str, digest: FileDigest) -> None:
-        found = self._storage.sha256(uri)
-        if found != digest.sha256:
+        stored_digest = self._storage.sha256(uri)
+        if stored_digest != digest.sha256:
             raise DataError(
                 uri,
-                "is gone again" if found is None else f"holds other bytes (SHA-256 {found})",
+                "is gone again" if stored_digest is None else f"holds other bytes (SHA-256 {stored_digest})",
                 f"those of its rows ({digest.sha256})",
                 "Another version of the exporter wrote it; delete the span's folder and start again",
             )
@@ -140,14 +140,14 @@ class SpanStore:
     def _list(self, action: str) -> dict[str, int]:
         """Give the size of every object in the folders of the works with this action."""
         folders = [work.folder_uri + "/" for work in self.works if work.action == action]
-        return {item.uri: item.bytes for found in in_parallel(self._storage.list, folders) for item in found}
+        return {item.uri: item.bytes for objects in in_parallel(self._storage.list, folders) for item in objects}
 
 
-def changed_rows(table: str, span: str, part: str, found: int, expected: int) -> DataError:
+def changed_rows(table: str, span: str, part: str, rows: int, expected: int) -> DataError:
     """Make the error of a run table that does not have the rows of the request."""
     return DataError(
         f"{table}, span {span}, part {part}",
-        f"{found} rows",
+        f"{rows} rows",
         f"{expected}, as when the snapshot was taken",
         f"The run table changed. {NEW_ATTEMPT}",
     )
@@ -156,12 +156,12 @@ def changed_rows(table: str, span: str, part: str, found: int, expected: int) ->
 def _require_sizes(work: Work, span: Span, stored: Mapping[str, int]) -> None:
     for file in span.files:
         uri = join(work.folder_uri, file.file_name)
-        found = stored.get(uri)
-        if found != file.bytes:
+        size = stored.get(uri)
+        if size != file.bytes:
             source = work.span_uri if work.span_uri in stored else f"{uri}.json"
             raise DataError(
                 uri,
-                "is missing" if found is None else f"has {found} bytes",
+                "is missing" if size is None else f"has {size} bytes",
                 f"the {file.bytes} bytes that {source} lists",
                 _WAY_OUT,
             )

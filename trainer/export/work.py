@@ -13,7 +13,7 @@ from typing import Literal
 from trainer.contract.documents import ExportRequest, FilePart, GoldenWork, SpanWork
 from trainer.storage import join
 
-GOLDEN = "golden"
+FROZEN_SET = "golden"
 """The frozen set's name as a span and as a part."""
 
 
@@ -92,7 +92,7 @@ def works_of(request: ExportRequest) -> tuple[Work, ...]:
         for span in request.spans
         if span.span not in request.quarantined and (request.only == "all" or span.span >= request.test_start)
     ]
-    return (*spans, *([_golden_work(request, request.golden)] if request.golden else []))
+    return (*spans, *([_frozen_work(request, request.golden)] if request.golden else []))
 
 
 def shards_of(work: Work, suffix: str) -> list[Shard]:
@@ -137,12 +137,12 @@ def _span_work(request: ExportRequest, span: SpanWork) -> Work:
     )
 
 
-def _golden_work(request: ExportRequest, golden: GoldenWork) -> Work:
+def _frozen_work(request: ExportRequest, frozen_set: GoldenWork) -> Work:
     return Work(
-        span=GOLDEN,
-        table=golden.table,
-        fingerprint=golden.fingerprint,
-        folder_uri=join(request.spans_uri, GOLDEN, golden.fingerprint),
-        parts=(PartRows(part="golden", rows=golden.rows, shards=golden.shards),),
-        action=golden.action,
+        span=FROZEN_SET,
+        table=frozen_set.table,
+        fingerprint=frozen_set.fingerprint,
+        folder_uri=join(request.spans_uri, FROZEN_SET, frozen_set.fingerprint),
+        parts=(PartRows(part="golden", rows=frozen_set.rows, shards=frozen_set.shards),),
+        action=frozen_set.action,
     )

@@ -47,7 +47,7 @@ class ShardWriter:
         compression: GZIP or NONE.
         store: Where they go.
         storage: Gives scratch files.
-        progress: Is told what is finished.
+        progress: Hears what is finished.
     """
 
     def __init__(
@@ -83,46 +83,46 @@ class ShardWriter:
             raise changed_rows(shard.table, shard.unit.span, shard.unit.part, len(rows), shard.rows)
         closing = contextlib.ExitStack()
         scratch = closing.enter_context(self._storage.scratch(shard.uri))
-        made = _Open(
+        opened = _Open(
             shard=shard,
             rows=len(rows),
             scratch=scratch,
             file=ShardFile(scratch, self._compression),
             closing=closing,
         )
-        self._append(made, self._format.head())
+        self._append(opened, self._format.head())
         for piece in rows.pieces(self._format.multiple):
             for buffer in self._format.encode(piece):
-                self._append(made, buffer)
-        self._compressing.submit(self._or_fail, self._finish, made)
+                self._append(opened, buffer)
+        self._compressing.submit(self._or_fail, self._finish, opened)
 
-    def _append(self, made: _Open, buffer: BytesLike) -> None:
+    def _append(self, opened: _Open, buffer: BytesLike) -> None:
         size = memoryview(buffer).nbytes
         self._encoded.take(size)
         self._raise_error()
-        self._compressing.submit(self._or_fail, self._compress, made, buffer, size)
+        self._compressing.submit(self._or_fail, self._compress, opened, buffer, size)
 
-    def _compress(self, made: _Open, buffer: BytesLike, size: int) -> None:
+    def _compress(self, opened: _Open, buffer: BytesLike, size: int) -> None:
         try:
-            with room_for(made.shard.uri):
-                made.file.write(buffer)
+            with room_for(opened.shard.uri):
+                opened.file.write(buffer)
         finally:
             self._encoded.give(size)
 
-    def _finish(self, made: _Open) -> None:
-        with room_for(made.shard.uri):
-            digest = made.file.finish()
+    def _finish(self, opened: _Open) -> None:
+        with room_for(opened.shard.uri):
+            digest = opened.file.finish()
         size = min(max(2 * digest.bytes, _LEAST_BYTES), _MOST_BYTES)
         self._uploaded.take(size)
-        self._uploading.submit(self._or_fail, self._publish, made, digest, size)
+        self._uploading.submit(self._or_fail, self._publish, opened, digest, size)
 
-    def _publish(self, made: _Open, digest: FileDigest, size: int) -> None:
+    def _publish(self, opened: _Open, digest: FileDigest, size: int) -> None:
         try:
-            with made.closing:
-                self._store.publish(made.shard, made.scratch, made.rows, digest)
+            with opened.closing:
+                self._store.publish(opened.shard, opened.scratch, opened.rows, digest)
         finally:
             self._uploaded.give(size)
-        self._progress.add(made.rows, digest.bytes)
+        self._progress.add(opened.rows, digest.bytes)
 
     def _or_fail(self, step: Callable[..., None], *arguments: object) -> None:
         """Run a step of another thread; what it raises is raised in the caller's."""

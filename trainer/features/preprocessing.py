@@ -141,10 +141,10 @@ class FeatureColumns:
         allowed = ROLE_TYPES[feature.of if feature.kind == "sequence" else feature.kind]
         if type_ not in allowed or is_list != (feature.kind == "sequence"):
             mode = "REPEATED " if feature.kind == "sequence" else ""
-            found = f"column of type {'REPEATED ' if is_list else ''}{type_}"
+            actual = f"column of type {'REPEATED ' if is_list else ''}{type_}"
             raise RequestError(
                 f"feature {feature.name!r}",
-                found if type_ else "there is no such column in the exported table",
+                actual if type_ else "there is no such column in the exported table",
                 f"one of {', '.join(f'{mode}{name}' for name in allowed)} for a {feature.kind} feature",
                 "Derive it in the query",
             )
@@ -231,14 +231,14 @@ class _Number:
 
     @classmethod
     def of(cls, feature: NumericFeature | SequenceFeature, statistics: Statistics) -> _Number:
-        found = statistics_of(feature, statistics)
-        mean = found.mean or 0.0
+        known = statistics_of(feature, statistics)
+        mean = known.mean or 0.0
         return cls(
             name=feature.name,
             fill=0.0 if feature.kind == "numeric" and feature.missing == "zero" else mean,
             mean=mean if feature.normalize else 0.0,
-            scale=1.0 / found.stddev if feature.normalize and found.stddev else 1.0,
-            indicated=found.nulls > 0,
+            scale=1.0 / known.stddev if feature.normalize and known.stddev else 1.0,
+            indicated=known.nulls > 0,
         )
 
     def encode(self, values: tf.Tensor) -> tf.Tensor:

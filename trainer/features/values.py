@@ -12,7 +12,7 @@ import tensorflow as tf
 from trainer.contract.column_types import NUMBERS
 
 MISSING_NUMBER = -1e38
-"""A request's word for a missing number where NaN cannot be said: JSON has none. This and anything below is missing."""
+"""A missing number in a request, because JSON has no NaN. This and anything below is missing."""
 
 _INT64_MISSING = np.iinfo(np.int64).min
 _INTEGERS = ("INTEGER", "BOOLEAN")

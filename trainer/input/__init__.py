@@ -52,23 +52,23 @@ def open_source(
         yield _ManifestSource(manifest, splits, waiting, share)
 
 
-def require_input(wanted: str, manifest: Manifest) -> None:
-    """Check that the examples lie where a training was told that they do.
+def require_input(source: str, manifest: Manifest) -> None:
+    """Check that the examples lie where the request says.
 
     Args:
-        wanted: `training.input` of the request.
+        source: `training.input` of the request.
         manifest: What there is.
 
     Raises:
         RequestError: They lie elsewhere.
     """
     train = manifest.splits["train"]
-    found = "bigquery" if train.rows and not train.files else manifest.format
-    if wanted != found:
+    actual = "bigquery" if train.rows and not train.files else manifest.format
+    if source != actual:
         raise RequestError(
             f"train_request of run {manifest.run_key}, training.input",
-            f"is {wanted}, and the manifest has the training split as {found}",
-            found,
+            f"is {source}, and the manifest has the training split as {actual}",
+            actual,
             f"{NEW_ATTEMPT}: both are made from the same plan",
         )
 

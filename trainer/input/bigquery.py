@@ -22,7 +22,7 @@ import tensorflow as tf
 from trainer.contract.documents import Manifest
 from trainer.errors import NEW_ATTEMPT, DataError, RequestError, StorageError, TrainerError
 from trainer.input.pipeline import READ_ROWS, ROW_HASH, Reading
-from trainer.input.source import Dataset, Order, ParseSpec, Share, Tensor
+from trainer.input.source import Dataset, ParseSpec, Share, ShuffleSeed, Tensor
 from trainer.input.tables import Columns, Field, span_restriction
 
 _MAX_STREAMS = 16
@@ -81,14 +81,14 @@ class TableSplit:
             with self._explained():
                 self.rows = self._client.count(self._restriction)
 
-    def batches(self, spec: ParseSpec, order: Order = None) -> Dataset:  # noqa: ARG002 - streams have no order
+    def batches(self, spec: ParseSpec, shuffle_seed: ShuffleSeed = None) -> Dataset:  # noqa: ARG002 - streams have no order
         """Read every example once, in whatever order the streams give."""
         columns = Columns(spec, self._manifest)
         with tf.init_scope():  # also when an epoch is being traced: what the table holds is asked once, now
             parts = self._parts_for(columns)
-        whole = self._read(parts[0], columns)
+        whole = self._read_rows(parts[0], columns)
         for part in parts[1:]:
-            whole = whole.concatenate(self._read(part, columns))
+            whole = whole.concatenate(self._read_rows(part, columns))
         return whole.prefetch(self._reading.ahead).with_options(self._reading.options())
 
     @contextlib.contextmanager
@@ -97,17 +97,17 @@ class TableSplit:
         with self._explained():
             yield
 
-    def require_rows(self, found: int) -> None:
+    def require_rows(self, rows: int) -> None:
         """Check how many examples were read."""
-        if found != self.rows:
+        if rows != self.rows:
             raise DataError(
                 f"{self._manifest.table}, split {self.name}",
-                f"{found} examples",
+                f"{rows} examples",
                 f"{self.rows}, as in the manifest",
                 f"The table is not the one of the snapshot any more. {NEW_ATTEMPT}",
             )
 
-    def _read(self, part: _Rows, columns: Columns) -> Dataset:
+    def _read_rows(self, part: _Rows, columns: Columns) -> Dataset:
         stored = columns.fields(without=part.missing)
         rows = self._client.rows(part.restriction, stored, part.format)
         return rows.map(
@@ -199,12 +199,12 @@ class _Client:
     def count(self, restriction: str, at_most: int | None = None) -> int:
         """Count rows, or find out whether there are any."""
         fields = {ROW_HASH: Field(dtype=tf.int64, default=0)}
-        found = 0
+        rows = 0
         for batch in self.rows(restriction, fields, "ARROW").with_options(self._reading.options()):
-            found += len(batch[ROW_HASH])
-            if at_most is not None and found >= at_most:
+            rows += len(batch[ROW_HASH])
+            if at_most is not None and rows >= at_most:
                 break
-        return found
+        return rows
 
     def schema(self, fields: Mapping[str, Field]) -> bytes:
         """Give the Arrow schema of some columns, without reading a row."""
@@ -247,17 +247,17 @@ def _load() -> tuple[Any, Callable[..., Tensor]]:
 
 def _explanation(error: tf.errors.OpError, manifest: Manifest, split: str) -> TrainerError:
     """Say what an answer of BigQuery means for the run."""
-    where, said = f"{manifest.table}, split {split}", " ".join(error.message.split())
+    where, reason = f"{manifest.table}, split {split}", " ".join(error.message.split())
     if isinstance(error, tf.errors.NotFoundError):
         return DataError(
             where,
-            f"the run table is not there: {said}",
+            f"the run table is not there: {reason}",
             f"the table of run {manifest.run_key}",
             f"It expires after data.keep_table_days. {NEW_ATTEMPT}",
         )
     if isinstance(error, tf.errors.PermissionDeniedError | tf.errors.UnauthenticatedError):
         needed = "a service account with bigquery.readsessions.create and bigquery.tables.getData"
-        return RequestError(where, said, needed, "Grant it, then start again")
+        return RequestError(where, reason, needed, "Grant it, then start again")
     if isinstance(error, _TRANSIENT):
-        return StorageError(where, f"BigQuery did not answer: {said}", way_out="Start again")
-    return DataError(where, said, "a run table with the columns of the manifest", NEW_ATTEMPT)
+        return StorageError(where, f"BigQuery did not answer: {reason}", way_out="Start again")
+    return DataError(where, reason, "a run table with the columns of the manifest", NEW_ATTEMPT)

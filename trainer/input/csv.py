@@ -1,4 +1,4 @@
-"""CSV files: how they are read, and what is said about one that cannot be.
+"""CSV files: how they are read, and the message about one that cannot be.
 
 A file has a header line with the manifest's columns in the schema's order, then one example per line (RFC 4180 quotes,
 no line break inside a field, UTF-8), as `trainer.export.encoding.csv` writes it: NULL is an empty field, a boolean 0 or
@@ -72,21 +72,21 @@ class CsvLines:
 
     def _other_header(self, line: Tensor) -> Tensor:
         """Fail on a header that is not the schema's; give False, so that a right one is left out."""
-        found = tf.stack(tf.io.decode_csv(line, [""] * len(self._schema)))
+        header = tf.stack(tf.io.decode_csv(line, [""] * len(self._schema)))
         expected = tf.constant([column.name for column in self._schema])
-        right = tf.debugging.Assert(tf.reduce_all(found == expected), ["another header than the schema's", line])
+        right = tf.debugging.Assert(tf.reduce_all(header == expected), ["another header than the schema's", line])
         with tf.control_dependencies([right] if right is not None else []):
             return tf.constant(False)
 
     def _header_fault(self, shard: Shard, line: str) -> DataError | None:
-        found, expected = next(csv.reader([line]), []), [column.name for column in self._schema]
-        if found == expected:
+        header, expected = next(csv.reader([line]), []), [column.name for column in self._schema]
+        if header == expected:
             return None
         where = f"{shard.uri}, header"
-        for index, (one, other) in enumerate(zip(found, expected, strict=False)):
+        for index, (one, other) in enumerate(zip(header, expected, strict=False)):
             if one != other:
                 return DataError(where, f"column {index + 1} is {one!r}", f"{other!r}, as in the schema", WAY_OUT)
-        return DataError(where, f"{len(found)} columns", f"{len(expected)}: {', '.join(expected)}", WAY_OUT)
+        return DataError(where, f"{len(header)} columns", f"{len(expected)}: {', '.join(expected)}", WAY_OUT)
 
     def _fault(self, shard: Shard, number: int, line: str, spec: ParseSpec) -> DataError | None:
         where = f"{shard.uri}, line {number + 1}"
@@ -134,9 +134,9 @@ def _require_form(name: str, feature: ColumnSpec, column: Column | None, names: 
             f"column {name!r}", "is not in the files", f"one of {', '.join(names)}", "Add it to the query"
         )
     if column.mode == "REPEATED" or column.type == "BYTES" or isinstance(feature, ImageFeature):
-        found = "REPEATED" if column.mode == "REPEATED" else column.type
+        form = "REPEATED" if column.mode == "REPEATED" else column.type
         raise RequestError(
-            f"column {name!r}", f"is {found}", "a scalar other than BYTES in CSV", "Set training.input to tfrecord"
+            f"column {name!r}", f"is {form}", "a scalar other than BYTES in CSV", "Set training.input to tfrecord"
         )
 
 

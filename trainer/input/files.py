@@ -119,9 +119,9 @@ def _proven(file: ManifestFile, path: Path) -> str:
     size = path.stat().st_size
     if size != file.bytes:
         raise DataError(file.uri, f"{size} bytes", f"{file.bytes} bytes", WAY_OUT)
-    found = _sha256(path)
-    if found != file.sha256:
-        raise DataError(file.uri, f"SHA-256 {found}", f"SHA-256 {file.sha256}: the file is corrupt", WAY_OUT)
+    digest = _sha256(path)
+    if digest != file.sha256:
+        raise DataError(file.uri, f"SHA-256 {digest}", f"SHA-256 {file.sha256}: the file is corrupt", WAY_OUT)
     return str(path)
 
 

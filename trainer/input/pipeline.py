@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 import tensorflow as tf
 
-from trainer.input.source import Dataset, Order, ParseSpec, Split, Tensor, Tensors
+from trainer.input.source import Dataset, ParseSpec, ShuffleSeed, Split, Tensor, Tensors
 
 READ_ROWS = 1024
 READ_BUFFER_BYTES = 1 << 20  # fits a core's cache: 4 % faster than 8 MB
@@ -83,14 +83,14 @@ class Blocks:
     """
 
     plain: Dataset
-    of_epoch: Callable[[Order], Dataset] | None = None
+    of_epoch: Callable[[ShuffleSeed], Dataset] | None = None
 
 
-def in_order(paths: Sequence[str], order: Order) -> Dataset:
+def shuffled_paths(paths: Sequence[str], shuffle_seed: ShuffleSeed) -> Dataset:
     """Give the paths, one at a time, in an order that a number (or a scalar tensor) decides; None: as they stand."""
     names = tf.constant(list(paths), tf.string)
-    if order is not None:
-        seed = tf.stack([tf.cast(order, tf.int64), tf.constant(len(paths), tf.int64)])
+    if shuffle_seed is not None:
+        seed = tf.stack([tf.cast(shuffle_seed, tf.int64), tf.constant(len(paths), tf.int64)])
         names = tf.random.experimental.stateless_shuffle(names, seed=seed)
     return tf.data.Dataset.from_tensor_slices(names)
 
@@ -113,8 +113,8 @@ def blocks(
     """
     chosen = reading or Reading()
 
-    def inputs(order: Order) -> Dataset:
-        return split.batches(spec, order).map(transform, num_parallel_calls=chosen.parallel, deterministic=True)
+    def inputs(shuffle_seed: ShuffleSeed) -> Dataset:
+        return split.batches(spec, shuffle_seed).map(transform, num_parallel_calls=chosen.parallel, deterministic=True)
 
     row_bytes = bytes_per_row(inputs(seed).element_spec)
     block_rows = max(_LEAST_BLOCK_ROWS, min(_BLOCK_ROWS, _BLOCK_BYTES // row_bytes))
@@ -147,13 +147,13 @@ def epochs(
 
     def permuted(index: Tensor, block: Tensors, epoch: Tensor) -> Tensors:
         rows = _row_count(block)
-        key = tf.stack([_order(seed, epoch), index])
-        order = tf.random.experimental.stateless_shuffle(tf.range(rows), seed=key)
-        return tf.nest.map_structure(lambda tensor: tf.gather(tensor, order), block)
+        key = tf.stack([_epoch_seed(seed, epoch), index])
+        permutation = tf.random.experimental.stateless_shuffle(tf.range(rows), seed=key)
+        return tf.nest.map_structure(lambda tensor: tf.gather(tensor, permutation), block)
 
     def one_epoch(epoch: Tensor) -> Dataset:
-        made = source.plain if source.of_epoch is None else source.of_epoch(_order(seed, epoch))
-        shuffled = made.shuffle(_SHUFFLED_BLOCKS, seed=seed + epoch, reshuffle_each_iteration=False)
+        blocks_of_epoch = source.plain if source.of_epoch is None else source.of_epoch(_epoch_seed(seed, epoch))
+        shuffled = blocks_of_epoch.shuffle(_SHUFFLED_BLOCKS, seed=seed + epoch, reshuffle_each_iteration=False)
         return shuffled.enumerate().map(lambda index, block: permuted(index, block, epoch)).rebatch(batch_size)
 
     numbers = tf.data.Dataset.range(first, last)
@@ -169,7 +169,7 @@ def bytes_per_row(element_spec: Tensors) -> int:
     return max(total, 1)
 
 
-def _order(seed: int, epoch: Tensor) -> Tensor:
+def _epoch_seed(seed: int, epoch: Tensor) -> Tensor:
     return tf.constant(seed, tf.int64) * _EPOCH_STEP + epoch
 
 
@@ -179,14 +179,14 @@ def _row_count(tensors: Tensors) -> Tensor:
 
 def _sorted(split: Split, spec: ParseSpec, transform: Callable[[Tensors], Tensors], chosen: Reading) -> Dataset:
     """Give a split as one batch in the order of `row_hash`, as files have it, however its rows arrive."""
-    wanted = {**spec, ROW_HASH: tf.io.FixedLenFeature([], tf.int64)}
+    hashed_spec = {**spec, ROW_HASH: tf.io.FixedLenFeature([], tf.int64)}
 
     def keyed(columns: Tensors) -> tuple[Tensor, Tensors]:
         return columns[ROW_HASH], transform({name: columns[name] for name in spec})
 
     def sort(hashes: Tensor, inputs: Tensors) -> Tensors:
-        order = tf.argsort(hashes, stable=True)
-        return tf.nest.map_structure(lambda tensor: tf.gather(tensor, order), inputs)
+        positions = tf.argsort(hashes, stable=True)
+        return tf.nest.map_structure(lambda tensor: tf.gather(tensor, positions), inputs)
 
-    rows = split.batches(wanted).map(keyed, num_parallel_calls=chosen.parallel, deterministic=True)
+    rows = split.batches(hashed_spec).map(keyed, num_parallel_calls=chosen.parallel, deterministic=True)
     return rows.rebatch(max(split.rows, 1)).map(sort)

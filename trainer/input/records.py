@@ -120,11 +120,11 @@ def _typed(values: Tensor, feature: tf.io.FixedLenFeature) -> Tensor:
 
 def _with_default(values: Tensor, feature: tf.io.FixedLenFeature) -> Tensor:
     """Give the feature's own default for what is missing."""
-    wanted, stored = _default(feature), MISSING[feature.dtype]
-    if wanted == stored or (feature.dtype == tf.float32 and np.isnan(wanted)):
+    default, stored = _default(feature), MISSING[feature.dtype]
+    if default == stored or (feature.dtype == tf.float32 and np.isnan(default)):
         return values
     missing = tf.math.is_nan(values) if feature.dtype == tf.float32 else tf.equal(values, stored)
-    return tf.where(missing, tf.constant(wanted, feature.dtype), values)
+    return tf.where(missing, tf.constant(default, feature.dtype), values)
 
 
 def _default(feature: tf.io.FixedLenFeature) -> float | str:

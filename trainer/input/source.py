@@ -26,7 +26,7 @@ Tensor: TypeAlias = Any
 Tensors: TypeAlias = Any
 """A nest of tensors that share their first axis."""
 
-Order: TypeAlias = Any
+ShuffleSeed: TypeAlias = Any
 """A whole number, or a scalar tensor of int64, that decides the order of files; None: as they stand."""
 
 
@@ -57,12 +57,12 @@ class Split(Protocol):
     rows: int
     stable: bool
 
-    def batches(self, spec: ParseSpec, order: Order = None) -> Dataset:
+    def batches(self, spec: ParseSpec, shuffle_seed: ShuffleSeed = None) -> Dataset:
         """Read the split once.
 
         Args:
             spec: Columns.
-            order: Decides the order of files.
+            shuffle_seed: Decides the order of files.
 
         Returns:
             A data set of dictionaries by column. [≤ 1024] each, or [≤ 8192] from records of several rows
@@ -75,7 +75,7 @@ class Split(Protocol):
             DataError: File, record, column, what was found, what was expected.
         """
 
-    def require_rows(self, found: int) -> None:
+    def require_rows(self, rows: int) -> None:
         """Check how many examples were read.
 
         Raises:

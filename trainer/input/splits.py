@@ -14,8 +14,8 @@ import tensorflow as tf
 
 from trainer.errors import DataError
 from trainer.input.files import WAY_OUT, Shard, Shards
-from trainer.input.pipeline import Reading, in_order
-from trainer.input.source import Dataset, Order, ParseSpec, Share, Tensor, Tensors
+from trainer.input.pipeline import Reading, shuffled_paths
+from trainer.input.source import Dataset, ParseSpec, Share, ShuffleSeed, Tensor, Tensors
 
 
 class Format(Protocol):
@@ -53,10 +53,10 @@ class FileSplit:
         self.name, self.rows = name, sum(format_.rows_within(file.rows, shards.within) for file in shards.files)
         self._shards, self._format, self._reading = shards, format_, reading or Reading()
 
-    def batches(self, spec: ParseSpec, order: Order = None) -> Dataset:
+    def batches(self, spec: ParseSpec, shuffle_seed: ShuffleSeed = None) -> Dataset:
         """Read every example once."""
         shards = self._shards
-        batches = in_order(shards.paths, order).interleave(
+        batches = shuffled_paths(shards.paths, shuffle_seed).interleave(
             lambda path: self._format.batches_of(path, shards.compression, shards.within),
             **self._reading.files,
             deterministic=True,
@@ -73,9 +73,9 @@ class FileSplit:
         except (tf.errors.OpError, UnicodeDecodeError) as error:  # TensorFlow may quote bytes as if they were text
             raise self._explained(spec, error) from error
 
-    def require_rows(self, found: int) -> None:
+    def require_rows(self, rows: int) -> None:
         """Check how many examples were read; on a difference count each file's own."""
-        if found == self.rows:
+        if rows == self.rows:
             return
         for file in self._shards.files:
             counted = self._format.count_rows(file, self._shards.compression)
@@ -83,7 +83,7 @@ class FileSplit:
                 raise DataError(file.uri, f"{counted} examples", f"{file.rows}, as in the manifest", WAY_OUT)
         raise DataError(
             f"split {self.name}, {len(self._shards.files)} files",
-            f"{found} examples",
+            f"{rows} examples",
             f"{self.rows}, as in the manifest",
             WAY_OUT,
         )

@@ -102,9 +102,9 @@ class Columns:
         Raises:
             DataError: A column has another one than the manifest says.
         """
-        found = pa.ipc.read_schema(pa.py_buffer(schema))
+        arrow_schema = pa.ipc.read_schema(pa.py_buffer(schema))
         for name, kind in self._kinds.items():
-            type_ = found.field(name).type
+            type_ = arrow_schema.field(name).type
             if type_ != kind.arrow:
                 raise DataError(f"{table}, column {name!r}", f"Arrow type {type_}", f"{kind.arrow}", _NEW_RUN)
 
@@ -139,18 +139,18 @@ def _kind(name: str, feature: ColumnSpec, columns: Mapping[str, Any]) -> _Type:
     if name == ROW_HASH and name not in columns:
         return _TYPES["INTEGER"]
     column = columns.get(name)
-    found = f"is {column.type} in the run table" if column else "is not in the run table"
+    fault = f"is {column.type} in the run table" if column else "is not in the run table"
     if isinstance(feature, ImageFeature):
-        found = "is an image, which the export resizes"
+        fault = "is an image, which the export resizes"
     elif "." in name:
-        found = "is a field of a STRUCT"
+        fault = "is a field of a STRUCT"
     elif column and column.mode == "REPEATED":
-        found = "is REPEATED, which tensorflow-io's client does not survive"
+        fault = "is REPEATED, which tensorflow-io's client does not survive"
     elif column and column.type in _TYPES:
         return _TYPES[column.type]
     raise RequestError(
         f"column {name!r}",
-        found,
+        fault,
         f"a scalar of type {', '.join(_TYPES)}, where training reads the table itself",
         "Set training.input to tfrecord, or give such a scalar in the query",
     )

@@ -1,4 +1,4 @@
-"""TFRecord files: how they are read, and what is said about one that cannot be.
+"""TFRecord files: how they are read, and the message about one that cannot be.
 
 A record is u64 length, u32 masked CRC32C of the length, data, u32 masked CRC32C of the data
 (https://www.tensorflow.org/tutorials/load_data/tfrecord#tfrecords_format_details). TensorFlow reads them fast and says
@@ -129,29 +129,29 @@ def _data(content: Content, head: bytes, where: str) -> bytes:
 
 def _require_crc(content: bytes, stored: bytes, where: str, what: str) -> None:
     plain = google_crc32c.value(content)
-    found = (((plain >> 15) | (plain << 17)) + 0xA282EAD8) & 0xFFFFFFFF
+    actual = (((plain >> 15) | (plain << 17)) + 0xA282EAD8) & 0xFFFFFFFF
     (expected,) = struct.unpack("<I", stored)
-    if found != expected:
+    if actual != expected:
         raise DataError(
-            where, f"{what} has the CRC32C {found:08x}", f"{expected:08x}, as stored: the record is corrupt", WAY_OUT
+            where, f"{what} has the CRC32C {actual:08x}", f"{expected:08x}, as stored: the record is corrupt", WAY_OUT
         )
 
 
 def _feature_fault(record: _Record, example: tf.train.Example, features: ParseSpec) -> DataError | None:
-    for name, wanted in features.items():
-        kind = _KINDS[wanted.dtype]
+    for name, spec in features.items():
+        kind = _KINDS[spec.dtype]
         stored = example.features.feature.get(name)
-        found = stored.WhichOneof("kind") if stored is not None else None
-        fixed = isinstance(wanted, tf.io.FixedLenFeature)
-        if found is None or stored is None:
-            if fixed and wanted.default_value is None:
+        stored_kind = stored.WhichOneof("kind") if stored is not None else None
+        fixed = isinstance(spec, tf.io.FixedLenFeature)
+        if stored_kind is None or stored is None:
+            if fixed and spec.default_value is None:
                 return _column_fault(record, name, "is absent", kind)
             continue
-        values = len(getattr(stored, found).value)
-        size = int(tf.TensorShape(wanted.shape).num_elements()) if fixed else None
+        values = len(getattr(stored, stored_kind).value)
+        size = int(tf.TensorShape(spec.shape).num_elements()) if fixed else None
         expected = kind if size is None else f"{kind} of {size} value{'s' if size != 1 else ''}"
-        if found != kind or (size is not None and values != size):
-            return _column_fault(record, name, f"{found} of {values} value{'s' if values != 1 else ''}", expected)
+        if stored_kind != kind or (size is not None and values != size):
+            return _column_fault(record, name, f"{stored_kind} of {values} value{'s' if values != 1 else ''}", expected)
     return None
 
 

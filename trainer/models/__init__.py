@@ -1,1 +1,1 @@
-"""Architectures: one file each and one line in `registry.py`; `features.py` has what they are told of their inputs."""
+"""Architectures: one file each and one line in `registry.py`; `features.py` has what they know of their inputs."""

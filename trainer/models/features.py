@@ -1,4 +1,4 @@
-"""What an architecture is told of its inputs. One of your own imports it from here, as these do."""
+"""What an architecture knows of its inputs. One of your own imports it from here, as these do."""
 
 from trainer.features.images import Image
 from trainer.features.preprocessing import Category, InputShape, Text

@@ -44,7 +44,7 @@ class Limits:
     Data and no function, so that `capabilities` can write it down for who plans a training.
 
     Attributes:
-        words: The same in words, for messages.
+        words: The same as text, for messages.
         minimum: The least number.
         above: All numbers are greater.
         maximum: The greatest number.
@@ -81,21 +81,21 @@ class Limits:
 Default = TypeVar("Default", bound=HyperparameterValue)
 
 
-def limited(default: Default, words: str, **limits: Any) -> Default:  # noqa: ANN401 - as `Limits` has them
+def limited(default: Default, expected: str, **limits: Any) -> Default:  # noqa: ANN401 - as `Limits` has them
     """Declare a hyperparameter.
 
     Args:
         default: Of the type that the field has.
-        words: What will do, for messages.
+        expected: What will do, for messages.
         **limits: The other attributes of `Limits`.
     """
-    return dataclasses.field(default=default, metadata={_LIMITS: Limits(words=words, **limits)})
+    return dataclasses.field(default=default, metadata={_LIMITS: Limits(words=expected, **limits)})
 
 
 def limits_of(field: dataclasses.Field[Any]) -> Limits | None:
     """Give the limits of a hyperparameter; None: its type says it all."""
-    found: Limits | None = field.metadata.get(_LIMITS)
-    return found
+    limits: Limits | None = field.metadata.get(_LIMITS)
+    return limits
 
 
 def whole(default: int, low: int, high: int) -> int:
@@ -110,8 +110,8 @@ def share(default: float) -> float:
 
 def widths(default: tuple[int, ...], most: int = 65536, *, may_be_empty: bool = False) -> tuple[int, ...]:
     """Declare whole numbers, one per layer."""
-    words = f"whole numbers from 1 to {most}" if may_be_empty else f"one or more whole numbers from 1 to {most}"
-    return limited(default, words, minimum=1, maximum=most, may_be_empty=may_be_empty)
+    expected = f"whole numbers from 1 to {most}" if may_be_empty else f"one or more whole numbers from 1 to {most}"
+    return limited(default, expected, minimum=1, maximum=most, may_be_empty=may_be_empty)
 
 
 def activation(default: str = "relu") -> str:
@@ -176,8 +176,8 @@ def _read_value(name: str, given: HyperparameterValue, type_: type) -> Hyperpara
         return tuple(_whole_number(item) for item in ([value] if isinstance(value, int | float) else value))
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         names: dict[type, str] = {int: "a whole number", float: "a number", bool: "true or false"}
-        words = names.get(type_, "a list of whole numbers, like 64,32")
-        raise RequestError("hyperparameters", f"{name} is {value!r}", words) from None
+        expected = names.get(type_, "a list of whole numbers, like 64,32")
+        raise RequestError("hyperparameters", f"{name} is {value!r}", expected) from None
 
 
 def _whole_number(value: float | str) -> int:

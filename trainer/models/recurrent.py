@@ -42,12 +42,12 @@ def build_recurrent(
         hyperparameters: Of its layers.
     """
     inputs = {**model_inputs(shape), **sequence_inputs(shape)}
-    read = [_read(layer, series, hyperparameters) for series in read_series(inputs, shape)]
+    read = [_layers_over(layer, series, hyperparameters) for series in read_series(inputs, shape)]
     logits = tf_keras.layers.Dense(outputs, name="logit")(deep(inputs, shape, hyperparameters, read))
     return tf_keras.Model(inputs, logits, name=name)
 
 
-def _read(layer: Callable[..., Any], series: Series, hyperparameters: RecurrentHyperparameters) -> tf.Tensor:
+def _layers_over(layer: Callable[..., Any], series: Series, hyperparameters: RecurrentHyperparameters) -> tf.Tensor:
     """Build the layers over one series. [B, T, width] → [B, units[-1]]; steps that are not there change nothing."""
     x, last = series.steps, len(hyperparameters.units) - 1
     for index, units in enumerate(hyperparameters.units):

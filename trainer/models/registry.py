@@ -45,15 +45,17 @@ class Architecture:
         if not strange and (not self.reads or there):
             return
         if strange:
-            found = f"it does not read {strange[0]}, and {there[strange[0]][0].name!r} is one"
+            misfit = f"it does not read {strange[0]}, and {there[strange[0]][0].name!r} is one"
         else:
-            found = f"there is no {' and no '.join(kind.removesuffix('s') for kind in self.reads)}"
-        wanted = [other for other, known in sorted(ARCHITECTURES.items()) if known.can_read(list(there))]
+            misfit = f"there is no {' and no '.join(kind.removesuffix('s') for kind in self.reads)}"
+        fitting = [other for other, known in sorted(ARCHITECTURES.items()) if known.can_read(list(there))]
         raise RequestError(
             "training.model",
-            f"architecture {name!r}: {found}",
+            f"architecture {name!r}: {misfit}",
             f"features without {strange[0]}" if strange else f"features with {' or '.join(self.reads)}",
-            f"Set training.model to {' or '.join(wanted)}, or change the features" if wanted else "Change the features",
+            f"Set training.model to {' or '.join(fitting)}, or change the features"
+            if fitting
+            else "Change the features",
         )
 
     def require_given(self, hyperparameters: Hyperparameters, shape: InputShape) -> None:

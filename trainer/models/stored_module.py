@@ -51,26 +51,26 @@ class StoredModule(Pretrained):
             DataError: It cannot be called with such inputs, or answers something else.
         """
         try:
-            found = tf.function(self.call, autograph=False).get_concrete_function(inputs).structured_outputs
+            answer = tf.function(self.call, autograph=False).get_concrete_function(inputs).structured_outputs
         except (ValueError, TypeError, LookupError, tf.errors.OpError) as error:
             raise DataError(
                 self._uri,
                 f"cannot be called with {inputs.dtype.name} {inputs.shape} ({' '.join(str(error).split())[:200]})",
                 "a function or a signature 'default' or 'serving_default' that takes one such tensor",
             ) from error
-        shape = getattr(found, "shape", None)
+        shape = getattr(answer, "shape", None)
         if shape is None or shape.rank != 2:
             raise DataError(
-                self._uri, f"answers {type(found).__name__ if shape is None else shape}", "[batch, n], a vector each"
+                self._uri, f"answers {type(answer).__name__ if shape is None else shape}", "[batch, n], a vector each"
             )
 
     def call(self, inputs: tf.Tensor) -> tf.Tensor:
         """Call it as it is served: its batch normalisation and dropout stay still. → [B, n]."""
-        found = self.module(inputs) if callable(self.module) else self._signature(inputs)
-        return next(iter(found.values())) if isinstance(found, dict) and len(found) == 1 else found
+        answer = self.module(inputs) if callable(self.module) else self._signature(inputs)
+        return next(iter(answer.values())) if isinstance(answer, dict) and len(answer) == 1 else answer
 
     def _signature(self, inputs: tf.Tensor) -> Any:  # noqa: ANN401 - whatever it answers
         name = next((name for name in _SIGNATURES if name in self.module.signatures), "none")
         signature = self.module.signatures[name]
-        (wanted,) = signature.structured_input_signature[1]
-        return signature(**{wanted: inputs})
+        (argument,) = signature.structured_input_signature[1]
+        return signature(**{argument: inputs})

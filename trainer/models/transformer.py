@@ -38,7 +38,7 @@ class TransformerHyperparameters(DenseHyperparameters):
 def build(shape: InputShape, outputs: int, hyperparameters: TransformerHyperparameters) -> tf_keras.Model:
     """Build the model. sequences [B, T, …], numeric [B, n], categorical [B, m] → logits [B, outputs]."""
     inputs = {**model_inputs(shape), **sequence_inputs(shape)}
-    read = [_read(series, hyperparameters) for series in read_series(inputs, shape)]
+    read = [_blocks_over(series, hyperparameters) for series in read_series(inputs, shape)]
     logits = tf_keras.layers.Dense(outputs, name="logit")(deep(inputs, shape, hyperparameters, read))
     return tf_keras.Model(inputs, logits, name="transformer")
 
@@ -65,7 +65,7 @@ class MaskedMean(tf_keras.layers.Layer):  # type: ignore[misc]  # Keras has no t
         return tf.reduce_sum(inputs * weights, axis=1) / tf.maximum(tf.reduce_sum(weights, axis=1), 1)
 
 
-def _read(series: Series, hyperparameters: TransformerHyperparameters) -> tf.Tensor:
+def _blocks_over(series: Series, hyperparameters: TransformerHyperparameters) -> tf.Tensor:
     """Build the blocks over one series. [B, T, n] → [B, width]."""
     name = series.name
     x = tf_keras.layers.Dense(hyperparameters.width, name=f"widen_{name}")(series.steps)  # [B, T, width]

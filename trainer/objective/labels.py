@@ -30,12 +30,12 @@ class Labels(Protocol):
     Attributes:
         outputs: Logits per example that a model gives.
         classes: How many; None: two, with one logit for both.
-        words: Which values are right.
+        expected: Which values are right.
     """
 
     outputs: int
     classes: int | None
-    words: str
+    expected: str
 
     def loss(self) -> tf_keras.losses.Loss:
         """Give the loss of logits."""
@@ -50,7 +50,7 @@ class Labels(Protocol):
         """Tell which labels are missing or no class. [n] → [n]."""
 
     def epoch_metrics(self, labels: Floats, scores: Floats) -> dict[str, float]:
-        """Measure what is said of each epoch, `val_loss` first; what is not defined is left out."""
+        """Measure what is reported of each epoch, `val_loss` first; what is not defined is left out."""
 
 
 def labels_of(label: Label) -> Labels:
@@ -63,7 +63,7 @@ class Binary:
 
     outputs: int = 1
     classes: int | None = None
-    words: str = "0 or 1"
+    expected: str = "0 or 1"
 
     def loss(self) -> tf_keras.losses.Loss:
         """Give binary cross-entropy."""
@@ -96,7 +96,7 @@ class Multiclass:
     def __init__(self, classes: int) -> None:
         self.outputs: int = classes
         self.classes: int | None = classes
-        self.words: str = f"a whole number from 0 to {classes - 1}"
+        self.expected: str = f"a whole number from 0 to {classes - 1}"
 
     def loss(self) -> tf_keras.losses.Loss:
         """Give cross-entropy of the class."""
@@ -139,7 +139,7 @@ def label_type(label: Label, manifest: Manifest) -> str:
         raise DataError(
             f"label {label.name!r}",
             f"column of type {type_}" if type_ else "no such column",
-            f"{' or '.join(ROLE_TYPES[label.kind])}, {labels_of(label).words}",
+            f"{' or '.join(ROLE_TYPES[label.kind])}, {labels_of(label).expected}",
             "CAST it in the query" if type_ else "Add it to the query",
         )
     return type_
@@ -162,6 +162,6 @@ def require_labels(label: Label, values: Values, where: str = "") -> None:
         raise DataError(
             f"{where}label {label.name!r}",
             f"{int(wrong.sum())} examples are missing it or have another value",
-            kind.words,
+            kind.expected,
             "Filter them in the query",
         )

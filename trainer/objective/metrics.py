@@ -42,28 +42,28 @@ class Ranking:
     """Scores in ascending order, ties together: the part of AUC that does not depend on weights.
 
     Attributes:
-        order: Indices of the examples by score. [n]
+        positions: Indices of the examples by score. [n]
         starts: Where each group of equal scores starts in that order. [n_groups]
     """
 
-    order: npt.NDArray[np.intp]
+    positions: npt.NDArray[np.intp]
     starts: npt.NDArray[np.intp]
 
     @classmethod
     def of(cls, scores: Floats) -> Ranking:
         """Sort once. [n]."""
-        order = np.argsort(scores, kind="stable")
-        ordered = scores[order]
-        starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-        return cls(order=order, starts=starts)
+        positions = np.argsort(scores, kind="stable")
+        ascending = scores[positions]
+        starts = np.flatnonzero(np.concatenate([[True], ascending[1:] != ascending[:-1]]))
+        return cls(positions=positions, starts=starts)
 
 
 def auc(labels: Floats, ranking: Ranking, weights: Floats) -> float | None:
     """Give the area under the ROC curve; None where a class is absent. [n], [n] → scalar."""
-    ordered = weights[ranking.order]
-    positive = ordered * labels[ranking.order]
-    by_group = np.add.reduceat(positive, ranking.starts) if len(ordered) else positive
-    negative = (np.add.reduceat(ordered, ranking.starts) if len(ordered) else ordered) - by_group
+    ranked_weights = weights[ranking.positions]
+    positive = ranked_weights * labels[ranking.positions]
+    by_group = np.add.reduceat(positive, ranking.starts) if len(ranked_weights) else positive
+    negative = (np.add.reduceat(ranked_weights, ranking.starts) if len(ranked_weights) else ranked_weights) - by_group
     total = by_group.sum() * negative.sum()
     if total == 0:
         return None

@@ -143,17 +143,17 @@ class StoredModel:
         Raises:
             DataError: A feature that it reads is missing or has another type.
         """
-        wanted = {}
+        inputs = {}
         for name, dtype in self.signature.inputs.items():
-            found = raw[name].dtype.name if name in raw else None
-            if found != dtype:
+            given = raw[name].dtype.name if name in raw else None
+            if given != dtype:
                 raise DataError(
                     self._where,
-                    f"reads {name!r} as {dtype}; the examples have {f'it as {found}' if found else 'no such column'}",
+                    f"reads {name!r} as {dtype}; the examples have {f'it as {given}' if given else 'no such column'}",
                     "the same features as the examples",
                 )
-            wanted[name] = raw[name]
-        return np.asarray(self._score(**wanted)[self._output].numpy(), np.float64)
+            inputs[name] = raw[name]
+        return np.asarray(self._score(**inputs)[self._output].numpy(), np.float64)
 
 
 def digest_folder(folder_path: Path) -> str:

@@ -1,4 +1,4 @@
-"""Golden requests: a few examples as an endpoint is asked for them, and what the stored model answers.
+"""Smoke requests: a few examples as an endpoint is asked for them, and what the stored model answers.
 
 The deployment asks the endpoint the same and compares. Comes in: the stored model and raw examples. Goes out: JSON
 values, an image as a PNG in base64, a sequence as a list filled up with null or "".
@@ -20,8 +20,8 @@ from trainer.features.images import as_files
 from trainer.objective.labels import Mask
 from trainer.saved_model.model import StoredModel
 
-GOLDEN_ROWS = 5
-GOLDEN_BYTES = 1_000_000
+MAX_REQUESTS = 5
+MAX_IMAGE_BYTES = 1_000_000
 """Of all images together, but for the first example's: an endpoint takes requests of 1.5 MB."""
 
 _ROWS_AT_ONCE = 256  # small files give small batches
@@ -30,7 +30,7 @@ _Value = np.float32 | bytes | np.ndarray[Any, Any]
 _Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 
-def golden_requests(stored: StoredModel, raw: tf.data.Dataset) -> tuple[Golden, ...]:
+def smoke_requests(stored: StoredModel, raw: tf.data.Dataset) -> tuple[Golden, ...]:
     """Give the first examples without a missing value, and what the stored model answers.
 
     Args:
@@ -39,7 +39,7 @@ def golden_requests(stored: StoredModel, raw: tf.data.Dataset) -> tuple[Golden, 
     """
     for batch in raw.rebatch(_ROWS_AT_ONCE):
         complete = np.all([_present(tensor.numpy()) for tensor in batch.values()], axis=0)
-        chosen = np.flatnonzero(complete)[:GOLDEN_ROWS]
+        chosen = np.flatnonzero(complete)[:MAX_REQUESTS]
         if len(chosen):
             images = {name for name, tensor in batch.items() if tensor.dtype == tf.uint8}
             rows = {name: tf.gather(tensor, chosen) for name, tensor in batch.items()}
@@ -73,7 +73,7 @@ def _present(array: np.ndarray[Any, Any]) -> Mask:
 def _fitting(images: _Arrays, rows: int) -> int:
     """Count the first rows whose images one request can hold; one at least."""
     sizes = itertools.accumulate(sum(len(array[row]) for array in images.values()) * 4 // 3 for row in range(rows))
-    return max(1, sum(size <= GOLDEN_BYTES for size in sizes))
+    return max(1, sum(size <= MAX_IMAGE_BYTES for size in sizes))
 
 
 def _json_value(value: _Value, image: bool) -> EncodedBytes | InstanceValue | tuple[InstanceValue, ...]:

@@ -121,11 +121,11 @@ class Storage:
             DataError: The name of one leads elsewhere; none is copied.
         """
         prefix = uri.rstrip("/") + "/"
-        objects = {found.uri: path_below(folder_path, found.uri.removeprefix(prefix)) for found in self.list(prefix)}
+        objects = {item.uri: path_below(folder_path, item.uri.removeprefix(prefix)) for item in self.list(prefix)}
 
-        def download(found: str) -> None:
-            objects[found].parent.mkdir(parents=True, exist_ok=True)
-            self.download(found, objects[found])
+        def download(item_uri: str) -> None:
+            objects[item_uri].parent.mkdir(parents=True, exist_ok=True)
+            self.download(item_uri, objects[item_uri])
 
         in_parallel(download, objects)
         return len(objects)

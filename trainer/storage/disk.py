@@ -75,9 +75,9 @@ class Disk:
     def list(self, prefix: str) -> list[StoredObject]:
         """Give the files whose path starts with `prefix`."""
         folder = Path(prefix if prefix.endswith("/") else prefix.rpartition("/")[0] or "/")
-        found = (path for path in folder.rglob("*") if path.is_file())
+        files = (path for path in folder.rglob("*") if path.is_file())
         return sorted(
-            (StoredObject(uri=str(path), bytes=path.stat().st_size) for path in found if str(path).startswith(prefix)),
+            (StoredObject(uri=str(path), bytes=path.stat().st_size) for path in files if str(path).startswith(prefix)),
             key=lambda item: item.uri,
         )
 

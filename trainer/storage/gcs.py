@@ -106,8 +106,8 @@ class CloudStorage:
         """Give the objects whose address starts with `prefix`."""
         with _translated(prefix):
             bucket_name, start = _split(prefix)
-            found = self._client.list_blobs(bucket_name, prefix=start, retry=_RETRY)
-            objects = [StoredObject(uri=f"gs://{bucket_name}/{blob.name}", bytes=int(blob.size or 0)) for blob in found]
+            blobs = self._client.list_blobs(bucket_name, prefix=start, retry=_RETRY)
+            objects = [StoredObject(uri=f"gs://{bucket_name}/{blob.name}", bytes=int(blob.size or 0)) for blob in blobs]
         return sorted((item for item in objects if not item.uri.endswith("/")), key=lambda item: item.uri)
 
     def delete(self, uri: str) -> None:

@@ -81,10 +81,10 @@ def stage_sources(folder_path: Path) -> None:
 def _pin(folder_path: Path, framework: str) -> None:
     """Fit the distribution to a TensorFlow: its `tf_keras`, a protobuf that it can read, a version that says so."""
     project_path, package_path = folder_path / "pyproject.toml", folder_path / "trainer" / "__init__.py"
-    wanted = f'"tf-keras=={framework}.*"'
+    requirements = f'"tf-keras=={framework}.*"'
     if int(framework.partition(".")[2]) < _PROTOBUF_5_SINCE:
-        wanted += ', "protobuf<5"'
-    project_path.write_text(project_path.read_text().replace('"tf-keras"', wanted))
+        requirements += ', "protobuf<5"'
+    project_path.write_text(project_path.read_text().replace('"tf-keras"', requirements))
     text = package_path.read_text()
     package_path.write_text(re.sub(r'^(__version__ = "[^"]*)', rf"\1+tf{framework}", text, flags=re.MULTILINE))
 

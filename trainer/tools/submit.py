@@ -67,14 +67,14 @@ def render_command(job: Mapping[str, Json], *, region: str, project: str | None 
             f"displayName {name!r}, jobSpec {type(spec).__name__}",
             "a name of at most 128 bytes, an object",
         )
-    words = ["gcloud", "ai", "custom-jobs", "create", f"--region={region}"]
-    words += [f"--project={project}"] if project else []
-    words += [f"--display-name={name}"]
+    arguments = ["gcloud", "ai", "custom-jobs", "create", f"--region={region}"]
+    arguments += [f"--project={project}"] if project else []
+    arguments += [f"--display-name={name}"]
     labels = ",".join(f"{key}={value}" for key, value in sorted(job.get("labels", {}).items()))
-    words += [f"--labels={labels}"] if labels else []
-    words += ["--config=/dev/stdin"]
+    arguments += [f"--labels={labels}"] if labels else []
+    arguments += ["--config=/dev/stdin"]
     content = json.dumps(spec, sort_keys=True, separators=(",", ":"))
-    return f"{shlex.join(words)} <<< {shlex.quote(content)}"
+    return f"{shlex.join(arguments)} <<< {shlex.quote(content)}"
 
 
 def camel_case(value: Json) -> Json:

@@ -118,10 +118,10 @@ def _replica_batches(
 
 def _slice(batch: tuple[Any, ...], rows: int, start: int, count: int) -> tuple[Any, ...]:
     """Take some rows of a batch that is filled up to a full one, with the weight that each real row then needs."""
-    found = tf.shape(batch[1])[0]
+    filled = tf.shape(batch[1])[0]
     places = tf.range(start, start + count)
-    weights = tf.where(places < found, rows / tf.cast(found, tf.float64), 0.0)
-    taken = tf.nest.map_structure(lambda tensor: _rows(tensor, places % found, count), batch)
+    weights = tf.where(places < filled, rows / tf.cast(filled, tf.float64), 0.0)
+    taken = tf.nest.map_structure(lambda tensor: _rows(tensor, places % filled, count), batch)
     return (*taken, tf.cast(weights, tf.float32))
 
 

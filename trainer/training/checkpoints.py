@@ -150,9 +150,9 @@ class Checkpoints:
         for name, digest in document["files"].items():
             path = path_below(folder_path, name)
             self._storage.download(join(self.folder(step), name), path)
-            found = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "no file"
-            if found != digest:
-                raise DataError(join(self.folder(step), name), f"SHA-256 {found}", f"SHA-256 {digest}")
+            actual = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "no file"
+            if actual != digest:
+                raise DataError(join(self.folder(step), name), f"SHA-256 {actual}", f"SHA-256 {digest}")
 
     def store(self, step: int, folder_path: Path, state: Mapping[str, Any], keep: set[int]) -> None:
         """Copy a local folder to storage, its `state.json` last, and drop older checkpoints."""
@@ -161,9 +161,9 @@ class Checkpoints:
         files = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder_path.iterdir()}
         content = json.dumps({"state": state, "files": files}, sort_keys=True).encode()
         self._storage.replace(join(self.folder(step), _STATE), content)
-        found = sorted(self.steps())
-        for other in found:
-            if other not in {*found[-_KEPT:], *keep} and other != step:
+        steps = sorted(self.steps())
+        for other in steps:
+            if other not in {*steps[-_KEPT:], *keep} and other != step:
                 self._delete(other)
 
     def folder(self, step: int) -> str:
@@ -172,8 +172,8 @@ class Checkpoints:
 
     def describe_last(self, state: TrainingState) -> str:
         """Say which checkpoint is the last whole one of a training until `state`; all that are saved are finite."""
-        found = (self._state(step) for step in self.steps() if step <= state.step)
-        steps = [other.step for other in found if other is not None and other.continues(state)]
+        states = (self._state(step) for step in self.steps() if step <= state.step)
+        steps = [other.step for other in states if other is not None and other.continues(state)]
         if not steps:
             return "There is no checkpoint before it"
         return f"The last checkpoint with finite weights is {self.folder(max(steps))}"
@@ -181,8 +181,8 @@ class Checkpoints:
     def steps(self) -> set[int]:
         """List the steps of which something is there, whole or not."""
         prefix = self._uri.rstrip("/") + "/"
-        found = (re.match(r"step-(\d{9})/", item.uri.removeprefix(prefix)) for item in self._storage.list(prefix))
-        return {int(match.group(1)) for match in found if match}
+        matches = (re.match(r"step-(\d{9})/", item.uri.removeprefix(prefix)) for item in self._storage.list(prefix))
+        return {int(match.group(1)) for match in matches if match}
 
     def _state(self, step: int) -> TrainingState | None:
         document = self._document(step)
@@ -243,7 +243,7 @@ class Attached:
         with tempfile.TemporaryDirectory() as folder:
             state = self.checkpoints.newest(start, Path(folder))
             if state is not None:
-                self._read(Path(folder), state.step)
+                self._read_weights(Path(folder), state.step)
             return state
 
     def restore(self, step: int) -> None:
@@ -257,12 +257,12 @@ class Attached:
                 self.checkpoints.fetch(step, Path(folder))
             except DataError as error:
                 raise DataError(error.where, error.found, error.expected, self.checkpoints.way_out) from error
-            self._read(Path(folder), step)
+            self._read_weights(Path(folder), step)
 
-    def _read(self, folder_path: Path, step: int) -> None:
+    def _read_weights(self, folder_path: Path, step: int) -> None:
         try:
-            found = self._checkpoint.read(str(folder_path / "weights"), self._options)
-            found.assert_existing_objects_matched().expect_partial()  # who only scores has no optimizer
+            status = self._checkpoint.read(str(folder_path / "weights"), self._options)
+            status.assert_existing_objects_matched().expect_partial()  # who only scores has no optimizer
         except (tf.errors.OpError, AssertionError, ValueError) as error:
             raise DataError(
                 self.checkpoints.folder(step),

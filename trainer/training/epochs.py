@@ -74,8 +74,8 @@ class Fit:
             replicas=finished.replicas if finished else strategy.replicas,
             steps_per_epoch=self.steps.per_epoch,
         )
-        found = checkpoints.restore_newest(start)
-        state, resumed = found or start, dataclasses.replace(found) if found else None
+        restored = checkpoints.restore_newest(start)
+        state, resumed = restored or start, dataclasses.replace(restored) if restored else None
         if resumed:
             LOGGER.info(_going_on(state))
         if self.rate:

@@ -21,7 +21,7 @@ from trainer.contract.documents import Framework, Golden, Report, Signature
 from trainer.contract.reading import serialise
 from trainer.features.preprocessing import Preprocessing
 from trainer.saved_model.model import StoredModel, digest_folder, save_model
-from trainer.saved_model.smoke_requests import golden_requests
+from trainer.saved_model.smoke_requests import smoke_requests
 from trainer.telemetry.usage import measure_usage
 from trainer.training.checkpoints import TrainingState
 from trainer.training.epochs import Fit
@@ -56,7 +56,7 @@ def store_model(fit: Fit, recipe: Recipe) -> Stored | None:
         return Stored(
             model_digest=digest_folder(path),
             signature=stored.signature,
-            golden=golden_requests(stored, fit.examples.raw_validation),
+            golden=smoke_requests(stored, fit.examples.raw_validation),
         )
 
 

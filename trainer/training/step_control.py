@@ -115,7 +115,7 @@ class Pace:
         """Begin a call."""
         self._started = time.monotonic()
 
-    def wish(self, steps: int) -> int:
+    def propose_steps(self, steps: int) -> int:
         """Give how many steps the next call should take, after one of `steps` steps."""
         took, self._started = time.monotonic() - self._started, time.monotonic()
         if not self._warm:  # the first call also compiles
@@ -123,21 +123,21 @@ class Pace:
             return self._steps
         return max(1, min(MOST_STEPS_PER_CALL, 4 * self._steps, int(_CALL_S * steps / max(took, 1e-9))))
 
-    def next(self, done: int, wished: int) -> int:
+    def next(self, done: int, proposed: int) -> int:
         """Give the next call's steps, after `done` steps of the training."""
-        self._steps = wished
+        self._steps = proposed
         if self._every_steps is None:
-            return wished
-        return min(wished, self._every_steps - done % self._every_steps)
+            return proposed
+        return min(proposed, self._every_steps - done % self._every_steps)
 
     @property
     def steps(self) -> int:
-        """What was wished last."""
+        """What was proposed last."""
         return self._steps
 
 
 class CallListener(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
-    """A callback that is told of each call, and takes its numbers as they are: they may still be computed."""
+    """A callback that hears of each call, and takes its numbers as they are: they may still be computed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -184,9 +184,9 @@ class StepEnd(CallListener):
             self.model.steps_per_execution = self._pace.next(step, self._pace.steps)
             return
         bad = course.watch.read()
-        wish = self._pace.wish(done - self._last)
-        save, stop, bad, wish = course.strategy.agree(
-            [self._is_due(step), course.interruption.asked, bool(bad), wish if course.strategy.is_chief else 0]
+        proposed = self._pace.propose_steps(done - self._last)
+        save, stop, bad, proposed = course.strategy.agree(
+            [self._is_due(step), course.interruption.asked, bool(bad), proposed if course.strategy.is_chief else 0]
         )
         if bad:
             raise course.bad_loss(step)
@@ -195,7 +195,7 @@ class StepEnd(CallListener):
             self._save()
         if stop and not is_end:
             self._stop()
-        self.model.steps_per_execution = self._pace.next(step, wish)
+        self.model.steps_per_execution = self._pace.next(step, proposed)
 
     def on_epoch_end(self, epoch: int, _logs: dict[str, Any] | None = None) -> None:
         """Stop between epochs if the machine goes.

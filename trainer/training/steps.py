@@ -108,8 +108,8 @@ def exchange_at_once(optimizer: tf_keras.optimizers.Optimizer) -> None:
     exchange = optimizer.aggregate_gradients
 
     def aggregate(pairs: Sequence[tuple[Any, tf.Variable]]) -> list[tuple[Any, tf.Variable]]:
-        found: list[tuple[Any, tf.Variable]] = exchange([(_whole(gradient, to), to) for gradient, to in pairs])
-        return found
+        aggregated: list[tuple[Any, tf.Variable]] = exchange([(_whole(gradient, to), to) for gradient, to in pairs])
+        return aggregated
 
     optimizer.aggregate_gradients = aggregate
 
@@ -139,32 +139,34 @@ class _CustomLoop:
     ) -> None:
         """Take all steps."""
         model = self._model
-        told = tf_keras.callbacks.CallbackList(list(callbacks), model=model, epochs=steps.epochs, steps=steps.per_epoch)
+        listeners = tf_keras.callbacks.CallbackList(
+            list(callbacks), model=model, epochs=steps.epochs, steps=steps.per_epoch
+        )
         model.stop_training = False
         iterator = iter(batches)
-        told.on_train_begin()
+        listeners.on_train_begin()
         for number in range(epoch, steps.epochs):
             model.reset_metrics()
-            told.on_epoch_begin(number)
+            listeners.on_epoch_begin(number)
             while done < steps.per_epoch:
                 count = min(int(model.steps_per_execution.numpy()), MOST_STEPS_PER_CALL, steps.per_epoch - done)
-                told.on_train_batch_begin(done)
+                listeners.on_train_batch_begin(done)
                 loss = self._run(iterator, tf.constant(count))
                 done += count
-                told.on_train_batch_end(done - 1, {"loss": loss})
-            told.on_epoch_end(number, {metric.name: float(metric.result()) for metric in model.metrics})
+                listeners.on_train_batch_end(done - 1, {"loss": loss})
+            listeners.on_epoch_end(number, {metric.name: float(metric.result()) for metric in model.metrics})
             done = 0
             if model.stop_training:
                 break
-        told.on_train_end()
+        listeners.on_train_end()
 
     def _call(self, iterator: Tensors, count: tf.Tensor) -> tf.Tensor:
         """Take some steps. AutoGraph turns this loop, and nothing inside a step, into one of the graph."""
         step = tf.autograph.experimental.do_not_convert(self._step)
         loss = tf.constant(0.0)
         for _ in tf.range(count):
-            told = self._strategy.run(step, args=(next(iterator),))
-            loss = self._strategy.experimental_local_results(told)[0]
+            losses = self._strategy.run(step, args=(next(iterator),))
+            loss = self._strategy.experimental_local_results(losses)[0]
         return loss
 
     def _step(self, batch: Tensors) -> tf.Tensor:
@@ -185,8 +187,8 @@ class _CustomLoop:
         for part in range(self._parts):
             start, end = part * rows // self._parts, (part + 1) * rows // self._parts
             share = tf.cast(end - start, tf.float32) / tf.cast(rows, tf.float32)
-            found = self._gradients_of(tf.nest.map_structure(itemgetter(slice(start, end)), batch))
-            scaled = [None if one is None else share * tf.convert_to_tensor(one) for one in found]
+            gradients = self._gradients_of(tf.nest.map_structure(itemgetter(slice(start, end)), batch))
+            scaled = [None if one is None else share * tf.convert_to_tensor(one) for one in gradients]
             total = [_sum(one, other) for one, other in zip(total, scaled, strict=True)] if total else scaled
         return total
 

@@ -116,10 +116,10 @@ class Measurements:
     def report_all(self, history: Mapping[str, Sequence[float]]) -> int:
         """Report every epoch of a training's history that has a number; gives how many."""
         values = history.get(self.metric, ())
-        found = [(epoch, value) for epoch, value in enumerate(values, start=1) if math.isfinite(value)]
-        for epoch, value in found:
+        finite = [(epoch, value) for epoch, value in enumerate(values, start=1) if math.isfinite(value)]
+        for epoch, value in finite:
             self.report(value, epoch)
-        return len(found)
+        return len(finite)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -151,26 +151,26 @@ class Trial:
         result = trial_result(self.request, self.storage)
         self.measurements.report_all(result["history"] if result else {})
 
-    def finish(self, hyperparameters: Mapping[str, Any], history: Mapping[str, Sequence[float]], words: str) -> None:
+    def finish(self, hyperparameters: Mapping[str, Any], history: Mapping[str, Sequence[float]], ending: str) -> None:
         """Report what is missing, write the result, drop the checkpoints.
 
         Args:
             hyperparameters: That it trained with.
             history: One number per epoch, by name.
-            words: How it ended.
+            ending: How it ended.
         """
         values = self.measurements.report_all(history)
         if not values:
-            words = f"{words}; no epoch has {self.measurements.metric}: the trial is infeasible"
+            ending = f"{ending}; no epoch has {self.measurements.metric}: the trial is infeasible"
         result = {
             "trial": self.request.report_uri.rsplit("/", 1)[-1].removesuffix(".json"),
             REQUEST_DIGEST: digest(self.request),
             "metric": self.measurements.metric,
             "hyperparameters": hyperparameters,
             "history": {name: list(numbers) for name, numbers in history.items()},
-            "words": words,
+            "words": ending,
         }
         self.storage.replace(self.request.report_uri, (json.dumps(result, indent=2, sort_keys=True) + "\n").encode())
         for item in self.storage.list(self.request.checkpoint_uri + "/"):
             self.storage.delete(item.uri)
-        LOGGER.info("train: %s", words)
+        LOGGER.info("train: %s", ending)

@@ -96,7 +96,7 @@ def test_nan_is_a_wrong_answer(scene, make_run) -> None:
     assert scene.cloud.endpoints.endpoint.deployed == {}
 
 
-def test_without_golden_requests_no_machine_is_paid_for(scene, make_run) -> None:
+def test_without_smoke_requests_no_machine_is_paid_for(scene, make_run) -> None:
     """What could never be proven is refused before anything is deployed."""
     run = make_run()
     register(scene, run)

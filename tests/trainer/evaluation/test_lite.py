@@ -62,9 +62,9 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def run(form: str, place: Any) -> artifacts.Converted:
         samples = dict(np.load(place.samples, allow_pickle=True))
-        return artifacts.Converted(content=convert(form, str(place.model), samples), words="")
+        return artifacts.Converted(content=convert(form, str(place.model), samples), message="")
 
-    monkeypatch.setattr(artifacts, "_run", run)
+    monkeypatch.setattr(artifacts, "_run_converter", run)
 
 
 def by_form(evaluation: Evaluation) -> dict[str, LiteArtifact]:
@@ -140,11 +140,11 @@ def test_int8_falls_back_to_its_weights_when_calibration_dies(
 ) -> None:
     def run(form: str, place: Any) -> artifacts.Converted:
         if form == "int8":
-            return artifacts.Converted(content=None, words="the converter died of SIGSEGV")
+            return artifacts.Converted(content=None, message="the converter died of SIGSEGV")
         samples = dict(np.load(place.samples, allow_pickle=True))
-        return artifacts.Converted(content=convert(form, str(place.model), samples), words="")
+        return artifacts.Converted(content=convert(form, str(place.model), samples), message="")
 
-    monkeypatch.setattr(artifacts, "_run", run)
+    monkeypatch.setattr(artifacts, "_run_converter", run)
     item = by_form(judge(exported, tmp_path, model_path, ["int8"]))["int8"]
     assert item.words.endswith("activations in float32: calibration failed (the converter died of SIGSEGV)")
     assert abs(item.difference) < 0.05
@@ -153,7 +153,7 @@ def test_int8_falls_back_to_its_weights_when_calibration_dies(
 def test_a_model_that_cannot_be_run_is_named(
     exported, model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(artifacts, "_run", lambda *_: artifacts.Converted(content=b"no model", words=""))
+    monkeypatch.setattr(artifacts, "_run_converter", lambda *_: artifacts.Converted(content=b"no model", message=""))
     item = by_form(judge(exported, tmp_path, model_path, ["float16"]))["float16"]
     assert item.words.startswith("cannot be run: ")
     assert (item.metrics, item.uri) == (None, None)

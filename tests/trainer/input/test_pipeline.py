@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from trainer.input.pipeline import ROW_HASH, Blocks, Reading, blocks, bytes_per_row, epochs, in_order
+from trainer.input.pipeline import ROW_HASH, Blocks, Reading, blocks, bytes_per_row, epochs, shuffled_paths
 
 
 class Numbers:
@@ -20,11 +20,11 @@ class Numbers:
     def __init__(self, rows: int, files: int = 10) -> None:
         self.rows, self._files, self.passes = rows, files, []
 
-    def batches(self, spec, order=None) -> tf.data.Dataset:
-        """Give the pieces in the order's order."""
-        self.passes.append(order)
+    def batches(self, spec, shuffle_seed=None) -> tf.data.Dataset:
+        """Give the pieces in the seed's order."""
+        self.passes.append(shuffle_seed)
         size = self.rows // self._files
-        names = in_order([str(index) for index in range(self._files)], order)
+        names = shuffled_paths([str(index) for index in range(self._files)], shuffle_seed)
         starts = names.map(lambda name: tf.strings.to_number(name, tf.int64) * size)
         numbers = starts.flat_map(lambda start: tf.data.Dataset.range(start, start + size).batch(100))
         return numbers.map(lambda number: {"x": number, ROW_HASH: -number})
@@ -33,7 +33,7 @@ class Numbers:
         """Nothing goes wrong."""
         return contextlib.nullcontext()
 
-    def require_rows(self, found: int) -> None:
+    def require_rows(self, rows: int) -> None:
         """All are there."""
 
 
@@ -42,7 +42,7 @@ class Streams(Numbers):
 
     stable = False
 
-    def batches(self, spec, order=None) -> tf.data.Dataset:
+    def batches(self, spec, shuffle_seed=None) -> tf.data.Dataset:
         """Give the pieces in some order."""
         return super().batches(spec, len(self.passes) + 1)
 

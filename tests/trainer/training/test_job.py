@@ -57,7 +57,7 @@ def test_the_model_learns_and_the_report_says_what_happened(trained, exported) -
     assert said[2].endswith("examples/s")
 
 
-def test_the_stored_model_has_one_input_per_feature_and_answers_the_golden_requests(trained, exported) -> None:
+def test_the_stored_model_has_one_input_per_feature_and_answers_the_smoke_requests(trained, exported) -> None:
     request, report, _ = trained
     assert report.signature.inputs == {
         "carrier": "string",

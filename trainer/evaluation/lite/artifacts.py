@@ -50,11 +50,11 @@ class Converted:
 
     Attributes:
         content: Of the file; None: it did not work.
-        words: How it was done, or why not.
+        message: How it was done, or why not.
     """
 
     content: bytes | None
-    words: str
+    message: str
 
 
 def make_lite_models(
@@ -74,7 +74,7 @@ def make_lite_models(
     """
     if request.lite is None:
         return ()
-    made = []
+    artifacts = []
     with tempfile.TemporaryDirectory(prefix="trainer-lite-") as folder:
         columns = FeatureColumns(request.features, manifest.columns, manifest.images)
         place = _Place(Path(folder))
@@ -83,16 +83,16 @@ def make_lite_models(
         np.savez(place.samples, **samples)  # type: ignore[arg-type]  # names are columns
         rows = len(next(iter(samples.values())))
         for form in request.lite.forms:
-            found = _convert(form, place, rows)
-            artifact = _measured(form, found, request, manifest, split, columns, full)
-            if found.content is not None and artifact.metrics is not None:
+            converted = _convert_model(form, place, rows)
+            artifact = _measured(form, converted, request, manifest, split, columns, full)
+            if converted.content is not None and artifact.metrics is not None:
                 uri = join(request.lite.folder_uri, f"{form}.tflite")
-                storage.replace(uri, found.content)
+                storage.replace(uri, converted.content)
                 artifact = replace(artifact, uri=uri)
             severity = logging.WARNING if artifact.metrics is None else logging.INFO
             LOGGER.log(severity, "evaluate: TF Lite %s: %s", form, _line(artifact))
-            made.append(artifact)
-    return tuple(made)
+            artifacts.append(artifact)
+    return tuple(artifacts)
 
 
 class _Place:
@@ -104,10 +104,10 @@ class _Place:
 
 def _samples(manifest: Manifest, columns: FeatureColumns, storage: Storage) -> Arrays:
     """Give some training examples, from files spread over the whole window."""
-    wanted = {"train": _few_files(manifest.splits["train"])}
+    sampled = {"train": _few_files(manifest.splits["train"])}
     taken: list[dict[str, Any]] = []
     rows = 0
-    with open_source(manifest, wanted, storage) as source:
+    with open_source(manifest, sampled, storage) as source:
         for batch in source.open_split("train").batches(columns.parse_spec(), 0):
             raw = columns.raw(batch)
             taken.append({name: values.numpy()[: SAMPLES // _SAMPLED_FILES] for name, values in raw.items()})
@@ -125,21 +125,23 @@ def _few_files(split: ManifestSplit) -> ManifestSplit:
     return ManifestSplit(rows=sum(file.rows for file in chosen), files=tuple(chosen)) if chosen else split
 
 
-def _convert(form: str, place: _Place, rows: int) -> Converted:
+def _convert_model(form: str, place: _Place, rows: int) -> Converted:
     """Convert; int8 without calibration, by so many examples, where that fails."""
     if form == "float16":
-        found = _run(form, place)
-        return replace(found, words="weights in 16 bits") if found.content else found
-    found = _run("int8", place)
-    if found.content:
-        return replace(found, words=f"layers in 8 bits, calibrated with {rows} training examples")
-    weights = _run(WEIGHTS_ONLY, place)
+        converted = _run_converter(form, place)
+        return replace(converted, message="weights in 16 bits") if converted.content else converted
+    converted = _run_converter("int8", place)
+    if converted.content:
+        return replace(converted, message=f"layers in 8 bits, calibrated with {rows} training examples")
+    weights = _run_converter(WEIGHTS_ONLY, place)
     if weights.content is None:
         return weights
-    return replace(weights, words=f"weights in 8 bits, activations in float32: calibration failed ({found.words})")
+    return replace(
+        weights, message=f"weights in 8 bits, activations in float32: calibration failed ({converted.message})"
+    )
 
 
-def _run(form: str, place: _Place) -> Converted:
+def _run_converter(form: str, place: _Place) -> Converted:
     place.output.unlink(missing_ok=True)
     command = [sys.executable, "-m", "trainer.evaluation.lite.convert", form, place.model, place.samples, place.output]
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
@@ -148,18 +150,18 @@ def _run(form: str, place: _Place) -> Converted:
             [str(part) for part in command], env=environment, capture_output=True, timeout=_TIMEOUT_S, check=False
         )
     except subprocess.TimeoutExpired:
-        return Converted(content=None, words=f"not done after {_TIMEOUT_S} s")
+        return Converted(content=None, message=f"not done after {_TIMEOUT_S} s")
     if done.returncode == 0:
-        return Converted(content=place.output.read_bytes(), words="")
+        return Converted(content=place.output.read_bytes(), message="")
     if done.returncode < 0:
-        return Converted(content=None, words=f"the converter died of {signal.Signals(-done.returncode).name}")
+        return Converted(content=None, message=f"the converter died of {signal.Signals(-done.returncode).name}")
     lines = done.stderr.decode(errors="replace").strip().splitlines()
-    return Converted(content=None, words=(lines[-1] if lines else "no reason given")[:_SHOWN_CHARACTERS])
+    return Converted(content=None, message=(lines[-1] if lines else "no reason given")[:_SHOWN_CHARACTERS])
 
 
 def _measured(
     form: str,
-    found: Converted,
+    converted: Converted,
     request: EvaluateRequest,
     manifest: Manifest,
     split: Split,
@@ -167,11 +169,11 @@ def _measured(
     full: Metrics,
 ) -> LiteArtifact:
     """Score the test split and hold the result against the full model's."""
-    artifact = LiteArtifact(form=form, words=found.words)  # type: ignore[arg-type]  # as in the request
-    if found.content is None:
+    artifact = LiteArtifact(form=form, words=converted.message)  # type: ignore[arg-type]  # as in the request
+    if converted.content is None:
         return artifact
     try:
-        labels, scores = _scores(LiteModel(found.content), request, manifest, split, columns)
+        labels, scores = _scores(LiteModel(converted.content), request, manifest, split, columns)
     except StorageError:
         raise
     except _FAULTS as error:
@@ -180,9 +182,9 @@ def _measured(
     ours, theirs = (getattr(one, request.metric) for one in (metrics, full))
     return replace(
         artifact,
-        bytes=len(found.content),
-        sha256=hashlib.sha256(found.content).hexdigest(),
-        select_ops=needs_select_ops(found.content),
+        bytes=len(converted.content),
+        sha256=hashlib.sha256(converted.content).hexdigest(),
+        select_ops=needs_select_ops(converted.content),
         metrics=metrics,
         difference=None if ours is None or theirs is None else ours - theirs,
     )
@@ -202,10 +204,10 @@ def _scores(
         step = _IMAGES_AT_ONCE if images else _ROWS_AT_ONCE
         for start in range(0, len(values), step):
             scores.append(model.predict({name: column[start : start + step] for name, column in raw.items()}))
-    found = np.concatenate(scores)
-    if not np.isfinite(found).all():
-        raise DataError("TF Lite model", f"{int((~np.isfinite(found)).sum())} scores are not finite", "probabilities")
-    return np.concatenate(labels), found
+    answers = np.concatenate(scores)
+    if not np.isfinite(answers).all():
+        raise DataError("TF Lite model", f"{int((~np.isfinite(answers)).sum())} scores are not finite", "probabilities")
+    return np.concatenate(labels), answers
 
 
 def _batches(split: Split, spec: ParseSpec, columns: FeatureColumns, label: str) -> Iterator[tuple[Arrays, Floats]]:

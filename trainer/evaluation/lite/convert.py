@@ -75,7 +75,7 @@ def main(form: str, folder: str, samples_path: str, output_path: str) -> int:
     try:
         content = convert(form, folder, samples)
         LiteModel(content).predict({name: values[:2] for name, values in samples.items()})
-    except Exception as error:  # noqa: BLE001 - the edge of the process: whatever it is must be said in the last line
+    except Exception as error:  # noqa: BLE001 - the edge of the process: whatever it is, the last line must say it
         print(f"{type(error).__name__}: {' '.join(str(error).split())}", file=sys.stderr, flush=True)
         return 1
     Path(output_path).write_bytes(content)

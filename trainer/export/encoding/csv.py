@@ -87,13 +87,13 @@ def _as_text(column: pa.Array) -> pa.Array:
 
 
 def _line_break(batch: pa.RecordBatch) -> DataError:
-    found = [
+    broken = [
         name
         for name, column in zip(batch.schema.names, batch.columns, strict=True)
         if pa.types.is_string(column.type) and pc.any(pc.match_substring_regex(column, "[\\r\\n]")).as_py()
     ]
     return DataError(
-        f"column {', '.join(found)}",
+        f"column {', '.join(broken)}",
         "a line break in a value",
         "text that stays on its line in a CSV file",
         "Remove it in the query, or set training.input to tfrecord",

@@ -54,35 +54,35 @@ class Encoder:
         self._fixed_bytes += sum(image.height * image.width * image.channels for image in images)
         self._scale = 1.0  # bytes written for each byte guessed
 
-    def encode(self, batch: pa.RecordBatch, order: pa.Array | None = None) -> Iterator[npt.NDArray[np.uint8]]:
+    def encode(self, batch: pa.RecordBatch, positions: pa.Array | None = None) -> Iterator[npt.NDArray[np.uint8]]:
         """Give the records of all rows. With several rows per record the last record is padded.
 
         Args:
             batch: Rows.
-            order: Indices of the rows in the order in which to write them; default as they stand. [n_rows]
+            positions: Indices of the rows in the order in which to write them; default as they stand. [n_rows]
 
         Raises:
             DataError: A NULL inside an array, or an image that cannot be read.
         """
-        ends = np.cumsum(self._guess_bytes(batch, order))
+        ends = np.cumsum(self._guess_bytes(batch, positions))
         start = 0
         while start < len(ends):
             count = self._chunk_rows(ends, start)
-            chunk = batch.slice(start, count) if order is None else batch.take(order.slice(start, count))
+            chunk = batch.slice(start, count) if positions is None else batch.take(positions.slice(start, count))
             records = self._encode_chunk(chunk)
             guessed = int(ends[start + count - 1] - (ends[start - 1] if start else 0))
             self._scale = float(np.clip(records.nbytes / guessed, 0.25, 16))
             start += count
             yield records
 
-    def _guess_bytes(self, batch: pa.RecordBatch, order: pa.Array | None) -> Ints:
+    def _guess_bytes(self, batch: pa.RecordBatch, positions: pa.Array | None) -> Ints:
         """Guess how many bytes each row becomes, in the order of writing. [n_rows]."""
         sizes = np.full(batch.num_rows, self._fixed_bytes, np.int64)
         for column in batch.columns:
             variable = variable_bytes(column)
             if variable is not None:
                 sizes += variable
-        return sizes if order is None else sizes[integers(order)]
+        return sizes if positions is None else sizes[integers(positions)]
 
     def _chunk_rows(self, ends: Ints, start: int) -> int:
         """Give how many rows make up a chunk: whole records, but for the last."""

@@ -131,9 +131,9 @@ def _feature(type_: pa.DataType) -> _Feature:
 
 def _require(features: Mapping[str, _Feature], layout: ShardLayout, images: Sequence[ImageColumn], where: str) -> None:
     """Check both sides' columns against a layout."""
-    wanted = [*layout.numeric, *(image.name for image in images)]
-    _refuse(where, "names columns that are not there", [name for name in wanted if name not in features], "the query's")
-    _refuse(where, "names columns twice", [name for name in features if wanted.count(name) > 1], "each once")
+    named = [*layout.numeric, *(image.name for image in images)]
+    _refuse(where, "names columns that are not there", [name for name in named if name not in features], "the query's")
+    _refuse(where, "names columns twice", [name for name in features if named.count(name) > 1], "each once")
     numbers = [name for name in layout.numeric if not _is_number(features[name])]
     _refuse(where, f"packs columns into {NUMERIC} that are no numbers", numbers, "INT64, FLOAT64, … not REPEATED")
     pictures = [image.name for image in images if features[image.name].repeated or not features[image.name].image]

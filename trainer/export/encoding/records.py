@@ -133,10 +133,10 @@ def _headers(sizes: Ints) -> Cells:
     """Give length, its CRC, and the Example's own tag and length, for feature bytes of these sizes."""
     unsigned = sizes.view(np.uint64)
     lengths = varint_lengths(unsigned)
-    words, _ = varint_words(unsigned, lengths)
+    varints, _ = varint_words(unsigned, lengths)
     records = 1 + lengths + sizes
     slots = np.empty(len(sizes), np.dtype([("length", "<u8"), ("crc", "<u4"), ("tag", "u1"), ("size", "<u8")]))
-    slots["length"], slots["crc"], slots["tag"], slots["size"] = records, header_crcs(records), 0x0A, words
+    slots["length"], slots["crc"], slots["tag"], slots["size"] = records, header_crcs(records), 0x0A, varints
     return Cells(
         slots=slots.view(f"V{slots.dtype.itemsize}"),
         lengths=np.add(lengths, _FRAME_BYTES + 1, dtype=np.int64),

@@ -25,7 +25,7 @@ from trainer.errors import NEW_ATTEMPT, RequestError, StorageError, TrainerError
 from trainer.export.encoding.types import RUN_COLUMNS
 from trainer.export.reading.restriction import row_restriction
 from trainer.export.reading.structs import flatten
-from trainer.export.work import GOLDEN, Unit
+from trainer.export.work import FROZEN_SET, Unit
 
 _ATTEMPTS = 6  # without a single new row between them
 _FIRST_DELAY_S = 0.5
@@ -92,18 +92,18 @@ class BigQueryReader:
             RequestError: The table or a column is missing, or access is refused.
             StorageError: BigQuery did not answer; of the iterators: a stream broke again and again.
         """
-        own = RUN_COLUMNS[2:] if units[0].span == GOLDEN else RUN_COLUMNS  # the frozen set has neither span nor part
+        own = RUN_COLUMNS[2:] if units[0].span == FROZEN_SET else RUN_COLUMNS  # it has neither
         session = self._create_session(table, own, row_restriction(units), streams)
         if not session.streams:
             return []
         schema = pa.ipc.read_schema(pa.py_buffer(session.arrow_schema.serialized_schema))
-        wanted = [*self._columns, *own]
-        return [self._read_stream(table, stream.name, schema, wanted) for stream in session.streams]
+        columns = [*self._columns, *own]
+        return [self._read_stream(table, stream.name, schema, columns) for stream in session.streams]
 
     def _create_session(self, table: str, own: Sequence[str], restriction: str, streams: int) -> types.ReadSession:
         project, dataset, name = table.split(".")
         columns = [*dict.fromkeys(column.split(".")[0] for column in self._columns), *own]
-        wanted = types.ReadSession(
+        request = types.ReadSession(
             table=f"projects/{project}/datasets/{dataset}/tables/{name}",
             data_format=types.DataFormat.ARROW,
             read_options=types.ReadSession.TableReadOptions(selected_fields=columns, row_restriction=restriction),
@@ -112,7 +112,7 @@ class BigQueryReader:
             if self._client is None:
                 self._client = BigQueryReadClient(transport=partial(BigQueryReadGrpcTransport, channel=_channel))
             return self._client.create_read_session(
-                parent=f"projects/{project}", read_session=wanted, max_stream_count=streams, retry=_PATIENTLY
+                parent=f"projects/{project}", read_session=request, max_stream_count=streams, retry=_PATIENTLY
             )
         except (exceptions.GoogleAPICallError, GoogleAuthError) as error:
             raise _refused(table, columns, error) or StorageError(
@@ -127,10 +127,10 @@ class BigQueryReader:
             try:
                 messages = self._messages(name, offset)
                 for message in messages:
-                    made = [_batch(message, schema, columns)]
+                    batches = [_batch(message, schema, columns)]
                     del message
-                    offset, failures = offset + made[0].num_rows, 0
-                    yield made.pop()  # nothing here keeps it while the next one is waited for
+                    offset, failures = offset + batches[0].num_rows, 0
+                    yield batches.pop()  # nothing here keeps it while the next one is waited for
                 return
             except grpc.RpcError as broken:
                 error = exceptions.from_grpc_error(broken)

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from trainer.errors import RequestError
-from trainer.export.work import GOLDEN, Unit
+from trainer.export.work import FROZEN_SET, Unit
 
 _PARTS = ("train", "validation")
 
@@ -25,13 +25,13 @@ def row_restriction(units: Sequence[Unit]) -> str:
     """
     for unit in units:
         _check(unit)
-    if units[0].span == GOLDEN:
+    if units[0].span == FROZEN_SET:
         return _shards(unit.shard for unit in units)
-    wanted: dict[str, set[tuple[str, int]]] = defaultdict(set)
+    pairs_of: dict[str, set[tuple[str, int]]] = defaultdict(set)
     for unit in units:
-        wanted[unit.span].add((unit.part, unit.shard))
+        pairs_of[unit.span].add((unit.part, unit.shard))
     spans: dict[tuple[tuple[str, int], ...], list[str]] = defaultdict(list)
-    for span, pairs in wanted.items():
+    for span, pairs in pairs_of.items():
         spans[tuple(sorted(pairs))].append(span)
     return " OR ".join(f"({_spans(days)} AND {_parts(pairs)})" for pairs, days in spans.items())
 
@@ -50,12 +50,12 @@ def _parts(pairs: Sequence[tuple[str, int]]) -> str:
 
 
 def _shards(numbers: Iterable[int]) -> str:
-    found = sorted(numbers)
-    return f"shard = {found[0]}" if len(found) == 1 else f"shard IN ({', '.join(map(str, found))})"
+    shards = sorted(numbers)
+    return f"shard = {shards[0]}" if len(shards) == 1 else f"shard IN ({', '.join(map(str, shards))})"
 
 
 def _check(unit: Unit) -> None:
-    if unit.span == unit.part == GOLDEN:
+    if unit.span == unit.part == FROZEN_SET:
         right = True
     else:
         try:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from trainer.errors import NEW_ATTEMPT, DataError
 from trainer.export.encoding.arrays import integers
 from trainer.export.encoding.types import RUN_COLUMNS
-from trainer.export.work import GOLDEN, Unit
+from trainer.export.work import FROZEN_SET, Unit
 
 Ints = npt.NDArray[np.int64]
 RowBytes = Callable[[pa.RecordBatch], list[bytes]]
@@ -33,14 +33,14 @@ class SortedRows:
 
     Args:
         rows: Of its group.
-        order: Positions of the shard's rows in it, in file order. [n_rows]
+        positions: Of the shard's rows in it, in file order. [n_rows]
     """
 
-    def __init__(self, rows: GroupRows, order: Ints) -> None:
-        self._rows, self._order = rows, order
+    def __init__(self, rows: GroupRows, positions: Ints) -> None:
+        self._rows, self._positions = rows, positions
 
     def __len__(self) -> int:
-        return len(self._order)
+        return len(self._positions)
 
     def pieces(self, multiple: int = 1) -> Iterator[pa.RecordBatch]:
         """Give all rows, some megabytes at a time.
@@ -50,7 +50,7 @@ class SortedRows:
         """
         count = max(self._rows.piece_rows // multiple, 1) * multiple
         for start in range(0, len(self), count):
-            yield self._rows.take(self._order[start : start + count])
+            yield self._rows.take(self._positions[start : start + count])
 
 
 class GroupRows:
@@ -77,14 +77,14 @@ class GroupRows:
         if len(self._batches) == 1:
             return self._batches[0].take(_indices(positions))
         batch_of = np.searchsorted(self._starts, positions, side="right") - 1
-        found, places = [], []
+        parts, places = [], []
         for index in np.unique(batch_of):
             place = np.flatnonzero(batch_of == index)
-            found.append(self._batches[index].take(_indices(positions[place] - self._starts[index])))
+            parts.append(self._batches[index].take(_indices(positions[place] - self._starts[index])))
             places.append(place)
         back = np.empty(len(positions), np.int64)
         back[np.concatenate(places)] = np.arange(len(positions))
-        (joined,) = pa.Table.from_batches(found).combine_chunks().to_batches()
+        (joined,) = pa.Table.from_batches(parts).combine_chunks().to_batches()
         return joined.take(_indices(back))
 
 
@@ -104,28 +104,28 @@ def sort_rows(batches: list[pa.RecordBatch], units: Sequence[Unit], row_bytes: R
     hashes = np.concatenate([_own(batch, "row_hash") for batch in batches])
     unit_of = np.concatenate([_unit_of(batch, units) for batch in batches])
     rows = GroupRows(batches)
-    order = np.argsort(hashes).astype(np.int64, copy=False)
-    order = order[np.argsort(unit_of[order], kind="stable")]  # of 16 bits: by radix, hardly any time
-    _sort_ties(order, hashes, unit_of, rows, row_bytes)
+    positions = np.argsort(hashes).astype(np.int64, copy=False)
+    positions = positions[np.argsort(unit_of[positions], kind="stable")]  # of 16 bits: by radix, hardly any time
+    _sort_ties(positions, hashes, unit_of, rows, row_bytes)
     ends = np.cumsum(np.bincount(unit_of, minlength=len(units)))
-    return [SortedRows(rows, mine) for mine in np.split(order, ends[:-1])]
+    return [SortedRows(rows, mine) for mine in np.split(positions, ends[:-1])]
 
 
 def _sort_ties(
-    order: Ints, hashes: Ints, unit_of: npt.NDArray[np.uint16], rows: GroupRows, row_bytes: RowBytes
+    positions: Ints, hashes: Ints, unit_of: npt.NDArray[np.uint16], rows: GroupRows, row_bytes: RowBytes
 ) -> None:
     """Sort, in place, each run of rows with the same hash by the rows' bytes."""
-    same = (np.diff(hashes[order]) == 0) & (np.diff(unit_of[order].astype(np.int32)) == 0)
+    same = (np.diff(hashes[positions]) == 0) & (np.diff(unit_of[positions].astype(np.int32)) == 0)
     if not same.any():
         return
     edges = np.flatnonzero(np.diff(np.concatenate([[False], same, [False]])))
     starts, ends = edges[::2], edges[1::2] + 1
     for block in _blocks(ends - starts):
-        positions = np.concatenate([np.arange(starts[run], ends[run]) for run in block])
+        tied = np.concatenate([np.arange(starts[run], ends[run]) for run in block])
         run_of = np.concatenate([np.full(ends[run] - starts[run], run) for run in block]).tolist()
-        content = row_bytes(rows.take(order[positions]))
-        ranked = sorted(range(len(positions)), key=lambda row: (run_of[row], content[row]))
-        order[positions] = order[positions][ranked]
+        content = row_bytes(rows.take(positions[tied]))
+        ranked = sorted(range(len(tied)), key=lambda row: (run_of[row], content[row]))
+        positions[tied] = positions[tied][ranked]
 
 
 def _blocks(lengths: Ints) -> Iterator[range]:
@@ -141,17 +141,17 @@ def _blocks(lengths: Ints) -> Iterator[range]:
 
 def _unit_of(batch: pa.RecordBatch, units: Sequence[Unit]) -> npt.NDArray[np.uint16]:
     """Give each row's unit, by its place among the units. [n_rows]."""
-    golden = units[0].span == GOLDEN
+    frozen = units[0].span == FROZEN_SET
     parts = sorted({unit.part for unit in units})
-    wanted = np.array([_code(0 if golden else _day(unit.span), parts.index(unit.part), unit.shard) for unit in units])
+    known = np.array([_code(0 if frozen else _day(unit.span), parts.index(unit.part), unit.shard) for unit in units])
     codes = _own(batch, "shard")
-    if not golden:
-        found = pc.index_in(_own_column(batch, "part"), value_set=pa.array(parts, pa.string()))
-        part_of = integers(found.fill_null(pa.scalar(len(parts), pa.int32())))
+    if not frozen:
+        part_indices = pc.index_in(_own_column(batch, "part"), value_set=pa.array(parts, pa.string()))
+        part_of = integers(part_indices.fill_null(pa.scalar(len(parts), pa.int32())))
         codes = _code(_own(batch, "span"), part_of, codes)
-    by_code = np.argsort(wanted)
-    place = np.minimum(np.searchsorted(wanted[by_code], codes), len(units) - 1)
-    strange = np.flatnonzero(wanted[by_code][place] != codes)
+    by_code = np.argsort(known)
+    place = np.minimum(np.searchsorted(known[by_code], codes), len(units) - 1)
+    strange = np.flatnonzero(known[by_code][place] != codes)
     if len(strange):
         row = batch.slice(int(strange[0]), 1).select([name for name in RUN_COLUMNS if name in batch.schema.names])
         raise DataError(
@@ -179,10 +179,10 @@ def _own(batch: pa.RecordBatch, name: str) -> Ints:
 def _own_column(batch: pa.RecordBatch, name: str) -> pa.Array:
     column = batch.column(name) if name in batch.schema.names else None
     if column is None or column.type != _TYPES[name] or column.null_count:
-        found = "missing" if column is None else f"{column.type} with {column.null_count} NULLs"
+        actual = "missing" if column is None else f"{column.type} with {column.null_count} NULLs"
         raise DataError(
             "run table",
-            f"column {name} is {found}",
+            f"column {name} is {actual}",
             f"{_TYPES[name]} without NULL",
             f"The snapshot makes it. {NEW_ATTEMPT}",
         )
