@@ -12,9 +12,12 @@ import tempfile
 from pathlib import Path
 
 from containers.engine import Engine, EngineError
-from demo.checkout import REPOSITORY_PATH
+from demo.checkout import CLOUD_CONFIG_PATH, REPOSITORY_PATH
+from localcloud.environment.config import read_config
+from localcloud.state import Settings
 
-TRAINER_IMAGE = "us-central1-docker.pkg.dev/local-project/retraining/trainer:0.1.0"
+# The one that the demonstration's jobs ask for.
+TRAINER_IMAGE = read_config(CLOUD_CONFIG_PATH).client_variables(Settings())["RETRAINING_TRAINER_IMAGE"]
 # What podman-compose calls the images that it builds for the services of that project.
 PROJECT = "retraining-check"
 LOCALCLOUD_IMAGES = (f"localhost/{PROJECT}_localcloud", f"localhost/{PROJECT}_localcloud-seed")

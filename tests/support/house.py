@@ -14,7 +14,7 @@ FLOORS = {
     "dags": Room("arranges tasks, and nothing else", ("retraining.core.*", "retraining.operators.*")),
     "retraining": Room("nothing but its parts"),
     "demo": Room("the demonstration: an Airflow and the local cloud, started, followed and ended", ("localcloud.*",)),
-    "containers": Room("builds the images and runs docker-compose.yaml with podman", ("demo",)),
+    "containers": Room("builds the images and runs docker-compose.yaml with podman", ("demo", "localcloud.*")),
     "contracts": Room(
         "renders the JSON Schemas and the trainer's dataclasses from the core's documents", ("retraining.core.*",)
     ),
