@@ -118,9 +118,17 @@ def test_what_a_retry_cannot_mend_fails_for_good(make_run, error: Any, raised: t
 
 
 def test_a_sensor_gives_its_slot_back_for_as_long_as_the_settings_say(make_run) -> None:
-    """And asks a cloud of its own at each poke."""
-    task = AskSensor(task_id="one", cloud=fake_cloud, run_uri="gs://a")
-    with pytest.raises(AirflowRescheduleException):
-        make_run().execute(task)
-    assert task.seen is FAKE
+    """And asks a cloud of its own at each poke: one."""
+    made: list[FakeCloud] = []
+
+    def connect() -> FakeCloud:
+        made.append(FakeCloud())
+        return made[-1]
+
+    task, run = AskSensor(task_id="one", cloud=connect, run_uri="gs://a"), make_run()
+    for pokes in (1, 2):
+        with pytest.raises(AirflowRescheduleException):
+            run.execute(task)
+        assert len(made) == pokes
+        assert task.seen is made[-1]
     assert task.poke_interval == FAKE.settings.wake_interval_s

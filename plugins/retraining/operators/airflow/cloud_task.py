@@ -66,13 +66,14 @@ class CloudSensor(CloudTask, BaseSensorOperator):
 
     @fail_for_good
     def execute(self, context: Context) -> Any:
-        """Look once, and again after the setting's interval."""
-        self.poke_interval = self.cloud().settings.wake_interval_s
+        """Look once, and again after the setting's interval: a poke is a call of this, in mode `reschedule`."""
+        self._poked = self.cloud()
+        self.poke_interval = self._poked.settings.wake_interval_s
         return super().execute(context)
 
     def poke(self, context: Context) -> PokeReturnValue | bool:
         """Look, with the cloud of this poke."""
-        return self.look(self.cloud(), context)
+        return self.look(self._poked, context)
 
     def look(self, cloud: CloudPort, context: Context) -> PokeReturnValue | bool:
         """Bring what is waited for one step on; return False to be called again, or the value for XCom.
