@@ -14,7 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from trainer.contract.checking import broken_limit
 from trainer.contract.documents import HyperparameterValue
+from trainer.contract.limits import Limits as FieldLimits
 from trainer.errors import RequestError
 
 _LIMITS = "limits"
@@ -38,27 +40,17 @@ ACTIVATIONS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class Limits(FieldLimits):
     """What a hyperparameter's value may be; of a list, what each of its values may be.
 
     Data and no function, so that `capabilities` can write it down for who plans a training.
 
     Attributes:
-        words: The same as text, for messages.
-        minimum: The least number.
-        above: All numbers are greater.
-        maximum: The greatest number.
-        below: All numbers are less.
-        one_of: All texts that will do; empty: any.
+        words: All limits as text, for messages.
         may_be_empty: Whether a list may have no value.
     """
 
     words: str
-    minimum: float | None = None
-    above: float | None = None
-    maximum: float | None = None
-    below: float | None = None
-    one_of: tuple[str, ...] = ()
     may_be_empty: bool = False
 
     def allow(self, value: HyperparameterValue) -> bool:
@@ -67,15 +59,7 @@ class Limits:
         return (bool(values) or self.may_be_empty) and all(map(self._allow_one, values))
 
     def _allow_one(self, value: float | str) -> bool:
-        if isinstance(value, str):
-            return not self.one_of or value in self.one_of
-        return (
-            math.isfinite(value)
-            and (self.minimum is None or value >= self.minimum)
-            and (self.above is None or value > self.above)
-            and (self.maximum is None or value <= self.maximum)
-            and (self.below is None or value < self.below)
-        )
+        return (isinstance(value, str) or math.isfinite(value)) and broken_limit(self, value) is None
 
 
 Default = TypeVar("Default", bound=HyperparameterValue)
@@ -87,7 +71,7 @@ def limited(default: Default, expected: str, **limits: Any) -> Default:  # noqa:
     Args:
         default: Of the type that the field has.
         expected: What will do, for messages.
-        **limits: The other attributes of `Limits`.
+        **limits: The other attributes of `Limits`, and of the contract\'s.
     """
     return dataclasses.field(default=default, metadata={_LIMITS: Limits(words=expected, **limits)})
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from retraining.core.catalog.capabilities import load_capabilities, require_trainable
 from retraining.core.errors import SettingsError, SpecError
-from tests.support.contracts import EXAMPLES as CONTRACT_EXAMPLES
+from tests.support.hyperparameter_rows import ROWS
 from tests.support.small_model import make_spec
 
 KNOWN = load_capabilities()
-EXAMPLES = CONTRACT_EXAMPLES.parent / "hyperparameters.json"
 IMAGE = {"name": "photo", "kind": "image", "height": 32, "width": 32}
 TEXT = {"name": "note", "kind": "text"}
 STEPS = {"name": "steps", "kind": "sequence", "of": "numeric", "length": 5}
@@ -23,15 +20,11 @@ def require(**changes):
     require_trainable(make_spec(**changes), KNOWN)
 
 
-@pytest.mark.parametrize(
-    "case",
-    json.loads(EXAMPLES.read_text(encoding="utf-8")),
-    ids=lambda case: f"{case['architecture']}-{case['name']}-{case['value']}",
-)
-def test_hyperparameters_are_taken_and_refused_as_the_trainer_does(case):
-    """`tests/trainer/tools/test_capabilities.py` runs the same examples."""
-    known = KNOWN.architectures[case["architecture"]].hyperparameters.get(case["name"])
-    assert (known is not None and known.takes(case["value"])) == case["taken"]
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.architecture}-{row.name}-{row.value}")
+def test_hyperparameters_are_taken_and_refused_as_the_trainer_does(row):
+    """`tests/trainer/tools/test_capabilities.py` runs the same rows."""
+    known = KNOWN.architectures[row.architecture].hyperparameters.get(row.name)
+    assert (known is not None and known.takes(row.value)) == row.taken
 
 
 def test_the_small_model_can_be_trained():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 import tf_keras
 
-from tests.support.contracts import EXAMPLES
+from tests.support.hyperparameter_rows import ROWS, Row
 from tests.support.trainer_documents import make_feature, make_label
 from trainer.contract.column_types import READ_FROM_TABLE, ROLE_TYPES, WITHOUT_CSV
 from trainer.contract.documents import Column
@@ -91,16 +90,12 @@ def test_the_page_has_the_same_table() -> None:
     assert listed[-2:] == [list(READ_FROM_TABLE), list(WITHOUT_CSV)]
 
 
-@pytest.mark.parametrize(
-    "case",
-    json.loads((EXAMPLES.parent / "hyperparameters.json").read_text(encoding="utf-8")),
-    ids=lambda case: f"{case['architecture']}-{case['name']}-{case['value']}",
-)
-def test_hyperparameters_are_taken_and_refused_as_airflow_does(case: dict) -> None:
-    """`tests/core/catalog/test_capabilities.py` runs the same examples."""
-    given = {case["name"]: case["value"]}
-    if case["taken"]:
-        read_hyperparameters(find_architecture(case["architecture"]), given)
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.architecture}-{row.name}-{row.value}")
+def test_hyperparameters_are_taken_and_refused_as_airflow_does(row: Row) -> None:
+    """`tests/core/catalog/test_capabilities.py` runs the same rows."""
+    architecture, given = find_architecture(row.architecture), {row.name: row.value}
+    if row.taken:
+        read_hyperparameters(architecture, given)
     else:
-        with pytest.raises(RequestError, match=case["name"]):
-            read_hyperparameters(find_architecture(case["architecture"]), given)
+        with pytest.raises(RequestError, match=row.name):
+            read_hyperparameters(architecture, given)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import functools
 import json
-import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter
 
 from retraining.core.documents.document import Document, Text, Value
 from retraining.core.errors import ContractError, SettingsError
@@ -55,11 +56,20 @@ class Hyperparameter(Value):
     def takes(self, value: object) -> bool:
         """Tell whether the trainer takes a value, as a spec or (as text) a trial's flag has it."""
         try:
-            read = self._read(value)
+            self._limits.validate_python(self._read(value))
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
             return False
-        values = read if isinstance(read, tuple) else (read,)
-        return (bool(values) or self.may_be_empty) and all(map(self._is_within, values))
+        return True
+
+    @functools.cached_property
+    def _limits(self) -> TypeAdapter[Any]:
+        limits = Field(ge=self.minimum, gt=self.above, le=self.maximum, lt=self.below, allow_inf_nan=False)
+        form: Any = Annotated[float, limits]
+        if self.type == "integers":
+            form = Annotated[tuple[form, ...], Field(min_length=0 if self.may_be_empty else 1)]
+        elif self.type == "text":
+            form = Literal[self.one_of] if self.one_of else str
+        return TypeAdapter(form)
 
     def _read(self, value: Any) -> Read:  # noqa: ANN401 - whatever a YAML file holds
         if self.type == "text":
@@ -73,17 +83,6 @@ class Hyperparameter(Value):
         if isinstance(value, bool):
             raise ValueError(value)
         return _whole(value) if self.type == "integer" else float(value)
-
-    def _is_within(self, value: bool | float | str) -> bool:
-        if isinstance(value, str):
-            return not self.one_of or value in self.one_of
-        return (
-            math.isfinite(value)
-            and (self.minimum is None or value >= self.minimum)
-            and (self.above is None or value > self.above)
-            and (self.maximum is None or value <= self.maximum)
-            and (self.below is None or value < self.below)
-        )
 
 
 class Architecture(Value):
