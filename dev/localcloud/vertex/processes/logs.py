@@ -5,18 +5,18 @@ Comes in: pipes. Goes out: one log entry per line, in batches.
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
+from localcloud.logs.lines import Message, read_line
 from localcloud.logs.store import SEVERITIES, Entry, LogStore
 
 LOGGER = logging.getLogger(__name__)
-Message = str | dict[str, Any]
 _FLUSH_S = 0.1
 _MAX_LINE = 64 * 1024
 
@@ -89,7 +89,7 @@ class ProcessLog:
     def follow(self, stream: IO[bytes], task_name: str, severity: str, copy_path: Path) -> threading.Thread:
         """Turn every line of a pipe into an entry (and a line of a file) until it ends; gives the thread that does.
 
-        A line that is a JSON object with a `message` becomes a structured entry with a severity of its own, as there.
+        A line that is a JSON object with a `message` becomes a structured entry with a severity and a time of its own.
         """
         thread = threading.Thread(
             target=self._follow, args=(stream, task_name, severity, copy_path), name=f"log-{task_name}", daemon=True
@@ -106,16 +106,9 @@ class ProcessLog:
                     self._add(task_name, text, severity)
 
     def _add(self, task_name: str, text: str, severity: str) -> None:
-        message: Message = text
-        if text.startswith("{") and text.endswith("}"):
-            try:
-                document = json.loads(text)
-            except ValueError:
-                document = {}
-            if isinstance(document.get("message"), str):
-                named = str(document.pop("severity", severity)).upper()
-                severity, message = named if named in SEVERITIES else severity, document
-        self._shipper.add(self._make_entry(task_name, message, severity))
+        line = read_line(text)
+        entry = self._make_entry(task_name, line.message, line.severity or severity)
+        self._shipper.add(entry if line.timestamp_ns is None else replace(entry, timestamp_ns=line.timestamp_ns))
 
 
 def job_log(shipper: LogShipper, project: str, job_id: str, trial_id: str | None = None) -> ProcessLog:

@@ -6,6 +6,7 @@ import json
 import os
 import tarfile
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -43,24 +44,27 @@ def test_job_starts_within_a_tenth_of_a_second(api):
     print(f"job start latency: {(job.start_time - job.create_time).total_seconds() * 1000:.0f} ms")
 
 
-def test_lines_go_to_cloud_logging_in_order_with_severity_and_replica(api, local_cloud):
+def test_lines_go_to_cloud_logging_in_order_with_severity_time_and_replica(api, local_cloud):
+    later = datetime.now(UTC) + timedelta(hours=1)
     code = """
         import json, sys
         print("first", flush=True)
-        print(json.dumps({"message": "second", "severity": "WARNING", "step": 2}), flush=True)
+        entry = {"message": "second", "severity": "WARNING", "time": "%s", "step": 2}
+        print(json.dumps(entry), flush=True)
         print("third", file=sys.stderr)
     """
-    job = api.wait(api.create_job(code))
+    job = api.wait(api.create_job(code % later.isoformat()))
     entries = [entry for entry in read_log(local_cloud, job) if entry.resource.labels["task_name"] == "workerpool0-0"]
     found = {
         (entry.payload["message"] if isinstance(entry.payload, dict) else entry.payload): entry.severity
         for entry in entries
     }
     assert found == {"first": "INFO", "second": "WARNING", "third": "ERROR"}
+    assert (entries[-1].payload, entries[-1].timestamp) == ({"message": "second", "step": 2}, later)
     assert entries[0].log_name.endswith("/logs/workerpool0-0")
 
 
-def test_what_the_trainer_logs_arrives_with_its_severity(api, local_cloud):
+def test_what_the_trainer_logs_arrives_with_its_severity_and_time(api, local_cloud):
     """Whichever stream it is on: the trainer's lines are JSON, and nobody told it where it runs."""
     code = """
         import sys
@@ -81,6 +85,9 @@ def test_what_the_trainer_logs_arrives_with_its_severity(api, local_cloud):
         (entry.payload["message"] if isinstance(entry.payload, dict) else entry.payload): entry.severity
         for entry in entries
     }
+    times = [entry.timestamp for entry in entries if isinstance(entry.payload, dict)]
+    assert times == sorted(set(times))
+    assert not any("time" in entry.payload for entry in entries if isinstance(entry.payload, dict))
     (traceback,) = (message for message in found if "Traceback" in message)
     assert traceback.splitlines()[0] == traceback.splitlines()[-1] == "ValueError: of the program"
     assert found == {
