@@ -1,5 +1,5 @@
 # The local cloud with the trainer's environment beside it, in which its jobs run. Build context: the repository.
-FROM docker.io/library/python:3.11.7-slim-bookworm
+FROM docker.io/library/python:3.11.15-slim-bookworm
 
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=/app/dev PATH=/app/.venv/localcloud/bin:$PATH
 

@@ -24,8 +24,7 @@ LOCALCLOUD_IMAGES = (f"localhost/{PROJECT}_localcloud", f"localhost/{PROJECT}_lo
 DEBIAN_IMAGE = "localhost/debian:stand-in"
 # Official name → the file of its stand-in. A later one may build on an earlier one.
 STAND_INS = {
-    "docker.io/library/python:3.11-slim": "python.Containerfile",
-    "docker.io/library/python:3.11.7-slim-bookworm": "python.Containerfile",
+    "docker.io/library/python:3.11.15-slim-bookworm": "python.Containerfile",
     "docker.io/library/postgres:16.10-alpine": "postgres.Containerfile",
     "docker.io/apache/airflow:3.3.2-python3.11": "airflow.Containerfile",
 }

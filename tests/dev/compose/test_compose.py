@@ -14,6 +14,8 @@ import jsonschema
 import pytest
 import yaml
 
+from containers.images import STAND_INS
+
 ROOT = Path(__file__).resolve().parents[3]
 COMPOSE = ROOT / "dev" / "compose"
 FILE = yaml.safe_load((ROOT / "docker-compose.yaml").read_text())
@@ -82,6 +84,17 @@ def test_dockerfiles_copy_what_is_in_the_context(dockerfile):
     for source in sources:
         assert list(ROOT.glob(source)), source
         assert any(source == folder or source.startswith(f"{folder}/") for folder in allowed), source
+
+
+def test_images_start_from_one_python_that_has_a_stand_in():
+    """A job in a container runs on the Python that the local cloud runs it on without one."""
+    files = [
+        COMPOSE / "localcloud.Dockerfile",
+        ROOT / "trainer" / "Dockerfile",
+        *(ROOT / "examples").rglob("Dockerfile"),
+    ]
+    (base,) = {re.search(r"^FROM (\S+)$", file.read_text(), re.MULTILINE)[1] for file in files}
+    assert base in STAND_INS
 
 
 def test_airflow_commands_exist():
