@@ -71,7 +71,7 @@ def limited(default: Default, expected: str, **limits: Any) -> Default:  # noqa:
     Args:
         default: Of the type that the field has.
         expected: What will do, for messages.
-        **limits: The other attributes of `Limits`, and of the contract\'s.
+        **limits: The other attributes of `Limits`, and of the contract's.
     """
     return dataclasses.field(default=default, metadata={_LIMITS: Limits(words=expected, **limits)})
 
