@@ -25,11 +25,11 @@ from pathlib import Path
 from trainer.cluster.preemption import end_with_the_job, start_again
 from trainer.cluster.replica import find_replica, uses_servers
 from trainer.contract.documents import EvaluateRequest, ExportRequest, Manifest, TrainRequest
-from trainer.contract.reading import read
+from trainer.contract.reading import read_document
 from trainer.contract.results import is_done, result_uri
 from trainer.errors import PeerLost, RequestError, TrainerError
 from trainer.input import open_source
-from trainer.storage import Storage, join
+from trainer.storage import Storage, join_uri
 from trainer.telemetry.logs import log_to_streams
 from trainer.telemetry.timing import Clock
 from trainer.telemetry.usage import describe_usage
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code."""
     with log_to_streams():
         try:
-            command, options, hyperparameters = _parse(sys.argv[1:] if arguments is None else arguments)
+            command, options, hyperparameters = _parse_arguments(sys.argv[1:] if arguments is None else arguments)
             _COMMANDS[command](options, hyperparameters)
         except PeerLost as error:
             return start_again(os.environ, error)
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _parse(arguments: Sequence[str]) -> tuple[str, argparse.Namespace, dict[str, str]]:
+def _parse_arguments(arguments: Sequence[str]) -> tuple[str, argparse.Namespace, dict[str, str]]:
     parser = _Parser(
         prog="python -m trainer.task",
         description=__doc__,
@@ -101,17 +101,17 @@ def _export(options: argparse.Namespace, _hyperparameters: Mapping[str, str]) ->
 
     bound_allocators()
     storage = Storage()
-    request = read(ExportRequest, options.request, storage)
+    request = read_document(ExportRequest, options.request, storage)
     if _is_done("export", request, storage):
         return
     reader = BigQueryReader([column.name for column in request.columns])
-    SpanExport(request, storage, reader, find_replica(os.environ)).run()
+    SpanExport(request, storage, reader, find_replica(os.environ)).write_spans()
     LOGGER.info(describe_usage("export"))
 
 
 def _train(options: argparse.Namespace, hyperparameters: Mapping[str, str]) -> None:
     storage = Storage()
-    request = _overridden(read(TrainRequest, options.request, storage), options.job_dir, hyperparameters)
+    request = _overridden(read_document(TrainRequest, options.request, storage), options.job_dir, hyperparameters)
     if _is_done("train", request, storage):
         if trial := Trial.of(request, storage):
             trial.report_again()
@@ -122,11 +122,11 @@ def _train(options: argparse.Namespace, hyperparameters: Mapping[str, str]) -> N
         end_with_the_job(storage, request, lambda: LOGGER.info(describe_usage("train")))
     _before_tensorflow(also_errors=request.training.input == "bigquery")
     if uses_servers(replica, request.training.strategy) and not (is_chief or replica.is_evaluator):
-        from trainer.cluster.parameter_server import serve
+        from trainer.cluster.parameter_server import serve_variables
 
-        serve()
+        serve_variables()
         return
-    _take_part(TrainingJob.read(request, storage, replica, Clock(STARTED)))
+    _take_part(TrainingJob.from_request(request, storage, replica, Clock(STARTED)))
     if is_chief:
         LOGGER.info(describe_usage("train"))
 
@@ -135,9 +135,9 @@ def _take_part(job: TrainingJob) -> None:
     """Do this replica's part of a training."""
     with job.open_source() as source:
         if job.replica.is_evaluator:
-            from trainer.training.evaluator import watch
+            from trainer.training.evaluator import evaluate_checkpoints
 
-            watch(job, source)
+            evaluate_checkpoints(job, source)
             return
         from trainer.cluster.strategy import naming_lost_peers
         from trainer.training.job import train
@@ -153,10 +153,10 @@ def _take_part(job: TrainingJob) -> None:
 
 def _evaluate(options: argparse.Namespace, _hyperparameters: Mapping[str, str]) -> None:
     storage = Storage()
-    request = read(EvaluateRequest, options.request, storage)
+    request = read_document(EvaluateRequest, options.request, storage)
     if _is_done("evaluate", request, storage):
         return
-    manifest = read(Manifest, request.manifest_uri, storage)
+    manifest = read_document(Manifest, request.manifest_uri, storage)
     names = {request.split, *(["golden"] if request.golden else [])}
     splits = {name: split for name, split in manifest.splits.items() if name in names}
     with open_source(manifest, splits, storage) as source:
@@ -189,9 +189,9 @@ def _overridden(request: TrainRequest, job_dir: str | None, hyperparameters: Map
         base = job_dir if job_dir.startswith("gs://") else str(Path(job_dir).absolute())
         request = dataclasses.replace(
             request,
-            model_uri=join(base, "model"),
-            checkpoint_uri=join(base, "checkpoints"),
-            tensorboard_uri=join(base, "logs"),
+            model_uri=join_uri(base, "model"),
+            checkpoint_uri=join_uri(base, "checkpoints"),
+            tensorboard_uri=join_uri(base, "logs"),
         )
     if request.trial_metric:
         request, hyperparameters = place(request, hyperparameters, os.environ)

@@ -28,7 +28,7 @@ import tensorflow as tf
 from trainer.cluster.replica import Replica
 from trainer.cluster.strategy import choose_strategy
 from trainer.contract.documents import Manifest, Statistics, TrainRequest
-from trainer.contract.reading import read
+from trainer.contract.reading import read_document
 from trainer.features.preprocessing import FeatureColumns, Preprocessing
 from trainer.input import open_source
 from trainer.input.pipeline import Reading, epochs
@@ -51,9 +51,9 @@ Turn = Callable[[], object]  # some steps
 def main(request_uri: str, rounds: int, epochs_per_turn: int) -> None:
     """Measure and print."""
     storage = Storage()
-    request = read(TrainRequest, request_uri, storage)
-    manifest = read(Manifest, request.manifest_uri, storage)
-    preprocessing = Preprocessing(request.features, read(Statistics, request.statistics_uri, storage))
+    request = read_document(TrainRequest, request_uri, storage)
+    manifest = read_document(Manifest, request.manifest_uri, storage)
+    preprocessing = Preprocessing(request.features, read_document(Statistics, request.statistics_uri, storage))
     columns = FeatureColumns(request.features, manifest.columns, manifest.images)
     encoding = Encoding.of(request, manifest, columns, preprocessing)
     steps = manifest.splits["train"].rows // request.training.batch_size * epochs_per_turn
@@ -74,10 +74,10 @@ def main(request_uri: str, rounds: int, epochs_per_turn: int) -> None:
 
 
 def _build(request: TrainRequest, manifest: Manifest, preprocessing: Preprocessing) -> Any:  # noqa: ANN401 - a Keras model
-    recipe = Recipe.read(request.training, labels_of(request.label))
+    recipe = Recipe.from_training(request.training, labels_of(request.label))
     strategy = choose_strategy(Replica())
     plan = plan_steps(request.training, manifest.splits["train"], strategy, strategy.share)
-    model = recipe.build(preprocessing.shape)
+    model = recipe.build_model(preprocessing.shape)
     compile_model(recipe, model, plan_rate(request.training, recipe.hyperparameters.learning_rate, plan, strategy))
     model.steps_per_execution = _STEPS_PER_CALL
     return model

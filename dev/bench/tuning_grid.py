@@ -24,7 +24,7 @@ from bench.tables import REPOSITORY_PATH
 from bench.train_files import write_request, write_run
 from trainer.cluster.replica import Replica
 from trainer.contract.documents import TrainRequest
-from trainer.contract.reading import parse
+from trainer.contract.reading import parse_document
 from trainer.storage import Storage
 from trainer.telemetry.timing import Clock
 from trainer.training.training_job import TrainingJob
@@ -79,10 +79,10 @@ def score(folder_path: Path, name: str, values: Mapping[str, Any], seed: int = 1
     from trainer.training.job import train
 
     os.environ["CLOUD_ML_HP_METRIC_FILE"] = str(folder_path / f"{name}.metrics")
-    request = parse(TrainRequest, write_request(folder_path, name, epochs=_EPOCHS).read_bytes(), name)
+    request = parse_document(TrainRequest, write_request(folder_path, name, epochs=_EPOCHS).read_bytes(), name)
     training = dataclasses.replace(request.training, hyperparameters=values)
     request = dataclasses.replace(request, training=training, seed=seed, trial_metric=METRIC)
-    job = TrainingJob.read(request, Storage(), Replica(), Clock(time.monotonic()))
+    job = TrainingJob.from_request(request, Storage(), Replica(), Clock(time.monotonic()))
     with job.open_source() as source:
         train(job, source)
     history: Sequence[float] = json.loads(Path(request.report_uri).read_bytes())["history"][METRIC]

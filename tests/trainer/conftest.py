@@ -23,7 +23,7 @@ import pytest
 from tests.support.job_log import collect_messages
 from trainer.cluster.replica import Replica
 from trainer.contract.documents import EvaluateRequest, ExportRequest, Manifest, Report, TrainRequest
-from trainer.contract.reading import parse
+from trainer.contract.reading import parse_document
 from trainer.export.job import Patience, SpanExport
 from trainer.export.work import Unit
 from trainer.input import open_source
@@ -89,7 +89,7 @@ class MemoryReader:
         self._random = np.random.default_rng(seed)
         self._batch_rows = batch_rows
 
-    def open(self, _table: str, units: Sequence[Unit], _streams: int) -> list[Iterator[pa.RecordBatch]]:
+    def open_streams(self, _table: str, units: Sequence[Unit], _streams: int) -> list[Iterator[pa.RecordBatch]]:
         """Give the units' rows in another order each time."""
         self.calls += 1
         table = pa.concat_tables([rows_of(self.rows, unit) for unit in units])
@@ -149,7 +149,7 @@ class Run:
 
     def export_request(self, **changes: Any) -> ExportRequest:
         """Give it as a document."""
-        return parse(ExportRequest, json.dumps(self.export_json(**changes)).encode(), "export_request")
+        return parse_document(ExportRequest, json.dumps(self.export_json(**changes)).encode(), "export_request")
 
     def export(
         self,
@@ -163,7 +163,7 @@ class Run:
         request = self.export_request(**changes)
         reader = reader or MemoryReader(self.rows)
         with collect_messages(said):
-            SpanExport(request, self.storage, reader, replica or Replica(), patience).run()
+            SpanExport(request, self.storage, reader, replica or Replica(), patience).write_spans()
         return said
 
     def golden(self, shards: int = 2, action: str = "export") -> dict[str, Any]:
@@ -179,7 +179,7 @@ class Run:
 
     def manifest(self) -> Manifest:
         """Read the manifest."""
-        return parse(Manifest, (self.path / "manifest.json").read_bytes(), "manifest")
+        return parse_document(Manifest, (self.path / "manifest.json").read_bytes(), "manifest")
 
     def files(self) -> dict[str, bytes]:
         """Give every file of the span store with its bytes."""
@@ -245,7 +245,7 @@ class Run:
 
     def train_request(self, out: str = "training", **changes: Any) -> TrainRequest:
         """Give it as a document."""
-        return parse(TrainRequest, json.dumps(self.train_json(out, **changes)).encode(), "train_request")
+        return parse_document(TrainRequest, json.dumps(self.train_json(out, **changes)).encode(), "train_request")
 
     def train_request_in(self, folder: Path, **changes: Any) -> TrainRequest:
         """Give one whose outputs go into a folder of its own."""
@@ -274,7 +274,7 @@ class Run:
     def job(self, request: TrainRequest, storage: Storage | None = None, replica: Replica | None = None) -> TrainingJob:
         """Give a training of this run."""
         clock = Clock(time.monotonic())
-        return TrainingJob.read(request, storage or self.storage, replica or Replica(), clock)
+        return TrainingJob.from_request(request, storage or self.storage, replica or Replica(), clock)
 
     def evaluate_json(self, challenger: str, champion: str | None, **changes: Any) -> dict[str, Any]:
         """Give an evaluate request."""
@@ -305,7 +305,7 @@ class Run:
     def evaluate_request(self, challenger: str, champion: str | None, **changes: Any) -> EvaluateRequest:
         """Give it as a document."""
         content = json.dumps(self.evaluate_json(challenger, champion, **changes)).encode()
-        return parse(EvaluateRequest, content, "evaluate_request")
+        return parse_document(EvaluateRequest, content, "evaluate_request")
 
     def write(self, name: str, document: dict[str, Any]) -> str:
         """Write a request; gives its path."""

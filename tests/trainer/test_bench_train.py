@@ -11,7 +11,7 @@ import pytest
 from bench import train_files, train_runs, train_step
 from bench.train import render
 from trainer.contract.documents import TrainRequest
-from trainer.contract.reading import parse
+from trainer.contract.reading import parse_document
 from trainer.tools.package import PACKAGE_PATH
 
 SAID = """\
@@ -39,7 +39,7 @@ def test_the_model_is_the_demos(run: Path) -> None:
     """Features, architecture and batch, as the spec has them."""
     spec = (PACKAGE_PATH.parent / "include/models/flight_delays.yaml").read_text()  # no YAML reader in this environment
     path = train_files.write_request(run, "as-the-demo", epochs=1)
-    request = parse(TrainRequest, path.read_bytes(), "request")
+    request = parse_document(TrainRequest, path.read_bytes(), "request")
     found = {
         f"{{name: {feature.name}, kind: {feature.kind}"
         + (f", embedding_dim: {feature.embedding_dim}}}" if feature.kind == "categorical" else "}")

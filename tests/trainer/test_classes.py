@@ -18,7 +18,7 @@ from PIL import Image as Pillow
 
 from tests.support.trainer_documents import make_label
 from trainer.contract.documents import Evaluation, Report
-from trainer.contract.reading import parse
+from trainer.contract.reading import parse_document
 from trainer.errors import DataError, RequestError
 from trainer.evaluation.job import evaluate
 from trainer.input import open_source
@@ -194,7 +194,7 @@ def test_both_models_are_judged_class_by_class(trained: Report, weak: Report, st
     assert found.baseline.accuracy == pytest.approx(max(found.label_counts) / 120)
     assert found.difference.metric == "accuracy"
     assert 0 < found.difference.low <= found.difference.mean
-    assert parse(Evaluation, (tmp_path / "evaluation.json").read_bytes(), "evaluation").rows == 120
+    assert parse_document(Evaluation, (tmp_path / "evaluation.json").read_bytes(), "evaluation").rows == 120
 
 
 @pytest.mark.parametrize("metric", ["auc", "log_loss", "brier"])

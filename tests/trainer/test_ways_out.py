@@ -23,7 +23,7 @@ from trainer.contract.documents import (
     Manifest,
     Training,
 )
-from trainer.contract.reading import parse
+from trainer.contract.reading import parse_document
 from trainer.contract.statistics import statistics_of
 from trainer.errors import NEW_ATTEMPT, TrainerError
 from trainer.evaluation.leakage import require_no_leakage
@@ -100,7 +100,7 @@ def unseen(run: Any, splits: tuple[str, ...]) -> object:
 
 CASES = {
     "reading.py, kind": Case(
-        lambda run, name: parse(Manifest, (run.path / name).read_bytes(), name),
+        lambda run, name: parse_document(Manifest, (run.path / name).read_bytes(), name),
         "statistics.json",
         "Pass the right address",
         ("manifest.json",),

@@ -156,11 +156,11 @@ def test_a_document_that_is_too_large_is_deleted_and_written_again(run, monkeypa
     monkeypatch.setattr(bounded, "MAX_DOCUMENT_BYTES", limit)
     path.write_bytes(path.read_bytes() + b" " * 101)
     assert "Look who wrote it, delete it, and clear the task that should have written it" in refusal(
-        lambda: run.storage.read(str(path))
+        lambda: run.storage.read_object(str(path))
     )
     path.unlink()
     run.export()
-    assert json.loads(run.storage.read(str(path)))["kind"] == "manifest"
+    assert json.loads(run.storage.read_object(str(path)))["kind"] == "manifest"
 
 
 def test_a_file_in_a_folders_place_is_moved_away(tmp_path: Path) -> None:

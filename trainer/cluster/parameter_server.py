@@ -12,7 +12,7 @@ import tensorflow as tf
 LOGGER = logging.getLogger(__name__)
 
 
-def serve() -> None:
+def serve_variables() -> None:
     """Serve; never returns. The process ends with the job, or by a signal: it has nothing to save."""
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
     server = tf.distribute.Server(

@@ -45,13 +45,13 @@ class Interruption:
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = signal.signal(signal.SIGTERM, self._ask)
+        before = signal.signal(signal.SIGTERM, self._note_request)
         try:
             yield
         finally:
             signal.signal(signal.SIGTERM, before)
 
-    def _ask(self, _number: int, _frame: FrameType | None) -> None:
+    def _note_request(self, _number: int, _frame: FrameType | None) -> None:
         self.asked = True
 
 
@@ -98,12 +98,12 @@ def end_with_the_job(storage: Storage, request: TrainRequest, before: Callable[[
         before: Called once, right before the end.
     """
 
-    def watch() -> None:
+    def end_after_report() -> None:
         wait_for_report(storage, request)
         before()
         os._exit(0)
 
-    threading.Thread(target=watch, name="end-with-the-job", daemon=True).start()
+    threading.Thread(target=end_after_report, name="end-with-the-job", daemon=True).start()
 
 
 def wait_for_report(storage: Storage, request: TrainRequest, sleep: Callable[[float], None] = time.sleep) -> None:

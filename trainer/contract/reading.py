@@ -23,7 +23,7 @@ SCHEMA_VERSION = 1
 Document = TypeVar("Document")
 
 
-def parse(document: type[Document], content: bytes, where: str) -> Document:
+def parse_document(document: type[Document], content: bytes, where: str) -> Document:
     """Return the document that its bytes say.
 
     Args:
@@ -52,17 +52,17 @@ def parse(document: type[Document], content: bytes, where: str) -> Document:
         raise ContractError(where, f"{wrong.path or 'the document'} {wrong.found}", wrong.expected) from None
 
 
-def read(document: type[Document], uri: str, storage: Storage) -> Document:
+def read_document(document: type[Document], uri: str, storage: Storage) -> Document:
     """Return the document at an address.
 
     Raises:
         ContractError: It is missing or invalid.
         StorageError: Storage did not answer.
     """
-    content = storage.read(uri)
+    content = storage.read_object(uri)
     if content is None:
         raise ContractError(uri, "there is no such document", f"one of kind {document.kind!r}")  # type: ignore[attr-defined]  # as above
-    return parse(document, content, uri)
+    return parse_document(document, content, uri)
 
 
 def serialise(document: object) -> bytes:
@@ -78,7 +78,7 @@ def serialise(document: object) -> bytes:
     except ValueError as error:
         raise ContractError(kind, f"cannot be written: {error}", "finite numbers") from error
     content = (text + "\n").encode()
-    parse(type(document), content, f"{kind} (being written)")
+    parse_document(type(document), content, f"{kind} (being written)")
     return content
 
 

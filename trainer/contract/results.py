@@ -37,6 +37,6 @@ def is_done(request: ExportRequest | TrainRequest | EvaluateRequest, storage: St
 
 def trial_result(request: TrainRequest, storage: Storage) -> dict[str, Any] | None:
     """Return the result that a trial of this very request left; None where there is none."""
-    content = storage.read(request.report_uri)
+    content = storage.read_object(request.report_uri)
     result: dict[str, Any] = json.loads(content) if content else {}
     return result if result.get(REQUEST_DIGEST) == digest(request) else None

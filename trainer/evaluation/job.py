@@ -25,14 +25,21 @@ from trainer.contract.documents import (
     Shard,
     Slice,
 )
-from trainer.contract.reading import read, serialise
+from trainer.contract.reading import read_document, serialise
 from trainer.errors import NEW_ATTEMPT, DataError
 from trainer.evaluation.leakage import require_no_leakage
 from trainer.evaluation.lite.artifacts import make_lite_models
 from trainer.evaluation.scoring import Columns, Scored, load_model, score
 from trainer.input.source import Source
 from trainer.objective.labels import labels_of
-from trainer.objective.metrics import Floats, bootstrap_difference, confusion, count_labels, measure, measure_baseline
+from trainer.objective.metrics import (
+    Floats,
+    bootstrap_difference,
+    confusion,
+    count_labels,
+    measure_baseline,
+    measure_scores,
+)
 from trainer.saved_model.model import StoredModel
 from trainer.storage import Storage
 
@@ -95,7 +102,7 @@ def _judged_models(
 ) -> tuple[dict[str, StoredModel], str | None]:
     """Load the models that can be scored, the challenger first; and say why the champion is not among them."""
     report_uri = request.challenger.report_uri
-    digest = read(Report, report_uri, storage).model_digest if report_uri else None
+    digest = read_document(Report, report_uri, storage).model_digest if report_uri else None
     challenger = load_model(request.challenger.model_uri, storage, digest)
     if misfit := columns.misfit(challenger):
         raise DataError(f"{CHALLENGER} model", *misfit, NEW_ATTEMPT)
@@ -128,7 +135,7 @@ def _score_frozen_set(
             f"Delete {request.manifest_uri}, then clear the run's export task and what follows it",
         )
     scored = score(source.open_split("golden"), columns, request.label, models)
-    metrics_by_model = {name: measure(scored.labels, scores) for name, scores in scored.scores.items()}
+    metrics_by_model = {name: measure_scores(scored.labels, scores) for name, scores in scored.scores.items()}
     for name, metrics in metrics_by_model.items():
         LOGGER.info("evaluate: %s on %s examples of the frozen set: %s", name, len(scored.labels), _numbers(metrics))
     return GoldenScores(
@@ -151,11 +158,11 @@ def _judge(request: EvaluateRequest, scored: Scored, scores: Floats) -> Scores:
         for index in np.argsort(-counts, kind="stable"):
             if counts[index] >= request.min_slice_examples:
                 chosen = inverse == index
-                metrics = measure(scored.labels[chosen], scores[chosen])
+                metrics = measure_scores(scored.labels[chosen], scores[chosen])
                 value = distinct[index].decode(errors="replace")
                 slices.append(Slice(column=column, value=value, rows=int(counts[index]), metrics=metrics))
     return Scores(
-        metrics=measure(scored.labels, scores), slices=tuple(slices), confusion=_confusion(scored.labels, scores)
+        metrics=measure_scores(scored.labels, scores), slices=tuple(slices), confusion=_confusion(scored.labels, scores)
     )
 
 

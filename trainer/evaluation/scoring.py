@@ -123,9 +123,9 @@ class Columns:
 
     def parse_spec(self, names: set[str]) -> dict[str, Any]:
         """Give columns as a split takes them."""
-        return {name: self._images.get(name) or self._parse(name) for name in sorted(names)}
+        return {name: self._images.get(name) or self._column_spec(name) for name in sorted(names)}
 
-    def _parse(self, name: str) -> ColumnSpec:
+    def _column_spec(self, name: str) -> ColumnSpec:
         return (parse_list if name in self._lists else parse_feature)(self._types[name])
 
     def raw(self, name: str, values: tf.Tensor, dtype: str) -> tf.Tensor:

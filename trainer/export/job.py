@@ -91,7 +91,7 @@ class SpanExport:
         self._progress = Progress(replica, self._patience.clock)
         self._memory = PeakMemory()
 
-    def run(self) -> ExportSummary:
+    def write_spans(self) -> ExportSummary:
         """Write this replica's shards that are missing; the chief also waits for the others and writes the documents.
 
         Raises:
@@ -109,7 +109,7 @@ class SpanExport:
         missing = set(self._store.missing())
         todo = [shard for shard in mine if shard in missing]
         self._progress.begin(sum(shard.rows for shard in todo), len(todo), len(mine) - len(todo))
-        self._write(todo)
+        self._write_shards(todo)
         if self._replica.is_chief:
             self._wait_for_others()
             self._write_manifest()
@@ -118,7 +118,7 @@ class SpanExport:
             rows=self._progress.rows, bytes=self._progress.bytes, manifest_written=self._replica.is_chief
         )
 
-    def _write(self, shards: Sequence[Shard]) -> None:
+    def _write_shards(self, shards: Sequence[Shard]) -> None:
         """Read, sort, encode and store these shards."""
         if not shards:
             return
@@ -147,7 +147,7 @@ class SpanExport:
                     logging.WARNING,
                 )
                 self._progress.begin(sum(shard.rows for shard in missing), len(missing), 0)
-                self._write(missing)
+                self._write_shards(missing)
             else:
                 self._patience.sleep(pause)
                 pause = min(pause * _PAUSE_GROWTH, _LONGEST_PAUSE_S)

@@ -16,7 +16,7 @@ from trainer.contract.documents import (
     SpanWork,
 )
 from trainer.export.work import FROZEN_SET, Work
-from trainer.storage import join
+from trainer.storage import join_uri
 
 
 def build_manifest(request: ExportRequest, works: Sequence[Work], spans: Sequence[Span], seconds: float) -> Manifest:
@@ -35,7 +35,7 @@ def build_manifest(request: ExportRequest, works: Sequence[Work], spans: Sequenc
     files: dict[str, list[ManifestFile]] = {name: [] for name in names}
     for work, span in zip(works, spans, strict=True):
         for file in span.files:
-            files[_split(request, work.span, file.part)].append(_manifest_file(work, file))
+            files[_split_of(request, work.span, file.part)].append(_manifest_file(work, file))
     new = [span for work, span in zip(works, spans, strict=True) if work.action == "export"]
     used = [span for span in request.spans if span.span not in request.quarantined]
     return Manifest(
@@ -57,7 +57,7 @@ def build_manifest(request: ExportRequest, works: Sequence[Work], spans: Sequenc
     )
 
 
-def _split(request: ExportRequest, span: str, part: FilePart) -> str:
+def _split_of(request: ExportRequest, span: str, part: FilePart) -> str:
     if span == FROZEN_SET:
         return FROZEN_SET
     return "test" if span >= request.test_start else part
@@ -66,12 +66,12 @@ def _split(request: ExportRequest, span: str, part: FilePart) -> str:
 def _rows(request: ExportRequest, spans: Sequence[SpanWork], split: str) -> int:
     if split == FROZEN_SET:
         return request.golden.rows if request.golden else 0
-    return sum(part.rows for span in spans for part in span.parts if _split(request, span.span, part.part) == split)
+    return sum(part.rows for span in spans for part in span.parts if _split_of(request, span.span, part.part) == split)
 
 
 def _manifest_file(work: Work, file: SpanFile) -> ManifestFile:
     return ManifestFile(
-        uri=join(work.folder_uri, file.file_name),
+        uri=join_uri(work.folder_uri, file.file_name),
         span=work.span,
         part=file.part,
         rows=file.rows,

@@ -16,11 +16,11 @@ from dataclasses import asdict
 from typing import IO
 
 from trainer.contract.documents import ExportRequest, Span, SpanFile
-from trainer.contract.reading import parse, serialise
+from trainer.contract.reading import parse_document, serialise
 from trainer.errors import NEW_ATTEMPT, DataError
 from trainer.export.encoding.tfrecord import FileDigest
 from trainer.export.work import Shard, Work, shards_of, works_of
-from trainer.storage import Storage, in_parallel, join
+from trainer.storage import Storage, in_parallel, join_uri
 
 _WAY_OUT = f"Delete the span's folder. {NEW_ATTEMPT}: the span is exported again"
 
@@ -46,7 +46,7 @@ class SpanStore:
 
     def missing(self) -> list[Shard]:
         """Give those of them that are not there yet, in the same order."""
-        stored = self._list("export")
+        stored = self._list_objects("export")
         return [shard for shard in self.shards() if not {shard.uri, shard.sidecar_uri} <= stored.keys()]
 
     def publish(self, shard: Shard, file: IO[bytes], rows: int, digest: FileDigest) -> None:
@@ -68,7 +68,7 @@ class SpanStore:
         Raises:
             DataError: A document or a file is missing or has another size; names it.
         """
-        stored = self._list("reuse")
+        stored = self._list_objects("reuse")
         in_parallel(lambda work: self._read_span(work, stored), [w for w in self.works if w.action == "reuse"])
 
     def complete(self) -> list[Span]:
@@ -79,7 +79,7 @@ class SpanStore:
         Raises:
             DataError: The rows are not those of the request, or files are not what the documents say.
         """
-        stored = {**self._list("export"), **self._list("reuse")}
+        stored = {**self._list_objects("export"), **self._list_objects("reuse")}
         return in_parallel(lambda work: self._complete(work, stored), self.works)
 
     def _complete(self, work: Work, stored: Mapping[str, int]) -> Span:
@@ -96,7 +96,7 @@ class SpanStore:
         return span
 
     def _read_span(self, work: Work, stored: Mapping[str, int]) -> Span:
-        content = self._storage.read(work.span_uri)
+        content = self._storage.read_object(work.span_uri)
         if content is None:
             raise DataError(
                 work.span_uri,
@@ -104,7 +104,7 @@ class SpanStore:
                 "a complete span",
                 f"{NEW_ATTEMPT}: the span is exported again",
             )
-        span = parse(Span, content, work.span_uri)
+        span = parse_document(Span, content, work.span_uri)
         for part in work.parts:
             rows = _rows(span, part.part)
             if rows != part.rows:
@@ -115,7 +115,7 @@ class SpanStore:
     def _file(self, shard: Shard) -> SpanFile:
         """Give what the sidecar says."""
         if shard.uri not in self._files:
-            content = self._storage.read(shard.sidecar_uri)
+            content = self._storage.read_object(shard.sidecar_uri)
             try:
                 self._files[shard.uri] = _span_file(shard, json.loads(content or b""))
             except (ValueError, TypeError) as error:
@@ -137,10 +137,12 @@ class SpanStore:
                 "Another version of the exporter wrote it; delete the span's folder and start again",
             )
 
-    def _list(self, action: str) -> dict[str, int]:
+    def _list_objects(self, action: str) -> dict[str, int]:
         """Give the size of every object in the folders of the works with this action."""
         folders = [work.folder_uri + "/" for work in self.works if work.action == action]
-        return {item.uri: item.bytes for objects in in_parallel(self._storage.list, folders) for item in objects}
+        return {
+            item.uri: item.bytes for objects in in_parallel(self._storage.list_objects, folders) for item in objects
+        }
 
 
 def changed_rows(table: str, span: str, part: str, rows: int, expected: int) -> DataError:
@@ -155,7 +157,7 @@ def changed_rows(table: str, span: str, part: str, rows: int, expected: int) -> 
 
 def _require_sizes(work: Work, span: Span, stored: Mapping[str, int]) -> None:
     for file in span.files:
-        uri = join(work.folder_uri, file.file_name)
+        uri = join_uri(work.folder_uri, file.file_name)
         size = stored.get(uri)
         if size != file.bytes:
             source = work.span_uri if work.span_uri in stored else f"{uri}.json"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from trainer.contract.documents import ExportRequest, FilePart, GoldenWork, SpanWork
-from trainer.storage import join
+from trainer.storage import join_uri
 
 FROZEN_SET = "golden"
 """The frozen set's name as a span and as a part."""
@@ -58,7 +58,7 @@ class Work:
     @property
     def span_uri(self) -> str:
         """Address of the document that says that the span is complete."""
-        return join(self.folder_uri, "span.json")
+        return join_uri(self.folder_uri, "span.json")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +106,7 @@ def shards_of(work: Work, suffix: str) -> list[Shard]:
         Shard(
             unit=Unit(span=work.span, part=part.part, shard=shard),
             table=work.table,
-            uri=join(work.folder_uri, f"{part.part}-{shard:05d}-of-{part.shards:05d}{suffix}"),
+            uri=join_uri(work.folder_uri, f"{part.part}-{shard:05d}-of-{part.shards:05d}{suffix}"),
             rows=part.rows // part.shards,
             exact=part.shards == 1,
         )
@@ -131,7 +131,7 @@ def _span_work(request: ExportRequest, span: SpanWork) -> Work:
         span=span.span,
         table=request.table,
         fingerprint=span.fingerprint,
-        folder_uri=join(request.spans_uri, span.span, span.fingerprint),
+        folder_uri=join_uri(request.spans_uri, span.span, span.fingerprint),
         parts=tuple(PartRows(part=part.part, rows=part.rows, shards=part.shards) for part in span.parts),
         action=span.action,
     )
@@ -142,7 +142,7 @@ def _frozen_work(request: ExportRequest, frozen_set: GoldenWork) -> Work:
         span=FROZEN_SET,
         table=frozen_set.table,
         fingerprint=frozen_set.fingerprint,
-        folder_uri=join(request.spans_uri, FROZEN_SET, frozen_set.fingerprint),
+        folder_uri=join_uri(request.spans_uri, FROZEN_SET, frozen_set.fingerprint),
         parts=(PartRows(part="golden", rows=frozen_set.rows, shards=frozen_set.shards),),
         action=frozen_set.action,
     )

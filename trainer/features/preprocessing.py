@@ -116,13 +116,13 @@ class FeatureColumns:
 
     def parse_spec(self) -> dict[str, Any]:
         """Give the features as a split takes them."""
-        return {feature.name: self._parse(feature) for feature in self._features}
+        return {feature.name: self._column_spec(feature) for feature in self._features}
 
     def raw(self, parsed: Mapping[str, Any]) -> dict[str, Any]:
         """Turn parsed columns into what a prediction request would hold, but for images. [B] or [B, length] each."""
         return {feature.name: self._raw(feature, parsed[feature.name]) for feature in self._features}
 
-    def _parse(self, feature: Feature) -> ColumnSpec:
+    def _column_spec(self, feature: Feature) -> ColumnSpec:
         if feature.kind == "image":
             return ImageFeature.of(self._images[feature.name])
         type_ = self._types[feature.name]

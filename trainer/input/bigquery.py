@@ -165,7 +165,7 @@ class _Client:
         self._project, self._dataset, self._table = table.split(".")
         self._reading = reading
         self._streams = min(2 * reading.threads, _MAX_STREAMS)
-        library, make_resource = _load()
+        library, make_resource = _load_client()
         self._library = library
         # A client's map of connections is not guarded: two streams that open at once through one client crash the
         # process. So each stream has a client of its own; by name, since unnamed ones are one and the same.
@@ -224,7 +224,7 @@ class _Client:
         )
 
 
-def _load() -> tuple[Any, Callable[..., Tensor]]:
+def _load_client() -> tuple[Any, Callable[..., Tensor]]:
     """Import tensorflow-io: its client and the operation that makes a client's resource.
 
     Raises:

@@ -179,7 +179,7 @@ def _lines(shard: Shard, compression: str) -> Iterator[str]:
     number = 1
     try:
         with opened(shard, compression) as content:
-            for line in _split(content):
+            for line in _split_lines(content):
                 yield line.decode(errors="replace")
                 number += 1
     except CutOffError as error:
@@ -188,7 +188,7 @@ def _lines(shard: Shard, compression: str) -> Iterator[str]:
         ) from error
 
 
-def _split(content: Content) -> Iterator[bytes]:
+def _split_lines(content: Content) -> Iterator[bytes]:
     rest = b""
     while chunk := content.read(_LINE_BYTES):
         *whole, rest = (rest + chunk).split(b"\n")

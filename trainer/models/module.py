@@ -43,17 +43,17 @@ def build(shape: InputShape, outputs: int, hyperparameters: ModuleHyperparameter
     inputs: dict[str, Any] = {**model_inputs(shape), **pixels, **texts}
     seen = []
     if shape.images:
-        module = _load("module", hyperparameters.module, hyperparameters)
+        module = _load_module("module", hyperparameters.module, hyperparameters)
         for image in shape.images:
             module.require_vectors(tf.TensorSpec([None, image.height, image.width, 3], tf.float32))
             seen.append(module(colors(pixels[image.key], image)))
     if shape.texts:
-        module = _load("text_module", hyperparameters.text_module, hyperparameters)
+        module = _load_module("text_module", hyperparameters.text_module, hyperparameters)
         module.require_vectors(tf.TensorSpec([None], tf.string))
         seen += [module(texts[text.key]) for text in shape.texts]
     logits = tf_keras.layers.Dense(outputs, name="logit")(deep(inputs, shape, hyperparameters, seen))
     return tf_keras.Model(inputs, logits, name="module")
 
 
-def _load(name: str, uri: str, hyperparameters: ModuleHyperparameters) -> StoredModule:
+def _load_module(name: str, uri: str, hyperparameters: ModuleHyperparameters) -> StoredModule:
     return StoredModule(uri, name, fine_tuned=hyperparameters.fine_tune_from < 1)

@@ -42,10 +42,10 @@ def read_series(inputs: dict[str, Any], shape: InputShape) -> list[Series]:
     """Join sequences of equal lengths, longest first."""
     by_length = sorted(shape.sequences, key=lambda steps: -steps.length)  # stable: in the order of the features
     groups = itertools.groupby(by_length, key=lambda steps: steps.length)
-    return [_join([*group], inputs) for _, group in groups]
+    return [_join_steps([*group], inputs) for _, group in groups]
 
 
-def _join(group: Sequence[Steps], inputs: dict[str, Any]) -> Series:
+def _join_steps(group: Sequence[Steps], inputs: dict[str, Any]) -> Series:
     columns, there = [], []
     for steps in group:
         values = inputs[steps.key]

@@ -63,13 +63,13 @@ class DenseNet(Pretrained):
             include_top=False, weights=None, input_shape=(None, None, 3), pooling="avg"
         )
         self._network.trainable = hyperparameters.fine_tune_from < 1
-        self._load(hyperparameters.weights)
+        self._load_weights(hyperparameters.weights)
 
     def call(self, inputs: tf.Tensor) -> tf.Tensor:
         """Look. [B, h, w, 3] → [B, 1024]."""
         return self._network(inputs, training=False)
 
-    def _load(self, uri: str) -> None:
+    def _load_weights(self, uri: str) -> None:
         try:
             self._network.load_weights(str(fetch_file(uri)))
         except (ValueError, OSError, KeyError) as error:

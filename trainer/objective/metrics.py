@@ -114,7 +114,7 @@ _PER_EXAMPLE: dict[str, Callable[[Floats, Floats], Floats]] = {
 }
 
 
-def measure(labels: Floats, scores: Floats) -> Metrics:
+def measure_scores(labels: Floats, scores: Floats) -> Metrics:
     """Give all metrics of one model. [n], [n] or [n, K], at least one example."""
     means = {name: float(values(labels, scores).mean()) for name, values in _PER_EXAMPLE.items()}
     return Metrics(auc=area(labels, scores), **means)

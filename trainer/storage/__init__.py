@@ -31,13 +31,13 @@ class Storage:
         self._disk = Disk()
         self._cloud: Backend | None = None
 
-    def read(self, uri: str) -> bytes | None:
+    def read_object(self, uri: str) -> bytes | None:
         """Give an object's content; None where there is no such object.
 
         Raises:
             StorageError: Storage did not answer.
         """
-        return self._backend(uri).read(uri)
+        return self._backend(uri).read_object(uri)
 
     def exists(self, uri: str) -> bool:
         """Tell whether there is an object."""
@@ -90,24 +90,24 @@ class Storage:
             file.flush()
         return self._backend(uri).publish(uri, file)
 
-    def list(self, prefix: str) -> list[StoredObject]:
+    def list_objects(self, prefix: str) -> list[StoredObject]:
         """Give the objects whose address starts with `prefix`, sorted by address."""
-        return self._backend(prefix).list(prefix)
+        return self._backend(prefix).list_objects(prefix)
 
     def download(self, uri: str, path: Path) -> bool:
         """Copy an object to a local path; False where there is none."""
         return self._backend(uri).download(uri, path)
 
-    def delete(self, uri: str) -> None:
+    def delete_object(self, uri: str) -> None:
         """Remove an object; it may be gone already."""
-        self._backend(uri).delete(uri)
+        self._backend(uri).delete_object(uri)
 
     def upload_folder(self, folder_path: Path, uri: str) -> None:
         """Copy every file below a local folder to the same place below an address, replacing what is there."""
         files = sorted(path for path in folder_path.rglob("*") if path.is_file())
 
         def upload(path: Path) -> None:
-            self.replace(join(uri, path.relative_to(folder_path).as_posix()), path.read_bytes())
+            self.replace(join_uri(uri, path.relative_to(folder_path).as_posix()), path.read_bytes())
 
         in_parallel(upload, files)
 
@@ -121,7 +121,9 @@ class Storage:
             DataError: The name of one leads elsewhere; none is copied.
         """
         prefix = uri.rstrip("/") + "/"
-        objects = {item.uri: path_below(folder_path, item.uri.removeprefix(prefix)) for item in self.list(prefix)}
+        objects = {
+            item.uri: path_below(folder_path, item.uri.removeprefix(prefix)) for item in self.list_objects(prefix)
+        }
 
         def download(item_uri: str) -> None:
             objects[item_uri].parent.mkdir(parents=True, exist_ok=True)
@@ -179,7 +181,7 @@ def path_below(folder_path: Path, name: str) -> Path:
     return folder_path / name
 
 
-def join(uri: str, *parts: str) -> str:
+def join_uri(uri: str, *parts: str) -> str:
     """Join an address and the names below it with single slashes."""
     return "/".join([uri.rstrip("/"), *(part.strip("/") for part in parts)])
 

@@ -18,7 +18,7 @@ class StoredObject:
 class Backend(Protocol):
     """What a kind of storage must be able to do. Addresses are whole URIs."""
 
-    def read(self, uri: str) -> bytes | None:
+    def read_object(self, uri: str) -> bytes | None:
         """Give the content; None where there is no such object."""
 
     def size(self, uri: str) -> int | None:
@@ -36,10 +36,10 @@ class Backend(Protocol):
     def download(self, uri: str, path: Path) -> bool:
         """Copy the object to a local path; False where there is none."""
 
-    def list(self, prefix: str) -> list[StoredObject]:
+    def list_objects(self, prefix: str) -> list[StoredObject]:
         """Give the objects whose address starts with `prefix`, sorted by address."""
 
-    def delete(self, uri: str) -> None:
+    def delete_object(self, uri: str) -> None:
         """Remove the object; it may be gone already."""
 
     def scratch(self, uri: str) -> IO[bytes]:

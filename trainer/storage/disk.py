@@ -17,7 +17,7 @@ from trainer.storage.digest import sha256_of
 class Disk:
     """Files; folders appear as needed."""
 
-    def read(self, uri: str) -> bytes | None:
+    def read_object(self, uri: str) -> bytes | None:
         """Give the content; None where there is no such file."""
         try:
             require_small(uri, Path(uri).stat().st_size)
@@ -67,12 +67,12 @@ class Disk:
 
     def download(self, uri: str, path: Path) -> bool:
         """Copy the file; False where there is none."""
-        content = self.read(uri)
+        content = self.read_object(uri)
         if content is not None:
             path.write_bytes(content)
         return content is not None
 
-    def list(self, prefix: str) -> list[StoredObject]:
+    def list_objects(self, prefix: str) -> list[StoredObject]:
         """Give the files whose path starts with `prefix`."""
         folder = Path(prefix if prefix.endswith("/") else prefix.rpartition("/")[0] or "/")
         files = (path for path in folder.rglob("*") if path.is_file())
@@ -81,7 +81,7 @@ class Disk:
             key=lambda item: item.uri,
         )
 
-    def delete(self, uri: str) -> None:
+    def delete_object(self, uri: str) -> None:
         """Remove the file."""
         Path(uri).unlink(missing_ok=True)
 

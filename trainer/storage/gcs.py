@@ -39,7 +39,7 @@ class CloudStorage:
             "https://", adapter
         )  # the client has no setting for it: https://github.com/googleapis/python-storage/issues/253
 
-    def read(self, uri: str) -> bytes | None:
+    def read_object(self, uri: str) -> bytes | None:
         """Give the content, its CRC32C checked by the client; None where there is no such object."""
         with _translated(uri):
             try:
@@ -53,7 +53,7 @@ class CloudStorage:
     def size(self, uri: str) -> int | None:
         """Give the bytes of the object; None where there is none."""
         with _translated(uri):
-            bucket_name, name = _split(uri)
+            bucket_name, name = _split_uri(uri)
             blob = self._client.bucket(bucket_name).get_blob(name, retry=_RETRY)
             return None if blob is None else int(blob.size)
 
@@ -102,15 +102,15 @@ class CloudStorage:
                 return False
             return True
 
-    def list(self, prefix: str) -> list[StoredObject]:
+    def list_objects(self, prefix: str) -> list[StoredObject]:
         """Give the objects whose address starts with `prefix`."""
         with _translated(prefix):
-            bucket_name, start = _split(prefix)
+            bucket_name, start = _split_uri(prefix)
             blobs = self._client.list_blobs(bucket_name, prefix=start, retry=_RETRY)
             objects = [StoredObject(uri=f"gs://{bucket_name}/{blob.name}", bytes=int(blob.size or 0)) for blob in blobs]
         return sorted((item for item in objects if not item.uri.endswith("/")), key=lambda item: item.uri)
 
-    def delete(self, uri: str) -> None:
+    def delete_object(self, uri: str) -> None:
         """Remove the object; it may be gone already."""
         with _translated(uri), contextlib.suppress(google.api_core.exceptions.NotFound):
             self._blob(uri).delete(retry=_RETRY)
@@ -123,7 +123,7 @@ class CloudStorage:
             raise StorageError(uri, f"no temporary file: {error}", "room in the temporary folder") from error
 
     def _blob(self, uri: str) -> storage.Blob:
-        bucket_name, name = _split(uri)
+        bucket_name, name = _split_uri(uri)
         return self._client.bucket(bucket_name).blob(name)
 
     def _require_bucket(self, uri: str, error: google.api_core.exceptions.NotFound) -> None:
@@ -131,7 +131,7 @@ class CloudStorage:
             raise _no_bucket(uri) from error
 
 
-def _split(uri: str) -> tuple[str, str]:
+def _split_uri(uri: str) -> tuple[str, str]:
     bucket_name, _, name = uri.removeprefix("gs://").partition("/")
     return bucket_name, name
 

@@ -39,7 +39,7 @@ def capabilities() -> dict[str, Any]:
     }
 
 
-def render() -> str:
+def render_capabilities() -> str:
     """Give the file's text."""
     return json.dumps(capabilities(), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -72,4 +72,4 @@ def _limits(field: dataclasses.Field[Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(render(), encoding="utf-8")
+    Path(sys.argv[1]).write_text(render_capabilities(), encoding="utf-8")

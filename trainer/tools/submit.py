@@ -102,7 +102,7 @@ def _request_job(options: argparse.Namespace) -> Json:
     """Give a job on one machine for a stored request."""
     if not options.image_uri:
         raise RequestError("command line", "--request without --image-uri", "the address of the trainer's image")
-    content = Storage().read(options.request)
+    content = Storage().read_object(options.request)
     try:
         request = json.loads(content or b"")
         task = _TASKS[request["kind"]]

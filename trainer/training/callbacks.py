@@ -190,7 +190,7 @@ class EpochEnd(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras has 
             state.waited += 1
             state.rate_waited += 1
         self._lower_rate()
-        self._course.save()
+        self._course.save_state()
         if state.should_stop(self._patience):
             self.model.stop_training = True
 

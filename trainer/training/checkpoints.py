@@ -24,7 +24,7 @@ import tf_keras
 from trainer.contract.documents import TrainRequest
 from trainer.contract.reading import digest as digest_request
 from trainer.errors import DataError
-from trainer.storage import Storage, join, path_below
+from trainer.storage import Storage, join_uri, path_below
 
 LOGGER = logging.getLogger(__name__)
 _STATE = "state.json"
@@ -149,26 +149,26 @@ class Checkpoints:
             raise DataError(self.folder(step), "there is no checkpoint", "a folder with state.json")
         for name, digest in document["files"].items():
             path = path_below(folder_path, name)
-            self._storage.download(join(self.folder(step), name), path)
+            self._storage.download(join_uri(self.folder(step), name), path)
             actual = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "no file"
             if actual != digest:
-                raise DataError(join(self.folder(step), name), f"SHA-256 {actual}", f"SHA-256 {digest}")
+                raise DataError(join_uri(self.folder(step), name), f"SHA-256 {actual}", f"SHA-256 {digest}")
 
-    def store(self, step: int, folder_path: Path, state: Mapping[str, Any], keep: set[int]) -> None:
+    def store_step(self, step: int, folder_path: Path, state: Mapping[str, Any], keep: set[int]) -> None:
         """Copy a local folder to storage, its `state.json` last, and drop older checkpoints."""
-        self._storage.delete(join(self.folder(step), _STATE))
+        self._storage.delete_object(join_uri(self.folder(step), _STATE))
         self._storage.upload_folder(folder_path, self.folder(step))
         files = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder_path.iterdir()}
         content = json.dumps({"state": state, "files": files}, sort_keys=True).encode()
-        self._storage.replace(join(self.folder(step), _STATE), content)
+        self._storage.replace(join_uri(self.folder(step), _STATE), content)
         steps = sorted(self.steps())
         for other in steps:
             if other not in {*steps[-_KEPT:], *keep} and other != step:
-                self._delete(other)
+                self._delete_step(other)
 
     def folder(self, step: int) -> str:
         """Give a checkpoint's address."""
-        return join(self._uri, f"step-{step:09d}")
+        return join_uri(self._uri, f"step-{step:09d}")
 
     def describe_last(self, state: TrainingState) -> str:
         """Say which checkpoint is the last whole one of a training until `state`; all that are saved are finite."""
@@ -181,7 +181,9 @@ class Checkpoints:
     def steps(self) -> set[int]:
         """List the steps of which something is there, whole or not."""
         prefix = self._uri.rstrip("/") + "/"
-        matches = (re.match(r"step-(\d{9})/", item.uri.removeprefix(prefix)) for item in self._storage.list(prefix))
+        matches = (
+            re.match(r"step-(\d{9})/", item.uri.removeprefix(prefix)) for item in self._storage.list_objects(prefix)
+        )
         return {int(match.group(1)) for match in matches if match}
 
     def _state(self, step: int) -> TrainingState | None:
@@ -189,17 +191,17 @@ class Checkpoints:
         return TrainingState(**document["state"]) if document else None
 
     def _document(self, step: int) -> dict[str, Any] | None:
-        content = self._storage.read(join(self.folder(step), _STATE))
+        content = self._storage.read_object(join_uri(self.folder(step), _STATE))
         try:
             document: dict[str, Any] | None = json.loads(content) if content else None
         except ValueError:
             return None
         return document if document and {"state", "files"} <= document.keys() else None
 
-    def _delete(self, step: int) -> None:
-        self._storage.delete(join(self.folder(step), _STATE))
-        for item in self._storage.list(self.folder(step) + "/"):
-            self._storage.delete(item.uri)
+    def _delete_step(self, step: int) -> None:
+        self._storage.delete_object(join_uri(self.folder(step), _STATE))
+        for item in self._storage.list_objects(self.folder(step) + "/"):
+            self._storage.delete_object(item.uri)
 
 
 def find_finished(request: TrainRequest, storage: Storage) -> TrainingState | None:
@@ -231,12 +233,12 @@ class Attached:
         """Tell whether every trainable weight is a number, and not infinite."""
         return all(bool(tf.reduce_all(tf.math.is_finite(weight))) for weight in self._model.trainable_variables)
 
-    def save(self, state: TrainingState) -> None:
+    def save_state(self, state: TrainingState) -> None:
         """Write the checkpoint of the step just finished."""
         with tempfile.TemporaryDirectory() as folder:
             self._checkpoint.write(str(Path(folder) / "weights"), self._options)
             if self._writes:
-                self.checkpoints.store(state.step, Path(folder), dataclasses.asdict(state), {state.best_step})
+                self.checkpoints.store_step(state.step, Path(folder), dataclasses.asdict(state), {state.best_step})
 
     def restore_newest(self, start: TrainingState) -> TrainingState | None:
         """Restore the newest whole checkpoint of the training that began with `start`; None where there is none."""

@@ -47,7 +47,7 @@ class Fit:
     strategy: Strategy
     listeners: tuple[tf_keras.callbacks.Callback, ...] = ()
 
-    def run(self, finished: TrainingState | None = None) -> tuple[TrainingState, TrainingState | None]:
+    def train_epochs(self, finished: TrainingState | None = None) -> tuple[TrainingState, TrainingState | None]:
         """Train from the newest checkpoint on; leaves the best epoch's weights in the model.
 
         Args:

@@ -29,7 +29,7 @@ LOGGER = logging.getLogger(__name__)
 _POLL_S = 2.0
 
 
-def watch(job: TrainingJob, source: Source, sleep: Callable[[float], None] = time.sleep) -> None:
+def evaluate_checkpoints(job: TrainingJob, source: Source, sleep: Callable[[float], None] = time.sleep) -> None:
     """Score checkpoints until the report is there.
 
     Args:
@@ -38,12 +38,12 @@ def watch(job: TrainingJob, source: Source, sleep: Callable[[float], None] = tim
         sleep: Waits for some seconds.
     """
     request, manifest, storage = job.request, job.manifest, job.storage
-    recipe = Recipe.read(request.training, labels_of(request.label))
+    recipe = Recipe.from_training(request.training, labels_of(request.label))
     columns = FeatureColumns(request.features, manifest.columns, manifest.images)
     preprocessing = Preprocessing(request.features, job.statistics)
     split = source.open_split("validation", may_be_empty=True)
     examples = Encoding.of(request, manifest, columns, preprocessing).blocks(split, None).plain
-    model = recipe.build(preprocessing.shape)
+    model = recipe.build_model(preprocessing.shape)
     validation = Validation(examples, recipe.labels)
     validation.set_model(model)
     validation.on_train_begin()

@@ -102,7 +102,7 @@ def read_examples(job: TrainingJob, source: Source, recipe: Recipe, strategy: St
     seeds = {"train": request.seed, "validation": None}
     encoded = {name: encoding.blocks(split, seeds[name]) for name, split in splits.items()}
     for name, split in splits.items():
-        _count(encoded[name], split, encoding.spec, label, name)
+        _count_examples(encoded[name], split, encoding.spec, label, name)
     job.clock.lap("read")
     return Examples(
         preprocessing=preprocessing,
@@ -115,7 +115,7 @@ def read_examples(job: TrainingJob, source: Source, recipe: Recipe, strategy: St
     )
 
 
-def _count(encoded: Blocks, split: Split, spec: ParseSpec, label: Label, name: str) -> None:
+def _count_examples(encoded: Blocks, split: Split, spec: ParseSpec, label: Label, name: str) -> None:
     """Read a split once (which fills its cache), check the labels and the number of examples.
 
     Raises:

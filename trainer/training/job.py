@@ -48,28 +48,28 @@ def train(job: TrainingJob, source: Source) -> Report | None:
         RequestError: An unknown architecture, hyperparameter or feature, or examples that are not as the documents say.
     """
     request, training = job.request, job.request.training
-    recipe = Recipe.read(training, labels_of(request.label))
+    recipe = Recipe.from_training(training, labels_of(request.label))
     _make_repeatable(request.seed)
     finished = find_finished(request, job.storage)
     if finished and not job.replica.is_chief:
         wait_for_report(job.storage, request)
         return None
-    strategy = _join(job, finished)
+    strategy = _join_cluster(job, finished)
     examples = read_examples(job, source, recipe, strategy)
     steps = plan_steps(training, job.manifest.splits["train"], strategy, job.share)
     model, rate = make_model(recipe, examples.preprocessing.shape, steps, strategy)
     job.clock.part("model")
     fit = Fit(job=job, model=model, rate=rate, examples=examples, steps=steps, strategy=strategy)
     if trial := Trial.of(request, job.storage):
-        _score(trial, fit, finished, vars(recipe.hyperparameters))
+        _report_trial(trial, fit, finished, vars(recipe.hyperparameters))
         return None
-    state, resumed = fit.run(finished)
+    state, resumed = fit.train_epochs(finished)
     trained_s = job.clock.lap("train")
     stored = store_model(fit, recipe)
     return write_report(fit, recipe, stored, state, resumed, trained_s) if stored else None
 
 
-def _join(job: TrainingJob, finished: TrainingState | None) -> Strategy:
+def _join_cluster(job: TrainingJob, finished: TrainingState | None) -> Strategy:
     """Return the strategy; one device is enough where the training only has to be stored."""
     if finished:
         return choose_strategy(Replica(), "one_device")
@@ -78,7 +78,7 @@ def _join(job: TrainingJob, finished: TrainingState | None) -> Strategy:
     return strategy
 
 
-def _score(trial: Trial, fit: Fit, finished: TrainingState | None, hyperparameters: dict[str, Any]) -> None:
+def _report_trial(trial: Trial, fit: Fit, finished: TrainingState | None, hyperparameters: dict[str, Any]) -> None:
     """Take a trial's epochs and report them, as the chief; its weights are not kept.
 
     One that diverges at once has nothing to report, and ends well: the service counts it as infeasible, not as failed.
@@ -90,7 +90,7 @@ def _score(trial: Trial, fit: Fit, finished: TrainingState | None, hyperparamete
     listener = EpochReport(trial.measurements, reports=fit.strategy.is_chief)
     history: dict[str, list[float]] = {}
     try:
-        state, _ = dataclasses.replace(fit, listeners=(listener,)).run(finished)
+        state, _ = dataclasses.replace(fit, listeners=(listener,)).train_epochs(finished)
     except Diverged as error:
         if listener.has_measured:
             raise

@@ -26,7 +26,7 @@ def make_model(
     """
     plan = plan_rate(recipe.training, recipe.hyperparameters.learning_rate, steps, strategy)
     with strategy.scope.scope():
-        model = recipe.build(shape)
+        model = recipe.build_model(shape)
         return model, compile_model(recipe, model, plan)
 
 

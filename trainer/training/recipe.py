@@ -50,7 +50,7 @@ class Recipe:
     labels: Labels
 
     @classmethod
-    def read(cls, training: Training, labels: Labels) -> Recipe:
+    def from_training(cls, training: Training, labels: Labels) -> Recipe:
         """Check a request's names.
 
         Raises:
@@ -69,17 +69,17 @@ class Recipe:
         self.architecture.require_inputs(self.training.model, shape)
         self.architecture.require_given(self.hyperparameters, shape)
 
-    def build(self, shape: InputShape) -> tf_keras.Model:
+    def build_model(self, shape: InputShape) -> tf_keras.Model:
         """Build a model whose layers compute in the requested precision; variables and logits are float32."""
         if self.training.precision == "float32":
             return self.architecture.build(shape, self.labels.outputs, self.hyperparameters)
         with _policy(self.training.precision):
             return Float32Logits(self.architecture.build(shape, self.labels.outputs, self.hyperparameters))
 
-    def copy(self, model: tf_keras.Model, shape: InputShape) -> tf_keras.Model:
+    def copy_model(self, model: tf_keras.Model, shape: InputShape) -> tf_keras.Model:
         """Give the same model on one device, whatever strategy holds this one; every replica must call it."""
         weights = model.get_weights()
-        copied = self.build(shape)
+        copied = self.build_model(shape)
         copied.set_weights(weights)
         return copied
 

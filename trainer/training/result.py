@@ -43,7 +43,7 @@ def store_model(fit: Fit, recipe: Recipe) -> Stored | None:
     request, storage = job.request, job.storage
     if not fit.strategy.is_plain:
         preprocessing = Preprocessing(request.features, job.statistics)
-        model = recipe.copy(model, preprocessing.shape)
+        model = recipe.copy_model(model, preprocessing.shape)
     if not fit.strategy.is_chief:
         wait_for_report(storage, request)
         return None

@@ -54,7 +54,7 @@ class Course:
     watch: LossWatch
     interruption: Interruption = field(default_factory=Interruption)
 
-    def save(self) -> None:
+    def save_state(self) -> None:
         """Save the state; ends when the checkpoint is whole, in every process.
 
         Raises:
@@ -63,12 +63,12 @@ class Course:
         (broken,) = self.strategy.agree([not self.checkpoints.is_finite()])
         if broken:
             raise self.diverged(self.state.step, "a weight is NaN or infinite", "finite weights")
-        self.checkpoints.save(self.state)
+        self.checkpoints.save_state(self.state)
         self.strategy.agree([0])
 
     def bad_loss(self, step: int, loss: float = math.nan) -> Diverged:
         """Give the error of a loss that is not a number: of this step, or of the first one that the watch saw."""
-        return self.diverged(self.watch.read() or step, f"loss is {loss}", "a finite number")
+        return self.diverged(self.watch.first_bad_step() or step, f"loss is {loss}", "a finite number")
 
     def diverged(self, step: int, found: str, expected: str) -> Diverged:
         """Give the error of a training that went out of the numbers at a step, from 1; it names the last checkpoint."""
@@ -89,12 +89,12 @@ class LossWatch:
             0, dtype=tf.int64, trainable=False, aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA
         )
 
-    def note(self, loss: tf.Tensor, step: tf.Tensor) -> None:
+    def note_loss(self, loss: tf.Tensor, step: tf.Tensor) -> None:
         """Look at a step, inside the graph. scalar, scalar."""
         is_first = tf.logical_and(tf.equal(self._step, 0), tf.logical_not(tf.math.is_finite(loss)))
         self._step.assign(tf.where(is_first, tf.cast(step, tf.int64), self._step))
 
-    def read(self) -> int:
+    def first_bad_step(self) -> int:
         """Give that step, from 1; 0: all were numbers."""
         return int(self._step.numpy())
 
@@ -111,7 +111,7 @@ class Pace:
         self._steps, self._warm = _FIRST_STEPS_PER_CALL, False
         self._started = time.monotonic()
 
-    def start(self) -> None:
+    def start_call(self) -> None:
         """Begin a call."""
         self._started = time.monotonic()
 
@@ -123,7 +123,7 @@ class Pace:
             return self._steps
         return max(1, min(MOST_STEPS_PER_CALL, 4 * self._steps, int(_CALL_S * steps / max(took, 1e-9))))
 
-    def next(self, done: int, proposed: int) -> int:
+    def next_steps(self, done: int, proposed: int) -> int:
         """Give the next call's steps, after `done` steps of the training."""
         self._steps = proposed
         if self._every_steps is None:
@@ -165,8 +165,8 @@ class StepEnd(CallListener):
         if self._last:
             for variable, value in zip(mean_loss(self.model).variables, state.running, strict=True):
                 variable.assign(value)
-        self.model.steps_per_execution = self._pace.next(state.step, self._pace.steps)
-        self._pace.start()
+        self.model.steps_per_execution = self._pace.next_steps(state.step, self._pace.steps)
+        self._pace.start_call()
 
     def on_train_batch_end(self, batch: int, _logs: Logs = None) -> None:
         """Look at the loss, save if it is time, stop if the machine goes.
@@ -181,9 +181,9 @@ class StepEnd(CallListener):
         is_end = done == course.steps.per_epoch
         step = self._epoch * course.steps.per_epoch + done
         if course.strategy.is_asynchronous and not self._settled(step, is_end):
-            self.model.steps_per_execution = self._pace.next(step, self._pace.steps)
+            self.model.steps_per_execution = self._pace.next_steps(step, self._pace.steps)
             return
-        bad = course.watch.read()
+        bad = course.watch.first_bad_step()
         proposed = self._pace.propose_steps(done - self._last)
         save, stop, bad, proposed = course.strategy.agree(
             [self._is_due(step), course.interruption.asked, bool(bad), proposed if course.strategy.is_chief else 0]
@@ -192,10 +192,10 @@ class StepEnd(CallListener):
             raise course.bad_loss(step)
         course.state.step, self._last = step, done
         if not is_end and (save or stop):
-            self._save()
+            self._save_state()
         if stop and not is_end:
-            self._stop()
-        self.model.steps_per_execution = self._pace.next(step, proposed)
+            self._end_process()
+        self.model.steps_per_execution = self._pace.next_steps(step, proposed)
 
     def on_epoch_end(self, epoch: int, _logs: dict[str, Any] | None = None) -> None:
         """Stop between epochs if the machine goes.
@@ -208,9 +208,9 @@ class StepEnd(CallListener):
         self._saved = self._clock()
         (stop,) = course.strategy.agree([course.interruption.asked])
         if stop and not self.model.stop_training and epoch + 1 < course.steps.epochs:
-            self._stop()
+            self._end_process()
 
-    def _stop(self) -> None:
+    def _end_process(self) -> None:
         """End this process if its machine goes; else begin again beside the one that comes for it."""
         course = self._course
         if not course.interruption.asked:
@@ -240,7 +240,7 @@ class StepEnd(CallListener):
         every = self._course.rhythm.every_steps or 1
         return step // every > self._course.state.step // every
 
-    def _save(self) -> None:
+    def _save_state(self) -> None:
         self._course.state.running = [float(variable.numpy()) for variable in mean_loss(self.model).variables]
-        self._course.save()
+        self._course.save_state()
         self._saved = self._clock()

@@ -51,7 +51,7 @@ def take_steps(
     """
     epoch, done = divmod(first_step, steps.per_epoch)
     if training.loop == "custom":
-        _CustomLoop(model, training).run(batches, steps, epoch, done, callbacks)
+        _CustomLoop(model, training).take_steps(batches, steps, epoch, done, callbacks)
         return
     model.fit(
         batches,
@@ -92,7 +92,7 @@ def prepare_fit(model: tf_keras.Model, watch: LossWatch) -> None:
 
     def train_step(data: Batch) -> dict[str, Any]:
         logs: dict[str, Any] = keras_step(data)
-        watch.note(logs["loss"], model.optimizer.iterations)
+        watch.note_loss(logs["loss"], model.optimizer.iterations)
         return logs
 
     model.train_step = tf.autograph.experimental.do_not_convert(train_step)
@@ -132,9 +132,9 @@ class _CustomLoop:
     def __init__(self, model: tf_keras.Model, training: Training) -> None:
         self._model, self._parts = model, training.accumulate_steps
         self._strategy = model.distribute_strategy
-        self._run = tf.function(self._call, reduce_retracing=True)
+        self._traced_steps = tf.function(self._take_some, reduce_retracing=True)
 
-    def run(
+    def take_steps(
         self, batches: Batches, steps: Steps, epoch: int, done: int, callbacks: Sequence[tf_keras.callbacks.Callback]
     ) -> None:
         """Take all steps."""
@@ -151,7 +151,7 @@ class _CustomLoop:
             while done < steps.per_epoch:
                 count = min(int(model.steps_per_execution.numpy()), MOST_STEPS_PER_CALL, steps.per_epoch - done)
                 listeners.on_train_batch_begin(done)
-                loss = self._run(iterator, tf.constant(count))
+                loss = self._traced_steps(iterator, tf.constant(count))
                 done += count
                 listeners.on_train_batch_end(done - 1, {"loss": loss})
             listeners.on_epoch_end(number, {metric.name: float(metric.result()) for metric in model.metrics})
@@ -160,7 +160,7 @@ class _CustomLoop:
                 break
         listeners.on_train_end()
 
-    def _call(self, iterator: Tensors, count: tf.Tensor) -> tf.Tensor:
+    def _take_some(self, iterator: Tensors, count: tf.Tensor) -> tf.Tensor:
         """Take some steps. AutoGraph turns this loop, and nothing inside a step, into one of the graph."""
         step = tf.autograph.experimental.do_not_convert(self._step)
         loss = tf.constant(0.0)
@@ -175,7 +175,7 @@ class _CustomLoop:
         pairs = list(zip(self._gradients(tuple(batch)), model.trainable_variables, strict=True))
         optimizer.apply_gradients(pairs)  # sums over the replicas, and only then clips: their sum is what has a norm
         loss = mean_loss(model).result()
-        model.loss_watch.note(loss, optimizer.iterations)
+        model.loss_watch.note_loss(loss, optimizer.iterations)
         return loss
 
     def _gradients(self, batch: Batch) -> list[Any]:

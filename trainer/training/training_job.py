@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from trainer.cluster.replica import Replica, uses_servers
 from trainer.cluster.sharding import training_share
 from trainer.contract.documents import Manifest, Statistics, TrainRequest
-from trainer.contract.reading import read
+from trainer.contract.reading import read_document
 from trainer.input import open_source, require_input
 from trainer.input.source import WHOLE, Share, Source
 from trainer.storage import Storage
@@ -41,14 +41,14 @@ class TrainingJob:
     share: Share = WHOLE
 
     @classmethod
-    def read(cls, request: TrainRequest, storage: Storage, replica: Replica, clock: Clock) -> TrainingJob:
+    def from_request(cls, request: TrainRequest, storage: Storage, replica: Replica, clock: Clock) -> TrainingJob:
         """Read the documents that a request names.
 
         Raises:
             RequestError: A document is missing or wrong, or the examples lie elsewhere than the request says.
         """
-        manifest = read(Manifest, request.manifest_uri, storage)
-        statistics = read(Statistics, request.statistics_uri, storage)
+        manifest = read_document(Manifest, request.manifest_uri, storage)
+        statistics = read_document(Statistics, request.statistics_uri, storage)
         require_input(request.training.input, manifest)
         return cls(
             request=request,

@@ -23,7 +23,7 @@ from trainer.contract.documents import HyperparameterValue, TrainRequest
 from trainer.contract.reading import digest
 from trainer.contract.results import REQUEST_DIGEST, trial_result
 from trainer.errors import RequestError
-from trainer.storage import Storage, join
+from trainer.storage import Storage, join_uri
 
 LOGGER = logging.getLogger(__name__)
 PRIOR = "prior"
@@ -63,10 +63,10 @@ def place(
     placed = dataclasses.replace(
         request,
         training=training,
-        model_uri=join(request.model_uri, number),
-        checkpoint_uri=join(request.checkpoint_uri, number),
-        tensorboard_uri=join(request.tensorboard_uri, number),
-        report_uri=join(request.report_uri.removesuffix(".json"), f"{number}.json"),
+        model_uri=join_uri(request.model_uri, number),
+        checkpoint_uri=join_uri(request.checkpoint_uri, number),
+        tensorboard_uri=join_uri(request.tensorboard_uri, number),
+        report_uri=join_uri(request.report_uri.removesuffix(".json"), f"{number}.json"),
     )
     return placed, hyperparameters
 
@@ -171,6 +171,6 @@ class Trial:
             "words": ending,
         }
         self.storage.replace(self.request.report_uri, (json.dumps(result, indent=2, sort_keys=True) + "\n").encode())
-        for item in self.storage.list(self.request.checkpoint_uri + "/"):
-            self.storage.delete(item.uri)
+        for item in self.storage.list_objects(self.request.checkpoint_uri + "/"):
+            self.storage.delete_object(item.uri)
         LOGGER.info("train: %s", ending)

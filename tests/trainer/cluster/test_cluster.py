@@ -23,7 +23,7 @@ import tensorflow as tf
 
 from tests.support.job_log import messages
 from trainer.contract.documents import Report
-from trainer.contract.reading import parse
+from trainer.contract.reading import parse_document
 from trainer.storage import Storage
 from trainer.training.checkpoints import Checkpoints
 
@@ -147,7 +147,7 @@ def run_cluster(exported, tmp_path: Path):
 
 
 def report_of(request: Any) -> Report:
-    return parse(Report, Path(request.report_uri).read_bytes(), "report")
+    return parse_document(Report, Path(request.report_uri).read_bytes(), "report")
 
 
 def scores_of(model_uri: str) -> np.ndarray:

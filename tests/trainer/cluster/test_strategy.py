@@ -169,11 +169,11 @@ def test_calls_grow_to_two_seconds_and_end_where_a_checkpoint_is_due(monkeypatch
     taken = []
     done = 0
     while done < 200:
-        steps = pace.next(done, pace.steps)
+        steps = pace.next_steps(done, pace.steps)
         done += steps
         now[0] += steps * 0.125 + (30 if len(taken) == 0 else 0)  # the first call compiles
         taken.append(steps)
-        pace.next(done, pace.propose_steps(steps))
+        pace.next_steps(done, pace.propose_steps(steps))
     assert taken[:5] == [8, 8, 16, 16, 2]
     assert max(taken) <= 16
     assert {50, 100, 150, 200} <= set(np.cumsum(taken))

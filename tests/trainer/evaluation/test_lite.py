@@ -19,10 +19,10 @@ from trainer.contract.documents import (
     Statistics,
     Training,
 )
-from trainer.contract.reading import parse
+from trainer.contract.reading import parse_document
 from trainer.evaluation.job import evaluate
 from trainer.evaluation.lite import artifacts
-from trainer.evaluation.lite.convert import convert, main
+from trainer.evaluation.lite.convert import convert_model, main
 from trainer.evaluation.lite.interpreter import LiteModel
 from trainer.features.preprocessing import Preprocessing
 from trainer.input import open_source
@@ -38,11 +38,11 @@ def model_path(exported, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A stored model that may become a TF Lite model; it has learned nothing."""
     tf.random.set_seed(3)
     request = exported.train_request(training={"export_lite": BOTH, "model": "dense"})
-    statistics = parse(Statistics, (exported.path / "statistics.json").read_bytes(), "statistics")
+    statistics = parse_document(Statistics, (exported.path / "statistics.json").read_bytes(), "statistics")
     preprocessing = Preprocessing(request.features, statistics)
-    recipe = Recipe.read(request.training, labels_of(request.label))
+    recipe = Recipe.from_training(request.training, labels_of(request.label))
     path = tmp_path_factory.mktemp("lite") / "model"
-    save_model(path, request.features, preprocessing, recipe.build(preprocessing.shape), recipe.labels, lite=True)
+    save_model(path, request.features, preprocessing, recipe.build_model(preprocessing.shape), recipe.labels, lite=True)
     return path
 
 
@@ -62,7 +62,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def run(form: str, place: Any) -> artifacts.Converted:
         samples = dict(np.load(place.samples, allow_pickle=True))
-        return artifacts.Converted(content=convert(form, str(place.model), samples), message="")
+        return artifacts.Converted(content=convert_model(form, str(place.model), samples), message="")
 
     monkeypatch.setattr(artifacts, "_run_converter", run)
 
@@ -142,7 +142,7 @@ def test_int8_falls_back_to_its_weights_when_calibration_dies(
         if form == "int8":
             return artifacts.Converted(content=None, message="the converter died of SIGSEGV")
         samples = dict(np.load(place.samples, allow_pickle=True))
-        return artifacts.Converted(content=convert(form, str(place.model), samples), message="")
+        return artifacts.Converted(content=convert_model(form, str(place.model), samples), message="")
 
     monkeypatch.setattr(artifacts, "_run_converter", run)
     item = by_form(judge(exported, tmp_path, model_path, ["int8"]))["int8"]
@@ -185,7 +185,9 @@ def test_a_sequence_has_its_length_in_the_second_signature_and_any_in_the_first(
     loaded = tf.saved_model.load(str(tmp_path / "model"))
     for name, shape in ((SIGNATURE, [None, None]), (LITE, [None, 3])):
         assert loaded.signatures[name].structured_input_signature[1]["heat"].shape.as_list() == shape
-    found = LiteModel(convert("float16", str(tmp_path / "model"), {})).predict({"heat": np.float32([[9, np.nan, 2]])})
+    found = LiteModel(convert_model("float16", str(tmp_path / "model"), {})).predict(
+        {"heat": np.float32([[9, np.nan, 2]])}
+    )
     np.testing.assert_allclose(found, [tf.sigmoid(9.0)], atol=1e-5)
 
 
@@ -197,15 +199,15 @@ def test_numbers_and_images_alone_need_no_operations_of_tensorflow(tmp_path: Pat
     weight = make_feature_statistics(kind="numeric", nulls=0, mean=10.0, stddev=4.0)
     preprocessing = Preprocessing(features, make_statistics(weight=weight))
     training = Training(model="cnn", epochs=1, batch_size=1, early_stopping_patience=0, hyperparameters={"filters": 4})
-    chosen = Recipe.read(training, labels_of(make_label(name="y", kind="binary")))
-    model = chosen.build(preprocessing.shape)
+    chosen = Recipe.from_training(training, labels_of(make_label(name="y", kind="binary")))
+    model = chosen.build_model(preprocessing.shape)
     save_model(tmp_path / "model", features, preprocessing, model, chosen.labels, lite=True)
     random = np.random.default_rng(0)
     raw = {
         "weight": random.normal(10, 4, 20).astype(np.float32),
         "photo": random.integers(0, 256, (20, 8, 8, 1), dtype=np.uint8),
     }
-    content = convert("int8", str(tmp_path / "model"), raw)
+    content = convert_model("int8", str(tmp_path / "model"), raw)
     assert b"Flex" not in content
     expected = chosen.labels.scores(model(preprocessing({name: tf.constant(v) for name, v in raw.items()})))
     np.testing.assert_allclose(LiteModel(content).predict(raw), expected, atol=0.03)

@@ -57,9 +57,9 @@ class CountingFile(tfrecord.ShardFile):
         step()
 
 class CountingReader(MemoryReader):
-    def open(self, *arguments):
+    def open_streams(self, *arguments):
         step()
-        return [self.counted(stream) for stream in super().open(*arguments)]
+        return [self.counted(stream) for stream in super().open_streams(*arguments)]
 
     def counted(self, stream):
         for batch in stream:
@@ -74,7 +74,7 @@ for line in sys.stdin:
     if not child:
         with open(path, "rb") as file:
             request, rows = pickle.load(file)
-        SpanExport(request, Counting(), CountingReader(rows, batch_rows=40), Replica()).run()
+        SpanExport(request, Counting(), CountingReader(rows, batch_rows=40), Replica()).write_spans()
         os._exit(0)
     _, status = os.waitpid(child, 0)
     print(os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0, flush=True)
@@ -239,10 +239,10 @@ def test_an_upload_that_fails_ends_the_export_and_what_is_finished_stays(run, tm
 
 def test_a_reader_that_fails_ends_the_export(run, memory_reader) -> None:
     class Broken(memory_reader):
-        def open(self, table, units, streams):
+        def open_streams(self, table, units, streams):
             if self.calls == 1:
                 raise StorageError(table, "BigQuery did not answer", "", "Start again")
-            return super().open(table, units, streams)
+            return super().open_streams(table, units, streams)
 
     with pytest.raises(StorageError, match="BigQuery did not answer"):
         run.export(reader=Broken(run.rows))

@@ -38,7 +38,7 @@ bound_allocators()
 import google.cloud.storage, grpc
 from google.cloud.bigquery_storage_v1.services.big_query_read import BigQueryReadClient
 from google.cloud.bigquery_storage_v1.services.big_query_read.transports import BigQueryReadGrpcTransport
-from trainer.contract.reading import parse
+from trainer.contract.reading import parse_document
 from trainer.contract.documents import ExportRequest
 from trainer.export.reading.reader import NO_READ_AHEAD, BigQueryReader
 from trainer.export.job import SpanExport
@@ -46,12 +46,12 @@ from trainer.cluster.replica import Replica
 from trainer.storage import Storage
 from trainer.telemetry.logs import log_to_streams
 
-request = parse(ExportRequest, sys.stdin.buffer.read(), "request")
+request = parse_document(ExportRequest, sys.stdin.buffer.read(), "request")
 channel = grpc.insecure_channel(sys.argv[1], [("grpc.max_receive_message_length", -1), NO_READ_AHEAD])
 client = BigQueryReadClient(transport=BigQueryReadGrpcTransport(channel=channel))
 reader = BigQueryReader([column.name for column in request.columns], client)
 with log_to_streams():
-    SpanExport(request, Storage(), reader, Replica()).run()
+    SpanExport(request, Storage(), reader, Replica()).write_spans()
 """
 
 

@@ -19,7 +19,7 @@ import tensorflow as tf
 
 from trainer.cluster.replica import Replica
 from trainer.contract.documents import ExportRequest, Manifest
-from trainer.contract.reading import parse, read, serialise
+from trainer.contract.reading import parse_document, read_document, serialise
 from trainer.errors import DataError
 from trainer.export.job import SpanExport
 from trainer.export.reading.reader import BigQueryReader
@@ -146,10 +146,10 @@ def export(table: str, folder: Path, **changes: object) -> Manifest:
         **changes,
     }
     storage = Storage()
-    wanted = parse(ExportRequest, json.dumps(request).encode(), "export_request")
+    wanted = parse_document(ExportRequest, json.dumps(request).encode(), "export_request")
     reader = BigQueryReader([column["name"] for column in SCHEMA])
-    SpanExport(wanted, storage, reader, Replica()).run()
-    return parse(Manifest, (folder / "manifest.json").read_bytes(), "manifest")
+    SpanExport(wanted, storage, reader, Replica()).write_spans()
+    return parse_document(Manifest, (folder / "manifest.json").read_bytes(), "manifest")
 
 
 @pytest.fixture(scope="module")
@@ -324,4 +324,4 @@ def test_a_training_reads_the_table(local_cloud, exported, tmp_path: Path) -> No
 
 
 if __name__ == "__main__":
-    np.savez(sys.argv[2], **columns_of(read(Manifest, sys.argv[1], Storage()), "train"))
+    np.savez(sys.argv[2], **columns_of(read_document(Manifest, sys.argv[1], Storage()), "train"))

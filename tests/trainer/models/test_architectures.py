@@ -76,14 +76,14 @@ def recipe(name: str, **hyperparameters: Any) -> Recipe:
         model=name, epochs=1, batch_size=2, early_stopping_patience=0, hyperparameters={"hidden_units": 4}
     )
     training = Training(**{**vars(training), "hyperparameters": {**SMALL.get(name, {}), **hyperparameters}})
-    return Recipe.read(training, labels_of(make_label(name="y", kind="multiclass", classes=3)))
+    return Recipe.from_training(training, labels_of(make_label(name="y", kind="multiclass", classes=3)))
 
 
 def built(name: str, **hyperparameters: Any):
     """Recipe, preprocessing and model."""
     chosen, preprocessing = recipe(name, **hyperparameters), Preprocessing(features_of(name), STATISTICS)
     chosen.require_inputs(preprocessing.shape)
-    return chosen, preprocessing, chosen.build(preprocessing.shape)
+    return chosen, preprocessing, chosen.build_model(preprocessing.shape)
 
 
 def features_of(name: str) -> list[Feature]:

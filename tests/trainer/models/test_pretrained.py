@@ -90,7 +90,7 @@ def recipe(model: str, **hyperparameters: Any) -> Recipe:
         early_stopping_patience=0,
         hyperparameters={"hidden_units": 4, "learning_rate": 0.1, **hyperparameters},
     )
-    return Recipe.read(training, labels_of(make_label(name="y", kind="binary")))
+    return Recipe.from_training(training, labels_of(make_label(name="y", kind="binary")))
 
 
 def preprocessing() -> Preprocessing:
@@ -104,7 +104,7 @@ def inputs() -> dict[str, tf.Tensor]:
 def fitted(chosen: Recipe, steps: int = 2, epochs: int = 1):
     """A model that took some steps through `fit`, from the same weights each time."""
     seed_layers(1)
-    model = chosen.build(preprocessing().shape)
+    model = chosen.build_model(preprocessing().shape)
     compile_model(chosen, model, RatePlan(peak=0.1, warmup_steps=0, changes=False, total_steps=steps))
     data = tf.data.Dataset.from_tensor_slices((inputs(), LABELS)).repeat().batch(ROWS).take(steps)
     model.fit(data, epochs=epochs, verbose=0)
@@ -156,11 +156,11 @@ def test_the_stored_model_is_whole_without_the_modules_folder(path: Path, tmp_pa
 def test_a_module_is_trained_by_replicas_and_copied_to_one_device(path: Path) -> None:
     chosen = recipe("module", module=str(path), fine_tune_from=0)
     with tf.distribute.MirroredStrategy(["CPU:0"]).scope():
-        model = chosen.build(preprocessing().shape)
+        model = chosen.build_model(preprocessing().shape)
         compile_model(chosen, model, RatePlan(peak=0.1, warmup_steps=0, changes=False, total_steps=1))
     model.fit(tf.data.Dataset.from_tensors((inputs(), LABELS)), verbose=0)
     assert np.abs(mix_of(model) - Small().mix.numpy()).max() == pytest.approx(0.01, rel=1e-3)
-    copied = chosen.copy(model, preprocessing().shape)
+    copied = chosen.copy_model(model, preprocessing().shape)
     np.testing.assert_array_equal(copied(inputs(), training=False), model(inputs(), training=False))
 
 
@@ -171,7 +171,7 @@ def test_a_module_reads_texts_too(tmp_path: Path) -> None:
     features = [make_feature(name="note", kind="text")]
     encode = Preprocessing(features, NOTHING)
     chosen.require_inputs(encode.shape)
-    model = chosen.build(encode.shape)
+    model = chosen.build_model(encode.shape)
     compile_model(chosen, model, RatePlan(peak=0.05, warmup_steps=0, changes=False, total_steps=30))
     notes = tf.constant(["a fox", "boxes", "", "and now", "but"] * 8)
     labels = tf.constant([1.0, 0.0, 0.0, 1.0, 0.0] * 8)
@@ -190,19 +190,19 @@ def test_a_module_that_is_not_there_or_is_none_is_named(path: Path, tmp_path: Pa
     with pytest.raises(RequestError, match=r"text_module is missing"):
         recipe("module").require_inputs(Preprocessing([make_feature(name="note", kind="text")], NOTHING).shape)
     with pytest.raises(DataError, match=r"nowhere: there is nothing\. Expected a folder"):
-        recipe("module", module=str(tmp_path / "nowhere")).build(preprocessing().shape)
+        recipe("module", module=str(tmp_path / "nowhere")).build_model(preprocessing().shape)
     with pytest.raises(DataError, match="no SavedModel \\(SavedModel file does not exist"):
-        recipe("module", module=str(tmp_path)).build(preprocessing().shape)
+        recipe("module", module=str(tmp_path)).build_model(preprocessing().shape)
     scalar = tf.Module()
     scalar.f = tf.function(lambda x: tf.reduce_sum(x), input_signature=[tf.TensorSpec([None, SIDE, SIDE, 3])])
     tf.saved_model.save(scalar, str(tmp_path / "scalar"), signatures={"default": scalar.f})
     with pytest.raises(DataError, match=r"answers \(\)\. Expected \[batch, n\], a vector each"):
-        recipe("module", module=str(tmp_path / "scalar")).build(preprocessing().shape)
+        recipe("module", module=str(tmp_path / "scalar")).build_model(preprocessing().shape)
     text = tf.Module()
     text.f = tf.function(lambda x: x, input_signature=[tf.TensorSpec([None], tf.string)])
     tf.saved_model.save(text, str(tmp_path / "text"), signatures={"default": text.f})
     with pytest.raises(DataError, match=r"cannot be called with float32 \(None, 6, 6, 3\)"):
-        recipe("module", module=str(tmp_path / "text")).build(preprocessing().shape)
+        recipe("module", module=str(tmp_path / "text")).build_model(preprocessing().shape)
 
 
 class Bucket:
@@ -234,7 +234,7 @@ def test_a_path_on_storage_is_fetched_once(path: Path, tmp_path: Path, monkeypat
     monkeypatch.setattr(pretrained, "Storage", bucket)
     monkeypatch.setattr(pretrained, "_copies", lambda: tmp_path)
     for _ in range(2):
-        model = recipe("module", module="gs://b/small").build(preprocessing().shape)
+        model = recipe("module", module="gs://b/small").build_model(preprocessing().shape)
         np.testing.assert_array_equal(mix_of(model), Small().mix.numpy())
         assert pretrained.fetch_file("gs://b/saved_model.pb").read_bytes() == (path / "saved_model.pb").read_bytes()
     assert sorted(bucket.taken) == ["gs://b/saved_model.pb", "gs://b/small"]
@@ -254,7 +254,7 @@ def transfer_is_stored_whole(tmp_path: Path, **hyperparameters: Any) -> tf_keras
     """Checks that a model says the same after it was stored and loaded, and without the file of weights."""
     weights = saved_weights(tmp_path)
     chosen = recipe("transfer", weights=str(weights), **hyperparameters)
-    model = chosen.build(preprocessing().shape)
+    model = chosen.build_model(preprocessing().shape)
     features = [make_feature(name="photo", kind="image", height=SIDE, width=SIDE, channels=1)]
     save_model(tmp_path / "model", features, preprocessing(), model, chosen.labels)
     weights.unlink()
@@ -305,4 +305,4 @@ def test_weights_of_another_network_are_refused(shallow: None, tmp_path: Path) -
     other = tf_keras.Sequential([tf_keras.Input([2]), tf_keras.layers.Dense(1)])
     other.save_weights(str(tmp_path / "other.h5"))
     with pytest.raises(DataError, match=r"other\.h5: no weights of DenseNet121 .*Expected an HDF5 file"):
-        recipe("transfer", weights=str(tmp_path / "other.h5")).build(preprocessing().shape)
+        recipe("transfer", weights=str(tmp_path / "other.h5")).build_model(preprocessing().shape)

@@ -17,8 +17,8 @@ from trainer.objective.metrics import (
     confusion,
     count_labels,
     macro_auc,
-    measure,
     measure_baseline,
+    measure_scores,
 )
 
 
@@ -37,7 +37,7 @@ def pairs_auc(labels: np.ndarray, scores: np.ndarray, weights: np.ndarray) -> fl
 
 
 def test_metrics_of_four_examples() -> None:
-    found = measure(array(0, 0, 1, 1), array(0.1, 0.4, 0.35, 0.8))
+    found = measure_scores(array(0, 0, 1, 1), array(0.1, 0.4, 0.35, 0.8))
     assert found.auc == pytest.approx(3 / 4)
     assert found.accuracy == pytest.approx(3 / 4)
     assert found.brier == pytest.approx((0.01 + 0.16 + 0.65**2 + 0.04) / 4)
@@ -45,17 +45,17 @@ def test_metrics_of_four_examples() -> None:
 
 
 def test_ties_count_half() -> None:
-    assert measure(array(0, 1, 0, 1), array(0.5, 0.5, 0.5, 0.5)).auc == 0.5
-    assert measure(array(0, 1, 1), array(0.2, 0.2, 0.9)).auc == pytest.approx(0.75)
+    assert measure_scores(array(0, 1, 0, 1), array(0.5, 0.5, 0.5, 0.5)).auc == 0.5
+    assert measure_scores(array(0, 1, 1), array(0.2, 0.2, 0.9)).auc == pytest.approx(0.75)
 
 
 def test_auc_is_not_defined_for_one_class() -> None:
-    assert measure(array(1, 1), array(0.2, 0.9)).auc is None
-    assert measure(array(0), array(0.2)).auc is None
+    assert measure_scores(array(1, 1), array(0.2, 0.9)).auc is None
+    assert measure_scores(array(0), array(0.2)).auc is None
 
 
 def test_a_certain_mistake_costs_a_finite_loss() -> None:
-    assert measure(array(1, 0), array(0, 0)).log_loss == pytest.approx(-math.log(1e-7) / 2, rel=1e-6)
+    assert measure_scores(array(1, 0), array(0, 0)).log_loss == pytest.approx(-math.log(1e-7) / 2, rel=1e-6)
 
 
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 6), st.integers(0, 3)), min_size=1, max_size=20))
@@ -85,7 +85,7 @@ def compare(metric: str = "auc", **changes: object):
 @pytest.mark.parametrize("metric", ["auc", "log_loss", "accuracy", "brier"])
 def test_the_difference_lies_inside_its_interval_and_has_the_metrics_own_sign(metric: str) -> None:
     labels, good, noise, found = compare(metric)
-    exact = getattr(measure(labels, good), metric) - getattr(measure(labels, noise), metric)
+    exact = getattr(measure_scores(labels, good), metric) - getattr(measure_scores(labels, noise), metric)
     assert found.mean == pytest.approx(exact)
     assert found.low < found.mean < found.high
     assert (found.mean > 0) == (metric in ("auc", "accuracy"))
@@ -123,7 +123,7 @@ SCORES = np.array([[0.7, 0.2, 0.1], [0.5, 0.3, 0.2], [0.1, 0.1, 0.8], [0.2, 0.6,
 
 
 def test_metrics_of_three_classes() -> None:
-    found = measure(LABELS, SCORES)
+    found = measure_scores(LABELS, SCORES)
     assert found.accuracy == 0.75
     assert found.log_loss == pytest.approx(-(math.log(0.7) + math.log(0.3) + math.log(0.8) + math.log(0.6)) / 4)
     wrong = [0.09 + 0.04 + 0.01, 0.25 + 0.49 + 0.04, 0.01 + 0.01 + 0.04, 0.04 + 0.16 + 0.04]
@@ -136,7 +136,7 @@ def test_two_classes_side_by_side_are_the_binary_metrics() -> None:
     """But for the Brier score, which counts both columns."""
     random = np.random.default_rng(2)
     labels, scores = (random.random(50) < 0.4).astype(np.float64), random.random(50)
-    binary, both = measure(labels, scores), measure(labels, np.stack([1 - scores, scores], axis=1))
+    binary, both = measure_scores(labels, scores), measure_scores(labels, np.stack([1 - scores, scores], axis=1))
     assert both.auc == pytest.approx(binary.auc)
     assert both.log_loss == pytest.approx(binary.log_loss)
     assert both.accuracy == binary.accuracy
@@ -145,8 +145,8 @@ def test_two_classes_side_by_side_are_the_binary_metrics() -> None:
 
 
 def test_a_class_that_nobody_has_is_left_out_of_auc() -> None:
-    assert measure(array(0, 1), np.array([[0.6, 0.3, 0.1], [0.4, 0.5, 0.1]])).auc == 1.0
-    assert measure(array(2, 2), np.array([[0.6, 0.3, 0.1], [0.4, 0.5, 0.1]])).auc is None
+    assert measure_scores(array(0, 1), np.array([[0.6, 0.3, 0.1], [0.4, 0.5, 0.1]])).auc == 1.0
+    assert measure_scores(array(2, 2), np.array([[0.6, 0.3, 0.1], [0.4, 0.5, 0.1]])).auc is None
     rankings = [Ranking.of(SCORES[:, index]) for index in range(3)]
     assert macro_auc(LABELS, rankings, array(1, 0, 0, 0)) is None
 
@@ -170,7 +170,7 @@ def test_the_difference_of_classes_lies_inside_its_interval(metric: str) -> None
     noise = good + random.normal(0, 0.7, (600, 3)) ** 2
     good, noise = (scores / scores.sum(axis=1, keepdims=True) for scores in (good, noise))
     found = bootstrap_difference(labels, good, noise, metric=metric, samples=100, seed=1, confidence=0.9)
-    exact = getattr(measure(labels, good), metric) - getattr(measure(labels, noise), metric)
+    exact = getattr(measure_scores(labels, good), metric) - getattr(measure_scores(labels, noise), metric)
     assert found.mean == pytest.approx(exact)
     assert found.low < found.mean < found.high
     assert (found.mean > 0) == (metric in ("auc", "accuracy"))

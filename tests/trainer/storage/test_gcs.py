@@ -138,15 +138,15 @@ def storage(fake: type[FakeCloudStorage]) -> Storage:
 def test_an_object_is_written_once(storage: Storage, fake) -> None:
     assert storage.write_once("gs://bucket/a/x.json", b"first")
     assert not storage.write_once("gs://bucket/a/x.json", b"second")
-    assert storage.read("gs://bucket/a/x.json") == b"first"
+    assert storage.read_object("gs://bucket/a/x.json") == b"first"
     assert storage.size("gs://bucket/a/x.json") == 5
 
 
 def test_what_is_missing_reads_as_none(storage: Storage, tmp_path: Path) -> None:
-    assert storage.read("gs://bucket/none") is None
+    assert storage.read_object("gs://bucket/none") is None
     assert not storage.exists("gs://bucket/none")
     assert not storage.download("gs://bucket/none", tmp_path / "x")
-    storage.delete("gs://bucket/none")
+    storage.delete_object("gs://bucket/none")
 
 
 def test_folders_go_up_come_down_and_are_listed(storage: Storage, tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_folders_go_up_come_down_and_are_listed(storage: Storage, tmp_path: Path
     (tmp_path / "up/a").write_bytes(b"1")
     (tmp_path / "up/inner/b").write_bytes(b"22")
     storage.upload_folder(tmp_path / "up", "gs://bucket/model/")
-    assert [(item.uri, item.bytes) for item in storage.list("gs://bucket/model/")] == [
+    assert [(item.uri, item.bytes) for item in storage.list_objects("gs://bucket/model/")] == [
         ("gs://bucket/model/a", 1),
         ("gs://bucket/model/inner/b", 2),
     ]
@@ -165,7 +165,7 @@ def test_folders_go_up_come_down_and_are_listed(storage: Storage, tmp_path: Path
 def test_answers_that_pass_are_waited_out(storage: Storage, fake) -> None:
     storage.write_once("gs://bucket/x", b"1")
     fake.faults = 2
-    assert storage.read("gs://bucket/x") == b"1"
+    assert storage.read_object("gs://bucket/x") == b"1"
     fake.faults = 1
     assert storage.write_once("gs://bucket/y", b"2")
 
@@ -173,7 +173,7 @@ def test_answers_that_pass_are_waited_out(storage: Storage, fake) -> None:
 def test_an_upload_whose_answer_got_lost_finds_its_own_object(storage: Storage, fake) -> None:
     fake.lose_answers = 1
     assert not storage.write_once("gs://bucket/x", b"1")
-    assert storage.read("gs://bucket/x") == b"1"
+    assert storage.read_object("gs://bucket/x") == b"1"
 
 
 def test_a_large_object_goes_up_in_pieces_and_comes_back_whole(storage: Storage, fake) -> None:
@@ -230,7 +230,7 @@ def test_a_document_that_no_memory_should_take_is_refused_by_name(fake, tmp_path
     (tmp_path / "a.json").write_bytes(b"0123456789")
     for uri in ("gs://bucket/a.json", str(tmp_path / "a.json")):
         monkeypatch.setattr(bounded, "MAX_DOCUMENT_BYTES", 10)
-        assert Storage().read(uri) == b"0123456789"
+        assert Storage().read_object(uri) == b"0123456789"
         monkeypatch.setattr(bounded, "MAX_DOCUMENT_BYTES", 9)
         with pytest.raises(DataError, match=r"a\.json: more than 9 bytes"):
-            Storage().read(uri)
+            Storage().read_object(uri)

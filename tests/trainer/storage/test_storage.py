@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from trainer.errors import RequestError, StorageError
-from trainer.storage import Storage, in_parallel, join, room_for
+from trainer.storage import Storage, in_parallel, join_uri, room_for
 from trainer.storage.disk import Disk
 
 
@@ -24,7 +24,7 @@ def test_a_written_object_keeps_its_first_content(storage: Storage, tmp_path: Pa
     uri = str(tmp_path / "deep/er/x.json")
     assert storage.write_once(uri, b"first")
     assert not storage.write_once(uri, b"second")
-    assert storage.read(uri) == b"first"
+    assert storage.read_object(uri) == b"first"
     assert storage.size(uri) == 5
     assert Path(uri).stat().st_mode & 0o777 == 0o644
 
@@ -33,18 +33,18 @@ def test_replace_writes_over(storage: Storage, tmp_path: Path) -> None:
     uri = str(tmp_path / "x")
     storage.replace(uri, b"1")
     storage.replace(uri, b"22")
-    assert storage.read(uri) == b"22"
+    assert storage.read_object(uri) == b"22"
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
 
 
 def test_what_is_missing_reads_as_none(storage: Storage, tmp_path: Path) -> None:
     uri = str(tmp_path / "none")
-    assert storage.read(uri) is None
+    assert storage.read_object(uri) is None
     assert storage.size(uri) is None
     assert not storage.exists(uri)
     assert not storage.download(uri, tmp_path / "copy")
-    assert storage.list(str(tmp_path / "folder/")) == []
-    storage.delete(uri)
+    assert storage.list_objects(str(tmp_path / "folder/")) == []
+    storage.delete_object(uri)
 
 
 def test_a_scratch_file_that_is_not_published_leaves_nothing(storage: Storage, tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_a_full_disk_says_what_to_do() -> None:
 def test_a_prefix_lists_only_what_starts_with_it(storage: Storage, tmp_path: Path) -> None:
     for name in ("a/1", "a/2", "ab/3", "b/4"):
         storage.write_once(str(tmp_path / name), b"x" * int(name[-1]))
-    found = storage.list(str(tmp_path / "a") + "/")
+    found = storage.list_objects(str(tmp_path / "a") + "/")
     assert [(item.uri.removeprefix(f"{tmp_path}/"), item.bytes) for item in found] == [("a/1", 1), ("a/2", 2)]
 
 
@@ -125,11 +125,11 @@ def test_a_folder_that_cannot_be_made_is_named(storage: Storage, tmp_path: Path)
 
 def test_a_relative_address_is_refused(storage: Storage) -> None:
     with pytest.raises(RequestError, match="gs://bucket/name"):
-        storage.read("some/where")
+        storage.read_object("some/where")
 
 
 def test_parts_join_with_single_slashes() -> None:
-    assert join("gs://bucket/a/", "/b", "c/") == "gs://bucket/a/b/c"
+    assert join_uri("gs://bucket/a/", "/b", "c/") == "gs://bucket/a/b/c"
 
 
 def test_parallel_results_stand_in_order_and_errors_come_out() -> None:

@@ -23,7 +23,7 @@ from trainer.input.tables import Columns as TableColumns
 from trainer.models.hyperparameters import ACTIVATIONS, limits_of
 from trainer.models.registry import ARCHITECTURES, find_architecture, read_hyperparameters
 from trainer.objective.labels import label_type
-from trainer.tools.capabilities import render
+from trainer.tools.capabilities import render_capabilities
 
 CONTRACTS = Path(__file__).resolve().parents[3] / "include" / "contracts"
 TYPES = [API_NAMES.get(name, name) for name in MAPPINGS]
@@ -32,7 +32,7 @@ TYPES = [API_NAMES.get(name, name) for name in MAPPINGS]
 
 def test_the_stored_file_is_this_trainers() -> None:
     """Written again by `make contracts`."""
-    assert (CONTRACTS / "capabilities.json").read_text(encoding="utf-8") == render()
+    assert (CONTRACTS / "capabilities.json").read_text(encoding="utf-8") == render_capabilities()
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)

@@ -9,10 +9,10 @@ import tensorflow as tf
 
 from tests.support.job_log import collect_messages
 from trainer.contract.documents import Report
-from trainer.contract.reading import parse
+from trainer.contract.reading import parse_document
 from trainer.input import open_source
 from trainer.training.checkpoints import Checkpoints
-from trainer.training.evaluator import watch
+from trainer.training.evaluator import evaluate_checkpoints
 
 
 def scalars(folder: Path) -> dict[int, float]:
@@ -43,12 +43,12 @@ def test_each_new_checkpoint_is_scored_once_until_the_report_is_there(exported, 
 
     manifest, said = exported.manifest(), []
     with collect_messages(said), open_source(manifest, manifest.splits, exported.storage) as source:
-        watch(exported.job(request), source, sleep)
+        evaluate_checkpoints(exported.job(request), source, sleep)
     assert len(waits) == 2
     assert [line for line in said if line.startswith("evaluator: step ")] == said
     assert len(said) == 1
     assert scalars(tmp_path / "logs") == pytest.approx({whole.steps: whole.history["val_loss"][-1]})
-    assert parse(Report, report.read_bytes(), "report").steps == whole.steps
+    assert parse_document(Report, report.read_bytes(), "report").steps == whole.steps
 
 
 def test_a_damaged_checkpoint_is_waited_out(exported, tmp_path: Path) -> None:
@@ -64,5 +64,5 @@ def test_a_damaged_checkpoint_is_waited_out(exported, tmp_path: Path) -> None:
 
     manifest, said = exported.manifest(), []
     with collect_messages(said), open_source(manifest, manifest.splits, exported.storage) as source:
-        watch(exported.job(request), source, sleep)
+        evaluate_checkpoints(exported.job(request), source, sleep)
     assert said == []

@@ -187,7 +187,7 @@ def test_another_trainings_checkpoint_is_not_named_as_the_last(tmp_path: Path) -
     folder.mkdir()
     (folder / "weights").write_bytes(b"1")
     for step, request in ((10, "mine"), (20, "other")):
-        checkpoints.store(step, folder, vars(TrainingState(request_sha256=request, step=step)), {10})
+        checkpoints.store_step(step, folder, vars(TrainingState(request_sha256=request, step=step)), {10})
     assert checkpoints.describe_last(TrainingState(request_sha256="mine", step=30)).endswith("/step-000000010")
     assert checkpoints.describe_last(TrainingState(request_sha256="new", step=30)) == "There is no checkpoint before it"
 
@@ -234,7 +234,7 @@ def test_of_old_checkpoints_two_and_the_best_are_kept(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "weights").write_bytes(b"1")
     for step in (10, 20, 30, 40):
-        checkpoints.store(step, folder, vars(TrainingState(request_sha256="x", step=step)), {10})
+        checkpoints.store_step(step, folder, vars(TrainingState(request_sha256="x", step=step)), {10})
     assert checkpoints.steps() == {10, 30, 40}
     assert checkpoints.newest_state().step == 40
     content = json.loads((tmp_path / "all/step-000000040/state.json").read_bytes())

@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 from trainer.contract.documents import Challenger, Report
-from trainer.contract.reading import parse
+from trainer.contract.reading import parse_document
 from trainer.errors import DataError, RequestError
 from trainer.evaluation.job import evaluate
 from trainer.evaluation.scoring import load_model
@@ -49,7 +49,7 @@ def test_the_model_learns_and_the_report_says_what_happened(trained, exported) -
     assert report.best_epoch == int(np.argmin(report.history["val_loss"])) + 1
     assert report.resumed_from_epoch is None
     assert report.hyperparameters["hidden_units"] == (16, 8)
-    assert parse(Report, Path(request.report_uri).read_bytes(), "report") == report
+    assert parse_document(Report, Path(request.report_uri).read_bytes(), "report") == report
     assert said[1].startswith("train: first steps ")
     assert "(startup " in said[1]
     assert said[2].startswith("epoch 1/3 loss=")

@@ -16,7 +16,7 @@ from trainer.contract.results import is_done
 from trainer.errors import Diverged, RequestError
 from trainer.storage import Storage
 from trainer.task import main
-from trainer.training.job import _score
+from trainer.training.job import _report_trial
 from trainer.training.trial import Measurements, Trial, place
 
 
@@ -160,7 +160,7 @@ def test_a_trial_that_diverges_later_fails(train, as_trial, monkeypatch, capsys)
         listener.on_epoch_end(0, {"loss": 0.5, "val_auc": 0.9})
         raise Diverged("epoch 2, step 9", "loss is nan", "a finite number")
 
-    monkeypatch.setattr(Fit, "run", diverge)
+    monkeypatch.setattr(Fit, "train_epochs", diverge)
     assert train() == 2
     assert [line["val_auc"] for line in lines(as_trial)] == ["0.9"]
     assert "epoch 2, step 9: loss is nan" in capsys.readouterr().err
@@ -175,7 +175,7 @@ class DivergingWorker:
     strategy: Strategy
     listeners: tuple = ()
 
-    def run(self, finished):
+    def train_epochs(self, finished):
         """Diverge."""
         assert finished is None
         (listener,) = self.listeners
@@ -193,7 +193,9 @@ def test_a_worker_of_a_trial_that_diverges_ends_as_its_chief(run, as_trial, monk
     storage, worker = Storage(), Strategy(name="multi_worker", scope=None, is_chief=False)
     trial = Trial.of(request, storage)
     with contextlib.nullcontext() if at_once else pytest.raises(Diverged):
-        _score(trial, DivergingWorker(SimpleNamespace(request=request, storage=storage), at_once, worker), None, {})
+        _report_trial(
+            trial, DivergingWorker(SimpleNamespace(request=request, storage=storage), at_once, worker), None, {}
+        )
     assert waited == ([request] if at_once else [])
     assert not as_trial.exists()
     assert not Path(request.report_uri).exists()

@@ -30,8 +30,8 @@ from trainer.features.values import parse_feature
 from trainer.input import open_source
 from trainer.input.source import ParseSpec, Split
 from trainer.objective.labels import label_type
-from trainer.objective.metrics import Floats, measure
-from trainer.storage import Storage, join
+from trainer.objective.metrics import Floats, measure_scores
+from trainer.storage import Storage, join_uri
 
 LOGGER = logging.getLogger(__name__)
 SAMPLES = 256
@@ -86,7 +86,7 @@ def make_lite_models(
             converted = _convert_model(form, place, rows)
             artifact = _measured(form, converted, request, manifest, split, columns, full)
             if converted.content is not None and artifact.metrics is not None:
-                uri = join(request.lite.folder_uri, f"{form}.tflite")
+                uri = join_uri(request.lite.folder_uri, f"{form}.tflite")
                 storage.replace(uri, converted.content)
                 artifact = replace(artifact, uri=uri)
             severity = logging.WARNING if artifact.metrics is None else logging.INFO
@@ -178,7 +178,7 @@ def _measured(
         raise
     except _FAULTS as error:
         return replace(artifact, words=f"cannot be run: {' '.join(str(error).split())[:_SHOWN_CHARACTERS]}")
-    metrics = measure(labels, scores)
+    metrics = measure_scores(labels, scores)
     ours, theirs = (getattr(one, request.metric) for one in (metrics, full))
     return replace(
         artifact,

@@ -29,7 +29,7 @@ WEIGHTS_ONLY = "int8_weights"
 """What int8 becomes where calibration fails: weights in 8 bits, activations in float32."""
 
 
-def convert(form: str, folder: str, samples: Arrays) -> bytes:
+def convert_model(form: str, folder: str, samples: Arrays) -> bytes:
     """Give the file's content.
 
     Lookups of text need operations that TF Lite itself has not (https://www.tensorflow.org/lite/guide/ops_select).
@@ -73,7 +73,7 @@ def main(form: str, folder: str, samples_path: str, output_path: str) -> int:
     # Text as objects, as TensorFlow gives and takes it; the archive was written by the process that started this one.
     samples = dict(np.load(samples_path, allow_pickle=True))
     try:
-        content = convert(form, folder, samples)
+        content = convert_model(form, folder, samples)
         LiteModel(content).predict({name: values[:2] for name, values in samples.items()})
     except Exception as error:  # noqa: BLE001 - the edge of the process: whatever it is, the last line must say it
         print(f"{type(error).__name__}: {' '.join(str(error).split())}", file=sys.stderr, flush=True)

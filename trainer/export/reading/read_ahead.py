@@ -131,22 +131,22 @@ class ReadAhead:
             while not self._ended.is_set() and (self._opened or self._waiting):
                 self._open_sessions()
                 shards, opened = self._opened.popleft()
-                self._read(shards, opened.result())
+                self._read_group(shards, opened.result())
             self._items.put(None)
         except BaseException as error:  # noqa: BLE001 - raised again where the groups are taken
             self._items.put(error)
 
     def _open_sessions(self) -> None:
         while self._waiting and len(self._opened) < (SESSIONS_AHEAD if self._row_bytes else 1):
-            self._opened.append(self._open(self._next_group()))
+            self._opened.append(self._open_session(self._next_group()))
 
-    def _open(self, shards: tuple[Shard, ...]) -> tuple[tuple[Shard, ...], concurrent.futures.Future[Streams]]:
+    def _open_session(self, shards: tuple[Shard, ...]) -> tuple[tuple[Shard, ...], concurrent.futures.Future[Streams]]:
         expected = self._row_bytes * sum(shard.rows for shard in shards)
         streams = max(1, min(MAX_STREAMS, round(expected / STREAM_BYTES)))
         if self._batch_bytes > STREAM_BATCH_BYTES:
             streams = 1
         units = [shard.unit for shard in shards]
-        return shards, self._sessions.submit(self._reader.open, shards[0].table, units, streams)
+        return shards, self._sessions.submit(self._reader.open_streams, shards[0].table, units, streams)
 
     def _next_group(self) -> tuple[Shard, ...]:
         group = [self._waiting.popleft()]
@@ -159,7 +159,7 @@ class ReadAhead:
             group.append(self._waiting.popleft())
         return tuple(group)
 
-    def _read(self, shards: tuple[Shard, ...], streams: Streams) -> None:
+    def _read_group(self, shards: tuple[Shard, ...], streams: Streams) -> None:
         read = _Read(limit=self._group_bytes if len(shards) > 1 else None)
         if len(streams) == 1:
             self._drain(streams[0], read)
@@ -174,7 +174,7 @@ class ReadAhead:
             return
         self._items.put(_GivenUp())
         half = len(shards) // 2
-        self._opened.extendleft([self._open(shards[half:]), self._open(shards[:half])])
+        self._opened.extendleft([self._open_session(shards[half:]), self._open_session(shards[:half])])
 
     def _drain(self, stream: Iterator[pa.RecordBatch], read: _Read) -> None:
         """Pass a stream's batches on; each waits for a slot before it is even asked for."""

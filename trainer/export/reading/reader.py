@@ -52,7 +52,7 @@ _AGAIN = "Start again: finished shards are kept"
 class RowReader(Protocol):
     """Where the exporter gets rows from."""
 
-    def open(self, table: str, units: Sequence[Unit], streams: int) -> Sequence[Iterator[pa.RecordBatch]]:
+    def open_streams(self, table: str, units: Sequence[Unit], streams: int) -> Sequence[Iterator[pa.RecordBatch]]:
         """Start reading the rows of some units.
 
         Args:
@@ -85,7 +85,7 @@ class BigQueryReader:
         self._client = client
         self._sleep = sleep
 
-    def open(self, table: str, units: Sequence[Unit], streams: int) -> Sequence[Iterator[pa.RecordBatch]]:
+    def open_streams(self, table: str, units: Sequence[Unit], streams: int) -> Sequence[Iterator[pa.RecordBatch]]:
         """Start reading the rows of some units.
 
         Raises:

@@ -24,7 +24,7 @@ def row_restriction(units: Sequence[Unit]) -> str:
         RequestError: A unit's span, part or shard is not what it should be.
     """
     for unit in units:
-        _check(unit)
+        _check_unit(unit)
     if units[0].span == FROZEN_SET:
         return _shards(unit.shard for unit in units)
     pairs_of: dict[str, set[tuple[str, int]]] = defaultdict(set)
@@ -54,7 +54,7 @@ def _shards(numbers: Iterable[int]) -> str:
     return f"shard = {shards[0]}" if len(shards) == 1 else f"shard IN ({', '.join(map(str, shards))})"
 
 
-def _check(unit: Unit) -> None:
+def _check_unit(unit: Unit) -> None:
     if unit.span == unit.part == FROZEN_SET:
         right = True
     else:

@@ -38,7 +38,7 @@ class Rows:
         self.given, self.asked, self.wanted_streams = 0, [], []
         self.lock = threading.Lock()
 
-    def open(self, _table: str, units: Sequence[Unit], streams: int) -> list[Iterator[pa.RecordBatch]]:
+    def open_streams(self, _table: str, units: Sequence[Unit], streams: int) -> list[Iterator[pa.RecordBatch]]:
         """Start reading."""
         with self.lock:
             self.asked.append([unit.shard for unit in units])
@@ -127,10 +127,10 @@ def test_large_groups_ask_for_several_streams() -> None:
 @pytest.mark.parametrize("at", [0, 1, 3])
 def test_what_reading_raises_comes_out(at: int) -> None:
     class Broken(Rows):
-        def open(self, table, units, streams):
+        def open_streams(self, table, units, streams):
             if units[0].shard >= at:
                 raise StorageError(table, "gone")
-            return super().open(table, units, streams)
+            return super().open_streams(table, units, streams)
 
     with ReadAhead(Broken([100] * 6), make_shards([100] * 6), group_rows=100) as groups, pytest.raises(StorageError):
         list(groups)

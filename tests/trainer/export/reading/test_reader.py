@@ -124,7 +124,7 @@ TABLE = "project.dataset.parcels"
 
 def read_all(reader: BigQueryReader, units: Sequence[Unit] = UNITS) -> pa.Table:
     """Read one stream to its end."""
-    (stream,) = reader.open(TABLE, units, 1)
+    (stream,) = reader.open_streams(TABLE, units, 1)
     return pa.Table.from_batches(stream)
 
 
@@ -157,14 +157,14 @@ def test_the_frozen_set_is_asked_for_its_shards_alone(server: Any, make_reader: 
 
 
 def test_several_streams_give_all_rows_together(server: Any, make_reader: Any) -> None:
-    streams = make_reader().open(TABLE, UNITS, 3)
+    streams = make_reader().open_streams(TABLE, UNITS, 3)
     assert server.wanted_streams == [3]
     assert sorted(batch.num_rows for stream in streams for batch in stream) == [100] * 10
 
 
 def test_without_rows_there_is_no_stream(server: Any, make_reader: Any) -> None:
     server.empty = True
-    assert make_reader().open(TABLE, UNITS, 1) == []
+    assert make_reader().open_streams(TABLE, UNITS, 1) == []
 
 
 def test_a_broken_stream_goes_on_at_the_first_missing_row(server: Any, make_reader: Any) -> None:
@@ -220,18 +220,18 @@ def test_what_cannot_be_mended_by_trying_again_is_said_with_the_way_out(
 ) -> None:
     server.session_fault = fault
     with pytest.raises(RequestError) as raised:
-        make_reader().open(TABLE, UNITS, 1)
+        make_reader().open_streams(TABLE, UNITS, 1)
     error = raised.value
     assert error.where == TABLE
     assert error.expected
     assert error.way_out
     assert all(word in str(error) for word in words)
     server.session_fault = None  # granted, or the table of a new snapshot
-    assert make_reader().open(TABLE, UNITS, 1)
+    assert make_reader().open_streams(TABLE, UNITS, 1)
 
 
 def test_a_reader_that_is_left_early_ends_the_call(server: Any, make_reader: Any) -> None:
-    (stream,) = make_reader().open(TABLE, UNITS, 1)
+    (stream,) = make_reader().open_streams(TABLE, UNITS, 1)
     assert next(stream).num_rows == 100
     stream.close()
     assert next(stream, None) is None
