@@ -54,9 +54,9 @@ class Cloud:
     def columns(self, table: str) -> list[dict[str, str]]:
         """Give the columns of `dataset.table` that are features."""
         dataset, name = table.split(".")
-        found = self._session.get(f"{self._url}/datasets/{dataset}/tables/{name}", timeout=60)
-        found.raise_for_status()
-        fields = found.json()["schema"]["fields"]
+        answer = self._session.get(f"{self._url}/datasets/{dataset}/tables/{name}", timeout=60)
+        answer.raise_for_status()
+        fields = answer.json()["schema"]["fields"]
         return [
             {"name": field["name"], "type": field["type"], "mode": field.get("mode", "NULLABLE")}
             for field in fields

@@ -117,18 +117,18 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def say(words: str) -> None:
+def say(message: str) -> None:
     """Print a line of progress."""
-    print(f"bench-export: {words}", flush=True)
+    print(f"bench-export: {message}", flush=True)
 
 
 def write_tables(folder: Path, scale: float) -> dict[str, int]:
     """Write all tables, and the finished files that the floor copies; give the rows of each."""
     rows = {name: max(int(count * scale), 1) for name, count in ROWS.items()}
     for name, count in rows.items():
-        done = _run("trainer", "bench.export_tables", name, str(count), str(folder / f"{name}.arrow"))
+        done = _run_module("trainer", "bench.export_tables", name, str(count), str(folder / f"{name}.arrow"))
         say(f"{name}: {count:,} rows, {done.stdout.strip()} bytes of Arrow each")
-        _run(
+        _run_module(
             "trainer",
             "bench.export_ours",
             *(str(folder / f"{name}{end}") for end in (".arrow", ".tfrecord")),
@@ -159,7 +159,7 @@ def take_turns(
             share = rows[contender.data] / ROWS[contender.data]
             count = max(int(contender.rows * share), 1) if contender.rows else rows[contender.data]
             source, out = folder / f"{contender.data}.arrow", folder / "out"
-            done = (run or _run)(
+            done = (run or _run_module)(
                 contender.environment,
                 "bench.export_contender",
                 *(contender.writer, str(source), str(count), contender.compression, str(out)),
@@ -177,7 +177,7 @@ def _jobs(memory: str | None, options: argparse.Namespace) -> dict[str, Any]:
         return measure_spans(Path(folder), options.rounds, FLIGHTS_COPIES)
 
 
-def _run(environment: str, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+def _run_module(environment: str, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     paths = os.pathsep.join(map(str, (REPOSITORY_PATH / "dev", REPOSITORY_PATH)))
     done = subprocess.run(
         [str(_PYTHONS[environment]), "-m", module, *arguments],
@@ -206,8 +206,8 @@ def _versions(environment: str) -> dict[str, str]:
     done = subprocess.run(
         [str(_PYTHONS[environment]), "-c", code, *_VERSIONS[environment]], text=True, capture_output=True, check=True
     )
-    found: dict[str, str] = json.loads(done.stdout)
-    return found
+    versions: dict[str, str] = json.loads(done.stdout)
+    return versions
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ class Writer(Protocol):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write once, and print what it took."""
     name, path, rows, compression, out = arguments or sys.argv[1:]
-    writer = make(name, Path(path), int(rows))
+    writer = make_writer(name, Path(path), int(rows))
     fill(Path(out), getattr(writer, "room", 0) // (1 if compression == "none" else _COMPRESSED))
     memory, start = PeakMemory(), time.perf_counter()
     writer.write(Path(out), compression)
@@ -68,11 +68,11 @@ def fill(path: Path, size: int) -> None:
                 file.write(b"\1" * _FILLED_BYTES)
 
 
-def make(name: str, path: Path, rows: int) -> Writer:
+def make_writer(name: str, path: Path, rows: int) -> Writer:
     """Make a writer; only its own module is imported."""
     module, _, class_ = WRITERS[name].partition(":")
-    made: Writer = getattr(importlib.import_module(module), class_)(path, rows)
-    return made
+    writer: Writer = getattr(importlib.import_module(module), class_)(path, rows)
+    return writer
 
 
 if __name__ == "__main__":

@@ -48,12 +48,12 @@ class Ours:
     def write(self, path: Path, compression: str) -> None:
         """Write one file."""
         kind: Literal["GZIP", "NONE"] = "GZIP" if compression == "GZIP" else "NONE"
-        made = _TimedFormat(make_request({}, ShardLayout(), kind, "tfrecord"), path.suffix)
+        timed = _TimedFormat(make_request({}, ShardLayout(), kind, "tfrecord"), path.suffix)
         unit = Unit(span="bench", part="train", shard=0)
         shard = Shard(unit=unit, table="bench", uri=str(path), rows=self._rows, exact=True)
-        with ShardWriter(made, kind, _Kept(), _OneFile(), Progress(Replica())) as writer:  # type: ignore[arg-type]  # what it needs of them
+        with ShardWriter(timed, kind, _Kept(), _OneFile(), Progress(Replica())) as writer:  # type: ignore[arg-type]  # what it needs of them
             writer.write(shard, _Read(self._path, self._rows))  # type: ignore[arg-type]
-        self.first_batch_s = made.first_batch_s
+        self.first_batch_s = timed.first_batch_s
 
 
 class _TimedFormat(TfRecordFormat):

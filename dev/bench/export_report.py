@@ -49,17 +49,17 @@ class Measured:
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """One thing to reach; `reached` is at least, or at most, `wanted`."""
+    """One thing to reach; `reached` is at least, or at most, `limit`."""
 
     name: str
-    wanted: float
-    found: float
+    limit: float
+    measured: float
     at_most: bool = False
 
     @property
     def reached(self) -> bool:
         """Whether it is."""
-        return self.found <= self.wanted if self.at_most else self.found >= self.wanted
+        return self.measured <= self.limit if self.at_most else self.measured >= self.limit
 
 
 class Contending(Protocol):
@@ -103,21 +103,23 @@ def _row(key: Key, taken: Sequence[Reading], rates: Mapping[Key, float]) -> dict
 def targets(measured: Measured) -> list[Target]:
     """Compare with what is to be reached; what was not measured is left out."""
     rows = {(row["contender"], row["data"], row["compression"]): row for row in measured.rows}
-    found = list(_ratios(rows))
+    compared = list(_ratios(rows))
     ours = [row for key, row in rows.items() if key[0] == "ours"]
     if mixed := rows.get(("ours", "mixed", "none")):
-        found.append(Target(name="mixed: MB/s", wanted=1000, found=mixed["mb_per_s"]))
+        compared.append(Target(name="mixed: MB/s", limit=1000, measured=mixed["mb_per_s"]))
     if ours:
         memory = max(row["working_set_mb"] for row in ours)
-        found.append(Target(name="growth in memory: MB", wanted=128, found=memory, at_most=True))
+        compared.append(Target(name="growth in memory: MB", limit=128, measured=memory, at_most=True))
         first = max(row["first_batch_s"] for row in ours)
-        found.append(Target(name="first records, cold: s", wanted=0.15, found=first, at_most=True))
-        found.append(Target(name="pandas imported", wanted=0, found=sum(row["pandas"] for row in ours), at_most=True))
-    return found + list(_job_targets(measured.jobs))
+        compared.append(Target(name="first records, cold: s", limit=0.15, measured=first, at_most=True))
+        compared.append(
+            Target(name="pandas imported", limit=0, measured=sum(row["pandas"] for row in ours), at_most=True)
+        )
+    return compared + list(_job_targets(measured.jobs))
 
 
 def _ratios(rows: Mapping[Key, Mapping[str, Any]]) -> Iterator[Target]:
-    for data, compression, other, wanted in (
+    for data, compression, other, limit in (
         ("flights", "none", "tutorial", 45),
         ("flights", "GZIP", "tutorial", 40),
         ("flights", "none", "tfx_bsl", 4),
@@ -129,18 +131,20 @@ def _ratios(rows: Mapping[Key, Mapping[str, Any]]) -> Iterator[Target]:
         mine, theirs = rows.get(("ours", data, compression)), rows.get((other, data, compression))
         if mine and theirs:
             ratio = mine["rows_per_s"] / theirs["rows_per_s"]
-            yield Target(name=f"{data}, {compression}: times {other}", wanted=wanted, found=round(ratio, 1))
+            yield Target(name=f"{data}, {compression}: times {other}", limit=limit, measured=round(ratio, 1))
 
 
 def _job_targets(jobs: Mapping[str, Any]) -> Iterator[Target]:
     if jobs:
-        span, night = jobs["span"], jobs["night"]
-        yield Target(name="whole export of a day: rows/s", wanted=500_000, found=span["rows_per_s"])
+        span, daily = jobs["span"], jobs["night"]
+        yield Target(name="whole export of a day: rows/s", limit=500_000, measured=span["rows_per_s"])
         if span["memory_mb"] is not None:
-            yield Target(name="whole export of a day: MB of memory", wanted=128, found=span["memory_mb"], at_most=True)
+            yield Target(
+                name="whole export of a day: MB of memory", limit=128, measured=span["memory_mb"], at_most=True
+            )
         share = round(1 / 60 + 0.02, 4)
-        yield Target(name="night: share of the rows read", wanted=share, found=night["rows_share"], at_most=True)
-        yield Target(name="night: share of the bytes written", wanted=share, found=night["bytes_share"], at_most=True)
+        yield Target(name="night: share of the rows read", limit=share, measured=daily["rows_share"], at_most=True)
+        yield Target(name="night: share of the bytes written", limit=share, measured=daily["bytes_share"], at_most=True)
 
 
 def render(measured: Measured) -> str:
@@ -152,14 +156,14 @@ def render(measured: Measured) -> str:
         ratio = "" if row["ratio_to_tutorial"] is None else f"{row['ratio_to_tutorial']:.1f}"
         what = (row["contender"], row["data"], row["compression"], f"{row['rows']:,}", f"{row['rows_per_s']:,}")
         lines.append(form.format(*what, f"{row['mb_per_s']:,.0f}", ratio, f"{row['working_set_mb']:.0f}"))
-    found = targets(measured)
+    compared = targets(measured)
     lines.append("")
-    for target in found:
+    for target in compared:
         sign = "at most" if target.at_most else "at least"
         verdict = "" if target.reached else "  MISSED"
-        lines.append(f"{target.name:<40} {sign:<8} {target.wanted:>11,.6g} {target.found:>13,.6g}{verdict}")
+        lines.append(f"{target.name:<40} {sign:<8} {target.limit:>11,.6g} {target.measured:>13,.6g}{verdict}")
     if own := (measured.jobs or {}).get("span", {}).get("rows_per_cpu_s"):
         lines.append(f"whole export of a day: {own:,} rows a second of the job's own CPU time, start included")
-    missed = sum(not target.reached for target in found)
-    lines.append(f"bench-export: {len(found) - missed} of {len(found)} targets reached")
+    missed = sum(not target.reached for target in compared)
+    lines.append(f"bench-export: {len(compared) - missed} of {len(compared)} targets reached")
     return "\n".join(lines)

@@ -37,7 +37,7 @@ def measure_spans(folder: Path, rounds: int, copies: int) -> dict[str, Any]:
         for table, (times, spans, shards) in tables.items():
             cloud.query(sql.format(table=f"{_DATASET}.{table}", copies=times, spans=spans, train_shards=shards))
         jobs = _Jobs(cloud, environment, folder)
-        return {"span": _large_day(jobs, rounds), "night": _night(jobs)}
+        return {"span": _large_day(jobs, rounds), "night": _daily_export(jobs)}
 
 
 class _Jobs:
@@ -50,7 +50,7 @@ class _Jobs:
         """Give a request for all rows of a table."""
         return make_request(self._cloud, f"{_DATASET}.{table}")
 
-    def run(self, request: Mapping[str, Any], store: str) -> dict[str, Any]:
+    def run_export(self, request: Mapping[str, Any], store: str) -> dict[str, Any]:
         """Export into a span store of the local bucket; give what the manifest and the log say."""
         manifest_path, request_path = self._folder / "manifest.json", self._folder / "request.json"
         manifest_path.unlink(missing_ok=True)
@@ -73,28 +73,28 @@ class _Jobs:
 
 def _large_day(jobs: _Jobs, rounds: int) -> dict[str, Any]:
     request = jobs.request("day")
-    found = [jobs.run(request, f"day-{number}") for number in range(rounds)]
-    rates = [one["rows"] / one["seconds"] for one in found]
-    own = [one["rows"] / one["cpu_s"] for one in found if one["cpu_s"]]
+    exports = [jobs.run_export(request, f"day-{number}") for number in range(rounds)]
+    rates = [one["rows"] / one["seconds"] for one in exports]
+    own = [one["rows"] / one["cpu_s"] for one in exports if one["cpu_s"]]
     return {
-        "rows": found[0]["rows"],
+        "rows": exports[0]["rows"],
         "rows_per_s": round(statistics.median(rates)),
         "rows_per_cpu_s": round(statistics.median(own)) if own else None,
-        "memory_mb": max(one["memory_mb"] or 0 for one in found) or None,
+        "memory_mb": max(one["memory_mb"] or 0 for one in exports) or None,
     }
 
 
-def _night(jobs: _Jobs) -> dict[str, Any]:
+def _daily_export(jobs: _Jobs) -> dict[str, Any]:
     """Export sixty days, then a window with one more new day and fifty-nine that are there."""
     request = jobs.request("days")
-    full = jobs.run(request, "days")
+    full = jobs.run_export(request, "days")
     *known, _ = request["spans"]
     newest = {**request["spans"][-1], "fingerprint": "f" * 32}
     reused = [{**span, "action": "reuse", "because": "same content as in the store"} for span in known]
-    night = jobs.run({**request, "spans": [*reused, newest]}, "days")
+    daily = jobs.run_export({**request, "spans": [*reused, newest]}, "days")
     return {
         "full": full,
-        "night": night,
-        "rows_share": round(night["rows"] / full["rows"], 4),
-        "bytes_share": round(night["bytes"] / full["bytes"], 4),
+        "night": daily,
+        "rows_share": round(daily["rows"] / full["rows"], 4),
+        "bytes_share": round(daily["bytes"] / full["bytes"], 4),
     }

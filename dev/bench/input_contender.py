@@ -43,7 +43,7 @@ class Measured:
     Attributes:
         rows: Read.
         seconds: From the iterator's start to the last batch.
-        stall_s: From there until the iterator said that there are no more; None where it was not read to the end.
+        stall_s: From there until the iterator ended; None where it was not read to the end.
     """
 
     rows: int

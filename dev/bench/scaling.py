@@ -69,17 +69,15 @@ def rates_table() -> str:
         _probe("decode and resize a photo", photos["resize"], "photos"),
     ]
     for encoding in ("raw", "jpeg"):
-        found = photos[encoding]
-        size = found["file_bytes"]
-        lines.append(
-            _rate(f"the whole export job, {encoding}", photos["rows"], size, found["export"]["cpu_s"], "photos")
-        )
-        lines.append(_probe(f"parse {encoding} for training", found["input"], "photos"))
+        one = photos[encoding]
+        size = one["file_bytes"]
+        lines.append(_rate(f"the whole export job, {encoding}", photos["rows"], size, one["export"]["cpu_s"], "photos"))
+        lines.append(_probe(f"parse {encoding} for training", one["input"], "photos"))
     return markdown(("work", "per core and second", "MB per core and second"), lines)
 
 
-def _probe(work: str, found: Mapping[str, float], noun: str) -> list[str]:
-    return _rate(work, int(found["rows"]), int(found["bytes"]), found["cpu_s"], noun)
+def _probe(work: str, measured: Mapping[str, float], noun: str) -> list[str]:
+    return _rate(work, int(measured["rows"]), int(measured["bytes"]), measured["cpu_s"], noun)
 
 
 def _rate(work: str, rows: int, size: int, cpu_s: float, noun: str) -> list[str]:
@@ -136,8 +134,8 @@ def costs_table() -> str:
     lines = []
     for size in _sizes():
         costs = other_costs(size, load_prices())
-        found = (costs.query, costs.read, costs.writes, costs.table, costs.storage_month)
-        lines.append([size.name, *(f"{usd:,.2f}" for usd in found)])
+        usd_of = (costs.query, costs.read, costs.writes, costs.table, costs.storage_month)
+        lines.append([size.name, *(f"{usd:,.2f}" for usd in usd_of)])
     head = ("USD", "snapshot query", "Storage Read API", "writes", "run table, 7 days", "shards, a month")
     return markdown(head, lines)
 
@@ -179,7 +177,7 @@ def assignment_table() -> str:
     lines = []
     started = dataclasses.replace(SIMULATED, start_s=0.0)
     for replicas in REPLICAS[1:]:
-        ratios = [simulate(small, replicas, started, order="spans").ratio]
+        ratios = [simulate(small, replicas, started, sorting="spans").ratio]
         ratios += [simulate(workload, replicas, started).ratio for workload in (small, *large, coarse)]
         lines.append([str(replicas), *(f"{ratio:.2f}" for ratio in ratios)])
     names = (f"{small.name}, dealt by span", f"{small.name}, largest first", *(each.name for each in (*large, coarse)))
@@ -291,8 +289,8 @@ def _parser() -> argparse.ArgumentParser:
         "patience": (600.0, "seconds that the chief waits for progress"),
         "seed": (0, "decides sizes and fates"),
     }
-    for name, (default, words) in numbers.items():
-        play.add_argument(f"--{name}", type=type(default), default=default, help=words)
+    for name, (default, help_text) in numbers.items():
+        play.add_argument(f"--{name}", type=type(default), default=default, help=help_text)
     play.add_argument("--replicas", type=int, nargs="+", default=list(REPLICAS), help="numbers to try")
     return parser
 

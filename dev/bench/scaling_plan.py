@@ -148,33 +148,33 @@ def hourly(prices: dict[str, Any], machine: str) -> float:
 
 def flights_size(rates: dict[str, Any]) -> Size:
     """1 billion rows of the flights' shape: three years of days."""
-    found = rates["flights"]
+    flights = rates["flights"]
     return Size(
         name="1 billion flights",
         rows=1_000_000_000,
-        table_bytes=found["read"]["bytes"] / found["rows"],
-        text_bytes=found["text_bytes"],
-        file_bytes=found["file_bytes"] / found["rows"],
-        rows_per_core_s=found["rows"] / found["export"]["cpu_s"],
-        input_per_core_s=found["input"]["rows"] / found["input"]["cpu_s"],
+        table_bytes=flights["read"]["bytes"] / flights["rows"],
+        text_bytes=flights["text_bytes"],
+        file_bytes=flights["file_bytes"] / flights["rows"],
+        rows_per_core_s=flights["rows"] / flights["export"]["cpu_s"],
+        input_per_core_s=flights["input"]["rows"] / flights["input"]["cpu_s"],
         busy_cores=1.0,
-        most_cores=found["export_to_memory"]["cpu_s"] / found["export_to_memory"]["wall_s"],
+        most_cores=flights["export_to_memory"]["cpu_s"] / flights["export_to_memory"]["wall_s"],
         spans=1095,
     )
 
 
 def photos_size(rates: dict[str, Any], encoding: str) -> Size:
     """10 million photos, 2 TB: a year of days, stored at 224 x 224 as raw pixels or as JPEG."""
-    found = rates["photos"]
+    photos = rates["photos"]
     return Size(
         name=f"10 million photos, {encoding}",
         rows=10_000_000,
         table_bytes=200_000,
         text_bytes=200_000 * 4 / 3,
-        file_bytes=found[encoding]["file_bytes"] / found["rows"],
-        rows_per_core_s=found["rows"] / found[encoding]["export"]["cpu_s"],
-        input_per_core_s=found[encoding]["input"]["rows"] / found[encoding]["input"]["cpu_s"],
-        busy_cores=found["raw"]["export_to_memory"]["cpu_s"] / found["raw"]["export_to_memory"]["wall_s"] / 2,
+        file_bytes=photos[encoding]["file_bytes"] / photos["rows"],
+        rows_per_core_s=photos["rows"] / photos[encoding]["export"]["cpu_s"],
+        input_per_core_s=photos[encoding]["input"]["rows"] / photos[encoding]["input"]["cpu_s"],
+        busy_cores=photos["raw"]["export_to_memory"]["cpu_s"] / photos["raw"]["export_to_memory"]["wall_s"] / 2,
         most_cores=math.inf,
         spans=365,
     )

@@ -24,7 +24,7 @@ _STREAMS = 2
 _BATCH = 1024
 
 
-def read(table: str, columns: str) -> dict[str, Any]:
+def read_table(table: str, columns: str) -> dict[str, Any]:
     """Read a table's columns (comma-separated; empty: all) as the exporter does, and throw the rows away."""
     import pyarrow as pa
     from google.cloud.bigquery_storage_v1 import types
@@ -32,12 +32,12 @@ def read(table: str, columns: str) -> dict[str, Any]:
 
     client = BigQueryReadClient()
     project, dataset, name = table.split(".")
-    wanted = types.ReadSession(
+    request = types.ReadSession(
         table=f"projects/{project}/datasets/{dataset}/tables/{name}",
         data_format=types.DataFormat.ARROW,
         read_options=types.ReadSession.TableReadOptions(selected_fields=[part for part in columns.split(",") if part]),
     )
-    session = client.create_read_session(parent=f"projects/{project}", read_session=wanted, max_stream_count=_STREAMS)
+    session = client.create_read_session(parent=f"projects/{project}", read_session=request, max_stream_count=_STREAMS)
     schema = pa.ipc.read_schema(pa.py_buffer(session.arrow_schema.serialized_schema))
     rows = size = 0
     with _Measured() as measured:
@@ -55,11 +55,11 @@ def resize(folder: str) -> dict[str, Any]:
     from trainer.export.encoding.images import resize as resize_one
 
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    wanted = ImageColumn(name="photo", height=SIDE_PIXELS, width=SIDE_PIXELS, channels=3, encoding="raw")
+    column = ImageColumn(name="photo", height=SIDE_PIXELS, width=SIDE_PIXELS, channels=3, encoding="raw")
     contents = [path.read_bytes() for path in sorted(Path(folder).glob("*.jpg"))]
     with _Measured() as measured:
         for content in contents:
-            resize_one(content, wanted)
+            resize_one(content, column)
     return {"rows": len(contents), "bytes": sum(map(len, contents)), **measured.seconds}
 
 
@@ -151,7 +151,7 @@ def _text(tensor: Any) -> str:  # noqa: ANN401 - TensorFlow publishes no types
     return str(tensor.numpy().decode())
 
 
-_PROBES: dict[str, Callable[..., dict[str, Any]]] = {"read": read, "resize": resize, "input": read_input}
+_PROBES: dict[str, Callable[..., dict[str, Any]]] = {"read": read_table, "resize": resize, "input": read_input}
 
 
 def main(arguments: list[str]) -> int:

@@ -51,14 +51,14 @@ FROM bench.photos AS p, UNNEST(GENERATE_ARRAY(1, {copies})) AS i
 
 def probe(environment: Mapping[str, str], *arguments: str) -> dict[str, Any]:
     """Run one of `scaling_probes`; the median of ROUNDS by CPU seconds."""
-    found = [json.loads(run_trainer(environment, "bench.scaling_probes", *arguments).stdout) for _ in range(ROUNDS)]
-    chosen: dict[str, Any] = sorted(found, key=lambda one: float(one["cpu_s"]))[ROUNDS // 2]
+    readings = [json.loads(run_trainer(environment, "bench.scaling_probes", *arguments).stdout) for _ in range(ROUNDS)]
+    chosen: dict[str, Any] = sorted(readings, key=lambda one: float(one["cpu_s"]))[ROUNDS // 2]
     return chosen
 
 
 def export(environment: Mapping[str, str], request: Mapping[str, Any], folder: Path) -> dict[str, float]:
     """Run the real export job ROUNDS times, each into a folder of its own; CPU and wall seconds of the median."""
-    found = []
+    readings = []
     for index in range(ROUNDS):
         base = f"{request['spans_uri']}-{index}"
         path = folder / "request.json"
@@ -67,8 +67,8 @@ def export(environment: Mapping[str, str], request: Mapping[str, Any], folder: P
         run_trainer(environment, "trainer.task", "export", "--request", str(path))
         after = os.times()
         cpu_s = after.children_user + after.children_system - before.children_user - before.children_system
-        found.append({"wall_s": round(time.perf_counter() - begun, 3), "cpu_s": round(cpu_s, 3)})
-    return sorted(found, key=lambda one: one["cpu_s"])[ROUNDS // 2]
+        readings.append({"wall_s": round(time.perf_counter() - begun, 3), "cpu_s": round(cpu_s, 3)})
+    return sorted(readings, key=lambda one: one["cpu_s"])[ROUNDS // 2]
 
 
 def _size(folder: Path) -> int:
@@ -101,13 +101,13 @@ def measure_photos(cloud: Cloud, environment: Mapping[str, str], folder: Path) -
     run_trainer(environment, "bench.scaling_probes", "photos", str(photos), str(PHOTOS))
     cloud.insert_photos(photos)
     cloud.query(_PHOTOS.format(copies=COPIES))
-    found: dict[str, Any] = {"rows": PHOTOS * COPIES, "resize": probe(environment, "resize", str(photos))}
-    found["read"] = probe(environment, "read", f"{cloud.project}.bench.photos_run", "")
+    measured: dict[str, Any] = {"rows": PHOTOS * COPIES, "resize": probe(environment, "resize", str(photos))}
+    measured["read"] = probe(environment, "read", f"{cloud.project}.bench.photos_run", "")
     for encoding in ("raw", "jpeg"):
         image = {"name": "photo", "height": 224, "width": 224, "channels": 3, "encoding": encoding}
         request = make_request(cloud, "bench.photos_run", images=[image])
         here, there = f"{folder}/{encoding}", f"gs://{cloud.bucket}/bench/{encoding}"
-        found[encoding] = {
+        measured[encoding] = {
             "export_to_memory": export(environment, {**request, "spans_uri": here}, folder),
             "export": export(environment, {**request, "spans_uri": there}, folder),
             "file_bytes": _size(Path(f"{here}-0")),
@@ -115,7 +115,7 @@ def measure_photos(cloud: Cloud, environment: Mapping[str, str], folder: Path) -
         }
         for path in folder.glob(f"{encoding}-*"):
             shutil.rmtree(path, ignore_errors=True)
-    return found
+    return measured
 
 
 def _kind(bigquery_type: str) -> str:
@@ -130,7 +130,7 @@ def main() -> int:
         with running_cloud(folder) as environment:
             cloud = Cloud(environment)
             cloud.create_dataset("bench")
-            found = {
+            measured = {
                 "measured": dt.datetime.now(dt.UTC).date().isoformat(),
                 "command": "make bench-rates",
                 "machine": machine(),
@@ -138,8 +138,8 @@ def main() -> int:
                 "photos": measure_photos(cloud, environment, folder),
             }
     OUT_PATH.parent.mkdir(parents=True, exist_ok=True)
-    OUT_PATH.write_text(json.dumps(found, indent=2) + "\n")
-    print(json.dumps(found, indent=2))
+    OUT_PATH.write_text(json.dumps(measured, indent=2) + "\n")
+    print(json.dumps(measured, indent=2))
     print(f"written to {OUT_PATH.relative_to(REPOSITORY_PATH)}", file=sys.stderr)
     return 0
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-Order = Literal["spans", "largest first"]
+Sorting = Literal["spans", "largest first"]
 _FIRST_PAUSE_S, _PAUSE_GROWTH, _LONGEST_PAUSE_S = 1.0, 1.5, 30.0  # of the chief between two looks, as the exporter's
 DAY_PATTERN = (1.0, 1.0, 0.95, 1.0, 1.05, 0.7, 0.85)  # rows of a weekday against Monday's, in the flights data's manner
 
@@ -124,10 +124,10 @@ def make_workload(
     return Workload(name=name, units=tuple(units))
 
 
-def assign(units: Sequence[int], replicas: int, order: Order) -> list[list[int]]:
+def assign(units: Sequence[int], replicas: int, sorting: Sorting) -> list[list[int]]:
     """Give each replica the indexes of its units: every N-th in the given order."""
     indexes = list(range(len(units)))
-    if order == "largest first":
+    if sorting == "largest first":
         indexes.sort(key=lambda index: (-units[index], index))
     return [indexes[replica::replicas] for replica in range(replicas)]
 
@@ -137,7 +137,7 @@ def simulate(
     replicas: int,
     machine: Machine,
     *,
-    order: Order = "largest first",
+    sorting: Sorting = "largest first",
     misfortune: Misfortune | None = None,
     seed: int = 0,
 ) -> Outcome:
@@ -147,13 +147,13 @@ def simulate(
         workload: What is written.
         replicas: How many write it; 0 is the chief.
         machine: What each of them is.
-        order: The order in which units are dealt out.
+        sorting: The order in which units are dealt out.
         misfortune: None for none.
         seed: Decides who is lost and when machines are preempted.
     """
     fate = misfortune or Misfortune()
     costs = [machine.unit_s + rows / machine.rows_per_s for rows in workload.units]
-    shares = assign(workload.units, replicas, order)
+    shares = assign(workload.units, replicas, sorting)
     chance = random.Random(f"lost {seed}")
     lost = set(chance.sample(range(1, replicas), min(fate.lost, replicas - 1)))
     written = [math.inf] * len(costs)

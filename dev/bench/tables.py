@@ -38,7 +38,7 @@ def flights_of_2013() -> pa.Table:
     Raises:
         FileNotFoundError: The package is neither in this environment nor in the local cloud's.
     """
-    return _read(zipfile.ZipFile(_data_path("flights.csv.zip")).read("flights.csv"))
+    return _read_csv(zipfile.ZipFile(_data_path("flights.csv.zip")).read("flights.csv"))
 
 
 def weather() -> pa.Table:
@@ -47,7 +47,7 @@ def weather() -> pa.Table:
     Raises:
         FileNotFoundError: The package is neither in this environment nor in the local cloud's.
     """
-    return _read(_data_path("weather.csv").read_bytes())
+    return _read_csv(_data_path("weather.csv").read_bytes())
 
 
 def wide(rows: int) -> pa.Table:
@@ -56,7 +56,7 @@ def wide(rows: int) -> pa.Table:
     return pa.table({f"x{index:03d}": random.standard_normal(rows, dtype=np.float32) for index in range(WIDE_COLUMNS)})
 
 
-def _read(content: bytes) -> pa.Table:
+def _read_csv(content: bytes) -> pa.Table:
     options = csv.ConvertOptions(null_values=["", "NA"], strings_can_be_null=True)
     return csv.read_csv(io.BytesIO(content), convert_options=options)
 

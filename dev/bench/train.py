@@ -74,9 +74,9 @@ def measure_reader(folder_path: Path, rounds: int) -> list[dict[str, Any]]:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise SystemExit(f"bench-train: train_step: {done.stderr.strip().splitlines()[-1:]}")
-        found = json.loads(done.stdout.splitlines()[-1])
-        slower = {feed: _slower(found["seconds_per_step"], feed) for feed in ("files", "cache")}
-        rows.append({"model": name, "hidden_units": list(units), **found, "slower": slower, "limit": READER_LIMIT})
+        measured = json.loads(done.stdout.splitlines()[-1])
+        slower = {feed: _slower(measured["seconds_per_step"], feed) for feed in ("files", "cache")}
+        rows.append({"model": name, "hidden_units": list(units), **measured, "slower": slower, "limit": READER_LIMIT})
         print(f"bench-train: steps of the model {name}", flush=True)
     return rows
 
@@ -130,12 +130,12 @@ def render(result: Result) -> str:
     start = dict(result["start"])
     lines.append(f"first steps {start.pop('total')} s after the process was started: {_listed(start)}")
     scaling = result["scaling"]
-    words = {"one": "one worker", "two_apart": "two trainings at once", "two_workers": "two workers in lockstep"}
+    titles = {"one": "one worker", "two_apart": "two trainings at once", "two_workers": "two workers in lockstep"}
     lines.append(f"{'':<26}{'examples/s':>12}{'of ideal':>10}")
     for name, rates in scaling["examples_per_s"].items():
         rate = statistics.median(rates)
         ideal = scaling["ideal"] / (2 if name == "one" else 1)
-        lines.append(f"{words[name]:<26}{rate:>12,.0f}{rate / ideal:>10.0%}")
+        lines.append(f"{titles[name]:<26}{rate:>12,.0f}{rate / ideal:>10.0%}")
     lines.append(f"exchange of gradients and waiting: {scaling['exchange_share']:.1%} of a step of two workers")
     return "\n".join(lines)
 

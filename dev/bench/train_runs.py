@@ -1,6 +1,6 @@
 """Trainings as the service starts them, for `make bench-train`: `python -m trainer.task train`, one process a replica.
 
-In: requests. Out: what each process said, and when.
+In: requests. Out: what each process printed, and when.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def lockstep(workers: int) -> list[Task]:
 
 
 def train_at_once(request_paths: Sequence[Path], tasks: Sequence[Task] = ()) -> list[list[str]]:
-    """Train with a process for each request, on a core of its own, one thread for its arithmetic; gives what they said.
+    """Train with a process for each request, on a core of its own, one thread for its arithmetic; gives their output.
 
     Raises:
         SystemExit: One of them failed.
@@ -70,15 +70,15 @@ def time_start(request_path: Path) -> dict[str, float]:
     finally:
         process.kill()
     if match is None:
-        raise SystemExit(f"bench-train: {request_path}: said nothing of its first steps")
+        raise SystemExit(f"bench-train: {request_path}: printed nothing of its first steps")
     parts = {name: float(seconds) for name, seconds in (part.rsplit(" ", 1) for part in match[2].split(", "))}
     return {"total": total, "interpreter": total - float(match[1]), **parts}
 
 
 def rate_of(lines: Sequence[str]) -> float:
     """Give the median examples/s of the epochs after the first, in which functions are compiled."""
-    found = [match for match in map(_RATE.match, lines) if match]
-    return statistics.median(float(match[2]) for match in found if int(match[1]) > 1)
+    matches = [match for match in map(_RATE.match, lines) if match]
+    return statistics.median(float(match[2]) for match in matches if int(match[1]) > 1)
 
 
 def _start(path: Path, task: Task | None, extra: Mapping[str, str], before: Sequence[str]) -> subprocess.Popen[str]:

@@ -65,12 +65,12 @@ def main(request_uri: str, rounds: int, epochs_per_turn: int) -> None:
         turns: dict[str, Turn] = {name: partial(_train, call, feed, steps) for name, feed in feeds.items()}
         turns["alone"] = lambda: [next(alone) for _ in range(steps)]
         taken = _take_turns(turns, rounds)
-    found = {
+    measured = {
         "parameters": sum(variable.shape.num_elements() for variable in model.trainable_variables),
         "batch_size": request.training.batch_size,
         "seconds_per_step": {name: [seconds / steps for seconds in some] for name, some in taken.items()},
     }
-    print(json.dumps(found))
+    print(json.dumps(measured))
 
 
 def _build(request: TrainRequest, manifest: Manifest, preprocessing: Preprocessing) -> Any:  # noqa: ANN401 - a Keras model
@@ -95,8 +95,8 @@ def _feeds(request: TrainRequest, encoding: Encoding, split: Split) -> dict[str,
 
     uncached, cached = batches(Reading(cache_bytes=0)), batches(None)
     memory = tf.data.Dataset.from_tensors(next(iter(cached))).repeat().map(partial(_unsized, cached.element_spec))
-    made = {"files": uncached, "cache": cached, "memory": memory, "alone": uncached}
-    return {name: iter(dataset) for name, dataset in made.items()}
+    datasets = {"files": uncached, "cache": cached, "memory": memory, "alone": uncached}
+    return {name: iter(dataset) for name, dataset in datasets.items()}
 
 
 def _unsized(spec: Any, *batch: Any) -> Any:  # noqa: ANN401 - nested tensors

@@ -29,7 +29,7 @@ from google.cloud.aiplatform_v1.types import Measurement, StudySpec
 from google.cloud.aiplatform_v1.types import Trial as VertexTrial
 from google.protobuf import json_format
 
-from bench.tuning_surfaces import DRIFT, TONIGHT, Surface, surfaces
+from bench.tuning_surfaces import DRIFT, THIS_WEEK, Surface, surfaces
 from localcloud.vertex.processes.guardian import Guardian
 from localcloud.vertex.tuning.search.algorithms import Problem, suggest
 from localcloud.vertex.tuning.search.bayesian import Designer
@@ -81,12 +81,12 @@ def measure(search: Search, surface: Surface, seed: int, trials: dict[str, dict[
     seeds = trials.setdefault(surface.name, {})
     if str(seed) in seeds:
         return
-    found = {}
+    counts = {}
     for sort in _SORTS:
         earlier = EARLIER_TRIALS.get(sort)
-        found[sort] = search.cold(surface, seed) if earlier is None else search.warm(surface, seed, earlier)
-        print(f"{surface.name}, seed {seed}: {sort}: {found[sort]}", flush=True)
-    seeds[str(seed)] = found
+        counts[sort] = search.cold(surface, seed) if earlier is None else search.warm(surface, seed, earlier)
+        print(f"{surface.name}, seed {seed}: {sort}: {counts[sort]}", flush=True)
+    seeds[str(seed)] = counts
     _OUT_PATH.write_text(json.dumps(summary(trials), indent=2) + "\n")
 
 
@@ -103,16 +103,16 @@ class Search:
     def cold(self, surface: Surface, seed: int) -> int:
         """Count the trials of a study that knows nothing."""
         spec = TuningSpec.model_validate(surface.section)
-        return _count(surface, self._searched(surface, spec, TONIGHT, spec.parameters, f"cold {seed}"))
+        return _count(surface, self._searched(surface, spec, THIS_WEEK, spec.parameters, f"cold {seed}"))
 
     def warm(self, surface: Surface, seed: int, earlier_trials: int) -> int:
         """Count those of one that remembers: first the repeated, then the searched."""
         spec = TuningSpec.model_validate({**surface.section, "max_trials": earlier_trials})
         studies: list[Tuning] = []
-        for week in range(-EARLIER_STUDIES, TONIGHT):
+        for week in range(-EARLIER_STUDIES, THIS_WEEK):
             trials = self._study(surface, spec, week, studies, seed)
             studies.append(_document(spec, week, [next(trials) for _ in range(spec.max_trials)]))
-        return _count(surface, self._study(surface, spec, TONIGHT, studies, seed))
+        return _count(surface, self._study(surface, spec, THIS_WEEK, studies, seed))
 
     def _study(
         self, surface: Surface, spec: TuningSpec, week: int, studies: Sequence[Tuning], seed: int
@@ -152,7 +152,7 @@ class Search:
 def _count(surface: Surface, trials: Iterator[Trial]) -> int:
     """Count trials until one is good enough."""
     for number in range(1, MOST_TRIALS + 1):
-        score = surface.true(TONIGHT, next(trials).hyperparameters)
+        score = surface.true(THIS_WEEK, next(trials).hyperparameters)
         short = surface.best - score if surface.goal == "maximize" else score - surface.best
         if short <= WITHIN * abs(surface.best):
             return number
@@ -198,7 +198,7 @@ def summary(trials: Mapping[str, Mapping[str, Mapping[str, int]]]) -> dict[str, 
     for name, known in trials.items():
         if not known:
             continue
-        medians = {sort: statistics.median(found[sort] for found in known.values()) for sort in _SORTS}
+        medians = {sort: statistics.median(counts[sort] for counts in known.values()) for sort in _SORTS}
         ratios = {sort: round(medians[sort] / medians["cold"], 3) for sort in EARLIER_TRIALS}
         rows.append({"surface": name, "seeds": len(known), "trials": medians, "ratios": ratios})
     settings = {"within": WITHIN, "earlier_studies": EARLIER_STUDIES, "drift": DRIFT, "limit": LIMIT}
@@ -211,7 +211,9 @@ def render(result: Mapping[str, Any]) -> str:
     lines = [f"| surface | cold |{head}", "|---" * (2 + 2 * len(EARLIER_TRIALS)) + "|"]
     for row in result["rows"]:
         seeds = result["trials"][row["surface"]].values()
-        cells = {sort: f"{row['trials'][sort]:g} ({', '.join(str(found[sort]) for found in seeds)})" for sort in _SORTS}
+        cells = {
+            sort: f"{row['trials'][sort]:g} ({', '.join(str(counts[sort]) for counts in seeds)})" for sort in _SORTS
+        }
         warm = "".join(f" {cells[sort]} | {row['ratios'][sort]:.2f} |" for sort in EARLIER_TRIALS)
         lines.append(f"| {row['surface']} | {cells['cold']} |{warm}")
     return "\n".join(lines)

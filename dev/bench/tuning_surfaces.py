@@ -1,7 +1,7 @@
 """What `make bench-tuning` searches: scores by hyperparameters, a little different each week.
 
 In: a week and a trial's values. Out: the score that is seen (with noise, where there is some) and the true one. Weeks
-differ as nights do: in the flights model by its data, in the synthetic functions by an optimum that wanders.
+differ as runs do: in the flights model by its data, in the synthetic functions by an optimum that wanders.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 GRID_PATH = Path(__file__).with_name("tuning_grid.json")
-TONIGHT = 0  # earlier weeks are negative
+THIS_WEEK = 0  # earlier weeks are negative
 DRIFT = 0.01  # of every range, standard deviation of a week's step
 _STUDY = {"metric": "val_score", "parallel_trials": 3, "recall": 3, "early_stopping": "none"}
 
@@ -37,7 +37,7 @@ class Surface(Protocol):
 
     @property
     def best(self) -> float:
-        """Best known score of tonight."""
+        """Best known score of this week."""
 
     @property
     def section(self) -> Mapping[str, Any]:
@@ -94,7 +94,7 @@ class Box:
 class Flights:
     """The flights model between the measured points: linear in dropout and in the logarithm of the learning rate.
 
-    Tonight is the later window of the file, every earlier week the other one. Noise is that of other seeds.
+    This week is the later window of the file, every earlier week the other one. Noise is that of other seeds.
 
     Args:
         seed: Of the noise.
@@ -104,9 +104,9 @@ class Flights:
     goal: Literal["maximize", "minimize"] = "maximize"
 
     def __init__(self, seed: int) -> None:
-        found = json.loads(GRID_PATH.read_text())
-        windows = [found["windows"][end] for end in sorted(found["windows"])]
-        self._axes = found["axes"]
+        grid = json.loads(GRID_PATH.read_text())
+        windows = [grid["windows"][end] for end in sorted(grid["windows"])]
+        self._axes = grid["axes"]
         self._tables = [self._table(window["scores"]) for window in (windows[-1], windows[0])]
         middle = windows[-1]["seeds"]
         mean = sum(middle) / len(middle)
@@ -129,7 +129,7 @@ class Flights:
         """Give the score between the points."""
         rate = _place([math.log(each) for each in self._axes["learning_rate"]], math.log(values["learning_rate"]))
         dropout = _place(self._axes["dropout"], values["dropout"])
-        table = self._tables[0 if week == TONIGHT else 1]
+        table = self._tables[0 if week == THIS_WEEK else 1]
         corners = itertools.product(rate, dropout)
         return sum(a * b * table[i, j, values["hidden_units"]] for (i, a), (j, b) in corners)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from containers.engine import Engine, EngineError, run
+from containers.engine import Engine, EngineError, run_program
 from containers.images import PROJECT
 from demo.checkout import REPOSITORY_PATH
 
@@ -57,12 +57,12 @@ class Compose:
                 self._wait(deadline, [name])
 
     def down(self, *, volumes: bool = False) -> None:
-        """End and remove the containers and the network, and the volumes when told to."""
+        """End and remove the containers and the network, and with `volumes` the volumes."""
         self._call("down", *(["--volumes"] if volumes else []))
 
-    def execute(self, service: str, *words: str) -> str:
+    def execute(self, service: str, *arguments: str) -> str:
         """Run a command in a service's container and return what it prints."""
-        return self.engine.run("exec", self._container(service), *words, timeout_s=120)
+        return self.engine.podman("exec", self._container(service), *arguments, timeout_s=120)
 
     def _may_start(self, service: dict[str, Any]) -> bool:
         asked = {"service_healthy": self._is_healthy, "service_completed_successfully": self._is_done}
@@ -73,7 +73,7 @@ class Compose:
 
     def _is_done(self, service: str) -> bool:
         try:
-            state = self.engine.run(
+            state = self.engine.podman(
                 "inspect", "--format", "{{.State.Status}} {{.State.ExitCode}}", self._container(service)
             )
         except EngineError:  # not made yet
@@ -85,8 +85,8 @@ class Compose:
 
     def logs(self, service: str) -> str:
         """Return the last lines of a service."""
-        words = ["sh", "-c", 'podman logs --tail 60 "$1" 2>&1', "sh", self._container(service)]
-        return run(words, self.engine.environment(), 60)
+        arguments = ["sh", "-c", 'podman logs --tail 60 "$1" 2>&1', "sh", self._container(service)]
+        return run_program(arguments, self.engine.environment(), 60)
 
     def _wait(self, deadline: float, late: list[str]) -> None:
         if time.monotonic() > deadline:
@@ -96,6 +96,6 @@ class Compose:
     def _container(self, service: str) -> str:
         return f"{self.project}_{service}_1"
 
-    def _call(self, *words: str) -> None:
+    def _call(self, *arguments: str) -> None:
         options = ["--project-name", self.project, "--file", COMPOSE_FILE_PATH, "--env-file", self.env_path]
-        run([str(PROGRAM_PATH), *map(str, options), *words], self.engine.environment(), 300)
+        run_program([str(PROGRAM_PATH), *map(str, options), *arguments], self.engine.environment(), 300)

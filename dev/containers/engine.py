@@ -24,20 +24,22 @@ _PIP_SETTINGS = frozenset({"cert", "extra-index-url", "find-links", "index-url",
 
 
 class EngineError(RuntimeError):
-    """A program refused; the message ends with its words."""
+    """A program refused; the message ends with its own."""
 
 
-def run(words: Sequence[str | Path], environment: Mapping[str, str], timeout_s: float) -> str:
+def run_program(arguments: Sequence[str | Path], environment: Mapping[str, str], timeout_s: float) -> str:
     """Run a program and return what it prints.
 
     Raises:
         EngineError: It ended with another status than 0.
     """
     done = subprocess.run(
-        words, env={**os.environ, **environment}, capture_output=True, text=True, timeout=timeout_s, check=False
+        arguments, env={**os.environ, **environment}, capture_output=True, text=True, timeout=timeout_s, check=False
     )
     if done.returncode != 0:
-        raise EngineError(f"{' '.join(map(str, words[:3]))} …: status {done.returncode}: {done.stderr.strip()[-2000:]}")
+        raise EngineError(
+            f"{' '.join(map(str, arguments[:3]))} …: status {done.returncode}: {done.stderr.strip()[-2000:]}"
+        )
     return done.stdout
 
 
@@ -61,18 +63,18 @@ class Engine:
         nested = {"CONTAINERS_CONF": str(NESTED_CONF_PATH), "BUILDAH_ISOLATION": "chroot"}
         return {"CONTAINERS_STORAGE_CONF": str(store_path), **({} if _HAS_SYSTEMD else nested)}
 
-    def run(self, *words: str | Path, timeout_s: float = 60) -> str:
+    def podman(self, *arguments: str | Path, timeout_s: float = 60) -> str:
         """Run podman and return what it prints.
 
         Raises:
             EngineError: It ended with another status than 0.
         """
-        return run(["podman", *words], self.environment(), timeout_s)
+        return run_program(["podman", *arguments], self.environment(), timeout_s)
 
-    def succeeds(self, *words: str | Path, timeout_s: float = 60) -> bool:
+    def succeeds(self, *arguments: str | Path, timeout_s: float = 60) -> bool:
         """Run podman and return whether it ended with status 0."""
         try:
-            self.run(*words, timeout_s=timeout_s)
+            self.podman(*arguments, timeout_s=timeout_s)
         except EngineError:
             return False
         return True
@@ -82,7 +84,7 @@ class Engine:
         if shutil.which("podman") is None:
             return f"podman is not here: install the packages {PACKAGES}"
         try:
-            self.run("info")
+            self.podman("info")
         except EngineError as error:
             return f"podman does not work here ({error}): install the packages {PACKAGES}"
         return ""
@@ -93,16 +95,16 @@ class Engine:
         Raises:
             EngineError: It does not build.
         """
-        words = ["--network", "host", *_pip_options(self.folder), "--file", dockerfile]
+        options = ["--network", "host", *_pip_options(self.folder), "--file", dockerfile]
         tags = [word for name in names for word in ("--tag", name)]
-        self.run("build", *words, *tags, context, timeout_s=1200)
+        self.podman("build", *options, *tags, context, timeout_s=1200)
 
 
 def _pip_options(folder: Path) -> list[str | Path]:
     """Return the mounts that let a build's pip do what pip does here: its settings, and the files that they name."""
     if shutil.which("pip") is None:
         return []
-    lines = run(["pip", "config", "list"], {}, 60).splitlines()
+    lines = run_program(["pip", "config", "list"], {}, 60).splitlines()
     pairs = [(name.rpartition(".")[2], ast.literal_eval(value)) for name, _, value in (x.partition("=") for x in lines)]
     settings = {name: value for name, value in pairs if name in _PIP_SETTINGS}
     conf_path = folder / "pip.conf"

@@ -41,7 +41,7 @@ def get_base_images(engine: Engine) -> list[str]:
         if not engine.succeeds("image", "exists", name) and not engine.succeeds("pull", name, timeout_s=600):
             _build_stand_in(engine, name, containerfile)
     look = ("image", "inspect", "--format", '{{index .Labels "stand-in"}}')
-    return [name for name in STAND_INS if engine.run(*look, name).strip() == "yes"]
+    return [name for name in STAND_INS if engine.podman(*look, name).strip() == "yes"]
 
 
 def build_own_images(engine: Engine) -> None:
@@ -69,7 +69,7 @@ def _make_debian(engine: Engine) -> None:
         raise EngineError("no registry of images answers, and debootstrap is not here: install the package debootstrap")
     with tempfile.TemporaryDirectory(dir=engine.folder) as temporary:
         root = Path(temporary)
-        made = ["debootstrap", "--variant=minbase", f"--include={_PACKAGES}", "bookworm", str(root / "debian")]
+        bootstrap = ["debootstrap", "--variant=minbase", f"--include={_PACKAGES}", "bookworm", str(root / "debian")]
         packed = [
             "tar",
             "-C",
@@ -79,8 +79,8 @@ def _make_debian(engine: Engine) -> None:
             str(root / "tar"),
             ".",
         ]
-        for words in (made, packed):
-            done = subprocess.run(words, capture_output=True, text=True, timeout=1200, check=False)
+        for command in (bootstrap, packed):
+            done = subprocess.run(command, capture_output=True, text=True, timeout=1200, check=False)
             if done.returncode != 0:
-                raise EngineError(f"{words[0]}: status {done.returncode}: {(done.stdout + done.stderr)[-2000:]}")
-        engine.run("import", "--change", "LABEL stand-in=yes", root / "tar", DEBIAN_IMAGE, timeout_s=600)
+                raise EngineError(f"{command[0]}: status {done.returncode}: {(done.stdout + done.stderr)[-2000:]}")
+        engine.podman("import", "--change", "LABEL stand-in=yes", root / "tar", DEBIAN_IMAGE, timeout_s=600)

@@ -141,7 +141,7 @@ class _Package:
         return "\n".join([*lines, ""])
 
     def _render_field(self, field: FieldInfo, annotation: Annotation, *, is_tag: bool) -> str:
-        """Return a field's type and default; what tells the members of a union apart is said once, by the class."""
+        """Return a field's type and default; what tells the members of a union apart stands once, in the class."""
         text = self._render(annotation)
         if field.alias:
             inner = text.removeprefix("Annotated[").removesuffix("]") if text.startswith("Annotated[") else text
@@ -218,18 +218,18 @@ def _as_json(annotation: Annotation) -> dict[str, str] | None:
 
 
 def _limits(notes: tuple[Any, ...]) -> list[str]:
-    found: dict[str, Any] = {}
+    limits: dict[str, Any] = {}
     for note in notes:
         if isinstance(note, FieldInfo):
             extra = note.json_schema_extra if isinstance(note.json_schema_extra, dict) else {}
-            found |= {"required": tuple(cast(list[str], extra["required"]))} if "required" in extra else {}
-            found |= {"distinct": True} if extra.get("uniqueItems") else {}
+            limits |= {"required": tuple(cast(list[str], extra["required"]))} if "required" in extra else {}
+            limits |= {"distinct": True} if extra.get("uniqueItems") else {}
             for rule in note.metadata:
-                found |= _limit(rule)
+                limits |= _limit(rule)
         elif isinstance(note, StringConstraints):
             given = {name: getattr(note, name) for name in ("pattern", "min_length", "max_length")}
-            found |= {name: value for name, value in given.items() if value is not None}
-    return [f"{name}={value!r}" for name, value in found.items()]
+            limits |= {name: value for name, value in given.items() if value is not None}
+    return [f"{name}={value!r}" for name, value in limits.items()]
 
 
 def _limit(rule: object) -> dict[str, Any]:

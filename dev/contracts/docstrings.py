@@ -14,8 +14,8 @@ from types import ModuleType
 def field_docstrings(cls: type) -> Mapping[str, str]:
     """Return what stands below each field of a class, by the field's name."""
     tree = ast.parse(inspect.getsource(inspect.getmodule(cls) or cls))
-    found = next(node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == cls.__name__)
-    return dict(_documented(found.body))
+    definition = next(node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == cls.__name__)
+    return dict(_documented(definition.body))
 
 
 @functools.cache

@@ -37,13 +37,13 @@ class Alias:
 
 def aliases() -> list[Alias]:
     """Return all named types; of two with one name the first is taken, the other is written out."""
-    found: dict[str, Alias] = {}
+    named: dict[str, Alias] = {}
     for module in SOURCES:
         for name, value in vars(module).items():
             parts = typing.get_args(value)
             if name[0].isupper() and parts and not _is_open(value):
-                found.setdefault(name, Alias(name=name, annotation=value, docstring=name_docstrings(module).get(name)))
-    return list(found.values())
+                named.setdefault(name, Alias(name=name, annotation=value, docstring=name_docstrings(module).get(name)))
+    return list(named.values())
 
 
 def _is_open(annotation: Annotation) -> bool:
@@ -72,21 +72,21 @@ def models_below(model: type[BaseModel]) -> list[type[BaseModel]]:
     Raises:
         ValueError: Two of them have one name.
     """
-    found: list[type[BaseModel]] = []
+    models: list[type[BaseModel]] = []
 
     def visit(current: type[BaseModel]) -> None:
         for annotation in annotations_of(current).values():
             for part in models_in(annotation):
-                if part not in found:
+                if part not in models:
                     visit(part)
-        if current not in found:
-            found.append(current)
+        if current not in models:
+            models.append(current)
 
     visit(model)
-    names = [cls.__name__ for cls in found]
+    names = [cls.__name__ for cls in models]
     if len(set(names)) < len(names):
         raise ValueError(f"{model.__name__} has two parts of one name: {sorted(names)}")
-    return found
+    return models
 
 
 def is_union(annotation: Annotation) -> bool:

@@ -1,7 +1,7 @@
 """A small client of Airflow's public REST API (v2): what the demonstration and the end-to-end tests ask of it.
 
 Comes in: the address and login of an API server. Goes out: plain JSON values of the API, and `AirflowApiError` with the
-server's own words when it refuses.
+server's own message when it refuses.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import requests
 
 
 class AirflowApiError(RuntimeError):
-    """The API server refused: method, path, status and its words.
+    """The API server refused: method, path, status and its message.
 
     Attributes:
         status: HTTP status code.
@@ -101,7 +101,7 @@ class AirflowApi:
         params = {"limit": 100, "order_by": "run_after"}
         return list(self.call("GET", f"/dags/{dag_id}/dagRuns", params=params)["dag_runs"])
 
-    def run(self, dag_id: str, run_id: str) -> dict[str, Any]:
+    def read_run(self, dag_id: str, run_id: str) -> dict[str, Any]:
         """Return one run."""
         return dict(self.call("GET", f"/dags/{dag_id}/dagRuns/{run_id}"))
 
@@ -112,8 +112,8 @@ class AirflowApi:
 
     def task_instances(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
         """Return the run's task instances in the order of the DAG as far as start times tell."""
-        found = self.call("GET", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances", params={"limit": 200})
-        return sorted(found["task_instances"], key=lambda ti: (ti["start_date"] or "9999", ti["task_id"]))
+        answer = self.call("GET", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances", params={"limit": 200})
+        return sorted(answer["task_instances"], key=lambda ti: (ti["start_date"] or "9999", ti["task_id"]))
 
     def xcom(self, dag_id: str, run_id: str, task_id: str, key: str = "return_value") -> Any:  # noqa: ANN401  # JSON
         """Return one XCom value."""

@@ -37,10 +37,10 @@ class TaskTime:
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """A failed task and its words: the lines of the error that ended it."""
+    """A failed task and its message: the lines of the error that ended it."""
 
     task_id: str
-    words: tuple[str, ...]
+    message: tuple[str, ...]
 
 
 def follow_run(
@@ -61,7 +61,7 @@ def follow_run(
     seen: dict[str, str] = {}
     printed: dict[tuple[str, int], int] = {}
     while True:
-        run = api.run(dag_id, run_id)
+        run = api.read_run(dag_id, run_id)
         tasks = api.task_instances(dag_id, run_id)
         for task in tasks:
             _show_change(task, seen, time.monotonic() - started, say)
@@ -76,19 +76,19 @@ def follow_run(
 
 
 def read_failures(api: AirflowApi, dag_id: str, run_id: str) -> list[Failure]:
-    """Return what each failed task of the run said, in the order in which they failed.
+    """Return the message of each failed task of the run, in the order in which they failed.
 
     The run's conclusion is left out where there is another: it says only that.
     """
     failed = [task for task in api.task_instances(dag_id, run_id) if task["state"] == "failed"]
     failed = [task for task in failed if task["task_id"] != CONCLUSION] or failed
     return [
-        Failure(task_id=task["task_id"], words=_words(api, dag_id, run_id, task))
+        Failure(task_id=task["task_id"], message=_error_lines(api, dag_id, run_id, task))
         for task in sorted(failed, key=lambda task: task["end_date"] or "9999")
     ]
 
 
-def _words(api: AirflowApi, dag_id: str, run_id: str, task: dict[str, Any], last: int = 25) -> tuple[str, ...]:
+def _error_lines(api: AirflowApi, dag_id: str, run_id: str, task: dict[str, Any], last: int = 25) -> tuple[str, ...]:
     """Return the error that ended the task's last try; of a task that died without one the end of its log."""
     where = (dag_id, run_id, task["task_id"], task["try_number"])
     try:

@@ -45,15 +45,15 @@ def read_images() -> pa.Table:
         values = np.loadtxt(file, delimiter=",", dtype=np.int64)
     _require(values.shape)
     pixels = np.round(values[:, :-1] * (255 / _INK)).astype(np.uint8).reshape(-1, SIDE, SIDE)
-    order = np.arange(IMAGES) * _STRIDE % IMAGES
+    indexes = np.arange(IMAGES) * _STRIDE % IMAGES
     step = datetime.timedelta(days=DAYS) / IMAGES
     times = [FIRST_DAY + step * place for place in range(IMAGES)]
     return pa.table(
         {
-            "image_id": [f"digit-{index:04d}" for index in order],
+            "image_id": [f"digit-{index:04d}" for index in indexes],
             "captured_at": pa.array(times, pa.timestamp("us", tz="UTC")),
-            "image": pa.array([_png(pixels[index]) for index in order], pa.binary()),
-            "digit": values[order, -1],
+            "image": pa.array([_png(pixels[index]) for index in indexes], pa.binary()),
+            "digit": values[indexes, -1],
         }
     )
 

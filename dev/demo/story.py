@@ -24,8 +24,8 @@ import requests
 
 from demo.airflow_api import AirflowApiError
 from demo.checkout import REPOSITORY_PATH
+from demo.dag_run import Outcome, predict, run_dag
 from demo.memory import MemoryWatch
-from demo.night import Night, predict, run_night
 from demo.summary import answer_lines, data_lines, failed_lines, model_lines
 from demo.system import LaptopSystem
 from localcloud.errors import LocalCloudError
@@ -69,7 +69,7 @@ def _tell(options: argparse.Namespace, build_path: Path) -> int:
     try:
         memory.start()
         system.start()
-        night = run_night(
+        finished = run_dag(
             system.airflow.api(),
             options.as_of,
             project=os.environ["RETRAINING_PROJECT"],
@@ -79,10 +79,10 @@ def _tell(options: argparse.Namespace, build_path: Path) -> int:
             repeat=False,
         )
         _say("")
-        for line in _lines(night, system):
+        for line in _lines(finished, system):
             _say(line)
         _say(f"total      {time.monotonic() - started:.1f} s, at most {memory.stop() / 1e9:.1f} GB")
-        if night.state != "success":
+        if finished.state != "success":
             return 1
         ends = "ends now (KEEP=0)" if options.end else "everything stays up until Ctrl-C"
         _say(f"{system.login}; {ends}")
@@ -95,20 +95,20 @@ def _tell(options: argparse.Namespace, build_path: Path) -> int:
         system.stop()
 
 
-def _lines(night: Night, system: LaptopSystem) -> list[str]:
+def _lines(finished: Outcome, system: LaptopSystem) -> list[str]:
     """Return what a person reads about a finished run."""
     storage_path = system.state_path / "storage"
-    report = f"report     {storage_path}/{night.run_uri.removeprefix('gs://')}/report.html"
-    if night.state != "success":
+    report = f"report     {storage_path}/{finished.run_uri.removeprefix('gs://')}/report.html"
+    if finished.state != "success":
         logs = f"logs       {system.airflow.home_path / 'logs'}"
-        again = "again      make demo runs every task again; V=1 shows their logs, AS_OF=… takes another night"
-        return [*failed_lines(night.failures), *([report] if night.run_uri else []), logs, again]
-    lines = [*data_lines(night.documents), *model_lines(night.documents)]
-    deployment = night.documents["deployment"]
+        again = "again      make demo runs every task again; V=1 shows their logs, AS_OF=… takes another day"
+        return [*failed_lines(finished.failures), *([report] if finished.run_uri else []), logs, again]
+    lines = [*data_lines(finished.documents), *model_lines(finished.documents)]
+    deployment = finished.documents["deployment"]
     if deployment.get("endpoint_name"):
-        instance = night.documents["report"]["golden"][0]["instance"]
+        instance = finished.documents["report"]["golden"][0]["instance"]
         lines += answer_lines(instance, predict(deployment["endpoint_name"], [instance]))
-    return [*lines, f"run        {night.seconds:.1f} s", report]
+    return [*lines, f"run        {finished.seconds:.1f} s", report]
 
 
 def _stay(system: LaptopSystem) -> None:

@@ -1,4 +1,4 @@
-"""What one finished run made, told from the run's stored documents.
+"""What one finished run made, read from the run's stored documents.
 
 Comes in: the run's documents by kind (as they lie on storage), task times. Goes out: lines of text.
 """
@@ -51,7 +51,7 @@ def model_lines(documents: Mapping[str, Document]) -> list[str]:
 
 
 def answer_lines(instance: Document, answer: Document) -> list[str]:
-    """Return one online request and what the endpoint said."""
+    """Return one online request and what the endpoint answered."""
     probability, version = answer["predictions"][0], answer["modelVersionId"]
     return [
         f"online     {json.dumps(instance)}",
@@ -60,9 +60,9 @@ def answer_lines(instance: Document, answer: Document) -> list[str]:
 
 
 def failed_lines(failures: Sequence[Failure]) -> list[str]:
-    """Return what failed, in the tasks' own words."""
+    """Return the failed tasks and their messages."""
     lines = []
     for failure in failures:
-        first, *others = failure.words or ("it left no message",)
+        first, *others = failure.message or ("it left no message",)
         lines += [f"failed     {failure.task_id}: {first}", *(f"           {line}" for line in others)]
     return lines or ["failed     the run, and none of its tasks: see the log of the scheduler"]

@@ -97,7 +97,7 @@ class FaultShelf:
     def list_all(self) -> list[tuple[int, Fault]]:
         """Give the faults in force with their numbers, oldest first; used up ones are gone."""
         with self._lock:
-            return self._read()
+            return self._read_faults()
 
     def delete(self, number: int | None = None) -> int:
         """Take one fault back, or all of them; gives how many went."""
@@ -134,7 +134,7 @@ class FaultShelf:
         if self.is_empty():
             return None
         with self._change() as connection:
-            for number, fault in self._read():
+            for number, fault in self._read_faults():
                 if fault["action"]["kind"] in kinds and _matches(fault, event, about) and passes(fault["filter"]):
                     if fault["skip"] > 0:
                         _write(connection, number, {**fault, "skip": fault["skip"] - 1})
@@ -148,7 +148,7 @@ class FaultShelf:
         """Close the file."""
         self._connection.close()
 
-    def _read(self) -> list[tuple[int, Fault]]:
+    def _read_faults(self) -> list[tuple[int, Fault]]:
         rows = self._connection.execute("SELECT id, body FROM faults ORDER BY id").fetchall()
         return [(number, json.loads(body)) for number, body in rows]
 

@@ -1,4 +1,4 @@
-"""The words of Google's filter languages: lists' (AIP-160) and Cloud Logging's.
+"""The tokens of Google's filter languages: lists' (AIP-160) and Cloud Logging's.
 
 Comes in: an expression. Goes out: its tokens. What they mean is the business of `vertex.wire.filters` and
 `logs.filters`: the languages differ in their operators, in quotes, and in whether OR binds tighter than AND.
@@ -45,15 +45,15 @@ def tokenize(text: str, *, operators: tuple[str, ...], quotes: str = '"') -> lis
     Raises:
         TokenError: A quote is not closed, or a character is none of the language.
     """
-    pattern, found, position, text = _pattern(operators, quotes), [], 0, text.rstrip()
+    pattern, tokens, position, text = _pattern(operators, quotes), [], 0, text.rstrip()
     while position < len(text):
         match = pattern.match(text, position)
         if match is None:
             raise TokenError(position)
         kind: Literal["string", "operator", "mark", "word"] = match.lastgroup  # type: ignore[assignment]  # the groups' names
-        found.append(Token(kind, match[kind]))
+        tokens.append(Token(kind, match[kind]))
         position = match.end()
-    return found
+    return tokens
 
 
 @functools.cache

@@ -40,7 +40,7 @@ class Projects:
         """The project that clients work in when they name none."""
         return self.ids[0]
 
-    def find(self, project: str) -> str | None:
+    def find_id(self, project: str) -> str | None:
         """Give the id of a project named by id or number; None when there is none."""
         if project in self._numbers:
             return project
@@ -48,20 +48,20 @@ class Projects:
 
     def number(self, project: str | None) -> str:
         """Give a project's number, the main one's for None."""
-        return self._numbers[self.find(project or self.main) or self.main]
+        return self._numbers[self.find_id(project or self.main) or self.main]
 
     def with_ids(self, name: str) -> str:
         """Give a resource name with ids where it has numbers of these projects."""
 
         def replace(match: re.Match[str]) -> str:
-            return f"{match['before']}projects/{self.find(match['project']) or match['project']}"
+            return f"{match['before']}projects/{self.find_id(match['project']) or match['project']}"
 
         return _PREFIX.sub(replace, name) if "projects/" in name else name
 
     def own(self, bucket: str, project: str) -> None:
         """Note whose a new bucket is."""
-        if self._path is not None and self.find(project) != self.main:
-            owners = {**self._owners(), bucket: self.find(project)}
+        if self._path is not None and self.find_id(project) != self.main:
+            owners = {**self._owners(), bucket: self.find_id(project)}
             temporary = self._path.with_suffix(".new")
             temporary.write_text(json.dumps(owners, indent=2, sort_keys=True) + "\n")
             temporary.replace(self._path)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import requests
 
-from demo.night import DAG_ID, wait_for_dag
+from demo.dag_run import DAG_ID, wait_for_dag
 from demo.progress import follow_run
 from demo.system import LaptopSystem
 

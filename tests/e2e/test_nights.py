@@ -17,7 +17,7 @@ import pytest
 import requests
 
 from demo.airflow_api import AirflowApi
-from demo.night import DAG_ID, MODEL, Night, predict, read_documents, run_night, wait_for_dag
+from demo.dag_run import DAG_ID, MODEL, Outcome, predict, read_documents, run_dag, wait_for_dag
 from demo.progress import FINISHED_RUN, follow_run, read_failures
 from demo.system import LaptopSystem
 
@@ -30,18 +30,18 @@ JOBS = ("export", "train", "evaluate")
 
 def failure_lines(api: AirflowApi, dag_id: str, run_id: str) -> list[str]:
     """What the failed tasks of the run said, each line headed by its task."""
-    return [f"{failure.task_id}: {line}" for failure in read_failures(api, dag_id, run_id) for line in failure.words]
+    return [f"{failure.task_id}: {line}" for failure in read_failures(api, dag_id, run_id) for line in failure.message]
 
 
 @pytest.fixture(scope="module")
-def nights() -> dict[str, Night]:
+def nights() -> dict[str, Outcome]:
     """What earlier tests of this module ran, by logical date."""
     return {}
 
 
-def run(laptop: LaptopSystem, as_of: str) -> Night:
+def run(laptop: LaptopSystem, as_of: str) -> Outcome:
     project = os.environ["RETRAINING_PROJECT"]
-    night = run_night(laptop.airflow.api(), as_of, project=project, say=print, timeout_s=400, verbose=False)
+    night = run_dag(laptop.airflow.api(), as_of, project=project, say=print, timeout_s=400, verbose=False)
     assert night.state == "success", str(night.failures)
     return night
 
@@ -106,7 +106,7 @@ def task_process(laptop: LaptopSystem, task_id: str) -> int | None:
 class TestNights:
     """From the first night to the retraining that drift asked for."""
 
-    def test_first_night_makes_a_champion_that_answers(self, laptop: LaptopSystem, nights: dict[str, Night]) -> None:
+    def test_first_night_makes_a_champion_that_answers(self, laptop: LaptopSystem, nights: dict[str, Outcome]) -> None:
         """The first night exports every span, promotes, deploys, and the endpoint answers as the SavedModel does."""
         night = nights[FIRST] = run(laptop, FIRST)
         manifest, report = night.documents["manifest"], night.documents["report"]
@@ -120,7 +120,7 @@ class TestNights:
         assert answer["predictions"] == pytest.approx([g["prediction"] for g in report["golden"]], abs=1e-5)
 
     @pytest.mark.usefixtures("laptop")
-    def test_a_missing_number_of_a_request_is_filled_as_the_spec_says(self, nights: dict[str, Night]) -> None:
+    def test_a_missing_number_of_a_request_is_filled_as_the_spec_says(self, nights: dict[str, Outcome]) -> None:
         """-1e38 over REST is `missing: mean`; JSON's null is refused, as TensorFlow Serving does (needs the first)."""
         night = nights[FIRST]
         endpoint, instance = night.documents["deployment"]["endpoint_name"], night.documents["report"]["golden"][0]
@@ -134,7 +134,7 @@ class TestNights:
             predict(endpoint, [{**instance["instance"], "distance": None}])
 
     @pytest.mark.usefixtures("laptop")
-    def test_the_report_is_on_storage(self, nights: dict[str, Night]) -> None:
+    def test_the_report_is_on_storage(self, nights: dict[str, Outcome]) -> None:
         """The run's HTML page says what was decided (needs the first night)."""
         from google.cloud import storage
 
@@ -145,7 +145,7 @@ class TestNights:
         assert night.documents["plan"]["run_key"] in page
 
     def test_second_night_exports_one_day_and_survives_a_killed_worker(
-        self, laptop: LaptopSystem, nights: dict[str, Night]
+        self, laptop: LaptopSystem, nights: dict[str, Outcome]
     ) -> None:
         """The second night reuses the first one's spans; stopping and killing waiting tasks makes no second job."""
         api = laptop.airflow.api()
@@ -170,7 +170,7 @@ class TestNights:
         assert "champion" in aliases[run_key]
         assert "previous" in aliases[nights[FIRST].documents["plan"]["run_key"]]
 
-    def test_same_night_again_makes_nothing_new(self, laptop: LaptopSystem, nights: dict[str, Night]) -> None:
+    def test_same_night_again_makes_nothing_new(self, laptop: LaptopSystem, nights: dict[str, Outcome]) -> None:
         """Clearing the first night's run reuses its documents: no job, no version, no moved alias."""
         run_key = nights[FIRST].documents["plan"]["run_key"]
         before = [(v.version_id, sorted(v.version_aliases)) for v in versions()]
@@ -217,7 +217,7 @@ class TestNights:
         assert cleaned["spans"] == []
         assert "alias" in {kept["because"] for kept in found["kept_runs"]}
 
-    def test_drift_of_the_requests_starts_a_retraining(self, laptop: LaptopSystem, nights: dict[str, Night]) -> None:
+    def test_drift_of_the_requests_starts_a_retraining(self, laptop: LaptopSystem, nights: dict[str, Outcome]) -> None:
         """Requests unlike the training data start one run, with the reason; the cool-down holds a second one back."""
         api = laptop.airflow.api()
         golden = nights[FIRST].documents["report"]["golden"]

@@ -42,7 +42,7 @@ def examples(path: Path, compression: str) -> list[bytes]:
 def test_contenders_write_the_same_examples(data: str, compression: str, folder: Path, tmp_path: Path) -> None:
     source = folder / f"{data}.arrow"
     for writer in ("ours", "tutorial", "protobuf"):
-        export_contender.make(writer, source, 50).write(tmp_path / writer, compression)
+        export_contender.make_writer(writer, source, 50).write(tmp_path / writer, compression)
     ours = examples(tmp_path / "ours", compression)
     assert len(ours) == 50
     assert ours == examples(tmp_path / "tutorial", compression) == examples(tmp_path / "protobuf", compression)
@@ -50,8 +50,8 @@ def test_contenders_write_the_same_examples(data: str, compression: str, folder:
 
 def test_the_floor_copies_the_finished_file(folder: Path, tmp_path: Path) -> None:
     finished = folder / "wide.tfrecord"
-    export_contender.make("ours", folder / "wide.arrow", 60).write(finished, "none")
-    export_contender.make("floor", folder / "wide.arrow", 60).write(tmp_path / "copy", "none")
+    export_contender.make_writer("ours", folder / "wide.arrow", 60).write(finished, "none")
+    export_contender.make_writer("floor", folder / "wide.arrow", 60).write(tmp_path / "copy", "none")
     assert (tmp_path / "copy").read_bytes() == finished.read_bytes()
 
 

@@ -19,7 +19,7 @@ from localcloud.access.credentials import Accounts
 from localcloud.state import State
 
 ACCESS_LIFETIME_S = 3600
-# https://cloud.google.com/docs/authentication/rest: the words of the services' own refusals, and the way out here.
+# https://cloud.google.com/docs/authentication/rest: the messages of the services' own refusals, and the way out here.
 _WAY_OUT = 'Set the variables of `localcloud env`; for curl: -H "Authorization: Bearer $(localcloud token)".'
 MISSING = (
     "Request is missing required authentication credential. Expected OAuth 2 access token, login cookie or other valid"
@@ -106,7 +106,7 @@ class Bearers:
 
         try:
             claimed = jwt.decode(token, verify=False)
-            account = self._accounts.find(str(claimed.get("iss", "")))
+            account = self._accounts.find_account(str(claimed.get("iss", "")))
             if account is None:
                 raise BearerError(INVALID)
             claims = jwt.decode(token, certs=account.public_key_pem)

@@ -52,7 +52,7 @@ class Accounts:
         self._state = state
         self._known: dict[str, ServiceAccount] = {}
 
-    def find(self, email: str) -> ServiceAccount | None:
+    def find_account(self, email: str) -> ServiceAccount | None:
         """Give an account that has a key, None for any other."""
         path = self._path(email)
         if path is None or not path.exists():

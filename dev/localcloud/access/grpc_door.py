@@ -82,7 +82,7 @@ def _refusing(message: str) -> Callable[[bytes], Any]:
     return refuse
 
 
-def _read(read: Callable[[bytes], Any], data: bytes, context: grpc.ServicerContext) -> Any:  # noqa: ANN401 - a message
+def _read_request(read: Callable[[bytes], Any], data: bytes, context: grpc.ServicerContext) -> Any:  # noqa: ANN401 - a message
     try:
         return read(data)
     except _Refusal as refusal:
@@ -96,7 +96,7 @@ def _read(read: Callable[[bytes], Any], data: bytes, context: grpc.ServicerConte
 
 def _single(handler: grpc.RpcMethodHandler, read: Callable[[bytes], Any]) -> Callable[[bytes, Any], Any]:
     def answer(data: bytes, context: grpc.ServicerContext) -> object:
-        request = _read(read, data, context)
+        request = _read_request(read, data, context)
         try:
             return handler.unary_unary(request, context)
         except Exception as error:  # raised again, with a status that the client can read
@@ -108,7 +108,7 @@ def _single(handler: grpc.RpcMethodHandler, read: Callable[[bytes], Any]) -> Cal
 
 def _stream(handler: grpc.RpcMethodHandler, read: Callable[[bytes], Any]) -> Callable[[bytes, Any], Iterator[Any]]:
     def answer(data: bytes, context: grpc.ServicerContext) -> Iterator[object]:
-        request = _read(read, data, context)
+        request = _read_request(read, data, context)
         try:
             yield from handler.unary_stream(request, context)
         except Exception as error:  # raised again, with a status that the client can read

@@ -81,11 +81,11 @@ class Iam:
     def in_force(self) -> bool:
         """Tell whether there is a table; costs one look at the file system."""
         try:
-            found = self._path.stat()
+            status = self._path.stat()
         except FileNotFoundError:
             self._seen = None
             return False
-        version = found.st_ino, found.st_mtime_ns
+        version = status.st_ino, status.st_mtime_ns
         if version != self._seen:
             self._bindings = _permissions_of(self.table() or {"bindings": []})
             self._seen = version
@@ -157,25 +157,25 @@ def check_table(document: object) -> Table:
 @cache
 def roles() -> dict[str, frozenset[str]]:
     """Give each role's permissions."""
-    return {role: frozenset(permissions) for role, permissions in _read("iam_roles.json").items()}
+    return {role: frozenset(permissions) for role, permissions in _read_document("iam_roles.json").items()}
 
 
 @cache
 def methods() -> dict[str, dict[str, str]]:
     """Give for each method the permissions that it needs, and of which kind of resource."""
-    return _read("iam_methods.json")
+    return _read_document("iam_methods.json")
 
 
-def _read(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
-    return {key: value for key, value in found.items() if not key.startswith("#")}
+def _read_document(name: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
+    return {key: value for key, value in document.items() if not key.startswith("#")}
 
 
 def _permissions_of(table: Table) -> dict[tuple[str, str], set[str]]:
-    found: dict[tuple[str, str], set[str]] = {}
+    permissions: dict[tuple[str, str], set[str]] = {}
     for binding in table["bindings"]:
-        found.setdefault((binding["principal"], binding["resource"]), set()).update(roles()[binding["role"]])
-    return found
+        permissions.setdefault((binding["principal"], binding["resource"]), set()).update(roles()[binding["role"]])
+    return permissions
 
 
 def _refusal(principal: str, permission: str, resource: str) -> str:

@@ -1,4 +1,4 @@
-"""What a gRPC call and a message of Google's ask for, in the words of the IAM table.
+"""What a gRPC call and a message of Google's ask for, as the IAM table names it.
 
 In: a method's path and its request. Out: the method's name in `iam_methods.json`, and the resources it concerns.
 """
@@ -22,20 +22,20 @@ def asked(path: str, request: Message) -> tuple[str, Resources]:
     kind = service.rsplit(".", 1)[-1].replace("BigQueryStorage", "BigQueryRead")  # v1beta1's name of the same
     plain = type(request).pb(request) if hasattr(type(request), "pb") else request
     texts = list(_texts(plain))
-    projects = sorted({found[0] for text in texts if (found := _PROJECT.match(text))})
+    projects = sorted({match[0] for text in texts if (match := _PROJECT.match(text))})
     return f"{kind}.{name}", {"project": projects, "dataset": _datasets(plain, texts)}
 
 
 def service_accounts(message: Message) -> list[str]:
     """Give the service accounts that a message wants something to run as."""
-    found = []
+    accounts = []
     for field, value in message.ListFields():
         if field.name == "service_account" and isinstance(value, str):
-            found.append(f"projects/{project_of(value)}/serviceAccounts/{value}")
+            accounts.append(f"projects/{project_of(value)}/serviceAccounts/{value}")
         elif field.message_type is not None and not field.message_type.GetOptions().map_entry:
             for child in value if field.is_repeated else [value]:
-                found += service_accounts(child)
-    return found
+                accounts += service_accounts(child)
+    return accounts
 
 
 def project_of(account: str) -> str:
@@ -47,7 +47,7 @@ def _datasets(message: Message, texts: list[str]) -> list[str]:
     table = getattr(message, "table_reference", None)  # v1beta1
     if table is not None:
         return [f"projects/{table.project_id}/datasets/{table.dataset_id}"]
-    return sorted({found[0] for text in texts if (found := _DATASET.match(text))})
+    return sorted({match[0] for text in texts if (match := _DATASET.match(text))})
 
 
 def _texts(message: Message) -> Iterator[str]:

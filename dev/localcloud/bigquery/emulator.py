@@ -162,13 +162,13 @@ def keep_no_history() -> None:
 
     capture = SnapshotManager.capture
 
-    def capture_wanted(self: Untyped, *args: Untyped, kind: str = "AUTO") -> Untyped:
+    def capture_explicit(self: Untyped, *args: Untyped, kind: str = "AUTO") -> Untyped:
         return None if kind == "AUTO" else capture(self, *args, kind=kind)
 
     def refuse(*_: object) -> None:
         raise UnsupportedFeatureError("FOR SYSTEM_TIME AS OF is not offered by the local cloud: it keeps no history")
 
-    SnapshotManager.capture = capture_wanted
+    SnapshotManager.capture = capture_explicit
     SnapshotManager.resolve_time_travel = refuse
 
 
@@ -195,8 +195,8 @@ def open_app(
         table_resources.apply(context, expiring)
         inserted_rows.apply(app, context)
         anonymous_tables.list_rows_of(app, results)
-        sweep = expirations.sweep(context, projects.main, expiring)
-        asyncio.get_running_loop().create_task(sweep, name="expirations")
+        dropping = expirations.drop_expired(context, projects.main, expiring)
+        asyncio.get_running_loop().create_task(dropping, name="expirations")
         return app
 
     server.create_app = create_app

@@ -104,7 +104,7 @@ def _add_faults(faults: argparse.ArgumentParser) -> None:
 def _up(options: argparse.Namespace) -> int:
     from localcloud.supervision import supervisor  # other commands need none of what it imports
 
-    return supervisor.run(
+    return supervisor.run_cloud(
         options.state,
         gateway_host=options.host,
         gateway_port=options.port,

@@ -1,4 +1,4 @@
-"""What a local cloud is told about whom it serves: its bucket, more variables for its clients, its jobs' images.
+"""What a local cloud knows of whom it serves: its bucket, more variables for its clients, its jobs' images.
 
 In: a JSON file, named with `up --config`; every key is optional, paths start from the file's own folder. Out: the same
 in the state directory, with whole paths, for the servers and for every later `up` without the option.
@@ -83,9 +83,9 @@ def remembered_config(state: State) -> Config:
 
 def _with_whole_paths(entry: dict[str, Any], path: Path) -> dict[str, Any]:
     """Give an entry of either table; links stay, because a virtual environment's python is one."""
-    folder, made = path.absolute().parent, dict(entry)
-    if "python" in made:
-        made["python"] = os.path.normpath(folder / made["python"])
-    if "import_roots" in made:
-        made["import_roots"] = [os.path.normpath(folder / root) for root in made["import_roots"]]
-    return made
+    folder, whole = path.absolute().parent, dict(entry)
+    if "python" in whole:
+        whole["python"] = os.path.normpath(folder / whole["python"])
+    if "import_roots" in whole:
+        whole["import_roots"] = [os.path.normpath(folder / root) for root in whole["import_roots"]]
+    return whole

@@ -99,7 +99,7 @@ def _identity(state: State, settings: Settings, account: str) -> dict[str, str]:
     extra = {
         "key_path": key_path,
         "project": settings.project,
-        "gcs.session-kwargs": {"trust_env": True},  # gcsfs (aiohttp) uses a proxy only when told to
+        "gcs.session-kwargs": {"trust_env": True},  # gcsfs (aiohttp) uses a proxy only when set to
     }
     return {
         "GOOGLE_APPLICATION_CREDENTIALS": key_path,

@@ -37,9 +37,9 @@ class Identity:
         """Answer one request to an identity host."""
         service = request.host.split(".")[0]
         if service == "oauth2":
-            return self._oauth2(request, await request.read())
+            return self._oauth2(request, await request.read_body())
         if service == "iamcredentials":
-            return self._iam_credentials(request.path, await request.read())
+            return self._iam_credentials(request.path, await request.read_body())
         return self._resource_manager(request.path)
 
     def _oauth2(self, request: Request, body: bytes) -> Response:
@@ -47,12 +47,12 @@ class Identity:
         if request.path == "/tokeninfo":
             return self._describe({**form, **request.query}.get("access_token", ""))
         if request.path != "/token":
-            return _not_found(request.path)
+            return _unknown_path(request.path)
         if form.get("grant_type") != JWT_BEARER:
             return _token_error("unsupported_grant_type", f"Expected grant_type {JWT_BEARER}.")
         try:
             issuer = jwt.decode(form.get("assertion", ""), verify=False).get("iss")
-            account = self._accounts.find(str(issuer))
+            account = self._accounts.find_account(str(issuer))
             if account is None:
                 return _token_error("invalid_grant", f"Invalid JWT: account {issuer} does not exist here.")
             claims = jwt.decode(form["assertion"], certs=account.public_key_pem, audience=TOKEN_URI)
@@ -74,7 +74,7 @@ class Identity:
     def _iam_credentials(self, path: str, body: bytes) -> Response:
         named = _ACCOUNT.fullmatch(unquote(path))
         if named is None:
-            return _not_found(path)
+            return _unknown_path(path)
         email, verb = named["email"], named["verb"]
         if verb == "allowedLocations":
             # google-auth asks for a trust boundary; "none" at once, or each new client waits for it.
@@ -87,9 +87,9 @@ class Identity:
             document = json.loads(body or b"{}")
             if verb == "generateIdToken":
                 return Response.of_json({"token": _id_token(self._own, email, str(document.get("audience", "")))})
-            account = self._accounts.find(email)
+            account = self._accounts.find_account(email)
             if verb != "signBlob" or account is None:
-                return _not_found(path)
+                return _unknown_path(path)
             signature = _signer(account).sign(base64.b64decode(document["payload"]))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             return Response.of_error(400, f"Invalid JSON payload received. {error!r}", "INVALID_ARGUMENT")
@@ -98,8 +98,8 @@ class Identity:
     def _resource_manager(self, path: str) -> Response:
         match = re.fullmatch(r"/v[13]/projects/([^/:]+)", path)
         if match is None:
-            return _not_found(path)
-        project = self._projects.find(match.group(1))
+            return _unknown_path(path)
+        project = self._projects.find_id(match.group(1))
         if project is None:
             return Response.of_error(403, f"Project {match.group(1)} does not exist here.", "PERMISSION_DENIED")
         number = self._projects.number(project)
@@ -135,5 +135,5 @@ def _token_error(error: str, description: str) -> Response:
     return Response.of_json({"error": error, "error_description": description}, 400)
 
 
-def _not_found(path: str) -> Response:
+def _unknown_path(path: str) -> Response:
     return Response.of_error(404, f"{path} is not part of the local cloud", "NOT_FOUND")

@@ -31,10 +31,10 @@ class ResourceManager(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
         """Give the handler of a method (grpc's interface)."""
-        found = self._methods.get(handler_call_details.method.removeprefix(_SERVICE))
-        if not handler_call_details.method.startswith(_SERVICE) or found is None:
+        handler = self._methods.get(handler_call_details.method.removeprefix(_SERVICE))
+        if not handler_call_details.method.startswith(_SERVICE) or handler is None:
             return None
-        kind, method = found
+        kind, method = handler
         return grpc.unary_unary_rpc_method_handler(
             method,
             request_deserializer=kind.deserialize,
@@ -43,7 +43,7 @@ class ResourceManager(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has
 
     def get(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: ANN401 - Google's types publish none
         """Give one project."""
-        project = self._projects.find(request.name.removeprefix("projects/"))
+        project = self._projects.find_id(request.name.removeprefix("projects/"))
         if project is None:
             message = f"The caller does not have permission, or {request.name!r} does not exist."
             context.abort(grpc.StatusCode.PERMISSION_DENIED, message)

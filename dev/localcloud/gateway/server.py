@@ -74,7 +74,7 @@ class Gateway:
         if head is None:
             return
         host = head.target.rsplit(":", 1)[0]  # tensorflow-io's gRPC sends no port
-        route = self._routes.find(host) if head.method == "CONNECT" else None
+        route = self._routes.find_route(host) if head.method == "CONNECT" else None
         if route is None:
             await self._refuse(head, peer)
             return
@@ -159,7 +159,7 @@ class Gateway:
             message = f"Host {named!r} in a connection to {host}. Expected the host that the connection was made to."
             return Response.of_error(421, message, "FAILED_PRECONDITION"), ""
         origin = head.get("origin")
-        if origin and self._routes.find(origin.removeprefix("https://").removesuffix(":443")) is None:
+        if origin and self._routes.find_route(origin.removeprefix("https://").removesuffix(":443")) is None:
             message = f"Requests from pages of {origin} are refused. Expected a client without Origin."
             return Response.of_error(403, message, "PERMISSION_DENIED"), ""
         if host == "oauth2.googleapis.com":  # who asks for a token has none
@@ -200,7 +200,7 @@ class Gateway:
             response = await handler(request)
         except (*_GONE, MalformedMessageError):
             raise
-        except Exception:  # noqa: BLE001 - a fault of ours is told to the client and logged, as any server does
+        except Exception:  # noqa: BLE001 - a fault of ours is answered and logged, as any server does
             _log.exception("%s %s%s", request.method, request.host, request.head.target)
             message = "The local cloud failed on this request; the gateway's log has the reason"
             response = Response.of_error(500, message, "INTERNAL")
@@ -262,7 +262,7 @@ async def _connection(address: Address) -> AsyncIterator[tuple[asyncio.StreamRea
         writer.close()
 
 
-async def run(state: State) -> None:
+async def serve_gateway(state: State) -> None:
     """Serve until SIGTERM or SIGINT."""
     settings = state.read_settings()
     projects = Projects.of(state)
@@ -297,7 +297,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(run(State(options.state)))
+        runner.run(serve_gateway(State(options.state)))
     return 0
 
 

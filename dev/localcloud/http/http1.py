@@ -101,7 +101,7 @@ class Request:
         """The query's values, the last one of each name."""
         return dict(parse_qsl(urlsplit(self.head.target).query, keep_blank_values=True))
 
-    async def read(self) -> bytes:
+    async def read_body(self) -> bytes:
         """Read the whole body.
 
         Raises:
@@ -133,9 +133,9 @@ class Response:
     @classmethod
     def of_error(cls, status: int, message: str, grpc_status: str, fields: dict[str, str] | None = None) -> Response:
         """Make an error in the JSON form that Google's REST APIs use."""
-        made = cls.of_json({"error": {"code": status, "message": message, "status": grpc_status}}, status)
-        made.fields.update(fields or {})
-        return made
+        response = cls.of_json({"error": {"code": status, "message": message, "status": grpc_status}}, status)
+        response.fields.update(fields or {})
+        return response
 
     @property
     def all_fields(self) -> list[tuple[str, str]]:
@@ -187,7 +187,7 @@ class Peer:
             if len(raw) > HEAD_LIMIT_BYTES:
                 raise MalformedMessageError(f"The request's head is longer than {HEAD_LIMIT_BYTES} bytes.", 431)
             try:
-                piece = await _read(self._reader, limit_s, "the request's head")
+                piece = await _read_chunk(self._reader, limit_s, "the request's head")
             except MalformedMessageError:
                 if raw:
                     raise
@@ -211,7 +211,7 @@ class Peer:
             if event is h11.NEED_DATA:
                 if self._h11.they_are_waiting_for_100_continue:
                     self._writer.write(self._h11.send(h11.InformationalResponse(status_code=100, headers=[])))
-                self._h11.receive_data(await _read(self._reader, BODY_TIMEOUT_S, "the request's body"))
+                self._h11.receive_data(await _read_chunk(self._reader, BODY_TIMEOUT_S, "the request's body"))
             elif isinstance(event, h11.Data):
                 yield bytes(event.data)
             elif isinstance(event, h11.EndOfMessage):
@@ -327,7 +327,7 @@ def _next(connection: h11.Connection) -> Any:  # noqa: ANN401 - h11's events sha
         raise MalformedMessageError(f"Malformed HTTP: {error}.", error.error_status_hint) from None
 
 
-async def _read(reader: asyncio.StreamReader, timeout_s: float, what: str) -> bytes:
+async def _read_chunk(reader: asyncio.StreamReader, timeout_s: float, what: str) -> bytes:
     try:
         return await asyncio.wait_for(reader.read(CHUNK_BYTES), timeout_s)
     except TimeoutError:

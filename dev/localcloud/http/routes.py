@@ -1,6 +1,6 @@
 """Which service stands behind which host name of Google's.
 
-In: the state directory of a local cloud and the handlers that live in the gateway. Out: `Routes.find(host)`, a
+In: the state directory of a local cloud and the handlers that live in the gateway. Out: `Routes.find_route(host)`, a
 `Route` with a gRPC address and a choice of REST target by path; None for every host that is no part of the local cloud.
 """
 
@@ -110,7 +110,7 @@ class Routes:
         """List the host names, the regional one as a pattern."""
         return ["<region>-aiplatform.googleapis.com", *sorted(self._routes)]
 
-    def find(self, host: str) -> Route | None:
+    def find_route(self, host: str) -> Route | None:
         """Give the route of a host, None for one that is not part of the local cloud."""
         if re.fullmatch(r"([a-z0-9-]+-)?aiplatform\.googleapis\.com", host):
             return Route(host=host, grpc=self._vertex_grpc, rest=lambda _head: self._vertex_rest)

@@ -26,7 +26,7 @@ async def pass_on(target: Target, request: Request) -> Response:
         return await target(request)
     head, body, length = request.head, request.body, request.head.get("content-length")
     if head.is_chunked() or not length:
-        whole = await request.read()
+        whole = await request.read_body()
         body, length = _pieces(whole), str(len(whole))
     kept = head.without("host", "transfer-encoding", "content-length", "connection", "expect").fields
     return await call(target, request.method, head.target, [*kept, ("Content-Length", length)], body)

@@ -53,8 +53,8 @@ class _Parser:
         try:
             self.tokens = tokenize(self.text, operators=_OPERATORS)
         except TokenError as error:
-            found = self.text[error.position : error.position + 20]
-            raise FilterError(f"Unparseable filter at character {error.position}: {found!r}") from None
+            rest = self.text[error.position : error.position + 20]
+            raise FilterError(f"Unparseable filter at character {error.position}: {rest!r}") from None
 
     def peek(self) -> Token:
         return self.tokens[0] if self.tokens else END
@@ -85,9 +85,9 @@ class _Parser:
             raise FilterError(
                 f"The filter is too long or too deep. Expected at most {_MOST_TERMS} comparisons, {_DEEPEST} deep"
             )
-        made = self._term()
+        compiled = self._term()
         self.depth -= 1
-        return made
+        return compiled
 
     def _term(self) -> str:
         token = kind, value = self.take()

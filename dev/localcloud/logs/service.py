@@ -63,8 +63,8 @@ class LogService:
         """Give a page of entries of the named projects that match the filter, oldest first unless asked otherwise."""
         if not request.resource_names:
             raise RefusalError("ListLogEntries requires at least one resource name, for example projects/my-project.")
-        order = request.order_by.strip().lower() or "timestamp asc"
-        if order not in ("timestamp asc", "timestamp desc", "timestamp"):
+        order_by = request.order_by.strip().lower() or "timestamp asc"
+        if order_by not in ("timestamp asc", "timestamp desc", "timestamp"):
             raise RefusalError(f"Unknown order_by {request.order_by!r}. Expected 'timestamp asc' or 'timestamp desc'.")
         try:
             condition, parameters = compile_filter(request.filter)
@@ -77,7 +77,7 @@ class LogService:
             entries, end = self._store.page(
                 where=f"({' OR '.join(['log_name LIKE ?'] * len(names))}) AND {condition}",
                 parameters=[*names, *parameters],
-                descending=order.endswith("desc"),
+                descending=order_by.endswith("desc"),
                 limit=min(max(request.page_size, 0) or _DEFAULT_PAGE, _MAX_PAGE),
                 after=_read_token(request.page_token),
             )
@@ -107,7 +107,7 @@ class LogService:
         """Answer a REST request: entries:write, entries:list, and the list of logs."""
         if request.path in ("/v2/entries:write", "/v2/entries:list"):
             name = "WriteLogEntries" if request.path.endswith("write") else "ListLogEntries"
-            document = await request.read()
+            document = await request.read_body()
         elif request.path.startswith("/v2/projects/") and request.path.endswith("/logs"):
             name = "ListLogs"
             document = json.dumps({"parent": request.path.removeprefix("/v2/").removesuffix("/logs")}).encode()
@@ -178,8 +178,8 @@ def _to_entry(entry: types.LogEntry, request: types.WriteLogEntriesRequest) -> E
 
 
 def _from_entry(entry: Entry) -> types.LogEntry:
-    made = types.LogEntry(log_name=entry.log_name, insert_id=entry.insert_id, labels=entry.labels)
-    raw = types.LogEntry.pb(made)
+    message = types.LogEntry(log_name=entry.log_name, insert_id=entry.insert_id, labels=entry.labels)
+    raw = types.LogEntry.pb(message)
     raw.severity = entry.severity
     raw.timestamp.FromNanoseconds(entry.timestamp_ns)
     raw.receive_timestamp.FromNanoseconds(entry.receive_timestamp_ns)
@@ -189,7 +189,7 @@ def _from_entry(entry: Entry) -> types.LogEntry:
         json_format.ParseDict(entry.json_payload, raw.json_payload)
     elif entry.text_payload is not None:
         raw.text_payload = entry.text_payload
-    return made
+    return message
 
 
 def _write_token(end: tuple[int, int]) -> str:

@@ -40,7 +40,7 @@ class StorageBatches:
     async def _answer(self, request: Request) -> Response:
         content_type = request.head.get("content-type")
         begin = f"Content-Type: {content_type}\r\n\r\n".encode("latin-1")
-        message = email.parser.BytesParser(policy=email.policy.HTTP).parsebytes(begin + await request.read())
+        message = email.parser.BytesParser(policy=email.policy.HTTP).parsebytes(begin + await request.read_body())
         parts = [part for part in message.iter_parts() if isinstance(part, email.message.Message)]
         if not message.is_multipart() or len(parts) > _MOST:
             text = f"Failed to parse batch request: expected multipart/mixed with 1 to {_MOST} parts."
@@ -61,16 +61,16 @@ class StorageBatches:
         head_text, *rest = _END_OF_HEAD.split((payload if isinstance(payload, bytes) else b"").lstrip(), maxsplit=1)
         body = rest[0] if rest else b""
         first, *lines = head_text.decode("latin-1").strip().splitlines() or [""]
-        words = first.split(" ")
-        if len(words) != 3 or not all(":" in line for line in lines):
+        parts = first.split(" ")
+        if len(parts) != 3 or not all(":" in line for line in lines):
             text = "Failed to parse batch request: a part is not an HTTP request."
             return Response.of_error(HTTPStatus.BAD_REQUEST, text, "INVALID_ARGUMENT")
-        split = urlsplit(words[1])
+        split = urlsplit(parts[1])
         target = split._replace(scheme="", netloc="").geturl()
         if target.startswith("/batch/"):
             return Response.of_error(HTTPStatus.BAD_REQUEST, "A batch cannot be nested.", "INVALID_ARGUMENT")
         fields = [(key, value.strip()) for key, _, value in (line.partition(":") for line in lines)]
-        kept = Head(first_line=f"{words[0]} {target} HTTP/1.1", fields=fields).without(
+        kept = Head(first_line=f"{parts[0]} {target} HTTP/1.1", fields=fields).without(
             "authorization", "content-length", "accept-encoding"
         )
         kept.fields += [("Authorization", request.head.get("authorization")), ("Content-Length", str(len(body)))]

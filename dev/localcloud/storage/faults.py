@@ -1,7 +1,7 @@
 """Faults of Cloud Storage: looks at each request first, and lets it go wrong when a fault says so.
 
 In: requests to a storage host and the shelf of faults. Out: the choice of `StorageNames` while no fault is in
-force; else the fault's answer, or what would have been said. Events are named by the methods of the JSON API
+force; else the fault's answer, or what would have been answered. Events are named by the methods of the JSON API
 (https://cloud.google.com/storage/docs/json_api/v1): `storage.objects.insert gs://bucket/name`. A resumable upload is
 one insert for its start and one, without
 the object's name, for each of its pieces.
@@ -75,7 +75,7 @@ class StorageFaults:
 
     async def _insert(self, request: Request) -> Response:
         """Answer an upload whose object's name stands in its body."""
-        body = await request.read()
+        body = await request.read_body()
         name = _NAME_IN_BODY.search(body[:_METADATA_BYTES])
         about = f"gs://{_bucket(request.head)}/{json.loads(name[1]) if name else ''}"
         request = Request(host=request.host, head=request.head, body=_pieces(body))
@@ -120,8 +120,8 @@ def event_of(head: Head) -> Event:
 
 
 def _bucket(head: Head) -> str:
-    found = re.search(r"/b/([^/?]+)/o", head.target)
-    return unquote(found[1]) if found else ""
+    match = re.search(r"/b/([^/?]+)/o", head.target)
+    return unquote(match[1]) if match else ""
 
 
 async def _pieces(body: bytes) -> AsyncIterator[bytes]:

@@ -65,7 +65,7 @@ class StorageGuard:
         return self._server if "/upload/" in head.target else self._change
 
     async def _start_upload(self, request: Request) -> Response:
-        metadata = upstream.json_object(await request.read())
+        metadata = upstream.json_object(await request.read_body())
         if metadata is None:
             return Response.of_error(400, "Parse Error: an object's metadata is a JSON object.", "INVALID_ARGUMENT")
         bucket = re.search(r"/b/([^/]+)/o", request.path)
@@ -150,7 +150,7 @@ class StorageGuard:
 
         Its body is read first: one that never comes must not keep all others waiting.
         """
-        body = await request.read()
+        body = await request.read_body()
         async with self._one_change:
             destination = _DESTINATION.fullmatch(request.path)
             changed = _CHANGED.fullmatch(request.path)
@@ -184,13 +184,13 @@ class StorageGuard:
                 )
         stored = await upstream.call(self._server, "GET", f"/storage/v1/b/{bucket}/o/{quoted_object}", [], None)
         resource = json.loads(stored.body) if stored.status == 200 else {}
-        found = {
+        current = {
             "Generation": int(resource.get("generation", 0)),
             "Metageneration": int(resource.get("metageneration", 0)),
         }
-        for kind, value in found.items():
-            wanted, unwanted = query.get(f"if{kind}Match"), query.get(f"if{kind}NotMatch")
-            if (wanted is not None and int(wanted) != value) or (unwanted is not None and int(unwanted) == value):
+        for kind, value in current.items():
+            required, excluded = query.get(f"if{kind}Match"), query.get(f"if{kind}NotMatch")
+            if (required is not None and int(required) != value) or (excluded is not None and int(excluded) == value):
                 message = "At least one of the pre-conditions you specified did not hold."
                 return Response.of_error(412, message, "FAILED_PRECONDITION")
         return None

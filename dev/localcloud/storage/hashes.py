@@ -15,7 +15,7 @@ import google_crc32c
 
 from localcloud.http.http1 import Head, Response
 
-_WORDS = {"md5Hash": "MD5 hash", "crc32c": "CRC32C"}
+_TITLES = {"md5Hash": "MD5 hash", "crc32c": "CRC32C"}
 
 
 async def check_hashes(declared: Mapping[str, str], pieces: Iterable[bytes]) -> Response | None:
@@ -23,10 +23,10 @@ async def check_hashes(declared: Mapping[str, str], pieces: Iterable[bytes]) -> 
 
     Only the declared ones are computed, beside the event loop: others are served meanwhile.
     """
-    found = await asyncio.to_thread(_compute, declared, pieces)
-    for name, word in _WORDS.items():
-        if name in declared and declared[name] != found[name]:
-            message = f'Provided {word} "{declared[name]}" doesn\'t match calculated {word} "{found[name]}".'
+    computed = await asyncio.to_thread(_compute, declared, pieces)
+    for name, title in _TITLES.items():
+        if name in declared and declared[name] != computed[name]:
+            message = f'Provided {title} "{declared[name]}" doesn\'t match calculated {title} "{computed[name]}".'
             return Response.of_error(400, message, "INVALID_ARGUMENT")
     return None
 
@@ -34,19 +34,19 @@ async def check_hashes(declared: Mapping[str, str], pieces: Iterable[bytes]) -> 
 def _compute(declared: Mapping[str, str], pieces: Iterable[bytes]) -> dict[str, str]:
     """Give checksums in base64, as the JSON API writes them."""
     sums = {"md5Hash": hashlib.md5(usedforsecurity=False), "crc32c": google_crc32c.Checksum()}
-    wanted = {name: value for name, value in sums.items() if name in declared}
-    for piece in pieces if wanted else ():
-        for each in wanted.values():
+    declared_sums = {name: value for name, value in sums.items() if name in declared}
+    for piece in pieces if declared_sums else ():
+        for each in declared_sums.values():
             each.update(piece)
-    return {name: base64.b64encode(each.digest()).decode() for name, each in wanted.items()}
+    return {name: base64.b64encode(each.digest()).decode() for name, each in declared_sums.items()}
 
 
 def declared_hashes(head: Head, metadata: Mapping[str, Any] | None = None) -> dict[str, str]:
     """Give the checksums in an object's metadata, in `x-goog-hash: crc32c=…,md5=…` and in `Content-MD5`."""
-    found = {name: str(metadata[name]) for name in ("md5Hash", "crc32c") if metadata and metadata.get(name)}
-    found |= {"md5Hash": head.get("content-md5")} if head.get("content-md5") else {}
+    hashes = {name: str(metadata[name]) for name in ("md5Hash", "crc32c") if metadata and metadata.get(name)}
+    hashes |= {"md5Hash": head.get("content-md5")} if head.get("content-md5") else {}
     for pair in head.get("x-goog-hash").split(","):
         name, _, value = pair.strip().partition("=")
         if name in ("md5", "crc32c"):
-            found["md5Hash" if name == "md5" else name] = value
-    return found
+            hashes["md5Hash" if name == "md5" else name] = value
+    return hashes

@@ -119,12 +119,12 @@ class StorageNames:
         split = urlsplit(head.target)
         if _API.match(split.path) is None:
             return self._choose_address(head, split.path)
-        found = _OBJECT.fullmatch(head.target)
+        match = _OBJECT.fullmatch(head.target)
         bucket = re.search(r"/b/([^/?]*)", split.path)
         if bucket is not None and not _BUCKET.fullmatch(unquote(bucket[1])):
             return _refuse_bucket(unquote(bucket[1]))
-        if found is not None:
-            return self._choose_object(head, found)
+        if match is not None:
+            return self._choose_object(head, match)
         if bucket is None:
             return self._create_bucket if head.method == "POST" else self._inner(head)
         query = dict(parse_qsl(split.query, keep_blank_values=True))
@@ -147,14 +147,14 @@ class StorageNames:
             return self._inner(head)
         return self._with(head, head.target.replace(path, f"/{bucket}/{quote(encode(name))}", 1))
 
-    def _choose_object(self, head: Head, found: re.Match[str]) -> Target:
-        after = found["after"]
+    def _choose_object(self, head: Head, match: re.Match[str]) -> Target:
+        after = match["after"]
         moved = re.fullmatch(r"(/(?:rewriteTo|copyTo)/b/)([^/?]*)(/o/)([^/?]*)(.*)", after, re.DOTALL)
         if moved is not None:
             if not _BUCKET.fullmatch(unquote(moved[2])):
                 return _refuse_bucket(unquote(moved[2]))
             after = f"{moved[1]}{moved[2]}{moved[3]}{_encode_quoted(moved[4])}{moved[5]}"
-        target = f"{found['before']}{_encode_quoted(found['object'])}{after}"
+        target = f"{match['before']}{_encode_quoted(match['object'])}{after}"
         if urlsplit(after).path == "/compose":
             return self._compose(target)
         return self._choose_plain(head) if target == head.target else self._with(head, target)
@@ -220,7 +220,7 @@ class StorageNames:
 
     def _compose(self, target: str) -> Handler:
         async def answer(request: Request) -> Response:
-            body = await request.read()
+            body = await request.read_body()
             document = _json_in(body)
             if document is None:
                 return Response.of_error(400, "Parse Error: a composition is a JSON object.", "INVALID_ARGUMENT")
@@ -235,7 +235,7 @@ class StorageNames:
         return answer
 
     async def _create_bucket(self, request: Request) -> Response:
-        body = await request.read()
+        body = await request.read_body()
         name = (_json_in(body) or {}).get("name")
         if not isinstance(name, str) or not _BUCKET.fullmatch(name):
             return await _refuse_bucket(str(name))(request)
@@ -244,10 +244,10 @@ class StorageNames:
     async def _list(self, request: Request) -> Response:
         """List a bucket that has encoded names: all safe ones and all others, put together and cut into pages here."""
         query = dict(request.query)
-        wanted = query.pop("maxResults", "") or str(_PAGE)
-        if not re.fullmatch(r"[0-9]{1,9}", wanted):
-            return Response.of_error(400, f"Invalid unsigned integer value: '{wanted}'.", "INVALID_ARGUMENT")
-        limit = min(int(wanted) or _PAGE, _PAGE)
+        max_results = query.pop("maxResults", "") or str(_PAGE)
+        if not re.fullmatch(r"[0-9]{1,9}", max_results):
+            return Response.of_error(400, f"Invalid unsigned integer value: '{max_results}'.", "INVALID_ARGUMENT")
+        limit = min(int(max_results) or _PAGE, _PAGE)
         token, asked = query.pop("pageToken", ""), _Listing.of(query)
         query.pop("fields", None)
         safe = await self._ask_list(request, query)
@@ -303,7 +303,7 @@ def _page(
     """Put a page together: names in the order of their bytes, common prefixes among them."""
     entries: list[tuple[tuple[str, str], Any]] = [*items.items(), *(((prefix, ""), None) for prefix in prefixes)]
     entries.sort(key=lambda entry: (entry[0][0].encode(), entry[0][1]))
-    left = [entry for entry in entries if after is None or _order(entry[0]) > _order(after)]
+    left = [entry for entry in entries if after is None or _sort_key(entry[0]) > _sort_key(after)]
     page = {key: value for key, value in document.items() if key not in ("items", "prefixes", "nextPageToken")}
     if listed := [item for _, item in left[:limit] if item is not None]:
         page["items"] = listed
@@ -314,7 +314,7 @@ def _page(
     return page
 
 
-def _order(key: tuple[str, str]) -> tuple[bytes, str]:
+def _sort_key(key: tuple[str, str]) -> tuple[bytes, str]:
     return key[0].encode(), key[1]
 
 

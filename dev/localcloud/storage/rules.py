@@ -57,7 +57,7 @@ class StorageRules:
             if _LIST.fullmatch(split.path):
                 return self._match_glob if "matchGlob=" in split.query else self._inner(head)
             conditional = any(f"{name}=" in split.query for name in _CONDITIONS)
-            return self._read if conditional and _OBJECT.fullmatch(split.path) else self._inner(head)
+            return self._answer_read if conditional and _OBJECT.fullmatch(split.path) else self._inner(head)
         if _UPLOAD.fullmatch(split.path) and "uploadType=resumable" not in split.query:
             hashed = head.get("x-goog-hash") or head.get("content-md5")
             return self._upload if hashed or "uploadType=multipart" in split.query else self._inner(head)
@@ -77,7 +77,7 @@ class StorageRules:
         document["items"] = [each for each in document.get("items") or [] if pattern.fullmatch(each["name"])]
         return Response.of_json(document)
 
-    async def _read(self, request: Request) -> Response:
+    async def _answer_read(self, request: Request) -> Response:
         """Check a read's preconditions, then give what is read."""
         path = urlsplit(request.head.target).path.removeprefix("/download")
         stored = await self._ask(request, "GET", path)
@@ -88,7 +88,7 @@ class StorageRules:
 
     async def _upload(self, request: Request) -> Response:
         """Check the checksums that came with an upload, in its fields or in its metadata."""
-        body = await request.read()
+        body = await request.read_body()
         declared = declared_hashes(request.head)
         content = body
         if "uploadType=multipart" in request.head.target:
@@ -104,14 +104,14 @@ class StorageRules:
 
     async def _buckets(self, request: Request) -> Response:
         """Answer for buckets with their project's number; refuse versions, and projects that do not exist."""
-        body = await request.read()
+        body = await request.read_body()
         asked = request.query.get("project")
-        if asked is not None and self._projects.find(asked) is None:
+        if asked is not None and self._projects.find_id(asked) is None:
             return Response.of_error(400, f"Unknown project id: {asked}", "INVALID_ARGUMENT")
-        wanted = upstream.json_object(body)
-        if wanted is None:
+        resource = upstream.json_object(body)
+        if resource is None:
             return Response.of_error(400, "Parse Error", "INVALID_ARGUMENT")
-        versioning = wanted.get("versioning")
+        versioning = resource.get("versioning")
         if isinstance(versioning, dict) and versioning.get("enabled"):
             return Response.of_error(501, _NO_VERSIONS, "UNIMPLEMENTED")
         answer = await self._pass_on(Request(host=request.host, head=request.head, body=_pieces(body)))
@@ -142,9 +142,9 @@ class StorageRules:
 
 def _check_conditions(resource: dict[str, Any], query: dict[str, str]) -> Response | None:
     """Give 412 or 304 when a resource does not meet a read's preconditions, else None."""
-    for name, (field, wants_equal) in _CONDITIONS.items():
-        if name in query and (query[name] == str(resource.get(field, "0"))) is not wants_equal:
-            if not wants_equal:
+    for name, (field, must_equal) in _CONDITIONS.items():
+        if name in query and (query[name] == str(resource.get(field, "0"))) is not must_equal:
+            if not must_equal:
                 return Response(status=304)
             message = "At least one of the pre-conditions you specified did not hold."
             return Response.of_error(412, message, "FAILED_PRECONDITION")

@@ -55,13 +55,13 @@ def hand_out(listener: socket.socket, port: int) -> None:
     while True:
         client, _ = listener.accept()
         # suppressed: a client that is gone, a server that ends
-        with client, contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)) as made:
-            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            descriptor = array.array("i", [made.fileno()])
+        with client, contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)) as connection:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            descriptor = array.array("i", [connection.fileno()])
             client.sendmsg([b"+"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, descriptor)])
 
 
-def run(command: Callable[[int], list[str]], socket_path: Path) -> int:
+def run_enclosed(command: Callable[[int], list[str]], socket_path: Path) -> int:
     """Run a server until it ends; gives its exit code.
 
     Args:

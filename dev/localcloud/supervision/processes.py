@@ -116,11 +116,11 @@ def descendants(pid: int) -> list[int]:
         with contextlib.suppress(OSError):  # it ended while we looked
             head, tail = stat.read_text().rsplit(")", 1)
             children.setdefault(int(tail.split()[1]), []).append(int(head.split(" ", 1)[0]))
-    found, queue = [], [pid]
+    pids, queue = [], [pid]
     while queue:
         queue.extend(young := children.get(queue.pop(0), []))
-        found.extend(young)
-    return found
+        pids.extend(young)
+    return pids
 
 
 def kill_descendants(pid: int) -> None:

@@ -60,7 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--state", type=Path, required=True)
     state = State(parser.parse_args(arguments).state)
     settings = state.read_settings()
-    return enclosure.run(lambda port: command(state, settings, port), state.socket_path("storage"))
+    return enclosure.run_enclosed(lambda port: command(state, settings, port), state.socket_path("storage"))
 
 
 if __name__ == "__main__":

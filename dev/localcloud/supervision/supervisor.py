@@ -111,7 +111,7 @@ def plan_servers(state: State) -> list[Server]:
     ]
 
 
-def run(
+def run_cloud(
     state: State,
     *,
     gateway_host: str,

@@ -41,11 +41,11 @@ class TestPage:
 class TestAssignment:
     """unit i belongs to replica i mod N."""
 
-    @pytest.mark.parametrize("order", ["spans", "largest first"])
+    @pytest.mark.parametrize("sorting", ["spans", "largest first"])
     @pytest.mark.parametrize("replicas", [1, 2, 7])
-    def test_every_unit_belongs_to_one_replica(self, order, replicas):
+    def test_every_unit_belongs_to_one_replica(self, sorting, replicas):
         """None twice, none not at all."""
-        shares = assign(WORKLOAD.units, replicas, order)
+        shares = assign(WORKLOAD.units, replicas, sorting)
         assert sorted(unit for share in shares for unit in share) == list(range(len(WORKLOAD.units)))
         assert max(map(len, shares)) - min(map(len, shares)) <= 1
 
@@ -58,8 +58,8 @@ class TestAssignment:
         """By span, one of two replicas would get every train shard."""
         even = make_workload("even", rows=5_000_000, spans=50, validation_percent=10, rows_per_shard=10**6)
         by_span, by_size = (
-            simulate(even, 2, dataclasses.replace(MACHINE, start_s=0), order=order).ratio
-            for order in ("spans", "largest first")
+            simulate(even, 2, dataclasses.replace(MACHINE, start_s=0), sorting=sorting).ratio
+            for sorting in ("spans", "largest first")
         )
         assert by_span > 1.6
         assert by_size < 1.02

@@ -22,7 +22,7 @@ from containers.images import STAND_INS, TRAINER_IMAGE, build_own_images, get_ba
 from demo.airflow import free_port
 from demo.airflow_api import AirflowApi
 from demo.checkout import REPOSITORY_PATH
-from demo.night import DAG_ID, run_night, wait_for_dag
+from demo.dag_run import DAG_ID, run_dag, wait_for_dag
 from demo.progress import follow_run, read_failures
 from demo.system import LaptopSystem
 from localcloud.command.fault_client import FaultClient
@@ -79,7 +79,7 @@ def engine() -> Engine:
         pytest.skip(f"no base images: {error}")
     print(f"stand-ins: {', '.join(stand_ins) or 'none'}")
     try:
-        engine.run("run", "--rm", "--network", "none", "--entrypoint", "true", next(iter(STAND_INS)))
+        engine.podman("run", "--rm", "--network", "none", "--entrypoint", "true", next(iter(STAND_INS)))
     except EngineError as error:
         pytest.skip(f"podman runs no container here: {error}")
     build_own_images(engine)
@@ -134,7 +134,7 @@ def wait_for(look: Callable[[], Any], good: Callable[[Any], bool], timeout_s: fl
 def test_the_trainers_image_runs_as_jobs(laptop: LaptopSystem, engine: Engine) -> None:
     """A whole night, then a cluster, an exit status, a preemption and a cancellation: as with processes."""
     project, region = os.environ["RETRAINING_PROJECT"], os.environ["RETRAINING_REGION"]
-    night = run_night(laptop.airflow.api(), AS_OF, project=project, say=print, timeout_s=900)
+    night = run_dag(laptop.airflow.api(), AS_OF, project=project, say=print, timeout_s=900)
     assert night.state == "success", night.failures
 
     from google.cloud import aiplatform_v1  # after the local cloud's variables are set
@@ -143,7 +143,7 @@ def test_the_trainers_image_runs_as_jobs(laptop: LaptopSystem, engine: Engine) -
     parent = f"projects/{project}/locations/{region}"
     folder = laptop.state_path / "vertex" / "jobs"
     assert len([job for job in api.list_custom_jobs(parent=parent) if job.state.name.endswith("SUCCEEDED")]) == 3
-    started = engine.run("events", "--stream=false", "--filter", "event=start", "--format", "{{.Name}}").split()
+    started = engine.podman("events", "--stream=false", "--filter", "event=start", "--format", "{{.Name}}").split()
     ours = tuple(f"localcloud-{path.name}-" for path in folder.iterdir())
     assert len([name for name in started if name.startswith(ours)]) >= 3
 
@@ -175,7 +175,7 @@ def test_the_trainers_image_runs_as_jobs(laptop: LaptopSystem, engine: Engine) -
     wait_for(lambda: lines(deaf, "workerpool0-0"), bool)
     api.cancel_custom_job(name=deaf)
     assert end(deaf).state.name == "JOB_STATE_CANCELLED"
-    assert engine.run("ps", "--all", "--quiet") == ""
+    assert engine.podman("ps", "--all", "--quiet") == ""
 
 
 @pytest.fixture
@@ -226,12 +226,12 @@ def test_a_night_in_docker_compose_outlives_it(compose: Compose, tmp_path: Path)
     assert "flight_delays" in champion
 
     compose.down()
-    assert compose.engine.run("ps", "--all", "--quiet") == ""
+    assert compose.engine.podman("ps", "--all", "--quiet") == ""
     compose.up(timeout_s=600)
 
     again = log_in(compose, tmp_path)
     assert again.password == api.password
-    assert again.run(DAG_ID, run_id)["state"] == "success"
+    assert again.read_run(DAG_ID, run_id)["state"] == "success"
     assert {task["task_id"] for task in again.task_instances(DAG_ID, run_id)} == {each.task_id for each in times}
     assert again.log_lines(DAG_ID, run_id, "train", 1)
     assert champions(compose) == champion

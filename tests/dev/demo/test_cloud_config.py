@@ -51,7 +51,7 @@ def test_images_stand_for_the_trainers_environment(
     """The trainer's own image has the checkout on its path, Google's containers have TensorFlow."""
     monkeypatch.delenv("LOCALCLOUD_TRAINER_PYTHON", raising=False)
     uri = variables["RETRAINING_TRAINER_IMAGE" if use == "training" else "RETRAINING_SERVING_IMAGE"]
-    image = Images(CLOUD_CONFIG_PATH).find(uri, "training" if use == "training" else "serving")
+    image = Images(CLOUD_CONFIG_PATH).find_image(uri, "training" if use == "training" else "serving")
     assert image is not None
     python = Path(REPOSITORY_PATH, ".venv/trainer/bin/python")
     assert (image.python.exists(), image.python.samefile(python)) == (True, True)

@@ -18,7 +18,7 @@ NUMBER = "123456789012"
 def test_numbers_and_ids(tmp_path: Path):
     """Numbers follow the order of the projects; names keep everything else."""
     projects = Projects(["one", "two"], tmp_path / "owners.json")
-    assert [projects.find(name) for name in ("one", NUMBER, "123456789013", "three")] == ["one", "one", "two", None]
+    assert [projects.find_id(name) for name in ("one", NUMBER, "123456789013", "three")] == ["one", "one", "two", None]
     assert (
         projects.with_ids(f"projects/{NUMBER}/locations/r/models/{NUMBER}")
         == f"projects/one/locations/r/models/{NUMBER}"

@@ -195,12 +195,12 @@ def test_a_large_upload_waits_out_answers_that_pass(storage: Storage, fake) -> N
     assert fake.objects["large"] == content
 
 
-@pytest.mark.parametrize("call", ["read", "write_once"])
+@pytest.mark.parametrize("call", ["read_object", "write_once"])
 def test_a_missing_bucket_is_the_requests_fault(storage: Storage, call: str) -> None:
     arguments = ["gs://other/x"] + ([b"1"] if call == "write_once" else [])
     with pytest.raises(RequestError, match=r"gs://other/x: the bucket does not exist.*Create it or mend the address"):
         getattr(storage, call)(*arguments)
-    assert getattr(storage, call)("gs://bucket/x", *arguments[1:]) is (None if call == "read" else True)
+    assert getattr(storage, call)("gs://bucket/x", *arguments[1:]) is (None if call == "read_object" else True)
 
 
 @pytest.mark.parametrize("name", ["../evil", "a/../../evil", "/evil", "a//b", "./a", "a/..", "a\0b"])

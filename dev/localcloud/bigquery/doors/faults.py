@@ -16,7 +16,7 @@ from localcloud.codes import HTTP_STATUS
 from localcloud.faults import Action, FaultShelf
 from localcloud.untyped import Untyped
 
-# The words of https://cloud.google.com/bigquery/docs/error-messages. BigQuery says 403 for a quota, not 429.
+# The messages of https://cloud.google.com/bigquery/docs/error-messages. BigQuery says 403 for a quota, not 429.
 _REASONS = {
     "PERMISSION_DENIED": "accessDenied",
     "RESOURCE_EXHAUSTED": "quotaExceeded",
@@ -37,11 +37,11 @@ _PREFIX = re.compile(r"(?:/resumable)?(?:/upload)?/bigquery/v2/projects/(?P<proj
 
 def event_of(method: str, path: str) -> tuple[str, str]:
     """Name a REST call: its method's id and what it concerns ("" for a collection); ("", "") for any other path."""
-    found = _PREFIX.fullmatch(path)
-    if found is None:
+    match = _PREFIX.fullmatch(path)
+    if match is None:
         return "", ""
-    kind, *names = found["rest"].rstrip("/").split("/")
-    ids = ".".join([found["project"], *names[::2]])
+    kind, *names = match["rest"].rstrip("/").split("/")
+    ids = ".".join([match["project"], *names[::2]])
     if kind == "queries":
         return ("bigquery.jobs.getQueryResults", names[0]) if names else ("bigquery.jobs.query", "")
     if kind == "jobs":

@@ -82,8 +82,8 @@ class IamDoor:
 
 def asked(event: str, path: str, body: bytes) -> tuple[str, Resources]:
     """Name a call as the IAM table does, with the resources it concerns."""
-    project = found[1] if (found := _PROJECT.search(path)) else ""
-    dataset = found[1] if (found := _DATASET.search(path)) else ""
+    project = match[1] if (match := _PROJECT.search(path)) else ""
+    dataset = match[1] if (match := _DATASET.search(path)) else ""
     resources = {"project": [f"projects/{project}"], "dataset": [f"projects/{project}/datasets/{dataset}"]}
     if dataset.startswith(_ANONYMOUS):
         return f"{event}/anonymous", resources
@@ -99,9 +99,13 @@ def asked(event: str, path: str, body: bytes) -> tuple[str, Resources]:
     kind = next((kind for kind in ("load", "extract", "copy") if kind in configuration), "query")
     if kind != "query":
         return f"{event}/{kind}", resources
-    wanted = configuration if event == "bigquery.jobs.query" else configuration.get("query", {})
-    uses = uses_of(str(wanted.get("query", "")), project, str(wanted.get("defaultDataset", {}).get("datasetId", "")))
-    if destination := wanted.get("destinationTable"):
+    query = configuration if event == "bigquery.jobs.query" else configuration.get("query", {})
+    uses = uses_of(
+        str(query.get("query", "")),
+        project,
+        str(query.get("defaultDataset", {}).get("datasetId", "")),
+    )
+    if destination := query.get("destinationTable"):
         name = _resource(destination.get("projectId") or project, destination["datasetId"], destination["tableId"])
         uses.created.add(name)
         uses.written.add(name)
@@ -168,7 +172,7 @@ def _again(body: bytes, receive: Untyped) -> Untyped:
     """Give a body that was read once more, then what comes after it."""
     waiting = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def read() -> Untyped:
+    async def next_message() -> Untyped:
         return waiting.pop() if waiting else await receive()
 
-    return read
+    return next_message

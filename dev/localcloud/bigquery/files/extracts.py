@@ -34,14 +34,14 @@ _OFFERED = {
 def apply(routes: Untyped, executor: Untyped) -> None:
     """Let extract jobs and EXPORT DATA run here."""
 
-    async def run(project_id: str, job_id: str, config: dict[str, Any], ctx: Untyped) -> Untyped:
-        return await _run(project_id, job_id, config, ctx, routes)
+    async def run_extract(project_id: str, job_id: str, config: dict[str, Any], ctx: Untyped) -> Untyped:
+        return await _finished_job(project_id, job_id, config, ctx, routes)
 
-    routes.execute_extract_job = run
+    routes.execute_extract_job = run_extract
     executor.write_export = functools.partial(_export, executor)
 
 
-async def _run(project: str, job_id: str, config: dict[str, Any], ctx: Untyped, routes: Untyped) -> Untyped:
+async def _finished_job(project: str, job_id: str, config: dict[str, Any], ctx: Untyped, routes: Untyped) -> Untyped:
     """Give the finished job; what went wrong stands in it."""
     from bqemulator.domain.errors import DomainError, UnsupportedFeatureError
 
@@ -130,10 +130,10 @@ def _write_relation(
     chosen = statement("SELECT {values} FROM {relation}", values=values, relation=relation)
     table = as_sent(connection.execute(chosen).to_arrow_reader(_ROWS_PER_BATCH), columns).read_all()
     count = _file_count(table, name)
-    with tempfile.TemporaryDirectory(dir=place.directory) as made:
+    with tempfile.TemporaryDirectory(dir=place.directory) as folder:
         for index in range(count):
             begin, end = table.num_rows * index // count, table.num_rows * (index + 1) // count
-            path = Path(made) / str(index)
+            path = Path(folder) / str(index)
             write(path, table.slice(begin, end - begin).to_reader(), columns, options)
             uri = f"gs://{bucket}/{name.replace('*', f'{index:012d}')}"
             staging.upload(path, uri, place.project, CONTENT_TYPES[options.format])

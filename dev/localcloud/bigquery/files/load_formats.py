@@ -55,13 +55,13 @@ class _Csv:
         self._config = config
 
     def detect(self, path: Path, connection: Untyped) -> list[ColumnType]:
-        found = column_types(connection, f"read_csv({text(str(path))}, {self._sniffing(path, connection)})")
+        columns = column_types(connection, f"read_csv({text(str(path))}, {self._sniffing(path, connection)})")
         if self._has_header(path, connection):
-            return [_detected(column) for column in found]
-        kinds = [_LETTERS.get(column.kind, column.kind.lower()) for column in map(_detected, found)]
+            return [_detected(column) for column in columns]
+        kinds = [_LETTERS.get(column.kind, column.kind.lower()) for column in map(_detected, columns)]
         return [
             _detected(column, f"{kind}_field_{index}")
-            for index, (column, kind) in enumerate(zip(found, kinds, strict=True))
+            for index, (column, kind) in enumerate(zip(columns, kinds, strict=True))
         ]
 
     @contextmanager
@@ -205,15 +205,15 @@ FORMATS: dict[str, Any] = {
 """Formats by their names in REST; each is made from the job's options."""
 
 
-def _by_name(relation: str, found: list[ColumnType], columns: list[ColumnType]) -> Selection:
-    there = {column.name.lower() for column in found}
+def _by_name(relation: str, in_file: list[ColumnType], columns: list[ColumnType]) -> Selection:
+    there = {column.name.lower() for column in in_file}
     known = {column.name.lower() for column in columns}
     chosen = [column for column in columns if column.name.lower() in there]
     return Selection(
         columns=chosen,
         values=[_typed_value(column) for column in chosen],
         source=relation,
-        unknown=[column.name for column in found if column.name.lower() not in known],
+        unknown=[column.name for column in in_file if column.name.lower() not in known],
     )
 
 
@@ -242,6 +242,6 @@ def _json_options(path: Path) -> str:
 
 
 def _compression(path: Path, plain: str = "none") -> str:
-    """Give a file's compression in DuckDB's words, of which JSON's reader has its own for none."""
+    """Give a file's compression as DuckDB names it; JSON's reader has a name of its own for none."""
     with path.open("rb") as file:
         return "gzip" if file.read(len(_GZIP)) == _GZIP else plain

@@ -48,8 +48,8 @@ def apply(routes: Untyped, upload: Untyped) -> None:
     read_envelope = upload._load_configuration_from_envelope
 
     def configuration(envelope: dict[str, Any]) -> dict[str, Any]:
-        found: dict[str, Any] = read_envelope(envelope)
-        return {**found, "localcloudJobId": (envelope.get("jobReference") or {}).get("jobId")}
+        read: dict[str, Any] = read_envelope(envelope)
+        return {**read, "localcloudJobId": (envelope.get("jobReference") or {}).get("jobId")}
 
     async def run_uploaded(
         *, project_id: str, configuration: dict[str, Any], media_path: str, ctx: Untyped
@@ -60,15 +60,15 @@ def apply(routes: Untyped, upload: Untyped) -> None:
         ctx.catalog.upsert_job(job)
         return job_id, job
 
-    async def run(project_id: str, job_id: str, config: dict[str, Any], ctx: Untyped) -> Untyped:
-        return await _run(project_id, job_id, config, ctx, routes)
+    async def run_load(project_id: str, job_id: str, config: dict[str, Any], ctx: Untyped) -> Untyped:
+        return await _finished_job(project_id, job_id, config, ctx, routes)
 
     upload._load_configuration_from_envelope = configuration
     upload._run_load = run_uploaded
-    routes._handle_load_job_with_async_envelope = run
+    routes._handle_load_job_with_async_envelope = run_load
 
 
-async def _run(project: str, job_id: str, config: dict[str, Any], ctx: Untyped, routes: Untyped) -> Untyped:
+async def _finished_job(project: str, job_id: str, config: dict[str, Any], ctx: Untyped, routes: Untyped) -> Untyped:
     """Give the finished job; what is wrong with the files stands in it, what is wrong with the request is raised."""
     import duckdb
     from bqemulator.domain.errors import DomainError, UnsupportedFeatureError
@@ -210,7 +210,7 @@ def _target(project: str, load: Mapping[str, Any], paths: list[Path], ctx: Untyp
         make_table(owner, dataset, table, fields, ctx)
     columns = column_types(connection, reference)
     if given and not is_new and disposition != "WRITE_TRUNCATE":
-        columns = _in_order(columns, given, full_name)
+        columns = _in_file_order(columns, given, full_name)
     return _Target(project=owner, dataset=dataset, table=table, reference=reference, columns=columns, is_new=is_new)
 
 
@@ -222,7 +222,7 @@ def _detect(paths: list[Path], load: Mapping[str, Any], connection: Untyped) -> 
     return [column.rest_field() for column in _format(load).detect(paths[0], connection)]
 
 
-def _in_order(columns: list[ColumnType], given: list[dict[str, Any]], full_name: str) -> list[ColumnType]:
+def _in_file_order(columns: list[ColumnType], given: list[dict[str, Any]], full_name: str) -> list[ColumnType]:
     """Give a table's columns in the order of the job's schema, which is that of the file; others stay NULL."""
     from bqemulator.domain.errors import ValidationError
 

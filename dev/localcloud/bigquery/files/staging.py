@@ -32,20 +32,20 @@ def staged(uris: Sequence[str], directory: Path, project: str) -> Iterator[list[
         InvalidQueryError: an address is not one.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=directory) as made:
+    with tempfile.TemporaryDirectory(dir=directory) as folder:
         paths: list[Path] = []
         for uri in uris:
             uploaded = Path(uri.removeprefix("file://"))
             if uri.startswith("file://") and uploaded.resolve().parent == directory.resolve():
                 paths.append(uploaded)
                 continue
-            for blob in _find(uri, project):
-                paths.append(Path(made) / f"{len(paths):012d}")
+            for blob in _find_blobs(uri, project):
+                paths.append(Path(folder) / f"{len(paths):012d}")
                 blob.download_to_filename(str(paths[-1]), timeout=_TIMEOUT_S)
         yield paths
 
 
-def _find(uri: str, project: str) -> list[Untyped]:
+def _find_blobs(uri: str, project: str) -> list[Untyped]:
     from bqemulator.domain.errors import NotFoundError
     from google.cloud import exceptions
 
@@ -53,16 +53,16 @@ def _find(uri: str, project: str) -> list[Untyped]:
     client = _client(project)
     try:
         if "*" not in name:
-            found = [blob for blob in [client.bucket(bucket).get_blob(name)] if blob is not None]
+            matching = [blob for blob in [client.bucket(bucket).get_blob(name)] if blob is not None]
         else:  # BigQuery's `*` also stands for slashes; no other character is special
             pattern = name.replace("[", "[[]").replace("?", "[?]")
             blobs = client.list_blobs(bucket, prefix=name.split("*", 1)[0])
-            found = [blob for blob in blobs if fnmatchcase(blob.name, pattern)]
+            matching = [blob for blob in blobs if fnmatchcase(blob.name, pattern)]
     except exceptions.NotFound:
-        found = []
-    if not found:
+        matching = []
+    if not matching:
         raise NotFoundError(f"Not found: URI {uri}")
-    return found
+    return matching
 
 
 def upload(path: Path, uri: str, project: str, content_type: str) -> None:
@@ -87,7 +87,7 @@ def matches(uri: str, project: str) -> bool:
     from bqemulator.domain.errors import NotFoundError
 
     try:
-        return bool(_find(uri, project))
+        return bool(_find_blobs(uri, project))
     except NotFoundError:
         return False
 

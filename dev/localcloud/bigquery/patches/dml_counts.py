@@ -25,9 +25,9 @@ class ChangedRows(int):
     @classmethod
     def of(cls, counts: dict[str, int]) -> ChangedRows:
         """Make a sum of counts by their names in `dmlStats`."""
-        made = cls(sum(counts.values()))
-        made.counts = {name: str(counts.get(name, 0)) for name in dict.fromkeys(_COUNTS.values())}
-        return made
+        changed = cls(sum(counts.values()))
+        changed.counts = {name: str(counts.get(name, 0)) for name in dict.fromkeys(_COUNTS.values())}
+        return changed
 
 
 def apply(executor: Untyped, routes: Untyped) -> None:
@@ -65,10 +65,10 @@ def apply(executor: Untyped, routes: Untyped) -> None:
     translate = executor.rewrite_and_translate_statement
 
     @functools.wraps(translate)
-    async def translate_told(bq_sql: str, **kwargs: Untyped) -> str:
+    async def translate_merged(bq_sql: str, **kwargs: Untyped) -> str:
         return _tell_merged(await translate(bq_sql, **kwargs))
 
-    executor.rewrite_and_translate_statement = translate_told
+    executor.rewrite_and_translate_statement = translate_merged
     executor._finalize_statement_result = finalize_counted
     executor._build_query_statistics = build_counted
     routes._attach_query_metadata = attach_counted

@@ -1,6 +1,6 @@
 """Mends `OPTIONS(expiration_timestamp = …)`, which is dropped: run tables would stay for ever.
 
-The times stand in a small file beside the database; a sweep drops what is due.
+The times stand in a small file beside the database; a task drops what is due.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sqlglot import exp
 from localcloud.untyped import Untyped
 
 _log = logging.getLogger("bigquery")
-_SWEEP_S = 2
+_PAUSE_S = 2
 
 
 class Expirations:
@@ -97,7 +97,7 @@ def _created_table(statement: str, project: str) -> tuple[str, str | None] | Non
     return f"{table.catalog or project}.{table.db}.{table.name}", None
 
 
-async def sweep(context: Untyped, project: str, expirations: Expirations) -> None:
+async def drop_expired(context: Untyped, project: str, expirations: Expirations) -> None:
     """Drop tables whose time has come, now and then."""
     from bqemulator.api.routes import jobs as job_routes
 
@@ -108,4 +108,4 @@ async def sweep(context: Untyped, project: str, expirations: Expirations) -> Non
                 await job_routes.execute_query_job(project, f"expire-{name}", statement, None, context)
             except Exception as error:  # noqa: BLE001 - one table that cannot be dropped must not keep the others
                 _log.warning("%s has expired and could not be dropped: %s", name, error)
-        await asyncio.sleep(_SWEEP_S)
+        await asyncio.sleep(_PAUSE_S)

@@ -34,10 +34,10 @@ class FailedQueries:
             return
         messages: list[dict[str, Untyped]] = []
 
-        async def keep(message: dict[str, Untyped]) -> None:
+        async def keep_message(message: dict[str, Untyped]) -> None:
             messages.append(message)
 
-        await self._app(scope, receive, keep)
+        await self._app(scope, receive, keep_message)
         body = b"".join(message.get("body", b"") for message in messages)
         errors = json.loads(body).get("errors") if messages[0]["status"] == HTTPStatus.OK else None
         if not errors:

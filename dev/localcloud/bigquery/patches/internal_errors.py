@@ -32,13 +32,13 @@ class InternalErrors:
         except Exception as error:  # an emulator's fault of any kind becomes an answer
             if begun or scope["type"] != "http":
                 raise
-            status, reason, message = _told(error)
+            status, reason, message = _error_of(error)
             _log.warning("%s %s: %r", scope.get("method"), scope.get("path"), error)
             document = {"code": status, "message": message, "errors": [{"reason": reason, "message": message}]}
             await JSONResponse({"error": document}, status_code=status)(scope, receive, send)
 
 
-def _told(error: Exception) -> tuple[int, str, str]:
+def _error_of(error: Exception) -> tuple[int, str, str]:
     """Give status, reason and message of a fault that bqemulator did not foresee."""
     if missing := re.search(r"Schema with name (\S+?)__(\S+) does not exist", str(error)):
         return 404, "notFound", f"Not found: Dataset {missing[1]}:{missing[2]}"

@@ -98,10 +98,10 @@ def table_bytes(connection: Untyped, project: str, dataset: str, table: str, col
     stored = connection.execute(
         "SELECT column_name, data_type FROM duckdb_columns() WHERE schema_name = ? AND table_name = ?", [schema, table]
     ).fetchall()
-    wanted = [(name, kind) for name, kind in stored if columns is None or name.lower() in columns]
-    if not wanted:
+    chosen = [(name, kind) for name, kind in stored if columns is None or name.lower() in columns]
+    if not chosen:
         return 0
-    sizes = " + ".join(_size(quoted(name), kind) for name, kind in wanted)
+    sizes = " + ".join(_size(quoted(name), kind) for name, kind in chosen)
     where = f"{quoted(schema)}.{quoted(table)}"
     row = connection.execute(statement("SELECT coalesce({sizes}, 0) FROM {table}", sizes=sizes, table=where)).fetchone()
     return int(row[0])

@@ -21,7 +21,7 @@ class KnownProjects:
         if asked is None:
             await self._app(scope, receive, send)
             return
-        project = self._projects.find(asked.group(2))
+        project = self._projects.find_id(asked.group(2))
         if project is not None:
             path = f"{asked.group(1)}{project}{asked.group(3)}"
             await self._app({**scope, "path": path, "raw_path": path.encode()}, receive, send)

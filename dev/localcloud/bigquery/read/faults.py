@@ -35,15 +35,15 @@ class ReadFaults:
         elif action is not None:
             raise _refusal(action)
 
-    def meet_size(self, table: str, wanted: int) -> int | None:
+    def meet_size(self, table: str, requested: int) -> int | None:
         """Give into how many streams a table is to be cut whatever its size; None when its size decides.
 
         Args:
             table: project.dataset.table
-            wanted: How many the client asks for.
+            requested: How many the client asks for.
         """
         action = self._shelf.take("BigQueryRead.CreateReadSession", table, kinds=("split",))
-        return None if action is None else int(action["streams"]) or wanted
+        return None if action is None else int(action["streams"]) or requested
 
     def meet_stream(self, table: str) -> tuple[int, RefusalError] | None:
         """Give after how many rows a stream is to break, and with what; None when it goes well."""

@@ -26,7 +26,7 @@ def select_statement(
         project: project id.
         source: the table, as GoogleSQL names it.
         columns: the table's columns in order.
-        selected: wanted columns, all when empty, also nested fields (`a.b`); they come in the table's order, whatever
+        selected: names of columns, all when empty, also nested fields (`a.b`); they come in the table's order, whatever
             the order here.
         restriction: condition on a row, for example `span = "2013-11-01" AND part = 'train'`; "" for none.
 
@@ -49,15 +49,15 @@ def _choose(columns: list[ColumnType], selected: list[str]) -> list[ColumnType]:
         name
         for name in selected
         for first, *rest in [name.lower().split(".")]
-        if first not in known or not known[first].find(tuple(rest))
+        if first not in known or not known[first].has_field(tuple(rest))
     ]
     if missing:
         raise RestrictionError(f"request failed: selected fields {', '.join(missing)} do not exist in the table schema")
-    wanted = {path[0] for path in paths} or set(known)
+    top_names = {path[0] for path in paths} or set(known)
     return [
         column.prune({path[1:] for path in paths if path[0] == column.name.lower()} or {()})
         for column in columns
-        if column.name.lower() in wanted
+        if column.name.lower() in top_names
     ]
 
 

@@ -29,7 +29,7 @@ from localcloud.bigquery.read.sessions import (
     Stream,
     read_batches,
     refusing,
-    wanted_streams,
+    requested_streams,
 )
 from localcloud.bigquery.read.v1beta1 import OlderReadService
 from localcloud.bigquery.types.columns import as_sent, column_types
@@ -73,13 +73,13 @@ class ReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no 
 
     def create_session(self, request: types.CreateReadSessionRequest) -> types.ReadSession:
         """Select the rows, write them down, and say how they can be read."""
-        wanted = request.read_session
-        where = _split_table_name(self._projects.with_ids(wanted.table))
+        requested = request.read_session
+        where = _split_table_name(self._projects.with_ids(requested.table))
         owner = self._projects.with_ids(request.parent).removeprefix("projects/")
         self._faults.meet("CreateReadSession", ".".join(where))
-        if types.ReadSession.pb(wanted).table_modifiers.HasField("snapshot_time"):
+        if types.ReadSession.pb(requested).table_modifiers.HasField("snapshot_time"):
             raise RefusalError(grpc.StatusCode.UNIMPLEMENTED, "snapshot_time is not offered by the local cloud")
-        if wanted.read_options.sample_percentage:
+        if requested.read_options.sample_percentage:
             raise RefusalError(grpc.StatusCode.UNIMPLEMENTED, "sample_percentage is not offered by the local cloud")
         connection = self._engine.connection.cursor()  # its own: others run queries at the same time
         try:
@@ -88,11 +88,11 @@ class ReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no 
                     project=where[0],
                     source=source,
                     columns=column_types(connection, relation),
-                    selected=list(wanted.read_options.selected_fields),
-                    restriction=wanted.read_options.row_restriction,
+                    selected=list(requested.read_options.selected_fields),
+                    restriction=requested.read_options.row_restriction,
                 )
                 reader = as_sent(connection.execute(statement).to_arrow_reader(ROWS_PER_BATCH), columns)
-                split = self._faults.meet_size(".".join(where), wanted_streams(request))
+                split = self._faults.meet_size(".".join(where), requested_streams(request))
                 session = self._sessions.create(owner, reader, request, split)
         except RestrictionError as error:
             raise RefusalError(grpc.StatusCode.INVALID_ARGUMENT, str(error)) from None
@@ -101,7 +101,7 @@ class ReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no 
             raise RefusalError(grpc.StatusCode.INVALID_ARGUMENT, message) from None
         finally:
             connection.close()
-        return _describe(session, wanted)
+        return _describe(session, requested)
 
     @contextmanager
     def _relation(self, project: str, dataset: str, table: str, connection: Untyped) -> Iterator[tuple[str, str]]:
@@ -119,17 +119,17 @@ class ReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no 
 
     def split_stream(self, request: types.SplitReadStreamRequest) -> types.SplitReadStreamResponse:
         """Cut a stream in two at a fraction of its rows."""
-        session, stream = self._sessions.find(request.name)
+        session, stream = self._sessions.find_stream(request.name)
         cut = stream.begin + int((stream.end - stream.begin) * request.fraction)
         if not stream.begin < cut < stream.end:
             return types.SplitReadStreamResponse()  # the service's answer for a stream it cannot split there
         parts = {"primary_stream": (stream.begin, cut), "remainder_stream": (cut, stream.end)}
-        made = {}
+        streams = {}
         for part, (begin, end) in parts.items():
             name = f"{session.name}/streams/{uuid.uuid4().hex[:12]}"
             session.streams[name] = Stream(begin=begin, end=end)
-            made[part] = types.ReadStream(name=name)
-        return types.SplitReadStreamResponse(**made)
+            streams[part] = types.ReadStream(name=name)
+        return types.SplitReadStreamResponse(**streams)
 
     def _read_rows(self, request: types.ReadRowsRequest, context: grpc.ServicerContext) -> Iterator[Rows]:
         try:
@@ -145,7 +145,7 @@ class ReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no 
         Raises:
             RefusalError: there is no such stream or row, or a fault breaks the stream.
         """
-        session, stream = self._sessions.find(request.read_stream)
+        session, stream = self._sessions.find_stream(request.read_stream)
         length = stream.end - stream.begin
         if not 0 <= request.offset <= length:
             message = f"Offset {request.offset} is outside of the stream, which has {length} rows"
@@ -207,12 +207,12 @@ class _Server:
         self._server.stop(grace=0.2)
 
 
-def _describe(session: Session, wanted: types.ReadSession) -> types.ReadSession:
+def _describe(session: Session, requested: types.ReadSession) -> types.ReadSession:
     described = types.ReadSession(
         name=session.name,
-        table=wanted.table,
+        table=requested.table,
         data_format=types.DataFormat.AVRO if session.is_avro else types.DataFormat.ARROW,
-        read_options=wanted.read_options,
+        read_options=requested.read_options,
         streams=[types.ReadStream(name=name) for name in session.streams],
         expire_time=session.expires,
         estimated_row_count=session.rows,

@@ -123,7 +123,7 @@ class Sessions:
             self._sessions[name] = session
         return session
 
-    def find(self, stream_name: str) -> tuple[Session, Stream]:
+    def find_stream(self, stream_name: str) -> tuple[Session, Stream]:
         """Give a stream and its session.
 
         Raises:
@@ -198,10 +198,10 @@ def read_batches(path: Path, begin: int, end: int) -> Iterator[pa.RecordBatch]:
                 yield batch.slice(start, min(rows, last - start))
 
 
-def wanted_streams(request: types.CreateReadSessionRequest) -> int:
+def requested_streams(request: types.CreateReadSessionRequest) -> int:
     """Give how many streams a client asks for."""
     return int(request.max_stream_count or request.preferred_min_stream_count or 1)
 
 
 def _stream_count(request: types.CreateReadSessionRequest, size: int) -> int:
-    return min(wanted_streams(request), 1 + size // BYTES_PER_STREAM)
+    return min(requested_streams(request), 1 + size // BYTES_PER_STREAM)

@@ -89,7 +89,7 @@ class OlderReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc ha
     def read_rows(self, request: Untyped) -> Iterator[Untyped]:
         """Give a stream's rows from an offset on."""
         position = request.read_position
-        _, stream = self._sessions.find(position.stream.name)
+        _, stream = self._sessions.find_stream(position.stream.name)
         rows = types.ReadRowsRequest(read_stream=position.stream.name, offset=position.offset)
         for response, content in self._service.read_rows(rows):
             progress = response.stats.progress
@@ -117,7 +117,7 @@ class OlderReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc ha
 
     def finalize_stream(self, request: Untyped) -> Untyped:
         """Count a stream as ended; what it holds can still be read."""
-        session, _ = self._sessions.find(request.stream.name)
+        session, _ = self._sessions.find_stream(request.stream.name)
         if not set(session.streams) - self._finalized - {request.stream.name}:
             message = f"Stream {request.stream.name} is the last live one of its session"
             raise RefusalError(grpc.StatusCode.FAILED_PRECONDITION, message)
@@ -127,7 +127,7 @@ class OlderReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc ha
     def split_stream(self, request: Untyped) -> Untyped:
         """Cut a stream in two at a fraction of its rows; asked again, give the same two."""
         name = request.original_stream.name
-        session, stream = self._sessions.find(name)
+        session, stream = self._sessions.find_stream(name)
         fraction = request.fraction or _HALF
         cut = stream.begin + int((stream.end - stream.begin) * fraction)
         if not stream.begin < cut < stream.end:

@@ -1,4 +1,4 @@
-"""What a stored column is: its type in BigQuery's words, and its values as the Storage Read API sends them.
+"""What a stored column is: its type as BigQuery names it, and its values as the Storage Read API sends them.
 
 In: DuckDB's types, which hold what Arrow loses (JSON, GEOGRAPHY, whole numbers of every width). Out: fields of a
 table's schema, Arrow fields, and the SQL that turns stored values into them (and loaded text into stored values).
@@ -109,11 +109,11 @@ class ColumnType:
             name=self.name, kind=self.kind, repeated=self.repeated, fields=kept, arrow=arrow, stored=self.stored
         )
 
-    def find(self, path: tuple[str, ...]) -> bool:
+    def has_field(self, path: tuple[str, ...]) -> bool:
         """Tell whether there is a field at a path below this one (lower case; (): itself)."""
         if not path:
             return True
-        return any(field.find(path[1:]) for field in self.fields if field.name.lower() == path[0])
+        return any(field.has_field(path[1:]) for field in self.fields if field.name.lower() == path[0])
 
 
 def column_type(name: str, stored: Untyped) -> ColumnType:

@@ -1,4 +1,4 @@
-"""Tables of bqemulator's catalog: made of a schema, and told with the names that the service answers with."""
+"""Tables of bqemulator's catalog: made of a schema, and named as the service answers."""
 
 from __future__ import annotations
 

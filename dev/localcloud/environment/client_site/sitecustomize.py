@@ -1,6 +1,6 @@
 """Loaded by every Python that the local cloud's environment variables reach, before its own code.
 
-What variables alone cannot do: aiohttp asks for a proxy only when each session is told to (`trust_env`), so gcloud-aio,
+What variables alone cannot do: aiohttp asks for a proxy only when each session is set to (`trust_env`), so gcloud-aio,
 and with it Airflow's deferrable operators, would go to the real hosts. And in a job, `/gcs` would be a folder of this
 machine: on Vertex AI it is the buckets, which are not mounted here. A sitecustomize of the environment's own follows.
 """
@@ -21,7 +21,7 @@ _SESSIONS = "aiohttp.client"
 
 
 class _TrustEnvironment(MetaPathFinder, Loader):
-    """Finds aiohttp's sessions once, and lets them heed https_proxy unless they are told otherwise."""
+    """Finds aiohttp's sessions once, and lets them heed https_proxy unless they are set otherwise."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None

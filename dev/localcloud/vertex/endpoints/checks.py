@@ -22,16 +22,16 @@ from localcloud.vertex.resources.validation import (
 )
 
 _ENDPOINT_ID = r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?|[1-9][0-9]{0,8}"
-_ENDPOINT_ID_WORDS = (
+_ENDPOINT_ID_FORM = (
     "a letter, then up to 62 of [a-z0-9-] with a letter or digit last;"
     " or a number of at most 9 digits without leading zero"
 )
 
 
 def check_endpoint(endpoint: Endpoint, endpoint_id: str) -> Iterator[Finding]:
-    """Find what is wrong with an endpoint, and with the id that is wished for it ("": none)."""
+    """Find what is wrong with an endpoint, and with the id that is requested for it ("": none)."""
     if endpoint_id:
-        yield from check_id(endpoint_id, _ENDPOINT_ID, _ENDPOINT_ID_WORDS, "endpoint_id")
+        yield from check_id(endpoint_id, _ENDPOINT_ID, _ENDPOINT_ID_FORM, "endpoint_id")
     yield from check_display_name(endpoint.display_name, "endpoint.display_name")
     yield from check_labels(endpoint.labels, "endpoint.labels")
     yield from _check_logging(endpoint.predict_request_response_logging_config)

@@ -52,8 +52,8 @@ class Deployments:
         version = self._find_version(names.parse_model(deployed.model, "deployed_model.model"))
         refuse(check_deployed_model(deployed, endpoint))
         _complete(deployed, version)
-        wished = dict(request.traffic_split)
-        traffic.after_deploy(endpoint.traffic_split, wished, deployed.id, deployed_ids(endpoint))
+        requested = dict(request.traffic_split)
+        traffic.after_deploy(endpoint.traffic_split, requested, deployed.id, deployed_ids(endpoint))
 
         def work(progress: Progress) -> types.DeployModelResponse:
             self._serving.deploy(endpoint.name, deployed, version, progress)
@@ -62,7 +62,7 @@ class Deployments:
                     if deployed.id in deployed_ids(changed):
                         raise AlreadyExists(f"The DeployedModel {deployed.id} already exists on {endpoint.name}.")
                     changed.traffic_split = traffic.after_deploy(
-                        changed.traffic_split, wished, deployed.id, deployed_ids(changed)
+                        changed.traffic_split, requested, deployed.id, deployed_ids(changed)
                     )
                     changed.deployed_models.append(deployed)
                     changed.update_time = now()
@@ -79,13 +79,13 @@ class Deployments:
         """Take a deployed model without traffic off an endpoint."""
         store = self._store
         endpoint = store.get(ENDPOINTS, names.check_name(request.endpoint, "endpoints", field="endpoint"))
-        gone, wished = request.deployed_model_id, dict(request.traffic_split)
-        _split_without(endpoint, gone, wished)
+        gone, requested = request.deployed_model_id, dict(request.traffic_split)
+        _split_without(endpoint, gone, requested)
 
         def work(progress: Progress) -> types.UndeployModelResponse:
             progress.check()
             with store.change(ENDPOINTS, endpoint.name) as changed:
-                changed.traffic_split = _split_without(changed, gone, wished)
+                changed.traffic_split = _split_without(changed, gone, requested)
                 changed.deployed_models = [deployed for deployed in changed.deployed_models if deployed.id != gone]
                 changed.update_time = now()
             self._serving.undeploy(endpoint.name, gone)
@@ -139,7 +139,7 @@ def _find_deployed(endpoint: Endpoint, deployed_model_id: str) -> DeployedModel:
     )
 
 
-def _split_without(endpoint: Endpoint, gone: str, wished: dict[str, int]) -> dict[str, int]:
+def _split_without(endpoint: Endpoint, gone: str, requested: dict[str, int]) -> dict[str, int]:
     _find_deployed(endpoint, gone)
     remaining = [deployed_id for deployed_id in deployed_ids(endpoint) if deployed_id != gone]
-    return traffic.after_undeploy(endpoint.traffic_split, wished, gone, remaining)
+    return traffic.after_undeploy(endpoint.traffic_split, requested, gone, remaining)

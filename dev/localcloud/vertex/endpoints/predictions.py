@@ -1,4 +1,4 @@
-"""PredictionService: choose a deployed model by the traffic split, ask it, log what was said."""
+"""PredictionService: choose a deployed model by the traffic split, ask it, log the answer."""
 
 from __future__ import annotations
 

@@ -65,11 +65,11 @@ class RequestLog:
         self._clients = clients
         self._chance = random.Random()
         self._ready: set[str] = set()
-        self._wake = threading.Event()
+        self._pending = threading.Event()
         self._closed = threading.Event()
         self._flushing = threading.Lock()
-        self._wake.set()  # rows may wait from before a restart
-        self._thread = threading.Thread(target=self._run, name="request-log", daemon=True)
+        self._pending.set()  # rows may wait from before a restart
+        self._thread = threading.Thread(target=self._ship_rows, name="request-log", daemon=True)
         self._thread.start()
 
     def record(
@@ -95,18 +95,18 @@ class RequestLog:
             "response_payload": [payload_text(value) for value in responses],
         }
         self._store.put_document(_SHELF, config.bigquery_destination.output_uri.removeprefix("bq://"), row)
-        self._wake.set()
+        self._pending.set()
 
     def close(self, timeout_s: float = 3.0) -> None:
         """Bring over what waits, as far as BigQuery still answers; the rest waits for the next start."""
         self._closed.set()
-        self._wake.set()
+        self._pending.set()
         self._thread.join(timeout_s)
 
-    def _run(self) -> None:
+    def _ship_rows(self) -> None:
         while True:
-            self._wake.wait()
-            self._wake.clear()
+            self._pending.wait()
+            self._pending.clear()
             if not self._closed.is_set():
                 time.sleep(_GATHER_S)
             try:
@@ -115,7 +115,7 @@ class RequestLog:
             except Exception as error:  # noqa: BLE001 - BigQuery may be away; nothing is lost, it is tried again
                 LOGGER.warning("request log: BigQuery does not take the rows yet: %s", error)
                 if not self._closed.wait(_RETRY_S):
-                    self._wake.set()
+                    self._pending.set()
             if self._closed.is_set():
                 return
 
@@ -142,12 +142,14 @@ class RequestLog:
         from google.cloud import bigquery
 
         schema = [bigquery.SchemaField(field["name"], field["type"], field["mode"]) for field in SCHEMA]
-        wanted = bigquery.Table(table, schema)
+        definition = bigquery.Table(table, schema)
         try:
-            client.create_table(wanted, exists_ok=True, timeout=30)
+            client.create_table(definition, exists_ok=True, timeout=30)
         except exceptions.NotFound:  # only then: who may write into a dataset need not be allowed to make one
-            client.create_dataset(bigquery.Dataset(f"{wanted.project}.{wanted.dataset_id}"), exists_ok=True, timeout=30)
-            client.create_table(wanted, exists_ok=True, timeout=30)
+            client.create_dataset(
+                bigquery.Dataset(f"{definition.project}.{definition.dataset_id}"), exists_ok=True, timeout=30
+            )
+            client.create_table(definition, exists_ok=True, timeout=30)
         self._ready.add(table)
 
 

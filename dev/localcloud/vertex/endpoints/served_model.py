@@ -153,7 +153,9 @@ class ServedModel:
             except ApiError as error:
                 self._problem = error
                 LOGGER.error("%s: %s", self._where, error.message)
-            except Exception as error:  # the thread's last line: requests are told of it, and it may start again
+            except (
+                Exception
+            ) as error:  # the thread's last line: requests get it as their answer, and it may start again
                 self._problem = ApiError(f"The {self._where} failed: {type(error).__name__}: {error}.", code="INTERNAL")
                 LOGGER.exception("%s failed", self._where)
             self._port = None
@@ -184,7 +186,7 @@ class ServedModel:
             while not port_file.exists():
                 if ended.wait(_POLL_S):
                     raise FailedPrecondition(
-                        f"The {self._where} ended before it was healthy: {_last_words(self.folder)}"
+                        f"The {self._where} ended before it was healthy: {_last_line(self.folder)}"
                     )
                 if self._stopping.is_set() or time.monotonic() > end:
                     raise Unavailable(f"The {self._where} did not become healthy in time.")
@@ -213,7 +215,7 @@ class ServedModel:
         return port
 
 
-def _last_words(folder: Path) -> str:
+def _last_line(folder: Path) -> str:
     errors = folder / "work.stderr.log"
     lines = errors.read_text(errors="replace").strip().splitlines() if errors.exists() else []
-    return lines[-1] if lines else "it said nothing"
+    return lines[-1] if lines else "it printed nothing"

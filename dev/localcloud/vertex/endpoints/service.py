@@ -47,7 +47,7 @@ class Endpoints:
         self._operations = operations
 
     def create_endpoint(self, request: types.CreateEndpointRequest) -> operations_pb2.Operation:
-        """Keep a new endpoint, under the wished id or a generated one."""
+        """Keep a new endpoint, under the requested id or a generated one."""
         location, store = names.parse_location(request.parent), self._store
         endpoint = Endpoint()
         Endpoint.copy_from(endpoint, request.endpoint)
@@ -55,7 +55,7 @@ class Endpoints:
         refuse(check_endpoint(endpoint, request.endpoint_id))
         traffic.check(endpoint.traffic_split, [])
         name = f"{location}/endpoints/{request.endpoint_id or names.new_id()}"
-        if store.find(ENDPOINTS, name) is not None:
+        if store.find_resource(ENDPOINTS, name) is not None:
             raise AlreadyExists(f"The Endpoint {name} already exists.")
         endpoint.name = name
         complete_destination(endpoint)
@@ -77,8 +77,8 @@ class Endpoints:
     def list_endpoints(self, request: types.ListEndpointsRequest) -> types.ListEndpointsResponse:
         """Return endpoints of a location, newest first."""
         names.parse_location(request.parent)
-        found = [_with_etag(endpoint) for endpoint in self._store.list_under(ENDPOINTS, request.parent)]
-        page, token = list_page(found, request, ENDPOINT_FIELDS)
+        endpoints = [_with_etag(endpoint) for endpoint in self._store.list_under(ENDPOINTS, request.parent)]
+        page, token = list_page(endpoints, request, ENDPOINT_FIELDS)
         return types.ListEndpointsResponse(endpoints=page, next_page_token=token)
 
     def update_endpoint(self, request: types.UpdateEndpointRequest) -> Endpoint:
@@ -117,8 +117,8 @@ class Endpoints:
             "EndpointService.DeleteEndpoint", request.name, types.DeleteOperationMetadata(), work
         )
 
-    def _update(self, wished: Endpoint, paths: list[str]) -> Endpoint:
-        name = names.check_name(wished.name, "endpoints", field="endpoint.name")
+    def _update(self, requested: Endpoint, paths: list[str]) -> Endpoint:
+        name = names.check_name(requested.name, "endpoints", field="endpoint.name")
         if wrong := [path for path in paths if path.split(".")[0] not in _UPDATABLE]:
             raise InvalidArgument(
                 f"update_mask names {wrong}. Expected some of {sorted(_UPDATABLE)}.", field="update_mask"
@@ -126,22 +126,22 @@ class Endpoints:
         refuse(
             [
                 finding
-                for finding in check_endpoint(wished, "")
+                for finding in check_endpoint(requested, "")
                 if finding[0].split(".")[1].split("[")[0] in {path.split(".")[0] for path in paths}
             ]
         )
         with self._store.change(ENDPOINTS, name) as stored:
-            if wished.etag and wished.etag != _with_etag(stored).etag:
+            if requested.etag and requested.etag != _with_etag(stored).etag:
                 raise Aborted(
-                    f"The etag {wished.etag!r} of {name} is not the present one. Read the endpoint again and"
+                    f"The etag {requested.etag!r} of {name} is not the present one. Read the endpoint again and"
                     f" repeat the change."
                 )
             for path in paths:
                 field, _, key = path.partition(".")
                 if key and field in ("labels", "traffic_split"):
-                    getattr(stored, field)[key] = getattr(wished, field)[key]
+                    getattr(stored, field)[key] = getattr(requested, field)[key]
                 else:
-                    setattr(stored, field, getattr(wished, field))
+                    setattr(stored, field, getattr(requested, field))
             traffic.check(stored.traffic_split, deployed_ids(stored))
             complete_destination(stored)
             stored.etag, stored.update_time = "", now()

@@ -99,7 +99,7 @@ class Serving:
             thread.join()
 
     def _make(self, endpoint_name: str, deployed: DeployedModel, version: Model) -> ServedModel:
-        image = self._machinery.images.find(version.container_spec.image_uri, "serving")
+        image = self._machinery.images.find_image(version.container_spec.image_uri, "serving")
         if image is None:
             raise FailedPrecondition(
                 f"Failed to pull the serving image {version.container_spec.image_uri!r}: it is not in the"

@@ -112,7 +112,7 @@ class Model:
         if "instances" in request:
             rows = request["instances"]
             columns = self._columns(rows)
-            outputs = self._run({name: self._tensor(name, values) for name, values in columns.items()})
+            outputs = self._run_session({name: self._tensor(name, values) for name, values in columns.items()})
             return {"predictions": self._rows(outputs, len(rows))}
         return {"outputs": self._by_column(request["inputs"])}
 
@@ -147,7 +147,7 @@ class Model:
             raise BadRequest(f"'inputs' must be an object with the keys {sorted(names)}.")
         outputs = {
             name: _plain(values)
-            for name, values in self._run(
+            for name, values in self._run_session(
                 {name: self._tensor(name, values) for name, values in columns.items()}
             ).items()
         }
@@ -172,7 +172,7 @@ class Model:
             )
         return array.astype(kind)
 
-    def _run(self, feeds: dict[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
+    def _run_session(self, feeds: dict[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
         try:
             result: dict[str, np.ndarray[Any, Any]] = self._session.run(
                 self._outputs, {self._inputs[name]: value for name, value in feeds.items()}

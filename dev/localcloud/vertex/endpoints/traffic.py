@@ -43,33 +43,33 @@ def check(split: Split, deployed_ids: Collection[str]) -> None:
         )
 
 
-def after_deploy(current: Split, wished: Split, new_id: str, deployed_ids: Collection[str]) -> dict[str, int]:
-    """Return the split once a model is deployed: the wished one with "0" replaced by its id, or the current one.
+def after_deploy(current: Split, requested: Split, new_id: str, deployed_ids: Collection[str]) -> dict[str, int]:
+    """Return the split once a model is deployed: the requested one with "0" replaced by its id, or the current one.
 
     Raises:
-        InvalidArgument: The wished one is malformed.
+        InvalidArgument: The requested one is malformed.
     """
-    if not wished:
+    if not requested:
         return dict(current)
-    if NEW in wished and new_id in wished:
+    if NEW in requested and new_id in requested:
         raise InvalidArgument(
             f'traffic_split names the new model twice, as "0" and as {new_id!r}. Use "0".', field="traffic_split"
         )
-    split = {new_id if key == NEW else key: share for key, share in wished.items()}
+    split = {new_id if key == NEW else key: share for key, share in requested.items()}
     check(split, {*deployed_ids, new_id})
     return {key: share for key, share in split.items() if share > 0}
 
 
-def after_undeploy(current: Split, wished: Split, gone_id: str, remaining_ids: Collection[str]) -> dict[str, int]:
+def after_undeploy(current: Split, requested: Split, gone_id: str, remaining_ids: Collection[str]) -> dict[str, int]:
     """Return the split once a model is undeployed.
 
     Raises:
-        InvalidArgument: The wished split is malformed.
+        InvalidArgument: The requested split is malformed.
         FailedPrecondition: The model would still have traffic.
     """
     if not remaining_ids:
         return {}
-    split = {key: share for key, share in (wished or current).items() if share > 0}
+    split = {key: share for key, share in (requested or current).items() if share > 0}
     if gone_id in split:
         raise FailedPrecondition(
             f"The deployed model {gone_id} has {split[gone_id]} percent of the traffic. Give its traffic to"

@@ -65,7 +65,7 @@ class Dispatcher:
             ) from error
 
     def _answer(self, method: Method, request: Message, host: str, principal: str) -> Answer:
-        handler = self._find(method)
+        handler = self._find_handler(method)
         write_ids(raw(request), self._projects)
         self._check_place(request, host)
         self._check_permission(method, request, principal)
@@ -84,7 +84,7 @@ class Dispatcher:
             raise ApiError(fault["message"], code=fault["code"])
         return answer if isinstance(answer, Answer) else Answer(answer)
 
-    def _find(self, method: Method) -> Handler:
+    def _find_handler(self, method: Method) -> Handler:
         for family in self._families.get(method.service, ()):
             handler: Handler | None = getattr(family, method.handler_name, None)
             if handler is not None:
@@ -117,7 +117,7 @@ class Dispatcher:
                 f"The provided location ID {location.region!r} doesn't match the endpoint {host!r}."
                 f" The valid location ID is {own['region']!r}."
             )
-        if self._projects.find(location.project) is None:
+        if self._projects.find_id(location.project) is None:
             raise PermissionDenied(
                 f"Permission denied on resource '//aiplatform.googleapis.com/{location}' (or it may not exist):"
                 f" the project {location.project!r} was found in the request, the local cloud has"

@@ -59,7 +59,7 @@ class _Handler(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc publishes 
         def answer(data: bytes, context: grpc.ServicerContext) -> bytes:
             try:
                 try:
-                    request = method.read(data)
+                    request = method.read_request(data)
                 except Exception as error:  # protobuf raises DecodeError or a plain RuntimeError
                     raise InvalidArgument(f"The request is not a {method.name}Request: {error}.") from error
                 stranger = schema.unknown_field(request)

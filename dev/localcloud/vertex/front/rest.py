@@ -129,7 +129,7 @@ class _Door(http.server.BaseHTTPRequestHandler):
         self, path: str, query: dict[str, list[str]], body: bytes, principal: str
     ) -> tuple[bytes, str, Mapping[str, str]]:
         verb = self.headers.get("X-HTTP-Method-Override", self.command)
-        match = self.server.router.find(verb, path)
+        match = self.server.router.find_method(verb, path)
         request = read_request(match, query, body, self.headers.get("Content-Type", ""))
         host = self.headers.get("X-Forwarded-Host") or self.headers.get("Host") or ""
         response, headers = self.server.dispatcher.call(match.method, request, host, principal)

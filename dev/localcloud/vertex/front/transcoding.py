@@ -67,7 +67,7 @@ class Router:
                     (pattern, fields, method, route)
                 )
 
-    def find(self, verb: str, path: str) -> Match:
+    def find_method(self, verb: str, path: str) -> Match:
         """Return the method of an address.
 
         Raises:

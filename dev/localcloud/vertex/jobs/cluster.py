@@ -1,4 +1,4 @@
-"""What a replica is told about itself and the others: TF_CONFIG, CLUSTER_SPEC, AIP_* and CLOUD_ML_* variables.
+"""What a replica learns of itself and the others: TF_CONFIG, CLUSTER_SPEC, AIP_* and CLOUD_ML_* variables.
 
 Comes in: a custom job and the addresses of its replicas. Goes out: environment variables.
 https://cloud.google.com/vertex-ai/docs/training/distributed-training#cluster-variables

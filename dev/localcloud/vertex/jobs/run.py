@@ -63,7 +63,7 @@ class JobRun:
         self._documents: list[int] = []
         self._stop = threading.Event()
         self._abandoned = False
-        self._thread = threading.Thread(target=self._run, name=f"job-{names.last_part(name)}", daemon=True)
+        self._thread = threading.Thread(target=self._run_job, name=f"job-{names.last_part(name)}", daemon=True)
 
     def start(self) -> None:
         """Begin."""
@@ -83,7 +83,7 @@ class JobRun:
         """Wait for the end."""
         self._thread.join(timeout_s)
 
-    def _run(self) -> None:
+    def _run_job(self) -> None:
         try:
             outcome = self._execute()
         except ApiError as refusal:
@@ -147,7 +147,7 @@ class JobRun:
         )
         started = Replica(
             name=str(replica),
-            command=command.words,
+            command=command.arguments,
             env=command.env,
             folder=folder / str(replica),
             log=self._log,

@@ -65,7 +65,7 @@ class Runner:
         shutil.rmtree(job_folder(self._machinery.folder, name), ignore_errors=True)
 
     def resume(self) -> None:
-        """After a restart: end leftovers, and mark what was running."""
+        """After a restart: end what is left of its processes, and mark what was running."""
         for _, group, replica in self._machinery.store.list_documents(PROCESS_GROUPS):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 if _is_ours(int(group), self._machinery.folder):

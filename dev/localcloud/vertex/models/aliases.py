@@ -26,24 +26,24 @@ def check_alias(alias: str, field: str) -> Iterator[Finding]:
         yield field, f"Invalid version alias {alias!r}. Expected the form {_PATTERN.pattern}."
 
 
-def merge(current: Aliases, version_id: str, wishes: Sequence[str]) -> dict[str, list[str]]:
+def merge(current: Aliases, version_id: str, changes: Sequence[str]) -> dict[str, list[str]]:
     """Return aliases of every version after MergeVersionAliases.
 
     Args:
         current: Aliases of every version before.
         version_id: The version that the request names.
-        wishes: `alias` to give to it, `-alias` to take from it.
+        changes: `alias` to give to it, `-alias` to take from it.
 
     Raises:
         InvalidArgument: A malformed alias, or `-default`.
     """
-    wanted = dict.fromkeys(wish for wish in wishes if not wish.startswith("-"))  # in the order they were given
-    unwanted = {wish[1:] for wish in wishes if wish.startswith("-")}
-    both = wanted.keys() & unwanted
+    added = dict.fromkeys(change for change in changes if not change.startswith("-"))  # in the order they were given
+    removed = {change[1:] for change in changes if change.startswith("-")}
+    both = added.keys() & removed
     findings = [
-        finding for alias in sorted(wanted.keys() | unwanted) for finding in check_alias(alias, "version_aliases")
+        finding for alias in sorted(added.keys() | removed) for finding in check_alias(alias, "version_aliases")
     ]
-    if DEFAULT in unwanted - both:
+    if DEFAULT in removed - both:
         findings.append(
             (
                 "version_aliases",
@@ -55,7 +55,7 @@ def merge(current: Aliases, version_id: str, wishes: Sequence[str]) -> dict[str,
         )
     if findings:
         raise found_errors(findings)
-    given, taken = [alias for alias in wanted if alias not in both], unwanted - both
+    given, taken = [alias for alias in added if alias not in both], removed - both
     result = {}
     for version, aliases in current.items():
         kept = [alias for alias in aliases if alias not in given]
@@ -74,7 +74,7 @@ def without_version(current: Aliases, version_id: str) -> dict[str, list[str]]:
     return result
 
 
-def find(current: Aliases, version: str) -> str | None:
+def find_version_id(current: Aliases, version: str) -> str | None:
     """Return version id that an id or an alias stands for, or None."""
     if version in current:
         return version

@@ -43,7 +43,7 @@ def check_upload(
         yield "model.container_spec", "A custom-trained model needs a serving container. Set container_spec.image_uri."
     if model.artifact_uri:
         yield from check_bucket(model.artifact_uri, "model.artifact_uri", buckets)
-    elif images.find(model.container_spec.image_uri, "serving"):
+    elif images.find_image(model.container_spec.image_uri, "serving"):
         raise Unimplemented(
             "The local cloud does not offer models without model.artifact_uri for this container. Set it to the gs://"
             " folder of a SavedModel."
@@ -61,7 +61,7 @@ _SAVED_MODEL = (("saved_model.pb", "saved_model.pbtxt"), "a SavedModel")
 
 def _expected_files(image_uri: str, images: Images) -> tuple[tuple[str, ...], str] | None:
     """Give what a serving container expects in its model's folder, and what that is; None when it may be anything."""
-    if images.find(image_uri, "serving"):
+    if images.find_image(image_uri, "serving"):
         return _SAVED_MODEL
     prebuilt = re.search(r"/prediction/(?P<framework>sklearn|xgboost)-", image_uri)
     return _ARTIFACTS[prebuilt["framework"]] if prebuilt else None
@@ -76,17 +76,17 @@ def check_artifact(model: Model, buckets: Buckets, images: Images) -> None:
     expected = _expected_files(model.container_spec.image_uri, images)
     if expected is None or not model.artifact_uri:
         return
-    wanted, what = expected
+    files, what = expected
     bucket, path = split_gcs_uri(model.artifact_uri)
     folder = path.rstrip("/") + "/" if path else ""
-    found = buckets.list_paths(bucket, folder)
-    if not found:
+    paths = buckets.list_paths(bucket, folder)
+    if not paths:
         raise FailedPrecondition(
             f"Model directory {model.artifact_uri} is expected to contain {what}, but it is empty or does not exist."
         )
-    if not {f"{folder}{name}" for name in wanted} & set(found):
-        seen = [path.removeprefix(folder) for path in found[:5]]
+    if not {f"{folder}{name}" for name in files} & set(paths):
+        seen = [path.removeprefix(folder) for path in paths[:5]]
         raise FailedPrecondition(
-            f"Model directory {model.artifact_uri} is expected to contain exactly one of: [{', '.join(wanted)}]."
+            f"Model directory {model.artifact_uri} is expected to contain exactly one of: [{', '.join(files)}]."
             f" Found {seen}."
         )

@@ -48,6 +48,6 @@ class Evaluations:
         """Return evaluations of a model version, newest first."""
         name = names.parse_model(request.parent, "parent")
         version = find_version(self._store, name)
-        found = self._store.list_under(EVALUATIONS, f"{name.model_name}@{version.version_id}")
-        page, token = list_page(found, request, {"display_name": "display_name"})
+        evaluations = self._store.list_under(EVALUATIONS, f"{name.model_name}@{version.version_id}")
+        page, token = list_page(evaluations, request, {"display_name": "display_name"})
         return types.ListModelEvaluationsResponse(model_evaluations=page, next_page_token=token)

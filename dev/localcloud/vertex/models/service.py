@@ -63,12 +63,12 @@ class Models:
         location = names.parse_location(request.parent)
         model = Model()
         Model.copy_from(model, request.model)
-        wished_aliases = list(model.version_aliases)
+        requested_aliases = list(model.version_aliases)
         clear_output_only(model)
-        model.version_aliases = wished_aliases
+        model.version_aliases = requested_aliases
         family_name = _family_name(request, location, self._store)
         refuse(check_upload(request, model, self._buckets, self._images))
-        if not request.parent_model and self._store.find(MODELS, family_name) is not None:
+        if not request.parent_model and self._store.find_resource(MODELS, family_name) is not None:
             raise model_taken(family_name)
         metadata = types.UploadModelOperationMetadata()
 
@@ -89,11 +89,11 @@ class Models:
         """Return models of a location, each as its default version, newest first."""
         names.parse_location(request.parent)
         store = self._store
-        found = []
+        models = []
         for family in store.list_under(MODELS, request.parent):
             name = names.parse_model(family.name)
-            found.append(view(store, name, find_version(store, name)))
-        page, token = list_page(found, request, MODEL_FIELDS)
+            models.append(view(store, name, find_version(store, name)))
+        page, token = list_page(models, request, MODEL_FIELDS)
         return types.ListModelsResponse(models=page, next_page_token=token)
 
     def list_model_versions(self, request: types.ListModelVersionsRequest) -> types.ListModelVersionsResponse:
@@ -103,8 +103,8 @@ class Models:
         versions = sorted(
             store.list_under(MODEL_VERSIONS, name.model_name), key=lambda version: int(version.version_id)
         )
-        found = [view(store, name, version) for version in versions]
-        page, token = list_page(found, request, VERSION_FIELDS, times="version_")
+        views = [view(store, name, version) for version in versions]
+        page, token = list_page(views, request, VERSION_FIELDS, times="version_")
         return types.ListModelVersionsResponse(models=page, next_page_token=token)
 
     def update_model(self, request: types.UpdateModelRequest) -> Model:

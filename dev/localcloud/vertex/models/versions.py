@@ -26,10 +26,10 @@ def find_version(store: Store, name: names.ModelName) -> Model:
         NotFound: There is no such model or version.
     """
     store.get(MODELS, name.model_name)
-    wanted = aliases.DEFAULT if name.version in (None, "-") else str(name.version)
-    version_id = aliases.find(aliases_of(store, name.model_name), wanted)
+    id_or_alias = aliases.DEFAULT if name.version in (None, "-") else str(name.version)
+    version_id = aliases.find_version_id(aliases_of(store, name.model_name), id_or_alias)
     if version_id is None:
-        raise NotFound(f"The Model {name.model_name}@{wanted} does not exist.")
+        raise NotFound(f"The Model {name.model_name}@{id_or_alias} does not exist.")
     return store.get(MODEL_VERSIONS, version_key(name, version_id))
 
 
@@ -78,7 +78,7 @@ def add_version(store: Store, request: types.UploadModelRequest, family_name: st
     name = names.parse_model(family_name)
     with store.transaction():
         if not request.parent_model:
-            if store.find(MODELS, family_name) is not None:
+            if store.find_resource(MODELS, family_name) is not None:
                 raise model_taken(family_name)
             family = Model(
                 name=family_name,
@@ -93,7 +93,7 @@ def add_version(store: Store, request: types.UploadModelRequest, family_name: st
             family.version_id, family.update_time = str(int(family.version_id) + 1), moment
             version_id = family.version_id
         before = aliases_of(store, family_name)
-        wishes = [*model.version_aliases, *([] if before else [aliases.DEFAULT])]
+        alias_changes = [*model.version_aliases, *([] if before else [aliases.DEFAULT])]
         version = Model()
         Model.copy_from(version, model)
         version.name, version.version_id, version.version_aliases = family_name, version_id, []
@@ -110,16 +110,16 @@ def add_version(store: Store, request: types.UploadModelRequest, family_name: st
         version.supported_output_storage_formats = ["jsonl", "bigquery"]
         store.insert(MODEL_VERSIONS, version_key(name, version_id), family_name, version)
         before[version_id] = []
-        write_aliases(store, name, before, aliases.merge(before, version_id, wishes))
+        write_aliases(store, name, before, aliases.merge(before, version_id, alias_changes))
     return version
 
 
 def write_aliases(store: Store, name: names.ModelName, before: aliases.Aliases, after: aliases.Aliases) -> None:
     """Keep the aliases of the versions for which they changed."""
-    for version_id, wanted in after.items():
-        if list(before.get(version_id, [])) != list(wanted):
+    for version_id, changed in after.items():
+        if list(before.get(version_id, [])) != list(changed):
             with store.change(MODEL_VERSIONS, version_key(name, version_id)) as version:
-                version.version_aliases = list(wanted)
+                version.version_aliases = list(changed)
                 version.version_update_time = now()
 
 

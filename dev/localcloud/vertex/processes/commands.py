@@ -38,12 +38,12 @@ class Command:
     """How a replica is started and ended.
 
     Attributes:
-        words: Program and arguments.
+        arguments: Program and arguments.
         env: Its whole environment.
         end: Program and arguments that end what is left when its process group was killed; empty: nothing is.
     """
 
-    words: list[str]
+    arguments: list[str]
     env: dict[str, str]
     end: list[str] = dataclasses.field(default_factory=list)
 
@@ -69,11 +69,11 @@ def replica_command(
 
 
 def _container_command(spec: ContainerSpec, variables: Mapping[str, str], folder: Path, images: Images) -> Command:
-    image = _find(images, spec.image_uri)
+    image = _find_image(images, spec.image_uri)
     _refuse_mounts([*spec.command, *spec.args], spec.env)
     if image.runtime == "container":
-        words, end = container_command(spec, _known_variables(variables), folder)
-        return Command(words=words, env=dict(os.environ), end=end)
+        arguments, end = container_command(spec, _known_variables(variables), folder)
+        return Command(arguments=arguments, env=dict(os.environ), end=end)
     env = _environment(image, variables, spec.env, folder, [], _own_programs(folder))
     command = [expand_variables(word, env) for word in (*spec.command, *spec.args)]
     if not spec.command:
@@ -82,13 +82,13 @@ def _container_command(spec: ContainerSpec, variables: Mapping[str, str], folder
             f" know its entry point."
             ' Set container_spec.command, for example ["python", "-m", "trainer.task"].'
         )
-    return Command(words=[_program(command[0], env), *command[1:]], env=env)
+    return Command(arguments=[_program(command[0], env), *command[1:]], env=env)
 
 
 def _package_command(
     spec: PythonPackageSpec, variables: Mapping[str, str], folder: Path, images: Images, buckets: Buckets
 ) -> Command:
-    image = _find(images, spec.executor_image_uri)
+    image = _find_image(images, spec.executor_image_uri)
     if image.runtime == "container":
         raise FailedPrecondition(
             f"The image {spec.executor_image_uri!r} runs as a container, into which the local cloud installs no"
@@ -101,16 +101,18 @@ def _package_command(
     env = _environment(image, variables, spec.env, folder, [packages], _own_programs(folder))
     _refuse_mounts(spec.args, spec.env)
     args = [expand_variables(word, env) for word in spec.args]
-    return Command(words=[str(image.python), "-m", spec.python_module, *args], env=env)
+    return Command(arguments=[str(image.python), "-m", spec.python_module, *args], env=env)
 
 
-def _refuse_mounts(words: Iterable[str], variables: Iterable[EnvVar]) -> None:
+def _refuse_mounts(arguments: Iterable[str], variables: Iterable[EnvVar]) -> None:
     """Refuse a job that names a mounted bucket: here its `/gcs` would be a folder of this machine.
 
     What a program makes up by itself is met by `client_site`.
     """
-    said = [("an argument", word) for word in words] + [(f"the variable {each.name}", each.value) for each in variables]
-    for where, text in said:
+    texts = [("an argument", word) for word in arguments] + [
+        (f"the variable {each.name}", each.value) for each in variables
+    ]
+    for where, text in texts:
         if _MOUNT.search(text):
             raise FailedPrecondition(
                 f"{where[0].upper()}{where[1:]} of the job names {text!r}: the local cloud does not mount buckets below"
@@ -128,8 +130,8 @@ def _own_programs(folder: Path) -> Path:
     return programs
 
 
-def _find(images: Images, uri: str) -> Image:
-    image = images.find(uri, "training")
+def _find_image(images: Images, uri: str) -> Image:
+    image = images.find_image(uri, "training")
     if image is None:
         raise FailedPrecondition(
             f"Failed to pull the container image {uri!r}: it is not in the local cloud's table."

@@ -46,14 +46,14 @@ def container_command(spec: ContainerSpec, variables: Mapping[str, str], folder:
     for variable in spec.env:
         env[variable.name] = expand_variables(variable.value, env)
     name = f"localcloud-{folder.name}-{secrets.token_hex(4)}"
-    words = [podman, "run", "--rm", "--name", name, "--pull", "never", "--network", "host", "--http-proxy=false"]
-    words += ["--security-opt", "label=disable"]  # SELinux would keep it from what is mounted
-    words += [word for mount in mounts for word in ("--volume", mount)]
-    words += [word for each in env.items() for word in ("--env", "=".join(each))]
+    arguments = [podman, "run", "--rm", "--name", name, "--pull", "never", "--network", "host", "--http-proxy=false"]
+    arguments += ["--security-opt", "label=disable"]  # SELinux would keep it from what is mounted
+    arguments += [word for mount in mounts for word in ("--volume", mount)]
+    arguments += [word for each in env.items() for word in ("--env", "=".join(each))]
     if spec.command:
-        words += ["--entrypoint", json.dumps([expand_variables(word, env) for word in spec.command])]
-    words += [spec.image_uri, *(expand_variables(word, env) for word in spec.args)]
-    return words, [podman, "rm", "--force", "--ignore", "--time", "0", name]
+        arguments += ["--entrypoint", json.dumps([expand_variables(word, env) for word in spec.command])]
+    arguments += [spec.image_uri, *(expand_variables(word, env) for word in spec.args)]
+    return arguments, [podman, "rm", "--force", "--ignore", "--time", "0", name]
 
 
 def _find_podman(uri: str) -> str:

@@ -1,8 +1,8 @@
 """The process that ends what a killed server leaves behind. Stand-alone: run as a script, standard library only.
 
-Comes in (standard input): `+PGID COMMAND` and `-PGID` lines, the command as JSON words. When the input ends, because
+Comes in (standard input): `+PGID COMMAND` and `-PGID` lines, the command as a JSON list. When the input ends, because
 the server is gone however it died, every process group still on the list is killed, and its command is run, if it has
-words: it ends what signals do not reach, a container. A parent-death signal would reach only the direct child, and
+one: it ends what signals do not reach, a container. A parent-death signal would reach only the direct child, and
 would fire when the thread that started it ends; this reaches the whole group.
 """
 
@@ -70,11 +70,11 @@ def main() -> None:
             groups[int(group)] = json.loads(end)
         else:
             groups.pop(int(group), None)
-    for number, words in groups.items():
+    for number, command in groups.items():
         with contextlib.suppress(ProcessLookupError):
             os.killpg(number, signal.SIGKILL)
-        if words:
-            subprocess.run(words, capture_output=True, check=False)
+        if command:
+            subprocess.run(command, capture_output=True, check=False)
 
 
 if __name__ == "__main__":

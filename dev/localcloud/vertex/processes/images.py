@@ -59,9 +59,9 @@ class Images:
         for path, table in reversed(tables):
             environments = table.get("environments", {})
             self._pythons |= {name: _python(each, path.parent) for name, each in environments.items()}
-        self._images = [self._read(entry, path) for path, table in tables for entry in table.get("images", [])]
+        self._images = [self._read_image(entry, path) for path, table in tables for entry in table.get("images", [])]
 
-    def find(self, uri: str, use: Use) -> Image | None:
+    def find_image(self, uri: str, use: Use) -> Image | None:
         """Return what stands for an image, or None when the table does not know it."""
         return next(
             (image for image in self._images if image.use == use and fnmatch.fnmatchcase(uri, image.pattern)), None
@@ -71,7 +71,7 @@ class Images:
         """Return patterns of a use, for messages."""
         return [image.pattern for image in self._images if image.use == use]
 
-    def _read(self, entry: dict[str, Any], path: Path) -> Image:
+    def _read_image(self, entry: dict[str, Any], path: Path) -> Image:
         runtime = entry.get("runtime", "process")
         if runtime not in get_args(Runtime) or (runtime == "container" and entry.get("use") != "training"):
             raise ValueError(

@@ -33,16 +33,16 @@ class LogShipper:
         self._entries: list[Entry] = []
         self._lock = threading.Lock()
         self._writing = threading.Lock()
-        self._wake = threading.Event()
+        self._pending = threading.Event()
         self._closed = False
-        self._thread = threading.Thread(target=self._run, name="log-shipper", daemon=True)
+        self._thread = threading.Thread(target=self._ship_entries, name="log-shipper", daemon=True)
         self._thread.start()
 
     def add(self, entry: Entry) -> None:
         """Take an entry; it is in the store a moment later."""
         with self._lock:
             self._entries.append(entry)
-        self._wake.set()
+        self._pending.set()
 
     def flush(self) -> None:
         """Write everything taken so far."""
@@ -55,14 +55,14 @@ class LogShipper:
     def close(self) -> None:
         """Write the rest and end."""
         self._closed = True
-        self._wake.set()
+        self._pending.set()
         self._thread.join()
         self.flush()
 
-    def _run(self) -> None:
+    def _ship_entries(self) -> None:
         while not self._closed:
-            self._wake.wait()
-            self._wake.clear()
+            self._pending.wait()
+            self._pending.clear()
             time.sleep(_FLUSH_S)  # let a batch gather
             try:
                 self.flush()

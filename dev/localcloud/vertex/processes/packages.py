@@ -26,7 +26,7 @@ def install_packages(uris: Sequence[str], image: Image, folder: Path, buckets: B
     out to a package index.
 
     Raises:
-        FailedPrecondition: A package is not there, or does not install; the message ends with the installer's words.
+        FailedPrecondition: A package is not there, or does not install; the message ends with the installer's.
     """
     target = folder / "packages"
     files = []

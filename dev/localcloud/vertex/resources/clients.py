@@ -23,7 +23,7 @@ class Clients:
         self._project = project
         self._environment = environment
         self._lock = threading.Lock()
-        self._made: dict[str, Client] = {}
+        self._clients: dict[str, Client] = {}
 
     def storage(self) -> Client:
         """Return a google.cloud.storage.Client."""
@@ -39,11 +39,11 @@ class Clients:
 
     def _get(self, name: str, kind: Callable[..., Client]) -> Client:
         with self._lock:
-            if name not in self._made:
+            if name not in self._clients:
                 for variable, value in self._environment().items():
                     if value:
                         os.environ[variable] = value
                     else:
                         os.environ.pop(variable, None)
-                self._made[name] = kind(project=self._project)
-            return self._made[name]
+                self._clients[name] = kind(project=self._project)
+            return self._clients[name]

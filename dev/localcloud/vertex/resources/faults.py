@@ -1,4 +1,4 @@
-"""Vertex AI's side of the faults (`localcloud.faults`): its door, its error words, and filters over jobs.
+"""Vertex AI's side of the faults (`localcloud.faults`): its door, its errors, and filters over jobs.
 
 Comes in: documents from `/faults`, and events of this server. Goes out: the action of the first fault that an event
 meets.

@@ -87,10 +87,10 @@ class Operations:
         operation.metadata.Pack(raw(metadata))
         self._store.insert(OPERATIONS, name, resource, operation)
         progress = self._running[name] = Progress()
-        self._pool.submit(self._run, name, f"{call}/operation", metadata, work, progress)
+        self._pool.submit(self._run_work, name, f"{call}/operation", metadata, work, progress)
         return self.wait(name, _PATIENCE_S)
 
-    def _run(
+    def _run_work(
         self, name: str, event: str, metadata: Message, work: Callable[[Progress], Any], progress: Progress
     ) -> None:
         response, error = None, None
@@ -180,8 +180,8 @@ class OperationService:
     def list_operations(self, request: operations_pb2.ListOperationsRequest) -> operations_pb2.ListOperationsResponse:
         """Return the operations on a resource or anywhere under it, newest first."""
         inside = request.name.rstrip("/") + "/"
-        found = [operation for operation in self._store.list_all(OPERATIONS) if operation.name.startswith(inside)]
-        page, token = list_page(found, request, {"done": "done"})
+        operations = [operation for operation in self._store.list_all(OPERATIONS) if operation.name.startswith(inside)]
+        page, token = list_page(operations, request, {"done": "done"})
         return operations_pb2.ListOperationsResponse(operations=page, next_page_token=token)
 
     def wait_operation(self, request: operations_pb2.WaitOperationRequest) -> operations_pb2.Operation:

@@ -52,7 +52,7 @@ class Kind:
     type: Any
     noun: str
 
-    def read(self, data: bytes) -> Message:
+    def read_message(self, data: bytes) -> Message:
         """Return the message in its bytes."""
         return self.type.deserialize(data) if hasattr(self.type, "deserialize") else self.type.FromString(data)
 
@@ -127,13 +127,13 @@ class Store:
             except sqlite3.IntegrityError:
                 raise AlreadyExists(f"{kind.noun} {name} already exists.") from None
 
-    def find(self, kind: Kind, name: str) -> Message | None:
+    def find_resource(self, kind: Kind, name: str) -> Message | None:
         """Return the resource, or None."""
         with self._lock:
             row = self._connection.execute(
                 "SELECT body FROM resources WHERE name = ? AND kind = ?", (name, kind.collection)
             ).fetchone()
-        return None if row is None else kind.read(row[0])
+        return None if row is None else kind.read_message(row[0])
 
     def get(self, kind: Kind, name: str) -> Message:
         """Return the resource.
@@ -141,10 +141,10 @@ class Store:
         Raises:
             NotFound: There is none of that name.
         """
-        found = self.find(kind, name)
-        if found is None:
+        resource = self.find_resource(kind, name)
+        if resource is None:
             raise NotFound(f"The {kind.noun} {name} does not exist.")
-        return found
+        return resource
 
     @contextlib.contextmanager
     def change(self, kind: Kind, name: str) -> Iterator[Message]:
@@ -192,7 +192,7 @@ class Store:
         )
         with self._lock:
             rows = self._connection.execute(query, (kind.collection, *values)).fetchall()
-        return [kind.read(row[0]) for row in rows]
+        return [kind.read_message(row[0]) for row in rows]
 
     def put_document(self, shelf: str, key: str, body: dict[str, Any]) -> int:
         """Keep a JSON document (a fault, a process, a row waiting for BigQuery); gives its number."""

@@ -28,9 +28,9 @@ def refuse(findings: Iterator[Finding] | list[Finding]) -> None:
     Raises:
         InvalidArgument: It lists all of them.
     """
-    found = list(findings)
-    if found:
-        raise found_errors(found)
+    refused = list(findings)
+    if refused:
+        raise found_errors(refused)
 
 
 def check_labels(labels: Mapping[str, str], field: str) -> Iterator[Finding]:
@@ -63,10 +63,10 @@ def check_display_name(name: str, field: str) -> Iterator[Finding]:
         yield field, f"The display name has {len(name)} characters. Expected at most {MAX_DISPLAY_NAME}."
 
 
-def check_id(value: str, pattern: str, words: str, field: str) -> Iterator[Finding]:
+def check_id(value: str, pattern: str, expected: str, field: str) -> Iterator[Finding]:
     """Check that the whole id fits a pattern."""
     if re.fullmatch(pattern, value) is None:
-        yield field, f"Invalid ID {value!r}. Expected {words}."
+        yield field, f"Invalid ID {value!r}. Expected {expected}."
 
 
 def check_gcs_uri(uri: str, field: str) -> Iterator[Finding]:

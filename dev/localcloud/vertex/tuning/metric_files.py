@@ -41,7 +41,7 @@ class MetricFiles:
         self._signatures: dict[Path, tuple[int, int]] = {}
         self._seen: set[str] = set()
 
-    def read(self, known: Sequence[Measurement]) -> list[Measurement] | None:
+    def read_measurements(self, known: Sequence[Measurement]) -> list[Measurement] | None:
         """Return all measurements with what was reported since the last call, or None when nothing was.
 
         Args:

@@ -69,7 +69,7 @@ class TuningRun:
         self._no_more = False  # the space is used up, or the study ends by its own conditions
         self._stop = threading.Event()
         self._abandoned = False
-        self._thread = threading.Thread(target=self._run, name=f"tuning-{names.last_part(name)}", daemon=True)
+        self._thread = threading.Thread(target=self._run_job, name=f"tuning-{names.last_part(name)}", daemon=True)
 
     def start(self) -> None:
         """Begin, or go on after a restart."""
@@ -88,7 +88,7 @@ class TuningRun:
         """Wait for the end."""
         self._thread.join(timeout_s)
 
-    def _run(self) -> None:
+    def _run_job(self) -> None:
         try:
             outcome = self._execute()
         except ApiError as refusal:
@@ -131,8 +131,8 @@ class TuningRun:
     def _ask_for_trials(self) -> None:
         job = self._job()
         free = job.parallel_trial_count - len(self._running)
-        wanted = min(free, job.max_trial_count - len(job.trials))
-        if self._no_more or self._asked is not None or wanted < 1:
+        count = min(free, job.max_trial_count - len(job.trials))
+        if self._no_more or self._asked is not None or count < 1:
             return
         if is_over(job.study_spec, job.create_time, job.trials, now()):
             self._say("The study's own conditions end it: no more trials.")
@@ -141,8 +141,8 @@ class TuningRun:
                 self._stop_trials()
             return
         problem = Problem(display_name=job.display_name, spec=job.study_spec, trials=list(job.trials))
-        self._asked_count = wanted
-        self._asked = self._thinking.submit(suggest, problem, wanted, self._designer)
+        self._asked_count = count
+        self._asked = self._thinking.submit(suggest, problem, count, self._designer)
 
     def _take_suggestions(self) -> None:
         if self._asked is None or not self._asked.done():
@@ -161,7 +161,7 @@ class TuningRun:
 
     def _start_trial(self, trial_id: str) -> None:
         with self._store.change(TUNING_JOBS, self._name) as job:
-            trial = _find(job, trial_id)
+            trial = _find_trial(job, trial_id)
             trial.state = State.REQUESTED
             run = self._running[trial_id] = TrialRun(self._store, self._runner, job, trial)
             trial.custom_job = run.job_name
@@ -170,7 +170,7 @@ class TuningRun:
 
     def _look_after(self, run: TrialRun) -> None:
         custom_job = run.job()  # read before the measurements: what an ended one reported is all there
-        trial = _find(self._job(), run.trial_id)
+        trial = _find_trial(self._job(), run.trial_id)
         if trial.state == State.REQUESTED and "start_time" in custom_job:  # a quick one has ended already
             self._mark_running(run.trial_id)
         measurements = run.new_measurements(trial.measurements)
@@ -183,25 +183,25 @@ class TuningRun:
 
     def _mark_running(self, trial_id: str) -> None:
         with self._store.change(TUNING_JOBS, self._name) as job:
-            _find(job, trial_id).state = State.ACTIVE
+            _find_trial(job, trial_id).state = State.ACTIVE
             if job.state == JobState.JOB_STATE_PENDING:
                 job.state, job.start_time = JobState.JOB_STATE_RUNNING, now()
             job.update_time = now()
 
     def _note(self, trial_id: str, measurements: list[Measurement]) -> None:
         with self._store.change(TUNING_JOBS, self._name) as job:
-            _find(job, trial_id).measurements = measurements
+            _find_trial(job, trial_id).measurements = measurements
             job.update_time = now()
 
     def _stop_if_hopeless(self, run: TrialRun) -> None:
         job = self._job()
-        if should_stop(job.study_spec, job.trials, _find(job, run.trial_id)):
+        if should_stop(job.study_spec, job.trials, _find_trial(job, run.trial_id)):
             self._say(f"Trial {run.trial_id} is stopped early: it will not become the best.")
             self._stop_trial(run)
 
     def _stop_trial(self, run: TrialRun) -> None:
         with self._store.change(TUNING_JOBS, self._name) as job:
-            _find(job, run.trial_id).state = State.STOPPING
+            _find_trial(job, run.trial_id).state = State.STOPPING
         run.stop()
 
     def _stop_trials(self) -> None:
@@ -211,7 +211,7 @@ class TuningRun:
     def _conclude(self, run: TrialRun, custom_job: CustomJob) -> None:
         succeeded = run.stopping or custom_job.state == JobState.JOB_STATE_SUCCEEDED
         with self._store.change(TUNING_JOBS, self._name) as job:
-            trial = _find(job, run.trial_id)
+            trial = _find_trial(job, run.trial_id)
             final = select_final(job.study_spec, trial.measurements) if succeeded else None
             if final is not None:
                 trial.state, trial.final_measurement = State.SUCCEEDED, final
@@ -266,5 +266,5 @@ class TuningRun:
                 job.state, job.update_time = state, now()
 
 
-def _find(job: HyperparameterTuningJob, trial_id: str) -> Trial:
+def _find_trial(job: HyperparameterTuningJob, trial_id: str) -> Trial:
     return next(trial for trial in job.trials if trial.id == trial_id)

@@ -73,7 +73,7 @@ class TrialRun:
 
     def new_measurements(self, known: Sequence[Measurement]) -> list[Measurement] | None:
         """Return all measurements when there are new ones, else None."""
-        return self._metrics.read(known)
+        return self._metrics.read_measurements(known)
 
 
 def has_ended(job: CustomJob) -> bool:

@@ -17,8 +17,8 @@ LEAST_LIMIT = 3  # where the service decides
 def failed_trials(store: Store, job: HyperparameterTuningJob) -> list[CustomJob]:
     """Return the custom jobs whose program failed, by trial; one that only measured nothing is none of them."""
     infeasible = [trial.custom_job for trial in job.trials if trial.state == State.INFEASIBLE and trial.custom_job]
-    found = [store.find(CUSTOM_JOBS, name) for name in infeasible]
-    return [each for each in found if each is not None and each.state != JobState.JOB_STATE_SUCCEEDED]
+    jobs = [store.find_resource(CUSTOM_JOBS, name) for name in infeasible]
+    return [each for each in jobs if each is not None and each.state != JobState.JOB_STATE_SUCCEEDED]
 
 
 def failure_limit(job: HyperparameterTuningJob) -> int:
@@ -31,7 +31,7 @@ def failure_limit(job: HyperparameterTuningJob) -> int:
 
 
 def too_many_failed(job: HyperparameterTuningJob, failed: Sequence[CustomJob]) -> ApiError:
-    """Return the job's error: the code and the words of the last failed trial are in it."""
+    """Return the job's error: the code and the message of the last failed trial are in it."""
     last = failed[-1]
     trial = next(trial for trial in job.trials if trial.custom_job == last.name)
     return ApiError(

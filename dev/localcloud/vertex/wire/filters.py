@@ -23,7 +23,7 @@ _QUOTES = "\"'"
 _PLAIN = re.compile(r"[^.\"']+(?:\.[^.\"']+)*")  # a value without quotes
 _NAME = re.compile(r"""[^."']+(?:\.(?:[^."']+|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'))?""")  # of a field, or labels.key
 _LONGEST, _DEEPEST, _SHOWN = 16_384, 50, 500
-_ORDER: dict[str, Callable[[Any, Any], bool]] = {
+_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
     ">": operator.gt,
@@ -62,8 +62,8 @@ class _Parser:
         try:
             self._tokens = tokenize(expression, operators=_OPERATORS, quotes=_QUOTES)
         except TokenError as error:
-            found = expression[error.position :].lstrip()[:1]
-            raise self._wrong(f"unexpected {found!r} at position {error.position}") from None
+            character = expression[error.position :].lstrip()[:1]
+            raise self._wrong(f"unexpected {character!r} at position {error.position}") from None
         self._at = 0
         self._depth = 0
 
@@ -165,11 +165,11 @@ class _Parser:
     def _field_predicate(self, field: str, op: str, value: str) -> Predicate:
         if field.endswith("_time"):
             moment = self._moment(value)
-            compare = {**_ORDER, "=": operator.eq, "!=": operator.ne}.get(op)
+            compare = {**_COMPARISONS, "=": operator.eq, "!=": operator.ne}.get(op)
             if compare is None:
                 raise self._wrong(f"{field} does not support {op!r}")
             return lambda message: compare(getattr(raw(message), field).ToDatetime(datetime.UTC), moment)
-        if op in _ORDER:
+        if op in _COMPARISONS:
             raise self._wrong(f"{field} does not support {op!r}")
         if op == ":":
             pattern = value if "*" in value else f"*{value}*"

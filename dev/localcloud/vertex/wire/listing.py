@@ -43,7 +43,7 @@ def list_page(
     """
     inner = raw(request)
     keep = compile_filter(inner.filter, fields) if "filter" in inner.DESCRIPTOR.fields_by_name else everything
-    chosen = _ordered([item for item in items if keep(item)], getattr(inner, "order_by", ""), times)
+    chosen = _sorted_by([item for item in items if keep(item)], getattr(inner, "order_by", ""), times)
     size = _page_size(inner.page_size)
     start = _start(chosen, inner)
     page = chosen[start : start + size]
@@ -60,11 +60,11 @@ def _page_size(size: int) -> int:
     return min(size or DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)
 
 
-def _ordered(items: list[Message], order_by: str, times: str) -> list[Message]:
+def _sorted_by(items: list[Message], order_by: str, times: str) -> list[Message]:
     for field, *direction in reversed([part.split() for part in order_by.split(",") if part.strip()]):
         if field not in ORDER_FIELDS or direction not in ([], ["asc"], ["desc"]):
-            wanted = f"a list of {', '.join(ORDER_FIELDS)}, each with or without desc"
-            raise InvalidArgument(f"Invalid order_by {order_by!r}. Expected {wanted}.", field="order_by")
+            expected = f"a list of {', '.join(ORDER_FIELDS)}, each with or without desc"
+            raise InvalidArgument(f"Invalid order_by {order_by!r}. Expected {expected}.", field="order_by")
         attribute = times + field if field.endswith("_time") else field
         items = sorted(items, key=functools.partial(_sort_key, attribute=attribute), reverse=direction == ["desc"])
     return items

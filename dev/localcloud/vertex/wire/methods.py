@@ -74,7 +74,7 @@ class Method:
         """`create_custom_job`, the function that answers it."""
         return re.sub(r"(?<!^)(?=[A-Z])", "_", self.name).lower()
 
-    def read(self, data: bytes) -> Message:
+    def read_request(self, data: bytes) -> Message:
         """Return the request in its wire bytes."""
         kind = self.request_type
         return kind.deserialize(data) if hasattr(kind, "deserialize") else kind.FromString(data)
@@ -97,11 +97,11 @@ def raw(message: Message) -> Message:
 
 def load_methods() -> tuple[Method, ...]:
     """Return every method of every service of the client library, and those of long-running operations."""
-    found: list[Method] = []
+    methods: list[Method] = []
     for module in pkgutil.iter_modules(services.__path__):
-        found.extend(_service_methods(module.name))
-    found.extend(_operation_methods())
-    return tuple(found)
+        methods.extend(_service_methods(module.name))
+    methods.extend(_operation_methods())
+    return tuple(methods)
 
 
 @dataclasses.dataclass(eq=False)  # hashable: transports use their calls as keys

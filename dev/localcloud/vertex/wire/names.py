@@ -71,8 +71,8 @@ def check_name(name: str, *collections: str, field: str = "name") -> str:
     """
     form = LOCATION.pattern + "".join(rf"/{collection}/[^/@]+" for collection in collections)
     if re.fullmatch(form, name) is None:
-        wanted = "".join(f"/{collection}/{{{collection.rstrip('s')}}}" for collection in collections)
-        raise _malformed(name, field, "projects/{project}/locations/{location}" + wanted)
+        expected = "".join(f"/{collection}/{{{collection.rstrip('s')}}}" for collection in collections)
+        raise _malformed(name, field, "projects/{project}/locations/{location}" + expected)
     return name
 
 
@@ -99,7 +99,7 @@ def new_id(digits: int = 19) -> str:
     return str(secrets.randbelow(9 * 10 ** (digits - 1)) + 10 ** (digits - 1))
 
 
-def _malformed(name: str, field: str, wanted: str) -> InvalidArgument:
+def _malformed(name: str, field: str, expected: str) -> InvalidArgument:
     return InvalidArgument(
-        f"Invalid resource name in field {field}: {name!r}. Expected the form {wanted}.", field=field
+        f"Invalid resource name in field {field}: {name!r}. Expected the form {expected}.", field=field
     )

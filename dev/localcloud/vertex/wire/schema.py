@@ -17,7 +17,7 @@ from google.protobuf import unknown_fields
 from localcloud.vertex.wire.methods import Message, raw
 
 # What may be empty, whatever its docstring says: an environment variable, and the client of a suggestion, which
-# Google's own SDK leaves empty unless told otherwise (aiplatform.vizier.Study.suggest).
+# Google's own SDK leaves empty by default (aiplatform.vizier.Study.suggest).
 _MAY_BE_EMPTY = {
     ("google.cloud.aiplatform.v1.EnvVar", "value"),
     ("google.cloud.aiplatform.v1.SuggestTrialsRequest", "client_id"),
@@ -44,14 +44,14 @@ def behavior_of(full_name: str) -> Behavior:
     kind: Any = types
     for part in short.split("."):
         kind = getattr(kind, part, None)
-    words = {m["name"]: m["words"] for m in _FIELD_DOC.finditer(getattr(kind, "__doc__", None) or "")}
+    texts = {m["name"]: m["words"] for m in _FIELD_DOC.finditer(getattr(kind, "__doc__", None) or "")}
     return Behavior(
         required=frozenset(
             name
-            for name, text in words.items()
+            for name, text in texts.items()
             if text.startswith("Required.") and (full_name, name) not in _MAY_BE_EMPTY
         ),
-        output_only=frozenset(name for name, text in words.items() if text.startswith("Output only.")),
+        output_only=frozenset(name for name, text in texts.items() if text.startswith("Output only.")),
     )
 
 
@@ -98,9 +98,9 @@ def unknown_field(message: Message, path: str = "") -> str | None:
         return f"{path or inner.DESCRIPTOR.name}#{strangers[0].field_number}"
     for field, value in inner.ListFields():
         for label, child in _children(field, value):
-            found = unknown_field(child, f"{path}.{label}" if path else label)
-            if found:
-                return found
+            unknown = unknown_field(child, f"{path}.{label}" if path else label)
+            if unknown:
+                return unknown
     return None
 
 

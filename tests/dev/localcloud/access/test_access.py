@@ -82,7 +82,7 @@ def test_the_printed_token_is_taken(local_cloud):
 def test_a_self_signed_token_is_verified(local_cloud):
     """The key's own signature counts, for Google's addresses and for as long as it says."""
     accounts = Accounts(State(local_cloud.state_path))
-    account = accounts.find("local-cloud@local-project.iam.gserviceaccount.com")
+    account = accounts.find_account("local-cloud@local-project.iam.gserviceaccount.com")
     signer = crypt.RSASigner.from_string(account.private_key_pem, account.key_id)
 
     def status(**changes: object) -> int:

@@ -53,7 +53,7 @@ def test_paths_start_from_the_file(state: State, path: Path) -> None:
     """Also once it is remembered elsewhere, and the file is gone."""
     remember_config(state, path)
     path.unlink()
-    found = Images(state.config_path).find("host/mine:1", "training")
+    found = Images(state.config_path).find_image("host/mine:1", "training")
     assert found is not None
     assert found.python == path.parent / "venv/bin/python"
     assert found.import_roots == (path.parent.parent, path.parent / "code")
@@ -68,7 +68,7 @@ def test_nothing_is_remembered_of_no_file(state: State) -> None:
 def test_a_variable_names_another_python(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without changing the file."""
     monkeypatch.setenv("MY_PYTHON", "/other/python")
-    found = Images(path).find("host/mine:1", "training")
+    found = Images(path).find_image("host/mine:1", "training")
     assert found is not None
     assert found.python == Path("/other/python")
 
@@ -76,11 +76,11 @@ def test_a_variable_names_another_python(path: Path, monkeypatch: pytest.MonkeyP
 def test_images_without_an_environment_run_in_the_clouds_own(path: Path) -> None:
     """Python's and Google's own containers, until somebody names a Python with TensorFlow."""
     for uri in ("python:3.11", "us-docker.pkg.dev/vertex-ai/training/tf-cpu.2-15.py310:latest"):
-        found = Images().find(uri, "training")
+        found = Images().find_image(uri, "training")
         assert found is not None
         assert found.python == Path(sys.executable)
     path.write_text(json.dumps({"environments": {"tensorflow": {"python": "tf/python"}}}))
-    found = Images(path).find("us-docker.pkg.dev/vertex-ai/training/tf-cpu.2-15.py310:latest", "training")
+    found = Images(path).find_image("us-docker.pkg.dev/vertex-ai/training/tf-cpu.2-15.py310:latest", "training")
     assert found is not None
     assert found.python == path.parent / "tf/python"
 
@@ -89,7 +89,7 @@ def test_the_first_file_goes_first(path: Path, tmp_path: Path) -> None:
     """One in the state directory overrules the config."""
     mine = {"environments": {"own": {"python": "/mine"}}, "images": [{**FILE["images"][0], "environment": "own"}]}
     (tmp_path / "images.json").write_text(json.dumps(mine))
-    found = Images(tmp_path / "images.json", path).find("host/mine:1", "training")
+    found = Images(tmp_path / "images.json", path).find_image("host/mine:1", "training")
     assert found is not None
     assert found.python == Path("/mine")
 

@@ -7,10 +7,10 @@ from sqlglot import exp  # type: ignore[import-not-found]  # only in the local c
 
 def rewrite(tree: exp.Expression) -> bool:
     """Rewrite a statement's tree; tell whether anything in it is concerned."""
-    found = [node for node in tree.find_all(exp.Bracket) if node.args.get("offset") is not None]
-    for node in reversed(found):  # inner ones first
+    nodes = [node for node in tree.find_all(exp.Bracket) if node.args.get("offset") is not None]
+    for node in reversed(nodes):  # inner ones first
         index = node.expressions[0].copy()
         if node.args["offset"] == 0:
             index = exp.Add(this=exp.Paren(this=index), expression=exp.Literal.number(1))
         node.replace(exp.Anonymous(this="list_extract", expressions=[node.this.copy(), index]))
-    return bool(found)
+    return bool(nodes)

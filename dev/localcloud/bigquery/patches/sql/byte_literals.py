@@ -9,8 +9,8 @@ from sqlglot import exp  # type: ignore[import-not-found]  # only in the local c
 
 def rewrite(tree: exp.Expression) -> bool:
     """Rewrite a statement's tree; tell whether anything in it is concerned."""
-    found = list(tree.find_all(exp.ByteString))
-    for node in found:
+    nodes = list(tree.find_all(exp.ByteString))
+    for node in nodes:
         value, _ = codecs.escape_decode(node.name.encode())
         node.replace(exp.Anonymous(this="FROM_HEX", expressions=[exp.Literal.string(value.hex())]))
-    return bool(found)
+    return bool(nodes)

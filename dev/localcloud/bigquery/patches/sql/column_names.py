@@ -10,13 +10,13 @@ from sqlglot import exp  # type: ignore[import-not-found]  # only in the local c
 
 def rewrite(tree: exp.Expression) -> bool:
     """Rewrite a statement's tree; tell whether anything in it is concerned."""
-    found = False
+    rewritten = False
     for select in filter(None, map(result_of, [tree, *tree.find_all(exp.Subquery, exp.CTE)])):
         nameless = [column for column in select.expressions if not output_name(column)]
         for index, column in enumerate(nameless):
             column.replace(exp.alias_(column.copy(), f"f{index}_"))
-        found = found or bool(nameless)
-    return found
+        rewritten = rewritten or bool(nameless)
+    return rewritten
 
 
 def result_of(node: exp.Expression) -> exp.Select | None:

@@ -15,12 +15,12 @@ def rewrite(tree: exp.Expression) -> bool:
         for offset in (node.args.get("offset") for node in tree.find_all(exp.Unnest))
         if offset
     }
-    found = [
+    columns = [
         column
         for select in tree.find_all(exp.Select)
         for column in select.expressions
         if isinstance(column, exp.Column) and column.name in names
     ]
-    for column in found:
+    for column in columns:
         column.replace(exp.alias_(column.copy(), column.name))
-    return bool(found or nameless)
+    return bool(columns or nameless)

@@ -7,12 +7,12 @@ from sqlglot import exp  # type: ignore[import-not-found]  # only in the local c
 
 def rewrite(tree: exp.Expression) -> bool:
     """Rewrite a statement's tree; tell whether anything in it is concerned."""
-    found = [
+    selects = [
         select
         for select in tree.find_all(exp.Select)
         if select.args.get("kind") == "STRUCT" and all(each.alias_or_name for each in select.expressions)
     ]
-    for select in found:
+    for select in selects:
         aliases = {each.alias: each.this for each in select.expressions if isinstance(each, exp.Alias)}
         for clause in filter(None, (select.args.get("order"), select.args.get("group"))):
             for column in list(clause.find_all(exp.Column)):
@@ -24,4 +24,4 @@ def rewrite(tree: exp.Expression) -> bool:
         ]
         select.set("kind", None)
         select.set("expressions", [exp.Struct(expressions=fields)])
-    return bool(found)
+    return bool(selects)

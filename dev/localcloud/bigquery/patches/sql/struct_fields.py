@@ -7,10 +7,10 @@ from sqlglot import exp  # type: ignore[import-not-found]  # only in the local c
 
 def rewrite(tree: exp.Expression) -> bool:
     """Rewrite a statement's tree; tell whether anything in it is concerned."""
-    found = [
+    columns = [
         column for node in tree.find_all(exp.Struct) for column in node.expressions if isinstance(column, exp.Column)
     ]
-    for column in found:
+    for column in columns:
         name = exp.to_identifier(column.name, quoted=True)
         column.replace(exp.PropertyEQ(this=name, expression=column.copy()))
-    return bool(found)
+    return bool(columns)

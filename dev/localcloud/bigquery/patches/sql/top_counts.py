@@ -21,7 +21,7 @@ CREATE OR REPLACE TEMP MACRO localcloud_top_count(x, n) AS list_slice(
 
 def rewrite(tree: exp.Expression) -> bool:
     """Rewrite a statement's tree; tell whether anything in it is concerned."""
-    found = list(tree.find_all(exp.ApproxTopK))
-    for node in found:
+    nodes = list(tree.find_all(exp.ApproxTopK))
+    for node in nodes:
         node.replace(exp.Anonymous(this="localcloud_top_count", expressions=[node.this.copy(), node.expression.copy()]))
-    return bool(found)
+    return bool(nodes)

@@ -7,11 +7,11 @@ from sqlglot import exp  # type: ignore[import-not-found]  # only in the local c
 
 def rewrite(tree: exp.Expression) -> bool:
     """Rewrite a statement's tree; tell whether anything in it is concerned."""
-    found = list(tree.find_all(exp.IntDiv))
-    for node in found:
+    nodes = list(tree.find_all(exp.IntDiv))
+    for node in nodes:
         for name, term in (("this", node.this), ("expression", node.expression)):
             if isinstance(term, exp.Binary):
                 node.set(name, exp.Paren(this=term.copy()))
         if isinstance(node.parent, exp.Binary | exp.Unary) and not isinstance(node.parent, exp.Paren):
             node.replace(exp.Paren(this=node.copy()))
-    return bool(found)
+    return bool(nodes)

@@ -66,13 +66,13 @@ def needs_designer(spec: StudySpec) -> bool:
 def _next_on_grid(space: Space, trials: Sequence[Trial], count: int) -> list[Assignment]:
     """Return points that no trial has had."""
     tried = [values_of(trial) for trial in trials]
-    found: list[Assignment] = []
+    points: list[Assignment] = []
     for point in space.grid():
-        if len(found) == count:
+        if len(points) == count:
             break
         if not any(_is_same_point(point, other) for other in tried):
-            found.append(point)
-    return found
+            points.append(point)
+    return points
 
 
 def _is_same_point(one: Assignment, other: Assignment) -> bool:

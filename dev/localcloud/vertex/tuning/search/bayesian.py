@@ -4,7 +4,7 @@ Comes in: a space, a spec, and all trials. Goes out: assignments. The process is
 ends by itself when it is asked nothing for a while, so that a local cloud without studies never pays for it. It keeps
 nothing: each question brings the whole study, so it may die at any time.
 
-Vizier's designer knows flat spaces only: a parameter that a trial does not have is told to it at its default, or in the
+Vizier's designer knows flat spaces only: it gets a parameter that a trial does not have at its default, or in the
 middle of its range, and what it suggests for one whose condition does not hold is dropped.
 """
 
@@ -70,16 +70,20 @@ class Designer:
         """Return the next assignments; one that the process cannot give is drawn at random.
 
         Raises:
-            ApiError: There is no environment for it, or it failed twice; the message has its words.
+            ApiError: There is no environment for it, or it failed twice; the message has its output.
         """
         self.check_ready()
         answer = self._ask({**_question(space, spec, trials), "seed": seed, "count": count})
         chance = random.Random(seed)
 
-        def choose(found: Mapping[str, Value] | None, parameter: Parameter) -> Value:
-            return parameter.at(chance.random()) if found is None else _own_value(parameter, found[parameter.key])
+        def choose(suggestion: Mapping[str, Value] | None, parameter: Parameter) -> Value:
+            return (
+                parameter.at(chance.random())
+                if suggestion is None
+                else _own_value(parameter, suggestion[parameter.key])
+            )
 
-        return [space.walk(functools.partial(choose, found)) for found in answer["suggestions"]]
+        return [space.walk(functools.partial(choose, suggestion)) for suggestion in answer["suggestions"]]
 
     def close(self) -> None:
         """End the process; a question under way fails, and later ones too."""
@@ -178,7 +182,7 @@ def _question(space: Space, spec: StudySpec, trials: Sequence[Trial]) -> dict[st
 
 def _described(space: Space, trial: Trial) -> dict[str, Any]:
     own = values_of(trial)
-    values = {parameter.key: _told(parameter, own) for parameter in space.all_parameters()}
+    values = {parameter.key: _position_of(parameter, own) for parameter in space.all_parameters()}
     return {"id": int(trial.id), "values": values, "began": raw(trial).start_time.ToNanoseconds() / 1e9}
 
 
@@ -188,10 +192,10 @@ def _completed(space: Space, spec: StudySpec, trial: Trial) -> dict[str, Any]:
     return {**_described(space, trial), "ended": ended, "scores": final_values(spec, trial)}
 
 
-def _told(parameter: Parameter, own: Mapping[str, Value]) -> Value:
-    value = parameter.read(own.get(parameter.name))
+def _position_of(parameter: Parameter, own: Mapping[str, Value]) -> Value:
+    value = parameter.own_value(own.get(parameter.name))
     if value is None:
-        value = parameter.read(parameter.default)
+        value = parameter.own_value(parameter.default)
     return parameter.at(_MIDDLE) if value is None else value
 
 

@@ -41,8 +41,8 @@ def main() -> None:
 
 def suggest(question: Mapping[str, Any]) -> list[dict[str, float | str] | None]:
     """Return the next values of every parameter, conditions left aside; None where that came to no number, twice."""
-    found = _suggest(question, question["seed"])
-    return _suggest(question, question["seed"] + 1) if None in found else found
+    suggestions = _suggest(question, question["seed"])
+    return _suggest(question, question["seed"] + 1) if None in suggestions else suggestions
 
 
 def _suggest(question: Mapping[str, Any], seed: int) -> list[dict[str, float | str] | None]:
@@ -68,9 +68,9 @@ def _suggest(question: Mapping[str, Any], seed: int) -> list[dict[str, float | s
     active = [_trial(trial) for trial in question["active"]]
     designer.update(algorithms.CompletedTrials(completed), algorithms.ActiveTrials(active))
     keys = [parameter["key"] for parameter in question["parameters"]]
-    found = [each.parameters for each in designer.suggest(question["count"])]
+    points = [each.parameters for each in designer.suggest(question["count"])]
     # Where the Gaussian process is too ill-conditioned a value is not a number, and Vizier leaves it out.
-    return [{key: each[key].value for key in keys} if all(key in each for key in keys) else None for each in found]
+    return [{key: each[key].value for key in keys} if all(key in each for key in keys) else None for each in points]
 
 
 Shape = tuple[int, ...]

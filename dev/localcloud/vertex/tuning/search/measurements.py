@@ -25,10 +25,10 @@ def objective(spec: StudySpec, measurement: Measurement, index: int = 0) -> floa
         measurement: One of a trial.
         index: Which of the spec's metrics.
     """
-    wanted = spec.metrics[index]
+    metric_spec = spec.metrics[index]
     for metric in raw(measurement).metrics:
-        if metric.metric_id == wanted.metric_id and math.isfinite(metric.value):
-            minimize = wanted.goal == StudySpec.MetricSpec.GoalType.MINIMIZE
+        if metric.metric_id == metric_spec.metric_id and math.isfinite(metric.value):
+            minimize = metric_spec.goal == StudySpec.MetricSpec.GoalType.MINIMIZE
             return float(-metric.value if minimize else metric.value)
     return None
 
@@ -64,9 +64,9 @@ def final_values(spec: StudySpec, trial: Trial) -> tuple[float, ...] | None:
     """Return a successful trial's final value of each metric, more is better; None of any other trial."""
     if trial.state != State.SUCCEEDED:
         return None
-    found = [objective(spec, trial.final_measurement, index) for index in range(len(spec.metrics))]
-    known = [value for value in found if value is not None]
-    return tuple(known) if len(known) == len(found) else None
+    values = [objective(spec, trial.final_measurement, index) for index in range(len(spec.metrics))]
+    known = [value for value in values if value is not None]
+    return tuple(known) if len(known) == len(values) else None
 
 
 def optimal_trials(spec: StudySpec, trials: Sequence[Trial]) -> list[Trial]:

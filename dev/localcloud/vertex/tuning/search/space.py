@@ -34,7 +34,7 @@ class Child:
 
     def applies(self, value: Value) -> bool:
         """Tell whether the parent's value calls for it."""
-        return any(is_same(value, wanted) for wanted in self.when)
+        return any(is_same(value, condition) for condition in self.when)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -82,7 +82,7 @@ class Parameter:
             yield from range(int(self.low), int(self.high) + 1)
         yield from self.values
 
-    def read(self, value: object) -> Value | None:
+    def own_value(self, value: object) -> Value | None:
         """Return the parameter's own value that this one means, or None when it has no such value."""
         if self.values:
             return next((own for own in self.values if is_same(value, own)), None)
@@ -105,16 +105,16 @@ class Space:
 
     def walk(self, choose: Callable[[Parameter], Value]) -> Assignment:
         """Return an assignment, made by asking for the value of each parameter that exists, parents first."""
-        found: Assignment = {}
+        assignment: Assignment = {}
 
         def visit(parameter: Parameter) -> None:
-            value = found[parameter.name] = choose(parameter)
+            value = assignment[parameter.name] = choose(parameter)
             for child in parameter.children_of(value):
                 visit(child)
 
         for root in self.roots:
             visit(root)
-        return found
+        return assignment
 
     def all_parameters(self) -> list[Parameter]:
         """Return every parameter of the tree, parents first."""
@@ -153,7 +153,7 @@ class Space:
                     f"Parameter {parameter.name!r} is missing. Expected a value for each parameter of the study.",
                     field=field,
                 )
-            value = parameter.read(values[parameter.name])
+            value = parameter.own_value(values[parameter.name])
             if value is None:
                 raise InvalidArgument(
                     f"Parameter {parameter.name!r} cannot be {values[parameter.name]!r}. Expected"
@@ -162,19 +162,21 @@ class Space:
                 )
             return value
 
-        found = self.walk(choose)
-        if strangers := sorted(set(values) - set(found)):
+        assignment = self.walk(choose)
+        if strangers := sorted(set(values) - set(assignment)):
             raise InvalidArgument(
                 f"Parameter {strangers[0]!r} does not exist in this study beside the other values. Expected"
-                f" {', '.join(found)}.",
+                f" {', '.join(assignment)}.",
                 field=field,
             )
-        return found
+        return assignment
 
 
 def read_space(spec: StudySpec) -> Space:
     """Return the space of a spec that `study_spec` let pass."""
-    return Space(roots=tuple(_read(parameter, str(place)) for place, parameter in enumerate(raw(spec).parameters)))
+    return Space(
+        roots=tuple(_read_parameter(parameter, str(place)) for place, parameter in enumerate(raw(spec).parameters))
+    )
 
 
 def values_of(trial: Trial) -> dict[str, Value]:
@@ -207,7 +209,7 @@ def describe_range(parameter: Parameter) -> str:
     return f"{kind} from {parameter.low:g} to {parameter.high:g}"
 
 
-def _read(parameter: Message, key: str) -> Parameter:
+def _read_parameter(parameter: Message, key: str) -> Parameter:
     kind: Kind = parameter.WhichOneof("parameter_value_spec").removesuffix("_value_spec")
     own = getattr(parameter, f"{kind}_value_spec")
     values = tuple(own.values) if kind in ("discrete", "categorical") else ()
@@ -222,7 +224,7 @@ def _read(parameter: Message, key: str) -> Parameter:
         values=values,
         default=own.default_value if own.HasField("default_value") else None,
         children=tuple(
-            Child(when=condition_values(child), parameter=_read(child.parameter_spec, f"{key}.{place}"))
+            Child(when=condition_values(child), parameter=_read_parameter(child.parameter_spec, f"{key}.{place}"))
             for place, child in enumerate(parameter.conditional_parameter_specs)
         ),
     )

@@ -49,8 +49,8 @@ def should_stop(spec: StudySpec, trials: Sequence[Trial], trial: Trial) -> bool:
 
 def curve_of(spec: StudySpec, trial: Trial, *, elapsed: bool) -> Curve:
     """Return a trial's measurements of the first metric."""
-    found = [(place_of(each, elapsed=elapsed), objective(spec, each)) for each in trial.measurements]
-    return [(place, value) for place, value in found if value is not None]
+    points = [(place_of(each, elapsed=elapsed), objective(spec, each)) for each in trial.measurements]
+    return [(place, value) for place, value in points if value is not None]
 
 
 def _is_below_median(curve: Curve, others: Sequence[Curve]) -> bool:
@@ -73,7 +73,7 @@ def _cannot_climb_to_best(
     recent = curve[-need:]
     (first, low), (last, high) = recent[0], recent[-1]
     if last == first or low == high:
-        return False  # nothing can be said of a flat curve
+        return False  # a flat curve decides nothing
     overestimate = high + max(0.0, (high - low) / (last - first)) * (end - last)
     return overestimate < max(final for _, final in known)
 

@@ -43,7 +43,7 @@ class Studies:
         study.name = f"{location}/studies/{names.new_id()}"
         study.state, study.create_time = Study.State.ACTIVE, now()
         with store.transaction():
-            if (known := _find(store, request.parent, study.display_name)) is not None:
+            if (known := _find_study(store, request.parent, study.display_name)) is not None:
                 raise AlreadyExists(
                     f"A Study with the display name {study.display_name!r} already exists: {known.name}. Look it up, or"
                     " choose another name."
@@ -58,7 +58,7 @@ class Studies:
     def lookup_study(self, request: types.LookupStudyRequest) -> Study:
         """Return the study of a display name."""
         names.parse_location(request.parent)
-        study = _find(self._store, request.parent, request.display_name)
+        study = _find_study(self._store, request.parent, request.display_name)
         if study is None:
             raise NotFound(f"There is no Study with the display name {request.display_name!r} in {request.parent}.")
         return study
@@ -84,5 +84,5 @@ def _check(study: Study) -> Iterator[Finding]:
     yield from check_study_spec(study.study_spec, "study.study_spec")
 
 
-def _find(store: Store, parent: str, display_name: str) -> Study | None:
+def _find_study(store: Store, parent: str, display_name: str) -> Study | None:
     return next((study for study in store.list_under(STUDIES, parent) if study.display_name == display_name), None)

@@ -63,9 +63,9 @@ class Suggestions:
             began = now()
             with _LOCKS[study.name]:
                 progress.check()
-                found = _next_trials(self._store, self._designer, study, request.client_id, request.suggestion_count)
+                trials = _next_trials(self._store, self._designer, study, request.client_id, request.suggestion_count)
             return types.SuggestTrialsResponse(
-                trials=found, study_state=self._store.get(STUDIES, study.name).state, start_time=began, end_time=now()
+                trials=trials, study_state=self._store.get(STUDIES, study.name).state, start_time=began, end_time=now()
             )
 
         metadata = types.SuggestTrialsMetadata(client_id=request.client_id)
@@ -96,16 +96,16 @@ class Suggestions:
 
 def _next_trials(store: Store, designer: Designer, study: Study, client_id: str, count: int) -> list[Trial]:
     trials = trials_of(store, study.name)
-    found = [trial for trial in trials if trial.client_id == client_id and trial.state == State.ACTIVE][:count]
+    chosen = [trial for trial in trials if trial.client_id == client_id and trial.state == State.ACTIVE][:count]
     requested = [trial for trial in trials if trial.state == State.REQUESTED]
-    for trial in requested[: count - len(found)]:
+    for trial in requested[: count - len(chosen)]:
         with store.change(TRIALS, trial.name) as changed:
             changed.state, changed.client_id, changed.start_time = State.ACTIVE, client_id, now()
-        found.append(changed)
-    missing = count - len(found)
+        chosen.append(changed)
+    missing = count - len(chosen)
     if missing and store.get(STUDIES, study.name).state == Study.State.ACTIVE:
-        found.extend(_suggested(store, designer, study, client_id, missing))
-    return found
+        chosen.extend(_suggested(store, designer, study, client_id, missing))
+    return chosen
 
 
 def _suggested(store: Store, designer: Designer, study: Study, client_id: str, count: int) -> list[Trial]:
@@ -114,13 +114,13 @@ def _suggested(store: Store, designer: Designer, study: Study, client_id: str, c
     over = is_over(study.study_spec, study.create_time, trials, now())
     problem = Problem(display_name=study.display_name, spec=study.study_spec, trials=trials)
     suggestions = [] if over else suggest(problem, count, designer)
-    found = []
+    added = []
     with store.transaction():
         for values in suggestions:
             trial = Trial(state=State.ACTIVE, client_id=client_id, start_time=now())
             write_parameters(trial, values)
-            found.append(add_trial(store, study, trial))
-        if len(found) < count:
+            added.append(add_trial(store, study, trial))
+        if len(added) < count:
             with store.change(STUDIES, study.name) as changed:
                 changed.state = Study.State.COMPLETED
-    return found
+    return added

@@ -1,6 +1,6 @@
-"""VizierService, trials: told by callers, measured, completed, stopped, listed, deleted.
+"""VizierService, trials: created by callers, measured, completed, stopped, listed, deleted.
 
-A study is warm when it is told of trials that were completed elsewhere (`CreateTrial` with a final measurement): its
+A study is warm when it is given trials that were completed elsewhere (`CreateTrial` with a final measurement): its
 algorithm learns from them as from its own.
 """
 
@@ -108,8 +108,8 @@ class Trials:
     def list_optimal_trials(self, request: types.ListOptimalTrialsRequest) -> types.ListOptimalTrialsResponse:
         """Return the best trial, or with several metrics the Pareto front."""
         study = self._store.get(STUDIES, names.check_name(request.parent, "studies", field="parent"))
-        found = optimal_trials(study.study_spec, trials_of(self._store, study.name))
-        return types.ListOptimalTrialsResponse(optimal_trials=found)
+        trials = optimal_trials(study.study_spec, trials_of(self._store, study.name))
+        return types.ListOptimalTrialsResponse(optimal_trials=trials)
 
 
 def trials_of(store: Store, study_name: str) -> list[Trial]:
@@ -144,8 +144,8 @@ def _require_running(trial: Trial) -> None:
 def _check_final(spec: StudySpec, measurement: Measurement, field: str) -> Iterator[Finding]:
     yield from _check_measurement(spec, measurement, field)
     if not is_whole(spec, measurement):
-        wanted = ", ".join(metric.metric_id for metric in spec.metrics)
-        yield f"{field}.metrics", f"Not every metric of the study has a finite value. Expected {wanted}."
+        expected = ", ".join(metric.metric_id for metric in spec.metrics)
+        yield f"{field}.metrics", f"Not every metric of the study has a finite value. Expected {expected}."
 
 
 def _check_measurement(spec: StudySpec, measurement: Measurement, field: str) -> Iterator[Finding]:

@@ -56,7 +56,7 @@ def test_sessions_expire_after_six_hours(tmp_path):
     session = create(sessions)
     clock.now += dt.timedelta(hours=6)
     with pytest.raises(RefusalError):
-        sessions.find(next(iter(session.streams)))
+        sessions.find_stream(next(iter(session.streams)))
     assert list(tmp_path.iterdir()) == []
 
 

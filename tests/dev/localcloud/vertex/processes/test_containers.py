@@ -96,7 +96,7 @@ def test_the_container_gets_what_vertex_ai_gives_and_no_more(tmp_path, images, p
     spec["container_spec"]["env"] = [{"name": "SHOUT", "value": "hey $(CLOUD_ML_JOB_ID)"}]
     known = {"AIP_MODEL_DIR": "gs://b/model/", "CLOUD_ML_JOB_ID": "4711", "TF_CONFIG": '{"cluster": {}}'}
     command = build(spec, tmp_path, images, **known, AIRFLOW_CONN_X="y", LOCALCLOUD_STATE="/state", SSL_CERT_DIR="")
-    words = command.words
+    words = command.arguments
     assert dict(each.split("=", 1) for each in values(words, "--env")) == {
         **known,
         "SHOUT": "hey 4711",
@@ -110,7 +110,7 @@ def test_the_container_gets_what_vertex_ai_gives_and_no_more(tmp_path, images, p
 
 def test_an_image_without_a_command_is_started_by_its_entry_point(tmp_path, images, podman):
     """As on Vertex AI; an environment has none."""
-    words = build(make_pool("", image_uri=IMAGE, command=[]), tmp_path, images).words
+    words = build(make_pool("", image_uri=IMAGE, command=[]), tmp_path, images).arguments
     assert "--entrypoint" not in words
     assert words[-1] == IMAGE
 
@@ -128,7 +128,7 @@ def test_what_the_variables_name_is_mounted_for_any_user(tmp_path, images, podma
         "PYTHONPATH": str(site),
         "CLOUD_ML_HP_METRIC_FILE": str(metrics / "output.metrics"),
     }
-    words = build(make_pool("", image_uri=IMAGE), tmp_path, images, **variables).words
+    words = build(make_pool("", image_uri=IMAGE), tmp_path, images, **variables).arguments
     copy = tmp_path / "4711" / "mounted" / "key.json"
     assert copy.stat().st_mode & 0o777 == 0o644
     assert key.stat().st_mode & 0o777 == 0o600

@@ -105,12 +105,12 @@ def test_reports_are_read_as_hypertune_writes_them(tmp_path):
         body = {"timestamp": BEGAN.timestamp() + step, "trial": "1", "global_step": str(step), "checkpoint_path": ""}
         return json.dumps({**body, **more}) + "\n"
 
-    assert files.read([]) is None
+    assert files.read_measurements([]) is None
     whole = line(1, score="0.5") + line(1, other="3") + "nonsense\n" + line(2, score="nan")
     path.write_text(whole + line(2, score="0.25")[:-5])
-    (first,) = files.read([])
+    (first,) = files.read_measurements([])
     assert (first.step_count, first.metrics[0].value, first.elapsed_duration.total_seconds()) == (1, 0.5, 1)
-    assert files.read([first]) is None
+    assert files.read_measurements([first]) is None
     path.write_text(whole + line(2, score="0.25") + line(1, score="0.75"))
-    again = files.read([first])
+    again = files.read_measurements([first])
     assert [(each.step_count, each.metrics[0].value) for each in again] == [(1, 0.75), (2, 0.25)]

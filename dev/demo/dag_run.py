@@ -1,4 +1,4 @@
-"""One night of `retrain__flight_delays`: triggers it (or runs it again), follows it, reads what it made.
+"""One run of `retrain__flight_delays`: triggers it (or runs it again), follows it, reads what it made.
 
 Comes in: a running `LaptopSystem`. Goes out: the run's documents from storage, task times, one online prediction.
 """
@@ -21,7 +21,7 @@ DOCUMENTS = ("plan", "snapshot", "manifest", "report", "evaluation", "decision",
 
 
 @dataclass(frozen=True, kw_only=True)
-class Night:
+class Outcome:
     """What one run left behind.
 
     Attributes:
@@ -30,7 +30,7 @@ class Night:
         seconds: From its start to its end, wall clock.
         run_uri: `gs://` folder of the run's record.
         documents: The record's documents by kind; those that the run did not come to are missing.
-        failures: Its failed tasks, with their words.
+        failures: Its failed tasks, with their messages.
     """
 
     state: str
@@ -41,7 +41,7 @@ class Night:
     failures: list[Failure]
 
 
-def run_night(
+def run_dag(
     api: AirflowApi,
     as_of: str,
     *,
@@ -50,7 +50,7 @@ def run_night(
     timeout_s: float,
     verbose: bool = False,
     repeat: bool = True,
-) -> Night:
+) -> Outcome:
     """Run the DAG for one logical date and return what it made.
 
     Args:
@@ -59,7 +59,7 @@ def run_night(
         project: Of the bucket.
         say: Takes one line of progress at a time.
         timeout_s: Seconds until this gives up.
-        verbose: Whether the tasks' logs are told too.
+        verbose: Whether the tasks' logs are printed too.
         repeat: Whether a run that succeeded is run again.
 
     Raises:
@@ -72,12 +72,12 @@ def run_night(
         run_id = _run_of(api, as_of)["dag_run_id"]
     else:
         follow_run(api, DAG_ID, run_id, say=say, timeout_s=timeout_s, verbose=verbose)
-    return read_night(api, run_id, project)
+    return read_outcome(api, run_id, project)
 
 
-def read_night(api: AirflowApi, run_id: str, project: str) -> Night:
+def read_outcome(api: AirflowApi, run_id: str, project: str) -> Outcome:
     """Return what a finished run made."""
-    run = api.run(DAG_ID, run_id)
+    run = api.read_run(DAG_ID, run_id)
     times = [task_time(task) for task in api.task_instances(DAG_ID, run_id)]
     begin, end = (datetime.fromisoformat(run[name]) for name in ("start_date", "end_date"))
     run_uri, documents = "", {}
@@ -85,7 +85,7 @@ def read_night(api: AirflowApi, run_id: str, project: str) -> Night:
         run_uri = api.xcom(DAG_ID, run_id, "plan")["run_uri"]
         documents = read_documents(project, run_uri)
     failures = read_failures(api, DAG_ID, run_id)
-    return Night(
+    return Outcome(
         state="failed" if failures else run["state"],
         times=times,
         seconds=(end - begin).total_seconds(),
