@@ -1,6 +1,6 @@
 """JSON text, read strictly: UTF-8, finite numbers, whole numbers of at most 64 bits, a bounded depth.
 
-Comes in: the bytes of a document. Goes out: its value, or a ValueError that says in words why it is none. What Python's
+Comes in: the bytes of a document. Goes out: its value, or a ValueError that says why it is none. What Python's
 reader takes beyond that (NaN, 1e999 as infinity, a thousand levels) ends in an error far from here.
 """
 
