@@ -147,10 +147,7 @@ def take_turns(
     """Let each contender write once per round.
 
     Args:
-        folder: With the tables.
         contenders: In their order.
-        rounds: How often.
-        rows: Of each table.
         run: Runs a module of this package in one of the environments.
     """
     readings = []

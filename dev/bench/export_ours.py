@@ -33,7 +33,6 @@ class Ours:
 
     Args:
         path: Of the Arrow file.
-        rows: So many of it.
 
     Attributes:
         room: Bytes that the file will have, as far as is known.
@@ -107,7 +106,6 @@ class Floor:
 
     Args:
         path: Of the Arrow file; the finished one stands beside it.
-        rows: All.
 
     Attributes:
         room: Bytes of the file.

@@ -80,7 +80,6 @@ class Tutorial:
 
     Args:
         path: Of the Arrow file.
-        rows: So many of it.
     """
 
     def __init__(self, path: Path, rows: int) -> None:
@@ -108,7 +107,6 @@ class ByHand:
 
     Args:
         path: Of the Arrow file.
-        rows: So many of it.
     """
 
     def __init__(self, path: Path, rows: int) -> None:

@@ -28,7 +28,6 @@ class TfxBsl:
 
     Args:
         path: Of the Arrow file.
-        rows: So many of it.
     """
 
     def __init__(self, path: Path, rows: int) -> None:
@@ -70,7 +69,6 @@ class Beam:
 
     Args:
         path: Of the Arrow file.
-        rows: So many of it.
     """
 
     def __init__(self, path: Path, rows: int) -> None:

@@ -104,7 +104,6 @@ def make_workload(
     """Spread rows over spans, parts and shards as a snapshot does.
 
     Args:
-        name: For tables.
         rows: Of all spans together.
         spans: Days.
         validation_percent: Rows of each span that are validation.
@@ -144,9 +143,7 @@ def simulate(
     """Play an export out.
 
     Args:
-        workload: What is written.
         replicas: How many write it; 0 is the chief.
-        machine: What each of them is.
         sorting: The order in which units are dealt out.
         misfortune: None for none.
         seed: Decides who is lost and when machines are preempted.

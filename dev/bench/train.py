@@ -26,7 +26,7 @@ from typing import Any
 
 from bench.input import machine
 from bench.tables import REPOSITORY_PATH
-from bench.train_files import BATCH_SIZE, HIDDEN_UNITS, write_request, write_run
+from bench.train_files import BATCH_SIZE, HIDDEN_UNITS, write_request, write_training_files
 from bench.train_runs import lockstep, rate_of, time_start, train_at_once
 
 READER_LIMIT = 0.05
@@ -52,7 +52,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "measured": datetime.datetime.now(datetime.UTC).date().isoformat(),
             "machine": machine(),
             "rounds": options.rounds,
-            "rows": {"reader": write_run(reader_path, _READER_ROWS), "others": write_run(run_path, _ROWS)},
+            "rows": {
+                "reader": write_training_files(reader_path, _READER_ROWS),
+                "others": write_training_files(run_path, _ROWS),
+            },
             "reader": measure_reader(reader_path, options.rounds),
             "start": measure_start(run_path, options.rounds),
             "scaling": measure_scaling(run_path, options.rounds),

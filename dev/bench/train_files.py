@@ -63,7 +63,9 @@ def flights_examples(window: tuple[datetime.date, datetime.date] | None = None) 
     return table.take(pa.array([index * stride % table.num_rows for index in range(table.num_rows)]))
 
 
-def write_run(folder_path: Path, rows: int, window: tuple[datetime.date, datetime.date] | None = None) -> int:
+def write_training_files(
+    folder_path: Path, rows: int, window: tuple[datetime.date, datetime.date] | None = None
+) -> int:
     """Write shards, manifest and statistics into a new folder; gives how many examples there are to train on."""
     folder_path.mkdir()
     examples = flights_examples(window).slice(0, rows + VALIDATION_ROWS).combine_chunks()
@@ -95,7 +97,6 @@ def write_request(folder_path: Path, name: str, hidden_units: Sequence[int] = HI
     """Write a train request of the flights model whose outputs go to a folder of that name; gives its path.
 
     Args:
-        folder_path: Of the run.
         name: Of the new folder.
         hidden_units: Instead of the model's own.
         training: Over the model's own.

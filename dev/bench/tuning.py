@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             search.designer.close()
             guardian.close()
     del folder
-    print(render(summary(trials)))
+    print(render(summarise_trials(trials)))
     return 0
 
 
@@ -87,15 +87,11 @@ def measure(search: Search, surface: Surface, seed: int, trials: dict[str, dict[
         counts[sort] = search.cold(surface, seed) if earlier is None else search.warm(surface, seed, earlier)
         print(f"{surface.name}, seed {seed}: {sort}: {counts[sort]}", flush=True)
     seeds[str(seed)] = counts
-    _OUT_PATH.write_text(json.dumps(summary(trials), indent=2) + "\n")
+    _OUT_PATH.write_text(json.dumps(summarise_trials(trials), indent=2) + "\n")
 
 
 class Search:
-    """Studies on surfaces.
-
-    Args:
-        designer: Suggests.
-    """
+    """Studies on surfaces."""
 
     def __init__(self, designer: Designer) -> None:
         self.designer = designer
@@ -192,7 +188,7 @@ def _document(spec: TuningSpec, week: int, trials: Sequence[Trial]) -> Tuning:
     )
 
 
-def summary(trials: Mapping[str, Mapping[str, Mapping[str, int]]]) -> dict[str, Any]:
+def summarise_trials(trials: Mapping[str, Mapping[str, Mapping[str, int]]]) -> dict[str, Any]:
     """Give medians and their ratio beside what was counted."""
     rows = []
     for name, known in trials.items():

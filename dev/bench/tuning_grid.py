@@ -21,7 +21,7 @@ from typing import Any
 
 from bench.input import machine
 from bench.tables import REPOSITORY_PATH
-from bench.train_files import write_request, write_run
+from bench.train_files import write_request, write_training_files
 from trainer.cluster.replica import Replica
 from trainer.contract.documents import TrainRequest
 from trainer.contract.reading import parse_document
@@ -65,7 +65,7 @@ def measure(end: datetime.date) -> dict[str, Any]:
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="bench-tuning-") as folder:
         path = Path(folder, "run")
-        rows = write_run(path, 1 << 20, (end - datetime.timedelta(days=_DAYS), end))
+        rows = write_training_files(path, 1 << 20, (end - datetime.timedelta(days=_DAYS), end))
         points = [dict(zip(_MIDDLE, values, strict=True)) for values in itertools.product(RATES, DROPOUTS, UNITS)]
         scores = [score(path, f"point-{index}", point) for index, point in enumerate(points)]
         again = [score(path, f"seed-{seed}", _MIDDLE, seed) for seed in range(2, 2 + _SEEDS)]

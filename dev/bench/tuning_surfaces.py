@@ -95,9 +95,6 @@ class Flights:
     """The flights model between the measured points: linear in dropout and in the logarithm of the learning rate.
 
     This week is the later window of the file, every earlier week the other one. Noise is that of other seeds.
-
-    Args:
-        seed: Of the noise.
     """
 
     name = "flights"

@@ -20,7 +20,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from contracts.docstrings import field_docstrings
-from contracts.models import Alias, Annotation, aliases, annotations_of, is_union, models_in, origin_of
+from contracts.models import Alias, Annotation, aliases, annotations_of, document_models_in, is_union, origin_of
 from retraining.core.documents import (
     Document,
     EvaluateRequest,
@@ -97,7 +97,7 @@ class _Package:
         if alias and alias.name in self._homes:
             return
         if alias:
-            self._homes[alias.name] = file if any(models_in(annotation)) else SCALARS
+            self._homes[alias.name] = file if any(document_models_in(annotation)) else SCALARS
         if isinstance(annotation, type) and not typing.get_args(annotation) and issubclass(annotation, BaseModel):
             self._place(annotation, file)
         elif not _as_json(annotation) and origin_of(annotation) is not Literal:

@@ -56,17 +56,17 @@ def annotations_of(model: type[BaseModel]) -> Mapping[str, Annotation]:
     return {name: hints[name] for name in model.model_fields}
 
 
-def models_in(annotation: Annotation) -> Iterator[type[BaseModel]]:
+def document_models_in(annotation: Annotation) -> Iterator[type[BaseModel]]:
     """Yield the models that a type names."""
     if isinstance(annotation, type) and not typing.get_args(annotation) and issubclass(annotation, BaseModel):
         yield annotation
     elif origin_of(annotation) is not Literal:
         inner = typing.get_args(annotation)
         for part in inner[:1] if origin_of(annotation) is Annotated else inner:
-            yield from models_in(part)
+            yield from document_models_in(part)
 
 
-def models_below(model: type[BaseModel]) -> list[type[BaseModel]]:
+def document_models_below(model: type[BaseModel]) -> list[type[BaseModel]]:
     """Return a model and all that it is made of, what is used before what uses it.
 
     Raises:
@@ -76,7 +76,7 @@ def models_below(model: type[BaseModel]) -> list[type[BaseModel]]:
 
     def visit(current: type[BaseModel]) -> None:
         for annotation in annotations_of(current).values():
-            for part in models_in(annotation):
+            for part in document_models_in(annotation):
                 if part not in models:
                     visit(part)
         if current not in models:

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from contracts.docstrings import field_docstrings
-from contracts.models import models_below
+from contracts.models import document_models_below
 from retraining.core.documents import Document
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -17,7 +17,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 def render_schema(model: type[Document]) -> str:
     """Return the text of a kind's schema file."""
-    described = {cls.__name__: cls for cls in models_below(model)}
+    described = {cls.__name__: cls for cls in document_models_below(model)}
     schema = _rendered(model.model_json_schema(by_alias=True), described)
     schema["$schema"], schema["title"] = DIALECT, model.kind_name()
     for name in ("kind", "schema_version"):

@@ -54,7 +54,6 @@ def run_dag(
     """Run the DAG for one logical date and return what it made.
 
     Args:
-        api: Of the Airflow.
         as_of: The logical date, ISO 8601.
         project: Of the bucket.
         say: Takes one line of progress at a time.

@@ -38,7 +38,6 @@ def tokenize(text: str, *, operators: tuple[str, ...], quotes: str = '"') -> lis
     """Return an expression's tokens.
 
     Args:
-        text: The expression.
         operators: Of the language, those first that begin like others.
         quotes: Characters that strings may stand in.
 

@@ -29,7 +29,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of a few flights."""
     path = tmp_path_factory.mktemp("bench") / "run"
     try:
-        assert train_files.write_run(path, 4096) == 4096
+        assert train_files.write_training_files(path, 4096) == 4096
     except FileNotFoundError as error:
         pytest.skip(str(error))
     return path

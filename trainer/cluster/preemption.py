@@ -94,7 +94,6 @@ def end_with_the_job(storage: Storage, request: TrainRequest, before: Callable[[
 
     Args:
         storage: Where the report will be.
-        request: Of the job.
         before: Called once, right before the end.
     """
 

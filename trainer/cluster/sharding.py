@@ -14,13 +14,7 @@ _MOST_ROWS = 20_000_000  # above that, `auto` is by files
 
 
 def training_share(training: Training, rows: int, replica: Replica) -> Share:
-    """Give the part of each split that this process reads.
-
-    Args:
-        training: As requested.
-        rows: Of the training split.
-        replica: This process's place.
-    """
+    """Give the part of each split that this process reads."""
     alone = replica.count == 1 or replica.is_evaluator or replica.servers or training.strategy == "parameter_server"
     by_files = training.sharding == "files" or (training.sharding == "auto" and rows > _MOST_ROWS)
     return Share(index=replica.index, count=replica.count) if by_files and not alone else Share()

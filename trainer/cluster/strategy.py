@@ -104,7 +104,6 @@ def choose_strategy(replica: Replica, strategy: str = "auto") -> Strategy:
     Must come before anything that TensorFlow computes: a cluster is joined here.
 
     Args:
-        replica: This process's place.
         strategy: A name of the table below, or `auto`.
 
     Raises:

@@ -52,8 +52,6 @@ def evaluate(request: EvaluateRequest, manifest: Manifest, source: Source, stora
     """Score, measure, and write the evaluation.
 
     Args:
-        request: What to judge.
-        manifest: Of the run.
         source: Opens the split, and the split golden where the request asks for it.
         storage: Where models are and the evaluation goes.
 

@@ -38,8 +38,6 @@ def require_no_leakage(request: EvaluateRequest, champion: Champion, test: Manif
 
     Args:
         request: With the champion's files in `prove_unseen`.
-        champion: Of the request.
-        test: Files of the test split.
         storage: Where all are.
 
     Raises:

@@ -20,7 +20,7 @@ from trainer.contract.column_types import NUMBERS, ROLE_TYPES, TEXTS
 from trainer.contract.documents import Label, Manifest
 from trainer.errors import NEW_ATTEMPT, DataError, RequestError
 from trainer.features.images import as_files
-from trainer.features.values import as_list, as_number, as_text, parse_feature, parse_list
+from trainer.features.values import as_list, as_number, as_text, parse_feature, parse_list_feature
 from trainer.input.images import ImageFeature
 from trainer.input.source import ColumnSpec, Split
 from trainer.objective.labels import label_type, labels_of, require_labels
@@ -52,7 +52,6 @@ def load_model(uri: str, storage: Storage, digest: str | None = None) -> StoredM
 
     Args:
         uri: Its folder.
-        storage: Where it is.
         digest: That it must have; None: any.
 
     Raises:
@@ -75,10 +74,6 @@ def load_model(uri: str, storage: Storage, digest: str | None = None) -> StoredM
 
 class Columns:
     """The columns of a manifest's examples, as models and slices read them.
-
-    Args:
-        manifest: Of the run.
-        label: That is predicted.
 
     Raises:
         DataError: There is no such label.
@@ -126,7 +121,7 @@ class Columns:
         return {name: self._images.get(name) or self._column_spec(name) for name in sorted(names)}
 
     def _column_spec(self, name: str) -> ColumnSpec:
-        return (parse_list if name in self._lists else parse_feature)(self._types[name])
+        return (parse_list_feature if name in self._lists else parse_feature)(self._types[name])
 
     def raw(self, name: str, values: tf.Tensor, dtype: str) -> tf.Tensor:
         """Give a column as a request brings it. [B], lists or pixels → [B] or [B, longest]."""
@@ -165,9 +160,6 @@ def score(
     """Read a split once; every model scores each batch.
 
     Args:
-        split: Examples.
-        columns: Of its manifest.
-        label: That is predicted.
         models: By the name under which the scores are given. They fit the columns.
         slices: Columns whose values are given as text.
 

@@ -71,10 +71,7 @@ class SpanExport:
     """One replica's share of an export request.
 
     Args:
-        request: What to export.
-        storage: Where to.
         reader: Rows from where.
-        replica: Which share is this process's.
         patience: How long the chief waits for a replica that writes nothing.
     """
 

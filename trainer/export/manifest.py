@@ -26,8 +26,6 @@ def build_manifest(request: ExportRequest, works: Sequence[Work], spans: Sequenc
     is not exported counts with its rows and without files.
 
     Args:
-        request: What was exported.
-        works: Its spans in the store.
         spans: What each of them holds, in the same order.
         seconds: How long it took.
     """

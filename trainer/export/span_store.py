@@ -29,8 +29,6 @@ class SpanStore:
     """The spans of one request, in the store.
 
     Args:
-        request: What is exported.
-        storage: Where to.
         suffix: Of the shards' names, with its dots.
     """
 

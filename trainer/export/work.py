@@ -99,7 +99,6 @@ def shards_of(work: Work, suffix: str) -> list[Shard]:
     """Give a span's shards.
 
     Args:
-        work: The span.
         suffix: Of the file names, with its dots.
     """
     return [

@@ -28,7 +28,7 @@ from trainer.errors import RequestError
 from trainer.features.images import Image
 from trainer.features.sequences import Sequence as Steps
 from trainer.features.sequences import window
-from trainer.features.values import as_list, as_number, as_text, is_missing, parse_feature, parse_list
+from trainer.features.values import as_list, as_number, as_text, is_missing, parse_feature, parse_list_feature
 from trainer.input.images import ImageFeature
 from trainer.input.source import ColumnSpec
 
@@ -96,8 +96,6 @@ class FeatureColumns:
     """Reads the requested features out of parsed examples.
 
     Args:
-        features: As requested.
-        schema: Of the exported table.
         images: How its images are stored.
 
     Raises:
@@ -126,7 +124,7 @@ class FeatureColumns:
         if feature.kind == "image":
             return ImageFeature.of(self._images[feature.name])
         type_ = self._types[feature.name]
-        return parse_list(type_) if feature.kind == "sequence" else parse_feature(type_)
+        return parse_list_feature(type_) if feature.kind == "sequence" else parse_feature(type_)
 
     def _raw(self, feature: Feature, values: tf.Tensor) -> tf.Tensor:
         if feature.kind == "image":
@@ -160,10 +158,6 @@ class Preprocessing(tf.Module):  # type: ignore[misc]  # TensorFlow has no types
     A number that had missing values in training gets a second column that says so. A category's id is 0 for a missing
     value, 1 for one that has no embedding of its own, and from 2 on the rank in the vocabulary; so are those of a
     sequence.
-
-    Args:
-        features: As requested.
-        statistics: Of the run.
     """
 
     def __init__(self, features: Sequence[Feature], statistics: Statistics) -> None:

@@ -27,7 +27,7 @@ def parse_feature(type_: str) -> tf.io.FixedLenFeature:
     return tf.io.FixedLenFeature([], tf.string, default_value="")
 
 
-def parse_list(type_: str) -> tf.io.RaggedFeature:
+def parse_list_feature(type_: str) -> tf.io.RaggedFeature:
     """Give how to parse a REPEATED column; one that is missing has no values."""
     return tf.io.RaggedFeature(parse_feature(type_).dtype)
 

@@ -57,7 +57,6 @@ def require_input(source: str, manifest: Manifest) -> None:
 
     Args:
         source: `training.input` of the request.
-        manifest: What there is.
 
     Raises:
         RequestError: They lie elsewhere.

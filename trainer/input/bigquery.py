@@ -58,7 +58,6 @@ class TableSplit:
 
     Args:
         name: Of the split: `train` or `validation`.
-        manifest: Of the run.
         share: Which part of the rows to read, by `row_hash`.
         reading: How many streams and threads.
 

@@ -62,7 +62,6 @@ def fetch(
     """Make a split's files readable for TensorFlow.
 
     Args:
-        split: Of a manifest.
         compression: GZIP or NONE.
         storage: Where the files are.
         folder_path: Where copies go; made if need be.

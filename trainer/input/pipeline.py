@@ -105,7 +105,6 @@ def blocks(
     """Regroup a split into large blocks of model inputs, kept in memory if they fit.
 
     Args:
-        split: Examples.
         spec: Columns that `transform` reads.
         transform: Turns columns into model inputs.
         seed: Shuffles the order of files; default as they stand.

@@ -61,7 +61,6 @@ class Split(Protocol):
         """Read the split once.
 
         Args:
-            spec: Columns.
             shuffle_seed: Decides the order of files.
 
         Returns:

@@ -41,7 +41,6 @@ class FileSplit:
     """A split in files.
 
     Args:
-        name: Of the split.
         shards: Its files.
         format_: How to read them.
         reading: How many at a time, and with which threads.

@@ -43,9 +43,7 @@ class DeepCross(tf_keras.Model):  # type: ignore[misc]  # Keras has no types
     """Two halves that read the same vector of numbers and embeddings.
 
     Args:
-        shape: Of the inputs.
         outputs: Logits.
-        hyperparameters: Of its layers.
     """
 
     def __init__(self, shape: InputShape, outputs: int, hyperparameters: DeepCrossHyperparameters) -> None:
@@ -94,7 +92,6 @@ class Cross(tf_keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
 
     Args:
         rank: Of W; 0: full.
-        name: Of the layer.
     """
 
     def __init__(self, rank: int, name: str) -> None:

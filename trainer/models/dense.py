@@ -55,9 +55,6 @@ def deep(
     """Build all but the last layer.
 
     Args:
-        inputs: Of the model.
-        shape: Of its inputs.
-        hyperparameters: Of its layers.
         more: What else goes in beside numbers and embeddings. [B, n] each
 
     Returns:

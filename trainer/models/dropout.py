@@ -19,7 +19,6 @@ class SeededDropout(tf_keras.layers.Layer):  # type: ignore[misc]  # Keras has n
 
     Args:
         rate: Share of units dropped, in [0, 1).
-        name: Of the layer.
     """
 
     def __init__(self, rate: float, name: str) -> None:

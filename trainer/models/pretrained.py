@@ -41,7 +41,6 @@ class Pretrained(tf_keras.layers.Layer):  # type: ignore[misc]  # Keras has no t
     """A layer of that sort; the optimizer treats its variables differently (`trainer/training/fine_tuning.py`).
 
     Args:
-        name: Of the layer.
         fine_tuned: Whether it is ever trained.
     """
 

@@ -35,11 +35,7 @@ def build_recurrent(
     """Build the model. sequences [B, T, …], numeric [B, n], categorical [B, m] → logits [B, outputs].
 
     Args:
-        layer: A recurrent layer's class.
-        name: Of the model.
-        shape: Of the inputs.
         outputs: Logits.
-        hyperparameters: Of its layers.
     """
     inputs = {**model_inputs(shape), **sequence_inputs(shape)}
     read = [_layers_over(layer, series, hyperparameters) for series in read_series(inputs, shape)]

@@ -120,7 +120,6 @@ def read_hyperparameters(architecture: Architecture, values: Mapping[str, Hyperp
     """Check hyperparameters and fill in defaults.
 
     Args:
-        architecture: Whose.
         values: By name; text is read as the parameter's type (`64,32` or `[64, 32]` for a list).
 
     Raises:

@@ -21,7 +21,6 @@ class StoredModule(Pretrained):
 
     Args:
         uri: A folder on `gs://…` or a local path.
-        name: Of the layer.
         fine_tuned: Whether its variables are ever trained.
 
     Raises:

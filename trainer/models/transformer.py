@@ -83,7 +83,6 @@ def _block(x: tf.Tensor, mask: tf.Tensor, hyperparameters: TransformerHyperparam
         x: Steps. [B, T, width]
         mask: Which steps may be looked at. [B, 1, T]
         hyperparameters: Of the blocks.
-        name: Of the block.
     """
     layers, width = tf_keras.layers, hyperparameters.width
     before = layers.LayerNormalization(name=f"norm_attention_{name}")(x)

@@ -87,11 +87,7 @@ class Binary:
 
 
 class Multiclass:
-    """A whole number from 0: a logit per class, whose softmax are the scores.
-
-    Args:
-        classes: How many.
-    """
+    """A whole number from 0: a logit per class, whose softmax are the scores."""
 
     def __init__(self, classes: int) -> None:
         self.outputs: int = classes
@@ -149,7 +145,6 @@ def require_labels(label: Label, values: Values, where: str = "") -> None:
     """Check that every example has a class.
 
     Args:
-        label: Of the model.
         values: As they stand in the examples. [n]
         where: Which examples, for the message.
 

@@ -171,9 +171,7 @@ def bootstrap_difference(
         labels: [n]
         challenger: Its scores. [n] or [n, K]
         champion: Its scores on the same examples, in the same shape.
-        metric: Which metric is compared.
         samples: How many samples of n examples with replacement.
-        seed: Of the draws.
         confidence: Share of the samples inside the interval.
 
     Returns:

@@ -48,8 +48,6 @@ def save_model(
 
     Args:
         folder_path: Where; must not exist.
-        features: What the model reads.
-        preprocessing: Of the training.
         model: Gives logits.
         labels: Turns them into probabilities.
         lite: Whether a TF Lite model will be made of it.

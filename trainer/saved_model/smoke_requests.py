@@ -34,7 +34,6 @@ def smoke_requests(stored: StoredModel, raw: tf.data.Dataset) -> tuple[Golden, .
     """Give the first examples without a missing value, and what the stored model answers.
 
     Args:
-        stored: Model.
         raw: Batches of examples as a prediction request would hold them, but for images, which are pixels.
     """
     for batch in raw.rebatch(_ROWS_AT_ONCE):

@@ -53,7 +53,6 @@ def render_command(job: Mapping[str, Json], *, region: str, project: str | None 
 
     Args:
         job: A CustomJob in the service's JSON, snake_case or camelCase.
-        region: Where it runs.
         project: Whose; default gcloud's own.
 
     Raises:

@@ -54,9 +54,6 @@ def plan_steps(training: Training, split: ManifestSplit, strategy: Strategy, sha
     """Count steps.
 
     Args:
-        training: As requested.
-        split: The training split.
-        strategy: Of the training.
         share: The part of the split that this process reads.
     """
     per_step = training.batch_size * training.accumulate_steps * strategy.replicas
@@ -72,11 +69,8 @@ def training_batches(
     """Give batches from a step on, to the end of the training.
 
     Args:
-        examples: Of the training.
-        steps: Its length.
         first_step: Steps done already.
         seed: With an epoch's number it decides the order.
-        strategy: Of the training.
         share: The part of the split that this process reads.
     """
     epoch, done = divmod(first_step, steps.per_epoch)

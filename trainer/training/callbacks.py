@@ -45,9 +45,6 @@ def training_callbacks(
     """Give a training's callbacks in the order in which they must be called; their files are closed at the end.
 
     Args:
-        job: The training.
-        course: What they share.
-        examples: With the validation split.
         rate: Of the optimizer, where it may change.
         listeners: Called after validation and before the checkpoint.
     """
@@ -86,7 +83,6 @@ class Validation(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras ha
 
     Args:
         inputs: Blocks of model inputs and labels of the validation split.
-        labels: Kind of label.
         strategy: Whose processes each hold a part of the split; None: this one has all of it.
     """
 
@@ -130,7 +126,6 @@ class EpochReport(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras h
     """Reports a trial's metric at each epoch's end. Must come after `Validation`.
 
     Args:
-        measurements: Takes it.
         reports: Whether this process is the one that reports; the others only look.
 
     Attributes:
@@ -161,7 +156,6 @@ class EpochEnd(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras has 
     The watched metric is `val_loss`, or `loss` without validation examples.
 
     Args:
-        course: Of the training.
         training: Whose patience counts.
         rate: Of the optimizer, where it may change.
     """
@@ -210,7 +204,6 @@ class Progress(CallListener):
     The time left is that of all epochs, validation not counted.
 
     Args:
-        steps: Of the training.
         asynchronous: Whether steps are only scheduled when they are counted here.
         clock: Gives seconds.
     """
@@ -253,11 +246,7 @@ class Progress(CallListener):
 
 
 class FirstCall(CallListener):
-    """Calls a function once, after the first steps.
-
-    Args:
-        call: The function.
-    """
+    """Calls a function once, after the first steps."""
 
     def __init__(self, call: Callable[[], None]) -> None:
         super().__init__()

@@ -102,7 +102,6 @@ class Checkpoints:
 
     Args:
         uri: Folder of the checkpoints.
-        storage: Where that is.
     """
 
     def __init__(self, uri: str, storage: Storage) -> None:

@@ -33,7 +33,6 @@ def evaluate_checkpoints(job: TrainingJob, source: Source, sleep: Callable[[floa
     """Score checkpoints until the report is there.
 
     Args:
-        job: The training.
         source: Opens the validation split.
         sleep: Waits for some seconds.
     """

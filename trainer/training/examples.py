@@ -82,7 +82,6 @@ def read_examples(job: TrainingJob, source: Source, recipe: Recipe, strategy: St
     """Parse and encode both splits, and check that the examples are as many as the manifest says.
 
     Args:
-        job: The training.
         source: Opens the splits train and validation.
         recipe: Of the model that reads them.
         strategy: Says where lookup tables must be.

@@ -20,10 +20,8 @@ class FineTuningAdam(tf_keras.optimizers.Adam):  # type: ignore[misc]  # Keras h
 
     Args:
         learning_rate: A number or a schedule.
-        slow: The variables.
         first_step: From which step on they are trained.
         factor: What their learning rate is multiplied by then.
-        **others: Of Adam.
     """
 
     def __init__(

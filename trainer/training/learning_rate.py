@@ -74,10 +74,7 @@ def plan_rate(training: Training, learning_rate: float, steps: Steps, strategy: 
     """Scale the rate by the replicas in lockstep, and count the warm-up's steps.
 
     Args:
-        training: As requested.
         learning_rate: Of one replica.
-        steps: Of the training.
-        strategy: Of the training.
     """
     fraction = training.warmup_fraction
     if fraction is None:

@@ -66,10 +66,6 @@ def write_report(
     """Write the report: from then on the training counts as done.
 
     Args:
-        fit: The training.
-        recipe: Of its model.
-        stored: Of its model as it is stored.
-        state: At the end.
         resumed: That this process began with, if it did not begin at the start.
         seconds: Spent here on the way to the weights.
     """

@@ -148,7 +148,6 @@ class StepEnd(CallListener):
     """Decides after each call. Must come last.
 
     Args:
-        course: Of the training.
         clock: Gives seconds.
     """
 

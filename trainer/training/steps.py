@@ -45,7 +45,6 @@ def take_steps(
         model: Compiled.
         batches: From `first_step` on.
         training: Which loop.
-        steps: Of the training.
         first_step: Steps done already.
         callbacks: Keras callbacks.
     """

@@ -19,7 +19,6 @@ class TensorBoard(CallListener):
 
     Args:
         uri: Log directory of the job.
-        storage: Where that is.
         attempt: Name of the run in TensorBoard: a resumed training gets a line of its own.
         options: What to write beside scalars.
     """

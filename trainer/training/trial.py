@@ -40,9 +40,7 @@ def place(
     """Give a trial's own request, and the flags that are hyperparameters.
 
     Args:
-        request: Of all trials.
         flags: Of the command line; `prior` chooses one of the request's priors as the hyperparameters.
-        environ: Of the process.
 
     Raises:
         RequestError: The process is no trial of a tuning job, or there is no such prior.
@@ -85,7 +83,6 @@ class Measurements:
     An epoch that this process has reported is not reported again; the service replaces one that an earlier process did.
 
     Args:
-        metric: Its name.
         environ: Names the file, and the trial.
         clock: Gives seconds since 1970.
     """
@@ -155,9 +152,7 @@ class Trial:
         """Report what is missing, write the result, drop the checkpoints.
 
         Args:
-            hyperparameters: That it trained with.
             history: One number per epoch, by name.
-            ending: How it ended.
         """
         values = self.measurements.report_all(history)
         if not values:

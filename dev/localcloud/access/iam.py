@@ -45,7 +45,6 @@ class Iam:
 
     Args:
         state: The state directory; its `iam.json` is looked at anew for each call.
-        projects: Whose a bucket is.
     """
 
     def __init__(self, state: State, projects: Projects) -> None:

@@ -58,11 +58,9 @@ def prepare(
     """Make bqemulator ready.
 
     Args:
-        projects: those that exist.
         directory: where DuckDB may spill to disk.
         memory_limit: DuckDB's memory limit, for example `1500MB`.
         expiring: when tables expire.
-        shelf: the faults in force.
         read_server: makes the gRPC server, from the faults, the results of queries and the emulator's context.
         rest_socket: unix socket of the REST server.
         readable: directories that loads and extracts may read and write.

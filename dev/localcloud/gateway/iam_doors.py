@@ -26,7 +26,6 @@ class StorageIam:
 
     Args:
         choose: Gives who answers a request that its caller may make.
-        iam: The table.
         bearers: Knows who calls.
     """
 

@@ -51,7 +51,6 @@ async def call(
     """Send one request and read the whole answer.
 
     Args:
-        server: Who is asked.
         method: GET, POST and so on.
         target: Path and query.
         fields: Header fields; one of them tells the body's length.

@@ -93,13 +93,11 @@ class Entry:
         """Make an entry as Vertex AI writes one for a replica of a job.
 
         Args:
-            project: project id.
             job_id: last part of the job's name.
             task_name: replica, for example `workerpool0-0`; also the log's id.
             message: text, or a JSON object with a `message`.
             severity: a name of google.logging.type.LogSeverity.
             timestamp_ns: when it happened; default now.
-            labels: the entry's own labels.
         """
         return cls(
             log_name=f"projects/{project}/logs/{task_name}",

@@ -47,7 +47,6 @@ class StorageFaults:
 
     Args:
         names: Chooses who answers a request that nothing goes wrong with.
-        shelf: The faults in force.
     """
 
     def __init__(self, names: StorageNames, shelf: FaultShelf) -> None:

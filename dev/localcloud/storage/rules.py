@@ -41,7 +41,6 @@ class StorageRules:
 
     Args:
         choose: Gives who answers a request when no rule is concerned.
-        projects: The projects that there are.
     """
 
     def __init__(self, choose: Callable[[Head], Target], projects: Projects) -> None:

@@ -67,7 +67,6 @@ class VertexServer:
 
     Args:
         state: State directory of the local cloud.
-        projects: The projects that exist.
         grace_s: How long a cancelled replica has between SIGTERM and SIGKILL.
 
     Raises:

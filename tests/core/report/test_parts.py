@@ -17,7 +17,7 @@ from retraining.core.report.costs import total_seconds, total_usd
 from retraining.core.report.features import feature_rows
 from retraining.core.report.page import duration, render, size
 from retraining.core.report.quality import base_rate_value, interval, metric_rows, slice_rows, training_charts
-from retraining.core.report.run import Run, read_run
+from retraining.core.report.run import Run, read_reported_run
 from tests.support.contracts import EXAMPLES
 from tests.support.small_model import make_plan, make_snapshot, make_spec, make_statistics, spec_values
 
@@ -31,7 +31,9 @@ def example(name: str) -> dict:
 def run_of(**changes: Any) -> Run:
     """A run of the small model, with the documents that are given."""
     plan = changes.pop("plan", None) or make_plan()
-    return read_run({"plan": plan.to_json(), **{kind: document.to_json() for kind, document in changes.items()}})
+    return read_reported_run(
+        {"plan": plan.to_json(), **{kind: document.to_json() for kind, document in changes.items()}}
+    )
 
 
 def run_documents(plan: documents.Plan, verdict: documents.Checks) -> dict[str, documents.Document]:

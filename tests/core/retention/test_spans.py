@@ -17,7 +17,7 @@ from retraining.core.documents.snapshot import Column, GoldenWork, PartWork, Spa
 from retraining.core.errors import ContractError, PlanError
 from retraining.core.naming import storage
 from retraining.core.naming.spans import place_of
-from retraining.core.retention.spans import Claims, FoundRun, Limits, References, kept_runs, survey
+from retraining.core.retention.spans import Claims, FoundRun, Limits, References, kept_runs, survey_spans
 from tests.support.small_model import make_plan
 
 AS_OF = datetime(2013, 12, 24, 12, 30, tzinfo=UTC)
@@ -130,7 +130,7 @@ def references(*held: tuple[KeptRun, tuple]) -> References:
 
 def deleted(spans: list[StoredSpan], refer: References, **options: int) -> list[str]:
     """Addresses of what goes, below the store."""
-    found = survey(MODEL, spans, refer, (), LIMITS, runs=0, **options)
+    found = survey_spans(MODEL, spans, refer, (), LIMITS, runs=0, **options)
     return [span.uri.removeprefix(f"{ROOT}/") for span in found.delete]
 
 
@@ -242,7 +242,7 @@ def test_an_age_that_a_waiting_run_would_not_survive_is_refused(days) -> None:
 def test_the_limit_of_one_cleaning_leaves_the_rest_to_the_next() -> None:
     """The plan stays small; nothing is lost."""
     spans = [stored(SCHEMAS[0], day.isoformat(), "0" * 32, 99) for day in DAYS]
-    found = survey(MODEL, spans, references(), (), LIMITS, runs=0, most_spans=4)
+    found = survey_spans(MODEL, spans, references(), (), LIMITS, runs=0, most_spans=4)
     assert (len(found.delete), found.postponed, found.spans) == (4, 2, 6)
 
 
@@ -250,7 +250,7 @@ def test_a_kept_span_whose_deletion_had_begun_is_to_be_restored() -> None:
     """Its marker is gone, and a run refers to it by now."""
     refer = references((run(), (None, snapshot(SCHEMAS[0], {"2013-11-10": "0" * 32}), None, None, None)))
     span = stored(SCHEMAS[0], "2013-11-10", "0" * 32, 99, marker=None, tombstone=True)
-    assert survey(MODEL, [span], refer, (), LIMITS, runs=0).restore == (span.place.uri,)
+    assert survey_spans(MODEL, [span], refer, (), LIMITS, runs=0).restore == (span.place.uri,)
 
 
 # --- the whole rule, over made-up worlds ----------------------------------------------------------------------------
@@ -380,7 +380,7 @@ def test_what_does_not_lie_like_a_span_is_not_one(path) -> None:
     """It is counted, and never in a plan."""
     (found,) = read_spans([item(path)], ROOT)
     assert isinstance(found, StoredObject)
-    counted = survey(MODEL, [found], references(), (), LIMITS, runs=0)
+    counted = survey_spans(MODEL, [found], references(), (), LIMITS, runs=0)
     assert (counted.foreign, counted.spans, counted.delete) == (1, 0, ())
 
 

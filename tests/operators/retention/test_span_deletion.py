@@ -11,7 +11,7 @@ from airflow.providers.standard.operators.empty import EmptyOperator
 
 from retraining.core.documents import KINDS, Document
 from retraining.core.errors import DataError
-from retraining.operators.record.leases import spans_are_there
+from retraining.operators.record.leases import leased_spans_exist
 from retraining.operators.record.run_record import Record
 from tests.support.fakes.bucket import Killed, nothing
 from tests.support.scenes.garbage_collection import (
@@ -272,7 +272,7 @@ class TestRaces:
         record = Record(scene.bucket, f"gs://bucket/{MODEL}/runs/{OLD_RUN}")
         context = make_run().context(EmptyOperator(task_id="train"))
         try:
-            return spans_are_there(scene.cloud, record, request, context)
+            return leased_spans_exist(scene.cloud, record, request, context)
         except DataError as error:
             return "span.json: no such object" not in str(error) or "Param force" not in str(error)
 

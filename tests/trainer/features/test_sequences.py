@@ -11,7 +11,7 @@ from trainer.contract.documents import Column, Feature, FeatureStatistics, Value
 from trainer.errors import RequestError
 from trainer.features.preprocessing import FeatureColumns, Preprocessing
 from trainer.features.sequences import window
-from trainer.features.values import as_list, parse_list
+from trainer.features.values import as_list, parse_list_feature
 
 NAN = float("nan")
 
@@ -94,7 +94,7 @@ def test_a_stored_list_reads_as_a_request_would_hold_it(type_, stored, of, expec
 def test_a_whole_list_is_as_wide_as_the_longest() -> None:
     parsed = tf.io.parse_example(
         [example(x=tf.train.Feature(float_list=tf.train.FloatList(value=range(count)))) for count in (2, 5)],
-        {"x": parse_list("FLOAT")},
+        {"x": parse_list_feature("FLOAT")},
     )
     assert as_list(parsed["x"], "FLOAT", numeric=True).shape == (2, 5)
 

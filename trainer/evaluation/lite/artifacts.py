@@ -63,9 +63,7 @@ def make_lite_models(
     """Convert, measure and write every form that is asked for.
 
     Args:
-        request: Which forms, of which model.
         manifest: Of the run: its training split gives the examples that calibrate.
-        split: The test split.
         full: Metrics of the full model on it.
         storage: Where models are.
 

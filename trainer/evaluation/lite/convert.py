@@ -36,7 +36,6 @@ def convert_model(form: str, folder: str, samples: Arrays) -> bytes:
 
     Args:
         form: `float16`, `int8` or `int8_weights`.
-        folder: Of the stored model.
         samples: Examples by input. [n, …] each
     """
     converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=[LITE])

@@ -18,11 +18,7 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 
 class LiteModel:
-    """A converted model, loaded.
-
-    Args:
-        content: Of the file.
-    """
+    """A converted model, loaded."""
 
     def __init__(self, content: bytes) -> None:
         self._interpreter = tf.lite.Interpreter(model_content=content, num_threads=os.cpu_count())

@@ -31,7 +31,6 @@ class CsvFormat:
 
     Args:
         request: Its schema says which columns there are.
-        suffix: Of file names.
 
     Raises:
         RequestError: A column has no form in CSV, or the request has options of TFRecords.

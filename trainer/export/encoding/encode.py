@@ -58,7 +58,6 @@ class Encoder:
         """Give the records of all rows. With several rows per record the last record is padded.
 
         Args:
-            batch: Rows.
             positions: Indices of the rows in the order in which to write them; default as they stand. [n_rows]
 
         Raises:

@@ -56,7 +56,6 @@ class TfRecordFormat:
 
     Args:
         request: Its layout and images say what the records look like.
-        suffix: Of file names.
     """
 
     def __init__(self, request: ExportRequest, suffix: str) -> None:

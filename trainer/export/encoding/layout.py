@@ -46,7 +46,6 @@ class Arrangement:
 
     Args:
         schema: Of the batches; the run table's own columns are left out.
-        layout: As in the export request.
         images: As in the export request; only checked here.
 
     Raises:

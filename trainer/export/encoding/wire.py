@@ -222,7 +222,6 @@ def entry_prefix(key: bytes, kind: FeatureKind, payload_bytes: int, *, single_by
 
     Args:
         key: The feature's name, UTF-8.
-        kind: Which list.
         payload_bytes: Packed numbers, or the bytes of a bytes list with their own prefixes.
         single_bytes: The payload is one bytes value without its own prefix.
     """

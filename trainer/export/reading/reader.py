@@ -57,7 +57,6 @@ class RowReader(Protocol):
 
         Args:
             table: project.dataset.table
-            units: Of this table.
             streams: At most so many at once.
 
         Returns:

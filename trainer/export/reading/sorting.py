@@ -32,7 +32,6 @@ class SortedRows:
     """One shard's rows in file order.
 
     Args:
-        rows: Of its group.
         positions: Of the shard's rows in it, in file order. [n_rows]
     """
 

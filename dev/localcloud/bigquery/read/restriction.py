@@ -23,7 +23,6 @@ def select_statement(
     """Give the DuckDB statement that reads a session's rows, and the columns of its result.
 
     Args:
-        project: project id.
         source: the table, as GoogleSQL names it.
         columns: the table's columns in order.
         selected: names of columns, all when empty, also nested fields (`a.b`); they come in the table's order, whatever

@@ -87,9 +87,6 @@ class Sessions:
         """Write a query's rows to a file and cut them into streams.
 
         Args:
-            project: Whose session it is.
-            reader: The rows.
-            request: What the client asked for.
             split: How many streams to make even of a small table; None: as its size says.
         """
         self._remove_expired()

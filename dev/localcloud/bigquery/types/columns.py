@@ -120,7 +120,6 @@ def column_type(name: str, stored: Untyped) -> ColumnType:
     """Give the type of a column.
 
     Args:
-        name: The column's.
         stored: DuckDB's type (DuckDBPyType).
     """
     if stored.id in ("list", "array"):
@@ -145,7 +144,6 @@ def column_types(connection: Untyped, relation: str) -> list[ColumnType]:
     """Give the types of a stored table's or query's columns.
 
     Args:
-        connection: DuckDB's.
         relation: What stands behind FROM, in DuckDB's SQL.
     """
     cursor = connection.execute(statement("SELECT * FROM {relation} LIMIT 0", relation=relation))

@@ -32,7 +32,6 @@ class Deployments:
     Args:
         store: Keeps endpoints, and what is deployed to them.
         operations: Brings models up, and takes them off, in the background.
-        serving: Runs what is deployed.
         find_version: Finds the model version that a name means.
     """
 

@@ -27,7 +27,6 @@ class Predictions:
     """Answers requests for predictions.
 
     Args:
-        store: Keeps endpoints.
         serving: Runs what is deployed to them.
         request_log: Takes a sample of what is asked and answered.
     """

@@ -79,7 +79,6 @@ class RequestLog:
 
         Args:
             endpoint: Where it was asked.
-            deployed_model_id: Which model answered.
             requests: Instances, JSON values.
             responses: Predictions, JSON values.
         """

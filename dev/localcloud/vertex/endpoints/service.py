@@ -38,7 +38,6 @@ class Endpoints:
     """Answers what is asked of endpoints.
 
     Args:
-        store: Keeps them.
         operations: Makes and deletes them in the background.
     """
 

@@ -28,7 +28,6 @@ class Serving:
     """All deployed models.
 
     Args:
-        machinery: What processes need.
         folder: Where artifacts and output are kept, a folder for each.
         find_version: Finds the model version that a name means.
     """

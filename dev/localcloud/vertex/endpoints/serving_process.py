@@ -66,11 +66,7 @@ def _import_parts() -> tuple[Json, Any, Any, Any]:
 
 
 class Model:
-    """A loaded SavedModel.
-
-    Args:
-        folder: Where it lies.
-    """
+    """A loaded SavedModel."""
 
     def __init__(self, folder: Path) -> None:
         loader, session, ops, config = import_session_runtime()

@@ -31,7 +31,6 @@ class Dispatcher:
     Args:
         families: Service name -> objects whose methods answer its calls (`create_custom_job` for CreateCustomJob).
         faults: May slow calls down, refuse them, or lose their responses.
-        projects: Projects that exist.
         iam: Who may do what.
     """
 
@@ -45,10 +44,8 @@ class Dispatcher:
         """Answer a call.
 
         Args:
-            method: Which call it is.
             request: Its message.
             host: Where it was sent.
-            principal: Who asks.
 
         Raises:
             ApiError: The refusal.

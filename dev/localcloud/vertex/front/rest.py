@@ -32,8 +32,6 @@ class RestServer(http.server.ThreadingHTTPServer):
     """Listens for REST, and answers in the background once it is started.
 
     Args:
-        dispatcher: Answers the calls.
-        methods: The API's table.
         faults: What `/faults` changes.
         bearers: Knows who calls.
         iam: What `/iam` changes.

@@ -52,11 +52,7 @@ class Match(NamedTuple):
 
 
 class Router:
-    """Finds the method of a REST address.
-
-    Args:
-        methods: The API's table.
-    """
+    """Finds the method of a REST address."""
 
     def __init__(self, methods: Iterable[Method]) -> None:
         self._routes: dict[tuple[str, int], list[tuple[re.Pattern[str], list[str], Method, Route]]] = {}

@@ -62,9 +62,6 @@ def cluster_variables(
     """Return variables that Vertex AI sets for one replica of a job.
 
     Args:
-        job: The job.
-        replica: Which of its replicas.
-        addresses: Of all replicas.
         trial: What the job is to a tuning job; None when it stands alone.
     """
     pools: dict[int, list[str]] = {}

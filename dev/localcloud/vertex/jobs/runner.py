@@ -26,11 +26,7 @@ from localcloud.vertex.wire.errors import ApiError
 
 
 class Runner:
-    """The jobs that run now.
-
-    Args:
-        machinery: What they share.
-    """
+    """The jobs that run now."""
 
     def __init__(self, machinery: Machinery) -> None:
         self._machinery = machinery
@@ -41,7 +37,6 @@ class Runner:
         """Run a queued job in the background.
 
         Args:
-            name: The custom job's.
             trial: What it is to a tuning job; None when it stands alone.
         """
         run = JobRun(self._machinery, name, self._forget, trial)

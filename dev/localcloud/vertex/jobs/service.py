@@ -24,10 +24,8 @@ class CustomJobs:
     """Answers what is asked of custom jobs.
 
     Args:
-        store: Keeps them.
         operations: Deletes them in the background.
         buckets: Where their output goes must exist.
-        runner: Runs them.
     """
 
     def __init__(self, store: Store, operations: Operations, buckets: Buckets, runner: Runner) -> None:

@@ -31,7 +31,6 @@ def merge(current: Aliases, version_id: str, changes: Sequence[str]) -> dict[str
 
     Args:
         current: Aliases of every version before.
-        version_id: The version that the request names.
         changes: `alias` to give to it, `-alias` to take from it.
 
     Raises:

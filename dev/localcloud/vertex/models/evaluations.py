@@ -14,11 +14,7 @@ from localcloud.vertex.wire.schema import clear_output_only
 
 
 class Evaluations:
-    """Answers what is asked of evaluations.
-
-    Args:
-        store: Keeps them.
-    """
+    """Answers what is asked of evaluations."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

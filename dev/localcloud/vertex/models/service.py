@@ -46,7 +46,6 @@ class Models:
     """Answers what is asked of models and their versions.
 
     Args:
-        store: Keeps them.
         operations: Keeps and deletes them in the background.
         buckets: Where their artifacts are.
         images: The containers that serve them.

@@ -54,10 +54,8 @@ def replica_command(
     """Return how a pool's replicas are started and ended.
 
     Args:
-        spec: The pool.
         variables: What every replica gets: the way to the local cloud, and what the service tells it.
         folder: The job's folder; packages go below it.
-        images: The table of images.
         buckets: Where packages come from.
 
     Raises:

@@ -28,7 +28,6 @@ class Image:
 
     Args:
         pattern: Shell pattern that the URI fitted.
-        use: What the image is for.
         runtime: What a replica is: a process of this machine, or the image's container.
         python: A process's interpreter; its folder comes first on the PATH.
         import_roots: Folders on the PYTHONPATH.

@@ -29,10 +29,8 @@ class Replica:
 
     Args:
         name: `workerpool0-0`.
-        command: Program and arguments.
         env: Its whole environment.
         folder: Its working directory, made when missing; its output is kept beside it.
-        log: Takes its lines.
         guardian: Ends it when the server dies.
         end: Command that ends what SIGKILL to the process group leaves behind: a container.
         on_exit: Called once with the replica and its exit code (negative: the signal that ended it).

@@ -15,7 +15,6 @@ class Clients:
     """The clients of this server.
 
     Args:
-        project: Project that they work in.
         environment: Gives the variables that lead Google's clients to the local cloud.
     """
 

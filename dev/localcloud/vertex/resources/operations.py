@@ -166,7 +166,6 @@ class OperationService:
 
     Args:
         store: Where they are kept.
-        operations: Those that run.
     """
 
     def __init__(self, store: Store, operations: Operations) -> None:

@@ -44,10 +44,8 @@ class TuningRun:
     """One tuning job, in a thread of its own.
 
     Args:
-        machinery: What jobs share.
         runner: Runs the trials' custom jobs.
         designer: Suggests trials where Bayesian optimization is asked for.
-        name: The tuning job's.
         on_end: Called with the name at the end.
     """
 

@@ -24,7 +24,6 @@ class Tuner:
     """The tuning jobs that run now.
 
     Args:
-        machinery: What jobs share.
         runner: Runs the trials' custom jobs.
     """
 

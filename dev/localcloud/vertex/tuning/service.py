@@ -26,9 +26,7 @@ class TuningJobs:
     """Answers what is asked of tuning jobs.
 
     Args:
-        store: Keeps them.
         operations: Deletes them in the background.
-        tuner: Runs them.
         check_job_spec: Knows the rules of custom jobs, which their trials are.
     """
 

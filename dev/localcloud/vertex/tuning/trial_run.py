@@ -40,9 +40,6 @@ class TrialRun:
 
     Args:
         store: Where jobs are.
-        runner: Runs the custom job.
-        tuning_job: Whose trial it is.
-        trial: The trial, with its start time.
     """
 
     def __init__(self, store: Store, runner: JobRunner, tuning_job: HyperparameterTuningJob, trial: Trial) -> None:

@@ -59,7 +59,6 @@ def missing_fields(message: Message, *, nested: bool) -> list[str]:
     """Return paths of required fields that are not set.
 
     Args:
-        message: A request.
         nested: Also look inside the messages that are set (not for updates: their resource is partial by design).
     """
     return list(_missing(raw(message), "", nested))

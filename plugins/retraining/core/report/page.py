@@ -29,7 +29,7 @@ from retraining.core.report.quality import (
     slice_rows,
     training_charts,
 )
-from retraining.core.report.run import CHAMPION_PLAN, TASK_OF_KIND, Run, expected_kinds, read_run
+from retraining.core.report.run import CHAMPION_PLAN, TASK_OF_KIND, Run, expected_kinds, read_reported_run
 from retraining.core.report.study import NAMES, ROW, Importance, StudyChart, importances, study_chart
 from retraining.core.settings import include_path
 
@@ -47,7 +47,9 @@ def render(raw: Mapping[str, Mapping[str, Any]]) -> str:
     Raises:
         ContractError: There is no plan, or a document does not obey its contract.
     """
-    run = read_run({kind: values for kind, values in raw.items() if kind in TASK_OF_KIND or kind == CHAMPION_PLAN})
+    run = read_reported_run(
+        {kind: values for kind, values in raw.items() if kind in TASK_OF_KIND or kind == CHAMPION_PLAN}
+    )
     return _environment().get_template("report/page.html.j2").render(page=Page(run=run))
 
 

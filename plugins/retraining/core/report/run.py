@@ -97,7 +97,7 @@ def expected_kinds(plan: documents.Plan) -> list[str]:
     return [kind for kind in TASK_OF_KIND if kind != "tuning" or plan.spec.tuning]
 
 
-def read_run(raw: Mapping[str, Mapping[str, Any]]) -> Run:
+def read_reported_run(raw: Mapping[str, Mapping[str, Any]]) -> Run:
     """Parse a run's documents.
 
     Args:

@@ -255,7 +255,7 @@ class References:
             yield from (folder_of(file.uri) for file in comparison.prove_unseen)
 
 
-def survey(
+def survey_spans(
     model: str,
     stored: Iterable[StoredSpan | StoredObject],
     references: References,

@@ -23,7 +23,7 @@ from retraining.operators.airflow.links import JobLink, JobLogsLink, push_link
 from retraining.operators.jobs.identity import job_identity
 from retraining.operators.jobs.reconcile import Reconciler
 from retraining.operators.jobs.requests import JobRequestSource
-from retraining.operators.record.leases import spans_are_there
+from retraining.operators.record.leases import leased_spans_exist
 
 
 class VertexJobOperator(RunTask, CloudSensor):
@@ -83,4 +83,4 @@ class VertexJobOperator(RunTask, CloudSensor):
             return JobRequest(custom_job=self.custom_job or {}), lambda: True
         record = self.record(cloud, context)
         job_request = self.job_request(cloud, record)
-        return job_request, partial(spans_are_there, cloud, record, job_request.request, context)
+        return job_request, partial(leased_spans_exist, cloud, record, job_request.request, context)

@@ -25,7 +25,7 @@ def renew_lease(cloud: CloudPort, model: str, run_key: str, context: Context) ->
     cloud.artifacts.overwrite(uri, lease_of(ti.dag_id, ti.run_id, ti.task_id), "application/json")
 
 
-def spans_are_there(cloud: CloudPort, record: Record, request: Document | None, context: Context) -> bool:
+def leased_spans_exist(cloud: CloudPort, record: Record, request: Document | None, context: Context) -> bool:
     """Say, before a job is paid for, whether its spans are there; False while one of them is being deleted.
 
     Args:

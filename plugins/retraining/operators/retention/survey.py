@@ -69,7 +69,7 @@ def _survey(cloud: CloudPort, model: str, limits: Limits, active: Sequence[Job])
         return spans.refused(model, error)
     root = storage.spans_root(cloud.settings.bucket, model)
     stored = read_spans(cloud.objects.walk(root), root)
-    return spans.survey(model, stored, runs.references, runs.kept, limits, runs=runs.count)
+    return spans.survey_spans(model, stored, runs.references, runs.kept, limits, runs=runs.count)
 
 
 def _plan_before(cloud: CloudPort, limits: Limits) -> MaintenancePlan | None:

@@ -24,7 +24,7 @@ from retraining.operators.airflow.links import JobLink, push_link
 from retraining.operators.jobs.claims import ClaimedJobs
 from retraining.operators.jobs.identity import job_identity
 from retraining.operators.jobs.reconcile import Reconciler
-from retraining.operators.record.leases import spans_are_there
+from retraining.operators.record.leases import leased_spans_exist
 from retraining.operators.record.run_record import Record
 from retraining.operators.tuning.earlier_studies import find_champion, find_studies
 
@@ -103,7 +103,7 @@ class TuneOperator(RunTask, CloudSensor):
             push_link(self, context, JobLink, console.job_address(job.name, cloud.settings.project))
 
         record = self.record(cloud, context)
-        may_create = partial(spans_are_there, cloud, record, job_request.request, context)
+        may_create = partial(leased_spans_exist, cloud, record, job_request.request, context)
         try:
             result = Reconciler(cloud, job_request, identity, on_job, may_create).poll_job()
         except AirflowFailException:

@@ -23,7 +23,6 @@ class Problem:
 
     Args:
         display_name: Seeds what is left to chance.
-        spec: What is searched, and for what.
         trials: All trials in order of their ids; also those that another study or a person made.
     """
 

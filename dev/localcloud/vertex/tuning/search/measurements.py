@@ -18,13 +18,7 @@ ENDED = (State.SUCCEEDED, State.INFEASIBLE)
 
 
 def objective(spec: StudySpec, measurement: Measurement, index: int = 0) -> float | None:
-    """Return a metric's value, turned so that more is better; None when it was not measured, or is no finite number.
-
-    Args:
-        spec: The study's.
-        measurement: One of a trial.
-        index: Which of the spec's metrics.
-    """
+    """Return a metric's value, turned so that more is better; None when it was not measured, or is no finite number."""
     metric_spec = spec.metrics[index]
     for metric in raw(measurement).metrics:
         if metric.metric_id == metric_spec.metric_id and math.isfinite(metric.value):

@@ -18,7 +18,6 @@ def is_over(spec: StudySpec, created: datetime.datetime, trials: Sequence[Trial]
     """Tell whether a study's own conditions end it.
 
     Args:
-        spec: The study's.
         created: When the study was, in UTC.
         trials: All of them, in order.
         now: The time, in UTC.

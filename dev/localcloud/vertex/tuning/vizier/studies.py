@@ -23,7 +23,6 @@ class Studies:
     """Answers what is asked of studies.
 
     Args:
-        store: Keeps them.
         designer: Must be there when a study asks for it.
     """
 

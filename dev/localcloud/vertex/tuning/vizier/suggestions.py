@@ -34,7 +34,6 @@ class Suggestions:
 
     Args:
         store: Keeps studies and trials.
-        operations: Answers in the background.
         designer: Suggests trials where Bayesian optimization is asked for.
     """
 

@@ -22,11 +22,7 @@ from localcloud.vertex.wire.listing import list_page
 
 
 class Trials:
-    """Answers what is asked of trials.
-
-    Args:
-        store: Keeps them.
-    """
+    """Answers what is asked of trials."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
