@@ -7,7 +7,6 @@ clear message for those that no retry mends.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -114,21 +113,23 @@ def is_exhausted(error: BaseException) -> bool:
     return isinstance(error, exceptions.TooManyRequests)
 
 
-def call(function: Callable[[], _T], *, timeout_s: float = RETRY_TIMEOUT_S, first_wait_s: float = 0.5) -> _T:
-    """Call until it passes: transient errors are retried with doubling waits, at most `timeout_s` in all.
+def call(function: Callable[[], _T], *, timeout_s: float = RETRY_TIMEOUT_S) -> _T:
+    """Call until it passes: transient errors are retried with growing waits, at most `timeout_s` in all.
 
     Only for calls that may be repeated. What is not transient, and the last transient error, is raised.
     """
-    started, wait_s = time.monotonic(), first_wait_s
-    while True:
-        try:
-            return function()
-        except Exception as error:  # Google's and the network's have no common class; the rest is raised again
-            if not is_transient(error) or time.monotonic() - started + wait_s > timeout_s:
-                raise
-            LOGGER.warning("%s: %s; again in %.1f s", type(error).__name__, error, wait_s)
-        time.sleep(wait_s)
-        wait_s = min(wait_s * 2, 15.0)
+    from google.api_core.exceptions import RetryError
+    from google.api_core.retry import Retry
+
+    def warn(error: Exception) -> None:
+        LOGGER.warning("%s: %s; it may pass", type(error).__name__, error)
+
+    patiently = Retry(predicate=is_transient, initial=0.5, maximum=15.0, timeout=timeout_s, on_error=warn)
+    try:
+        answer: _T = patiently(function)()
+    except RetryError as error:
+        raise error.cause or error from None
+    return answer
 
 
 def explain(error: BaseException) -> RetrainingError | None:
