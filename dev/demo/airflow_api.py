@@ -2,6 +2,10 @@
 
 Comes in: the address and login of an API server. Goes out: plain JSON values of the API, and `AirflowApiError` with the
 server's own message when it refuses.
+
+Airflow's own clients would take away paths and keep the rest (login at the simple auth manager, logs, waiting), and
+cost more than they save: apache-airflow-client 3.3.2 takes 2.3 s of CPU to import (requests: 0.15 s), and
+apache-airflow-ctl 0.1.5 is a command line with over 30 packages (keyring, rich, …).
 """
 
 from __future__ import annotations

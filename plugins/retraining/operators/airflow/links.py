@@ -1,4 +1,8 @@
-"""Links beside a task in the UI. A link is an XCom value, pushed as soon as the address is known."""
+"""Links beside a task in the UI. A link is an XCom value, pushed as soon as the address is known.
+
+The provider's `BaseGoogleLink` would bring its hooks into every DAG's parsing (over a second of CPU), and put addresses
+together from a format in each class: `core.naming.console` makes them here, for the report as well.
+"""
 
 from __future__ import annotations
 
