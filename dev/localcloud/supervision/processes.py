@@ -16,7 +16,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from localcloud.errors import LocalCloudError
@@ -102,6 +102,19 @@ def signal_group(process: subprocess.Popen[bytes], number: signal.Signals) -> No
 def adopt_orphans() -> None:
     """Make this process the parent of every descendant whose own parent dies (so that it can end them)."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def reap_orphans(own: Container[int]) -> None:
+    """Let adopted processes that ended go, podman's monitors for example: until then each is a zombie.
+
+    Args:
+        own: Children whose exit codes somebody here waits for.
+    """
+    with contextlib.suppress(ChildProcessError):  # no child left
+        while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            if ended.si_pid in own:
+                return
+            os.waitpid(ended.si_pid, 0)
 
 
 def end_with_parent(number: signal.Signals) -> None:

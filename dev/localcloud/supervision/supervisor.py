@@ -151,6 +151,7 @@ def run_cloud(
             say(f"ready     {state.path} (pid {os.getpid()})")
             while True:
                 _check_alive(running)
+                processes.reap_orphans({each.process.pid for each in running})
                 wakeup.wait(1.0)
         except _Stopped:
             return 0

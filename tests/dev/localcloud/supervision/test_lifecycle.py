@@ -250,3 +250,26 @@ def test_program_that_does_not_exist_is_named(tmp_path):
     child = processes.spawn(["/no/such/program"], log_path=tmp_path / "log")
     assert child.wait(timeout=PATIENCE_S) == 1
     assert processes.tail(tmp_path / "log") == "/no/such/program: No such file or directory"
+
+
+REAP = """
+import os, subprocess
+from localcloud.supervision.processes import adopt_orphans, reap_orphans
+adopt_orphans()
+own = subprocess.Popen(["sh", "-c", "read line; exit 3"], stdin=subprocess.PIPE)
+orphan = int(subprocess.run(["sh", "-c", "sleep 0.1 >/dev/null & echo $!"], capture_output=True).stdout)
+os.waitid(os.P_PID, orphan, os.WEXITED | os.WNOWAIT)
+reap_orphans({own.pid})
+assert not os.path.exists(f"/proc/{orphan}"), "still a zombie"
+own.stdin.close()
+os.waitid(os.P_PID, own.pid, os.WEXITED | os.WNOWAIT)
+reap_orphans({own.pid})
+assert own.wait() == 3, "the exit code is lost"
+"""
+
+
+def test_an_adopted_process_that_ended_is_let_go():
+    """And a child that somebody waits for keeps its exit code."""
+    environ = {**os.environ, "PYTHONPATH": str(Path(processes.__file__).parents[2])}
+    done = subprocess.run([sys.executable, "-c", REAP], env=environ, text=True, capture_output=True, timeout=60)
+    assert not done.stderr
