@@ -23,7 +23,7 @@ import requests
 from demo.airflow_api import AirflowApi
 from demo.checkout import REPOSITORY_PATH
 from localcloud.errors import LocalCloudError
-from localcloud.supervision.processes import choose_ports, spawn, stop_all, tail
+from localcloud.supervision.processes import spawn, stop_all, tail
 
 COMPONENTS = {
     "api-server": ["api-server"],
@@ -36,11 +36,6 @@ SETTINGS_NAME = "settings.json"
 DATA_DAYS = "2013-01-01/2013-12-31"  # of the flights; a run that the clock starts today would find none
 LOCAL_SETTINGS_PATH = Path(__file__).with_name("airflow_local_settings.py")
 AIRFLOW_PROGRAM = REPOSITORY_PATH / ".venv" / "airflow" / "bin" / "airflow"
-
-
-def free_port() -> int:
-    """Return a TCP port on loopback that nobody listens on now."""
-    return choose_ports(["airflow"], {})["airflow"]
 
 
 @dataclass(kw_only=True)

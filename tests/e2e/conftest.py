@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from demo.airflow import free_port
 from demo.system import LaptopSystem
+from tests.support.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 

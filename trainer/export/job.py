@@ -38,21 +38,6 @@ _LONGEST_PAUSE_S = 30.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExportSummary:
-    """What one replica did.
-
-    Attributes:
-        rows: Rows of the shards it wrote.
-        bytes: Bytes of them.
-        manifest_written: Whether the manifest is there now.
-    """
-
-    rows: int
-    bytes: int
-    manifest_written: bool
-
-
-@dataclass(frozen=True, kw_only=True)
 class Patience:
     """How the chief waits for the others.
 
@@ -88,7 +73,7 @@ class SpanExport:
         self._progress = Progress(replica, self._patience.clock)
         self._memory = PeakMemory()
 
-    def write_spans(self) -> ExportSummary:
+    def write_spans(self) -> None:
         """Write this replica's shards that are missing; the chief also waits for the others and writes the documents.
 
         Raises:
@@ -111,9 +96,6 @@ class SpanExport:
             self._wait_for_others()
             self._write_manifest()
         self._progress.end(self._memory.grown())
-        return ExportSummary(
-            rows=self._progress.rows, bytes=self._progress.bytes, manifest_written=self._replica.is_chief
-        )
 
     def _write_shards(self, shards: Sequence[Shard]) -> None:
         """Read, sort, encode and store these shards."""

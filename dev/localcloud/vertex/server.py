@@ -57,7 +57,6 @@ from localcloud.vertex.tuning.vizier.suggestions import Suggestions
 from localcloud.vertex.tuning.vizier.trials import Trials
 from localcloud.vertex.wire.methods import load_methods
 
-LOGGER = logging.getLogger(__name__)
 # What leads Google's clients elsewhere when no local cloud was started on the state directory (this server alone).
 _PASSED_ON = ("STORAGE_EMULATOR_HOST", "BIGQUERY_EMULATOR_HOST")
 

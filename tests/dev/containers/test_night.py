@@ -19,7 +19,6 @@ import pytest
 from containers.compose import PROGRAM_PATH, Compose
 from containers.engine import Engine, EngineError
 from containers.images import STAND_INS, TRAINER_IMAGE, build_own_images, get_base_images
-from demo.airflow import free_port
 from demo.airflow_api import AirflowApi
 from demo.checkout import REPOSITORY_PATH
 from demo.dag_run import DAG_ID, run_dag, wait_for_dag
@@ -27,6 +26,7 @@ from demo.progress import follow_run, read_failures
 from demo.system import LaptopSystem
 from localcloud.command.fault_client import FaultClient
 from localcloud.state import State
+from tests.support.ports import free_port
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(2400)]
 AS_OF = "2013-11-20T03:00:00Z"

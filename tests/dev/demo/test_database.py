@@ -9,7 +9,8 @@ import sys
 import threading
 from pathlib import Path
 
-from demo.airflow import Airflow, free_port
+from demo.airflow import Airflow
+from tests.support.ports import free_port
 
 # As `airflow backfill create` does it: a savepoint, a look, a write.
 SAVEPOINTS = """

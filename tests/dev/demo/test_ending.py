@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from demo.airflow import free_port
 from demo.system import LOCALCLOUD_PYTHON
 from tests.dev.demo.demonstrations import family_of, processes_of, read_until, survivors
+from tests.support.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[3]
 

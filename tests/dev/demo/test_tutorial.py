@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from demo.airflow import free_port
 from demo.system import LOCALCLOUD_PYTHON
 from retraining.core.spec.files import load_query, load_spec
 from tests.dev.demo.demonstrations import read_until
+from tests.support.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs" / "tutorial.md"

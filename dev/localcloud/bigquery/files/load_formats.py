@@ -7,7 +7,7 @@ SELECT of a table's values from it. One format is one class; what is read as an 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -195,7 +195,7 @@ class _Avro:
             connection.unregister(name)
 
 
-FORMATS: dict[str, Any] = {
+FORMATS: dict[str, Callable[[Mapping[str, Any]], Format]] = {
     "CSV": _Csv,
     "NEWLINE_DELIMITED_JSON": _Json,
     "JSON": _Json,

@@ -5,7 +5,6 @@ Comes in: a path and bytes. Goes out: bytes, or a gRPC status.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable
 from concurrent import futures
 from pathlib import Path
@@ -20,7 +19,6 @@ from localcloud.vertex.wire.errors import ApiError, InvalidArgument, Unimplement
 from localcloud.vertex.wire.methods import Method
 
 Answer = Callable[[bytes, grpc.ServicerContext], bytes]
-LOGGER = logging.getLogger(__name__)
 # A waiting WaitOperation or a slow prediction holds a thread each.
 WORKERS = 48
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024

@@ -15,18 +15,17 @@ from typing import Any, NamedTuple
 import grpc
 from google.cloud.aiplatform_v1 import services
 from google.longrunning import operations_pb2
-from google.protobuf import empty_pb2
 
 # A protobuf message, plain or proto-plus: Google's packages publish no types.
 Message = Any
 PREFIX = "google.cloud.aiplatform.v1."
 OPERATIONS = "google.longrunning.Operations"
-_OPERATION_TYPES: dict[str, tuple[Any, Any]] = {
-    "GetOperation": (operations_pb2.GetOperationRequest, operations_pb2.Operation),
-    "ListOperations": (operations_pb2.ListOperationsRequest, operations_pb2.ListOperationsResponse),
-    "WaitOperation": (operations_pb2.WaitOperationRequest, operations_pb2.Operation),
-    "CancelOperation": (operations_pb2.CancelOperationRequest, empty_pb2.Empty),
-    "DeleteOperation": (operations_pb2.DeleteOperationRequest, empty_pb2.Empty),
+_OPERATION_REQUESTS: dict[str, Any] = {
+    "GetOperation": operations_pb2.GetOperationRequest,
+    "ListOperations": operations_pb2.ListOperationsRequest,
+    "WaitOperation": operations_pb2.WaitOperationRequest,
+    "CancelOperation": operations_pb2.CancelOperationRequest,
+    "DeleteOperation": operations_pb2.DeleteOperationRequest,
 }
 
 
@@ -60,7 +59,6 @@ class Method:
     name: str  # CreateCustomJob
     path: str  # /google.cloud.aiplatform.v1.JobService/CreateCustomJob
     request_type: Any
-    response_type: Any
     unary: bool
     routes: tuple[Route, ...]
 
@@ -157,13 +155,11 @@ def _service_methods(module: str) -> Iterator[Method]:
         if not owner.startswith(PREFIX):
             continue  # the mix-ins (operations, locations, IAM) are the same in every service
         service = owner.removeprefix(PREFIX)
-        response = call.codec["response_deserializer"]
         yield Method(
             service=service,
             name=name,
             path=call.path,
             request_type=call.codec["request_serializer"].__self__,
-            response_type=getattr(response, "__self__", None),
             unary=call.unary,
             routes=routes.get(name, ()),
         )
@@ -185,13 +181,12 @@ def _service_routes(module: str) -> dict[str, tuple[Route, ...]]:
 
 def _operation_methods() -> Iterator[Method]:
     routes = _service_routes("job_service")
-    for name, (request_type, response_type) in _OPERATION_TYPES.items():
+    for name, request_type in _OPERATION_REQUESTS.items():
         yield Method(
             service="Operations",
             name=name,
             path=f"/{OPERATIONS}/{name}",
             request_type=request_type,
-            response_type=response_type,
             unary=True,
             routes=tuple(
                 dataclasses.replace(route, template=route.template.replace("/v1/", f"/{version}/", 1))

@@ -28,7 +28,6 @@ DEFAULT = "default"
 """Vertex AI gives it to a model's first version, and exactly one version has it at any time."""
 
 
-CUSTOM_JOBS = "customJobs"
 TUNING_JOBS = "hyperparameterTuningJobs"
 ENDPOINTS = "endpoints"
 MODELS = "models"
