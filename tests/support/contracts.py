@@ -11,6 +11,18 @@ SCHEMAS = _REPOSITORY / "include" / "contracts"
 EXAMPLES = _REPOSITORY / "tests" / "contracts" / "examples"
 STORED = _REPOSITORY / "tests" / "stored"
 """A document of each kind that an earlier release stored."""
+FURTHER = {
+    "checks__quarantined": "a finding of one span",
+    "evaluate_request__lite": "a converted model is judged too",
+    "evaluation__classes": "counts of labels by class",
+    "evaluation__lite": "scores of converted models",
+    "report__images": "an instance with an image; scores of several classes",
+    "report__sequences": "an instance with lists",
+    "statistics__images": "statistics of an image; labels outside the known classes",
+    "statistics__sequences": "statistics of a sequence",
+    "train_request__sequences": "features with steps",
+}
+"""Why a kind has more than two examples: what of its form the two do not show."""
 VALID = sorted([*EXAMPLES.glob("*.json"), *STORED.glob("*.json")])
 
 

@@ -10,7 +10,7 @@ import pytest
 from retraining.core import documents
 from retraining.core.errors import ContractError
 from tests.support.contract_rows import ROWS, Row
-from tests.support.contracts import SCHEMAS, VALID, kind_of, missing
+from tests.support.contracts import EXAMPLES, FURTHER, SCHEMAS, VALID, kind_of, missing
 
 
 def validator(kind):
@@ -40,6 +40,12 @@ def test_a_wrong_value_is_refused_by_schema_and_model(row: Row):
 
 @pytest.mark.parametrize("kind", documents.KINDS)
 def test_every_kind_has_a_schema_two_valid_examples_and_a_wrong_value(kind):
+    """One of the two may be the stored document. A further example has its reason in `FURTHER`."""
     jsonschema.Draft202012Validator.check_schema(validator(kind).schema)
     assert len([path for path in VALID if kind_of(path) == kind]) >= 2
+    assert len([path for path in EXAMPLES.glob(f"{kind}__*.json") if path.stem not in FURTHER]) in (1, 2)
     assert kind in {row.kind for row in ROWS}
+
+
+def test_every_further_example_is_there():
+    assert {path.stem for path in EXAMPLES.glob("*.json")} > set(FURTHER)
