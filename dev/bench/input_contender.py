@@ -79,7 +79,7 @@ def ours(files: Files, spec: Spec, reading: Reading | None = None) -> tf.data.Da
     if files.layout.rows_per_record == 1:
         return batches
     chosen = reading or Reading()
-    return batches.rebatch(BATCH_ROWS).prefetch(chosen.ahead).with_options(chosen.options())
+    return batches.rebatch(BATCH_ROWS).prefetch(chosen.prefetch).with_options(chosen.options())
 
 
 def tuned(files: Files, spec: Spec) -> tf.data.Dataset:

@@ -95,8 +95,8 @@ class Columns:
             if not self._readable(name, type_, dtype):
                 return f"reads {name!r} as {dtype}, which is {type_} in these examples", "a type that it can read"
             if (name in model.lists) != (name in self._lists):
-                words = ("a list", "one value") if name in model.lists else ("one value", "a list")
-                return f"reads {name!r} as {words[0]}, which is {words[1]} in these examples", words[0]
+                forms = ("a list", "one value") if name in model.lists else ("one value", "a list")
+                return f"reads {name!r} as {forms[0]}, which is {forms[1]} in these examples", forms[0]
         classes = labels_of(self._label).classes
         if model.classes != classes:
             theirs, ours = (f"{2 if count is None else count} classes" for count in (model.classes, classes))

@@ -88,7 +88,7 @@ class TableSplit:
         whole = self._read_rows(parts[0], columns)
         for part in parts[1:]:
             whole = whole.concatenate(self._read_rows(part, columns))
-        return whole.prefetch(self._reading.ahead).with_options(self._reading.options())
+        return whole.prefetch(self._reading.prefetch).with_options(self._reading.options())
 
     @contextlib.contextmanager
     def reading(self, spec: ParseSpec) -> Iterator[None]:  # noqa: ARG002 - for files, which can be looked into

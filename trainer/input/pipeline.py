@@ -43,14 +43,14 @@ class Reading:
     Attributes:
         autotune: Let TensorFlow choose the number of threads while it runs.
         threads: Of the pipeline's own pool; default one per core, two at least.
-        ahead: Batches made before they are asked for.
+        prefetch: Batches made before they are asked for.
         cache_bytes: Model inputs of at most so much stay in memory after the first pass; more are read, parsed and
             shuffled again in every epoch.
     """
 
     autotune: bool = False
     threads: int = max(os.cpu_count() or 1, 2)
-    ahead: int = 4
+    prefetch: int = 4
     cache_bytes: int = 4 << 30
 
     @property
@@ -156,7 +156,7 @@ def epochs(
         return shuffled.enumerate().map(lambda index, block: permuted(index, block, epoch)).rebatch(batch_size)
 
     numbers = tf.data.Dataset.range(first, last)
-    return numbers.flat_map(one_epoch).prefetch(chosen.ahead).with_options(chosen.options())
+    return numbers.flat_map(one_epoch).prefetch(chosen.prefetch).with_options(chosen.options())
 
 
 def bytes_per_row(element_spec: Tensors) -> int:

@@ -62,7 +62,7 @@ class FileSplit:
         )
         parallel = self._reading.parallel
         parsed = batches.map(self._format.parser(spec), num_parallel_calls=parallel, deterministic=True)
-        return parsed.prefetch(self._reading.ahead).with_options(self._reading.options())
+        return parsed.prefetch(self._reading.prefetch).with_options(self._reading.options())
 
     @contextlib.contextmanager
     def reading(self, spec: ParseSpec) -> Iterator[None]:
