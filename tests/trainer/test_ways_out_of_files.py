@@ -112,7 +112,7 @@ def test_a_training_whose_checkpoints_cannot_be_read_begins_anew(tmp_path: Path)
     state = TrainingState(request_sha256="x", step=1)
     way_out = f"Delete {tmp_path}/kept and start again: the training begins anew"
     kept = attached(tmp_path / "kept")
-    kept.save(state)
+    kept.save_state(state)
     other = attached(tmp_path / "kept", outputs=2)
     assert way_out in refusal(lambda: other.restore_newest(state))
     assert way_out in refusal(lambda: kept.restore(2))
@@ -121,7 +121,7 @@ def test_a_training_whose_checkpoints_cannot_be_read_begins_anew(tmp_path: Path)
     assert way_out in refusal(lambda: kept.restore(1))
     shutil.rmtree(tmp_path / "kept")
     assert other.restore_newest(state) is None
-    other.save(state)
+    other.save_state(state)
     assert other.restore_newest(state) == state
 
 

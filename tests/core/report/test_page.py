@@ -154,7 +154,7 @@ def test_the_headline_is_the_outcome(documents, change, words):
         ({"checks": "blocked", "manifest": None}, "No split was exported. This did not happen: the data did not pass"),
         ({"timings": None}, "The run left no record of its tasks&#39; times."),
         ({"evaluate_request": "first_model"}, "There was no older champion to compare with: "),
-        ({"evaluate_request": None}, "The run did not come to the duel"),
+        ({"evaluate_request": None}, "The run did not come to the comparison"),
     ],
 )
 def test_what_did_not_happen_has_its_reason(documents, change, words):

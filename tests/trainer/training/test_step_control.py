@@ -28,12 +28,12 @@ class Served:
         state = TrainingState(request_sha256="x", strategy="parameter_server", steps_per_epoch=1000)
         course = Course(
             state=state,
-            checkpoints=SimpleNamespace(save=lambda saved: self.saved.append(saved.step), is_finite=lambda: True),
+            checkpoints=SimpleNamespace(save_state=lambda saved: self.saved.append(saved.step), is_finite=lambda: True),
             strategy=Strategy(name="parameter_server", scope=None),
             steps=STEPS,
             rhythm=Checkpoint(**{"every_steps": None, "every_seconds": None, **rhythm}),
             interruption=self.interruption,
-            watch=SimpleNamespace(read=lambda: 0),
+            watch=SimpleNamespace(first_bad_step=lambda: 0),
         )
         self.end = StepEnd(course, lambda: self.now)
         mean = SimpleNamespace(variables=[])
