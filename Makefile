@@ -14,6 +14,8 @@ ROUNDS ?= 5
 SCALE ?= 1
 FRAMEWORK ?= 2.15
 TEST ?= tests/core
+# Where this is set, each of the many processes of a test or demonstration would compile Airflow and Google's clients.
+unexport PYTHONDONTWRITEBYTECODE
 
 VENV := .venv
 UV := $(or $(shell command -v uv 2>/dev/null),$(VENV)/uv/bin/uv)

@@ -29,6 +29,8 @@ SIDE, CLASSES = 8, 3
 LABEL = {"name": "stripe", "kind": "multiclass", "classes": CLASSES}
 IMAGE = {"name": "image", "height": SIDE, "width": SIDE, "channels": 1, "encoding": "raw"}
 FEATURES = [{"kind": "image", **IMAGE}]
+SHADE = {"name": "shade", "kind": "numeric", "normalize": True, "missing": "mean"}
+LIT = {"features": [*FEATURES, SHADE], "label": {"name": "lit", "kind": "binary"}}
 SCHEMA = [
     {"name": "image_id", "type": "STRING", "mode": "REQUIRED"},
     {"name": "image", "type": "BYTES", "mode": "NULLABLE"},
@@ -143,6 +145,19 @@ def weak(stripes, tmp_path_factory: pytest.TempPathFactory) -> Report:
     return start(stripes, tmp_path_factory.mktemp("weak"), training={"epochs": 1, "hyperparameters": hyperparameters})
 
 
+@pytest.fixture(scope="module")
+def lit(stripes, tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """The other label kind, and another feature kind beside the image."""
+    return start(stripes, tmp_path_factory.mktemp("lit"), **LIT, training={"epochs": 2})
+
+
+@pytest.fixture(scope="module")
+def imageless(stripes, tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """Classes without images."""
+    training = {"model": "wide_deep", "epochs": 1, "hyperparameters": {}}
+    return start(stripes, tmp_path_factory.mktemp("imageless"), features=[SHADE], training=training)
+
+
 def served(report: Report):
     return tf.saved_model.load(report.model_uri).signatures["serving_default"]
 
@@ -204,24 +219,16 @@ def test_every_metric_has_an_interval(metric: str, trained: Report, weak: Report
     assert gain > 0
 
 
-def test_binary_images_and_numbers_beside_them(stripes, tmp_path: Path) -> None:
-    """The other label kind, and another feature kind beside the image."""
-    features = [*FEATURES, {"name": "shade", "kind": "numeric", "normalize": True, "missing": "mean"}]
-    label = {"name": "lit", "kind": "binary"}
-    report = start(stripes, tmp_path, features=features, label=label, training={"epochs": 2})
-    assert report.signature.outputs == {"score": "float32"}
-    assert isinstance(report.golden[0].prediction, float)
-    assert set(report.golden[0].instance) == {"image", "shade"}
-    found = judge(stripes, tmp_path, report.model_uri, features=features, label=label)
+def test_binary_images_and_numbers_beside_them(lit: Report, stripes, tmp_path: Path) -> None:
+    assert lit.signature.outputs == {"score": "float32"}
+    assert isinstance(lit.golden[0].prediction, float)
+    assert set(lit.golden[0].instance) == {"image", "shade"}
+    found = judge(stripes, tmp_path, lit.model_uri, **LIT)
     assert (found.label_counts, found.challenger.confusion) == (None, None)
 
 
-def test_classes_without_images(stripes, tmp_path: Path) -> None:
-    features = [{"name": "shade", "kind": "numeric", "normalize": True, "missing": "mean"}]
-    report = start(
-        stripes, tmp_path, features=features, training={"model": "wide_deep", "epochs": 1, "hyperparameters": {}}
-    )
-    assert len(report.golden[0].prediction) == CLASSES
+def test_classes_without_images(imageless: Report) -> None:
+    assert len(imageless.golden[0].prediction) == CLASSES
 
 
 @pytest.mark.parametrize(
@@ -254,38 +261,33 @@ def test_labels_are_read_as_whole_numbers() -> None:
 # --- champions that cannot be scored, and those that have seen the test days ----------------------------------------
 
 
-def test_a_champion_of_other_classes_is_left_out_with_words(trained: Report, stripes, tmp_path: Path) -> None:
-    two = start(stripes, tmp_path / "two", label={"name": "lit", "kind": "binary"}, training={"epochs": 1})
-    found = judge(stripes, tmp_path, trained.model_uri, two.model_uri)
+def test_a_champion_of_other_classes_is_left_out_with_words(
+    trained: Report, lit: Report, stripes, tmp_path: Path
+) -> None:
+    found = judge(stripes, tmp_path, trained.model_uri, lit.model_uri)
     assert found.champion is None
     assert found.difference is None
     assert found.champion_skipped == "champion version 1 tells 2 classes apart"
 
 
-def test_a_champion_that_reads_a_vanished_column_is_left_out_with_words(stripes, trained, tmp_path: Path) -> None:
-    features = [*FEATURES, {"name": "shade", "kind": "numeric", "normalize": True, "missing": "mean"}]
-    old = start(stripes, tmp_path / "old", features=features, training={"epochs": 1})
+def test_a_champion_that_reads_a_vanished_column_is_left_out_with_words(
+    trained: Report, imageless: Report, stripes, tmp_path: Path
+) -> None:
     manifest = stripes.manifest()
     changed_manifest = dataclasses.replace(manifest, columns=tuple(c for c in manifest.columns if c.name != "shade"))
-    found = judge(stripes, tmp_path, trained.model_uri, old.model_uri, changed_manifest)
+    found = judge(stripes, tmp_path, trained.model_uri, imageless.model_uri, changed_manifest)
     assert found.champion_skipped == "champion version 1 reads 'shade', which these examples do not have"
     with pytest.raises(DataError, match="challenger model: reads 'shade'"):
-        judge(stripes, tmp_path, old.model_uri, None, changed_manifest)
+        judge(stripes, tmp_path, imageless.model_uri, None, changed_manifest)
 
 
-def test_a_column_of_another_type_is_named(stripes, trained, tmp_path: Path) -> None:
+def test_a_column_of_another_type_is_named(trained: Report, imageless: Report, stripes, tmp_path: Path) -> None:
     manifest = stripes.manifest()
     changed = tuple(
         dataclasses.replace(column, type="STRING") if column.name == "shade" else column for column in manifest.columns
     )
-    old = start(
-        stripes,
-        tmp_path / "old",
-        features=[{"name": "shade", "kind": "numeric", "normalize": True, "missing": "mean"}],
-        training={"model": "dense", "epochs": 1, "hyperparameters": {}},
-    )
     changed_manifest = dataclasses.replace(manifest, columns=changed)
-    found = judge(stripes, tmp_path, trained.model_uri, old.model_uri, changed_manifest)
+    found = judge(stripes, tmp_path, trained.model_uri, imageless.model_uri, changed_manifest)
     assert found.champion_skipped == "champion version 1 reads 'shade' as float32, which is STRING in these examples"
 
 

@@ -70,11 +70,16 @@ class Recipe:
         self.architecture.require_given(self.hyperparameters, shape)
 
     def build_model(self, shape: InputShape) -> tf_keras.Model:
-        """Build a model whose layers compute in the requested precision; variables and logits are float32."""
+        """Build a model whose layers compute in the requested precision; variables and logits are float32.
+
+        AutoGraph is switched off, as inside a step: rewriting the source of Keras's layers is most of the time that a
+        deep network takes to be built.
+        """
+        build = tf.autograph.experimental.do_not_convert(self.architecture.build)
         if self.training.precision == "float32":
-            return self.architecture.build(shape, self.labels.outputs, self.hyperparameters)
+            return build(shape, self.labels.outputs, self.hyperparameters)
         with _policy(self.training.precision):
-            return Float32Logits(self.architecture.build(shape, self.labels.outputs, self.hyperparameters))
+            return Float32Logits(build(shape, self.labels.outputs, self.hyperparameters))
 
     def copy_model(self, model: tf_keras.Model, shape: InputShape) -> tf_keras.Model:
         """Give the same model on one device, whatever strategy holds this one; every replica must call it."""

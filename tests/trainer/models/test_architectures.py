@@ -18,6 +18,7 @@ from trainer.contract.documents import (
 from trainer.errors import RequestError
 from trainer.features.images import as_files
 from trainer.features.preprocessing import Preprocessing
+from trainer.models.dropout import SeededDropout
 from trainer.models.registry import ARCHITECTURES, find_architecture, read_hyperparameters
 from trainer.objective.labels import labels_of
 from trainer.saved_model.model import StoredModel, save_model
@@ -110,6 +111,19 @@ def learn_once(chosen: Recipe, preprocessing: Preprocessing, model) -> None:
     for variable, gradient in zip(model.trainable_variables, gradients, strict=True):
         assert np.isfinite(tf.convert_to_tensor(gradient)).all(), variable.name
         variable.assign_sub(0.1 * tf.convert_to_tensor(gradient))
+
+
+def test_the_source_of_layers_is_not_rewritten_while_a_model_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By AutoGraph, which takes longer than all the rest of it."""
+    call, found = SeededDropout.call, []
+
+    def note(self, inputs: tf.Tensor, training: bool | None = None) -> tf.Tensor:
+        found.append(tf.__internal__.autograph.control_status_ctx().status.name)
+        return call(self, inputs, training)
+
+    monkeypatch.setattr(SeededDropout, "call", note)
+    built("dense", dropout=0.5)
+    assert set(found) == {"DISABLED"}
 
 
 LIGHT = sorted(set(ARCHITECTURES) - {"transfer", "module"})

@@ -106,6 +106,7 @@ def fitted(chosen: Recipe, steps: int = 2, epochs: int = 1):
     seed_layers(1)
     model = chosen.build_model(preprocessing().shape)
     compile_model(chosen, model, RatePlan(peak=0.1, warmup_steps=0, changes=False, total_steps=steps))
+    model.train_step = tf.autograph.experimental.do_not_convert(model.train_step)  # as a training's
     data = tf.data.Dataset.from_tensor_slices((inputs(), LABELS)).repeat().batch(ROWS).take(steps)
     model.fit(data, epochs=epochs, verbose=0)
     return model

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
+import shutil
 import signal
 from pathlib import Path
 
@@ -47,6 +49,28 @@ def whole(exported, tmp_path_factory: pytest.TempPathFactory):
     return exported.train(exported.train_request_in(tmp_path_factory.mktemp("whole"), training=TRAINING))
 
 
+@pytest.fixture(scope="module")
+def preempted(exported, tmp_path_factory: pytest.TempPathFactory):
+    """Gives a request whose training SIGTERM ended after step 20, and its error; its folder is as it was then."""
+
+    @functools.cache
+    def preempt(loop: str):
+        folder, copy = (tmp_path_factory.mktemp(name) for name in ("preempted", "copy"))
+        request = exported.train_request_in(folder, training={**TRAINING, "loop": loop})
+        with pytest.raises(Preempted) as ended:
+            exported.train(request, storage=DoomedStorage(16, at_once=False))
+        shutil.copytree(folder, copy, dirs_exist_ok=True)
+        return request, ended.value, folder, copy
+
+    def restore(loop: str = "fit"):
+        request, error, folder, copy = preempt(loop)
+        shutil.rmtree(folder)
+        shutil.copytree(copy, folder)
+        return request, error
+
+    return restore
+
+
 def assert_same(report, whole) -> None:
     assert report.history == whole.history
     assert report.golden == whole.golden
@@ -59,11 +83,10 @@ def test_the_state_to_interrupt_is_a_rich_one(whole) -> None:
 
 
 @pytest.mark.parametrize("loop", ["fit", pytest.param("custom", marks=pytest.mark.long)])
-def test_sigterm_inside_an_epoch_costs_nothing(exported, tmp_path: Path, whole, loop: str) -> None:
-    request = exported.train_request_in(tmp_path, training={**TRAINING, "loop": loop})
-    with pytest.raises(Preempted, match="SIGTERM after step 20") as preempted:
-        exported.train(request, storage=DoomedStorage(16, at_once=False))
-    assert preempted.value.exit_code == 143
+def test_sigterm_inside_an_epoch_costs_nothing(exported, preempted, whole, loop: str) -> None:
+    request, error = preempted(loop)
+    assert "SIGTERM after step 20" in str(error)
+    assert error.exit_code == 143
     assert not Path(request.report_uri).exists()
     said: list[str] = []
     report = exported.train(request, said)
@@ -93,11 +116,9 @@ def test_a_sudden_end_costs_the_steps_since_the_last_whole_checkpoint(exported, 
     assert_same(report, whole)
 
 
-def test_a_damaged_checkpoint_is_passed_over_and_named(exported, tmp_path: Path, whole) -> None:
-    request = exported.train_request_in(tmp_path, training=TRAINING)
-    with pytest.raises(Preempted):
-        exported.train(request, storage=DoomedStorage(16, at_once=False))
-    damaged = tmp_path / "checkpoints/step-000000020/weights.data-00000-of-00001"
+def test_a_damaged_checkpoint_is_passed_over_and_named(exported, preempted, whole) -> None:
+    request, _ = preempted()
+    damaged = Path(request.checkpoint_uri, "step-000000020/weights.data-00000-of-00001")
     damaged.write_bytes(damaged.read_bytes()[:-1])
     said: list[str] = []
     report = exported.train(request, said)
@@ -126,11 +147,10 @@ class FailingModel(Storage):
         super().upload_folder(folder_path, uri)
 
 
-def test_another_requests_checkpoint_is_not_resumed(exported, tmp_path: Path) -> None:
-    request = exported.train_request_in(tmp_path, training=TRAINING)
-    with pytest.raises(Preempted):
-        exported.train(request, storage=DoomedStorage(16, at_once=False))
-    other = exported.train_request_in(tmp_path, training={**TRAINING, "epochs": 1})
+def test_another_requests_checkpoint_is_not_resumed(exported, preempted) -> None:
+    request, _ = preempted()
+    assert Checkpoints(request.checkpoint_uri, Storage()).newest_state().step == 20
+    other = exported.train_request_in(Path(request.report_uri).parent, training={**TRAINING, "epochs": 1})
     assert exported.train(other).resumed_from_step is None
 
 
