@@ -106,7 +106,7 @@ class FakeRun:
         return result
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_run() -> type[FakeRun]:
     """Makes DAG runs."""
     return FakeRun
