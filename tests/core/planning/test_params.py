@@ -20,11 +20,18 @@ def _spec(**hyperparameters):
 
 def test_only_what_differs_from_the_file_is_an_override():
     spec = _spec(dropout=0.1, layers=(32, 16))
-    same = {"window_days": spec.data.window_days, "epochs": None, "dropout": 0.1, "layers": [32, 16]}
+    same = {
+        "window_days": spec.data.window_days,
+        "sample_percent": 100,
+        "epochs": None,
+        "dropout": 0.1,
+        "layers": [32, 16],
+    }
     assert params.overrides(spec, same) == {}
-    changed = {"window_days": 99, "epochs": 7, "dropout": 0.2, "layers": [8]}
+    changed = {"window_days": 99, "sample_percent": 2.5, "epochs": 7, "dropout": 0.2, "layers": [8]}
     assert params.overrides(spec, changed) == {
         "data.window_days": 99,
+        "data.sample_percent": 2.5,
         "training.epochs": 7,
         "training.hyperparameters.dropout": 0.2,
         "training.hyperparameters.layers": [8],

@@ -65,6 +65,13 @@ def test_the_use_of_the_machine_is_said_where_it_is_known(documents):
     assert "The chief used" not in render(documents)
 
 
+def test_a_sample_is_said(documents):
+    """Whoever reads its numbers knows that they are of a part of the examples."""
+    assert "A sample" not in render(documents)
+    documents["plan"]["spec"]["data"]["sample_percent"] = 2.5
+    assert "A sample: 2.5 % of the examples, chosen by hash of <code>id</code>." in render(documents)
+
+
 def test_nothing_is_loaded_from_elsewhere(documents):
     """One file: no script, no style sheet, no picture from another address."""
     page = render(documents)

@@ -6,6 +6,7 @@ in `spec.check_rules`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, time
 
@@ -122,7 +123,8 @@ def _left_out(spec: ModelSpec, snapshot: Snapshot) -> Iterator[Finding]:
 
 def _rows(spec: ModelSpec, statistics: Statistics) -> Iterator[Finding]:
     rows = {name: split.rows for name, split in statistics.splits.items()}
-    total, least, window = sum(rows.values()), spec.data.checks.min_rows, statistics.window
+    total, window = sum(rows.values()), statistics.window
+    least = math.ceil(spec.data.checks.min_rows * spec.data.sample_percent / 100)
     if total == 0:
         message = f"no example between {window.start} and {window.end}: look at the source tables"
         yield finding(spec, "empty_window", found="0 rows", expected="examples in the window", words=message)

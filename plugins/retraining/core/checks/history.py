@@ -87,16 +87,17 @@ def volume_of(plan: Plan, statistics: Statistics) -> Volume:
         rows=sum(split.rows for split in statistics.splits.values()),
         days=days - sum(first <= day < plan.window.end for day in statistics.quarantined),
         data_version=plan.spec.data.schema_version,
+        sample_percent=plan.spec.data.sample_percent,
     )
 
 
 def volume_change(plan: Plan, volume: Volume, history: History) -> Iterator[Finding]:
-    """Yield the examples per day against the median of the last runs of the same `data.schema_version`."""
+    """Yield the examples per day against the median of the last runs of the same data version and sample."""
     limits = plan.spec.data.checks
     earlier = [
         (uri, Fraction(run.volume.rows, run.volume.days))
         for uri, run in zip(history.uris, history.checks, strict=True)
-        if run.volume and run.volume.days and run.volume.data_version == volume.data_version
+        if run.volume and run.volume.days and _is_comparable(run.volume, volume)
     ][: limits.volume_runs]
     if limits.max_volume_change is None or not earlier or not volume.days:
         return
@@ -117,6 +118,10 @@ def volume_change(plan: Plan, volume: Volume, history: History) -> Iterator[Find
         words=message,
         compared_with=tuple(uri for uri, _ in earlier),
     )
+
+
+def _is_comparable(earlier: Volume, now: Volume) -> bool:
+    return (earlier.data_version, earlier.sample_percent) == (now.data_version, now.sample_percent)
 
 
 def schema_changes(plan: Plan, snapshot: Snapshot, history: History) -> Iterator[Finding]:

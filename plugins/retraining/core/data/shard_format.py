@@ -49,4 +49,6 @@ def form_of(spec: ModelSpec) -> TemplateValues:
         "compression": spec.data.compression,
         "layout": layout_of(spec).model_dump(mode="json"),
         "images": [image.model_dump(mode="json") for image in images_of(spec)],
+        # A sample's days are not the whole days with other content.
+        **({"sample_percent": spec.data.sample_percent} if spec.data.sample_percent < 100 else {}),
     }

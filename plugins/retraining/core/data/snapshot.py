@@ -23,6 +23,9 @@ _Part = tuple[str, int, str, str, int]  # part, rows, XOR, sum, shards
 Stored = Mapping[str, Mapping[str, int | None]]
 """Day (ISO) to the fingerprints that the span store has whole, each with its rows; None where nobody looked."""
 
+SAMPLE_BUCKETS = 1_000_000
+"""Into so many a sample's hash puts keys."""
+
 OTHER_DATA = (
     "When the source is mended, trigger the DAG again with this run's as_of and the Param force: this run's data stays "
     "as recorded. When the query or the spec is changed, clear plan and what follows it: that makes another run of it"
@@ -63,12 +66,16 @@ def render_snapshot_sql(plan: Plan) -> Query:
         event_time=data.event_time,
         keep_days=data.keep_table_days,
         golden=bigquery.frozen_set_table(plan) if plan.golden_query else None,
+        sampled=data.sample_percent < 100,
+        sample_buckets=SAMPLE_BUCKETS,
     )
+    sampled = round(data.sample_percent * SAMPLE_BUCKETS / 100)
     return Query(
         sql=sql,
         parameters=(
             *query_parameters(plan),
             Parameter(name="validation_percent", type="INT64", value=data.validation_percent),
+            *([Parameter(name="sampled_buckets", type="INT64", value=sampled)] if data.sample_percent < 100 else []),
             *shard_parameters(data),
         ),
     )

@@ -214,12 +214,14 @@ Check = Finding  # the word operators use
 class Volume(Value):
     """How much a run had, for later runs to compare with: rows, and days from the first one with rows on.
 
-    Both are without the quarantined days. `data_version` is the spec's `data.schema_version`.
+    Both are without the quarantined days. `data_version` is the spec's `data.schema_version`, `sample_percent` the
+    run's `data.sample_percent`.
     """
 
     rows: Count
     days: Count
     data_version: Positive
+    sample_percent: Number = 100.0
 
 
 class Compared(Value):

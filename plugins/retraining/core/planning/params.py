@@ -72,6 +72,7 @@ def overrides(spec: ModelSpec, params: Mapping[str, Any]) -> YamlValues:
     changed: YamlValues = {}
     for name, path, old in (
         ("window_days", "data.window_days", spec.data.window_days),
+        ("sample_percent", "data.sample_percent", spec.data.sample_percent),
         ("epochs", "training.epochs", spec.training.epochs),
         ("tune", "tuning.search", spec.tuning.search if spec.tuning else None),
     ):

@@ -144,6 +144,8 @@ def explain(plan: Plan) -> list[str]:
         f"examples of {window.start} to {window.end} (exclusive), test days from {window.test_start}",
         f"documents at {plan.run_uri}",
     ]
+    if plan.spec.data.sample_percent < 100:
+        lines.append(f"a sample of {plan.spec.data.sample_percent:g} % of the keys")
     if plan.golden_query:
         lines.append(f"frozen set of {plan.golden_query.path}, SHA-256 {plan.golden_query.sha256[:16]}")
     lines += [f"override {path} = {value!r}" for path, value in sorted(plan.overrides.items())]

@@ -11,6 +11,7 @@ from retraining.core.spec.check_rules import Severity, severity_problem
 from retraining.core.spec.cluster import MachineType
 from retraining.core.spec.section import ColumnName, Count, Fraction, Section
 
+SamplePercent = Annotated[float, Field(ge=0.001, le=100)]
 SqlPath = Annotated[str, StringConstraints(max_length=500, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_./-]*\.sql$")]
 
 
@@ -86,6 +87,7 @@ class Data(Section):
     window_days: Annotated[int, Field(ge=2, le=3650)] = 60
     test_days: Annotated[int, Field(ge=1, le=365)] = 7
     validation_percent: Annotated[int, Field(ge=1, le=50)] = 10
+    sample_percent: SamplePercent = 100.0
     rows_per_shard: Annotated[int, Field(ge=1000, le=10**9)] = 100_000
     shard_mb: Annotated[int, Field(ge=1, le=1024)] = 64
     compression: Literal["GZIP", "NONE"] = "GZIP"

@@ -98,6 +98,15 @@ def _spec_params(spec: ModelSpec) -> dict[str, Param]:
             section=_DATA,
             description=f"Days of examples; the newest {spec.data.test_days} are the test split.",
         ),
+        "sample_percent": Param(
+            spec.data.sample_percent,
+            type="number",
+            minimum=0.001,
+            maximum=100,
+            title="Sample percent",
+            section=_DATA,
+            description="Share of the examples, by hash of the key: the same ones in every run.",
+        ),
         "epochs": Param(
             spec.training.epochs,
             type="integer",
