@@ -106,7 +106,8 @@ def asked(event: str, path: str, body: bytes) -> tuple[str, Resources]:
         str(query.get("defaultDataset", {}).get("datasetId", "")),
     )
     if destination := query.get("destinationTable"):
-        name = _resource(destination.get("projectId") or project, destination["datasetId"], destination["tableId"])
+        table = destination["tableId"].partition("$")[0]  # a day of it is written with the table's rights
+        name = _resource(destination.get("projectId") or project, destination["datasetId"], table)
         uses.created.add(name)
         uses.written.add(name)
     method = event if event == "bigquery.jobs.query" else f"{event}/query"

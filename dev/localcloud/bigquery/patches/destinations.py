@@ -1,12 +1,14 @@
 """Mends `configuration.query.destinationTable`: it is taken, and nothing is written to it.
 
-In: a SELECT that ran, its destination and dispositions. Out: the table, and the job with it as its result. Partitioning
-and clustering of the destination are a layout without effect here.
+In: a SELECT that ran, its destination and dispositions. Out: the table, and the job with it as its result. A day of a
+partitioned table (`table$20131120`) is written alone; else partitions and clusters are a layout without effect here.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 import sqlglot  # type: ignore[import-not-found]  # only in the local cloud environment
@@ -18,6 +20,8 @@ from localcloud.bigquery.types.tables import make_table
 from localcloud.statements import statement
 from localcloud.untyped import Untyped
 
+_DAY = re.compile(r"(\d{4})(\d{2})(\d{2})")
+
 
 @dataclass(frozen=True, kw_only=True)
 class _Destination:
@@ -26,6 +30,7 @@ class _Destination:
     table: str
     write: str
     create: str
+    partition: str = ""
 
     def __str__(self) -> str:
         return f"{self.project}:{self.dataset}.{self.table}"
@@ -50,6 +55,63 @@ class _Destination:
             any_row = statement("SELECT 1 FROM {table} LIMIT 1", table=reference)
             if context.engine.execute(any_row).fetchone() is not None:
                 raise AlreadyExistsError(f"Already Exists: Table {self}")
+        if self.partition:
+            self.day(stored)
+
+    def day(self, stored: Untyped) -> tuple[str, date]:
+        """Return the column that a table is partitioned by, and the day that is written.
+
+        Raises:
+            ValidationError: it is not partitioned by days of a column, or the decorator is no day.
+        """
+        from bqemulator.domain.errors import ValidationError
+
+        partitioning = stored and stored.time_partitioning
+        if not partitioning or not partitioning.field or partitioning.type != "DAY":
+            found = f"Cannot write ${self.partition} of {self}: the local cloud writes days of a table that is there"
+            raise ValidationError(f"{found} and is partitioned by a column")
+        match = _DAY.fullmatch(self.partition)
+        if match is None:
+            raise ValidationError(f"Invalid partition decorator ${self.partition} of {self}. Expected $YYYYMMDD")
+        return partitioning.field, date(*map(int, match.groups()))
+
+    def fill_day(self, rows: Untyped, context: Untyped) -> Untyped:
+        """Write a result into one day, whole; gives the rows that the day has then.
+
+        Raises:
+            ValidationError: a column that the table does not have, or a row of another day.
+        """
+        from bqemulator.domain.errors import ValidationError
+        from bqemulator.storage.sql_identifiers import quoted_table_ref
+
+        reference = quoted_table_ref(self.project, self.dataset, self.table)
+        field, day = self.day(context.catalog.get_table(self.project, self.dataset, self.table))
+        connection = context.engine.connection
+        of_day = {"table": reference, "field": quoted(field), "day": f"DATE '{day}'"}
+        with registered(rows, connection) as relation:
+            columns = [column.name for column in column_types(connection, relation)]
+            known = {column.name.lower() for column in column_types(connection, reference)}
+            strange = [name for name in columns if name.lower() not in known]
+            if strange:
+                raise ValidationError(f"Invalid schema update. Cannot add fields (field: {strange[0]})")
+            other = "SELECT 1 FROM {rows} WHERE CAST({field} AS DATE) IS DISTINCT FROM {day} LIMIT 1"
+            if connection.execute(statement(other, rows=relation, **of_day)).fetchone() is not None:
+                message = f"Some rows belong to different partitions rather than destination partition {self.partition}"
+                raise ValidationError(message)
+            names = ", ".join(map(quoted, columns))
+            connection.execute("BEGIN")
+            try:
+                if self.write == "WRITE_TRUNCATE":
+                    connection.execute(statement("DELETE FROM {table} WHERE CAST({field} AS DATE) = {day}", **of_day))
+                insert = "INSERT INTO {table} ({names}) SELECT {names} FROM {rows}"
+                connection.execute(statement(insert, table=reference, names=names, rows=relation))
+                connection.execute("COMMIT")
+            except BaseException:
+                connection.execute("ROLLBACK")
+                raise
+        return context.engine.fetch_arrow(
+            statement("SELECT * FROM {table} WHERE CAST({field} AS DATE) = {day}", **of_day)
+        )
 
     def fill(self, rows: Untyped, context: Untyped) -> Untyped:
         """Write a result; gives the rows that the table has then.
@@ -94,7 +156,8 @@ def apply(routes: Untyped) -> None:
             job = await original(**{**asked, "query_config": config})
             if not job.error_result:
                 async with context.engine.write_lock():
-                    routes.JOB_RESULTS[job_id] = destination.fill(routes.JOB_RESULTS[job_id], context)
+                    fill = destination.fill_day if destination.partition else destination.fill
+                    routes.JOB_RESULTS[job_id] = fill(routes.JOB_RESULTS[job_id], context)
         except (AlreadyExistsError, NotFoundError, ValidationError) as error:
             result = routes._domain_error_to_error_result(error)
             where = (asked["project_id"], job_id, "QUERY", asked["config"])
@@ -109,10 +172,12 @@ def _destination_of(asked: dict[str, Untyped]) -> _Destination | None:
     where = config.get("destinationTable")
     if not where:
         return None
+    table, _, partition = where["tableId"].partition("$")
     return _Destination(
         project=where.get("projectId") or asked["project_id"],
         dataset=where["datasetId"],
-        table=where["tableId"],
+        table=table,
+        partition=partition,
         write=config.get("writeDisposition") or "WRITE_EMPTY",
         create=config.get("createDisposition") or "CREATE_IF_NEEDED",
     )
