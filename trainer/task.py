@@ -31,6 +31,7 @@ from trainer.errors import PeerLost, RequestError, TrainerError
 from trainer.input import open_source
 from trainer.storage import Storage, join_uri
 from trainer.telemetry.logs import log_to_streams
+from trainer.telemetry.tensorflow_import import import_tensorflow
 from trainer.telemetry.timing import Clock
 from trainer.telemetry.usage import describe_usage
 from trainer.training.training_job import TrainingJob
@@ -120,8 +121,8 @@ def _train(options: argparse.Namespace, hyperparameters: Mapping[str, str]) -> N
     is_chief = replica.is_chief
     if not is_chief:
         end_with_the_job(storage, request, lambda: LOGGER.info(describe_usage("train")))
-    _before_tensorflow(also_errors=request.training.input == "bigquery")
     if uses_servers(replica, request.training.strategy) and not (is_chief or replica.is_evaluator):
+        import_tensorflow()
         from trainer.cluster.parameter_server import serve_variables
 
         serve_variables()
@@ -134,6 +135,7 @@ def _train(options: argparse.Namespace, hyperparameters: Mapping[str, str]) -> N
 def _take_part(job: TrainingJob) -> None:
     """Do this replica's part of a training."""
     with job.open_source() as source:
+        import_tensorflow()
         if job.replica.is_evaluator:
             from trainer.training.evaluator import evaluate_checkpoints
 
@@ -160,7 +162,7 @@ def _evaluate(options: argparse.Namespace, _hyperparameters: Mapping[str, str]) 
     names = {request.split, *(["golden"] if request.golden else [])}
     splits = {name: split for name, split in manifest.splits.items() if name in names}
     with open_source(manifest, splits, storage) as source:
-        _before_tensorflow()
+        import_tensorflow()
         from trainer.evaluation.job import evaluate
 
         evaluate(request, manifest, source, storage)
@@ -197,17 +199,6 @@ def _overridden(request: TrainRequest, job_dir: str | None, hyperparameters: Map
         request, hyperparameters = place(request, hyperparameters, os.environ)
     merged = {**request.training.hyperparameters, **hyperparameters}
     return dataclasses.replace(request, training=dataclasses.replace(request.training, hyperparameters=merged))
-
-
-def _before_tensorflow(*, also_errors: bool = False) -> None:
-    """Set what TensorFlow reads when it is imported.
-
-    It is quiet: it warns at the end of every data set. Of tensorflow-io's data sets it says twice that they lack a
-    method, as an error; what is raised stays. It takes `tf_keras` for its Keras, and does not import Keras 3 beside it:
-    0.3 s.
-    """
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3" if also_errors else "2")
-    os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
 
 
 if __name__ == "__main__":

@@ -50,8 +50,8 @@ def test_one_keras_is_imported() -> None:
     """TensorFlow would import Keras 3 beside `tf_keras`."""
     found = say("""
         import sys
-        from trainer.task import _before_tensorflow
-        _before_tensorflow()
+        from trainer.telemetry.tensorflow_import import import_tensorflow
+        import_tensorflow()
         import trainer.training.job
         print([name for name in ("tensorflow", "tf_keras", "keras") if name in sys.modules])
     """)

@@ -235,7 +235,7 @@ ELSEWHERE = {
 ROOMS = [
     path.name
     for path in (ROOT / "trainer").iterdir()
-    if (path / "__init__.py").exists() and path.name not in ("export", "input")
+    if (path / "__init__.py").exists() and path.name not in ("bigquery", "export", "input")
 ]
 
 

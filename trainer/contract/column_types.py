@@ -24,5 +24,11 @@ ROLE_TYPES: dict[str, tuple[str, ...]] = {
 WITHOUT_CSV = ("BYTES",)
 """Types that no line of a CSV file can hold."""
 
-READ_FROM_TABLE = ("INTEGER", "FLOAT", "BOOLEAN", "STRING", "BYTES")
+READ_FROM_TABLE = (
+    *("INTEGER", "FLOAT", "NUMERIC", "BIGNUMERIC", "BOOLEAN", "STRING", "BYTES"),
+    *("DATE", "DATETIME", "TIME", "TIMESTAMP", "JSON", "GEOGRAPHY"),
+)
 """Scalars that a training reads from the run table itself (`training.input: bigquery`)."""
+
+READ_BY_TENSORFLOW_IO = ("INTEGER", "FLOAT", "BOOLEAN", "STRING", "BYTES")
+"""Those of them that tensorflow-io's client reads."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import tensorflow as tf
@@ -29,12 +30,9 @@ from trainer.features.images import Image
 from trainer.features.sequences import Sequence as Steps
 from trainer.features.sequences import window
 from trainer.features.values import as_list, as_number, as_text, is_missing, parse_feature, parse_list_feature
+from trainer.features.vocabulary import FIRST_ID, OTHER_ID, Vocabulary, codes_of
 from trainer.input.images import ImageFeature
 from trainer.input.source import ColumnSpec
-
-MISSING_ID = 0
-OTHER_ID = 1
-_FIRST_ID = 2
 
 Encoded = dict[str, Any]
 """`numeric`: float32 [B, n_numbers]; `categorical`: int32 [B, n_categories]; `image_<name>` of each image: uint8
@@ -175,6 +173,7 @@ class Preprocessing(tf.Module):  # type: ignore[misc]  # TensorFlow has no types
         pairs = [*self._categories, *self._sequences]
         # A list of resources, so that the module stores them.
         self._tables = [table for _, table in pairs if isinstance(table, tf.lookup.StaticHashTable)]
+        self.vocabulary = Vocabulary.of(features, statistics)
 
     @property
     def shape(self) -> InputShape:
@@ -192,7 +191,7 @@ class Preprocessing(tf.Module):  # type: ignore[misc]  # TensorFlow has no types
         """Encode raw columns. [B] or [B, T] each → [B, n_numbers], [B, n_categories], pixels, steps, texts."""
         batch = tf.shape(next(iter(raw.values())))[0]
         numeric = self._numeric(raw) if self._numbers else tf.zeros([batch, 0])
-        ids = [table.lookup(raw[category.name]) for category, table in self._categories]
+        ids = [_ids(table, raw[category.name]) for category, table in self._categories]
         categorical = tf.stack(ids, axis=1) if ids else tf.zeros([batch, 0], tf.int32)
         pixels = {image.key: image.pixels(raw[image.name]) for image in self._images}
         steps = {sequence.key: sequence.steps(raw[sequence.name], _lookup(by)) for sequence, by in self._sequences}
@@ -241,12 +240,14 @@ class _Number:
 
 
 def _category(feature: CategoricalFeature | SequenceFeature, statistics: Statistics) -> tuple[Category, Any]:
-    values = [item.value for item in statistics_of(feature, statistics).top if item.value != ""]
-    keys = tf.constant(["", *values], tf.string)
-    ids = tf.constant([MISSING_ID, *range(_FIRST_ID, _FIRST_ID + len(values))], tf.int32)
-    table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(keys, ids), default_value=OTHER_ID)
-    width = feature.embedding_dim or min(50, max(1, round(1.6 * len(values) ** 0.56)))
-    return Category(name=feature.name, ids=_FIRST_ID + len(values), embedding_dim=width), table
+    codes = codes_of(feature, statistics)
+    pairs = tf.lookup.KeyValueTensorInitializer(
+        tf.constant(list(codes), tf.string), tf.constant(list(codes.values()), tf.int32)
+    )
+    table = tf.lookup.StaticHashTable(pairs, default_value=OTHER_ID)
+    known = len(codes) - 1  # all but the missing value
+    width = feature.embedding_dim or min(50, max(1, round(1.6 * known**0.56)))
+    return Category(name=feature.name, ids=FIRST_ID + known, embedding_dim=width), table
 
 
 def _sequence(feature: SequenceFeature, statistics: Statistics) -> tuple[Steps, Any]:
@@ -265,4 +266,9 @@ def _sequence(feature: SequenceFeature, statistics: Statistics) -> tuple[Steps, 
 
 
 def _lookup(by: Any) -> Callable[[tf.Tensor], tf.Tensor]:  # noqa: ANN401 - a table, or a number's constants
-    return by.encode if isinstance(by, _Number) else by.lookup
+    return by.encode if isinstance(by, _Number) else partial(_ids, by)
+
+
+def _ids(table: tf.lookup.StaticHashTable, values: tf.Tensor) -> tf.Tensor:
+    """Look texts up; whole numbers are ids already (`Vocabulary`)."""
+    return table.lookup(values) if values.dtype == tf.string else values

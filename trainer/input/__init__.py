@@ -1,8 +1,8 @@
 """Examples as `tf.data`: `open_source` gives the splits of a manifest, whichever reader they need.
 
 Comes in: a manifest. Goes out: a `Source`, whose files are fetched and proven in the background while TensorFlow is
-imported. Which reader a split needs stands in the manifest alone: files are TFRecords or CSV by its `format`, and a
-split with examples but without files is read from the run table.
+imported. What a split needs stands in the manifest: files are TFRecords or CSV by its `format`, and a split with
+examples but without files is read from the run table, by the reader that the request names.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from trainer.storage import Storage
 if TYPE_CHECKING:
     from trainer.input.splits import Format
 
+STORAGE_READ, TENSORFLOW_IO = "storage_read", "tensorflow_io"
+"""What reads the run table itself."""
+
 
 @contextlib.contextmanager
 def open_source(
@@ -32,6 +35,7 @@ def open_source(
     share: Share | None = None,
     *,
     in_place: Collection[str] = (),
+    reader: str = STORAGE_READ,
 ) -> Iterator[Source]:
     """Begin to fetch some splits; what is copied is removed when the block ends.
 
@@ -41,6 +45,7 @@ def open_source(
         storage: Where files are.
         share: Which part of every split to read; default all of it.
         in_place: Splits that other machines read too: they are not copied to this one.
+        reader: Of splits that have no files, `training.reader`.
     """
     with contextlib.ExitStack() as stack:
         folder_path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="trainer-")))
@@ -49,7 +54,7 @@ def open_source(
         for name, split in splits.items():
             where = folder_path / name, share or Share()
             waiting[name] = pool.submit(fetch, split, manifest.compression, storage, *where, in_place=name in in_place)
-        yield _ManifestSource(manifest, splits, waiting, share)
+        yield _ManifestSource(manifest, splits, waiting, share, reader)
 
 
 def require_input(source: str, manifest: Manifest) -> None:
@@ -81,8 +86,10 @@ class _ManifestSource:
         splits: Mapping[str, ManifestSplit],
         waiting: Mapping[str, concurrent.futures.Future[Shards]],
         share: Share | None,
+        reader: str,
     ) -> None:
         self._manifest, self._splits, self._waiting, self._share = manifest, splits, waiting, share
+        self._reader = reader
 
     def open_split(self, name: str, *, may_be_empty: bool = False) -> Split:
         """Wait for the split's files and choose the reader."""
@@ -95,12 +102,19 @@ class _ManifestSource:
                 "Widen data.window_days, or look at the query and the checks' findings",
             )
         if split.rows and not split.files:
-            from trainer.input.bigquery import TableSplit
-
-            return TableSplit(name, self._manifest, self._share)
+            return self._table_split(name)
         from trainer.input.splits import FileSplit
 
         return FileSplit(name, self._waiting[name].result(), self._format())
+
+    def _table_split(self, name: str) -> Split:
+        if self._reader == TENSORFLOW_IO:
+            from trainer.input.tensorflow_io import IoTableSplit
+
+            return IoTableSplit(name, self._manifest, self._share)
+        from trainer.input.bigquery import TableSplit
+
+        return TableSplit(name, self._manifest, self._share)
 
     def _format(self) -> Format:
         """Choose how files are read."""

@@ -1,112 +1,81 @@
-"""Columns of the run table as tensorflow-io reads them, and as files would have given them.
+"""The run table as a training reads it: which rows are a split's, and which columns can be read.
 
-Comes in: the columns wanted and the manifest's schema. Goes out: what to ask the client for, the conditions that cut a
-split's rows out of the table, and typed columns.
+Comes in: the manifest, a split's name and share, the columns wanted. Goes out: a condition on rows, and per column its
+type, checked.
 """
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
-import tensorflow as tf
 
+from trainer.contract.column_types import READ_FROM_TABLE
+from trainer.contract.documents import Column as ManifestColumn
 from trainer.contract.documents import Manifest
 from trainer.errors import NEW_ATTEMPT, DataError, RequestError
 from trainer.input.images import ImageFeature
 from trainer.input.pipeline import ROW_HASH
 from trainer.input.records import MISSING
-from trainer.input.source import ColumnSpec, ParseSpec, Share, Tensor, Tensors
+from trainer.input.source import ColumnSpec, ParseSpec, Share
 
 _NEW_RUN = f"{NEW_ATTEMPT}: it takes a new snapshot"
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Type:
-    dtype: tf.DType  # as the client gives it
-    arrow: pa.DataType  # as the table stores it
-
-
-_TYPES = {
-    **dict.fromkeys(("INTEGER", "INT64"), _Type(dtype=tf.int64, arrow=pa.int64())),
-    **dict.fromkeys(("FLOAT", "FLOAT64"), _Type(dtype=tf.float64, arrow=pa.float64())),
-    **dict.fromkeys(("BOOLEAN", "BOOL"), _Type(dtype=tf.bool, arrow=pa.bool_())),
-    "STRING": _Type(dtype=tf.string, arrow=pa.string()),
-    "BYTES": _Type(dtype=tf.string, arrow=pa.binary()),
+_ARROW = {
+    "INTEGER": pa.int64(),
+    "FLOAT": pa.float64(),
+    "NUMERIC": pa.decimal128(38, 9),
+    "BIGNUMERIC": pa.decimal256(76, 38),
+    "BOOLEAN": pa.bool_(),
+    "STRING": pa.string(),
+    "BYTES": pa.binary(),
+    "DATE": pa.date32(),
+    "DATETIME": pa.timestamp("us"),
+    "TIME": pa.time64("us"),
+    "TIMESTAMP": pa.timestamp("us", "UTC"),
+    "JSON": pa.string(),
+    "GEOGRAPHY": pa.string(),
 }
+"""How the Storage Read API sends each type that can be read."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Field:
-    """A column as the client is asked for it."""
+class Column:
+    """A scalar of the run table.
 
-    dtype: tf.DType
-    default: Any
+    Attributes:
+        name: Of the column.
+        type: As the manifest has it.
+    """
+
+    name: str
+    type: str
+
+    def require_type(self, found: pa.DataType, table: str) -> None:
+        """Check the table's own type.
+
+        Raises:
+            DataError: It is not the manifest's.
+        """
+        if found != _ARROW[self.type]:
+            raise DataError(f"{table}, column {self.name!r}", f"Arrow type {found}", f"{_ARROW[self.type]}", _NEW_RUN)
 
 
-class Columns:
-    """Wanted columns of a run table.
+def scalar_columns(spec: ParseSpec, manifest: Manifest, types: Collection[str] = READ_FROM_TABLE) -> dict[str, Column]:
+    """Find the wanted columns.
 
     Args:
         spec: Columns, as `tf.io.parse_example` would take them.
-        manifest: Whose schema and table.
+        manifest: Whose schema.
+        types: Those that can be read.
 
     Raises:
-        RequestError: A column that the client cannot read.
+        RequestError: One that cannot be read.
     """
-
-    def __init__(self, spec: ParseSpec, manifest: Manifest) -> None:
-        self._spec = dict(spec)
-        columns = {column.name: column for column in manifest.columns}
-        self._kinds = {name: _kind(name, feature, columns) for name, feature in self._spec.items()}
-
-    @property
-    def names(self) -> list[str]:
-        """Of the columns."""
-        return list(self._spec)
-
-    def booleans(self) -> list[str]:
-        """Give the columns in which a default cannot stand for NULL."""
-        return [name for name, kind in self._kinds.items() if kind.dtype == tf.bool]
-
-    def complete(self) -> str:
-        """Give the condition on a row that no wanted column is NULL."""
-        return " AND ".join(f"`{name}` IS NOT NULL" for name in self._spec)
-
-    def fields(self, without: frozenset[str] = frozenset()) -> dict[str, Field]:
-        """Give what to ask the client for."""
-        return {
-            name: Field(dtype=kind.dtype, default=_default(self._spec[name]))
-            for name, kind in self._kinds.items()
-            if name not in without
-        }
-
-    def typed(self, batch: Mapping[str, Tensor], missing: frozenset[str]) -> Tensors:
-        """Give the columns as files would have given them. [B] each."""
-        rows = tf.shape(next(iter(batch.values())), tf.int64)[0]
-        columns = {}
-        for name, feature in self._spec.items():
-            if name in missing:
-                columns[name] = tf.fill([rows], tf.constant(_default(feature), feature.dtype))
-            else:
-                values = batch[name]
-                columns[name] = values if values.dtype == feature.dtype else tf.cast(values, feature.dtype)
-        return columns
-
-    def require_types(self, schema: bytes, table: str) -> None:
-        """Check the table's own types.
-
-        Raises:
-            DataError: A column has another one than the manifest says.
-        """
-        arrow_schema = pa.ipc.read_schema(pa.py_buffer(schema))
-        for name, kind in self._kinds.items():
-            type_ = arrow_schema.field(name).type
-            if type_ != kind.arrow:
-                raise DataError(f"{table}, column {name!r}", f"Arrow type {type_}", f"{kind.arrow}", _NEW_RUN)
+    stored = {column.name: column for column in manifest.columns}
+    stored.setdefault(ROW_HASH, ManifestColumn(name=ROW_HASH, type="INTEGER", mode="NULLABLE"))
+    return {name: _scalar(name, feature, stored.get(name), types) for name, feature in spec.items()}
 
 
 def span_restriction(manifest: Manifest, split: str, share: Share) -> str:
@@ -135,27 +104,25 @@ def span_restriction(manifest: Manifest, split: str, share: Share) -> str:
     return condition
 
 
-def _kind(name: str, feature: ColumnSpec, columns: Mapping[str, Any]) -> _Type:
-    if name == ROW_HASH and name not in columns:
-        return _TYPES["INTEGER"]
-    column = columns.get(name)
+def default_of(feature: ColumnSpec) -> float | str:
+    """Return what stands for NULL."""
+    default: float | str | None = getattr(feature, "default_value", None)
+    return MISSING[feature.dtype] if default is None else default
+
+
+def _scalar(name: str, feature: ColumnSpec, column: ManifestColumn | None, types: Collection[str]) -> Column:
     fault = f"is {column.type} in the run table" if column else "is not in the run table"
     if isinstance(feature, ImageFeature):
         fault = "is an image, which the export resizes"
     elif "." in name:
         fault = "is a field of a STRUCT"
     elif column and column.mode == "REPEATED":
-        fault = "is REPEATED, which tensorflow-io's client does not survive"
-    elif column and column.type in _TYPES:
-        return _TYPES[column.type]
+        fault = "is REPEATED"
+    elif column and column.type in types:
+        return Column(name=name, type=column.type)
     raise RequestError(
         f"column {name!r}",
         fault,
-        f"a scalar of type {', '.join(_TYPES)}, where training reads the table itself",
+        f"a scalar of type {', '.join(types)}, where training reads the table itself",
         "Set training.input to tfrecord, or give such a scalar in the query",
     )
-
-
-def _default(feature: ColumnSpec) -> float | str:
-    default: float | str | None = getattr(feature, "default_value", None)
-    return MISSING[feature.dtype] if default is None else default

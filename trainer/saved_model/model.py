@@ -26,7 +26,11 @@ from trainer.objective.metrics import Floats
 
 SIGNATURE = "serving_default"
 LITE = "lite"
-"""A second signature, of models from which a TF Lite model is made: images as pixels, sequences cut and filled up."""
+"""A second signature, of models from which a TF Lite model is made: categories as ids, images as pixels, sequences cut
+and filled up."""
+
+VOCABULARY_PATH = "assets.extra/vocabulary.json"
+"""Where such a model has the ids of its categories; a file of a SavedModel's own may lie there."""
 
 SCORE = "score"
 SCORES = "scores"
@@ -69,6 +73,10 @@ def save_model(
         name: tf.function(score, autograph=False).get_concrete_function(**specs) for name, specs in inputs.items()
     }
     tf.saved_model.save(module, str(folder_path), signatures=signatures)
+    if lite:
+        vocabulary_path = folder_path / VOCABULARY_PATH
+        vocabulary_path.parent.mkdir()
+        vocabulary_path.write_bytes(preprocessing.vocabulary.serialise())
 
 
 def _input(feature: Feature) -> tf.TensorSpec:
@@ -78,12 +86,13 @@ def _input(feature: Feature) -> tf.TensorSpec:
 
 
 def _lite_input(feature: Feature) -> tf.TensorSpec:
-    """Give what a phone has: it decodes images itself, and TF Lite cannot resize them as the export does."""
+    """Give what a phone has: it decodes images and looks texts up itself, and TF Lite can do neither."""
     if feature.kind == "image":
         return tf.TensorSpec([None, feature.height, feature.width, feature.channels], tf.uint8, name=feature.name)
-    if feature.kind == "sequence":
-        return tf.TensorSpec([None, feature.length], _input(feature).dtype, name=feature.name)
-    return _input(feature)
+    kind = feature.of if feature.kind == "sequence" else feature.kind
+    dtype = tf.int32 if kind == "categorical" else _input(feature).dtype
+    shape = [None, feature.length] if feature.kind == "sequence" else [None]
+    return tf.TensorSpec(shape, dtype, name=feature.name)
 
 
 class StoredModel:

@@ -13,7 +13,7 @@ import typing
 from pathlib import Path
 from typing import Any
 
-from trainer.contract.column_types import READ_FROM_TABLE, ROLE_TYPES, WITHOUT_CSV
+from trainer.contract.column_types import READ_BY_TENSORFLOW_IO, READ_FROM_TABLE, ROLE_TYPES, WITHOUT_CSV
 from trainer.export.encoding.types import API_NAMES, MAPPINGS, MAX_COLUMNS, RUN_COLUMNS, WAYS_OUT
 from trainer.models.hyperparameters import Hyperparameters, Limits, limits_of
 from trainer.models.registry import ARCHITECTURES, Architecture
@@ -35,6 +35,7 @@ def capabilities() -> dict[str, Any]:
             "most": MAX_COLUMNS,
             "without_csv": list(WITHOUT_CSV),
             "read_from_table": list(READ_FROM_TABLE),
+            "read_by_tensorflow_io": list(READ_BY_TENSORFLOW_IO),
         },
     }
 

@@ -65,4 +65,5 @@ class TrainingJob:
         names = ("validation",) if self.replica.is_evaluator else ("train", "validation")
         splits = {name: self.manifest.splits[name] for name in names}
         in_place = {"train"} if uses_servers(self.replica, self.request.training.strategy) else ()
-        return open_source(self.manifest, splits, self.storage, self.share, in_place=in_place)
+        reader = self.request.training.reader
+        return open_source(self.manifest, splits, self.storage, self.share, in_place=in_place, reader=reader)

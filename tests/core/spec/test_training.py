@@ -69,7 +69,15 @@ GPU_EVALUATOR = {**WORKERS, "evaluator": {**CHIEF, "accelerator": {"type": "NVID
         pytest.param({"cluster": GPU_EVALUATOR}, "runtime.image", id="gpu-of-the-evaluator"),
         pytest.param({"cluster": TPU}, "own image with a TensorFlow for TPUs", id="tpu-in-our-image"),
         pytest.param({"cluster": TPU, "runtime": {"framework": "2.15"}}, "for CPUs and GPUs", id="tpu-pre-built"),
-        pytest.param({"input": "bigquery", "runtime": {"framework": "2.15"}}, "tensorflow-io", id="bigquery-pre-built"),
+        pytest.param({"reader": "tensorflow_io"}, "replace input tfrecord by bigquery", id="io-of-files"),
+        pytest.param(
+            {"input": "bigquery", "reader": "tensorflow_io"}, "name one in runtime.image", id="io-in-our-image"
+        ),
+        pytest.param(
+            {"input": "bigquery", "reader": "tensorflow_io", "runtime": {"framework": "2.15"}},
+            "nor pre-built ones",
+            id="io-pre-built",
+        ),
         pytest.param({"input": "bigquery", "cluster": SERVERS}, "remove them", id="bigquery-asynchronous"),
     ],
 )
@@ -84,7 +92,11 @@ def test_what_a_job_runs_in_fits_its_machines_and_its_input(training, words):
         pytest.param({"cluster": {"tier": "BASIC_GPU"}, "runtime": {"framework": "2.15"}}, id="gpu-pre-built"),
         pytest.param({"cluster": TPU, "runtime": {"image": "host/own-trainer:1"}}, id="tpu-own-image"),
         pytest.param({"input": "bigquery", "cluster": WORKERS}, id="bigquery-in-lockstep"),
-        pytest.param({"input": "bigquery", "runtime": {"image": "host/own-trainer:1"}}, id="bigquery-own-image"),
+        pytest.param({"input": "bigquery", "runtime": {"framework": "2.15"}}, id="bigquery-pre-built"),
+        pytest.param(
+            {"input": "bigquery", "reader": "tensorflow_io", "runtime": {"image": "host/own-trainer:1"}},
+            id="io-own-image",
+        ),
     ],
 )
 def test_what_fits_is_accepted(training):

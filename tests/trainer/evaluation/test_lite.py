@@ -18,6 +18,7 @@ from trainer.contract.documents import (
     LiteArtifact,
     Statistics,
     Training,
+    ValueCount,
 )
 from trainer.contract.reading import parse_document
 from trainer.evaluation.job import evaluate
@@ -25,6 +26,7 @@ from trainer.evaluation.lite import artifacts
 from trainer.evaluation.lite.convert import convert_model, main
 from trainer.evaluation.lite.interpreter import LiteModel
 from trainer.features.preprocessing import Preprocessing
+from trainer.features.vocabulary import Vocabulary
 from trainer.input import open_source
 from trainer.objective.labels import labels_of
 from trainer.saved_model.model import LITE, SIGNATURE, save_model
@@ -79,7 +81,8 @@ def test_both_forms_are_measured_on_the_test_split(here: None, exported, model_p
         item = by_form(found)[form]
         content = (tmp_path / "lite" / f"{form}.tflite").read_bytes()
         assert (item.uri, item.bytes) == (str(tmp_path / "lite" / f"{form}.tflite"), len(content))
-        assert item.select_ops
+        assert b"Flex" not in content
+        assert item.vocabulary_uri == str(tmp_path / "lite" / "vocabulary.json")
         assert item.difference == pytest.approx(item.metrics.auc - full.auc)
         assert abs(item.difference) < bound
         assert abs(item.metrics.log_loss - full.log_loss) < bound
@@ -87,6 +90,40 @@ def test_both_forms_are_measured_on_the_test_split(here: None, exported, model_p
     assert by_form(found)["int8"].words == "layers in 8 bits, calibrated with 256 training examples"
     stored = json.loads((tmp_path / "evaluation.json").read_text())
     assert [item["form"] for item in stored["lite"]] == BOTH
+    vocabulary = json.loads((tmp_path / "lite" / "vocabulary.json").read_text())
+    assert (vocabulary["missing"], vocabulary["other"]) == (0, 1)
+    carriers = vocabulary["codes"]["carrier"]
+    assert sorted(carriers.values()) == [0, *range(2, len(carriers) + 1)]
+
+
+def test_texts_are_ids_of_the_vocabulary() -> None:
+    """As an app looks them up: missing, unknown, and with letters of any language."""
+    features = [
+        make_feature(name="carrier", kind="categorical"),
+        make_feature(name="stops", kind="sequence", of="categorical", length=2),
+        make_feature(name="heat", kind="sequence", of="numeric", length=2),
+    ]
+    top = tuple(ValueCount(value=value, count=1) for value in ("Ü", "B"))
+    statistics = make_statistics(
+        carrier=make_feature_statistics(kind="categorical", top=top),
+        stops=make_feature_statistics(kind="sequence", top=top),
+        heat=make_feature_statistics(kind="sequence", mean=0.0, stddev=1.0),
+    )
+    preprocessing = Preprocessing(features, statistics)
+    raw = {
+        "carrier": tf.constant(["", "B", "Ü", "new"]),
+        "stops": tf.constant([["Ü", ""], ["new", "B"], ["", ""], ["", ""]]),
+        "heat": tf.zeros([4, 2]),
+    }
+    encoded = preprocessing(raw)
+    vocabulary = Vocabulary.read(preprocessing.vocabulary.serialise())
+    found = vocabulary.encode({name: values.numpy() for name, values in raw.items()})
+    assert found["carrier"].tolist() == encoded["categorical"][:, 0].numpy().tolist() == [0, 3, 2, 1]
+    assert found["stops"].tolist() == encoded["sequence_stops"].numpy().tolist() == [[2, 0], [1, 3], [0, 0], [0, 0]]
+    assert found["carrier"].dtype == found["stops"].dtype == np.int32
+    by_ids = preprocessing({name: tf.constant(values) for name, values in found.items()})
+    for name, values in encoded.items():
+        np.testing.assert_array_equal(by_ids[name], values, err_msg=name)
 
 
 def test_nothing_is_made_unless_it_is_asked_for(exported, model_path: Path, tmp_path: Path) -> None:

@@ -40,7 +40,8 @@ from google.cloud.bigquery_storage_v1.services.big_query_read import BigQueryRea
 from google.cloud.bigquery_storage_v1.services.big_query_read.transports import BigQueryReadGrpcTransport
 from trainer.contract.reading import parse_document
 from trainer.contract.documents import ExportRequest
-from trainer.export.reading.reader import NO_READ_AHEAD, BigQueryReader
+from trainer.bigquery.streams import NO_READ_AHEAD
+from trainer.export.reading.reader import BigQueryReader
 from trainer.export.job import SpanExport
 from trainer.cluster.replica import Replica
 from trainer.storage import Storage

@@ -1,6 +1,7 @@
-"""The run table through tensorflow-io's own client, and that every reader gives a training the same examples.
+"""The run table through either reader, and that every reader gives a training the same examples.
 
-The client is unmodified: the local cloud's environment variables lead it to the local cloud.
+The clients are unmodified: the local cloud's environment variables lead them to the local cloud. tensorflow-io is read
+with in an environment of its own, by this file as a program.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -20,10 +22,10 @@ import tensorflow as tf
 from trainer.cluster.replica import Replica
 from trainer.contract.documents import ExportRequest, Manifest
 from trainer.contract.reading import parse_document, read_document, serialise
-from trainer.errors import DataError
+from trainer.errors import DataError, RequestError
 from trainer.export.job import SpanExport
 from trainer.export.reading.reader import BigQueryReader
-from trainer.input import open_source
+from trainer.input import STORAGE_READ, TENSORFLOW_IO, open_source
 from trainer.input.pipeline import Reading, blocks, epochs
 from trainer.input.source import Share
 from trainer.storage import Storage
@@ -32,7 +34,9 @@ from trainer.task import main
 ROWS = 6000
 DAYS = 3
 LEAST = np.iinfo(np.int64).min
-LOCALCLOUD_PYTHON = Path(__file__).parents[3] / ".venv" / "localcloud" / "bin" / "python"
+ROOT = Path(__file__).parents[3]
+LOCALCLOUD_PYTHON = ROOT / ".venv" / "localcloud" / "bin" / "python"
+TENSORFLOW_IO_PYTHON = ROOT / ".venv" / "tfio" / "bin" / "python"
 NAN = float("nan")
 SPEC = {
     "parcel_id": tf.io.FixedLenFeature([], tf.string, default_value=""),
@@ -86,6 +90,9 @@ schema = [bigquery.SchemaField(name, type_) for name, type_ in json.loads(sys.ar
 table = client.create_table(bigquery.Table(sys.argv[1] + ".reading.run", schema=schema))
 client.load_table_from_json(json.load(sys.stdin), table, job_config=bigquery.LoadJobConfig(schema=schema)).result()
 """
+with_tensorflow_io = pytest.mark.skipif(
+    not TENSORFLOW_IO_PYTHON.exists() and sys.version_info >= (3, 13), reason="TensorFlow 2.16 has no Python 3.13"
+)
 RUN_COLUMNS = {"span": "DATE", "part": "STRING", "shard": "INTEGER", "row_hash": "INTEGER"}
 
 
@@ -174,9 +181,11 @@ def direct(tfrecords: Manifest) -> Manifest:
     return dataclasses.replace(tfrecords, splits=splits)
 
 
-def columns_of(manifest: Manifest, name: str, share: Share | None = None) -> dict[str, np.ndarray]:
+def columns_of(
+    manifest: Manifest, name: str, share: Share | None = None, reader: str = STORAGE_READ
+) -> dict[str, np.ndarray]:
     """Read a split, and put its rows into the order of the key."""
-    with open_source(manifest, manifest.splits, Storage(), share) as source:
+    with open_source(manifest, manifest.splits, Storage(), share, reader=reader) as source:
         split = source.open_split(name)
         with split.reading(SPEC):
             batches = [{key: values.numpy() for key, values in batch.items()} for batch in split.batches(SPEC)]
@@ -221,26 +230,56 @@ def test_every_layout_gives_the_examples_of_the_plain_one(
     assert_equal(columns_of(export(table, tmp_path, layout=layout), "train"), columns_of(tfrecords, "train"))
 
 
-def test_a_table_of_four_streams_gives_the_examples_of_the_files(
-    tfrecords: Manifest, direct: Manifest, tmp_path: Path, add_fault, local_cloud
-) -> None:
-    """In a process of its own: what the client cannot bear ends it by SIGABRT, and no error can be caught."""
+@pytest.fixture
+def four_streams(direct: Manifest, add_fault, local_cloud) -> Iterator[None]:
+    """The table comes in four streams, though it is small; that it did is checked at the end."""
     fault = add_fault(f"BigQueryRead.CreateReadSession {direct.table}", "split", count=1000, streams=4)
-    (tmp_path / "manifest.json").write_bytes(serialise(direct))
-    read = subprocess.run(
-        [sys.executable, __file__, str(tmp_path / "manifest.json"), str(tmp_path / "train.npz")],
-        env={**os.environ, **local_cloud.env, "PYTHONPATH": str(Path(__file__).parents[3])},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert read.returncode == 0, read.stderr[-3000:]
-    with np.load(tmp_path / "train.npz", allow_pickle=True) as stored:
-        assert_equal(dict(stored), columns_of(tfrecords, "train"))
+    yield
     url = f"https://{local_cloud.region}-aiplatform.googleapis.com/faults"
     found = requests.get(url, headers=local_cloud.headers, timeout=60).json()
     left = {item["id"]: item["count"] for item in found["faults"]}
     assert left[fault["id"]] < 1000
+
+
+@pytest.mark.parametrize("split", ["train", "validation"])
+def test_a_table_of_four_streams_gives_the_examples_of_the_files(
+    tfrecords: Manifest, direct: Manifest, four_streams: None, split: str
+) -> None:
+    assert_equal(columns_of(direct, split), columns_of(tfrecords, split))
+
+
+def in_tensorflow_io(local_cloud, *arguments: str) -> None:
+    """Run Python in the environment that has it: what it cannot bear ends the process, and no error can be caught."""
+    done = subprocess.run(
+        [str(TENSORFLOW_IO_PYTHON), *arguments],
+        env={**os.environ, **local_cloud.env, "PYTHONPATH": str(ROOT), "TF_USE_LEGACY_KERAS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def read_by_tensorflow_io(local_cloud, manifest: Manifest, folder: Path) -> dict[str, np.ndarray]:
+    """Read the training split."""
+    (folder / "manifest.json").write_bytes(serialise(manifest))
+    in_tensorflow_io(local_cloud, __file__, str(folder / "manifest.json"), str(folder / "train.npz"))
+    with np.load(folder / "train.npz", allow_pickle=True) as stored:
+        return dict(stored)
+
+
+@with_tensorflow_io
+def test_tensorflow_io_gives_the_examples_of_the_files(
+    tfrecords: Manifest, direct: Manifest, tmp_path: Path, local_cloud
+) -> None:
+    assert_equal(read_by_tensorflow_io(local_cloud, direct, tmp_path), columns_of(tfrecords, "train"))
+
+
+@with_tensorflow_io
+def test_tensorflow_io_bears_a_table_of_four_streams(
+    tfrecords: Manifest, direct: Manifest, four_streams: None, tmp_path: Path, local_cloud
+) -> None:
+    assert_equal(read_by_tensorflow_io(local_cloud, direct, tmp_path), columns_of(tfrecords, "train"))
 
 
 def test_shares_of_replicas_are_disjoint_and_whole(tfrecords: Manifest, direct: Manifest) -> None:
@@ -279,7 +318,7 @@ def test_a_larger_split_is_read_again_in_every_epoch(direct: Manifest, monkeypat
 
 def test_an_expired_run_table_is_named(direct: Manifest) -> None:
     gone = dataclasses.replace(direct, table=f"{direct.table}_gone")
-    with pytest.raises(DataError, match=r"parcels_gone, split train: the run table is not there: .*keep_table_days"):
+    with pytest.raises(RequestError, match=r"parcels_gone: .*It may have expired: clear the run's snapshot task"):
         columns_of(gone, "train")
 
 
@@ -297,7 +336,8 @@ def test_a_column_of_another_type_is_named(direct: Manifest) -> None:
         columns_of(dataclasses.replace(direct, columns=schema), "train")
 
 
-def test_a_training_reads_the_table(local_cloud, exported, tmp_path: Path) -> None:
+@with_tensorflow_io
+def test_a_training_reads_the_table_by_either_reader(local_cloud, exported, tmp_path: Path) -> None:
     """`trainer.task train` on a run whose training days were never exported."""
     types = {column.name: column.type for column in exported.manifest().columns} | RUN_COLUMNS
     rows = [{**row, "span": row["span"].isoformat()} for row in exported.rows.to_pylist()]
@@ -317,11 +357,20 @@ def test_a_training_reads_the_table(local_cloud, exported, tmp_path: Path) -> No
     assert report["train_rows"] == manifest["splits"]["train"]["rows"]
     assert report["metrics"]["val_auc"] > 0.8
 
-    request["training"]["input"] = "tfrecord"
+    request["training"]["reader"] = "tensorflow_io"
+    request |= {f"{name}_uri": str(tmp_path / "io" / name) for name in ("model", "report", "checkpoint", "tensorboard")}
+    path.write_text(json.dumps(request))
+    in_tensorflow_io(local_cloud, "-m", "trainer.task", "train", "--request", str(path))
+    by_io = json.loads((tmp_path / "io" / "report").read_text())
+    assert by_io["framework"]["tensorflow"].startswith("2.16.")
+    assert by_io["metrics"]["val_auc"] == pytest.approx(report["metrics"]["val_auc"], abs=1e-3)
+
+    request["training"] |= {"reader": "storage_read", "input": "tfrecord"}
     request["report_uri"] = str(tmp_path / "other.json")
     path.write_text(json.dumps(request))
     assert main(["train", "--request", str(path)]) == 2
 
 
 if __name__ == "__main__":
-    np.savez(sys.argv[2], **columns_of(read_document(Manifest, sys.argv[1], Storage()), "train"))
+    manifest = read_document(Manifest, sys.argv[1], Storage())
+    np.savez(sys.argv[2], **columns_of(manifest, "train", reader=TENSORFLOW_IO))

@@ -10,9 +10,11 @@ import tensorflow as tf
 
 from trainer.contract.documents import Column, Manifest, ManifestSplit
 from trainer.errors import DataError, RequestError
+from trainer.input.arrow import ArrowColumns
 from trainer.input.images import ImageFeature
+from trainer.input.io_columns import IoColumns
 from trainer.input.source import Share
-from trainer.input.tables import Columns, span_restriction
+from trainer.input.tables import scalar_columns, span_restriction
 
 INTEGER = tf.io.FixedLenFeature([], tf.int64, default_value=-1)
 FLOAT = tf.io.FixedLenFeature([], tf.float32, default_value=float("nan"))
@@ -32,6 +34,7 @@ def manifest(exported) -> Manifest:
         Column(name="stops", type="INTEGER", mode="REPEATED"),
         Column(name="place.city", type="STRING", mode="NULLABLE"),
         Column(name="picture", type="BYTES", mode="NULLABLE"),
+        Column(name="place", type="STRUCT", mode="NULLABLE"),
     )
     return dataclasses.replace(found, splits=splits, columns=schema)
 
@@ -62,22 +65,31 @@ def test_a_split_without_days_is_refused(manifest: Manifest) -> None:
 @pytest.mark.parametrize(
     ("name", "feature", "words"),
     [
-        pytest.param("price", FLOAT, "is NUMERIC in the run table", id="numeric"),
+        pytest.param("place", FLOAT, "is STRUCT in the run table", id="whole-struct"),
         pytest.param("gone", FLOAT, "is not in the run table", id="missing"),
         pytest.param("stops", FLOAT, "is REPEATED", id="array"),
         pytest.param("place.city", FLOAT, "is a field of a STRUCT", id="struct"),
         pytest.param("picture", ImageFeature(8, 8, 1), "is an image, which the export resizes", id="image"),
     ],
 )
-def test_columns_that_the_client_cannot_read_are_refused_by_name(manifest, name: str, feature, words: str) -> None:
+def test_columns_that_cannot_be_read_are_refused_by_name(manifest, name: str, feature, words: str) -> None:
     with pytest.raises(RequestError, match=rf"column '{name}': {words}.*training\.input to tfrecord"):
-        Columns({name: feature}, manifest)
+        scalar_columns({name: feature}, manifest)
 
 
-def test_another_type_in_the_table_is_named(manifest: Manifest) -> None:
-    columns = Columns({"distance": INTEGER, "weight": FLOAT}, manifest)
-    right = pa.schema([("distance", pa.int64()), ("weight", pa.float64())])
-    columns.require_types(right.serialize().to_pybytes(), "p.d.t")
-    wrong = pa.schema([("distance", pa.string()), ("weight", pa.float64())])
-    with pytest.raises(DataError, match=r"p\.d\.t, column 'distance': Arrow type string\. Expected int64"):
-        columns.require_types(wrong.serialize().to_pybytes(), "p.d.t")
+def test_tensorflow_io_reads_fewer_types(manifest) -> None:
+    assert scalar_columns({"price": FLOAT}, manifest)["price"].type == "NUMERIC"
+    with pytest.raises(RequestError, match=r"column 'price': is NUMERIC in the run table"):
+        IoColumns({"price": FLOAT}, manifest)
+
+
+@pytest.mark.parametrize("columns", [ArrowColumns, IoColumns])
+def test_another_type_in_the_table_is_named(manifest: Manifest, columns: type) -> None:
+    def require(schema: pa.Schema) -> None:
+        wanted = columns({"distance": INTEGER, "weight": FLOAT}, manifest)
+        given = (schema, "p.d.t") if columns is ArrowColumns else (schema.serialize().to_pybytes(),)
+        wanted.require_types(*given)
+
+    require(pa.schema([("distance", pa.int64()), ("weight", pa.float64())]))
+    with pytest.raises(DataError, match=r", column 'distance': Arrow type string\. Expected int64"):
+        require(pa.schema([("distance", pa.string()), ("weight", pa.float64())]))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,17 +13,21 @@ import pyarrow as pa
 import pytest
 import tensorflow as tf
 
+from tests.support.storage_read import client_of, storage_read
 from tests.support.ways_out import ways_out
+from trainer.bigquery.streams import TableReader
 from trainer.contract.documents import Column, Manifest, ShardLayout
 from trainer.errors import TrainerError
-from trainer.input import bigquery, open_source, require_input
+from trainer.input import TENSORFLOW_IO, open_source, require_input, tensorflow_io
+from trainer.input.arrow import ArrowColumns
+from trainer.input.bigquery import TableSplit
 from trainer.input.csv import CsvLines
 from trainer.input.files import Shard, Shards
 from trainer.input.images import ImageFeature
 from trainer.input.records import RecordParser
 from trainer.input.source import Share
 from trainer.input.splits import FileSplit
-from trainer.input.tables import Columns, span_restriction
+from trainer.input.tables import scalar_columns, span_restriction
 from trainer.input.tfrecord import Records
 from trainer.storage import Storage
 
@@ -60,7 +63,7 @@ def columns(manifest: Manifest, given: tuple[str, Any, str]) -> object:
     if given[0] != "bigquery":
         return parser(manifest, given)
     schema = (Column(name="x", type=given[2], mode="NULLABLE"),)
-    return Columns({"x": given[1]}, dataclasses.replace(manifest, columns=schema))
+    return scalar_columns({"x": given[1]}, dataclasses.replace(manifest, columns=schema))
 
 
 def open_train(manifest: Manifest, rows: int) -> object:
@@ -73,8 +76,7 @@ def open_train(manifest: Manifest, rows: int) -> object:
 
 def typed(manifest: Manifest, type_: pa.DataType) -> None:
     """Hold a column of the table against the manifest, which has an INTEGER."""
-    schema = pa.schema({"distance": type_}).serialize().to_pybytes()
-    Columns({"distance": INTEGER}, manifest).require_types(schema, "table")
+    ArrowColumns({"distance": INTEGER}, manifest).require_types(pa.schema({"distance": type_}), "table")
 
 
 CASES = {
@@ -97,9 +99,9 @@ CASES = {
     ),
     "tables.py, type": Case(
         columns,
-        ("bigquery", TEXT, "NUMERIC"),
+        ("bigquery", TEXT, "INTERVAL"),
         "Set training.input to tfrecord, or give such a scalar in the query",
-        (("tfrecord", TEXT, "NUMERIC"), ("bigquery", TEXT, "STRING")),
+        (("tfrecord", TEXT, "INTERVAL"), ("bigquery", TEXT, "STRING")),
     ),
     "tables.py, image": Case(
         columns, ("bigquery", PIXELS, "BYTES"), "Set training.input to tfrecord", (("tfrecord", PIXELS, "BYTES"),)
@@ -175,13 +177,37 @@ def test_a_line_break_goes_or_is_read_from_records(tmp_path: Path) -> None:
     assert read("c.tfrecord", (tmp_path / "written").read_bytes(), Records()) == [b"a\nb"]
 
 
-class FakeTables:
+def test_a_table_with_other_rows_is_another_attempts(exported) -> None:
+    """A new attempt has a table of its own."""
+    manifest = exported.manifest()
+    rows = manifest.splits["train"].rows
+
+    def read(count: int) -> None:
+        with (
+            storage_read(pa.table({"distance": pa.array(range(count), pa.int64())})) as server,
+            client_of(server) as client,
+        ):
+            split = TableSplit("train", manifest, reader=TableReader(client))
+            with split.reading({"distance": INTEGER}):
+                found = sum(len(batch["distance"]) for batch in split.batches({"distance": INTEGER}))
+            split.require_rows(found)
+
+    with pytest.raises(TrainerError) as refused:
+        read(rows + 1)
+    assert OTHER_ROWS in str(refused.value)
+    read(rows)
+
+
+OTHER_ROWS = f"The table is not the one of the snapshot any more. {FORCE}"
+
+
+class FakeClient:
     """Stands for tensorflow-io's client: by name of a table what it answers, an error or so many rows."""
 
     def __init__(self) -> None:
         self.answers: dict[str, Any] = {}
 
-    def __call__(self, table: str, _reading: object) -> FakeTables:
+    def __call__(self, table: str, _reading: object) -> FakeClient:
         """Open a table."""
         self._answer = self.answers[table]
         return self
@@ -207,21 +233,22 @@ TABLES = {
         f"It expires after data.keep_table_days. {FORCE}",
     ),
     "other columns": (tf.errors.InvalidArgumentError(None, None, "no column"), FORCE),
-    "other rows": (1, f"The table is not the one of the snapshot any more. {FORCE}"),
+    "other rows": (1, OTHER_ROWS),
     "no right": (tf.errors.PermissionDeniedError(None, None, "getData"), "Grant it, then start again"),
     "no answer": (tf.errors.UnavailableError(None, None, "later"), "Start again"),
 }
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_a_table_that_cannot_be_read_is_another_attempts_or_read_later(exported, monkeypatch, name: str) -> None:
-    """A new attempt has a table of its own."""
+def test_a_table_that_tensorflow_io_cannot_read_is_another_attempts_or_read_later(
+    exported, monkeypatch, name: str
+) -> None:
     wrong, words = TABLES[name]
-    manifest, tables = exported.manifest(), FakeTables()
-    monkeypatch.setattr(bigquery, "_Client", tables)
+    manifest, tables = exported.manifest(), FakeClient()
+    monkeypatch.setattr(tensorflow_io, "_Client", tables)
 
     def read(manifest: Manifest) -> None:
-        split = bigquery.TableSplit("train", manifest)
+        split = tensorflow_io.IoTableSplit("train", manifest)
         with split.reading({"distance": INTEGER}):
             found = sum(len(batch["distance"]) for batch in split.batches({"distance": INTEGER}))
         split.require_rows(found)
@@ -235,21 +262,31 @@ def test_a_table_that_cannot_be_read_is_another_attempts_or_read_later(exported,
     read(mended)
 
 
-WITHOUT_IO = "Train in the image, or set training.input to tfrecord"
+WITHOUT_IO = "Train in an image built with it (docs/training-data.md), or remove training.reader"
 
 
-def test_without_tensorflow_io_examples_come_from_files(exported, monkeypatch) -> None:
-    """In the image it is there: test_bigquery.py."""
-    monkeypatch.setitem(sys.modules, "tensorflow_io", None)
-    with pytest.raises(TrainerError) as refused:
-        bigquery.TableSplit("train", exported.manifest())
-    assert WITHOUT_IO in str(refused.value)
-    assert open_train(exported.manifest(), 1)
+def test_without_tensorflow_io_the_table_is_read_by_the_other_reader(direct_manifest: Manifest) -> None:
+    """This environment has none; one that has it: test_bigquery.py."""
+    splits = {"train": direct_manifest.splits["train"]}
+    with open_source(direct_manifest, splits, Storage(), reader=TENSORFLOW_IO) as source:
+        with pytest.raises(TrainerError) as refused:
+            source.open_split("train")
+        assert WITHOUT_IO in str(refused.value)
+    with open_source(direct_manifest, splits, Storage()) as source:
+        assert source.open_split("train").rows == splits["train"].rows
+
+
+@pytest.fixture
+def direct_manifest(exported) -> Manifest:
+    """Of a run whose training split is in the table only."""
+    manifest = exported.manifest()
+    train = dataclasses.replace(manifest.splits["train"], files=())
+    return dataclasses.replace(manifest, splits={**manifest.splits, "train": train})
 
 
 def test_every_way_out_is_followed() -> None:
     """Of the messages about examples."""
     followed = [case.words for case in CASES.values()] + [words for _, words in TABLES.values()]
-    followed += [SHARDS, LINE_BREAK, WITHOUT_IO]
+    followed += [SHARDS, LINE_BREAK, WITHOUT_IO, OTHER_ROWS]
     for where, texts in ways_out("trainer/input/*.py"):
         assert any(text in words or words in text for text in texts for words in followed), (where, texts)

@@ -12,14 +12,15 @@ import tf_keras
 
 from tests.support.hyperparameter_rows import ROWS, Row
 from tests.support.trainer_documents import make_feature, make_label
-from trainer.contract.column_types import READ_FROM_TABLE, ROLE_TYPES, WITHOUT_CSV
+from trainer.contract.column_types import READ_BY_TENSORFLOW_IO, READ_FROM_TABLE, ROLE_TYPES, WITHOUT_CSV
 from trainer.contract.documents import Column
 from trainer.errors import RequestError, TrainerError
 from trainer.evaluation.scoring import Columns
 from trainer.export.encoding.types import API_NAMES, MAPPINGS
 from trainer.features.preprocessing import FeatureColumns
 from trainer.features.values import parse_feature
-from trainer.input.tables import Columns as TableColumns
+from trainer.input.io_columns import IoColumns
+from trainer.input.tables import scalar_columns
 from trainer.models.hyperparameters import ACTIVATIONS, limits_of
 from trainer.models.registry import ARCHITECTURES, find_architecture, read_hyperparameters
 from trainer.objective.labels import label_type
@@ -56,14 +57,18 @@ def test_activations_are_those_of_keras() -> None:
 def taken(role: str, type_: str) -> bool:
     """Whether what reads a column in this role takes the type."""
     column = Column(name="x", type=type_, mode="NULLABLE")
-    manifest = SimpleNamespace(columns=(column, Column(name="y", type="INTEGER", mode="NULLABLE")), images=())
+    manifest = SimpleNamespace(
+        columns=(column, Column(name="y", type="INTEGER", mode="NULLABLE")), images=(), table="t"
+    )
     try:
         if role in ("binary", "multiclass"):
             label_type(make_label(name="x", kind=role, **({"classes": 3} if role == "multiclass" else {})), manifest)
         elif role == "slice":
             Columns(manifest, make_label(name="y", kind="binary")).require_slices(["x"])
         elif role == "table":
-            TableColumns({"x": parse_feature(type_)}, manifest)
+            scalar_columns({"x": parse_feature(type_)}, manifest)
+        elif role == "tensorflow_io":
+            IoColumns({"x": parse_feature(type_)}, manifest)
         else:
             size = {"height": 8, "width": 8, "channels": 1} if role == "image" else {}
             image = (SimpleNamespace(name="x"),)
@@ -73,10 +78,11 @@ def taken(role: str, type_: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize("role", [*ROLE_TYPES, "table"])
+@pytest.mark.parametrize("role", [*ROLE_TYPES, "table", "tensorflow_io"])
 def test_a_role_takes_the_types_of_the_table_and_no_other(role: str) -> None:
     """The readers themselves are asked, with every type that an export can hold."""
-    wanted = READ_FROM_TABLE if role == "table" else ROLE_TYPES[role]
+    from_table = {"table": READ_FROM_TABLE, "tensorflow_io": READ_BY_TENSORFLOW_IO}
+    wanted = from_table.get(role) or ROLE_TYPES[role]
     assert {type_ for type_ in TYPES if taken(role, type_)} == set(wanted)
 
 
@@ -87,7 +93,7 @@ def test_the_page_has_the_same_table() -> None:
     rows = [line.strip("|").rpartition("|") for line in section.splitlines() if line.startswith("| ")][1:]
     listed = [re.findall(r"`(\w+)`", types) for _, _, types in rows]
     assert listed[: len(ROLE_TYPES)] == [list(types) for types in ROLE_TYPES.values()]
-    assert listed[-2:] == [list(READ_FROM_TABLE), list(WITHOUT_CSV)]
+    assert listed[-3:] == [list(READ_FROM_TABLE), list(READ_BY_TENSORFLOW_IO), list(WITHOUT_CSV)]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.architecture}-{row.name}-{row.value}")

@@ -24,7 +24,7 @@ from trainer.training.keras_internals import (
 
 FOLDER = Path(trainer.__file__).parent
 # Of other libraries: each says beside it what it is for.
-OTHERS = {"input/bigquery.py", "storage/gcs.py"}
+OTHERS = {"input/tensorflow_io.py", "storage/gcs.py"}
 
 
 @pytest.fixture

@@ -196,8 +196,10 @@ class LiteArtifact:
     uri: Address | None = None
     bytes: Count | None = None
     sha256: Sha256 | None = None
+    vocabulary_uri: Address | None = None
+    """Ids of its categories, by text; null: it has none."""
     select_ops: bool | None = None
-    """Whether an app must bring TensorFlow's own operations."""
+    """Of earlier releases: whether an app must bring TensorFlow's own operations; null: it need not."""
     metrics: Metrics | None = None
     difference: Number | None = None
     """In the request's metric, TF Lite minus full model."""

@@ -48,6 +48,7 @@ HyperparameterValue = bool | int | float | str | tuple[Scalar, ...]
 Hyperparameters = Mapping[str, HyperparameterValue]
 """By name; names that the architecture does not have are refused."""
 InputSource = Literal["tfrecord", "csv", "bigquery"]
+TableReader = Literal["storage_read", "tensorflow_io"]
 Strategy = Literal["auto", "one_device", "mirrored", "multi_worker", "parameter_server", "tpu"]
 Loop = Literal["fit", "custom"]
 Precision = Literal["float32", "mixed_float16", "mixed_bfloat16"]

@@ -33,6 +33,7 @@ from trainer.contract.documents.scalars import (
     Sharding,
     Size,
     Strategy,
+    TableReader,
     Text,
     WarmupFraction,
 )
@@ -168,6 +169,8 @@ class Training:
     """Epochs without a better validation score after which training ends; 0: never."""
     input: InputSource = "tfrecord"
     """Where train and validation are read from; bigquery: from the manifest's table."""
+    reader: TableReader = "storage_read"
+    """What reads that table; tensorflow_io: an image that has tensorflow-io."""
     strategy: Strategy = "auto"
     """How training is spread; auto: by the job's replicas and the machine's devices."""
     loop: Loop = "fit"

@@ -24,13 +24,15 @@ import tensorflow as tf
 from trainer.contract.documents import EvaluateRequest, LiteArtifact, Manifest, ManifestSplit, Metrics
 from trainer.errors import DataError, StorageError
 from trainer.evaluation.lite.convert import WEIGHTS_ONLY
-from trainer.evaluation.lite.interpreter import Arrays, LiteModel, needs_select_ops
+from trainer.evaluation.lite.interpreter import Arrays, LiteModel
 from trainer.features.preprocessing import FeatureColumns
 from trainer.features.values import parse_feature
+from trainer.features.vocabulary import Vocabulary
 from trainer.input import open_source
 from trainer.input.source import ParseSpec, Split
 from trainer.objective.labels import label_type
 from trainer.objective.metrics import Floats, measure_scores
+from trainer.saved_model.model import VOCABULARY_PATH
 from trainer.storage import Storage, join_uri
 
 LOGGER = logging.getLogger(__name__)
@@ -77,16 +79,15 @@ def make_lite_models(
         columns = FeatureColumns(request.features, manifest.columns, manifest.images)
         place = _Place(Path(folder))
         storage.download_folder(request.challenger.model_uri, place.model)
-        samples = _samples(manifest, columns, storage)
+        vocabulary = place.vocabulary()
+        samples = vocabulary.encode(_samples(manifest, columns, storage))
         np.savez(place.samples, **samples)  # type: ignore[arg-type]  # names are columns
         rows = len(next(iter(samples.values())))
         for form in request.lite.forms:
             converted = _convert_model(form, place, rows)
-            artifact = _measured(form, converted, request, manifest, split, columns, full)
+            artifact = _measured(form, converted, request, manifest, split, columns, full, vocabulary)
             if converted.content is not None and artifact.metrics is not None:
-                uri = join_uri(request.lite.folder_uri, f"{form}.tflite")
-                storage.replace(uri, converted.content)
-                artifact = replace(artifact, uri=uri)
+                artifact = _write(artifact, converted.content, vocabulary, request.lite.folder_uri, storage)
             severity = logging.WARNING if artifact.metrics is None else logging.INFO
             LOGGER.log(severity, "evaluate: TF Lite %s: %s", form, _line(artifact))
             artifacts.append(artifact)
@@ -98,6 +99,23 @@ class _Place:
 
     def __init__(self, folder: Path) -> None:
         self.model, self.samples, self.output = folder / "model", folder / "samples.npz", folder / "converted.tflite"
+
+    def vocabulary(self) -> Vocabulary:
+        """Read the model's; one of an earlier release has none, and reads texts, which cannot be converted."""
+        path = self.model / VOCABULARY_PATH
+        return Vocabulary.read(path.read_bytes()) if path.exists() else Vocabulary(codes={})
+
+
+def _write(
+    artifact: LiteArtifact, content: bytes, vocabulary: Vocabulary, folder_uri: str, storage: Storage
+) -> LiteArtifact:
+    """Write the model, and beside it the ids that it wants for texts."""
+    uri, vocabulary_uri = join_uri(folder_uri, f"{artifact.form}.tflite"), None
+    storage.replace(uri, content)
+    if vocabulary.codes:
+        vocabulary_uri = join_uri(folder_uri, "vocabulary.json")
+        storage.replace(vocabulary_uri, vocabulary.serialise())
+    return replace(artifact, uri=uri, vocabulary_uri=vocabulary_uri)
 
 
 def _samples(manifest: Manifest, columns: FeatureColumns, storage: Storage) -> Arrays:
@@ -165,13 +183,14 @@ def _measured(
     split: Split,
     columns: FeatureColumns,
     full: Metrics,
+    vocabulary: Vocabulary,
 ) -> LiteArtifact:
     """Score the test split and hold the result against the full model's."""
     artifact = LiteArtifact(form=form, words=converted.message)  # type: ignore[arg-type]  # as in the request
     if converted.content is None:
         return artifact
     try:
-        labels, scores = _scores(LiteModel(converted.content), request, manifest, split, columns)
+        labels, scores = _scores(LiteModel(converted.content, vocabulary), request, manifest, split, columns)
     except StorageError:
         raise
     except _FAULTS as error:
@@ -182,7 +201,6 @@ def _measured(
         artifact,
         bytes=len(converted.content),
         sha256=hashlib.sha256(converted.content).hexdigest(),
-        select_ops=needs_select_ops(converted.content),
         metrics=metrics,
         difference=None if ours is None or theirs is None else ours - theirs,
     )

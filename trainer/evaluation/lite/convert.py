@@ -8,6 +8,7 @@ https://www.tensorflow.org/lite/performance/post_training_quantization
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from trainer.evaluation.lite.interpreter import Arrays, LiteModel
+from trainer.evaluation.lite.interpreter import Arrays, LiteModel, known_deprecation
 from trainer.saved_model.model import LITE
 
 # Numbers stay as they are until a layer with weights reads them: in 8 bits a raw number loses its NaN, and most of its
@@ -30,16 +31,26 @@ WEIGHTS_ONLY = "int8_weights"
 
 
 def convert_model(form: str, folder: str, samples: Arrays) -> bytes:
-    """Give the file's content.
-
-    Lookups of text need operations that TF Lite itself has not (https://www.tensorflow.org/lite/guide/ops_select).
+    """Give the file's content, of TF Lite's own operations alone: TensorFlow's package cannot run others since 2.19.
 
     Args:
         form: `float16`, `int8` or `int8_weights`.
         samples: Examples by input. [n, …] each
     """
-    converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=[LITE])
-    converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS, tf.lite.OpsSet.SELECT_TF_OPS]
+    with tempfile.TemporaryDirectory(prefix="trainer-lite-") as slim:
+        _save_slim(folder, slim)
+        converter = tf.lite.TFLiteConverter.from_saved_model(slim, signature_keys=[LITE])
+        return _converted(converter, form, samples)
+
+
+def _save_slim(folder: str, slim: str) -> None:
+    """Store the signature `lite` with what it reads: of the whole model the converter takes the tables of texts too."""
+    loaded, module = tf.saved_model.load(folder), tf.Module()
+    module.weights, module.modules = loaded.weights, loaded.modules
+    tf.saved_model.save(module, slim, signatures={LITE: loaded.signatures[LITE]})
+
+
+def _converted(converter: tf.lite.TFLiteConverter, form: str, samples: Arrays) -> bytes:
     converter.optimizations = [tf.lite.Optimize.DEFAULT]
     if form == "int8":
         return _calibrated(converter, samples)
@@ -52,11 +63,12 @@ def convert_model(form: str, folder: str, samples: Arrays) -> bytes:
 def _calibrated(converter: tf.lite.TFLiteConverter, samples: Arrays) -> bytes:
     """Quantise layers only: https://www.tensorflow.org/lite/performance/quantization_debugger#selective_quantization."""
     converter.representative_dataset = lambda: _one_by_one(samples)
-    debugger = tf.lite.experimental.QuantizationDebugger(
-        converter=converter,
-        debug_dataset=lambda: _one_by_one(samples),
-        debug_options=tf.lite.experimental.QuantizationDebugOptions(denylisted_ops=list(_IN_FLOAT)),
-    )
+    with known_deprecation():
+        debugger = tf.lite.experimental.QuantizationDebugger(
+            converter=converter,
+            debug_dataset=lambda: _one_by_one(samples),
+            debug_options=tf.lite.experimental.QuantizationDebugOptions(denylisted_ops=list(_IN_FLOAT)),
+        )
     content: bytes = debugger.get_nondebug_quantized_model()
     return content
 
@@ -69,7 +81,7 @@ def _one_by_one(samples: Arrays) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def main(form: str, folder: str, samples_path: str, output_path: str) -> int:
     """Convert; the last line of standard error says why not."""
-    # Text as objects, as TensorFlow gives and takes it; the archive was written by the process that started this one.
+    # Texts that no vocabulary has are objects; the archive was written by the process that started this one.
     samples = dict(np.load(samples_path, allow_pickle=True))
     try:
         content = convert_model(form, folder, samples)

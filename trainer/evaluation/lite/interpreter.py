@@ -1,15 +1,18 @@
-"""A TF Lite model that scores examples, with the operations that TensorFlow's own package brings."""
+"""A TF Lite model that scores examples."""
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from trainer.features.vocabulary import Vocabulary
 from trainer.objective.metrics import Floats
 from trainer.saved_model.model import LITE
 
@@ -17,19 +20,28 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 """Examples by input. [n, …] each"""
 
 
-class LiteModel:
-    """A converted model, loaded."""
+@contextlib.contextmanager
+def known_deprecation() -> Iterator[None]:
+    """Let TensorFlow not say inside the block that its interpreter moves to another package: this version has it."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"\s*Warning: tf.lite.Interpreter is deprecated", UserWarning)
+        yield
 
-    def __init__(self, content: bytes) -> None:
-        self._interpreter = tf.lite.Interpreter(model_content=content, num_threads=os.cpu_count())
+
+class LiteModel:
+    """A converted model, loaded.
+
+    Args:
+        vocabulary: Ids of its categories; default: they come as ids.
+    """
+
+    def __init__(self, content: bytes, vocabulary: Vocabulary | None = None) -> None:
+        self._vocabulary = vocabulary or Vocabulary(codes={})
+        with known_deprecation():
+            self._interpreter = tf.lite.Interpreter(model_content=content, num_threads=os.cpu_count())
         self._run = self._interpreter.get_signature_runner(LITE)
 
     def predict(self, raw: Arrays) -> Floats:
         """Score. [n, …] each → [n] or [n, classes]."""
-        (scores,) = self._run(**raw).values()
+        (scores,) = self._run(**self._vocabulary.encode(raw)).values()
         return np.asarray(scores, np.float64)
-
-
-def needs_select_ops(content: bytes) -> bool:
-    """Tell whether an app must bring TensorFlow's own operations; they stand as `Flex…` in the file."""
-    return b"Flex" in content

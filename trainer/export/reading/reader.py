@@ -1,52 +1,21 @@
-"""Rows of the run table through the BigQuery Storage Read API, as Arrow record batches.
+"""Rows of the run table, by units, as Arrow record batches.
 
-Comes in: a table, columns, and the units (span, part, shard) wanted. Goes out: streams of record batches. A stream that
-breaks is continued at the row where it broke. https://cloud.google.com/bigquery/docs/reference/storage
+Comes in: a table, columns, and the units (span, part, shard) wanted. Goes out: streams of record batches.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
-import grpc
 import pyarrow as pa
-from google.api_core import exceptions
-from google.api_core.gapic_v1 import routing_header
-from google.api_core.retry import Retry, if_exception_type
-from google.auth.exceptions import GoogleAuthError
-from google.cloud.bigquery_storage_v1 import types
 from google.cloud.bigquery_storage_v1.services.big_query_read import BigQueryReadClient
-from google.cloud.bigquery_storage_v1.services.big_query_read.transports import BigQueryReadGrpcTransport
 
-from trainer.errors import NEW_ATTEMPT, RequestError, StorageError, TrainerError
+from trainer.bigquery.streams import TableReader
 from trainer.export.encoding.types import RUN_COLUMNS
 from trainer.export.reading.restriction import row_restriction
-from trainer.export.reading.structs import flatten
 from trainer.export.work import FROZEN_SET, Unit
-
-_ATTEMPTS = 6  # without a single new row between them
-_FIRST_DELAY_S = 0.5
-_STREAM_TIMEOUT_S = 3600.0
-_ARROW_RECORD_BATCH, _SERIALIZED_RECORD_BATCH = 4, 1  # fields of ReadRowsResponse, and of ArrowRecordBatch in it
-_VARINT, _BYTES, _FIXED = 0, 2, {1: 8, 5: 4}  # wire types
-_TRANSIENT = (
-    exceptions.Aborted,
-    exceptions.Cancelled,
-    exceptions.DeadlineExceeded,
-    exceptions.InternalServerError,
-    exceptions.ServiceUnavailable,
-    exceptions.TooManyRequests,
-    exceptions.Unknown,
-)
-NO_READ_AHEAD = ("grpc.http2.bdp_probe", 0)
-"""Channel option: hold no more of a stream than was asked for."""
-
-_PATIENTLY = Retry(predicate=if_exception_type(*_TRANSIENT), timeout=120.0)
-_LISTED = 40
-_AGAIN = "Start again: finished shards are kept"
 
 
 class RowReader(Protocol):
@@ -81,8 +50,7 @@ class BigQueryReader:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._columns = list(columns)
-        self._client = client
-        self._sleep = sleep
+        self._reader = TableReader(client, sleep)
 
     def open_streams(self, table: str, units: Sequence[Unit], streams: int) -> Sequence[Iterator[pa.RecordBatch]]:
         """Start reading the rows of some units.
@@ -92,136 +60,4 @@ class BigQueryReader:
             StorageError: BigQuery did not answer; of the iterators: a stream broke again and again.
         """
         own = RUN_COLUMNS[2:] if units[0].span == FROZEN_SET else RUN_COLUMNS  # it has neither
-        session = self._create_session(table, own, row_restriction(units), streams)
-        if not session.streams:
-            return []
-        schema = pa.ipc.read_schema(pa.py_buffer(session.arrow_schema.serialized_schema))
-        columns = [*self._columns, *own]
-        return [self._read_stream(table, stream.name, schema, columns) for stream in session.streams]
-
-    def _create_session(self, table: str, own: Sequence[str], restriction: str, streams: int) -> types.ReadSession:
-        project, dataset, name = table.split(".")
-        columns = [*dict.fromkeys(column.split(".")[0] for column in self._columns), *own]
-        request = types.ReadSession(
-            table=f"projects/{project}/datasets/{dataset}/tables/{name}",
-            data_format=types.DataFormat.ARROW,
-            read_options=types.ReadSession.TableReadOptions(selected_fields=columns, row_restriction=restriction),
-        )
-        try:
-            if self._client is None:
-                self._client = BigQueryReadClient(transport=partial(BigQueryReadGrpcTransport, channel=_channel))
-            return self._client.create_read_session(
-                parent=f"projects/{project}", read_session=request, max_stream_count=streams, retry=_PATIENTLY
-            )
-        except (exceptions.GoogleAPICallError, GoogleAuthError) as error:
-            raise _refused(table, columns, error) or StorageError(
-                table, f"BigQuery did not answer: {error}", "a read session", _AGAIN
-            ) from error
-
-    def _read_stream(self, table: str, name: str, schema: pa.Schema, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        """Give a stream's batches; after an error go on at the first row that did not arrive."""
-        offset, failures = 0, 0
-        while True:
-            messages = None
-            try:
-                messages = self._messages(name, offset)
-                for message in messages:
-                    batches = [_batch(message, schema, columns)]
-                    del message
-                    offset, failures = offset + batches[0].num_rows, 0
-                    yield batches.pop()  # nothing here keeps it while the next one is waited for
-                return
-            except grpc.RpcError as broken:
-                error = exceptions.from_grpc_error(broken)
-                failures += 1
-                if failures >= _ATTEMPTS or not isinstance(error, _TRANSIENT):
-                    raise _refused(table, columns, error) or StorageError(
-                        f"{table}, read stream {name}",
-                        f"broke at row {offset}: {error.message}",
-                        "all its rows",
-                        _AGAIN,
-                    ) from error
-                self._sleep(_FIRST_DELAY_S * 2 ** (failures - 1))
-            finally:
-                if messages is not None:
-                    messages.cancel()  # nobody wants the rest
-
-    def _messages(self, name: str, offset: int) -> Any:  # noqa: ANN401 - grpc has no types
-        """Ask for a stream's messages as they are: the client's own classes would copy each twice."""
-        if self._client is None:
-            raise AssertionError("a stream has a session")
-        call = self._client.transport.grpc_channel.unary_stream(
-            "/google.cloud.bigquery.storage.v1.BigQueryRead/ReadRows", types.ReadRowsRequest.serialize
-        )
-        request = types.ReadRowsRequest(read_stream=name, offset=offset)
-        routing = routing_header.to_grpc_metadata([("read_stream", name)])
-        return call(request, timeout=_STREAM_TIMEOUT_S, metadata=[routing])
-
-
-def _channel(*arguments: object, options: Sequence[tuple[str, object]], **keywords: object) -> grpc.Channel:
-    """Make the client's channel, without reading ahead: else it would hold tens of megabytes beside our own."""
-    return BigQueryReadGrpcTransport.create_channel(*arguments, options=[*options, NO_READ_AHEAD], **keywords)
-
-
-def _batch(message: bytes, schema: pa.Schema, columns: list[str]) -> pa.RecordBatch:
-    """Read the record batch where it stands in a ReadRowsResponse."""
-    content = _field(_field(memoryview(message), _ARROW_RECORD_BATCH), _SERIALIZED_RECORD_BATCH)
-    return flatten(pa.ipc.read_record_batch(pa.py_buffer(content), schema)).select(columns)
-
-
-def _field(message: memoryview, number: int) -> memoryview:
-    """Find a message or bytes field (https://protobuf.dev/programming-guides/encoding)."""
-    at = 0
-    while at < len(message):
-        tag, at = _varint(message, at)
-        kind, size = tag & 7, 0
-        if kind == _VARINT:
-            _, at = _varint(message, at)
-        elif kind == _BYTES:
-            size, at = _varint(message, at)
-        else:
-            size = _FIXED[kind]
-        if tag == number << 3 | _BYTES:
-            return message[at : at + size]
-        at += size
-    raise StorageError("BigQuery's read stream", f"a message without field {number}", "Arrow record batches", _AGAIN)
-
-
-def _varint(message: memoryview, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = message[at]
-        value, shift, at = value | (byte & 0x7F) << shift, shift + 7, at + 1
-        if byte < 0x80:
-            return value, at
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - _LISTED
-    return ", ".join(names) if more <= 0 else f"{', '.join(names[:_LISTED])}, … ({more} more)"
-
-
-def _refused(table: str, columns: Sequence[str], error: Exception) -> TrainerError | None:
-    """Make the error of an answer that trying again does not change."""
-    if isinstance(error, exceptions.Forbidden | exceptions.Unauthorized):
-        return RequestError(
-            table,
-            error.message,
-            "an account with bigquery.readsessions.create and bigquery.tables.getData",
-            "Grant them to the account that the job runs as (roles/bigquery.readSessionUser and bigquery.dataViewer)",
-        )
-    if isinstance(error, exceptions.InvalidArgument):
-        return RequestError(
-            table,
-            error.message,
-            f"a run table with the columns {_listed(columns)}",
-            f"It is not the one that the request was made for. {NEW_ATTEMPT}",
-        )
-    if isinstance(error, exceptions.NotFound) and "able" in error.message:  # a session that expired is read again
-        return RequestError(
-            table,
-            error.message,
-            "the table that the snapshot made",
-            "It may have expired: clear the run's snapshot task and what follows it",
-        )
-    return None
+        return self._reader.open_session(table, [*self._columns, *own], row_restriction(units), streams).streams

@@ -101,7 +101,7 @@ class Architecture(Value):
 
 
 class ColumnTypes(Value):
-    """Column types that the trainer reads: by role, in CSV files, and from the run table itself.
+    """Column types that the trainer reads: by role, in CSV files, and from the run table itself, by either reader.
 
     `exported` are all that a shard can hold; `not_exported` has the way out for types with one of their own. `own` are
     the run table's columns beside the query's, of which there can be `most`.
@@ -114,6 +114,7 @@ class ColumnTypes(Value):
     most: int
     without_csv: tuple[str, ...]
     read_from_table: tuple[str, ...]
+    read_by_tensorflow_io: tuple[str, ...]
 
 
 class Capabilities(Document):

@@ -125,9 +125,10 @@ def _roles(spec: ModelSpec) -> Iterator[tuple[str, _Role]]:
     yield spec.data.event_time, times
     yield spec.data.key, _Role(part="the key", types=KEY_TYPES, way_out="cast it in the query")
     if spec.training.input == "bigquery":
+        columns, by_io = load_capabilities().columns, spec.training.reader == "tensorflow_io"
         direct = _Role(
             part="read from the table itself",
-            types=load_capabilities().columns.read_from_table,
+            types=columns.read_by_tensorflow_io if by_io else columns.read_from_table,
             way_out="cast it in the query, or set training.input to tfrecord",
         )
         yield from ((name, direct) for name in (*spec.feature_names, label.name))

@@ -32,6 +32,7 @@ from retraining.core.spec.training import (
     Loop,
     Precision,
     Sharding,
+    TableReader,
     WarmupFraction,
 )
 
@@ -55,6 +56,8 @@ class Training(Value):
     """Epochs without a better validation score after which training ends; 0: never."""
     input: InputSource = "tfrecord"
     """Where train and validation are read from; bigquery: from the manifest's table."""
+    reader: TableReader = "storage_read"
+    """What reads that table; tensorflow_io: an image that has tensorflow-io."""
     strategy: Strategy = "auto"
     """How training is spread; auto: by the job's replicas and the machine's devices."""
     loop: Loop = "fit"

@@ -142,11 +142,6 @@ def runtime_problem(runtime: Runtime, cluster: Cluster, reads: str) -> str | Non
             "accelerators would be paid for and not used, for this project's image is for CPUs: name a pre-built "
             'container (runtime: {framework: "2.15"}) or an own image (runtime.image), or remove the accelerators'
         )
-    if reads == "bigquery" and runtime.framework:
-        return (
-            "input bigquery needs tensorflow-io, which pre-built containers lack: remove runtime.framework, name an "
-            "own image (runtime.image), or use input tfrecord"
-        )
     if reads == "bigquery" and cluster.parameter_servers and cluster.parameter_servers.count:
         return "input bigquery does not go with parameter_servers: remove them, or use input tfrecord"
     return None

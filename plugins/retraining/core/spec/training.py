@@ -10,6 +10,7 @@ from retraining.core.spec.cluster import Cluster, Runtime, Strategy, resolve_tie
 from retraining.core.spec.section import ColumnName, Section
 
 InputSource = Literal["tfrecord", "csv", "bigquery"]
+TableReader = Literal["storage_read", "tensorflow_io"]
 Loop = Literal["fit", "custom"]
 Precision = Literal["float32", "mixed_float16", "mixed_bfloat16"]
 Sharding = Literal["auto", "examples", "files"]
@@ -60,6 +61,7 @@ class Training(Section):
     hyperparameters: dict[ColumnName, HyperparameterValue] = Field(default_factory=dict)
     early_stopping_patience: Annotated[int, Field(ge=0, le=1000)] = 2
     input: InputSource = "tfrecord"
+    reader: TableReader = "storage_read"
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 1
     strategy: Strategy = "auto"
     loop: Loop = "fit"
@@ -92,6 +94,20 @@ class Training(Section):
         servers = cluster.parameter_servers
         if self.loop == "custom" and servers and servers.count:
             raise ValueError("loop custom trains in lockstep: remove parameter_servers, or use loop fit")
-        if problem := runtime_problem(self.runtime, cluster, self.input):
+        problem = runtime_problem(self.runtime, cluster, self.input) or self._reader_problem()
+        if problem:
             raise ValueError(problem)
         return self
+
+    def _reader_problem(self) -> str | None:
+        """Say why tensorflow-io cannot read here, with the way out; None when it can, or is not asked to."""
+        if self.reader != "tensorflow_io":
+            return None
+        if self.input != "bigquery":
+            return f"reader tensorflow_io reads the run table: remove it, or replace input {self.input} by bigquery"
+        if not self.runtime.image:
+            return (
+                "reader tensorflow_io needs an image with tensorflow-io, and neither our own nor pre-built ones "
+                "have: name one in runtime.image (docs/training-data.md says how it is built), or remove reader"
+            )
+        return None

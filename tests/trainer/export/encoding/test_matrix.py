@@ -13,9 +13,9 @@ import pytest
 import tensorflow as tf
 
 from tests.trainer.export.encoding.shard_files import write_shard
+from trainer.bigquery.structs import flatten
 from trainer.export.encoding.encode import Encoder
 from trainer.export.encoding.types import MAPPINGS, FeatureKind
-from trainer.export.reading.structs import flatten
 
 UTC = datetime.UTC
 # Type: Arrow type that the Storage Read API sends, values, what the Example holds. The extremes of each.

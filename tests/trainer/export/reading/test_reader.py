@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterator, Sequence
-from concurrent import futures
 from typing import Any
 
 import grpc
 import pyarrow as pa
 import pytest
-from google.cloud.bigquery_storage_v1 import types
-from google.cloud.bigquery_storage_v1.services.big_query_read import BigQueryReadClient
-from google.cloud.bigquery_storage_v1.services.big_query_read.transports import BigQueryReadGrpcTransport
 
+from tests.support.storage_read import FakeStorageRead, client_of, storage_read
 from trainer.errors import RequestError, StorageError, TrainerError
 from trainer.export.reading.reader import BigQueryReader
 from trainer.export.work import Unit
 
-SERVICE = "/google.cloud.bigquery.storage.v1.BigQueryRead/"
 DAY = datetime.date(2024, 1, 1)
 ROWS = pa.table(
     {
@@ -33,90 +29,20 @@ ROWS = pa.table(
 UNITS = [Unit(span="2024-01-01", part="train", shard=0), Unit(span="2024-01-01", part="validation", shard=1)]
 
 
-class FakeStorageRead(grpc.GenericRpcHandler):
-    """One table, 100 rows per message; breaks with each of `faults` in turn after 250 rows more.
-
-    Its last stream has no rows, so that it can offer as many as are wanted.
-    """
-
-    def __init__(self) -> None:
-        self.faults: list[grpc.StatusCode] = []
-        self.session_fault: tuple[grpc.StatusCode, str] | None = None
-        self.sessions: list[types.ReadSession] = []
-        self.offsets: list[int] = []
-        self.routes: list[str] = []
-        self.wanted_streams: list[int] = []
-        self.empty = False
-
-    def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
-        """Find the method."""
-        if details.method == f"{SERVICE}CreateReadSession":
-            return grpc.unary_unary_rpc_method_handler(
-                self._create, types.CreateReadSessionRequest.deserialize, types.ReadSession.serialize
-            )
-        if details.method == f"{SERVICE}ReadRows":
-            return grpc.unary_stream_rpc_method_handler(
-                self._read, types.ReadRowsRequest.deserialize, types.ReadRowsResponse.serialize
-            )
-        return None
-
-    def _create(self, request: types.CreateReadSessionRequest, context: grpc.ServicerContext) -> types.ReadSession:
-        if self.session_fault is not None:
-            context.abort(*self.session_fault)
-        self.sessions.append(request.read_session)
-        self.wanted_streams.append(request.max_stream_count)
-        schema = types.ArrowSchema(serialized_schema=ROWS.schema.serialize().to_pybytes())
-        streams = [types.ReadStream(name=f"streams/{number}") for number in range(request.max_stream_count)]
-        return types.ReadSession(arrow_schema=schema, streams=[] if self.empty else streams)
-
-    def _read(self, request: types.ReadRowsRequest, context: grpc.ServicerContext) -> Iterator[types.ReadRowsResponse]:
-        self.offsets.append(request.offset)
-        self.routes.append(dict(context.invocation_metadata())["x-goog-request-params"])
-        if request.read_stream != "streams/0":
-            return
-        fault = self.faults.pop(0) if self.faults else None
-        sent = 0
-        for start in range(request.offset, ROWS.num_rows, 100):
-            if fault is not None and sent >= 250:
-                context.abort(fault, "stream broke")
-            (batch,) = ROWS.slice(start, 100).combine_chunks().to_batches()
-            sent += batch.num_rows
-            content = types.ArrowRecordBatch(serialized_record_batch=batch.serialize().to_pybytes())
-            progress = types.StreamStats.Progress(at_response_start=0.1, at_response_end=0.2)
-            first = {"arrow_schema": types.ArrowSchema(serialized_schema=b"s" * 300)} if start == request.offset else {}
-            yield types.ReadRowsResponse(
-                arrow_record_batch=content,
-                row_count=batch.num_rows,
-                stats=types.StreamStats(progress=progress),
-                throttle_state=types.ThrottleState(throttle_percent=3),
-                uncompressed_byte_size=12345,
-                **first,
-            )
-        if fault is not None and sent < 250:
-            context.abort(fault, "stream broke")
-
-
 @pytest.fixture
 def server() -> Iterator[FakeStorageRead]:
-    handler = FakeStorageRead()
-    running = grpc.server(futures.ThreadPoolExecutor(max_workers=4))
-    running.add_generic_rpc_handlers((handler,))
-    handler.address = f"127.0.0.1:{running.add_insecure_port('127.0.0.1:0')}"
-    running.start()
-    yield handler
-    running.stop(None)
+    with storage_read(ROWS) as running:
+        yield running
 
 
 @pytest.fixture
 def make_reader(server: FakeStorageRead) -> Iterator[Callable[..., BigQueryReader]]:
-    channel = grpc.insecure_channel(server.address)
+    with client_of(server) as client:
 
-    def make(waited: list[float] | None = None, columns: Sequence[str] = ("x",)) -> BigQueryReader:
-        client = BigQueryReadClient(transport=BigQueryReadGrpcTransport(channel=channel))
-        return BigQueryReader(columns, client, sleep=([] if waited is None else waited).append)
+        def make(waited: list[float] | None = None, columns: Sequence[str] = ("x",)) -> BigQueryReader:
+            return BigQueryReader(columns, client, sleep=([] if waited is None else waited).append)
 
-    yield make
-    channel.close()
+        yield make
 
 
 TABLE = "project.dataset.parcels"

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from trainer.bigquery.structs import flatten
 from trainer.errors import DataError
-from trainer.export.reading.structs import flatten
 
 PLACE = pa.struct([("city", pa.string()), ("at", pa.struct([("lat", pa.float64()), ("tags", pa.list_(pa.string()))]))])
 STOP = pa.struct([("minute", pa.int64()), ("where", pa.struct([("gate", pa.string())]))])
