@@ -30,7 +30,7 @@ def table(local_hooks):
         "'a' AS id, TIMESTAMP '2024-01-01' AS happened, 'AA' AS carrier, "
         "DATE '2024-01-01' AS day, 1.5 AS weight, 1 AS late"
     )
-    local_hooks.warehouse.run(
+    local_hooks.warehouse.run_query(
         Query(sql=f"CREATE OR REPLACE TABLE `{name}` AS SELECT {columns}"), "check_queries_table", "test"
     )
     return name

@@ -29,7 +29,7 @@ def test_equal_labels_are_found_by_their_own_environment_only(cloud, other, uniq
     """By label and by a label's name, custom and tuning jobs alike."""
     mine, theirs = (hooks.jobs.create(make_job(FOREVER, **{unique: "a"})) for hooks in (cloud, other))
     for hooks, job in ((cloud, mine), (other, theirs)):
-        assert [found.name for found in hooks.jobs.find({unique: "a"})] == [job.name]
+        assert [found.name for found in hooks.jobs.find_jobs({unique: "a"})] == [job.name]
         assert [found.name for found in hooks.jobs.find_active(unique)] == [job.name]
         hooks.jobs.cancel(job.name)
 
@@ -45,7 +45,7 @@ def test_a_job_of_an_earlier_release_is_found_where_its_folder_is(cloud, unique)
         job = make_job("pass", owner=unique)
         job["job_spec"]["base_output_directory"] = {"output_uri_prefix": f"gs://{bucket}/{unique}"}
         names.append(client.create_custom_job(parent=parent, custom_job=job).name)
-    assert [job.name for job in cloud.jobs.find({"owner": unique})] == names[:1]
+    assert [job.name for job in cloud.jobs.find_jobs({"owner": unique})] == names[:1]
 
 
 def test_a_registered_model_is_its_environments(cloud, other, folder, unique) -> None:

@@ -22,7 +22,7 @@ def test_parameters_keep_their_types(cloud, unique) -> None:
             Parameter(name="edges", type="FLOAT64", value=(1.5, 2.5)),
         ),
     )
-    (row,) = cloud.warehouse.run(query, unique, "test").rows
+    (row,) = cloud.warehouse.run_query(query, unique, "test").rows
     assert (row["day"].isoformat(), row["moment"].isoformat()) == ("2013-11-20", "2013-11-20T03:00:00+00:00")
     assert (row["number"], row["text"], row["n"]) == (42, "'; DROP TABLE x", 2)
 
@@ -30,12 +30,12 @@ def test_parameters_keep_their_types(cloud, unique) -> None:
 def test_the_same_id_is_the_same_job(cloud, unique) -> None:
     """A retry joins its job instead of running it again."""
     table = f"{cloud.settings.project}.{cloud.settings.dataset}.{unique}"
-    cloud.warehouse.run(Query(sql=f"CREATE TABLE `{table}` AS SELECT 0 AS n"), f"{unique}a", "test")
+    cloud.warehouse.run_query(Query(sql=f"CREATE TABLE `{table}` AS SELECT 0 AS n"), f"{unique}a", "test")
     insert = Query(sql=f"INSERT INTO `{table}` VALUES (1)")
     for _ in range(2):
-        cloud.warehouse.run(insert, f"{unique}b", "test")
+        cloud.warehouse.run_query(insert, f"{unique}b", "test")
     count = Query(sql=f"SELECT COUNT(*) AS n FROM `{table}`")
-    counted = cloud.warehouse.run(count, f"{unique}c", "test")
+    counted = cloud.warehouse.run_query(count, f"{unique}c", "test")
     assert counted.rows == [{"n": 2}]
     assert cloud.warehouse.table_schema(table) == [{"name": "n", "type": "INTEGER", "mode": "NULLABLE", "fields": []}]
 
@@ -47,7 +47,7 @@ def test_a_wrong_statement_says_what_bigquery_says(cloud, unique) -> None:
         cloud.warehouse.dry_run(query, "examples.sql")
     for _ in range(2):  # the second time the failed job is met
         with pytest.raises(DataError, match=r"examples\.sql: BigQuery refuses"):
-            cloud.warehouse.run(query, unique, "examples.sql")
+            cloud.warehouse.run_query(query, unique, "examples.sql")
 
 
 @pytest.mark.parametrize(
@@ -61,9 +61,9 @@ def test_an_answer_that_is_too_large_is_refused_with_what_to_do(cloud, unique, m
     """One row or byte less is taken."""
     monkeypatch.setattr(warehouse, limit, 10)
     with pytest.raises(DataError, match=r"examples\.sql: an answer of more than .* Shorten data\.window_days"):
-        cloud.warehouse.run(Query(sql=sql), unique, "examples.sql")
+        cloud.warehouse.run_query(Query(sql=sql), unique, "examples.sql")
     monkeypatch.setattr(warehouse, limit, 11)
-    assert cloud.warehouse.run(Query(sql=sql), unique, "examples.sql").rows
+    assert cloud.warehouse.run_query(Query(sql=sql), unique, "examples.sql").rows
 
 
 def test_a_statement_may_read_so_many_bytes_and_no_more(cloud, unique, monkeypatch) -> None:
@@ -71,7 +71,7 @@ def test_a_statement_may_read_so_many_bytes_and_no_more(cloud, unique, monkeypat
     asked, client = [], cloud.warehouse._client
     real = client.query
     monkeypatch.setattr(client, "query", lambda *args, **kwargs: (asked.append(kwargs), real(*args, **kwargs))[1])
-    cloud.warehouse.run(Query(sql="SELECT 1 AS n"), unique, "test")
+    cloud.warehouse.run_query(Query(sql="SELECT 1 AS n"), unique, "test")
     sent = asked[0]["job_config"].to_api_repr()["query"]["maximumBytesBilled"]
     assert int(sent) == cloud.settings.max_bytes_billed == 10**13
     words = {"reason": "bytesBilledLimitExceeded", "message": "Query exceeded limit for bytes billed: 1."}

@@ -78,36 +78,36 @@ def test_a_connection_is_created_and_corrected(cloud, monkeypatch) -> None:
 def test_a_right_is_granted(cloud, grant, folder, unique) -> None:
     """With the role that has the permission of the message."""
     grant()
-    said = refusal(lambda: cloud.artifacts.read(f"{folder}/x"))
+    said = refusal(lambda: cloud.artifacts.read_object(f"{folder}/x"))
     assert "storage.objects.get" in said
     assert GRANT in said
-    said = refusal(lambda: cloud.warehouse.run(ONE, unique, "test"))
+    said = refusal(lambda: cloud.warehouse.run_query(ONE, unique, "test"))
     assert "bigquery.jobs.create" in said
     assert GRANT in said
     grant("roles/storage.objectUser", "roles/bigquery.jobUser")
-    assert cloud.artifacts.read(f"{folder}/x") is None
-    assert cloud.warehouse.run(ONE, unique, "test").rows == [{"n": 1}]
+    assert cloud.artifacts.read_object(f"{folder}/x") is None
+    assert cloud.warehouse.run_query(ONE, unique, "test").rows == [{"n": 1}]
 
 
 def test_the_project_is_corrected(cloud, unique) -> None:
     """Google does not tell a foreign project from one that is not there."""
-    said = refusal(lambda: hooks(RETRAINING_PROJECT="another-project").warehouse.run(ONE, unique, "test"))
+    said = refusal(lambda: hooks(RETRAINING_PROJECT="another-project").warehouse.run_query(ONE, unique, "test"))
     assert "RETRAINING_PROJECT" in said
-    assert cloud.warehouse.run(ONE, unique, "test").rows
+    assert cloud.warehouse.run_query(ONE, unique, "test").rows
 
 
 def test_what_is_missing_is_created_or_named_right(cloud, unique) -> None:
     """A bucket, by either hook; corrected the setting names the one that is there."""
     other = hooks(RETRAINING_BUCKET=unique)
     uri = f"gs://{unique}/x"
-    assert "Create it or correct that" in refusal(lambda: other.artifacts.read(uri))
+    assert "Create it or correct that" in refusal(lambda: other.artifacts.read_object(uri))
     said = refusal(lambda: list(other.objects.walk(f"gs://{unique}/")))
     assert (
         "Create it, or correct RETRAINING_PROJECT, RETRAINING_REGION, RETRAINING_BUCKET or RETRAINING_DATASET" in said
     )
-    assert cloud.artifacts.read(f"gs://{cloud.settings.bucket}/{unique}") is None
+    assert cloud.artifacts.read_object(f"gs://{cloud.settings.bucket}/{unique}") is None
     storage.Client().create_bucket(unique)
-    assert other.artifacts.read(uri) is None
+    assert other.artifacts.read_object(uri) is None
     assert list(other.objects.walk(f"gs://{unique}/")) == []
 
 
@@ -131,13 +131,13 @@ def test_a_statement_or_its_table_is_corrected(cloud, unique) -> None:
     table = f"{settings.project}.{settings.dataset}.{unique}"
     read = Query(sql=f"SELECT n FROM `{table}`")
     assert "Correct the SQL or the table it names" in refusal(
-        lambda: cloud.warehouse.run(Query(sql="SELECT nothing FROM UNNEST([1]) AS n"), f"{unique}-a", "test")
+        lambda: cloud.warehouse.run_query(Query(sql="SELECT nothing FROM UNNEST([1]) AS n"), f"{unique}-a", "test")
     )
     assert "create what is missing and clear the task" in refusal(
-        lambda: cloud.warehouse.run(read, f"{unique}-b", "test")
+        lambda: cloud.warehouse.run_query(read, f"{unique}-b", "test")
     )
-    cloud.warehouse.run(Query(sql=f"CREATE TABLE `{table}` AS SELECT 1 AS n"), f"{unique}-c", "test")
-    assert cloud.warehouse.run(read, f"{unique}-cleared", "test").rows == [{"n": 1}]
+    cloud.warehouse.run_query(Query(sql=f"CREATE TABLE `{table}` AS SELECT 1 AS n"), f"{unique}-c", "test")
+    assert cloud.warehouse.run_query(read, f"{unique}-cleared", "test").rows == [{"n": 1}]
 
 
 def test_the_dataset_of_run_tables_is_created(cloud, unique, add_fault) -> None:
@@ -145,11 +145,11 @@ def test_the_dataset_of_run_tables_is_created(cloud, unique, add_fault) -> None:
     words = f"Not found: Dataset {cloud.settings.project}:{unique} was not found in location {cloud.settings.region}"
     add_fault("bigquery.jobs.insert", "error", code="NOT_FOUND", message=words)
     make = Query(sql=f"CREATE TABLE `{cloud.settings.project}.{unique}.run` AS SELECT 1 AS n")
-    said = refusal(lambda: cloud.warehouse.run(make, f"{unique}-a", "examples.sql"))
+    said = refusal(lambda: cloud.warehouse.run_query(make, f"{unique}-a", "examples.sql"))
     assert "Correct the SQL, RETRAINING_DATASET or RETRAINING_REGION, and clear plan and what follows it" in said
     assert "create what is missing and clear the task" in said
     bigquery.Client(project=cloud.settings.project).create_dataset(unique)
-    cloud.warehouse.run(make, f"{unique}-cleared", "examples.sql")
+    cloud.warehouse.run_query(make, f"{unique}-cleared", "examples.sql")
 
 
 def test_a_statement_that_only_fails_is_cleared(cloud, unique, add_fault) -> None:
@@ -158,10 +158,12 @@ def test_a_statement_that_only_fails_is_cleared(cloud, unique, add_fault) -> Non
     query = Query(sql=f"SELECT '{unique}' AS name")
     add_fault(fault, "error", count=MAX_JOBS_PER_ID, code="INTERNAL")
     for _ in range(MAX_JOBS_PER_ID):
-        assert "The task's next try runs another job" in refusal(lambda: cloud.warehouse.run(query, unique, "test"))
-    said = refusal(lambda: cloud.warehouse.run(query, unique, "test"))
+        assert "The task's next try runs another job" in refusal(
+            lambda: cloud.warehouse.run_query(query, unique, "test")
+        )
+    said = refusal(lambda: cloud.warehouse.run_query(query, unique, "test"))
     assert f"Look at job {unique}, clear the task" in said
-    assert cloud.warehouse.run(query, f"{unique}-cleared", "test").rows == [{"name": unique}]
+    assert cloud.warehouse.run_query(query, f"{unique}-cleared", "test").rows == [{"name": unique}]
 
 
 def test_a_document_that_is_too_large_is_deleted_and_written_again(cloud, folder, monkeypatch) -> None:
@@ -169,7 +171,7 @@ def test_a_document_that_is_too_large_is_deleted_and_written_again(cloud, folder
     uri = f"{folder}/a.json"
     cloud.artifacts.write_once(uri, b"0123456789")
     monkeypatch.setattr(artifacts, "MAX_DOCUMENT_BYTES", 9)
-    said = refusal(lambda: cloud.artifacts.read(uri))
+    said = refusal(lambda: cloud.artifacts.read_object(uri))
     assert "Look who wrote it, delete it, and clear the task that should have written it" in said
     storage.Blob.from_uri(uri, storage.Client()).delete()
-    assert cloud.artifacts.write_once(uri, b"{}") == cloud.artifacts.read(uri) == b"{}"
+    assert cloud.artifacts.write_once(uri, b"{}") == cloud.artifacts.read_object(uri) == b"{}"

@@ -37,7 +37,7 @@ class Artifacts:
         self._session = session
         self._known_buckets: set[str] = set()
 
-    def read(self, uri: str) -> bytes | None:
+    def read_object(self, uri: str) -> bytes | None:
         """Return an object's bytes, or None when there is none.
 
         Raises:
@@ -63,7 +63,7 @@ class Artifacts:
         if not uris:
             return {}
         with ThreadPoolExecutor(min(READERS, len(uris))) as pool:
-            found = zip(uris, pool.map(self.read, uris), strict=True)
+            found = zip(uris, pool.map(self.read_object, uris), strict=True)
             return {uri: data for uri, data in found if data is not None}
 
     def exists(self, uri: str) -> bool:
@@ -90,7 +90,7 @@ class Artifacts:
             # Safe to repeat: after a lost response the second try meets the first one's object.
             call(lambda: blob.upload_from_string(data, content_type=content_type, if_generation_match=0))
         except PreconditionFailed:
-            stored = self.read(uri)
+            stored = self.read_object(uri)
             return data if stored is None else stored
         except NotFound:
             self._require_bucket(blob.bucket)

@@ -135,12 +135,12 @@ class Endpoints:
         try:
             started = self._client.deploy_model(request=request, retry=None, timeout=CALL_TIMEOUT_S)
         except (AlreadyExists, InvalidArgument):
-            if deployed_id in self.read(endpoint.name).deployed:
+            if deployed_id in self.read_endpoint(endpoint.name).deployed:
                 return None
             raise
         return operation_of(started.operation)
 
-    def read(self, name: str) -> Endpoint:
+    def read_endpoint(self, name: str) -> Endpoint:
         """Return an endpoint by its full name."""
         return _endpoint(call(lambda: self._client.get_endpoint(name=name, retry=None, timeout=CALL_TIMEOUT_S)))
 
@@ -187,7 +187,7 @@ class Endpoints:
                 call(lambda: self._client.update_endpoint(request=request, retry=None, timeout=CALL_TIMEOUT_S))
             )
         except Aborted as error:
-            now = self.read(endpoint.name)
+            now = self.read_endpoint(endpoint.name)
             if now.traffic == dict(traffic):  # this call's own doing, whose answer was lost
                 return now
             raise ConflictError(

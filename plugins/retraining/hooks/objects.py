@@ -59,7 +59,7 @@ class Objects:
         """Return the objects in a folder, not those in folders below it."""
         return [item for page in self._pages(folder_uri, delimiter="/") for item in page]
 
-    def find(self, uri: str) -> StoredObject | None:
+    def find_object(self, uri: str) -> StoredObject | None:
         """Return one object as a listing would have it; None when there is none."""
         address = ObjectAddress.parse(uri)
         blob = call(lambda: self._client.bucket(address.bucket).get_blob(address.path, retry=None))
@@ -86,7 +86,7 @@ class Objects:
         except NotFound:
             return Deleted(object=item, gone=True)
         except PreconditionFailed:  # also what a service may say of an object that is gone
-            return Deleted(object=item, gone=self.find(item.uri) is None)
+            return Deleted(object=item, gone=self.find_object(item.uri) is None)
         return Deleted(object=item, gone=True)
 
     def _pages(self, folder_uri: str, **options: str) -> Iterator[list[StoredObject]]:

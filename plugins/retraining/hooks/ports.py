@@ -42,7 +42,7 @@ class ClockPort(Protocol):
 class ArtifactsPort(Protocol):
     """Documents in buckets, by address: written once, read by everybody."""
 
-    def read(self, uri: str) -> bytes | None:
+    def read_object(self, uri: str) -> bytes | None:
         """Return an object's bytes; None when there is none."""
 
     def read_many(self, uris: list[str]) -> list[bytes]:
@@ -88,7 +88,7 @@ class ObjectsPort(Protocol):
     def directly_in(self, folder_uri: str) -> list[StoredObject]:
         """Return the objects of a folder, without those of folders below it."""
 
-    def find(self, uri: str) -> StoredObject | None:
+    def find_object(self, uri: str) -> StoredObject | None:
         """Return one object as a listing would have it; None when there is none."""
 
     def delete(self, objects: Iterable[StoredObject]) -> Iterator[Deleted]:
@@ -101,7 +101,7 @@ class WarehousePort(Protocol):
     def dry_run(self, query: Query, where: str) -> warehouse.Answer:
         """Return the schema of the result and the bytes that would be read."""
 
-    def run(self, query: Query, job_id: str, where: str) -> warehouse.Answer:
+    def run_query(self, query: Query, job_id: str, where: str) -> warehouse.Answer:
         """Run a statement as the job of this id, or join the one that has it; return when it is done."""
 
     def table_schema(self, table: str) -> list[ApiJson] | None:
@@ -114,7 +114,7 @@ class WarehousePort(Protocol):
 class JobsPort(Protocol):
     """Custom and tuning jobs of Vertex AI; of this environment's alone where they are listed."""
 
-    def find(self, labels: Mapping[str, str], types: Collection[JobType] = (JobType.CUSTOM,)) -> list[Job]:
+    def find_jobs(self, labels: Mapping[str, str], types: Collection[JobType] = (JobType.CUSTOM,)) -> list[Job]:
         """Return the jobs of some types that have these labels, oldest first."""
 
     def find_active(self, label: str, types: Collection[JobType] = tuple(JobType)) -> list[Job]:
@@ -197,7 +197,7 @@ class EndpointsPort(Protocol):
     def ensure(self, model: str, log_table: str, labels: Mapping[str, str]) -> Endpoint:
         """Return a model's endpoint; made, with a table for requests and answers, where it is missing."""
 
-    def read(self, name: str) -> Endpoint:
+    def read_endpoint(self, name: str) -> Endpoint:
         """Return an endpoint by its full name."""
 
     def start_deploy(

@@ -35,7 +35,7 @@ class VertexJobs:
         self._session = session
         self._parent = location_name(session.project, session.region)
 
-    def find(self, labels: Mapping[str, str], types: Collection[JobType] = (JobType.CUSTOM,)) -> list[Job]:
+    def find_jobs(self, labels: Mapping[str, str], types: Collection[JobType] = (JobType.CUSTOM,)) -> list[Job]:
         """Return all jobs of this environment, of some types, with these labels, oldest first."""
         condition = " AND ".join(f'labels.{name}="{value}"' for name, value in sorted(labels.items()))
         return sorted(self._list(condition, types), key=lambda job: (job.created is None, job.created, job.name))

@@ -68,7 +68,7 @@ class Warehouse:
             raise query_failure(where, _result(error)) from error
         return Answer(bytes_processed=int(job.total_bytes_processed or 0), schema=_schema(job.schema or ()))
 
-    def run(self, query: Query, job_id: str, where: str) -> Answer:
+    def run_query(self, query: Query, job_id: str, where: str) -> Answer:
         """Run a statement as the job of this id, or join the one that has it; waits until it is done.
 
         A job that failed for BigQuery's own reasons keeps its id; the next one gets the suffix `-2`, `-3`, …

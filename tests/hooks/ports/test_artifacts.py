@@ -7,7 +7,7 @@ def test_write_once_keeps_the_first_bytes(cloud, folder) -> None:
     """The second writer gets what the first one stored."""
     assert cloud.artifacts.write_once(f"{folder}/a.json", b"first") == b"first"
     assert cloud.artifacts.write_once(f"{folder}/a.json", b"second") == b"first"
-    assert cloud.artifacts.read(f"{folder}/a.json") == b"first"
+    assert cloud.artifacts.read_object(f"{folder}/a.json") == b"first"
 
 
 def test_overwrite_replaces(cloud, folder) -> None:
@@ -23,7 +23,7 @@ def test_overwrite_replaces(cloud, folder) -> None:
 
 def test_what_is_missing_is_none(cloud, folder) -> None:
     """An object that is not there is an answer, not an error."""
-    assert cloud.artifacts.read(f"{folder}/none.json") is None
+    assert cloud.artifacts.read_object(f"{folder}/none.json") is None
     assert not cloud.artifacts.exists(f"{folder}/none.json")
     assert cloud.artifacts.read_generation(f"{folder}/none.json") == (b"", 0)
     assert cloud.artifacts.list_uris(folder) == cloud.artifacts.list_folders(folder) == []
@@ -32,7 +32,7 @@ def test_what_is_missing_is_none(cloud, folder) -> None:
 def test_an_empty_object_is_read(cloud, folder) -> None:
     """As no bytes, which is not the same as no object."""
     cloud.artifacts.overwrite(f"{folder}/empty", b"", "text/plain")
-    assert cloud.artifacts.read(f"{folder}/empty") == b""
+    assert cloud.artifacts.read_object(f"{folder}/empty") == b""
     assert cloud.artifacts.read_generation(f"{folder}/empty")[1] > 0
     assert cloud.artifacts.existing([f"{folder}/none", f"{folder}/empty"]) == [f"{folder}/empty"]
 
@@ -67,7 +67,7 @@ def test_an_object_that_is_written_again_after_its_end_is_another(cloud, folder)
     """No generation comes twice."""
     uri = f"{folder}/state.json"
     first = cloud.artifacts.write_if(uri, b"1", 0)
-    list(cloud.objects.delete([cloud.objects.find(uri)]))
+    list(cloud.objects.delete([cloud.objects.find_object(uri)]))
     assert cloud.artifacts.write_if(uri, b"2", first) is None
     assert cloud.artifacts.write_if(uri, b"2", 0) not in (None, first)
 

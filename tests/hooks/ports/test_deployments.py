@@ -41,7 +41,7 @@ def deploy(stage, cloud, folder, unique, endpoint):
         version = until(cloud, lambda: cloud.registry.find_by_run(unique, key))
         operation = cloud.endpoints.start_deploy(endpoint, version.version_name, key, MACHINE)
         deployed_id = deployed_model_id(key)
-        until(cloud, lambda: deployed_id in cloud.endpoints.read(endpoint.name).deployed)
+        until(cloud, lambda: deployed_id in cloud.endpoints.read_endpoint(endpoint.name).deployed)
         until(cloud, lambda: cloud.endpoints.operation(operation.name).done)
         return version, deployed_id
 
@@ -58,7 +58,7 @@ def answers(cloud, endpoint) -> str:
 def test_a_version_comes_without_traffic_and_answers_with_it(cloud, endpoint, deploy) -> None:
     """A run's second deployment is none; the endpoint that was read before is not the present one."""
     version, mine = deploy(KEYS[0])
-    seen = cloud.endpoints.read(endpoint.name)
+    seen = cloud.endpoints.read_endpoint(endpoint.name)
     assert (seen.deployed, seen.traffic) == ({mine: version.version_name}, {})
     assert cloud.endpoints.start_deploy(endpoint, version.version_name, KEYS[0], MACHINE) is None
     assert cloud.endpoints.running_operations(endpoint) == []
@@ -76,19 +76,19 @@ def test_a_version_comes_without_traffic_and_answers_with_it(cloud, endpoint, de
 def test_traffic_goes_from_one_version_to_the_next(cloud, endpoint, deploy) -> None:
     """What has traffic stays, and so does its version; the last one may leave with all of it."""
     old_version, old = deploy(KEYS[0])
-    cloud.endpoints.set_traffic(cloud.endpoints.read(endpoint.name), {old: 100})
+    cloud.endpoints.set_traffic(cloud.endpoints.read_endpoint(endpoint.name), {old: 100})
     _, new = deploy(KEYS[1])
-    assert cloud.endpoints.read(endpoint.name).traffic == {old: 100}
+    assert cloud.endpoints.read_endpoint(endpoint.name).traffic == {old: 100}
     assert not cloud.registry.delete_version(old_version)
     with pytest.raises(FailedPrecondition, match="traffic"):
         cloud.endpoints.undeploy(endpoint, old)
-    cloud.endpoints.set_traffic(cloud.endpoints.read(endpoint.name), {new: 100, old: 0})
-    assert cloud.endpoints.read(endpoint.name).traffic == {new: 100}
+    cloud.endpoints.set_traffic(cloud.endpoints.read_endpoint(endpoint.name), {new: 100, old: 0})
+    assert cloud.endpoints.read_endpoint(endpoint.name).traffic == {new: 100}
     until(cloud, lambda: answers(cloud, endpoint) == new)
     for deployed_id in (old, new):
         cloud.endpoints.undeploy(endpoint, deployed_id)
-        until(cloud, lambda gone=deployed_id: gone not in cloud.endpoints.read(endpoint.name).deployed)
+        until(cloud, lambda gone=deployed_id: gone not in cloud.endpoints.read_endpoint(endpoint.name).deployed)
         until(cloud, lambda: not cloud.endpoints.running_operations(endpoint))
         cloud.endpoints.undeploy(endpoint, deployed_id)
-    assert cloud.endpoints.read(endpoint.name).traffic == {}
+    assert cloud.endpoints.read_endpoint(endpoint.name).traffic == {}
     assert cloud.registry.delete_version(old_version)

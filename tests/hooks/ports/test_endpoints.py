@@ -24,18 +24,18 @@ def test_an_endpoint_is_made_once(cloud, unique, endpoint) -> None:
     """The second call finds it; it carries the environment's label, and nothing is on it."""
     assert cloud.endpoints.get(f"{unique}_other") is None
     assert cloud.endpoints.ensure(unique, "p.d.another", {}) == endpoint
-    assert cloud.endpoints.get(unique) == cloud.endpoints.read(endpoint.name) == endpoint
+    assert cloud.endpoints.get(unique) == cloud.endpoints.read_endpoint(endpoint.name) == endpoint
     assert endpoint.labels == {MODEL_LABEL: unique, **cloud.environment.labels}
     assert (endpoint.deployed, endpoint.traffic) == ({}, {})
     assert cloud.endpoints.running_operations(endpoint) == []
     with pytest.raises(NotFound):
-        cloud.endpoints.read(f"{endpoint.name}-other")
+        cloud.endpoints.read_endpoint(f"{endpoint.name}-other")
 
 
 def test_traffic_is_set_only_on_the_endpoint_that_was_read(stage, cloud, endpoint) -> None:
     """The etag is compared; a split that is there already is no conflict, whoever set it."""
     stage.disturb(endpoint.name)
-    assert cloud.endpoints.read(endpoint.name).etag != endpoint.etag
+    assert cloud.endpoints.read_endpoint(endpoint.name).etag != endpoint.etag
     assert cloud.endpoints.set_traffic(endpoint, {}).traffic == {}
     with pytest.raises(ConflictError, match="somebody else changed it"):
         cloud.endpoints.set_traffic(endpoint, {"123": 100})
@@ -44,13 +44,13 @@ def test_traffic_is_set_only_on_the_endpoint_that_was_read(stage, cloud, endpoin
 def test_no_share_goes_to_what_is_not_deployed(cloud, endpoint) -> None:
     """It is refused by the service."""
     with pytest.raises(InvalidArgument, match="traffic_split"):
-        cloud.endpoints.set_traffic(cloud.endpoints.read(endpoint.name), {"123": 100})
+        cloud.endpoints.set_traffic(cloud.endpoints.read_endpoint(endpoint.name), {"123": 100})
 
 
 def test_what_is_not_there_is_undeployed_and_cancelled_without_a_word(cloud, endpoint) -> None:
     """So each step may be repeated."""
     cloud.endpoints.undeploy(endpoint, "123")
-    assert cloud.endpoints.read(endpoint.name).deployed == {}
+    assert cloud.endpoints.read_endpoint(endpoint.name).deployed == {}
     assert cloud.endpoints.operation(f"{endpoint.name}/operations/123") is None
     cloud.endpoints.cancel_operation(f"{endpoint.name}/operations/123")
 
@@ -66,7 +66,7 @@ def test_a_deployment_that_fails_says_why(stage, cloud, folder, unique, endpoint
         assert cloud.endpoints.operation(name).error
         cloud.endpoints.cancel_operation(name)
         assert cloud.endpoints.running_operations(endpoint) == []
-        assert cloud.endpoints.read(endpoint.name).deployed == {}
+        assert cloud.endpoints.read_endpoint(endpoint.name).deployed == {}
 
 
 def test_an_endpoint_without_traffic_answers_nobody(cloud, endpoint) -> None:

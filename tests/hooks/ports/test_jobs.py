@@ -12,15 +12,15 @@ from tests.support.scenes.port_stage import FOREVER, make_job, until
 
 def test_a_job_is_found_by_all_of_its_labels(stage, cloud, unique) -> None:
     """Oldest first, while it works and after; nobody else's."""
-    assert cloud.jobs.find({"owner": unique}) == []
+    assert cloud.jobs.find_jobs({"owner": unique}) == []
     names = [cloud.jobs.create(make_job(owner=unique, key=key)).name for key in ("a", "b", "a")]
-    assert [job.name for job in cloud.jobs.find({"owner": unique})] == names
-    assert [job.name for job in cloud.jobs.find({"owner": unique, "key": "a"})] == [names[0], names[2]]
-    assert cloud.jobs.find({"owner": unique, "key": "c"}) == []
-    assert cloud.jobs.find({"owner": unique}, (JobType.TUNING,)) == []
+    assert [job.name for job in cloud.jobs.find_jobs({"owner": unique})] == names
+    assert [job.name for job in cloud.jobs.find_jobs({"owner": unique, "key": "a"})] == [names[0], names[2]]
+    assert cloud.jobs.find_jobs({"owner": unique, "key": "c"}) == []
+    assert cloud.jobs.find_jobs({"owner": unique}, (JobType.TUNING,)) == []
     assert len(set(names)) == 3
     stage.say_and_end(cloud.jobs.get(names[0]))
-    assert [job.name for job in cloud.jobs.find({"owner": unique})] == names
+    assert [job.name for job in cloud.jobs.find_jobs({"owner": unique})] == names
 
 
 def test_two_equal_creates_make_two_jobs(cloud, unique) -> None:

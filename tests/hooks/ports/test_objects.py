@@ -31,9 +31,9 @@ def test_a_consoles_placeholder_of_a_folder_is_no_object(cloud, folder) -> None:
 def test_one_object_is_found_as_a_listing_has_it(cloud, folder) -> None:
     """With the generation that is read; or not."""
     cloud.artifacts.write_once(f"{folder}/a", b"1")
-    assert [cloud.objects.find(f"{folder}/a")] == list(cloud.objects.walk(folder))
-    assert cloud.objects.find(f"{folder}/a").generation == cloud.artifacts.read_generation(f"{folder}/a")[1]
-    assert cloud.objects.find(f"{folder}/b") is None
+    assert [cloud.objects.find_object(f"{folder}/a")] == list(cloud.objects.walk(folder))
+    assert cloud.objects.find_object(f"{folder}/a").generation == cloud.artifacts.read_generation(f"{folder}/a")[1]
+    assert cloud.objects.find_object(f"{folder}/b") is None
 
 
 def test_only_what_was_listed_is_deleted(cloud, folder) -> None:
@@ -47,6 +47,6 @@ def test_only_what_was_listed_is_deleted(cloud, folder) -> None:
         ("b", False),
         ("c", True),
     ]
-    assert cloud.artifacts.read(f"{folder}/b") == b"second"
+    assert cloud.artifacts.read_object(f"{folder}/b") == b"second"
     assert [item.gone for item in cloud.objects.delete([listed[0]])] == [True]
     assert list(cloud.objects.delete([])) == []

@@ -8,10 +8,10 @@ from retraining.core.data.sql import Query
 def test_the_same_id_is_the_same_job(stage, cloud, unique) -> None:
     """A retry joins its job and gets its answer, whatever the statement would find by now."""
     stage.prepare("test", [{"n": 1}])
-    first = cloud.warehouse.run(Query(sql="SELECT 1 AS n"), unique, "test")
+    first = cloud.warehouse.run_query(Query(sql="SELECT 1 AS n"), unique, "test")
     stage.prepare("test", [{"n": 2}])
-    again = cloud.warehouse.run(Query(sql="SELECT 2 AS n"), unique, "test")
-    other = cloud.warehouse.run(Query(sql="SELECT 2 AS n"), f"{unique}-other", "test")
+    again = cloud.warehouse.run_query(Query(sql="SELECT 2 AS n"), unique, "test")
+    other = cloud.warehouse.run_query(Query(sql="SELECT 2 AS n"), f"{unique}-other", "test")
     assert [answer.rows for answer in (first, again, other)] == [[{"n": 1}], [{"n": 1}], [{"n": 2}]]
 
 
@@ -19,7 +19,7 @@ def test_a_dry_run_takes_no_id(stage, cloud, unique) -> None:
     """And finds no rows."""
     stage.prepare("test", [{"n": 1}])
     assert cloud.warehouse.dry_run(Query(sql="SELECT 1 AS n"), "test").rows == []
-    assert cloud.warehouse.run(Query(sql="SELECT 1 AS n"), unique, "test").rows == [{"n": 1}]
+    assert cloud.warehouse.run_query(Query(sql="SELECT 1 AS n"), unique, "test").rows == [{"n": 1}]
 
 
 def test_a_table_has_columns_and_is_listed(stage, cloud, unique) -> None:

@@ -46,7 +46,7 @@ class Task:
         while self.wake() is None:
             assert time.monotonic() < until, "the task did not end"
             time.sleep(0.1)
-        return self.cloud.jobs.find({vertex.KEY_LABEL: self.key})
+        return self.cloud.jobs.find_jobs({vertex.KEY_LABEL: self.key})
 
 
 def test_a_lost_answer_makes_no_second_job(cloud, add_fault) -> None:
@@ -62,7 +62,7 @@ def test_a_create_that_lands_after_its_deadline_makes_no_second_job(cloud, add_f
     add_fault("JobService.CreateCustomJob", "delay", seconds=2)
     task = Task(cloud)
     assert task.wake() is None
-    assert cloud.jobs.find({vertex.KEY_LABEL: task.key}) == []
+    assert cloud.jobs.find_jobs({vertex.KEY_LABEL: task.key}) == []
     assert len(task.until_done()) == 1
 
 

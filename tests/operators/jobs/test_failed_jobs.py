@@ -75,7 +75,7 @@ def test_tries_that_airflow_lost_take_no_job_away(cloud, make_run) -> None:
     assert run.execute(task, try_number=4)["job"] == cloud.jobs.newest
 
 
-@pytest.mark.parametrize("service", ["artifacts.read", "jobs.find", "jobs.get", "logs.read_new"])
+@pytest.mark.parametrize("service", ["artifacts.read_object", "jobs.find_jobs", "jobs.get", "logs.read_new"])
 def test_an_outage_costs_no_try_and_no_job(cloud, make_run, monkeypatch, service) -> None:
     """Storage, Vertex AI or Logging says 503 for a while: the task sleeps, and goes on with its job."""
     run, task = make_run(), make_task(cloud)

@@ -279,7 +279,7 @@ def test_a_job_that_no_list_shows_yet_is_cancelled_at_the_runs_end(cloud, make_r
     run = make_run()
     with pytest.raises(AirflowRescheduleException):
         run.execute(make_task(cloud))
-    monkeypatch.setattr(cloud.jobs, "find", lambda *_: [])
+    monkeypatch.setattr(cloud.jobs, "find_jobs", lambda *_: [])
     assert run.execute(CancelJobsOperator(task_id="cancel_jobs", cloud=cloud.connect)) == [cloud.jobs.newest]
 
 

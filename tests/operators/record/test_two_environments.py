@@ -102,7 +102,7 @@ class TestJobs:
             assert active(place) == ["one", "two"]
             for cloud in (place.one, place.two):
                 place.enter(cloud).artifacts.objects[RESULT_URI] = RESULT
-                (mine,) = [job for job in cloud.jobs.find({}) if job.active]
+                (mine,) = [job for job in cloud.jobs.find_jobs({}) if job.active]
                 cloud.jobs.end(mine.name, seconds=60.0)
                 assert runs[id(cloud)].execute(place.task())["job"] == mine.name
                 del cloud.artifacts.objects[RESULT_URI]

@@ -108,7 +108,7 @@ def clean(shop, make_run) -> Any:
         run.execute(CancelUnattendedJobsOperator(task_id="cancel_jobs", cleaning_uri=folder))
         between()
         result = run.execute(DeleteGarbageOperator(task_id="delete", cleaning_uri=folder))
-        return result, Maintenance.parse(shop.cloud.artifacts.read(result["maintenance_uri"]) or b"")
+        return result, Maintenance.parse(shop.cloud.artifacts.read_object(result["maintenance_uri"]) or b"")
 
     return do
 
@@ -136,7 +136,7 @@ def test_what_is_young_stays(shop, clean) -> None:
 def test_a_span_that_is_exported_again_meanwhile_stays(shop, clean) -> None:
     """Its marker has another generation, and storage refuses to delete it as the one that was listed."""
     uri = f"gs://{shop.bucket.name}/{shop.model}/spans/{SCHEMA}/2013-09-01/{'1' * 32}/span.json"
-    listed = shop.cloud.objects.find(uri)
+    listed = shop.cloud.objects.find_object(uri)
     _, done = clean(between=lambda: shop.put_span("2013-09-01"))
     assert done.models[0].spans[0].outcome == "spared"
     assert len(shop.paths(f"spans/{SCHEMA}/2013-09-01/")) == 3

@@ -118,7 +118,7 @@ def test_nights_are_compared_with_those_whose_data_passed(on) -> None:
         ("vanished_category", "warn"),
     ]
     again = history.build_history(
-        [(item.uri, gone.cloud.artifacts.read(item.uri)) for item in gone.checks.compared_with]
+        [(item.uri, gone.cloud.artifacts.read_object(item.uri)) for item in gone.checks.compared_with]
     )
     assert (
         check_data(gone.record.read_document(Plan), gone.record.read_document(Snapshot), gone.statistics, again)

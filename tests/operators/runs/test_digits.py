@@ -40,7 +40,7 @@ def retire(endpoint_name: str) -> None:
     from retraining.hooks.cloud import Cloud
 
     endpoints = Cloud().endpoints
-    endpoint = endpoints.read(endpoint_name)
+    endpoint = endpoints.read_endpoint(endpoint_name)
     for deployed_id in endpoint.deployed:
         endpoints.undeploy(endpoint, deployed_id)
 

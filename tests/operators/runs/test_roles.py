@@ -42,11 +42,11 @@ class Scene(NamedTuple):
 
 
 def list_jobs(scene: Scene) -> None:
-    scene.cloud.jobs.find({"owner": scene.name})
+    scene.cloud.jobs.find_jobs({"owner": scene.name})
 
 
 def run_query(scene: Scene) -> None:
-    scene.cloud.warehouse.run(Query(sql="SELECT 1 AS one"), scene.name, "roles")
+    scene.cloud.warehouse.run_query(Query(sql="SELECT 1 AS one"), scene.name, "roles")
 
 
 def read_source(scene: Scene) -> None:
@@ -55,7 +55,7 @@ def read_source(scene: Scene) -> None:
 
 def make_run_table(scene: Scene) -> None:
     sql = f"CREATE TABLE {scene.cloud.settings.dataset}.{scene.name} AS SELECT 1 AS one"
-    scene.cloud.warehouse.run(Query(sql=sql), scene.name, "roles")
+    scene.cloud.warehouse.run_query(Query(sql=sql), scene.name, "roles")
 
 
 def write_document(scene: Scene) -> None:
@@ -189,7 +189,7 @@ def test_a_role_on_another_resource_is_none(roles: Roles, run_table: str) -> Non
     """The roles hold on the project's own bucket and datasets only."""
     cloud = Cloud()
     with pytest.raises(Exception, match=r"bigquery\.tables\.create.*datasets/roles_source"):
-        cloud.warehouse.run(Query(sql=f"CREATE TABLE {SOURCE}.mine AS SELECT 1 AS n"), uuid.uuid4().hex, "roles")
+        cloud.warehouse.run_query(Query(sql=f"CREATE TABLE {SOURCE}.mine AS SELECT 1 AS n"), uuid.uuid4().hex, "roles")
     with pytest.raises(Exception, match=r"storage\.objects\.get.*buckets/another"):
-        cloud.artifacts.read("gs://another/x.json")
+        cloud.artifacts.read_object("gs://another/x.json")
     assert isinstance(documented_roles()[0], Role)

@@ -187,7 +187,7 @@ def test_the_documented_roles_are_enough(local_cloud: Any, spec: Any, make_run: 
         champion = Cloud().registry.find_by_alias(MODEL, vertex.CHAMPION)
         assert champion is not None
         assert champion.version_name == first
-        assert newer not in Cloud().endpoints.read(endpoint).deployed
+        assert newer not in Cloud().endpoints.read_endpoint(endpoint).deployed
         assert_requests_wait(local_cloud, roles, agents, endpoint)
         measured, decided = watch(make_run, spec, 2 * len(INSTANCES))
         assert decided["because"] == "drift", measured

@@ -66,7 +66,7 @@ class FakeBucket:
         """Delete as somebody else would."""
         self.objects.pop(uri, None)
 
-    def read(self, uri: str) -> bytes | None:
+    def read_object(self, uri: str) -> bytes | None:
         """As the hook."""
         return self.objects.get(uri)
 
@@ -131,7 +131,7 @@ class FakeBucket:
         """As the hook."""
         return [item for item in self.walk(folder_uri) if item.folder_uri == folder_uri]
 
-    def find(self, uri: str) -> StoredObject | None:
+    def find_object(self, uri: str) -> StoredObject | None:
         """As the hook."""
         return self.found.get(uri)
 

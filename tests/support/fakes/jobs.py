@@ -34,7 +34,7 @@ class FakeJobs:
         self.after_create: Callable[[], None] = lambda: None
         self.on_get: Callable[[str], None] = lambda _: None
 
-    def find(self, labels: Mapping[str, str], types: Collection[JobType] = (JobType.CUSTOM,)) -> list[Job]:
+    def find_jobs(self, labels: Mapping[str, str], types: Collection[JobType] = (JobType.CUSTOM,)) -> list[Job]:
         """As the hook."""
         return [job for job in self._ours(types) if labels.items() <= job.labels.items()]
 

@@ -67,9 +67,9 @@ class FakeEndpoints:
     def get(self, model: str) -> Endpoint | None:
         """As the hook."""
         name = endpoint_name(*PLACE, model)
-        return self.read(name) if name in self.by_name else None
+        return self.read_endpoint(name) if name in self.by_name else None
 
-    def read(self, name: str) -> Endpoint:
+    def read_endpoint(self, name: str) -> Endpoint:
         """As the hook; a deployment that is ready is done by now. Traffic stays as it is."""
         if name not in self.by_name:
             raise NotFound(name)

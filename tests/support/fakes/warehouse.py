@@ -25,7 +25,7 @@ class FakeWarehouse:
         self.asked.append(f"dry {where}")
         return Answer()
 
-    def run(self, query: Query, job_id: str, where: str) -> Answer:
+    def run_query(self, query: Query, job_id: str, where: str) -> Answer:
         """As the hook: a job of this id that is done gives its answer again."""
         del query
         self.asked.append(job_id)

@@ -56,10 +56,10 @@ class SlowJobs(FakeJobs):
             if job.active and job.created is not None and self.clock.now() >= job.created + RUNS_FOR:
                 self.end(job.name, seconds=RUNS_FOR.total_seconds())
 
-    def find(self, labels: Mapping[str, str], types: Collection[JobType] = (JobType.CUSTOM,)) -> list[Job]:
+    def find_jobs(self, labels: Mapping[str, str], types: Collection[JobType] = (JobType.CUSTOM,)) -> list[Job]:
         """As the hook."""
         self.settle()
-        found = super().find(labels, types)
+        found = super().find_jobs(labels, types)
         return sorted(
             (job for job in found if job.created and job.created + self.lag <= self.clock.now()),
             key=lambda job: (job.created, job.name),

@@ -64,7 +64,7 @@ def render_statistics_sql(plan: Plan, snapshot: Snapshot, quarantined: Sequence[
         table=snapshot.table,
         key=spec.data.key,
         event_time=spec.data.event_time,
-        label=columns.read(spec.label.name, spec.label.kind),
+        label=columns.read_column(spec.label.name, spec.label.kind),
         binary=spec.label.kind == "binary",
         watched=columns.watched(),
         numeric=columns.of_kind("numeric"),
@@ -100,13 +100,13 @@ class _Columns:
         self._types = {column.name: column.type for column in snapshot.columns if column.mode != "REPEATED"}
         self._lists = {column.name: column.type for column in snapshot.columns if column.mode == "REPEATED"}
 
-    def read(self, name: str, role: str) -> TemplateValues:
+    def read_column(self, name: str, role: str) -> TemplateValues:
         """Return how a column's values are read; what has a wrong type is a finding, and read as missing."""
         return {"name": name, "kind": reading(role, self._types.get(name, ""))}
 
     def of_kind(self, kind: str) -> list[TemplateValues]:
         """Return the features of a kind."""
-        return [self.read(feature.name, kind) for feature in self._spec.features if feature.kind == kind]
+        return [self.read_column(feature.name, kind) for feature in self._spec.features if feature.kind == kind]
 
     def sequences(self) -> list[TemplateValues]:
         """Return the features of arrays; `of` says what their elements are."""
@@ -126,7 +126,7 @@ class _Columns:
         for feature in self._spec.features:
             name = feature.name
             if name in checks.max_null_fraction or name in places:
-                column = {} if feature.kind == "sequence" else self.read(name, feature.kind)
+                column = {} if feature.kind == "sequence" else self.read_column(name, feature.kind)
                 limit = f"range_{places[name]}" if name in places else None
                 is_list = feature.kind == "sequence" and name in self._lists
                 found.append(

@@ -49,11 +49,13 @@ class CheckDataOperator(RunTask, CloudOperator):
         """Take the statistics; where days are bad and shall be left out, once more without them."""
         attempt = job_attempt(context)
         query = statistics.render_statistics_sql(planned, taken)
-        rows = cloud.warehouse.run(query, bigquery.query_job_id(planned, "statistics", attempt), "statistics").rows
+        rows = cloud.warehouse.run_query(
+            query, bigquery.query_job_id(planned, "statistics", attempt), "statistics"
+        ).rows
         days = statistics.build_days(planned, rows)
         bad = quarantine.days_to_leave_out(planned, days)
         if bad:
             query = statistics.render_statistics_sql(planned, taken, bad)
             job_id = bigquery.query_job_id(planned, "statistics_of_the_rest", attempt)
-            rows = cloud.warehouse.run(query, job_id, "statistics of the rest").rows
+            rows = cloud.warehouse.run_query(query, job_id, "statistics of the rest").rows
         return statistics.build_statistics(planned, taken, rows, days, bad)

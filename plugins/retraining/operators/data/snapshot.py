@@ -69,10 +69,12 @@ class _SnapshotTaking:
         where = plan.query.path
         warehouse.dry_run(snapshot.render_examples_check_sql(plan), where)
         frozen = self._find_frozen_set() if plan.golden_query else None
-        made = warehouse.run(snapshot.render_snapshot_sql(plan), self._job_id("snapshot"), where)
+        made = warehouse.run_query(snapshot.render_snapshot_sql(plan), self._job_id("snapshot"), where)
         schema = warehouse.table_schema(bigquery.run_table(plan)) or []
-        counted = warehouse.run(snapshot.render_fingerprint_sql(plan), self._job_id("fingerprint"), "fingerprint").rows
-        outside = warehouse.run(snapshot.render_left_out_sql(plan), self._job_id("left_out"), "left out").rows
+        counted = warehouse.run_query(
+            snapshot.render_fingerprint_sql(plan), self._job_id("fingerprint"), "fingerprint"
+        ).rows
+        outside = warehouse.run_query(snapshot.render_left_out_sql(plan), self._job_id("left_out"), "left out").rows
         columns = own_columns(schema, where)
         spans_uri = storage.spans_uri(plan.bucket, plan.model, schema_hash(columns, plan.spec))
         return snapshot.build_snapshot(
@@ -90,8 +92,8 @@ class _SnapshotTaking:
         plan, warehouse = self._plan, self._cloud.warehouse
         where = str(plan.spec.data.golden_query)
         warehouse.dry_run(frozen_set.render_frozen_set_check_sql(plan), where)
-        warehouse.run(frozen_set.render_frozen_set_sql(plan), self._job_id("golden"), where)
-        counted = warehouse.run(
+        warehouse.run_query(frozen_set.render_frozen_set_sql(plan), self._job_id("golden"), where)
+        counted = warehouse.run_query(
             frozen_set.render_frozen_set_fingerprint_sql(plan), self._job_id("golden_fingerprint"), "fingerprint"
         )
         found, uri = frozen_set.build_frozen_set(plan, counted.rows), storage.frozen_set_uri(plan)
@@ -117,7 +119,7 @@ class _SnapshotTaking:
         for day in snapshot.changed_spans(counted, stored):
             for fingerprint in stored[day]:
                 uri = marker_uri(span_uri(spans_uri, day, fingerprint))
-                data = artifacts.read(uri)
+                data = artifacts.read_object(uri)
                 if data is not None:
                     stored[day][fingerprint] = sum(file.rows for file in Span.parse(data, uri).files)
         return dict(stored)

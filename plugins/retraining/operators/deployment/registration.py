@@ -62,7 +62,7 @@ class RegisterModelOperator(RunTask, CloudOperator):
         if found is None or cloud.registry.find_by_run(found.model, found.run_key) is not None:
             return found
         self.log.warning("%s is gone from the registry: the model is registered again", found.version_name)
-        if stored := cloud.objects.find(record.uri(Registration)):
+        if stored := cloud.objects.find_object(record.uri(Registration)):
             list(cloud.objects.delete([stored]))
         return None
 

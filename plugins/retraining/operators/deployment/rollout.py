@@ -113,7 +113,7 @@ class RolloutSteps:
         while True:
             # The operation first: once it is done the endpoint has the model, if it ever will.
             operation = self._operation(endpoint)
-            seen = self._cloud.endpoints.read(endpoint.name)
+            seen = self._cloud.endpoints.read_endpoint(endpoint.name)
             if self._id in seen.deployed:
                 return seen
             if (operation is None or operation.done) and self._start_deployment(endpoint, operation):

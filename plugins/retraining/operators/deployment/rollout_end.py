@@ -131,7 +131,7 @@ def move_traffic(cloud: CloudPort, state: RolloutState, endpoint: Endpoint, traf
     """
     for tries in range(TRAFFIC_TRIES, 0, -1):
         # The etag first: whoever overtakes this worker after the look has then changed it.
-        seen = cloud.endpoints.read(endpoint.name)
+        seen = cloud.endpoints.read_endpoint(endpoint.name)
         state.require_unchanged()
         try:
             return cloud.endpoints.set_traffic(seen, traffic)
@@ -161,11 +161,11 @@ def _is_gone(cloud: CloudPort, rollout: Rollout, endpoint: Endpoint) -> bool:
         if operation.name == rollout.operation:
             LOGGER.warning("%s is cancelled: nobody waits for it", operation.name)
             cloud.endpoints.cancel_operation(operation.name)
-    seen = cloud.endpoints.read(endpoint.name)
+    seen = cloud.endpoints.read_endpoint(endpoint.name)
     if mine in seen.deployed and not running:
         LOGGER.warning("undeploying %s (%s)", mine, rollout.version_name)
         cloud.endpoints.undeploy(seen, mine)
-        seen = cloud.endpoints.read(endpoint.name)
+        seen = cloud.endpoints.read_endpoint(endpoint.name)
     return mine not in seen.deployed and not cloud.endpoints.running_operations(endpoint)
 
 

@@ -64,7 +64,7 @@ class ClaimedJobs:
             fresh: A job as it was just seen, which the list may have as it was.
         """
         claim, generation = self._read_claim()
-        listed = self._cloud.jobs.find({vertex.OWNER_LABEL: self._identity.owner}, self._types)
+        listed = self._cloud.jobs.find_jobs({vertex.OWNER_LABEL: self._identity.owner}, self._types)
         missing = set(claim.jobs if claim else ()).difference(job.name for job in listed)
         asked = [self._cloud.jobs.find_by_name(name) for name in sorted(missing)]
         found = (*listed, *(job for job in asked if job is not None))
@@ -129,7 +129,7 @@ class ClaimedJobs:
 
     def _look_after(self, error: Exception, claim: Claim) -> Job | None:
         """Find the job of a create without an answer, if it is in the list already."""
-        found = self._cloud.jobs.find({vertex.KEY_LABEL: self._identity.key}, self._types)
+        found = self._cloud.jobs.find_jobs({vertex.KEY_LABEL: self._identity.key}, self._types)
         new = [job for job in found if job.name not in claim.jobs]
         LOGGER.warning("no answer to the create (%s): %s", error, new or "later pokes look for the job")
         if new:
@@ -178,7 +178,7 @@ def cancel_all(cloud: CloudPort, dag_run: str, types: Collection[JobType]) -> tu
     """
     stored = cloud.artifacts.read_some(cloud.artifacts.list_uris(storage.claims_uri(cloud.settings.bucket, dag_run)))
     claims = {ObjectAddress.parse(uri).stem: Claim.parse(data) for uri, data in stored.items()}
-    jobs = {job.name: job for job in cloud.jobs.find({vertex.DAG_RUN_LABEL: dag_run}, types)}
+    jobs = {job.name: job for job in cloud.jobs.find_jobs({vertex.DAG_RUN_LABEL: dag_run}, types)}
     for name in {name for claim in claims.values() for name in claim.jobs}.difference(jobs):
         if (job := cloud.jobs.find_by_name(name)) is not None:
             jobs[name] = job

@@ -30,7 +30,7 @@ class PollMemory:
 
     def load_values(self) -> JsonObject:
         """Return what the last poke saved; nothing in the first one."""
-        data = self._artifacts.read(self._uri)
+        data = self._artifacts.read_object(self._uri)
         if data is None:
             return {}
         saved: JsonObject = json.loads(data)

@@ -110,7 +110,7 @@ class Reconciler:
         LOGGER.warning(
             "%s is there, and %s is gone: a result without it does not count, so it is made again", uri, gone
         )
-        if found := self._cloud.objects.find(uri):
+        if found := self._cloud.objects.find_object(uri):
             list(self._cloud.objects.delete([found]))
         return True
 
@@ -162,7 +162,7 @@ class Reconciler:
     def _document(self) -> Document | None:
         """Return the stored result; None when there is none yet, or when none is wanted."""
         uri = self._wanted.result_uri
-        data = self._cloud.artifacts.read(uri) if uri else None
+        data = self._cloud.artifacts.read_object(uri) if uri else None
         return None if data is None else KINDS[self._wanted.result_kind].parse(data, uri)
 
     def _result(self, document: Document, job: Job | None) -> XCom:

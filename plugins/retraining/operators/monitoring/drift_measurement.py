@@ -81,7 +81,7 @@ class MeasureDriftOperator(CloudOperator):
             smoke_requests = rollout.smoke_requests if rollout else ()
             query = drift.render_requests_sql(spec, table, statistics, as_of, smoke_requests)
             job_id = bigquery.monitor_job_id(settings.environment, spec.name, as_of, asked_by)
-            rows = cloud.warehouse.run(query, job_id, "requests").rows
+            rows = cloud.warehouse.run_query(query, job_id, "requests").rows
         return drift.measure(
             spec,
             as_of=as_of,

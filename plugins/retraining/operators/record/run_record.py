@@ -40,7 +40,7 @@ class Record:
             ContractError: What is there does not obey the contract.
         """
         if kind not in self._read:  # what is there never changes
-            data = self._artifacts.read(self.uri(kind))
+            data = self._artifacts.read_object(self.uri(kind))
             if data is None:
                 return None
             self._read[kind] = kind.parse(data, self.uri(kind))
@@ -65,7 +65,7 @@ class Record:
         Raises:
             ContractError: It is missing.
         """
-        data = self._artifacts.read(self.uri(kind))
+        data = self._artifacts.read_object(self.uri(kind))
         if data is None:
             raise ContractError(self.uri(kind), "no such document", "an earlier task's", "Clear the run from plan on")
         return digest(data)

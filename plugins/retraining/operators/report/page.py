@@ -88,6 +88,6 @@ def read_all(artifacts: ArtifactsPort, record: Record) -> dict[str, JsonObject]:
     plan, request = record.read_document(Plan), record.find_document(EvaluateRequest)
     if request is not None and request.champion is not None:
         champion = Record(artifacts, storage.run_uri(plan.bucket, plan.model, request.champion.run_key))
-        if data := artifacts.read(champion.uri(Plan)):
+        if data := artifacts.read_object(champion.uri(Plan)):
             documents["champion_plan"] = json.loads(data)
     return documents

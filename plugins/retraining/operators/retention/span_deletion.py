@@ -100,7 +100,7 @@ class SpanDeletion:
             self._cloud.artifacts.write_once(tombstone_uri(span.uri), b"")
             return ""
         self._drop_tombstone(span.uri)  # of a deletion that was cut off before its marker went
-        content = self._cloud.artifacts.read(marker.uri)
+        content = self._cloud.artifacts.read_object(marker.uri)
         if content is not None:
             self._cloud.artifacts.write_once(tombstone_uri(span.uri), content)
         (deleted,) = self._cloud.objects.delete([marker])
@@ -114,7 +114,7 @@ class SpanDeletion:
             stays = [item.object.name for item in self._cloud.objects.delete(batch) if not item.gone]
             if stays:
                 return f"{stays[0]} was written again while the span was deleted"
-        marker = self._cloud.objects.find(marker_uri(span.uri))
+        marker = self._cloud.objects.find_object(marker_uri(span.uri))
         if marker is not None:
             return self._finished_meanwhile(marker)
         self._drop_tombstone(span.uri)
@@ -144,7 +144,7 @@ class SpanDeletion:
         if TOMBSTONE not in objects:
             return False
         back = MARKER not in objects and self._is_whole(objects[TOMBSTONE], objects.values())
-        content = self._cloud.artifacts.read(objects[TOMBSTONE].uri) if back else None
+        content = self._cloud.artifacts.read_object(objects[TOMBSTONE].uri) if back else None
         if content is not None:
             self._cloud.artifacts.write_once(marker_uri(folder_uri), content)
         self._drop_tombstone(folder_uri)
@@ -152,7 +152,7 @@ class SpanDeletion:
 
     def _is_whole(self, marker: StoredObject, objects: Iterable[StoredObject]) -> bool:
         """Say whether all files that a marker (or a tombstone) lists are there."""
-        content = self._cloud.artifacts.read(marker.uri)
+        content = self._cloud.artifacts.read_object(marker.uri)
         if not content:
             return False
         try:
@@ -163,7 +163,7 @@ class SpanDeletion:
         return is_whole(span, objects)
 
     def _drop_tombstone(self, folder_uri: str) -> None:
-        tombstone = self._cloud.objects.find(tombstone_uri(folder_uri))
+        tombstone = self._cloud.objects.find_object(tombstone_uri(folder_uri))
         if tombstone is not None:
             list(self._cloud.objects.delete([tombstone]))
 

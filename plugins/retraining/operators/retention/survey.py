@@ -89,7 +89,7 @@ def find_active_job(cloud: CloudPort, job: Job) -> jobs_and_tables.ActiveJob | N
     if run is None:
         return None
     folder = storage.run_uri(cloud.settings.bucket, *run)
-    poke = cloud.objects.find(storage.poke_uri(cloud.settings.bucket, job.labels[vertex.KEY_LABEL]))
+    poke = cloud.objects.find_object(storage.poke_uri(cloud.settings.bucket, job.labels[vertex.KEY_LABEL]))
     return jobs_and_tables.active_job(
         job.name,
         job.state,
