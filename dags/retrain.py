@@ -121,8 +121,10 @@ def build_dags(include: Path, only: str | None) -> dict[str, DAG]:
         except SpecError as error:
             dags[dag_id] = invalid_dag(dag_id, path, error)
         except Exception as error:  # noqa: BLE001 - whatever one file does to this code, the other models keep their DAGs
-            found = SpecError(path.name, f"{type(error).__name__}: {error}", "", "Look at what was last changed in it")
-            dags[dag_id] = invalid_dag(dag_id, path, found)
+            unexpected = SpecError(
+                path.name, f"{type(error).__name__}: {error}", "", "Look at what was last changed in it"
+            )
+            dags[dag_id] = invalid_dag(dag_id, path, unexpected)
     return dags
 
 

@@ -63,8 +63,8 @@ class Artifacts:
         if not uris:
             return {}
         with ThreadPoolExecutor(min(READERS, len(uris))) as pool:
-            found = zip(uris, pool.map(self.read_object, uris), strict=True)
-            return {uri: data for uri, data in found if data is not None}
+            contents = zip(uris, pool.map(self.read_object, uris), strict=True)
+            return {uri: data for uri, data in contents if data is not None}
 
     def exists(self, uri: str) -> bool:
         """Tell whether there is an object at the address."""
@@ -132,8 +132,8 @@ class Artifacts:
                 )
             )
         except PreconditionFailed:  # also when it was written and the answer got lost
-            stored, found = self.read_generation(uri)
-            return found if stored == data else None
+            stored, current = self.read_generation(uri)
+            return current if stored == data else None
         return int(blob.generation)
 
     def list_uris(self, folder_uri: str, *, start: str = "", end: str = "", suffix: str = "") -> list[str]:
@@ -171,14 +171,14 @@ class Artifacts:
         prefix = folder.path
         options = {"delimiter": "/", "fields": "prefixes,nextPageToken"}
 
-        def read() -> list[str]:
+        def list_prefixes() -> list[str]:
             pages = self._client.list_blobs(folder.bucket, prefix=prefix, **options)
             for _ in pages:  # the folders are known once all pages are read
                 pass
             return sorted(pages.prefixes)
 
-        found = [path.removeprefix(prefix).rstrip("/") for path in call(read)]
-        return [f"{folder_uri}/{name}" for name in found if not end or name < end]
+        names = [path.removeprefix(prefix).rstrip("/") for path in call(list_prefixes)]
+        return [f"{folder_uri}/{name}" for name in names if not end or name < end]
 
     @cached_property
     def _client(self) -> Client:

@@ -35,17 +35,17 @@ def check(spec: ModelSpec, include: Path, warehouse: Warehouse) -> str:
     """
     asked = tuple(Parameter(name=name, type="TIMESTAMP", value=_ANY_TIME) for name in PARAMETERS)
     _require_columns(spec, spec.data.query, Query(sql=load_query(spec, include), parameters=asked), warehouse)
-    golden = load_frozen_set_query(spec, include)
-    if golden is not None:
-        _require_columns(spec, str(spec.data.golden_query), Query(sql=golden), warehouse)
+    frozen = load_frozen_set_query(spec, include)
+    if frozen is not None:
+        _require_columns(spec, str(spec.data.golden_query), Query(sql=frozen), warehouse)
     return f"{spec.name}: BigQuery takes its queries, and their columns fit"
 
 
 def _require_columns(spec: ModelSpec, where: str, query: Query, warehouse: Warehouse) -> None:
     columns = own_columns(warehouse.dry_run(query, where).schema, where)
-    missing = [(where, item.found, item.expected, item.words) for item in missing_columns(spec, columns)]
+    missing = [(where, item.found, item.expected, item.message) for item in missing_columns(spec, columns)]
     wrong = [
-        (where, f"column {item.column!r}: {item.found}", item.expected, item.words) for item in misfits(spec, columns)
+        (where, f"column {item.column!r}: {item.found}", item.expected, item.message) for item in misfits(spec, columns)
     ]
     raise_findings(where, [*missing, *wrong])
 

@@ -75,8 +75,8 @@ class Endpoints:
         from google.api_core.exceptions import AlreadyExists
         from google.cloud import aiplatform_v1
 
-        if found := self.get(model):
-            return found
+        if endpoint := self.get(model):
+            return endpoint
         logging_config = {
             "enabled": True,
             "sampling_rate": 1.0,
@@ -96,10 +96,10 @@ class Endpoints:
             operation.result(timeout=CREATE_TIMEOUT_S)
         except AlreadyExists:  # made by somebody else meanwhile, or by a try whose answer was lost
             pass
-        made = self.get(model)
-        if made is None:
+        endpoint = self.get(model)
+        if endpoint is None:
             raise TimeoutError(f"{self._name(model)} is not there yet")
-        return made
+        return endpoint
 
     def start_deploy(
         self,
@@ -164,8 +164,8 @@ class Endpoints:
 
     def running_operations(self, endpoint: Endpoint) -> list[Operation]:
         """Return the work on an endpoint that is not done."""
-        found = call(lambda: self._client.list_operations({"name": endpoint.name}, timeout=CALL_TIMEOUT_S))
-        return [operation for operation in map(operation_of, found.operations) if not operation.done]
+        listed = call(lambda: self._client.list_operations({"name": endpoint.name}, timeout=CALL_TIMEOUT_S))
+        return [operation for operation in map(operation_of, listed.operations) if not operation.done]
 
     def set_traffic(self, endpoint: Endpoint, traffic: Mapping[str, int]) -> Endpoint:
         """Share the requests anew, if the endpoint is as it was read.

@@ -112,15 +112,15 @@ class JobLogs:
         return [_line(entry) for entry in entries if cursor.take(_key(entry), _time(entry))]
 
     def _unread(self, condition: str, cursor: Cursor) -> list[Any]:
-        found, size = [], 0
+        entries, size = [], 0
         for entry in self._entries(condition):
             if cursor.knows(_key(entry)):
                 continue
-            found.append(entry)
+            entries.append(entry)
             size += len(entry.text_payload or str(entry.json_payload or ""))
-            if len(found) >= MAX_LINES or size >= MAX_BYTES:
+            if len(entries) >= MAX_LINES or size >= MAX_BYTES:
                 break
-        return found
+        return entries
 
     def _entries(self, condition: str) -> Iterator[Any]:
         request = {

@@ -101,7 +101,7 @@ class Objects:
     def _page(
         self, bucket: str, prefix: str, token: str | None, options: dict[str, str]
     ) -> tuple[list[StoredObject], str | None]:
-        found = self._client.list_blobs(
+        listing = self._client.list_blobs(
             bucket,
             prefix=prefix,
             page_token=token,
@@ -110,9 +110,9 @@ class Objects:
             retry=None,
             **options,
         )
-        page = next(found.pages, ())
+        page = next(listing.pages, ())
         # A name that ends so is a console's placeholder of an empty folder.
-        return [_stored(bucket, blob) for blob in page if not blob.name.endswith("/")], found.next_page_token
+        return [_stored(bucket, blob) for blob in page if not blob.name.endswith("/")], listing.next_page_token
 
     @cached_property
     def _client(self) -> Client:

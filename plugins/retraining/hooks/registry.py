@@ -50,10 +50,10 @@ class Registry:
 
         name = version_name(self._model_name(model), alias)
         try:
-            found = call(lambda: self._client.get_model(name=name, retry=None, timeout=CALL_TIMEOUT_S))
+            resource = call(lambda: self._client.get_model(name=name, retry=None, timeout=CALL_TIMEOUT_S))
         except NotFound:
             return None
-        return _version(found)
+        return _version(resource)
 
     def find_by_run(self, model: str, run_key: str) -> Version | None:
         """Return the version a run registered, or None. Of several (an upload whose answer was lost) the oldest."""
@@ -65,10 +65,10 @@ class Registry:
 
         request = {"name": self._model_name(model)}
         try:
-            found = call(lambda: list(self._client.list_model_versions(request=request, timeout=CALL_TIMEOUT_S)))
+            resources = call(lambda: list(self._client.list_model_versions(request=request, timeout=CALL_TIMEOUT_S)))
         except NotFound:
             return []
-        return [_version(version) for version in found]
+        return [_version(version) for version in resources]
 
     def versions_of_run(self, model: str, run_key: str) -> list[Version]:
         """Return what a run registered, oldest first; several when an upload was made twice."""
@@ -76,10 +76,10 @@ class Registry:
 
         request = {"name": self._model_name(model), "filter": f'labels.{RUN_LABEL}="{run_key}"'}
         try:
-            found = call(lambda: list(self._client.list_model_versions(request=request, timeout=CALL_TIMEOUT_S)))
+            resources = call(lambda: list(self._client.list_model_versions(request=request, timeout=CALL_TIMEOUT_S)))
         except NotFound:
             return []
-        return sorted(map(_version, found), key=lambda version: int(version.version_id))
+        return sorted(map(_version, resources), key=lambda version: int(version.version_id))
 
     def start_upload(self, model: str, upload: Upload) -> Operation:
         """Begin to register a version. Not repeated here: after an error it may have begun, so look before.
@@ -110,10 +110,10 @@ class Registry:
 
         request = {"name": self._model_name(model)}
         try:
-            found = call(lambda: self._client.list_operations(request, timeout=CALL_TIMEOUT_S))
+            listed = call(lambda: self._client.list_operations(request, timeout=CALL_TIMEOUT_S))
         except NotFound:
             return []
-        return [operation for operation in map(operation_of, found.operations) if not operation.done]
+        return [operation for operation in map(operation_of, listed.operations) if not operation.done]
 
     def delete_version(self, version: Version) -> bool:
         """Delete a version; False: it is deployed, or a model's only one, and stays. One that is gone stays gone."""

@@ -87,13 +87,13 @@ class VertexJobs:
         from google.protobuf import json_format
 
         job = call(lambda: self._client.get_hyperparameter_tuning_job(name=name, retry=None, timeout=CALL_TIMEOUT_S))
-        found = []
+        messages = []
         for trial in job.trials:
             message = json_format.MessageToDict(aiplatform_v1.Trial.pb(trial), preserving_proto_field_name=True)
             if trial.start_time and trial.end_time:
                 message["seconds"] = (trial.end_time - trial.start_time).total_seconds()
-            found.append(message)
-        return sorted(found, key=lambda message: int(message["id"]))
+            messages.append(message)
+        return sorted(messages, key=lambda message: int(message["id"]))
 
     def cancel(self, name: str) -> None:
         """Ask a job to end. One that has ended, or is gone, stays as it is."""
@@ -111,11 +111,11 @@ class VertexJobs:
         Those of an earlier release have no label of it.
         """
         request = {"parent": self._parent, "filter": condition}
-        found: list[Job] = []
+        jobs: list[Job] = []
         for type_ in types:
             list_jobs = getattr(self._client, f"list_{type_}s")
-            found += map(_job, call(functools.partial(_list_all, list_jobs, request)))
-        return [job for job in found if self._session.environment.owns(job.labels, job.folder_uri)]
+            jobs += map(_job, call(functools.partial(_list_all, list_jobs, request)))
+        return [job for job in jobs if self._session.environment.owns(job.labels, job.folder_uri)]
 
     @cached_property
     def _client(self) -> JobServiceClient:

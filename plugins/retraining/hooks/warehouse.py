@@ -120,10 +120,10 @@ class Warehouse:
         from google.api_core.exceptions import NotFound
 
         try:
-            found = call(lambda: self._client.get_table(table, retry=None))
+            resource = call(lambda: self._client.get_table(table, retry=None))
         except NotFound:
             return None
-        return _schema(found.schema)
+        return _schema(resource.schema)
 
     def list_tables(self, dataset: str) -> list[Table]:
         """Return the tables of a dataset of the project, and when each expires; none when there is no such dataset."""
@@ -131,10 +131,10 @@ class Warehouse:
 
         name = f"{self._session.project}.{dataset}"
         try:
-            found = call(lambda: list(self._client.list_tables(name, retry=None)))
+            listed = call(lambda: list(self._client.list_tables(name, retry=None)))
         except NotFound:
             return []
-        return [Table(name=f"{name}.{item.table_id}", expires=item.expires) for item in found]
+        return [Table(name=f"{name}.{item.table_id}", expires=item.expires) for item in listed]
 
     @cached_property
     def _client(self) -> Client:
@@ -161,11 +161,11 @@ class Warehouse:
         return job, False
 
 
-def _read(found: Iterable[Mapping[str, Any]], where: str) -> list[Row]:
+def _read(answer: Iterable[Mapping[str, Any]], where: str) -> list[Row]:
     """Return all rows, as long as they are few."""
     rows: list[Row] = []
     size = 0
-    for row in found:
+    for row in answer:
         rows.append(dict(row))
         size += sum(_size(value) for value in rows[-1].values())
         if len(rows) > MAX_ROWS or size > MAX_RESULT_BYTES:

@@ -165,4 +165,4 @@ def test_what_only_this_spec_cannot_read_blocks(changes, column, type_, words):
     )
     assert not list(misfits(make_spec(), columns))
     (found_one,) = misfits(make_spec(**changes), columns)
-    assert words in found_one.words
+    assert words in found_one.message

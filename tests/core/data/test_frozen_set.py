@@ -78,7 +78,7 @@ def test_it_goes_to_the_export_and_to_the_duel(golden_plan):
     work = frozen_set.frozen_set_work(frozen, [])
     assert (work.action, work.rows, work.shards) == ("export", 40, 1)
     assert frozen_set.frozen_set_work(frozen, [frozen.fingerprint]).action == "reuse"
-    taken = make_snapshot(golden_plan, golden=work)
+    taken = make_snapshot(golden_plan, frozen=work)
     assert taken.explain[-1] == "golden: exported, 40 rows, because not stored in this form yet"
     assert requests.export_job(golden_plan, taken).request.golden == work
     assert requests.evaluation_job(golden_plan, None).request.golden is True

@@ -37,11 +37,11 @@ def test_the_schedule_deletes_whatever_the_form_says(run_type, wished, dry):
 
 def test_a_run_was_last_at_work_with_its_newest_document_or_its_lease():
     documents = [stored("plan.json"), stored("snapshot.json", days=1)]
-    assert spans.found_run(RUN, documents, None).newest == THEN + timedelta(days=1)
-    assert spans.found_run(RUN, documents, stored("lease.json", days=3)).newest == THEN + timedelta(days=3)
-    assert spans.found_run(RUN, [], stored("lease.json")).newest is None
-    assert not spans.found_run(RUN, documents, None).ended
-    assert spans.found_run(RUN, [*documents, stored("deployment.json")], None).ended
+    assert spans.run_folder_of(RUN, documents, None).newest == THEN + timedelta(days=1)
+    assert spans.run_folder_of(RUN, documents, stored("lease.json", days=3)).newest == THEN + timedelta(days=3)
+    assert spans.run_folder_of(RUN, [], stored("lease.json")).newest is None
+    assert not spans.run_folder_of(RUN, documents, None).ended
+    assert spans.run_folder_of(RUN, [*documents, stored("deployment.json")], None).ended
 
 
 def test_aliases_endpoints_and_jobs_claim_runs_of_ours_alone():

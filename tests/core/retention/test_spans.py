@@ -17,7 +17,7 @@ from retraining.core.documents.snapshot import Column, GoldenWork, PartWork, Spa
 from retraining.core.errors import ContractError, PlanError
 from retraining.core.naming import storage
 from retraining.core.naming.spans import place_of
-from retraining.core.retention.spans import Claims, FoundRun, Limits, References, kept_runs, survey_spans
+from retraining.core.retention.spans import Claims, Limits, References, RunFolder, kept_runs, survey_spans
 from tests.support.small_model import make_plan
 
 AS_OF = datetime(2013, 12, 24, 12, 30, tzinfo=UTC)
@@ -139,7 +139,7 @@ class TestKeptRuns:
 
     def keep(self, age_days: float, *, ended: bool = True, claims: Claims | None = None) -> str | None:
         """Why a run of some age is kept."""
-        found = FoundRun(run_key=KEYS[0], newest=AS_OF - timedelta(days=age_days), ended=ended)
+        found = RunFolder(run_key=KEYS[0], newest=AS_OF - timedelta(days=age_days), ended=ended)
         kept = kept_runs([found], claims or Claims(), LIMITS)
         return kept[0].because if kept else None
 
@@ -314,14 +314,14 @@ def test_nothing_referred_to_is_ever_deleted_and_everything_else_is(store, world
     }
 
 
-def found_in(world) -> tuple[list[FoundRun], Claims]:
+def found_in(world) -> tuple[list[RunFolder], Claims]:
     """What the hooks would say of the runs."""
     claims = {
         kind: {key: "said" for key, values in world.items() if values["claim"] == kind}
         for kind in ("alias", "serving", "running")
     }
     found = [
-        FoundRun(run_key=key, newest=AS_OF - timedelta(days=values["age"]), ended=values["ended"])
+        RunFolder(run_key=key, newest=AS_OF - timedelta(days=values["age"]), ended=values["ended"])
         for key, values in world.items()
     ]
     return found, Claims(**claims)

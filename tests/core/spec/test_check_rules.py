@@ -83,7 +83,7 @@ def test_severity_is_the_specs_or_else_the_rules(checks, check, severity):
 
 def test_what_is_not_about_a_day_cannot_be_quarantined_and_blocks():
     spec = with_checks(severity={"ranges": "quarantine"})
-    assert finding(spec, "ranges", found="a", expected="b", words="c").severity == "block"
+    assert finding(spec, "ranges", found="a", expected="b", message="c").severity == "block"
 
 
 @pytest.mark.parametrize("check", RULES)

@@ -24,7 +24,7 @@ from retraining.core.suggestions import suggest
 
 Kind = str
 """Of what an architecture reads beside numbers and categories, in the plural: images, sequences, …"""
-Read = bool | float | str | tuple[int, ...]
+ReadValue = bool | float | str | tuple[int, ...]
 
 
 class Hyperparameter(Value):
@@ -71,7 +71,7 @@ class Hyperparameter(Value):
             form = Literal[self.one_of] if self.one_of else str
         return TypeAdapter(form)
 
-    def _read(self, value: Any) -> Read:  # noqa: ANN401 - whatever a YAML file holds
+    def _read(self, value: Any) -> ReadValue:  # noqa: ANN401 - whatever a YAML file holds
         if self.type == "text":
             return str(value)
         if self.type == "boolean":

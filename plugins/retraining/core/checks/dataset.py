@@ -93,31 +93,31 @@ def check_data(plan: Plan, snapshot: Snapshot, statistics: Statistics, history: 
     )
 
 
-def _columns(spec: ModelSpec, check: str, found: Iterable[Misfit]) -> Iterator[Finding]:
-    for item in found:
-        yield finding(spec, check, feature=item.column, found=item.found, expected=item.expected, words=item.words)
+def _columns(spec: ModelSpec, check: str, unfit: Iterable[Misfit]) -> Iterator[Finding]:
+    for item in unfit:
+        yield finding(spec, check, feature=item.column, found=item.found, expected=item.expected, message=item.message)
 
 
 def _left_out(spec: ModelSpec, snapshot: Snapshot) -> Iterator[Finding]:
     """Yield what the query gave and no day could hold."""
-    found = snapshot.left_out
-    if found and found.future:
+    left_out = snapshot.left_out
+    if left_out and left_out.future:
         yield finding(
             spec,
             "future_events",
             feature=spec.data.event_time,
-            found=f"{found.future} rows, the latest of {found.latest}",
+            found=f"{left_out.future} rows, the latest of {left_out.latest}",
             expected="events that have happened",
-            words=f"{found.future} examples are of days to come and were left out: whose clock is wrong?",
+            message=f"{left_out.future} examples are of days to come and were left out: whose clock is wrong?",
         )
-    if found and found.undated:
+    if left_out and left_out.undated:
         yield finding(
             spec,
             "undated_events",
             feature=spec.data.event_time,
-            found=f"{found.undated} rows",
+            found=f"{left_out.undated} rows",
             expected="a time in every row",
-            words=f"{found.undated} examples have no {spec.data.event_time} and were left out: mend the source",
+            message=f"{left_out.undated} examples have no {spec.data.event_time} and were left out: mend the source",
         )
 
 
@@ -127,15 +127,17 @@ def _rows(spec: ModelSpec, statistics: Statistics) -> Iterator[Finding]:
     least = math.ceil(spec.data.checks.min_rows * spec.data.sample_percent / 100)
     if total == 0:
         message = f"no example between {window.start} and {window.end}: look at the source tables"
-        yield finding(spec, "empty_window", found="0 rows", expected="examples in the window", words=message)
+        yield finding(spec, "empty_window", found="0 rows", expected="examples in the window", message=message)
         return
     if total < least:
         message = f"{total} examples are too few: is a source table late? Else lower data.checks.min_rows"
-        yield finding(spec, "min_rows", found=f"{total} rows", expected=f"at least {least}", words=message)
+        yield finding(spec, "min_rows", found=f"{total} rows", expected=f"at least {least}", message=message)
     for name, count in rows.items():
         if count == 0:
             message = f"the {name} split is empty: look at data.test_days, data.validation_percent and the newest days"
-            yield finding(spec, "empty_split", found=f"0 rows in {name}", expected="rows in every split", words=message)
+            yield finding(
+                spec, "empty_split", found=f"0 rows in {name}", expected="rows in every split", message=message
+            )
 
 
 def _age(plan: Plan, statistics: Statistics) -> Iterator[Finding]:
@@ -150,7 +152,7 @@ def _age(plan: Plan, statistics: Statistics) -> Iterator[Finding]:
             "max_age_hours",
             found=f"{format_time(newest)}, {hours:.1f} hours before the window's end",
             expected=f"at most {most:g} hours before {format_time(end)}",
-            words=f"the newest example is {hours:.1f} hours older than the window's end: is a source table late?",
+            message=f"the newest example is {hours:.1f} hours older than the window's end: is a source table late?",
         )
 
 
@@ -167,7 +169,7 @@ def _split_days(plan: Plan, statistics: Statistics) -> Iterator[Finding]:
             "day_overlap",
             found=f"events of {name} from {format_time(first)} to {format_time(last)}",
             expected=f"from {format_time(low)} to before {format_time(high)}",
-            words=f"events of {name} are outside its days: the run table is not what the snapshot made; {_AGAIN}",
+            message=f"events of {name} are outside its days: the run table is not what the snapshot made; {_AGAIN}",
         )
 
 
@@ -177,7 +179,7 @@ def _keys(spec: ModelSpec, statistics: Statistics) -> Iterator[Finding]:
     if keys.nulls:
         message = f"{keys.nulls} examples have no key, so no split for life: leave them out in the query"
         yield finding(
-            spec, "null_keys", found=f"{keys.nulls} rows without a key", expected="a key in every row", words=message
+            spec, "null_keys", found=f"{keys.nulls} rows without a key", expected="a key in every row", message=message
         )
     doubled = total - keys.nulls - keys.distinct
     if doubled > 0:
@@ -186,7 +188,9 @@ def _keys(spec: ModelSpec, statistics: Statistics) -> Iterator[Finding]:
             f"{doubled} rows repeat a key{tested}: an example could be trained on and tested on. "
             "Make the query's rows unique"
         )
-        yield finding(spec, "duplicate_keys", found=f"{doubled} repeated keys", expected="each key once", words=message)
+        yield finding(
+            spec, "duplicate_keys", found=f"{doubled} repeated keys", expected="each key once", message=message
+        )
     if keys.in_two_parts:
         message = (
             f"{keys.in_two_parts} keys stand in train and in validation: the run table is not what the snapshot made; "
@@ -197,7 +201,7 @@ def _keys(spec: ModelSpec, statistics: Statistics) -> Iterator[Finding]:
             "key_in_two_parts",
             found=f"{keys.in_two_parts} values of {key} in both",
             expected="each key in one part for life",
-            words=message,
+            message=message,
         )
 
 

@@ -26,7 +26,7 @@ def decision_findings(spec: ModelSpec, statistics: Statistics) -> Iterator[Findi
             "min_examples",
             found=f"{test.rows} rows in test",
             expected=f"at least {least}",
-            words=f"{test.rows} test examples are too few to judge, so nothing of this run will be promoted: "
+            message=f"{test.rows} test examples are too few to judge, so nothing of this run will be promoted: "
             "lengthen data.test_days, or lower evaluation.promote.min_examples",
         )
     yield from _floor(spec, test.label)
@@ -69,7 +69,7 @@ def _floor(spec: ModelSpec, label: LabelStatistics) -> Iterator[Finding]:
             "floor",
             found=f"{key} {floor:g}",
             expected=f"a bound that a {metric} can reach: its best is {best}",
-            words=f"no model reaches {key} {floor:g}, so nothing of this run will be promoted: "
+            message=f"no model reaches {key} {floor:g}, so nothing of this run will be promoted: "
             f"{'lower' if higher else 'raise'} it",
         )
     elif constant is not None and (floor <= constant if higher else floor >= constant):
@@ -78,6 +78,6 @@ def _floor(spec: ModelSpec, label: LabelStatistics) -> Iterator[Finding]:
             "floor",
             found=f"{key} {floor:g}",
             expected=f"{'above' if higher else 'below'} {constant:.4f}",
-            words=f"a model that always answers the same has {metric} {constant:.3f} on these test days and reaches "
+            message=f"a model that always answers the same has {metric} {constant:.3f} on these test days and reaches "
             f"{key} {floor:g}: the floor stops nothing; {'raise it over' if higher else 'lower it under'} that",
         )

@@ -39,7 +39,7 @@ def _nulls(spec: ModelSpec, name: str, statistics: Statistics) -> Iterator[Findi
                 feature=name,
                 found=f"{nulls / split.rows:.4f} nulls in {split_name}",
                 expected=f"at most {limit}",
-                words=f"{nulls / split.rows:.1%} of {name} is missing in {split_name}: is its source table late?",
+                message=f"{nulls / split.rows:.1%} of {name} is missing in {split_name}: is its source table late?",
             )
 
 
@@ -61,33 +61,33 @@ def _range(spec: ModelSpec, name: str, statistics: Statistics) -> Iterator[Findi
         feature=name,
         found=f"{rows} values outside, of {extremes(least, most)}",
         expected=f"{low:g} to {high:g}",
-        words=f"{rows} values of {name} are outside {low:g} to {high:g}, on {where}: has its unit changed?",
+        message=f"{rows} values of {name} are outside {low:g} to {high:g}, on {where}: has its unit changed?",
     )
 
 
 def _constant(spec: ModelSpec, name: str, train: SplitStatistics) -> Iterator[Finding]:
-    found = train.features[name]
-    if found.nulls == train.rows:
+    column = train.features[name]
+    if column.nulls == train.rows:
         yield finding(
             spec,
             "all_null",
             feature=name,
             found="only nulls",
             expected="values",
-            words=f"{name} is missing in every training example: the model cannot learn from it",
+            message=f"{name} is missing in every training example: the model cannot learn from it",
         )
-    elif isinstance(found, ImageStatistics):
-        if found.min_bytes == 0:
+    elif isinstance(column, ImageStatistics):
+        if column.min_bytes == 0:
             yield finding(
                 spec,
                 "empty_image",
                 feature=name,
                 found="0 bytes",
                 expected="PNG or JPEG files",
-                words=f"{name} has files without a byte: use NULL for a missing image in the query",
+                message=f"{name} has files without a byte: use NULL for a missing image in the query",
             )
-    elif isinstance(found, NumericStatistics | CategoricalStatistics):  # lengths say nothing of what is in the others
-        only = _only_value(found)
+    elif isinstance(column, NumericStatistics | CategoricalStatistics):  # lengths say nothing of what is in the others
+        only = _only_value(column)
         if only is not None:
             yield finding(
                 spec,
@@ -95,14 +95,14 @@ def _constant(spec: ModelSpec, name: str, train: SplitStatistics) -> Iterator[Fi
                 feature=name,
                 found=f"only {only}",
                 expected="at least two values",
-                words=f"{name} is {only} in every training example that has it: it tells the model nothing",
+                message=f"{name} is {only} in every training example that has it: it tells the model nothing",
             )
 
 
-def _only_value(found: NumericStatistics | CategoricalStatistics) -> str | None:
-    if isinstance(found, NumericStatistics):
-        return f"{found.min:g}" if found.min == found.max else None
-    return repr(found.top[0].value) if found.distinct == 1 else None
+def _only_value(statistics: NumericStatistics | CategoricalStatistics) -> str | None:
+    if isinstance(statistics, NumericStatistics):
+        return f"{statistics.min:g}" if statistics.min == statistics.max else None
+    return repr(statistics.top[0].value) if statistics.distinct == 1 else None
 
 
 def _new_categories(spec: ModelSpec, statistics: Statistics) -> Iterator[Finding]:
@@ -123,5 +123,5 @@ def _new_categories(spec: ModelSpec, statistics: Statistics) -> Iterator[Finding
                 feature=name,
                 found=shown(new),
                 expected="values seen in training",
-                words=f"{name} has {len(new)} values in the test days that no training example has: {shown(new)}",
+                message=f"{name} has {len(new)} values in the test days that no training example has: {shown(new)}",
             )

@@ -24,7 +24,7 @@ def finding(
     *,
     found: str,
     expected: str,
-    words: str,
+    message: str,
     feature: str | None = None,
     span: date | None = None,
     compared_with: tuple[str, ...] = (),
@@ -43,7 +43,7 @@ def finding(
         span=span,
         found=found,
         expected=expected,
-        words=words,
+        words=message,
         compared_with=compared_with,
     )
 

@@ -115,7 +115,7 @@ def volume_change(plan: Plan, volume: Volume, history: History) -> Iterator[Find
         "max_volume_change",
         found=f"{float(now):.1f} rows per day ({volume.rows} in {volume.days} days)",
         expected=f"{float(usual):.1f}, the median of {runs}, give or take {limits.max_volume_change:.0%}",
-        words=message,
+        message=message,
         compared_with=tuple(uri for uri, _ in earlier),
     )
 
@@ -138,7 +138,7 @@ def schema_changes(plan: Plan, snapshot: Snapshot, history: History) -> Iterator
         "schema",
         found="; ".join(changes),
         expected=f"the columns of run {history.snapshot.run_key}",
-        words=(
+        message=(
             f"the query's columns are not those of the last run: {'; '.join(changes)}. If that is wanted, set "
             f"data.schema_version to {accepted + 1}; else mend {plan.query.path} or its source"
         ),
@@ -190,6 +190,6 @@ def vanished_categories(plan: Plan, statistics: Statistics, history: History) ->
                 feature=name,
                 found=f"none of {listed}",
                 expected=f"values that training of run {history.statistics.run_key} had",
-                words=f"{name} has no {listed} in the test days any more: has a source table stopped, or a spelling?",
+                message=f"{name} has no {listed} in the test days any more: has a source table stopped, or a spelling?",
                 compared_with=(history.statistics_uri,),
             )

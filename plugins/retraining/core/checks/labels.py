@@ -20,7 +20,7 @@ def label_findings(spec: ModelSpec, statistics: Statistics) -> Iterator[Finding]
                 feature=spec.label.name,
                 found=f"{split.label.nulls} nulls in {name}",
                 expected="none",
-                words=f"{split.label.nulls} examples of {name} have no label: leave them out in the query",
+                message=f"{split.label.nulls} examples of {name} have no label: leave them out in the query",
             )
         yield from _outside(spec, name, split.label)
         if spec.label.kind == "multiclass":
@@ -42,7 +42,7 @@ def _outside(spec: ModelSpec, split: str, label: LabelStatistics) -> Iterator[Fi
         feature=spec.label.name,
         found=f"{found} in {split}",
         expected=f"whole numbers from 0 to {class_count(spec) - 1}",
-        words=f"{label.outside.rows} labels of {split} are no class: mend them in the query{way_out}",
+        message=f"{label.outside.rows} labels of {split} are no class: mend them in the query{way_out}",
     )
 
 
@@ -56,7 +56,7 @@ def _rate(spec: ModelSpec, split: str, label: LabelStatistics) -> Iterator[Findi
             feature=spec.label.name,
             found=f"{rate:.4f} in {split}",
             expected=f"{low} to {high}",
-            words=f"{rate:.3f} of the labels of {split} are positive, outside {low} to {high}: "
+            message=f"{rate:.3f} of the labels of {split} are positive, outside {low} to {high}: "
             "has its meaning changed?",
         )
 
@@ -76,7 +76,7 @@ def _classes(spec: ModelSpec, split: str, label: LabelStatistics) -> Iterator[Fi
             feature=spec.label.name,
             found=f"{share:.4f} in {split}",
             expected=f"at most {most} of one class",
-            words=f"{share:.3f} of the labels of {split} are {frequent}: has their meaning changed?",
+            message=f"{share:.3f} of the labels of {split} are {frequent}: has their meaning changed?",
         )
     absent = [str(index) for index, count in enumerate(counts) if not count]
     if split == "train" and absent:
@@ -87,5 +87,5 @@ def _classes(spec: ModelSpec, split: str, label: LabelStatistics) -> Iterator[Fi
             feature=spec.label.name,
             found=f"{len(absent)} classes without an example",
             expected="examples of each class",
-            words=f"no training example is of class {shown(absent)}: the model cannot learn {them}",
+            message=f"no training example is of class {shown(absent)}: the model cannot learn {them}",
         )

@@ -30,7 +30,7 @@ def bad_days(plan: Plan, days: Sequence[DayStatistics]) -> list[Finding]:
                 "quarantine",
                 found=f"{len(bad)} of {len(days)} days are bad",
                 expected="days left to train on and to test with",
-                words=f"leaving out {len(bad)} bad days would leave out {gone}: mend the source",
+                message=f"leaving out {len(bad)} bad days would leave out {gone}: mend the source",
             )
         )
     return findings
@@ -67,7 +67,7 @@ def _volume(spec: ModelSpec, days: Sequence[DayStatistics]) -> Iterator[Finding]
                 span=day.span,
                 found=f"{day.rows} rows on {day.span}",
                 expected=f"{typical:g} give or take {limit:.0%}, the median of the days",
-                words=f"{day.span} has {day.rows} examples where a day has {typical:g}: is it whole?",
+                message=f"{day.span} has {day.rows} examples where a day has {typical:g}: is it whole?",
             )
 
 
@@ -79,7 +79,7 @@ def _null_keys(spec: ModelSpec, day: DayStatistics) -> Iterator[Finding]:
             span=day.span,
             found=f"{day.key_nulls} rows without a key on {day.span}",
             expected="a key in every row",
-            words=f"{day.key_nulls} examples of {day.span} have no key",
+            message=f"{day.key_nulls} examples of {day.span} have no key",
         )
 
 
@@ -92,7 +92,7 @@ def _label(spec: ModelSpec, day: DayStatistics) -> Iterator[Finding]:
             span=day.span,
             found=f"{day.label.nulls} nulls on {day.span}",
             expected="none",
-            words=f"{day.label.nulls} examples of {day.span} have no label",
+            message=f"{day.label.nulls} examples of {day.span} have no label",
         )
 
 
@@ -105,7 +105,7 @@ def _label_range(spec: ModelSpec, day: DayStatistics) -> Iterator[Finding]:
             span=day.span,
             found=f"{day.label.outside} labels on {day.span}",
             expected="labels of the spec's classes",
-            words=f"{day.label.outside} labels of {day.span} are no class",
+            message=f"{day.label.outside} labels of {day.span} are no class",
         )
 
 
@@ -122,37 +122,37 @@ def _label_rate(spec: ModelSpec, day: DayStatistics) -> Iterator[Finding]:
             span=day.span,
             found=f"{rate:.4f} on {day.span}",
             expected=f"at most {high} of one class" if several else f"{low} to {high}",
-            words=f"{rate:.3f} of the labels of {day.span} are {what}: has their meaning changed?",
+            message=f"{rate:.3f} of the labels of {day.span} are {what}: has their meaning changed?",
         )
 
 
 def _nulls(spec: ModelSpec, day: DayStatistics) -> Iterator[Finding]:
     for name, limit in spec.data.checks.max_null_fraction.items():
-        found = day.features.get(name)
-        if found and found.nulls / day.rows > limit:
+        counted = day.features.get(name)
+        if counted and counted.nulls / day.rows > limit:
             yield finding(
                 spec,
                 "max_null_fraction",
                 feature=name,
                 span=day.span,
-                found=f"{found.nulls / day.rows:.4f} nulls on {day.span}",
+                found=f"{counted.nulls / day.rows:.4f} nulls on {day.span}",
                 expected=f"at most {limit}",
-                words=f"{found.nulls / day.rows:.1%} of {name} is missing on {day.span}",
+                message=f"{counted.nulls / day.rows:.1%} of {name} is missing on {day.span}",
             )
 
 
 def _ranges(spec: ModelSpec, day: DayStatistics) -> Iterator[Finding]:
     for name, (low, high) in spec.data.checks.ranges.items():
-        found = day.features.get(name)
-        if found and found.outside:
+        counted = day.features.get(name)
+        if counted and counted.outside:
             yield finding(
                 spec,
                 "ranges",
                 feature=name,
                 span=day.span,
-                found=f"{found.outside} values on {day.span}, which has {extremes(found.min, found.max)}",
+                found=f"{counted.outside} values on {day.span}, which has {extremes(counted.min, counted.max)}",
                 expected=f"{low:g} to {high:g}",
-                words=f"{found.outside} values of {name} on {day.span} are outside {low:g} to {high:g}",
+                message=f"{counted.outside} values of {name} on {day.span} are outside {low:g} to {high:g}",
             )
 
 

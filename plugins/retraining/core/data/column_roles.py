@@ -40,7 +40,7 @@ class Misfit:
     column: str
     found: str
     expected: str
-    words: str
+    message: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +84,7 @@ def missing_columns(spec: ModelSpec, columns: Sequence[Column]) -> list[Misfit]:
             column=name,
             found=f"no column {name!r}",
             expected=f"one of: {', '.join(known)}",
-            words=f"{role} is not among the query's columns. {suggest(name, known)}".strip(),
+            message=f"{role} is not among the query's columns. {suggest(name, known)}".strip(),
         )
         for name, role in roles
         if name not in known
@@ -145,7 +145,7 @@ def _misfit(column: Column, role: _Role) -> Misfit:
     else:
         message = f"{column.name} is {what} and cannot be {role.part}: {role.way_out}"
     expected = f"one of {', '.join(f'{type_}{mode}' for type_ in sorted(role.types))}"
-    return Misfit(column=column.name, found=what, expected=expected, words=message)
+    return Misfit(column=column.name, found=what, expected=expected, message=message)
 
 
 def _without_csv(columns: Sequence[Column]) -> Iterator[Misfit]:
@@ -158,6 +158,6 @@ def _without_csv(columns: Sequence[Column]) -> Iterator[Misfit]:
                 column=column.name,
                 found=what,
                 expected=f"no REPEATED column and no {' or '.join(excluded)}",
-                words=f"{column.name} is {what}, which a CSV file cannot hold: leave it out of the query, or set "
+                message=f"{column.name} is {what}, which a CSV file cannot hold: leave it out of the query, or set "
                 "training.input to tfrecord",
             )

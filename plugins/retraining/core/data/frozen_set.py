@@ -77,45 +77,45 @@ def build_frozen_set(plan: Plan, rows: Sequence[Mapping[str, Any]]) -> FrozenSet
     )
 
 
-def require_frozen(found: FrozenSet, recorded: FrozenSet, where: str) -> None:
+def require_frozen(current: FrozenSet, recorded: FrozenSet, where: str) -> None:
     """Refuse a frozen set that is not what it was.
 
     Args:
-        found: What the table holds now.
+        current: What the table holds now.
         recorded: What it held when it was first made.
         where: Address of the latter.
 
     Raises:
         DataError: They differ.
     """
-    if found.fingerprint != recorded.fingerprint:
+    if current.fingerprint != recorded.fingerprint:
         raise DataError(
-            found.table,
-            f"{found.rows} rows, fingerprint {found.fingerprint[:8]}: the frozen set has changed",
+            current.table,
+            f"{current.rows} rows, fingerprint {current.fingerprint[:8]}: the frozen set has changed",
             f"{recorded.rows} rows, fingerprint {recorded.fingerprint[:8]}, as {where} has it",
             "Restore the table (FOR SYSTEM_TIME AS OF), or change the query's text: a new text is a new frozen set",
         )
 
 
 def require_same_columns(
-    plan: Plan, columns: Sequence[Column], golden_schema: Iterable[Column | Mapping[str, Any]]
+    plan: Plan, columns: Sequence[Column], frozen_schema: Iterable[Column | Mapping[str, Any]]
 ) -> None:
     """Refuse a frozen set that the examples' files could not hold.
 
     Args:
         plan: The run.
         columns: The examples query's own.
-        golden_schema: Of the frozen set's table.
+        frozen_schema: Of the frozen set's table.
 
     Raises:
         DataError: A column is missing or has another type or mode; names all of them.
     """
     query = _query(plan)
-    found = {column.name: column for column in own_columns(golden_schema, query.path)}
+    by_name = {column.name: column for column in own_columns(frozen_schema, query.path)}
     wrong = [
-        f"{column.name} ({_kind(found.get(column.name))}, not {_kind(column)})"
+        f"{column.name} ({_kind(by_name.get(column.name))}, not {_kind(column)})"
         for column in columns
-        if _kind(found.get(column.name)) != _kind(column)
+        if _kind(by_name.get(column.name)) != _kind(column)
     ]
     if wrong:
         raise DataError(

@@ -119,7 +119,7 @@ def build_snapshot(
     fingerprint_rows: Iterable[Mapping[str, Any]],
     stored: Stored,
     bytes_processed: int = 0,
-    golden: GoldenWork | None = None,
+    frozen: GoldenWork | None = None,
     left_out: LeftOut | None = None,
 ) -> Snapshot:
     """Return the snapshot document: what the run table holds and which spans the store has already.
@@ -130,7 +130,7 @@ def build_snapshot(
         fingerprint_rows: Result of `render_fingerprint_sql`.
         stored: What the store of this schema has.
         bytes_processed: By the snapshot's query.
-        golden: The frozen set, where the plan has one.
+        frozen: The frozen set, where the plan has one.
         left_out: From the row of `render_left_out_sql`.
 
     Raises:
@@ -157,9 +157,9 @@ def build_snapshot(
         schema_hash=hashed,
         spans_uri=storage.spans_uri(plan.bucket, plan.model, hashed),
         spans=spans,
-        golden=golden,
+        golden=frozen,
         left_out=left_out,
-        explain=tuple(_explain(spans, golden, left_out)),
+        explain=tuple(_explain(spans, frozen, left_out)),
     )
 
 
@@ -188,15 +188,15 @@ def _by_day(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[_Part]]:
     return grouped
 
 
-def _explain(spans: Sequence[SpanWork], golden: GoldenWork | None, left_out: LeftOut | None) -> list[str]:
+def _explain(spans: Sequence[SpanWork], frozen: GoldenWork | None, left_out: LeftOut | None) -> list[str]:
     lines = []
     for span in spans:
         done = "reused" if span.action == "reuse" else "changed" if span.because.startswith("changed") else "exported"
         reason = span.because.removeprefix("changed: ")
         lines.append(f"{span.span}: {done}, {sum(part.rows for part in span.parts)} rows, because {reason}")
-    if golden:
-        done = "reused" if golden.action == "reuse" else "exported"
-        lines.append(f"golden: {done}, {golden.rows} rows, because {golden.because}")
+    if frozen:
+        done = "reused" if frozen.action == "reuse" else "exported"
+        lines.append(f"golden: {done}, {frozen.rows} rows, because {frozen.because}")
     if left_out and left_out.future:
         lines.append(f"left out: {left_out.future} events after today, the last one on {left_out.latest}")
     if left_out and left_out.undated:
@@ -226,7 +226,7 @@ def _span(day: str, parts: list[_Part], stored: Mapping[str, int | None]) -> Spa
 
 def _require_columns(plan: Plan, columns: Sequence[Column]) -> None:
     for finding in missing_columns(plan.spec, columns):
-        raise DataError(plan.query.path, finding.found, finding.expected, finding.words)
+        raise DataError(plan.query.path, finding.found, finding.expected, finding.message)
 
 
 def _day(value: object) -> str:

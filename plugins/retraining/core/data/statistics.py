@@ -110,26 +110,26 @@ class _Columns:
 
     def sequences(self) -> list[TemplateValues]:
         """Return the features of arrays; `of` says what their elements are."""
-        found = []
+        columns = []
         for feature in self._spec.features:
             if feature.kind == "sequence":
                 kind = reading(feature.of, self._lists.get(feature.name, ""))
-                found.append({"name": feature.name, "of": feature.of, "kind": kind})
-        return found
+                columns.append({"name": feature.name, "of": feature.of, "kind": kind})
+        return columns
 
     def watched(self) -> list[TemplateValues]:
         """Return the key, and the features with a limit; `range` is the stem of the parameters with its bounds."""
         checks = self._spec.data.checks
         places = {name: index for index, name in enumerate(checks.ranges)}
         plain: TemplateValues = {"kind": "none", "limited": False, "range": None, "is_list": False}
-        found = [{**plain, "name": self._spec.data.key}]
+        columns = [{**plain, "name": self._spec.data.key}]
         for feature in self._spec.features:
             name = feature.name
             if name in checks.max_null_fraction or name in places:
                 column = {} if feature.kind == "sequence" else self.read_column(name, feature.kind)
                 limit = f"range_{places[name]}" if name in places else None
                 is_list = feature.kind == "sequence" and name in self._lists
-                found.append(
+                columns.append(
                     {
                         **plain,
                         **column,
@@ -139,7 +139,7 @@ class _Columns:
                         "is_list": is_list,
                     }
                 )
-        return found
+        return columns
 
     def limits(self) -> list[Parameter]:
         """Return the bounds of `data.checks.ranges`."""

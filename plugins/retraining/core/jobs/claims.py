@@ -76,15 +76,15 @@ class Generations:
     newer: tuple[Job, ...]
 
 
-def other_generations(jobs: Iterable[Job], identity: JobIdentity, keep: Job | None) -> Generations:
+def other_generations(jobs: Iterable[Job], identity: JobIdentity, spared: Job | None) -> Generations:
     """Tell the jobs of other generations apart.
 
     Args:
         jobs: All of the task instance.
         identity: Of this generation.
-        keep: Is of no matter, whatever it is: it left the result.
+        spared: Is of no matter, whatever it is: it left the result.
     """
-    going = [job for job in jobs if job.active and job.state != CANCELLING and not (keep and job.name == keep.name)]
+    going = [job for job in jobs if job.active and job.state != CANCELLING and not (spared and job.name == spared.name)]
     newer = [job for job in going if int(job.labels.get(GENERATION_LABEL, 0)) > identity.generation]
     older = [job for job in going if job not in newer and job.labels.get(KEY_LABEL) != identity.key]
     return Generations(older=tuple(older), newer=tuple(newer))

@@ -68,9 +68,9 @@ def require_own_places(plan: MaintenancePlan, small_object_uris: Collection[str]
         ContractError: It names another place.
     """
     foreign = [item.uri for item in plan.litter if item.uri not in small_object_uris]
-    for found in plan.models:
-        root = storage.spans_root(bucket, found.model)
-        uris = [*(span.uri for span in found.delete), *found.restore]
+    for model in plan.models:
+        root = storage.spans_root(bucket, model.model)
+        uris = [*(span.uri for span in model.delete), *model.restore]
         foreign += [uri for uri in uris if place_of(uri, root) is None]
     if foreign:
         raise ContractError(MaintenancePlan.kind_name(), repr(foreign[0][:300]), f"places of gs://{bucket}", _CLEAR)

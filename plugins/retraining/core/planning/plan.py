@@ -69,12 +69,12 @@ def build_plan(
         PlanError: The overrides do not fit the spec, or the run may cost more than its budget.
     """
     changed = spec.with_overrides(asked.overrides)
-    query, golden = _query(changed.data.query, sql), _query(changed.data.golden_query, frozen_set_sql)
+    query, frozen = _query(changed.data.query, sql), _query(changed.data.golden_query, frozen_set_sql)
     machines = all_machines(changed)
     estimated = estimate(changed, machines, prices, settings.region) if prices else None
     if not asked.over_budget:
         require_budget(changed, estimated)
-    key, given = _run_key(asked, _decides(changed, query, golden, settings))
+    key, given = _run_key(asked, _decides(changed, query, frozen, settings))
     return Plan(
         model=changed.name,
         run_key=str(key),
@@ -86,7 +86,7 @@ def build_plan(
         run_uri=storage.run_uri(settings.bucket, changed.name, str(key)),
         window=windows.window(changed.data, asked.as_of.value),
         query=query,
-        golden_query=golden,
+        golden_query=frozen,
         spec=changed,
         overrides=dict(asked.overrides),
         spec_sha256=digest(canonical_json(changed.model_dump(mode="json"))),
@@ -107,7 +107,7 @@ def _run_key(asked: AskedRun, decides: Mapping[str, Any]) -> tuple[RunKey, YamlV
     return RunKey.of(asked.as_of.value, {**decides, **given}), given
 
 
-def _decides(spec: ModelSpec, query: Query, golden: Query | None, settings: Settings) -> YamlValues:
+def _decides(spec: ModelSpec, query: Query, frozen: Query | None, settings: Settings) -> YamlValues:
     """Return what decides the result of a run beside its mode, and whose it is.
 
     Equal runs share documents and tables.
@@ -119,7 +119,7 @@ def _decides(spec: ModelSpec, query: Query, golden: Query | None, settings: Sett
         "serving_image": settings.serving_image,
         "environment": settings.environment,
         **({"trainer_package": settings.trainer_package} if spec.training.runtime.framework else {}),
-        **({"frozen_set_sql": golden.sha256} if golden else {}),
+        **({"frozen_set_sql": frozen.sha256} if frozen else {}),
     }
 
 

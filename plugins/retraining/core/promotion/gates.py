@@ -51,7 +51,7 @@ def decide(
         mode=plan.mode,
         verdict=verdict,
         gates=gates,
-        words=_words(plan, verdict, gates),
+        words=_message(plan, verdict, gates),
         champion=_held_against(evaluate_request.champion),
         inputs=dict(digests),
     )
@@ -73,10 +73,10 @@ def _same_run(plan: Plan, request: EvaluateRequest, evaluation: Evaluation) -> N
     for document in (request, evaluation):
         if document.run_key != plan.run_key:
             raise _misfit(plan, document, f"run_key {document.run_key}", f"{plan.run_key}, this run's own")
-    asked, found = request.champion is not None, evaluation.champion is not None
-    if asked != found and not (asked and evaluation.champion_skipped):
+    asked, compared = request.champion is not None, evaluation.champion is not None
+    if asked != compared and not (asked and evaluation.champion_skipped):
         expected = "the one of evaluate_request.json" if asked else "none, as evaluate_request.json has it"
-        raise _misfit(plan, evaluation, "a champion" if found else "no champion", expected)
+        raise _misfit(plan, evaluation, "a champion" if compared else "no champion", expected)
     if evaluation.difference is not None and evaluation.difference.metric != request.metric:
         raise _misfit(plan, evaluation, f"a difference in {evaluation.difference.metric}", request.metric)
 
@@ -231,24 +231,24 @@ def _slices(plan: Plan, request: EvaluateRequest, evaluation: Evaluation) -> Gat
     return _gate("slices", passed, f"largest loss {worst:.4f}: {where}", expected, message)
 
 
-def _words(plan: Plan, verdict: Verdict, gates: tuple[Gate, ...]) -> str:
-    message = {gate.gate: gate.words for gate in gates}
+def _message(plan: Plan, verdict: Verdict, gates: tuple[Gate, ...]) -> str:
+    messages = {gate.gate: gate.words for gate in gates}
     if verdict == "promote":
         found = {gate.gate: gate.found for gate in gates}
-        if "no champion" in message["gain"]:
-            return f"Promoted: the first champion of {plan.model}; {message['floor']}."
+        if "no champion" in messages["gain"]:
+            return f"Promoted: the first champion of {plan.model}; {messages['floor']}."
         if found["gain"] == "no duel":
-            return f"Promoted: {message['floor']}; {message['gain']}."
-        return f"Promoted: {message['gain']}; {message['slices']}."
+            return f"Promoted: {messages['floor']}; {messages['gain']}."
+        return f"Promoted: {messages['gain']}; {messages['slices']}."
     failed = [gate.words for gate in gates if not gate.passed and gate.gate != "mode"]
     if verdict == "record":
-        rest = f"it would not be promoted: {'; '.join(failed)}" if failed else f"{message['floor']}"
+        rest = f"it would not be promoted: {'; '.join(failed)}" if failed else f"{messages['floor']}"
         return f"Recorded as of {plan.as_of:%Y-%m-%d} (a backfill deploys nothing): {rest}."
     return f"Rejected: {'; '.join(failed)}."
 
 
-def _gate(gate: GateName, passed: bool, found: str, expected: str, words: str) -> Gate:
-    return Gate(gate=gate, passed=passed, found=found, expected=expected, words=words)
+def _gate(gate: GateName, passed: bool, found: str, expected: str, message: str) -> Gate:
+    return Gate(gate=gate, passed=passed, found=found, expected=expected, words=message)
 
 
 def champion_of(version_name: str, version_id: str, artifact_uri: str, run_key: str) -> Champion:

@@ -35,10 +35,10 @@ def distance(prediction: object, expected: float | Sequence[float]) -> float:
     """
     if not isinstance(expected, Sequence):
         return abs(_number(prediction) - expected)
-    found = _only(prediction)
-    if not _is_list(found) or len(found) != len(expected):
+    answer = _only(prediction)
+    if not _is_list(answer) or len(answer) != len(expected):
         raise _other_form(prediction, f"{len(expected)} scores per instance")
-    return max(abs(_number(one) - other) for one, other in zip(found, expected, strict=True))
+    return max(abs(_number(one) - other) for one, other in zip(answer, expected, strict=True))
 
 
 def require_same_answers(
@@ -94,11 +94,11 @@ def _as_sent(value: object, kind: str | None) -> object:
 
 def _number(prediction: object) -> float:
     """Return the score of one prediction: a number, or a mapping or list with one."""
-    found = _only(prediction)
-    if _is_list(found) and len(found) == 1:
-        return _number(found[0])
-    if isinstance(found, int | float):
-        return float(found)
+    answer = _only(prediction)
+    if _is_list(answer) and len(answer) == 1:
+        return _number(answer[0])
+    if isinstance(answer, int | float):
+        return float(answer)
     raise _other_form(prediction, "one number per instance")
 
 

@@ -43,11 +43,11 @@ def days(run: Run) -> list[Day]:
     spans = {span.span: span for span in snapshot.spans} if snapshot else {}
     out = _left_out(run)
     window = run.plan.window
-    found = []
+    listed = []
     for offset in range((window.end - window.start).days):
         day = window.start + timedelta(days=offset)
         span = spans.get(day)
-        found.append(
+        listed.append(
             Day(
                 day=day,
                 state="out" if day in out else _state(span),
@@ -56,15 +56,15 @@ def days(run: Run) -> list[Day]:
                 because=out.get(day) or (span.because if span else "no example on this day"),
             )
         )
-    return found
+    return listed
 
 
-def noteworthy(found: Sequence[Day]) -> list[Day]:
+def noteworthy(window: Sequence[Day]) -> list[Day]:
     """Return the days that a person should look at.
 
     Left out, changed after they were exported, or without an example.
     """
-    return [day for day in found if day.state in ("changed", "empty", "out")]
+    return [day for day in window if day.state in ("changed", "empty", "out")]
 
 
 def since_champion(run: Run) -> list[Change] | None:
@@ -110,7 +110,7 @@ def _left_out(run: Run) -> dict[date, str]:
     message = {
         day: "; ".join(item.words for item in run.checks.findings if item.span == day) for day in run.checks.quarantined
     }
-    return {day: f"left out: {found}" for day, found in message.items()}
+    return {day: f"left out: {reason}" for day, reason in message.items()}
 
 
 def _state(span: documents.SpanWork | None) -> State:

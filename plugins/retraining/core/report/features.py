@@ -31,63 +31,63 @@ def feature_rows(run: Run, statistics: Statistics) -> list[FeatureRow]:
     train = statistics.splits["train"]
     rows = []
     for feature in run.plan.spec.features:
-        found = train.features.get(feature.name)
-        if found is not None:
+        of_feature = train.features.get(feature.name)
+        if of_feature is not None:
             rows.append(
                 FeatureRow(
                     name=feature.name,
-                    kind=found.kind,
-                    missing=found.nulls / train.rows if train.rows else None,
-                    typical=_typical(found, train.rows),
+                    kind=of_feature.kind,
+                    missing=of_feature.nulls / train.rows if train.rows else None,
+                    typical=_typical(of_feature, train.rows),
                 )
             )
     return rows
 
 
-def _typical(found: FeatureStatistics, rows: int) -> str:
-    if isinstance(found, ImageStatistics):
-        return _image(found)
-    if isinstance(found, SequenceStatistics):
-        return _sequence(found)
-    if isinstance(found, TextStatistics):
-        return _text(found)
-    return _numeric(found) if isinstance(found, NumericStatistics) else _categorical(found, rows)
+def _typical(statistics: FeatureStatistics, rows: int) -> str:
+    if isinstance(statistics, ImageStatistics):
+        return _image(statistics)
+    if isinstance(statistics, SequenceStatistics):
+        return _sequence(statistics)
+    if isinstance(statistics, TextStatistics):
+        return _text(statistics)
+    return _numeric(statistics) if isinstance(statistics, NumericStatistics) else _categorical(statistics, rows)
 
 
-def _image(found: ImageStatistics) -> str:
-    if found.mean_bytes is None:
+def _image(statistics: ImageStatistics) -> str:
+    if statistics.mean_bytes is None:
         return "no value"
-    return f"files of {found.mean_bytes:,.0f} bytes, from {found.min_bytes:,} to {found.max_bytes:,}"
+    return f"files of {statistics.mean_bytes:,.0f} bytes, from {statistics.min_bytes:,} to {statistics.max_bytes:,}"
 
 
-def _sequence(found: SequenceStatistics) -> str:
-    if found.mean_length is None:
+def _sequence(statistics: SequenceStatistics) -> str:
+    if statistics.mean_length is None:
         return "no value"
-    lengths = f"{found.mean_length:,.1f} elements, from {found.min_length:,} to {found.max_length:,}"
-    if found.top:
-        top = ", ".join(item.value for item in found.top[:3])
-        return f"{lengths}; {found.distinct:,} values: {top}{', …' if found.distinct > 3 else ''}"
-    if found.mean is None or found.stddev is None:
+    lengths = f"{statistics.mean_length:,.1f} elements, from {statistics.min_length:,} to {statistics.max_length:,}"
+    if statistics.top:
+        top = ", ".join(item.value for item in statistics.top[:3])
+        return f"{lengths}; {statistics.distinct:,} values: {top}{', …' if statistics.distinct > 3 else ''}"
+    if statistics.mean is None or statistics.stddev is None:
         return lengths
-    return f"{lengths}; {found.mean:.4g} ± {found.stddev:.4g}"
+    return f"{lengths}; {statistics.mean:.4g} ± {statistics.stddev:.4g}"
 
 
-def _text(found: TextStatistics) -> str:
-    if found.mean_length is None:
+def _text(lengths: TextStatistics) -> str:
+    if lengths.mean_length is None:
         return "no value"
-    return f"texts of {found.mean_length:,.0f} characters, from {found.min_length:,} to {found.max_length:,}"
+    return f"texts of {lengths.mean_length:,.0f} characters, from {lengths.min_length:,} to {lengths.max_length:,}"
 
 
-def _numeric(found: NumericStatistics) -> str:
-    if found.mean is None or found.min is None or found.max is None:
+def _numeric(statistics: NumericStatistics) -> str:
+    if statistics.mean is None or statistics.min is None or statistics.max is None:
         return "no value"
-    spread = f" ± {found.stddev:.4g}" if found.stddev is not None else ""
-    return f"{found.mean:.4g}{spread}, from {found.min:.4g} to {found.max:.4g}"
+    spread = f" ± {statistics.stddev:.4g}" if statistics.stddev is not None else ""
+    return f"{statistics.mean:.4g}{spread}, from {statistics.min:.4g} to {statistics.max:.4g}"
 
 
-def _categorical(found: CategoricalStatistics, rows: int) -> str:
-    if not found.top or not rows:
+def _categorical(statistics: CategoricalStatistics, rows: int) -> str:
+    if not statistics.top or not rows:
         return "no value"
-    values = "value" if found.distinct == 1 else "values"
-    top = ", ".join(f"{item.value} {item.count / rows:.0%}" for item in found.top[:3])
-    return f"{found.distinct:,} {values}: {top}{', …' if found.distinct > 3 else ''}"
+    values = "value" if statistics.distinct == 1 else "values"
+    top = ", ".join(f"{item.value} {item.count / rows:.0%}" for item in statistics.top[:3])
+    return f"{statistics.distinct:,} {values}: {top}{', …' if statistics.distinct > 3 else ''}"

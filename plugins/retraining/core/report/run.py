@@ -76,8 +76,8 @@ class Run:
         if kind == "timings":
             return "The run left no record of its tasks' times."
         task = TASK_OF_KIND[kind]
-        order = expected_kinds(self.plan)
-        if self.checks and not self.checks.passed and order.index(kind) > order.index("checks"):
+        kinds = expected_kinds(self.plan)
+        if self.checks and not self.checks.passed and kinds.index(kind) > kinds.index("checks"):
             return "This did not happen: the data did not pass its checks."
         if kind == "deployment":
             if self.plan.mode == "backfill":
@@ -86,7 +86,7 @@ class Run:
                 return "Nothing was deployed: the challenger was not promoted."
             if not self.plan.deploy:
                 return "Nothing was deployed: the run was started with deploy switched off."
-        stopped = next(TASK_OF_KIND[k] for k in order if not self.has(k))
+        stopped = next(TASK_OF_KIND[k] for k in kinds if not self.has(k))
         if stopped != task:
             return f"This did not happen: the run came no further than the task {stopped}."
         return f"The task {task} left no result; its log in Airflow says why (run {self.plan.dag_run_id})."

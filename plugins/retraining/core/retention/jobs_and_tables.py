@@ -91,11 +91,11 @@ def active_job(
     return ActiveJob(name=name, state=state, model=run[0], run_key=run[1], created=created, ended=ended, last_sign=sign)
 
 
-def reason_to_leave(found: FoundJob, job: ActiveJob | None, *, ours: bool) -> str | None:
+def reason_to_leave(unattended: FoundJob, job: ActiveJob | None, *, ours: bool) -> str | None:
     """Return why a job that was to be cancelled is left after all; None: it is cancelled.
 
     Args:
-        found: As it was judged.
+        unattended: As it was judged.
         job: As it stands now; None: it has ended.
         ours: Whether it is this environment's.
     """
@@ -103,7 +103,7 @@ def reason_to_leave(found: FoundJob, job: ActiveJob | None, *, ours: bool) -> st
         return "it has ended"
     if not ours:
         return "it is another environment's"
-    return "somebody looks at it again" if whole_second(job.last_sign) > found.silent_since else None
+    return "somebody looks at it again" if whole_second(job.last_sign) > unattended.silent_since else None
 
 
 def judge_job(job: ActiveJob, limits: Limits, longest_silence: timedelta, before: MaintenancePlan | None) -> FoundJob:

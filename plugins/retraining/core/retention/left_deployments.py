@@ -7,7 +7,7 @@ from retraining.core.documents.retention import CleanedDeployment, DeploymentOut
 from retraining.core.naming.vertex import ResourceName
 
 
-def found_rollout(rollout: Rollout) -> FoundDeployment:
+def left_rollout(rollout: Rollout) -> FoundDeployment:
     """Return the finding of a rollout that nobody goes on with."""
     return FoundDeployment(
         model=rollout.model,
@@ -18,15 +18,18 @@ def found_rollout(rollout: Rollout) -> FoundDeployment:
     )
 
 
-def found_unclaimed(model: str, deployed_id: str, version_name: str) -> FoundDeployment:
+def unclaimed_model(model: str, deployed_id: str, version_name: str) -> FoundDeployment:
     """Return the finding of a deployed model that no run claims."""
     version = ResourceName.parse(version_name).version
     message = f"version {version} is deployed without traffic, and no run is at work on it"
     return FoundDeployment(model=model, deployed_model_id=deployed_id, what="unclaimed", words=message)
 
 
-def cleaned(found: FoundDeployment, outcome: DeploymentOutcome, reason: str | None = None) -> CleanedDeployment:
+def cleaned(deployment: FoundDeployment, outcome: DeploymentOutcome, reason: str | None = None) -> CleanedDeployment:
     """Return what became of a finding; without a reason the finding's own."""
     return CleanedDeployment(
-        model=found.model, deployed_model_id=found.deployed_model_id, outcome=outcome, words=reason or found.words
+        model=deployment.model,
+        deployed_model_id=deployment.deployed_model_id,
+        outcome=outcome,
+        words=reason or deployment.words,
     )

@@ -62,7 +62,7 @@ class Limits:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FoundRun:
+class RunFolder:
     """A run's folder: whether it has an outcome, and when it was last at work (None: it has no documents).
 
     That is when its newest document was written or its lease renewed.
@@ -92,7 +92,7 @@ def is_dry_run(run_type: str, *, asked: bool) -> bool:
     return asked and run_type != "scheduled"
 
 
-def found_run(run_key: str, documents: Iterable[StoredObject], lease: StoredObject | None) -> FoundRun:
+def run_folder_of(run_key: str, documents: Iterable[StoredObject], lease: StoredObject | None) -> RunFolder:
     """Return what a run's folder says of it.
 
     Args:
@@ -103,7 +103,7 @@ def found_run(run_key: str, documents: Iterable[StoredObject], lease: StoredObje
     signs = [*documents]
     ended = any(item.name == f"{Deployment.kind_name()}.json" for item in signs)
     times = [item.created for item in ([*signs, lease] if signs and lease else signs)]
-    return FoundRun(run_key=run_key, newest=max(times, default=None), ended=ended)
+    return RunFolder(run_key=run_key, newest=max(times, default=None), ended=ended)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,14 +158,14 @@ def is_whole(span: Span, objects: Iterable[StoredObject]) -> bool:
     return all(sizes.get(file.file_name) == file.bytes for file in span.files)
 
 
-def kept_runs(runs: Iterable[FoundRun], claims: Claims, limits: Limits) -> tuple[KeptRun, ...]:
+def kept_runs(runs: Iterable[RunFolder], claims: Claims, limits: Limits) -> tuple[KeptRun, ...]:
     """Return the runs whose spans stay, in order of their keys; also those that are claimed and have no folder."""
-    found = {run.run_key: run for run in runs}
-    made = (_kept_run(key, found.get(key), claims, limits) for key in sorted({*found, *claims.run_keys}))
-    return tuple(run for run in made if run is not None)
+    by_key = {run.run_key: run for run in runs}
+    kept = (_kept_run(key, by_key.get(key), claims, limits) for key in sorted({*by_key, *claims.run_keys}))
+    return tuple(run for run in kept if run is not None)
 
 
-def _kept_run(key: str, run: FoundRun | None, claims: Claims, limits: Limits) -> KeptRun | None:
+def _kept_run(key: str, run: RunFolder | None, claims: Claims, limits: Limits) -> KeptRun | None:
     claimed: tuple[tuple[KeepRun, Mapping[str, str]], ...] = (
         ("alias", claims.alias),
         ("serving", claims.serving),

@@ -38,26 +38,26 @@ def plan_lines(plan: MaintenancePlan) -> list[str]:
     """Return what a plan says, a line per fact, for the task log."""
     rows = [
         (
-            found.model,
-            str(found.spans - len(found.delete) - found.postponed),
-            str(len(found.delete)),
-            _megabytes(sum(span.bytes for span in found.delete)),
-            _because(found),
+            model.model,
+            str(model.spans - len(model.delete) - model.postponed),
+            str(len(model.delete)),
+            _megabytes(sum(span.bytes for span in model.delete)),
+            _reason(model),
         )
-        for found in plan.models
+        for model in plan.models
     ]
     lines = [f"as of {plan.as_of:%Y-%m-%d %H:%M} UTC, older than {plan.min_age_days} days", *_table(_HEAD, rows)]
-    doomed = [span for found in plan.models for span in found.delete]
+    doomed = [span for model in plan.models for span in model.delete]
     lines += [f"goes: {span.uri}: {span.words}" for span in doomed[:SHOWN]]
     if len(doomed) > SHOWN:
         lines.append(f"goes: {len(doomed) - SHOWN} more, all of them in the document")
-    for found in plan.litter:
-        lines.append(f"{found.what}: {found.old} of {found.objects} below {found.uri} are over the age limit")
+    for folder in plan.litter:
+        lines.append(f"{folder.what}: {folder.old} of {folder.objects} below {folder.uri} are over the age limit")
     for job in plan.jobs:
         job_id = ResourceName.parse(job.name).resource_id
         lines.append(f"job {job_id} of {job.run_key} {'ends' if job.cancel else 'stays'}: {job.words}")
     lines += [f"table {table.table}: {table.words}" for table in plan.tables]
-    lines += [f"deployed model {found.deployed_model_id} of {found.model}: {found.words}" for found in plan.deployments]
+    lines += [f"deployed model {item.deployed_model_id} of {item.model}: {item.words}" for item in plan.deployments]
     return [*lines, "dry run: nothing is deleted or cancelled"] if plan.dry_run else lines
 
 
@@ -123,7 +123,7 @@ def conclude(
 
 
 def _dry_run_message(plan: MaintenancePlan) -> str:
-    doomed = [span for found in plan.models for span in found.delete]
+    doomed = [span for model in plan.models for span in model.delete]
     message = (
         f"Dry run: {_some(len(doomed), 'span')} with {_megabytes(sum(span.bytes for span in doomed))} MB would go, "
         f"and {_some(sum(job.cancel for job in plan.jobs), 'job')} would be cancelled."
@@ -173,26 +173,26 @@ def require_none_refused(done: Maintenance, uri: str) -> None:
         raise ContractError(uri, "; ".join(refusals), "nothing that is refused", way_out)
 
 
-def untouched(found: ModelLeftovers, refused: str | None = None) -> CleanedModel:
+def untouched(model: ModelLeftovers, refused: str | None = None) -> CleanedModel:
     """Return a model of which nothing was deleted: in a dry run, or because of a refusal."""
     return CleanedModel(
-        model=found.model,
-        refused=refused or found.refused,
-        looked_at=found.spans,
-        kept=dict(found.kept),
+        model=model.model,
+        refused=refused or model.refused,
+        looked_at=model.spans,
+        kept=dict(model.kept),
         spans=(),
         restored=(),
-        postponed=found.postponed,
+        postponed=model.postponed,
         freed_bytes=0,
     )
 
 
-def _because(found: ModelLeftovers) -> str:
-    if found.refused:
-        return found.refused
-    more = f", {found.postponed} more tomorrow" if found.postponed else ""
-    strange = f", {found.foreign} objects that are no span's" if found.foreign else ""
-    return _reasons(found.kept) + more + strange
+def _reason(model: ModelLeftovers) -> str:
+    if model.refused:
+        return model.refused
+    more = f", {model.postponed} more tomorrow" if model.postponed else ""
+    strange = f", {model.foreign} objects that are no span's" if model.foreign else ""
+    return _reasons(model.kept) + more + strange
 
 
 def _reasons(kept: dict[KeepSpan, SpanSum]) -> str:

@@ -86,7 +86,7 @@ def _read_sql(name: str, where: str, include: Path, parameters: tuple[str, ...])
     if not path.is_relative_to(folder):
         raise SpecError(where, f"{name!r} leads outside", "a file below include/sql")
     if not path.is_file():
-        known = sorted(str(found.relative_to(folder)) for found in folder.rglob("*.sql"))
+        known = sorted(str(file.relative_to(folder)) for file in folder.rglob("*.sql"))
         raise SpecError(where, f"no file {name!r}", "a file below include/sql", suggest(name, known))
     try:
         sql = path.read_text(encoding="utf-8")
@@ -98,8 +98,8 @@ def _read_sql(name: str, where: str, include: Path, parameters: tuple[str, ...])
     return sql
 
 
-def _listed(words: Iterable[str]) -> str:
-    return ", ".join(sorted(words))
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))
 
 
 def find_specs(include: Path) -> list[Path]:

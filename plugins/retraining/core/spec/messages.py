@@ -69,12 +69,12 @@ def _place(item: ErrorDetails, values: Mapping[str, Any]) -> Location:
 
     Pydantic also names the members of unions on the way: no such key.
     """
-    found: Any = values
+    value: Any = values
     place: list[str | int] = []
     for part in item["loc"]:
-        inside = isinstance(found, Mapping) and part in found
-        if inside or (isinstance(found, list | tuple) and isinstance(part, int) and part < len(found)):
-            found = found[part]
+        inside = isinstance(value, Mapping) and part in value
+        if inside or (isinstance(value, list | tuple) and isinstance(part, int) and part < len(value)):
+            value = value[part]
             place.append(part)
     if item["type"] == "missing":
         place.append(item["loc"][-1])
@@ -126,19 +126,19 @@ def shorten(value: object) -> str:
 
 def _known_keys(model: type[BaseModel], location: Location) -> list[str]:
     """Return the keys of the section at a pydantic error location (which names the variant of a union as a step)."""
-    found = _section(_annotation(model, location))
-    return list(found.model_fields) if found else []
+    section = _section(_annotation(model, location))
+    return list(section.model_fields) if section else []
 
 
 def _annotation(model: type[BaseModel], location: Location) -> object:
-    found: object = model
+    annotation: object = model
     for part in location:
-        if isinstance(found, type) and issubclass(found, BaseModel):
-            if isinstance(part, str) and part in found.model_fields:
-                found = found.model_fields[part].annotation
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            if isinstance(part, str) and part in annotation.model_fields:
+                annotation = annotation.model_fields[part].annotation
             continue
-        found = _variant(found, part)
-    return found
+        annotation = _variant(annotation, part)
+    return annotation
 
 
 def _kinds(annotation: object) -> list[str]:

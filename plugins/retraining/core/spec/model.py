@@ -162,8 +162,10 @@ class ModelSpec(Section):
         try:
             return ModelSpec.model_validate(values)
         except ValidationError as error:
-            found = explain(error, SpecText(f"{self.name} with overrides", values, {}), ModelSpec)
-            raise PlanError(found.where, found.found, found.expected, found.way_out or "Correct the Params") from error
+            finding = explain(error, SpecText(f"{self.name} with overrides", values, {}), ModelSpec)
+            raise PlanError(
+                finding.where, finding.found, finding.expected, finding.way_out or "Correct the Params"
+            ) from error
 
 
 def _replace(values: YamlValues, path: list[str], value: object, name: str) -> None:

@@ -98,10 +98,10 @@ def read_spec_text(text: str, where: str) -> SpecText:
         loader.dispose()
     if not isinstance(values, dict):
         raise SpecError(where, f"a {type(values).__name__}", "a mapping with the keys name, data, features, …")
-    found = SpecText(where, values, lines)
+    spec_text = SpecText(where, values, lines)
     for location, value in _leaves(values, ()):
-        _require_bounded(value, location, found)
-    return found
+        _require_bounded(value, location, spec_text)
+    return spec_text
 
 
 def _require_plain(text: str, where: str) -> None:

@@ -47,7 +47,7 @@ def is_earlier(run_key: str, plan: Plan) -> bool:
 
 
 def champion_record(
-    plan: Plan, run_key: str, report: Report, made_by: Plan, promoted: Evaluation | None, settled: Tuning | None
+    plan: Plan, run_key: str, report: Report, champion_plan: Plan, promoted: Evaluation | None, settled: Tuning | None
 ) -> ChampionRecord:
     """Return what the record of the champion's run says of it; without its newest metric.
 
@@ -55,14 +55,14 @@ def champion_record(
         plan: This run.
         run_key: Of the champion's run.
         report: Of its training.
-        made_by: Its plan.
+        champion_plan: Its plan.
         promoted: The evaluation that made it champion.
         settled: What came of its study.
     """
     return ChampionRecord(
         run_key=run_key,
         hyperparameters=report.hyperparameters,
-        given=made_by.spec.training.hyperparameters,
+        given=champion_plan.spec.training.hyperparameters,
         tuned=settled is not None and settled.source != "spec",
         then=getattr(promoted.challenger.metrics, plan.spec.evaluation.metric) if promoted else None,
     )
@@ -132,11 +132,11 @@ def _kept(plan: Plan, champion: ChampionRecord | None) -> Hyperparameters:
     spec = plan.spec.tuning
     if spec is None or champion is None or not champion.tuned:
         return {}
-    found, asked, given = champion.hyperparameters, _asked_for(plan), plan.spec.training.hyperparameters
+    tuned, asked, given = champion.hyperparameters, _asked_for(plan), plan.spec.training.hyperparameters
     return {
-        parameter.name: found[parameter.name]
+        parameter.name: tuned[parameter.name]
         for parameter in spec.parameters
-        if parameter.name in found
+        if parameter.name in tuned
         and parameter.name not in asked
         and _plain(champion.given.get(parameter.name)) == _plain(given.get(parameter.name))
     }

@@ -27,11 +27,11 @@ class CheckDataOperator(RunTask, CloudOperator):
         """Take the statistics and judge them; refuse the run where a finding blocks it."""
         record = self.record(cloud, context)
         planned, taken = record.read_document(Plan), record.read_document(Snapshot)
-        found = record.find_document(Statistics) or record.write_once(self._count(cloud, planned, taken, context))
+        counted = record.find_document(Statistics) or record.write_once(self._count(cloud, planned, taken, context))
         judged = record.find_document(Checks)
         if judged is None:
             judged = record.write_once(
-                dataset.check_data(planned, taken, found, read_history(cloud.artifacts, planned))
+                dataset.check_data(planned, taken, counted, read_history(cloud.artifacts, planned))
             )
         for finding in judged.findings:
             self.log.warning(

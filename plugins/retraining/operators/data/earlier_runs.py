@@ -33,9 +33,9 @@ def read_history(artifacts: ArtifactsPort, plan: Plan) -> History:
         last = folder_of(stored[0][0])
         for kind in (Snapshot, Statistics):
             uri = storage.document_uri(last, kind.kind_name())
-            found = artifacts.read_object(uri)
-            if found is not None and _parse_document(kind, uri, found) is not None:
-                stored.append((uri, found))
+            data = artifacts.read_object(uri)
+            if data is not None and _parse_document(kind, uri, data) is not None:
+                stored.append((uri, data))
     return build_history(stored)
 
 

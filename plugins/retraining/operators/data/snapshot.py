@@ -31,19 +31,19 @@ class SnapshotOperator(RunTask, CloudOperator):
     def act(self, cloud: CloudPort, context: Context) -> XCom:
         """Ask BigQuery and the span store, unless an earlier try did; say what is done with each span."""
         record = self.record(cloud, context)
-        planned, found = record.read_document(Plan), record.find_document(Snapshot)
+        planned, taken = record.read_document(Plan), record.find_document(Snapshot)
         renew_lease(cloud, planned.model, planned.run_key, context)  # before it is looked what the store has
-        if found is None:
-            found = record.write_once(_SnapshotTaking(cloud, planned, context).take_snapshot())
-        elif record.find_document(Manifest) is None and cloud.warehouse.table_schema(found.table) is None:
-            self._take_again(_SnapshotTaking(cloud, planned, context), found)
-        for line in found.explain:
+        if taken is None:
+            taken = record.write_once(_SnapshotTaking(cloud, planned, context).take_snapshot())
+        elif record.find_document(Manifest) is None and cloud.warehouse.table_schema(taken.table) is None:
+            self._take_again(_SnapshotTaking(cloud, planned, context), taken)
+        for line in taken.explain:
             self.log.info(line)
         return {
-            "table": found.table,
-            "rows": sum(part.rows for span in found.spans for part in span.parts),
-            "spans": len(found.spans),
-            "exported_spans": sum(span.action == "export" for span in found.spans),
+            "table": taken.table,
+            "rows": sum(part.rows for span in taken.spans for part in span.parts),
+            "spans": len(taken.spans),
+            "exported_spans": sum(span.action == "export" for span in taken.spans),
         }
 
     def _take_again(self, taking: _SnapshotTaking, recorded: Snapshot) -> None:
@@ -69,7 +69,7 @@ class _SnapshotTaking:
         where = plan.query.path
         warehouse.dry_run(snapshot.render_examples_check_sql(plan), where)
         frozen = self._find_frozen_set() if plan.golden_query else None
-        made = warehouse.run_query(snapshot.render_snapshot_sql(plan), self._job_id("snapshot"), where)
+        answer = warehouse.run_query(snapshot.render_snapshot_sql(plan), self._job_id("snapshot"), where)
         schema = warehouse.table_schema(bigquery.run_table(plan)) or []
         counted = warehouse.run_query(
             snapshot.render_fingerprint_sql(plan), self._job_id("fingerprint"), "fingerprint"
@@ -82,8 +82,8 @@ class _SnapshotTaking:
             schema,
             counted,
             self._stored(spans_uri, counted),
-            made.bytes_processed,
-            self._golden_work(frozen, columns, spans_uri) if frozen else None,
+            answer.bytes_processed,
+            self._frozen_set_work(frozen, columns, spans_uri) if frozen else None,
             snapshot.left_out_of(outside[0]),
         )
 
@@ -96,12 +96,12 @@ class _SnapshotTaking:
         counted = warehouse.run_query(
             frozen_set.render_frozen_set_fingerprint_sql(plan), self._job_id("golden_fingerprint"), "fingerprint"
         )
-        found, uri = frozen_set.build_frozen_set(plan, counted.rows), storage.frozen_set_uri(plan)
-        recorded = FrozenSet.parse(self._cloud.artifacts.write_once(uri, found.to_bytes()), uri)
-        frozen_set.require_frozen(found, recorded, uri)
+        current, uri = frozen_set.build_frozen_set(plan, counted.rows), storage.frozen_set_uri(plan)
+        recorded = FrozenSet.parse(self._cloud.artifacts.write_once(uri, current.to_bytes()), uri)
+        frozen_set.require_frozen(current, recorded, uri)
         return recorded
 
-    def _golden_work(self, frozen: FrozenSet, columns: tuple[Column, ...], spans_uri: str) -> GoldenWork:
+    def _frozen_set_work(self, frozen: FrozenSet, columns: tuple[Column, ...], spans_uri: str) -> GoldenWork:
         schema = self._cloud.warehouse.table_schema(frozen.table) or []
         frozen_set.require_same_columns(self._plan, columns, schema)
         uris = self._cloud.artifacts.list_uris(f"{spans_uri}/{frozen_set.SPAN}", suffix=f"/{MARKER}")

@@ -33,8 +33,8 @@ class RegisterModelOperator(RunTask, CloudOperator):
     def act(self, cloud: CloudPort, context: Context) -> XCom:
         """Upload the model once, give it its aliases, write it down."""
         record = self.record(cloud, context)
-        found = self._find_registration(cloud, record)
-        if found is None:
+        registration = self._find_registration(cloud, record)
+        if registration is None:
             plan, decision = record.read_document(Plan), record.read_document(Decision)
             require_own_model(cloud, plan.model)  # it may have come since the plan
             report = record.read_document(Report)
@@ -42,7 +42,7 @@ class RegisterModelOperator(RunTask, CloudOperator):
             upload = upload_of(plan, decision, report)
             version = upload_once(cloud, plan.model, upload, storage.upload_claim_uri(plan.run_uri))
             version = give_aliases(cloud.registry, plan, decision, version)
-            found = record.write_once(
+            registration = record.write_once(
                 Registration(
                     model=plan.model,
                     run_key=plan.run_key,
@@ -52,16 +52,16 @@ class RegisterModelOperator(RunTask, CloudOperator):
                     aliases=tuple(sorted(version.aliases)),
                 )
             )
-        push_link(self, context, ModelVersionLink, console.version_address(found.version_name))
-        self.log.info("%s with aliases %s", found.version_name, ", ".join(found.aliases) or "none")
-        return {"version_name": found.version_name, "aliases": list(found.aliases)}
+        push_link(self, context, ModelVersionLink, console.version_address(registration.version_name))
+        self.log.info("%s with aliases %s", registration.version_name, ", ".join(registration.aliases) or "none")
+        return {"version_name": registration.version_name, "aliases": list(registration.aliases)}
 
     def _find_registration(self, cloud: CloudPort, record: Record) -> Registration | None:
         """Find what an earlier try registered; nothing of a version that is gone, so that it is registered again."""
-        found = record.find_document(Registration)
-        if found is None or cloud.registry.find_by_run(found.model, found.run_key) is not None:
-            return found
-        self.log.warning("%s is gone from the registry: the model is registered again", found.version_name)
+        registration = record.find_document(Registration)
+        if registration is None or cloud.registry.find_by_run(registration.model, registration.run_key) is not None:
+            return registration
+        self.log.warning("%s is gone from the registry: the model is registered again", registration.version_name)
         if stored := cloud.objects.find_object(record.uri(Registration)):
             list(cloud.objects.delete([stored]))
         return None

@@ -78,12 +78,12 @@ class RolloutSteps:
 
     def _is_open(self, champion: Version | None, dag_run: str) -> bool:
         """Say whether this run's rollout goes forward; begin it where none is open."""
-        found = self._state.found
-        if found is None or not rollouts.is_open(found):
+        rollout = self._state.found
+        if rollout is None or not rollouts.is_open(rollout):
             smoke_tests.require_requests(self._report, storage.document_uri(self._plan.run_uri, "report"))
             self._begin_rollout(champion, dag_run)
-        elif found.state == "returning":
-            LOGGER.warning("an earlier try ended (%s): what was before is brought back first", found.because)
+        elif rollout.state == "returning":
+            LOGGER.warning("an earlier try ended (%s): what was before is brought back first", rollout.because)
             roll_back(self._cloud, self._state)
             return False
         else:

@@ -72,8 +72,8 @@ class DeployModelOperator(RunTask, CloudSensor):
         if not rollouts.is_open(rollout) and (reason := denied or reason_against(plan, decision, champion)):
             return record.write_once(nothing_deployed(plan, reason))
         steps = RolloutSteps(cloud, plan, record.read_document(Registration), record.read_document(Report), state)
-        made = steps.advance_rollout(champion, job_identity(context, plan.run_key).dag_run)
-        return None if made is None else record.write_once(made)
+        deployment = steps.advance_rollout(champion, job_identity(context, plan.run_key).dag_run)
+        return None if deployment is None else record.write_once(deployment)
 
     def _reason_of_person(self, context: Context) -> str | None:
         if self.approval_task_id is None:

@@ -67,27 +67,27 @@ class ClaimedJobs:
         listed = self._cloud.jobs.find_jobs({vertex.OWNER_LABEL: self._identity.owner}, self._types)
         missing = set(claim.jobs if claim else ()).difference(job.name for job in listed)
         asked = [self._cloud.jobs.find_by_name(name) for name in sorted(missing)]
-        found = (*listed, *(job for job in asked if job is not None))
-        everything = tuple(fresh if fresh and job.name == fresh.name else job for job in found)
+        jobs = (*listed, *(job for job in asked if job is not None))
+        everything = tuple(fresh if fresh and job.name == fresh.name else job for job in jobs)
         mine = tuple(job for job in everything if job.labels.get(vertex.KEY_LABEL) == self._identity.key)
         if claim and claim.with_jobs(job.name for job in mine) != claim:
             claim, generation = self._note_jobs(*mine)
         return Seen(everything=everything, mine=mine, standing=sort_out(mine), claim=claim, generation=generation)
 
-    def cancel_stale(self, seen: Seen, keep: Job | None) -> bool:
+    def cancel_stale(self, seen: Seen, spared: Job | None) -> bool:
         """Cancel what is surplus, and what older generations left; False: a newer generation is at work.
 
         Args:
             seen: The look.
-            keep: Is left alone, whatever it is: it left the result.
+            spared: Is left alone, whatever it is: it left the result.
         """
-        others = other_generations(seen.everything, self._identity, keep)
+        others = other_generations(seen.everything, self._identity, spared)
         for job in others.newer:
             LOGGER.warning("%s is of a newer generation of this task: it is left alone", job.job_id)
         for job in others.older:
             LOGGER.warning("%s is of an older generation of this task: it is cancelled", job.job_id)
             self._cloud.jobs.cancel(job.name)
-        self.cancel_surplus(job for job in seen.standing.surplus if not keep or job.name != keep.name)
+        self.cancel_surplus(job for job in seen.standing.surplus if not spared or job.name != spared.name)
         return not others.newer
 
     def cancel_surplus(self, surplus: Iterable[Job]) -> None:
@@ -96,7 +96,7 @@ class ClaimedJobs:
             LOGGER.warning("%s was made beside an older job: it is cancelled", job.job_id)
             self._cloud.jobs.cancel(job.name)
 
-    def create_job(self, wanted: Mapping[str, Any], seen: Seen) -> Job | None:
+    def create_job(self, custom_job: Mapping[str, Any], seen: Seen) -> Job | None:
         """Create the job under a claim; None: somebody else may be at it, or it is not known what became of it.
 
         Raises:
@@ -116,7 +116,9 @@ class ClaimedJobs:
             LOGGER.warning("%s was claimed too long ago to create its job; a later poke does", self._uri)
             return None
         try:
-            job = self._cloud.jobs.create({**wanted, "labels": {**wanted.get("labels", {}), **self._identity.labels}})
+            job = self._cloud.jobs.create(
+                {**custom_job, "labels": {**custom_job.get("labels", {}), **self._identity.labels}}
+            )
         except Exception as error:  # of any class: only whether a job may come of it counts; else it is raised again
             if may_have_worked(error):
                 return self._look_after(error, claim)
@@ -129,8 +131,8 @@ class ClaimedJobs:
 
     def _look_after(self, error: Exception, claim: Claim) -> Job | None:
         """Find the job of a create without an answer, if it is in the list already."""
-        found = self._cloud.jobs.find_jobs({vertex.KEY_LABEL: self._identity.key}, self._types)
-        new = [job for job in found if job.name not in claim.jobs]
+        jobs = self._cloud.jobs.find_jobs({vertex.KEY_LABEL: self._identity.key}, self._types)
+        new = [job for job in jobs if job.name not in claim.jobs]
         LOGGER.warning("no answer to the create (%s): %s", error, new or "later pokes look for the job")
         if new:
             self._note_jobs(*new)

@@ -67,7 +67,7 @@ class VertexJobOperator(RunTask, CloudSensor):
     @sleep_over_outages
     def look(self, cloud: CloudPort, context: Context) -> PokeReturnValue | bool:
         """Find, create, look: see `reconcile`."""
-        job_request, may_create = self._wanted(cloud, context)
+        job_request, may_create = self._requested_job(cloud, context)
 
         def on_job(job: Job) -> None:
             push_link(self, context, JobLink, console.job_address(job.name, cloud.settings.project))
@@ -77,8 +77,8 @@ class VertexJobOperator(RunTask, CloudSensor):
         result = Reconciler(cloud, job_request, identity, on_job, may_create).poll_job()
         return False if result is None else PokeReturnValue(True, result)
 
-    def _wanted(self, cloud: CloudPort, context: Context) -> tuple[JobRequest, Callable[[], bool]]:
-        """Return what is wanted, and what is asked before it is paid for."""
+    def _requested_job(self, cloud: CloudPort, context: Context) -> tuple[JobRequest, Callable[[], bool]]:
+        """Return the request, and what is asked before it is paid for."""
         if self.job_request is None:
             return JobRequest(custom_job=self.custom_job or {}), lambda: True
         record = self.record(cloud, context)

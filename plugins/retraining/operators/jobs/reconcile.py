@@ -42,7 +42,7 @@ class Reconciler:
 
     Args:
         cloud: The hooks.
-        job_request: What is wanted.
+        job_request: The job, and what it is to leave.
         identity: Whose job it is.
         on_job: Called with the job as soon as it is known.
         may_create: Asked before a job is paid for; while it says False there is none.
@@ -57,7 +57,7 @@ class Reconciler:
         may_create: Callable[[], bool] = lambda: True,
     ) -> None:
         self._cloud = cloud
-        self._wanted = job_request
+        self._job_request = job_request
         self._identity = identity
         self._on_job = on_job
         self._may_create = may_create
@@ -75,12 +75,12 @@ class Reconciler:
         """
         stored = self._document()
         seen = self._jobs.find_jobs()
-        job = seen.standing.counts or (newest_of(self._wanted, seen.everything) if stored else None)
+        job = seen.standing.counts or (newest_of(self._job_request, seen.everything) if stored else None)
         if stored and not (job and job.active) and self._forget_without_artifact():
             stored, job = None, seen.standing.counts
-        alone = self._jobs.cancel_stale(seen, keep=job)
+        alone = self._jobs.cancel_stale(seen, spared=job)
         if stored and job is None:
-            LOGGER.info("%s is there already: no job is needed", self._wanted.result_uri)
+            LOGGER.info("%s is there already: no job is needed", self._job_request.result_uri)
             return self._result(stored, None)
         if job is None and alone:
             job = self._next_job(seen)
@@ -104,14 +104,14 @@ class Reconciler:
 
     def _forget_without_artifact(self) -> bool:
         """Delete a stored result whose artifact is gone, so that its job runs again; False: there is nothing to do."""
-        gone, uri = self._wanted.artifact_uri, self._wanted.result_uri
+        gone, uri = self._job_request.artifact_uri, self._job_request.result_uri
         if not gone or self._cloud.artifacts.exists(gone):
             return False
         LOGGER.warning(
             "%s is there, and %s is gone: a result without it does not count, so it is made again", uri, gone
         )
-        if found := self._cloud.objects.find_object(uri):
-            list(self._cloud.objects.delete([found]))
+        if stored := self._cloud.objects.find_object(uri):
+            list(self._cloud.objects.delete([stored]))
         return True
 
     def _next_job(self, seen: Seen) -> Job | None:
@@ -122,7 +122,7 @@ class Reconciler:
             if self._restore_cursor(spent[-1]):  # it ended between two pokes
                 self._print_rest(spent[-1])
         failures = self._failures(seen)
-        if not may_retry(self._wanted, failures, self._identity.retries):
+        if not may_retry(self._job_request, failures, self._identity.retries):
             raise AirflowFailException(str(self._error(spent[-1] if spent else None, failures[-1])))
         last_end = max((job.ended for job in spent if job.ended), default=None)
         begin = claims.not_before(seen.claim, last_end, failures)
@@ -132,28 +132,28 @@ class Reconciler:
             return None
         if not self._may_create():
             return None
-        if self._wanted.request is not None:
-            self._cloud.artifacts.write_once(self._wanted.request_uri, self._wanted.request.to_bytes())
-        return self._jobs.create_job(with_spot_fallback(self._wanted.custom_job, failures), seen)
+        if self._job_request.request is not None:
+            self._cloud.artifacts.write_once(self._job_request.request_uri, self._job_request.request.to_bytes())
+        return self._jobs.create_job(with_spot_fallback(self._job_request.custom_job, failures), seen)
 
     def _failures(self, seen: Seen) -> list[Failure]:
         """Return the failures of this generation's jobs, then of creates that made none."""
-        made_none = seen.claim.failures_by(self._cloud.clock.now()) if seen.claim else ()
-        return [*map(failure_of, seen.standing.spent), *made_none]
+        without_job = seen.claim.failures_by(self._cloud.clock.now()) if seen.claim else ()
+        return [*map(failure_of, seen.standing.spent), *without_job]
 
     def _finish_job(self, job: Job) -> XCom | None:
         self._print_rest(job)
         if stored := self._document():
             return self._result(stored, job)
         if job.state == SUCCEEDED:
-            return result_without_document(self._wanted, job)
+            return result_without_document(self._job_request, job)
         self._memory.save_values(job=job.name, cursor=self._cursor.to_json())
         seen = self._jobs.find_jobs(fresh=job)
         if job not in seen.standing.spent:
             LOGGER.warning("%s was made beside an older job: the next poke waits for that one", job.job_id)
             return None
         failure = failure_of(job)
-        if not may_retry(self._wanted, self._failures(seen), self._identity.retries):
+        if not may_retry(self._job_request, self._failures(seen), self._identity.retries):
             raise AirflowFailException(str(self._error(job, failure)))
         text = job.error_message if failure in OF_THE_SERVICE else str(self._error(job, failure))
         LOGGER.warning("%s ended: %s (%s); another job follows", job.job_id, failure, text)
@@ -161,13 +161,13 @@ class Reconciler:
 
     def _document(self) -> Document | None:
         """Return the stored result; None when there is none yet, or when none is wanted."""
-        uri = self._wanted.result_uri
+        uri = self._job_request.result_uri
         data = self._cloud.artifacts.read_object(uri) if uri else None
-        return None if data is None else KINDS[self._wanted.result_kind].parse(data, uri)
+        return None if data is None else KINDS[self._job_request.result_kind].parse(data, uri)
 
     def _result(self, document: Document, job: Job | None) -> XCom:
         """Return the result for XCom."""
-        return result_of(self._wanted, document, job, self._jobs.find_jobs().everything if job else ())
+        return result_of(self._job_request, document, job, self._jobs.find_jobs().everything if job else ())
 
     def _restore_cursor(self, job: Job) -> bool:
         """Set the cursor to where the last poke of this try stopped reading; False when it read another job or none."""
@@ -192,4 +192,4 @@ class Reconciler:
     def _error(self, job: Job | None, failure: Failure) -> JobError:
         if job is not None and not self._tail:  # an earlier poke printed them
             self._tail.extend(f"[{line.task}] {line.text}" for line in self._cloud.logs.read_new(job.job_id, Cursor()))
-        return job_error(self._wanted, job, failure, self._tail)
+        return job_error(self._job_request, job, failure, self._tail)

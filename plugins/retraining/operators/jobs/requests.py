@@ -47,10 +47,12 @@ def request_evaluation(cloud: CloudPort, record: Record) -> JobRequest:
             champion = gates.champion_of(
                 version.version_name, version.version_id, version.artifact_uri, version.run_key
             )
-            made = Record(cloud.artifacts, storage.run_uri(plan.bucket, plan.model, version.run_key))
-            its_plan = made.find_document(Plan)
+            champion_record = Record(cloud.artifacts, storage.run_uri(plan.bucket, plan.model, version.run_key))
+            its_plan = champion_record.find_document(Plan)
             trained_before = its_plan.window.test_start if its_plan else None
-            proof = leakage.proof(made.find_document(Manifest), made.uri(Manifest), record.read_document(Snapshot))
+            proof = leakage.proof(
+                champion_record.find_document(Manifest), champion_record.uri(Manifest), record.read_document(Snapshot)
+            )
             if proof.missing:
                 LOGGER.warning("nothing proves that the champion has not seen this test data: %s", proof.missing)
     job_request = requests.evaluation_job(

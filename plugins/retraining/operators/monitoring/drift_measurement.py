@@ -53,19 +53,19 @@ class MeasureDriftOperator(CloudOperator):
         ).value
         folder = storage.monitor_uri(cloud.settings.bucket, spec.name, as_of, dag_run.run_id)
         record = Record(cloud.artifacts, folder)
-        found = record.find_document(Drift)
-        if found is None and (champion := cloud.registry.find_by_alias(spec.name, vertex.CHAMPION)):
+        measured = record.find_document(Drift)
+        if measured is None and (champion := cloud.registry.find_by_alias(spec.name, vertex.CHAMPION)):
             asked_by = f"{dag_run.run_id}|{context['ti'].max_tries}"
-            found = record.write_once(self._measure(cloud, spec, champion, as_of, asked_by))
-        for feature in found.features if found else ():
+            measured = record.write_once(self._measure(cloud, spec, champion, as_of, asked_by))
+        for feature in measured.features if measured else ():
             self.log.info(
                 "%s: %s %.4f%s", feature.name, feature.distance, feature.value, " DRIFTED" if feature.drifted else ""
             )
         return {
             "monitor_uri": folder,
             "as_of": format_time(as_of),
-            "rows": found.rows if found else None,
-            "drifted": [feature.name for feature in found.features if feature.drifted] if found else [],
+            "rows": measured.rows if measured else None,
+            "drifted": [feature.name for feature in measured.features if feature.drifted] if measured else [],
         }
 
     @staticmethod

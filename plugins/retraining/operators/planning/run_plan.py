@@ -52,7 +52,7 @@ class PlanRunOperator(CloudOperator):
         changed = overrides(spec, params)
         require_trainable(spec.with_overrides(changed), load_capabilities(), f"{self.model} with this run's Params")
         asked = _asked(context, changed)
-        made = plan.build_plan(
+        planned = plan.build_plan(
             asked,
             spec=spec,
             sql=files.load_query(spec, include),
@@ -60,11 +60,11 @@ class PlanRunOperator(CloudOperator):
             prices=load_prices(include),
             frozen_set_sql=files.load_frozen_set_query(spec, include),
         )
-        require_machines(made.spec, load_hardware(include), made.region, made.machines)
+        require_machines(planned.spec, load_hardware(include), planned.region, planned.machines)
         require_own_bucket(cloud)
         require_own_model(cloud, self.model)
-        record = Record(cloud.artifacts, made.run_uri)
-        stored = record.write_once(made)
+        record = Record(cloud.artifacts, planned.run_uri)
+        stored = record.write_once(planned)
         renew_lease(cloud, stored.model, stored.run_key, context)
         for line in plan.explain(stored):
             self.log.info(line)

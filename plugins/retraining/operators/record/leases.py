@@ -39,11 +39,11 @@ def leased_spans_exist(cloud: CloudPort, record: Record, request: Document | Non
     """
     values: Any = request
     renew_lease(cloud, values.model, values.run_key, context)
-    wanted = needed(request, record.find_document(Manifest))
-    if reason := waits_for(_existing(cloud, wanted.folders, tombstone_uri)):
+    spans = needed(request, record.find_document(Manifest))
+    if reason := waits_for(_existing(cloud, spans.folders, tombstone_uri)):
         LOGGER.warning(reason)
         return False
-    require_whole(wanted, _existing(cloud, wanted.whole, marker_uri))
+    require_whole(spans, _existing(cloud, spans.whole, marker_uri))
     return True
 
 

@@ -45,7 +45,7 @@ def own_monitor(cloud: CloudPort, context: Context, monitor_uri: str) -> Record:
     return Record(cloud.artifacts, monitor_uri)
 
 
-def own_cleaning(cloud: CloudPort, context: Context, cleaning_uri: str) -> Record:
+def own_garbage_collection(cloud: CloudPort, context: Context, cleaning_uri: str) -> Record:
     """Return the record of this cleaning, whose folder another task named.
 
     Raises:

@@ -44,9 +44,9 @@ class Record:
             if data is None:
                 return None
             self._read[kind] = kind.parse(data, self.uri(kind))
-        found = self._read[kind]
-        assert isinstance(found, kind)  # noqa: S101 - kept under its own type
-        return found
+        document = self._read[kind]
+        assert isinstance(document, kind)  # noqa: S101 - kept under its own type
+        return document
 
     def read_document(self, kind: type[_D]) -> _D:
         """Return the document of a kind, which an earlier task wrote.
@@ -54,10 +54,10 @@ class Record:
         Raises:
             ContractError: It is missing, or does not obey the contract.
         """
-        found = self.find_document(kind)
-        if found is None:
+        document = self.find_document(kind)
+        if document is None:
             raise ContractError(self.uri(kind), "no such document", "an earlier task's", "Clear the run from plan on")
-        return found
+        return document
 
     def document_digest(self, kind: type[Document]) -> str:
         """Return the SHA-256 of the stored bytes of the document of a kind, whoever wrote them.

@@ -31,17 +31,17 @@ from retraining.operators.retention.span_deletion import SpanDeletion
 from retraining.operators.retention.survey import find_active_job, object_folders
 
 
-def cancel_unattended_job(cloud: CloudPort, found: FoundJob) -> CleanedJob:
+def cancel_unattended_job(cloud: CloudPort, unattended: FoundJob) -> CleanedJob:
     """Cancel a job that nobody waits for; one that has ended, or that somebody looks at again, is left."""
-    job = cloud.jobs.find_by_name(found.name)
+    job = cloud.jobs.find_by_name(unattended.name)
     if job is not None and job.state in (CANCELLING, CANCELLED):  # by an earlier try
-        return CleanedJob(name=found.name, outcome="cancelled", words=found.words)
+        return CleanedJob(name=unattended.name, outcome="cancelled", words=unattended.words)
     active = find_active_job(cloud, job) if job is not None and job.active else None
     ours = job is not None and cloud.environment.owns(job.labels, job.folder_uri)
-    if reason := jobs_and_tables.reason_to_leave(found, active, ours=ours):
-        return CleanedJob(name=found.name, outcome="left", words=reason)
-    cloud.jobs.cancel(found.name)
-    return CleanedJob(name=found.name, outcome="cancelled", words=found.words)
+    if reason := jobs_and_tables.reason_to_leave(unattended, active, ours=ours):
+        return CleanedJob(name=unattended.name, outcome="left", words=reason)
+    cloud.jobs.cancel(unattended.name)
+    return CleanedJob(name=unattended.name, outcome="cancelled", words=unattended.words)
 
 
 def delete_garbage(cloud: CloudPort, record: Record, jobs: Sequence[CleanedJob]) -> Maintenance:
@@ -55,27 +55,29 @@ def delete_garbage(cloud: CloudPort, record: Record, jobs: Sequence[CleanedJob])
     plan = record.read_document(MaintenancePlan)
     limits = Limits(as_of=plan.as_of, min_age_days=plan.min_age_days)
     require_own_places(plan, [uri for _, uri in object_folders(cloud.settings.bucket)], cloud.settings.bucket)
-    models = [_delete_spans(cloud, found, limits, plan.dry_run) for found in plan.models]
-    litter = [] if plan.dry_run else [_delete_objects(cloud, item, limits) for item in plan.litter]
+    models = [_delete_spans(cloud, model, limits, plan.dry_run) for model in plan.models]
+    small_objects = [] if plan.dry_run else [_delete_objects(cloud, item, limits) for item in plan.litter]
     deployments = [] if plan.dry_run else [end_deployment(cloud, item, plan.as_of) for item in plan.deployments]
-    return summary.conclude(plan, record.document_digest(MaintenancePlan), models, litter, jobs, deployments)
+    return summary.conclude(plan, record.document_digest(MaintenancePlan), models, small_objects, jobs, deployments)
 
 
-def _delete_spans(cloud: CloudPort, found: ModelLeftovers, limits: Limits, dry_run: bool) -> CleanedModel:
-    if dry_run or found.refused or not (found.delete or found.restore):
-        return summary.untouched(found)
-    runs = ModelRuns(cloud, found.model, limits)
+def _delete_spans(cloud: CloudPort, model: ModelLeftovers, limits: Limits, dry_run: bool) -> CleanedModel:
+    if dry_run or model.refused or not (model.delete or model.restore):
+        return summary.untouched(model)
+    runs = ModelRuns(cloud, model.model, limits)
     try:
         runs.read_runs(cloud.jobs.find_active(vertex.KEY_LABEL))
     except ContractError as error:
-        return summary.untouched(found, f"nothing of {found.model} is deleted: {error}")
-    return SpanDeletion(cloud, runs).delete_spans(found)
+        return summary.untouched(model, f"nothing of {model.model} is deleted: {error}")
+    return SpanDeletion(cloud, runs).delete_spans(model)
 
 
-def _delete_objects(cloud: CloudPort, found: Litter, limits: Limits) -> CleanedLitter:
+def _delete_objects(cloud: CloudPort, folder: Litter, limits: Limits) -> CleanedLitter:
     """Delete what is old, page by page; what was saved again meanwhile has another generation and stays."""
     deleted = size = 0
-    if found.old:
-        for item in cloud.objects.delete(item for item in cloud.objects.walk(found.uri) if limits.is_old(item.created)):
+    if folder.old:
+        for item in cloud.objects.delete(
+            item for item in cloud.objects.walk(folder.uri) if limits.is_old(item.created)
+        ):
             deleted, size = deleted + item.gone, size + item.object.bytes * item.gone
-    return CleanedLitter(what=found.what, deleted=deleted, freed_bytes=size)
+    return CleanedLitter(what=folder.what, deleted=deleted, freed_bytes=size)

@@ -23,7 +23,7 @@ from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
 from retraining.operators.airflow.dag_run import run_type
 from retraining.operators.airflow.links import RunDocumentsLink, push_link
-from retraining.operators.record.ownership import own_cleaning, require_own_bucket
+from retraining.operators.record.ownership import own_garbage_collection, require_own_bucket
 from retraining.operators.record.run_record import Record
 from retraining.operators.retention.deletion import cancel_unattended_job, delete_garbage
 from retraining.operators.retention.survey import find_garbage
@@ -94,9 +94,9 @@ class FindGarbageOperator(CloudOperator):
         push_link(self, context, RunDocumentsLink, console.folder_address(folder, cloud.settings.project))
         return {
             "cleaning_uri": folder,
-            "spans": sum(len(found.delete) for found in plan.models),
+            "spans": sum(len(model.delete) for model in plan.models),
             "jobs": sum(job.cancel for job in plan.jobs),
-            "refused": [found.model for found in plan.models if found.refused],
+            "refused": [model.model for model in plan.models if model.refused],
         }
 
 
@@ -123,7 +123,7 @@ class CancelUnattendedJobsOperator(CollectionTask):
 
     def act(self, cloud: CloudPort, context: Context) -> list[XCom]:
         """Look at each once more, cancel."""
-        plan = own_cleaning(cloud, context, self.cleaning_uri).read_document(MaintenancePlan)
+        plan = own_garbage_collection(cloud, context, self.cleaning_uri).read_document(MaintenancePlan)
         done = [] if plan.dry_run else [cancel_unattended_job(cloud, job) for job in plan.jobs if job.cancel]
         for job in done:
             self.log.warning("%s %s: %s", job.name, job.outcome, job.words)
@@ -141,7 +141,7 @@ class DeleteGarbageOperator(CollectionTask):
 
     def act(self, cloud: CloudPort, context: Context) -> XCom:
         """Delete model by model, then what lies about; conclude once."""
-        record = own_cleaning(cloud, context, self.cleaning_uri)
+        record = own_garbage_collection(cloud, context, self.cleaning_uri)
         done = record.find_document(Maintenance)
         if done is None:
             ended = context["ti"].xcom_pull(task_ids="cancel_jobs") or []
@@ -153,6 +153,6 @@ class DeleteGarbageOperator(CollectionTask):
         return {"maintenance_uri": record.uri(Maintenance), "freed_bytes": done.freed_bytes, "words": done.words}
 
 
-def chosen_models(wished: Sequence[str]) -> list[str]:
+def chosen_models(models: Sequence[str]) -> list[str]:
     """Return the models of a cleaning: those chosen, or every one that has a file, broken or not."""
-    return sorted(set(wished)) or [path.stem for path in find_specs(include_path())]
+    return sorted(set(models)) or [path.stem for path in find_specs(include_path())]

@@ -13,7 +13,7 @@ from datetime import datetime
 from retraining.core.documents import CleanedDeployment, FoundDeployment, Rollout
 from retraining.core.naming import vertex
 from retraining.core.promotion import rollouts
-from retraining.core.retention.left_deployments import cleaned, found_rollout, found_unclaimed
+from retraining.core.retention.left_deployments import cleaned, left_rollout, unclaimed_model
 from retraining.hooks.ports import CloudPort
 from retraining.operators.deployment.rollout_end import settle_rollout
 from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState
@@ -33,37 +33,41 @@ def find_deployments(cloud: CloudPort, model: str, as_of: datetime) -> Iterator[
     """
     rollout = RolloutState(cloud, model).read_rollout()
     if _is_left(cloud, rollout, as_of) and rollout:
-        yield found_rollout(rollout)
+        yield left_rollout(rollout)
     for deployed_id, version_name in _unclaimed(cloud, model, rollout).items():
-        yield found_unclaimed(model, deployed_id, version_name)
+        yield unclaimed_model(model, deployed_id, version_name)
 
 
-def end_deployment(cloud: CloudPort, found: FoundDeployment, as_of: datetime) -> CleanedDeployment:
+def end_deployment(cloud: CloudPort, deployment: FoundDeployment, as_of: datetime) -> CleanedDeployment:
     """Settle a rollout, or undeploy what nobody claims, if it still is so."""
-    state = RolloutState(cloud, found.model)
-    if found.what == "rollout":
-        return _settle(cloud, state, found, as_of)
-    if found.deployed_model_id not in _unclaimed(cloud, found.model, state.read_rollout()):
-        return cleaned(found, "left", "it has traffic, is gone, or a run is at work on it")
-    endpoint = cloud.endpoints.get(found.model)
+    state = RolloutState(cloud, deployment.model)
+    if deployment.what == "rollout":
+        return _settle(cloud, state, deployment, as_of)
+    if deployment.deployed_model_id not in _unclaimed(cloud, deployment.model, state.read_rollout()):
+        return cleaned(deployment, "left", "it has traffic, is gone, or a run is at work on it")
+    endpoint = cloud.endpoints.get(deployment.model)
     if endpoint is not None:
-        cloud.endpoints.undeploy(endpoint, found.deployed_model_id)
-    return cleaned(found, "undeployed")
+        cloud.endpoints.undeploy(endpoint, deployment.deployed_model_id)
+    return cleaned(deployment, "undeployed")
 
 
-def _settle(cloud: CloudPort, state: RolloutState, found: FoundDeployment, as_of: datetime) -> CleanedDeployment:
+def _settle(cloud: CloudPort, state: RolloutState, deployment: FoundDeployment, as_of: datetime) -> CleanedDeployment:
     rollout = state.read_rollout()
-    if not _is_left(cloud, rollout, as_of) or rollout is None or rollout.deployed_model_id != found.deployed_model_id:
-        return cleaned(found, "left", "somebody goes on with it, or has brought it to its end")
+    if (
+        not _is_left(cloud, rollout, as_of)
+        or rollout is None
+        or rollout.deployed_model_id != deployment.deployed_model_id
+    ):
+        return cleaned(deployment, "left", "somebody goes on with it, or has brought it to its end")
     try:
         for _ in range(LOOKS):
             if settle_rollout(cloud, state):
-                return cleaned(found, "settled")
-            LOGGER.info("%s: machines are still coming or going", found.deployed_model_id)
+                return cleaned(deployment, "settled")
+            LOGGER.info("%s: machines are still coming or going", deployment.deployed_model_id)
             cloud.clock.sleep(LOOK_INTERVAL_S)
     except OvertakenError:
-        return cleaned(found, "left", "somebody goes on with it")
-    return cleaned(found, "left", "its machines are still coming or going; the next cleaning goes on")
+        return cleaned(deployment, "left", "somebody goes on with it")
+    return cleaned(deployment, "left", "its machines are still coming or going; the next cleaning goes on")
 
 
 def _is_left(cloud: CloudPort, rollout: Rollout | None, as_of: datetime) -> bool:
@@ -80,5 +84,5 @@ def _unclaimed(cloud: CloudPort, model: str, rollout: Rollout | None) -> dict[st
         for version in cloud.registry.list_versions(model)
         if version.run_key and cloud.environment.owns(version.labels, version.artifact_uri)
     }
-    found = rollouts.unclaimed(endpoint.deployed, endpoint.traffic, ours, rollout)
-    return {deployed_id: endpoint.deployed[deployed_id] for deployed_id in found}
+    unclaimed = rollouts.unclaimed(endpoint.deployed, endpoint.traffic, ours, rollout)
+    return {deployed_id: endpoint.deployed[deployed_id] for deployed_id in unclaimed}

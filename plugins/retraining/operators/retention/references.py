@@ -19,13 +19,13 @@ from retraining.core.naming.addresses import ObjectAddress
 from retraining.core.naming.run_keys import is_run_key
 from retraining.core.retention.spans import (
     Claims,
-    FoundRun,
     Limits,
     PointedVersion,
     References,
+    RunFolder,
     claims_of,
-    found_run,
     kept_runs,
+    run_folder_of,
 )
 from retraining.hooks.ports import CloudPort
 
@@ -73,9 +73,9 @@ class ModelRuns:
         keys = self._run_keys()
         claims = self._claims(active)
         with ThreadPoolExecutor(READERS) as pool:
-            found = list(pool.map(self._look_at, keys))
+            runs = list(pool.map(self._look_at, keys))
         self._known = set(keys)
-        self.kept = kept_runs(found, claims, self._limits)
+        self.kept = kept_runs(runs, claims, self._limits)
         for run in self.kept:
             self._add(run)
 
@@ -107,13 +107,13 @@ class ModelRuns:
 
     def _read_leases(self) -> dict[str, StoredObject]:
         """Read the leases by run key, each with its generation."""
-        found = self._cloud.objects.directly_in(storage.leases_uri(self._bucket, self.model))
-        leases = {ObjectAddress.parse(item.uri).stem: item for item in found}
+        objects = self._cloud.objects.directly_in(storage.leases_uri(self._bucket, self.model))
+        leases = {ObjectAddress.parse(item.uri).stem: item for item in objects}
         return {key: lease for key, lease in leases.items() if is_run_key(key)}
 
-    def _look_at(self, run_key: str) -> FoundRun:
+    def _look_at(self, run_key: str) -> RunFolder:
         documents = self._cloud.objects.directly_in(storage.run_uri(self._bucket, self.model, run_key))
-        return found_run(run_key, documents, self._leases.get(run_key))
+        return run_folder_of(run_key, documents, self._leases.get(run_key))
 
     def _claims(self, active: Iterable[Job]) -> Claims:
         ours = self._cloud.environment

@@ -47,28 +47,28 @@ class SpanDeletion:
         self._cloud, self._runs = cloud, runs
         self._root = storage.spans_root(cloud.settings.bucket, runs.model)
 
-    def delete_spans(self, found: ModelLeftovers) -> CleanedModel:
+    def delete_spans(self, model: ModelLeftovers) -> CleanedModel:
         """Take back what an earlier cleaning began and somebody needs now; delete what the plan says."""
-        restored = tuple(uri for uri in found.restore if self._take_back(uri))
+        restored = tuple(uri for uri in model.restore if self._take_back(uri))
         done: list[CleanedSpan] = []
-        refused = found.refused
-        for group in _groups(found.delete, TOGETHER):
+        refused = model.refused
+        for group in _groups(model.delete, TOGETHER):
             try:
                 for span in self._delete_group(group):
                     done.append(span)  # one by one: what came before an error counts
             except ContractError as error:  # what a run that came meanwhile refers to cannot be known
-                refused = f"the rest of {found.model} is not deleted: {error}"
+                refused = f"the rest of {model.model} is not deleted: {error}"
                 LOGGER.warning("%s", refused)
                 done += [self._spare(span, refused) for span in group if span.uri not in {item.uri for item in done}]
                 break
         return CleanedModel(
-            model=found.model,
+            model=model.model,
             refused=refused,
-            looked_at=found.spans,
-            kept=dict(found.kept),
+            looked_at=model.spans,
+            kept=dict(model.kept),
             spans=tuple(done),
             restored=restored,
-            postponed=found.postponed,
+            postponed=model.postponed,
             freed_bytes=sum(span.bytes for span in done if span.outcome == "deleted"),
         )
 
@@ -79,15 +79,15 @@ class SpanDeletion:
             objects = self._cloud.objects.directly_in(span.uri)
             if not objects:
                 yield _deleted(span, "an earlier try of this cleaning deleted it")
-            elif words := self._reason_against(span, objects) or self._bury(span, objects):
-                yield self._spare(span, words)
+            elif reason := self._reason_against(span, objects) or self._bury(span, objects):
+                yield self._spare(span, reason)
             else:
                 buried.append((span, [item for item in objects if item.name not in (MARKER, TOMBSTONE)]))
         if buried:
             self._runs.look_again()
         for span, files in buried:
-            words = self._delete_files(span, files)
-            yield self._spare(span, words) if words else _deleted(span, span.words)
+            reason = self._delete_files(span, files)
+            yield self._spare(span, reason) if reason else _deleted(span, span.words)
 
     def _reason_against(self, span: DoomedSpan, objects: Iterable[StoredObject]) -> str:
         """Return why a span must stay: a run needs it, or it is not the one that was judged any more."""
@@ -108,8 +108,8 @@ class SpanDeletion:
 
     def _delete_files(self, span: DoomedSpan, files: Sequence[StoredObject]) -> str:
         """Delete all but the tombstone, then that; return a reason when the span must stay."""
-        if words := self._holder(span):
-            return words
+        if reason := self._holder(span):
+            return reason
         for batch in _groups(files, BATCH):
             stays = [item.object.name for item in self._cloud.objects.delete(batch) if not item.gone]
             if stays:
@@ -134,9 +134,9 @@ class SpanDeletion:
         held = self._runs.references.holder(place)
         return f"run {held[1].run_key} needs it: {held[1].words}" if held else ""
 
-    def _spare(self, span: DoomedSpan, words: str) -> CleanedSpan:
+    def _spare(self, span: DoomedSpan, reason: str) -> CleanedSpan:
         self._take_back(span.uri)
-        return CleanedSpan(uri=span.uri, outcome="spared", bytes=span.bytes, words=words)
+        return CleanedSpan(uri=span.uri, outcome="spared", bytes=span.bytes, words=reason)
 
     def _take_back(self, folder_uri: str) -> bool:
         """End a deletion that had begun: True when the span is whole again by it."""
@@ -168,8 +168,8 @@ class SpanDeletion:
             list(self._cloud.objects.delete([tombstone]))
 
 
-def _deleted(span: DoomedSpan, words: str) -> CleanedSpan:
-    return CleanedSpan(uri=span.uri, outcome="deleted", bytes=span.bytes, words=words)
+def _deleted(span: DoomedSpan, reason: str) -> CleanedSpan:
+    return CleanedSpan(uri=span.uri, outcome="deleted", bytes=span.bytes, words=reason)
 
 
 def _groups(items: Iterable[_T], size: int) -> Iterator[list[_T]]:

@@ -57,7 +57,9 @@ def find_garbage(
         litter=tuple(_count(cloud, what, uri, limits) for what, uri in object_folders(settings.bucket)),
         jobs=tuple(jobs),
         tables=tuple(jobs_and_tables.judge_tables(cloud.warehouse.list_tables(settings.dataset), limits)),
-        deployments=tuple(found for model in models for found in find_deployments(cloud, model, limits.as_of)),
+        deployments=tuple(
+            deployment for model in models for deployment in find_deployments(cloud, model, limits.as_of)
+        ),
     )
 
 

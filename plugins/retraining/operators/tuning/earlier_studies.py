@@ -31,14 +31,14 @@ def find_studies(cloud: CloudPort, plan: Plan) -> tuple[list[Tuning], int]:
     before = RunKey.parse(plan.run_key).stamp
     uris = cloud.artifacts.list_uris(storage.studies_uri(plan.bucket, plan.model), end=before, suffix=".json")
     stored = cloud.artifacts.read_some(uris[-READ_STUDIES:])
-    read = (_readable(partial(Tuning.parse, data, uri)) for uri, data in stored.items())
-    return [study for study in read if study is not None], len(uris)
+    studies = (_readable(partial(Tuning.parse, data, uri)) for uri, data in stored.items())
+    return [study for study in studies if study is not None], len(uris)
 
 
-def _readable(read: Callable[[], _D | None]) -> _D | None:
+def _readable(read_document: Callable[[], _D | None]) -> _D | None:
     """Read a document; None, with a warning, where another release wrote what cannot be read."""
     try:
-        return read()
+        return read_document()
     except ContractError as error:
         LOGGER.warning("not remembered: %s", error)
         return None
@@ -49,15 +49,18 @@ def find_champion(cloud: CloudPort, plan: Plan) -> decision.ChampionRecord | Non
     version = cloud.registry.find_by_alias(plan.model, vertex.CHAMPION)
     if version is None or not decision.is_earlier(version.run_key, plan):
         return None
-    made = Record(cloud.artifacts, storage.run_uri(plan.bucket, plan.model, version.run_key))
-    report, made_by = _readable(partial(made.find_document, Report)), _readable(partial(made.find_document, Plan))
-    promoted, settled = (
-        _readable(partial(made.find_document, Evaluation)),
-        _readable(partial(made.find_document, Tuning)),
+    record = Record(cloud.artifacts, storage.run_uri(plan.bucket, plan.model, version.run_key))
+    report, champion_plan = (
+        _readable(partial(record.find_document, Report)),
+        _readable(partial(record.find_document, Plan)),
     )
-    if report is None or made_by is None:
+    promoted, settled = (
+        _readable(partial(record.find_document, Evaluation)),
+        _readable(partial(record.find_document, Tuning)),
+    )
+    if report is None or champion_plan is None:
         return None
-    known = decision.champion_record(plan, version.run_key, report, made_by, promoted, settled)
+    known = decision.champion_record(plan, version.run_key, report, champion_plan, promoted, settled)
     comparisons = _comparisons(cloud, plan, version.run_key)
     return dataclasses.replace(known, now=decision.newest_metric(plan, version.run_key, comparisons))
 
@@ -69,8 +72,8 @@ def _comparisons(
     folder = storage.runs_uri(plan.bucket, plan.model)
     uris = cloud.artifacts.list_uris(folder, start=champion, end=plan.run_key, suffix="/evaluate_request.json")
     for uri in reversed(uris):
-        made = Record(cloud.artifacts, folder_of(uri))
+        record = Record(cloud.artifacts, folder_of(uri))
         yield (
-            _readable(partial(made.find_document, EvaluateRequest)),
-            _readable(partial(made.find_document, Evaluation)),
+            _readable(partial(record.find_document, EvaluateRequest)),
+            _readable(partial(record.find_document, Evaluation)),
         )

@@ -87,9 +87,9 @@ class TuneOperator(RunTask, CloudSensor):
         if job is None:
             return None
         jobs.append(job)
-        found = requests.read_trials(plan, "search", request, cloud.jobs.trials(job))
-        self._log_trials((*recalled, *found))
-        return record.write_once(conclusion.conclude(plan, request, (*recalled, *found), searched=space, jobs=jobs))
+        searched = requests.read_trials(plan, "search", request, cloud.jobs.trials(job))
+        self._log_trials((*recalled, *searched))
+        return record.write_once(conclusion.conclude(plan, request, (*recalled, *searched), searched=space, jobs=jobs))
 
     def _finish_job(
         self, cloud: CloudPort, job_request: JobRequest, context: Context, bears_failure: bool
