@@ -52,7 +52,7 @@ VERTEX = {
         "what goes over the wire: methods, messages, names, refusals, lists", ("localcloud",)
     ),
     "localcloud.vertex.resources": Room(
-        "what all families keep and ask: store, buckets, operations, rules of fields, faults",
+        "what all families keep and ask: store, buckets, tables, operations, rules of fields, faults",
         ("localcloud", "localcloud.vertex.wire"),
     ),
     "localcloud.vertex.processes": Room(
@@ -71,6 +71,10 @@ VERTEX = {
     ),
     "localcloud.vertex.tuning": Room(
         "tuning jobs and studies",
+        ("localcloud.vertex.wire", "localcloud.vertex.resources", "localcloud.vertex.processes"),
+    ),
+    "localcloud.vertex.batch": Room(
+        "batch prediction jobs",
         ("localcloud.vertex.wire", "localcloud.vertex.resources", "localcloud.vertex.processes"),
     ),
     "localcloud.vertex.front": Room(

@@ -333,7 +333,7 @@ LIMITS: dict[str, tuple[int, int]] = {
     "plugins/retraining/core": (14, 7),
     "trainer": (17, 9),
     "dev/localcloud": (16, 6),
-    "dev/localcloud/vertex": (9, 5),
+    "dev/localcloud/vertex": (11, 5),
 }
 
 

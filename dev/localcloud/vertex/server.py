@@ -27,6 +27,9 @@ from localcloud.errors import LocalCloudError
 from localcloud.faults import FaultShelf
 from localcloud.projects import Projects
 from localcloud.state import PROJECT, State
+from localcloud.vertex.batch.run import BatchMachinery
+from localcloud.vertex.batch.runner import BatchRunner
+from localcloud.vertex.batch.service import BatchPredictionJobs
 from localcloud.vertex.endpoints.deployments import Deployments
 from localcloud.vertex.endpoints.predictions import Predictions
 from localcloud.vertex.endpoints.request_log import RequestLog
@@ -50,6 +53,7 @@ from localcloud.vertex.resources.clients import Clients
 from localcloud.vertex.resources.faults import Faults
 from localcloud.vertex.resources.operations import Operations, OperationService
 from localcloud.vertex.resources.store import Store
+from localcloud.vertex.resources.tables import Tables
 from localcloud.vertex.tuning.runner import Tuner
 from localcloud.vertex.tuning.service import TuningJobs
 from localcloud.vertex.tuning.vizier.studies import Studies
@@ -94,7 +98,18 @@ class VertexServer:
         self._runner = Runner(machinery)
         self._tuner = Tuner(machinery, self._runner)
         self._operations = Operations(self._store, machinery.faults)
-        self._serving = Serving(machinery, folder / "serving", functools.partial(find_version, self._store))
+        find_model = functools.partial(find_version, self._store)
+        self._serving = Serving(machinery, folder / "serving", find_model)
+        self._tables = Tables(clients)
+        self._batches = BatchRunner(
+            BatchMachinery(
+                machinery=machinery,
+                tables=self._tables,
+                serve=self._serving.serve,
+                find_version=find_model,
+                folder=folder / "batch",
+            )
+        )
         self._request_log = RequestLog(self._store, clients)
         methods, iam, bearers = load_methods(), Iam(state, projects), Bearers(state)
         dispatcher = Dispatcher(self._families(machinery), machinery.faults, projects, iam)
@@ -107,10 +122,19 @@ class VertexServer:
         """Return who answers for which service. What one family needs of another is handed to it here."""
         store, operations, buckets = self._store, self._operations, machinery.buckets
         check_spec = functools.partial(check_job_spec, buckets=buckets)
+        find_model = functools.partial(find_version, store)
         return {
             "JobService": (
                 CustomJobs(store, operations, buckets, self._runner),
                 TuningJobs(store, operations, self._tuner, check_spec),
+                BatchPredictionJobs(
+                    store=store,
+                    operations=operations,
+                    buckets=buckets,
+                    tables=self._tables,
+                    find_version=find_model,
+                    runner=self._batches,
+                ),
             ),
             "VizierService": (
                 Studies(store, self._tuner.designer),
@@ -120,7 +144,7 @@ class VertexServer:
             "ModelService": (Models(store, operations, buckets, machinery.images), Evaluations(store)),
             "EndpointService": (
                 Endpoints(store, operations),
-                Deployments(store, operations, self._serving, functools.partial(find_version, store)),
+                Deployments(store, operations, self._serving, find_model),
             ),
             "PredictionService": (Predictions(store, self._serving, self._request_log),),
             "Operations": (OperationService(store, operations),),
@@ -130,6 +154,7 @@ class VertexServer:
         """Settle what a stop left open, then answer."""
         self._runner.resume()
         self._tuner.resume()
+        self._batches.resume()
         self._operations.resume()
         self._serving.resume()
         self._grpc.start()
@@ -141,12 +166,14 @@ class VertexServer:
         self._rest.shutdown()
         refused.wait()
         self._request_log.close()
+        self._batches.close()
         self._tuner.close()
         self._runner.close()
         self._operations.close()
         self._serving.close()
         self._guardian.close()
         self._runner.resume()  # what was running is marked now, not at the next start
+        self._batches.resume()
         self._shipper.close()
         self._store.close()
         self._fault_shelf.close()

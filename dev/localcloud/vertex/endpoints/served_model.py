@@ -1,4 +1,4 @@
-"""One deployed model: a TensorFlow process, watched, started again when it dies.
+"""One served model: a TensorFlow process, watched, started again when it dies.
 
 Comes in: artifacts on storage and the image that serves them. Goes out: answers to its container's requests.
 """
@@ -17,12 +17,11 @@ from pathlib import Path
 
 from localcloud.vertex.processes.commands import serving_environment
 from localcloud.vertex.processes.images import Image
-from localcloud.vertex.processes.logs import prediction_log
+from localcloud.vertex.processes.logs import ProcessLog
 from localcloud.vertex.processes.machinery import Machinery
 from localcloud.vertex.processes.replicas import Replica, stop_replicas
 from localcloud.vertex.resources.operations import Progress
 from localcloud.vertex.resources.validation import split_gcs_uri
-from localcloud.vertex.wire import names
 from localcloud.vertex.wire.errors import ApiError, FailedPrecondition, InvalidArgument, NotFound, Unavailable
 
 LOGGER = logging.getLogger(__name__)
@@ -34,33 +33,33 @@ _MAX_BACKOFF_S = 15.0
 
 
 class ServedModel:
-    """One deployed model's process."""
+    """One served model's process.
+
+    Args:
+        machinery: What processes need.
+        image: What stands for its container.
+        artifact_uri: Its folder on storage.
+        where: What messages call it.
+        log: Takes its lines.
+        folder: Its artifacts and its output are kept here.
+    """
 
     def __init__(
-        self,
-        machinery: Machinery,
-        image: Image,
-        endpoint_name: str,
-        deployed_model_id: str,
-        artifact_uri: str,
-        folder: Path,
+        self, *, machinery: Machinery, image: Image, artifact_uri: str, where: str, log: ProcessLog, folder: Path
     ) -> None:
         self.folder = folder
         self._machinery = machinery
         self._image = image
         self._artifact_uri = artifact_uri
-        self._where = f"deployed model {deployed_model_id} of {endpoint_name}"
-        location = names.parse_location(str(names.location_of(endpoint_name)))
-        self._log = prediction_log(
-            machinery.shipper, location.project, location.region, names.last_part(endpoint_name), deployed_model_id
-        )
+        self._where = where
+        self._log = log
         self._connections: queue.SimpleQueue[http.client.HTTPConnection] = queue.SimpleQueue()
         self._replica: Replica | None = None
         self._port: int | None = None
         self._secret = ""
         self._failures = 0
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._keep_up, name=f"serving-{deployed_model_id}", daemon=True)
+        self._thread = threading.Thread(target=self._keep_up, name=f"serving-{folder.name}", daemon=True)
         self._problem: ApiError | None = None
 
     def start(self) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from google.cloud.aiplatform_v1.types import DeployedModel, Model
 
 from localcloud.vertex.endpoints.served_model import READY_TIMEOUT_S, ServedModel
+from localcloud.vertex.processes.logs import ProcessLog, prediction_log
 from localcloud.vertex.processes.machinery import Machinery
 from localcloud.vertex.resources.operations import Progress
 from localcloud.vertex.resources.store import ENDPOINTS
@@ -97,7 +98,18 @@ class Serving:
         for thread in threads:
             thread.join()
 
-    def _make(self, endpoint_name: str, deployed: DeployedModel, version: Model) -> ServedModel:
+    def serve(self, version: Model, where: str, log: ProcessLog, folder: Path) -> ServedModel:
+        """Return a process of a model that is deployed nowhere; whoever asked starts and stops it.
+
+        Args:
+            version: The model's version.
+            where: What messages call it.
+            log: Takes its lines.
+            folder: Its artifacts and its output are kept here.
+
+        Raises:
+            FailedPrecondition: Nothing stands for its container.
+        """
         image = self._machinery.images.find_image(version.container_spec.image_uri, "serving")
         if image is None:
             raise FailedPrecondition(
@@ -106,8 +118,21 @@ class Serving:
                 f" Expected one of {self._machinery.images.patterns('serving')}; add an entry to the file of"
                 f" `up --config`."
             )
-        folder = self._folder / f"{names.last_part(endpoint_name)}-{deployed.id}"
-        served = ServedModel(self._machinery, image, endpoint_name, deployed.id, version.artifact_uri, folder)
+        return ServedModel(
+            machinery=self._machinery,
+            image=image,
+            artifact_uri=version.artifact_uri,
+            where=where,
+            log=log,
+            folder=folder,
+        )
+
+    def _make(self, endpoint_name: str, deployed: DeployedModel, version: Model) -> ServedModel:
+        endpoint_id = names.last_part(endpoint_name)
+        location = names.parse_location(str(names.location_of(endpoint_name)))
+        where = f"deployed model {deployed.id} of {endpoint_name}"
+        log = prediction_log(self._machinery.shipper, location.project, location.region, endpoint_id, deployed.id)
+        served = self.serve(version, where, log, self._folder / f"{endpoint_id}-{deployed.id}")
         with self._lock:
             self._served[(endpoint_name, deployed.id)] = served
         return served

@@ -5,12 +5,16 @@ Comes in: gs:// addresses. Goes out: answers and local files.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
 from google.api_core import exceptions
 
 from localcloud.vertex.resources.clients import Clients
 from localcloud.vertex.wire.errors import FailedPrecondition, PermissionDenied, Unavailable
+
+_CHUNK_BYTES = 4 * 1024 * 1024
 
 
 class Buckets:
@@ -57,6 +61,41 @@ class Buckets:
                 f"Cloud Storage does not list gs://{bucket}/{prefix}: {error}. Is the local cloud's storage up?"
             ) from error
 
+    def match_paths(self, bucket: str, pattern: str) -> list[str]:
+        """Return paths of the objects that a pattern with wildcards fits (a path without any fits itself), sorted.
+
+        Raises:
+            PermissionDenied: Vertex AI's service agent may not.
+            Unavailable: Storage does not answer.
+        """
+        with _translated(f"list gs://{bucket}/{pattern}"):
+            blobs = self._clients.storage().list_blobs(bucket, match_glob=pattern, timeout=30)
+            return sorted(blob.name for blob in blobs if not blob.name.endswith("/"))
+
+    def read_lines(self, bucket: str, path: str) -> Iterator[bytes]:
+        """Return an object's lines, as they come.
+
+        Raises:
+            FailedPrecondition: There is no such object.
+            PermissionDenied: Vertex AI's service agent may not.
+            Unavailable: Storage does not answer.
+        """
+        with _translated(f"give gs://{bucket}/{path}"):
+            blob = self._clients.storage().bucket(bucket).blob(path)
+            with blob.open("rb", chunk_size=_CHUNK_BYTES) as lines:
+                yield from lines
+
+    def upload(self, source: Path, bucket: str, path: str) -> None:
+        """Write a file as an object.
+
+        Raises:
+            FailedPrecondition: The bucket is gone.
+            PermissionDenied: Vertex AI's service agent may not.
+            Unavailable: Storage does not answer.
+        """
+        with _translated(f"take gs://{bucket}/{path}"):
+            self._clients.storage().bucket(bucket).blob(path).upload_from_filename(str(source), timeout=120)
+
     def download(self, bucket: str, path: str, target: Path) -> None:
         """Fetch one object into a file; the file is there only when it is whole.
 
@@ -96,6 +135,19 @@ class Buckets:
         for path, place in places.items():
             self.download(bucket, path, place)
         return len(paths)
+
+
+@contextlib.contextmanager
+def _translated(deed: str) -> Iterator[None]:
+    """Turn refusals of Cloud Storage into those of Vertex AI."""
+    try:
+        yield
+    except exceptions.NotFound as error:
+        raise FailedPrecondition(f"Cloud Storage does not {deed}: {error.message}") from None
+    except exceptions.Forbidden as error:
+        raise PermissionDenied(_denied(error)) from None
+    except (exceptions.GoogleAPIError, OSError) as error:
+        raise Unavailable(f"Cloud Storage does not {deed}: {error}. Is the local cloud's storage up?") from error
 
 
 def _denied(error: exceptions.Forbidden) -> str:

@@ -28,15 +28,21 @@ class Clients:
         """Return a google.cloud.storage.Client."""
         from google.cloud import storage  # takes a second; the server answers before it is needed
 
-        return self._get("storage", storage.Client)
+        return self._get("storage", lambda: storage.Client(project=self._project))
 
     def bigquery(self) -> Client:
         """Return a google.cloud.bigquery.Client."""
         from google.cloud import bigquery
 
-        return self._get("bigquery", bigquery.Client)
+        return self._get("bigquery", lambda: bigquery.Client(project=self._project))
 
-    def _get(self, name: str, kind: Callable[..., Client]) -> Client:
+    def bigquery_read(self) -> Client:
+        """Return a google.cloud.bigquery_storage_v1.BigQueryReadClient."""
+        from google.cloud import bigquery_storage_v1
+
+        return self._get("bigquery_read", bigquery_storage_v1.BigQueryReadClient)
+
+    def _get(self, name: str, make: Callable[[], Client]) -> Client:
         with self._lock:
             if name not in self._clients:
                 for variable, value in self._environment().items():
@@ -44,5 +50,5 @@ class Clients:
                         os.environ[variable] = value
                     else:
                         os.environ.pop(variable, None)
-                self._clients[name] = kind(project=self._project)
+                self._clients[name] = make()
             return self._clients[name]

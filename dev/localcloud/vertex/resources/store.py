@@ -59,6 +59,7 @@ class Kind:
 
 CUSTOM_JOBS = Kind("customJobs", types.CustomJob, "CustomJob")
 TUNING_JOBS = Kind("hyperparameterTuningJobs", types.HyperparameterTuningJob, "HyperparameterTuningJob")
+BATCH_JOBS = Kind("batchPredictionJobs", types.BatchPredictionJob, "BatchPredictionJob")
 STUDIES = Kind("studies", types.Study, "Study")
 TRIALS = Kind("trials", types.Trial, "Trial")
 MODELS = Kind("models", types.Model, "Model")

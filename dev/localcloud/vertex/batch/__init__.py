@@ -1,0 +1,1 @@
+"""Batch prediction jobs: a table or files in, predictions out."""

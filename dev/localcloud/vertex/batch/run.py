@@ -1,0 +1,309 @@
+"""One batch prediction job from start to end: a model in processes of its own, batches to them, answers to the output.
+
+Comes in: the name of a job in the store. Goes out: its states, counts and error in the store, its output in BigQuery or
+Cloud Storage. As on Vertex AI a batch is one request: when the model refuses it, all its instances have failed, and the
+job goes on; it fails when no instance at all succeeded.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import dataclasses
+import json
+import logging
+import os
+import queue
+import re
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Protocol
+
+from google.cloud.aiplatform_v1.types import BatchPredictionJob, CompletionStats, JobState, Model, ResourcesConsumed
+from google.protobuf import json_format
+
+from localcloud.vertex.batch import lines, table
+from localcloud.vertex.batch.conversion import Batch, Conversion, Json
+from localcloud.vertex.processes.logs import ProcessLog, job_log
+from localcloud.vertex.processes.machinery import Machinery
+from localcloud.vertex.resources.jobs import Outcome, cancelled, finish_job
+from localcloud.vertex.resources.operations import Cancelled, Progress
+from localcloud.vertex.resources.store import BATCH_JOBS, now
+from localcloud.vertex.resources.tables import Tables
+from localcloud.vertex.resources.validation import split_bigquery_uri
+from localcloud.vertex.wire import names
+from localcloud.vertex.wire.errors import ApiError, InvalidArgument, NotFound
+from localcloud.vertex.wire.methods import raw
+
+LOGGER = logging.getLogger(__name__)
+DEFAULT_BATCH_SIZE = 64
+MAX_PARTIAL_FAILURES = 20
+_SERVICE = "service"
+_READY_TIMEOUT_S = 120.0
+_TICK_S = 0.1
+_COUNT_EVERY_S = 1.0
+_AHEAD = 2  # batches on their way, per replica
+
+
+class Served(Protocol):
+    """A process that serves a model."""
+
+    def start(self) -> None:
+        """Begin to come up."""
+
+    def wait_ready(self, timeout_s: float, progress: Progress | None = None) -> int:
+        """Return once it answers."""
+
+    def predict(self, body: bytes) -> bytes:
+        """Return its answer to a request."""
+
+    def stop(self) -> None:
+        """End it."""
+
+
+class Output(Protocol):
+    """Where predictions go."""
+
+    def add(self, batch: Batch, predictions: list[Json]) -> None:
+        """Keep instances with their predictions."""
+
+    def add_failed(self, batch: Batch, error: ApiError) -> None:
+        """Keep instances that have none."""
+
+    def finish(self) -> BatchPredictionJob.OutputInfo:
+        """Write everything to its place."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BatchMachinery:
+    """What all batch prediction jobs share.
+
+    Attributes:
+        serve: Makes a process of a model: version, what messages call it, its log, its folder.
+        find_version: Finds the model version that a name means.
+        folder: Jobs keep their files in folders below it.
+    """
+
+    machinery: Machinery
+    tables: Tables
+    serve: Callable[[Model, str, ProcessLog, Path], Served]
+    find_version: Callable[[names.ModelName], Model]
+    folder: Path
+
+
+class BatchRun:
+    """One job from start to end, in a thread of its own."""
+
+    def __init__(self, shared: BatchMachinery, name: str, on_end: Callable[[str], None]) -> None:
+        self._shared = shared
+        self._store = shared.machinery.store
+        self._name = name
+        self._on_end = on_end
+        self._job: BatchPredictionJob = self._store.get(BATCH_JOBS, name)
+        project = names.parse_location(str(names.location_of(name))).project
+        self._log = job_log(shared.machinery.shipper, project, names.last_part(name))
+        self._folder = shared.folder / names.last_part(name)
+        self._progress = Progress()
+        self._served: list[Served] = []
+        self._stats = CompletionStats(incomplete_count=-1)
+        self._failures: list[ApiError] = []
+        self._counted = 0.0
+        self._abandoned = False
+        self._thread = threading.Thread(target=self._run_job, name=f"batch-{names.last_part(name)}", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def cancel(self) -> None:
+        """End as CANCELLED."""
+        self._progress.cancel()
+
+    def abandon(self) -> None:
+        """End because the server ends."""
+        self._abandoned = True
+        self.cancel()
+
+    def join(self, timeout_s: float) -> None:
+        """Wait for the end."""
+        self._thread.join(timeout_s)
+
+    def _run_job(self) -> None:
+        begun = time.monotonic()
+        try:
+            self._folder.mkdir(parents=True)
+            outcome = self._execute()
+        except Cancelled:
+            outcome = cancelled()
+        except ApiError as refusal:
+            outcome = Outcome(state=JobState.JOB_STATE_FAILED, error=refusal)
+        except Exception as problem:  # the thread's last line: a job without an end would be waited for for ever
+            LOGGER.exception("%s failed", self._name)
+            error = ApiError(f"Internal error: {type(problem).__name__}: {problem}.", code="INTERNAL")
+            outcome = Outcome(state=JobState.JOB_STATE_FAILED, error=error)
+        for served in self._served:
+            served.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+        if not self._abandoned:
+            self._finish(outcome, time.monotonic() - begun)
+        self._on_end(self._name)
+
+    def _finish(self, outcome: Outcome, seconds: float) -> None:
+        if outcome.error is not None:
+            self._log.say(_SERVICE, outcome.error.message, "ERROR")
+        self._log.say(_SERVICE, f"Batch prediction ended: {outcome.state.name}.")
+        self._shared.machinery.shipper.flush()
+        with self._change() as job:
+            job.resources_consumed = ResourcesConsumed(replica_hours=len(self._served) * seconds / 3600)
+        finish_job(self._store, BATCH_JOBS, self._name, outcome)
+
+    @contextlib.contextmanager
+    def _change(self) -> Iterator[BatchPredictionJob]:
+        """Change the job in the store, with its counts; not one that was deleted meanwhile."""
+        with contextlib.suppress(NotFound), self._store.change(BATCH_JOBS, self._name) as job:
+            job.update_time = now()
+            job.completion_stats = self._stats
+            job.partial_failures = [failure.to_status() for failure in self._failures]
+            yield job
+
+    def _execute(self) -> Outcome:
+        self._apply_start_fault()
+        version = self._shared.find_version(
+            names.parse_model(f"{self._job.model}@{self._job.model_version_id}", "model")
+        )
+        batches, output = self._open(version)
+        self._serve(version)
+        with self._change() as job:
+            if job.state == JobState.JOB_STATE_PENDING:
+                job.state, job.start_time = JobState.JOB_STATE_RUNNING, now()
+        for batch, answer in self._predict(batches):
+            self._keep(output, batch, answer)
+        self._progress.check()
+        output_info = output.finish()
+        self._stats.incomplete_count = 0
+        with self._change() as job:
+            job.output_info = output_info
+        if self._failures and not self._stats.successful_count:
+            raise self._failures[0]
+        return Outcome(state=JobState.JOB_STATE_SUCCEEDED)
+
+    def _apply_start_fault(self) -> None:
+        fault = self._shared.machinery.faults.take("Job.Start", self._job, kinds=("error", "delay"))
+        if fault and fault["kind"] == "error":
+            raise ApiError(fault["message"], code=fault["code"])
+        end = time.monotonic() + (fault["seconds"] if fault else 0.0)
+        while time.monotonic() < end:
+            self._progress.check()
+            time.sleep(_TICK_S)
+
+    def _open(self, version: Model) -> tuple[Iterator[Batch], Output]:
+        job, buckets, tables = self._job, self._shared.machinery.buckets, self._shared.tables
+        conversion = Conversion.of(job)
+        batch_size = job.manual_batch_tuning_parameters.batch_size or DEFAULT_BATCH_SIZE
+        if job.input_config.instances_format == "jsonl":
+            prefix = job.output_config.gcs_destination.output_uri_prefix.rstrip("/")
+            moment = f"{job.create_time:%Y-%m-%dT%H:%M:%S}.{job.create_time.microsecond // 1000:03}Z"
+            destination = f"{prefix}/prediction-{version.display_name.replace('/', '_')}-{moment}"
+            uris = list(job.input_config.gcs_source.uris)
+            return (
+                lines.read_batches(buckets, uris, conversion, batch_size),
+                lines.LineOutput(buckets=buckets, destination=destination, folder=self._folder),
+            )
+        source = job.input_config.bigquery_source.input_uri.removeprefix("bq://")
+        columns = tables.find_columns(source)
+        if columns is None:
+            raise NotFound(f"The BigQuery table {source} does not exist.")
+        dataset, tables_names = self._destination_tables(version)
+        output = table.TableOutput(
+            tables=tables,
+            destination=dataset,
+            names=tables_names,
+            columns=table.shown_columns(columns, conversion),
+            folder=self._folder,
+        )
+        return table.read_batches(tables, source, conversion, batch_size), output
+
+    def _destination_tables(self, version: Model) -> tuple[str, tuple[str, str]]:
+        """Return dataset and tables of the output; a dataset of the job's own is made."""
+        job = self._job
+        project, dataset, name = split_bigquery_uri(job.output_config.bigquery_destination.output_uri) or ("", "", "")
+        moment = f"{job.create_time:%Y_%m_%dT%H_%M_%S}_{job.create_time.microsecond // 1000:03}Z"
+        if not dataset:
+            dataset = re.sub(r"\W", "_", f"prediction_{version.display_name}_{moment}")
+            self._shared.tables.make_dataset(f"{project}.{dataset}")
+        suffix = f"{moment}_{job.name[-3:]}"
+        return f"{project}.{dataset}", (name or f"predictions_{suffix}", f"errors_{suffix}")
+
+    def _serve(self, version: Model) -> None:
+        """Bring up a process for each replica; never more than this machine has cores."""
+        replicas = min(self._job.dedicated_resources.starting_replica_count or 1, os.cpu_count() or 1)
+        self._log.say(_SERVICE, f"Batch prediction is preparing: {replicas} replica(s).")
+        where = f"model of {self._name}"
+        for index in range(replicas):
+            folder = self._folder / f"replica-{index}"
+            self._served.append(self._shared.serve(version, where, self._log, folder))
+            self._served[-1].start()
+        for served in self._served:
+            served.wait_ready(_READY_TIMEOUT_S, self._progress)
+
+    def _predict(self, batches: Iterator[Batch]) -> Iterator[tuple[Batch, list[Json] | ApiError]]:
+        """Return batches in order, with predictions or the reason for none; a few are on their way at any time."""
+        free: queue.SimpleQueue[Served] = queue.SimpleQueue()
+        for served in self._served:
+            free.put(served)
+        sent: collections.deque[tuple[Batch, Future[list[Json] | ApiError]]] = collections.deque()
+        pool = ThreadPoolExecutor(len(self._served), thread_name_prefix="batch-request")
+        try:
+            for batch in batches:
+                sent.append((batch, pool.submit(self._ask, free, batch)))
+                if len(sent) >= _AHEAD * len(self._served):
+                    yield self._wait(*sent.popleft())
+            while sent:
+                yield self._wait(*sent.popleft())
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _wait(self, batch: Batch, answer: Future[list[Json] | ApiError]) -> tuple[Batch, list[Json] | ApiError]:
+        while True:
+            self._progress.check()
+            with contextlib.suppress(TimeoutError):
+                return batch, answer.result(_TICK_S)
+
+    def _ask(self, free: queue.SimpleQueue[Served], batch: Batch) -> list[Json] | ApiError:
+        if batch.problem is not None:
+            return batch.problem
+        body: dict[str, Json] = {"instances": batch.instances}
+        if "model_parameters" in self._job:
+            body["parameters"] = json_format.MessageToDict(raw(self._job).model_parameters)
+        served = free.get()
+        try:
+            answer = json.loads(served.predict(json.dumps(body).encode()))
+        except ApiError as error:
+            return ApiError(f"Post request fails. Cannot get predictions. Error: {error.message}.", code=error.code)
+        finally:
+            free.put(served)
+        predictions: list[Json] | None = answer.get("predictions")
+        if predictions is None or len(predictions) != len(batch.instances):
+            return InvalidArgument(
+                f"Post request fails. Cannot get predictions. Error: Expected a prediction for each of"
+                f" {len(batch.instances)} instances, got {'none' if predictions is None else len(predictions)}."
+            )
+        return predictions
+
+    def _keep(self, output: Output, batch: Batch, answer: list[Json] | ApiError) -> None:
+        if isinstance(answer, ApiError):
+            output.add_failed(batch, answer)
+            self._stats.failed_count += len(batch.instances)
+            if len(self._failures) < MAX_PARTIAL_FAILURES:
+                self._failures.append(answer)
+        else:
+            output.add(batch, answer)
+            self._stats.successful_count += len(batch.instances)
+        if time.monotonic() - self._counted > _COUNT_EVERY_S:
+            self._counted = time.monotonic()
+            with self._change():
+                pass
