@@ -13,6 +13,8 @@ STORED = _REPOSITORY / "tests" / "stored"
 """A document of each kind that an earlier release stored."""
 FURTHER = {
     "checks__quarantined": "a finding of one span",
+    "decision__record": "a comparison that is only written down",
+    "decision__reject": "a challenger that stays behind; the page tells it",
     "evaluate_request__lite": "a converted model is judged too",
     "evaluation__classes": "counts of labels by class",
     "evaluation__lite": "scores of converted models",

@@ -12,6 +12,8 @@ from retraining.core.data.column_roles import misfits
 from retraining.core.errors import DataError
 from tests.support.small_model import SCHEMA, make_plan, make_snapshot, make_spec, make_statistics, statistics_rows
 
+BY_TENSORFLOW_IO = {"input": "bigquery", "reader": "tensorflow_io", "runtime": {"image": "eu-docker.pkg.dev/p/r/io:1"}}
+
 
 def found(the_plan, the_statistics=None, the_snapshot=None):
     return check_data(the_plan, the_snapshot or make_snapshot(the_plan), the_statistics or make_statistics(the_plan))
@@ -149,7 +151,7 @@ def test_a_type_that_does_not_fit_the_kind_blocks(small_plan, name, kind, mode, 
             "distance is FLOAT and cannot be a slice: evaluate by another column",
         ),
         (
-            {"training": {"model": "wide_deep", "input": "bigquery"}},
+            {"training": {"model": "wide_deep", **BY_TENSORFLOW_IO}},
             "distance",
             "NUMERIC",
             "distance is NUMERIC and cannot be read from the table itself: cast it in the query",
