@@ -167,3 +167,25 @@ def test_a_champion_that_was_trained_on_tonight_s_test_days_is_not_dueled_with(s
     assert "it has seen some of them" in skipped.champion_skipped
     dueled = requests.evaluation_job(small_plan, earlier, champion_trained_before=first).request
     assert dueled.champion == earlier
+
+
+@pytest.mark.parametrize(
+    ("then", "words"),
+    [
+        ({}, "trained with data.split: time, and this run has hash"),
+        ({"split": "hash", "test_percent": 10}, "trained with data.test_percent: 10, and this run has 20"),
+        ({"split": "hash", "test_percent": 20}, None),
+        ({"split": "hash", "test_percent": 30}, None),
+    ],
+    ids=["by-time", "fewer-tested", "as-many", "more-tested"],
+)
+def test_a_champion_that_tested_on_other_keys_is_not_compared(then, words):
+    """The test split of a smaller percentage is a part of a larger one's, so only its growth is a leak."""
+    data = {"query": "late/examples.sql", "key": "id"}
+    plan = make_plan(make_spec(data={**data, "split": "hash", "test_percent": 20}), sql="SELECT 1")
+    its_data = make_spec(data={**data, **(then or {"event_time": "at"})}).data
+    asked = requests.evaluation_job(
+        plan, champion(), champion_trained_before=plan.window.test_start, champion_data=its_data
+    ).request
+    assert (asked.champion is None) == (words is not None)
+    assert words is None or words in asked.champion_skipped

@@ -72,6 +72,22 @@ def test_a_sample_is_said(documents):
     assert "A sample: 2.5 % of the examples, chosen by hash of <code>id</code>." in render(documents)
 
 
+def test_examples_without_a_time_have_no_days(documents):
+    """Their two spans are told by what they are for, not by the days that stand for them."""
+    data = documents["plan"]["spec"]["data"]
+    kept = {name: data[name] for name in ("query", "key", "checks")}
+    documents["plan"]["spec"]["data"] = {**kept, "split": "hash", "test_percent": 20}
+    first, *_, last = documents["snapshot"]["spans"]
+    documents["snapshot"]["spans"] = [{**first, "span": "1970-01-01"}, {**last, "span": "1970-01-02"}]
+    documents["plan"]["window"] = {"start": "1970-01-01", "test_start": "1970-01-02", "end": "1970-01-03"}
+    page = render(documents)
+    assert "20 % of them, chosen by hash of <code>id</code>, are the test split for life" in page
+    assert "<td>train and validation</td>" in page
+    assert "on the test split" in page
+    assert "test days</p>" not in page
+    assert "1970" not in page
+
+
 def test_nothing_is_loaded_from_elsewhere(documents):
     """One file: no script, no style sheet, no picture from another address."""
     page = render(documents)

@@ -6,6 +6,7 @@ import json
 
 import pytest
 import yaml
+from pydantic import ValidationError
 
 from retraining.core import settings
 from retraining.core.errors import PlanError, SpecError
@@ -76,6 +77,10 @@ def test_all_sections_of_the_design_are_taken():
         ("kind: numeric}", "kind: numeric, embedding_dim: 4}", r"line 14: unknown key 'embedding_dim'"),
         ("kind: numeric", "kind: number", r"features.1"),
         ("  key: id\n", "", r"line 5: data.key is missing"),
+        ("  event_time: at\n", "", r"event_time is missing: name the column .* or set split: hash"),
+        ("  key: id\n", "  key: id\n  test_percent: 20\n", r"test_percent means nothing with split: time"),
+        ("  key: id\n", "  key: id\n  split: hash\n", r"event_time means nothing with split: hash"),
+        ("  event_time: at\n", "  split: hash\n", r"window_days means nothing with split: hash"),
         ("description: Will it be late?\n", "", r"description is missing"),
         ("window_days: 10", "window_days: ten", r"line 9: data.window_days is 'ten'. Expected a valid integer"),
         ("window_days: 10", "window_days: 2", r"no day is left to train on"),
@@ -89,7 +94,7 @@ def test_all_sections_of_the_design_are_taken():
         ("name: distance,", "name: part,", r"'part' is reserved"),
         ("name: distance,", "name: class,", r"'class' is reserved"),
         ("name: distance,", "name: 'a b',", r"line 14: features.1.name is 'a b'. Expected match pattern"),
-        ("key: id", "key: at", r"three different columns"),
+        ("key: id", "key: at", r"label.name, data.key, data.event_time must be different columns"),
         ("slices: [carrier]", "slices: [carier]", r"evaluation.slices names 'carier'.* Did you mean 'carrier'\?"),
         ("{distance: 0.1}", "{distanc: 0.1}", r"max_null_fraction names 'distanc'.* Did you mean 'distance'\?"),
         ("label_rate: [0.1, 0.5]", "label_rate: [0.5, 0.1]", r"lower bound must be below"),
@@ -360,3 +365,18 @@ def test_the_json_schema_knows_every_section():
 def test_a_spec_survives_json():
     spec = make_spec()
     assert model.ModelSpec.model_validate_json(spec.model_dump_json()) == spec
+
+
+@pytest.mark.parametrize(
+    ("checks", "words"),
+    [
+        ({"max_age_hours": 30}, "checks.max_age_hours means nothing with split: hash"),
+        ({"severity": {"null_keys": "quarantine"}}, "checks.severity.null_keys is about single days"),
+        ({"severity": {"day_volume": "warn"}}, "checks.severity.day_volume is about single days"),
+    ],
+    ids=["age", "quarantine", "day-volume"],
+)
+def test_examples_without_a_time_have_no_days_to_judge(checks, words):
+    """Age, and what a single day may be, cannot be asked of them."""
+    with pytest.raises(ValidationError, match=words):
+        make_spec(data={"query": "late/examples.sql", "key": "id", "split": "hash", "checks": checks})

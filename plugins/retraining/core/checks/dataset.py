@@ -126,7 +126,8 @@ def _rows(spec: ModelSpec, statistics: Statistics) -> Iterator[Finding]:
     total, window = sum(rows.values()), statistics.window
     least = math.ceil(spec.data.checks.min_rows * spec.data.sample_percent / 100)
     if total == 0:
-        message = f"no example between {window.start} and {window.end}: look at the source tables"
+        days = f" between {window.start} and {window.end}" if spec.data.split == "time" else ""
+        message = f"no example{days}: look at the source tables"
         yield finding(spec, "empty_window", found="0 rows", expected="examples in the window", message=message)
         return
     if total < least:
@@ -134,7 +135,9 @@ def _rows(spec: ModelSpec, statistics: Statistics) -> Iterator[Finding]:
         yield finding(spec, "min_rows", found=f"{total} rows", expected=f"at least {least}", message=message)
     for name, count in rows.items():
         if count == 0:
-            message = f"the {name} split is empty: look at data.test_days, data.validation_percent and the newest days"
+            where = "test_days, data.validation_percent and the newest days"
+            where = where if spec.data.split == "time" else "test_percent and data.validation_percent"
+            message = f"the {name} split is empty: look at data.{where}"
             yield finding(
                 spec, "empty_split", found=f"0 rows in {name}", expected="rows in every split", message=message
             )

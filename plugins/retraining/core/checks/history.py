@@ -82,7 +82,7 @@ def build_history(stored: Sequence[tuple[str, bytes]]) -> History:
 def volume_of(plan: Plan, statistics: Statistics) -> Volume:
     """Return how much this run has: a source that is younger than the window is not taken for one with gaps."""
     first = min((day.span for day in statistics.days), default=plan.window.end)
-    days = (plan.window.end - first) // timedelta(days=1)
+    days = (plan.window.end - first) // timedelta(days=1) if plan.spec.data.split == "time" else 1
     return Volume(
         rows=sum(split.rows for split in statistics.splits.values()),
         days=days - sum(first <= day < plan.window.end for day in statistics.quarantined),
@@ -106,14 +106,17 @@ def volume_change(plan: Plan, volume: Volume, history: History) -> Iterator[Find
         return
     change = f"{float(abs(now - usual) / usual):.0%} {'more' if now > usual else 'fewer'}"
     runs = f"the last {len(earlier)} runs" if len(earlier) > 1 else "the last run"
+    per_day = " per day" if plan.spec.data.split == "time" else ""
     message = (
-        f"{float(now):,.0f} examples per day are {change} than in {runs}: is a source table late or doubled? "
+        f"{float(now):,.0f} examples{per_day} are {change} than in {runs}: is a source table late or doubled? "
         "Else raise data.checks.max_volume_change, or data.schema_version to begin anew"
     )
     yield finding(
         plan.spec,
         "max_volume_change",
-        found=f"{float(now):.1f} rows per day ({volume.rows} in {volume.days} days)",
+        found=f"{float(now):.1f} rows{per_day} ({volume.rows} in {volume.days} days)"
+        if per_day
+        else f"{volume.rows} rows",
         expected=f"{float(usual):.1f}, the median of {runs}, give or take {limits.max_volume_change:.0%}",
         message=message,
         compared_with=tuple(uri for uri, _ in earlier),

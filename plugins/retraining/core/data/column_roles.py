@@ -77,7 +77,7 @@ def missing_columns(spec: ModelSpec, columns: Sequence[Column]) -> list[Misfit]:
         *((name, f"feature {name!r}") for name in spec.feature_names),
         (spec.label.name, "the label"),
         (spec.data.key, "the key"),
-        (spec.data.event_time, "the event time"),
+        *([(spec.data.event_time, "the event time")] if spec.data.event_time else []),
     ]
     return [
         Misfit(
@@ -121,8 +121,9 @@ def _roles(spec: ModelSpec) -> Iterator[tuple[str, _Role]]:
                 way_out="evaluate by another column (evaluation.slices), or make classes of it in the query",
             ),
         )
-    times = _Role(part="the event time", types=EVENT_TIME_TYPES, way_out="cast it in the query")
-    yield spec.data.event_time, times
+    if spec.data.event_time:
+        times = _Role(part="the event time", types=EVENT_TIME_TYPES, way_out="cast it in the query")
+        yield spec.data.event_time, times
     yield spec.data.key, _Role(part="the key", types=KEY_TYPES, way_out="cast it in the query")
     if spec.training.input == "bigquery":
         columns, by_io = load_capabilities().columns, spec.training.reader == "tensorflow_io"

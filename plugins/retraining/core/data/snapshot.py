@@ -16,6 +16,7 @@ from retraining.core.documents.plan import Plan
 from retraining.core.documents.snapshot import Column, GoldenWork, LeftOut, PartWork, Snapshot, SpanWork
 from retraining.core.errors import DataError
 from retraining.core.naming import bigquery, storage
+from retraining.core.naming.spans import label_span
 from retraining.core.spec.data import Data
 from retraining.core.spec.sql_file import without_semicolon
 
@@ -36,12 +37,15 @@ OTHER_DATA = (
 def query_parameters(plan: Plan) -> tuple[Parameter, ...]:
     """Return what the examples query may use.
 
-    `@window_start`, `@window_end` (half-open) and `@as_of`, all TIMESTAMP.
+    `@window_start`, `@window_end` (half-open) and `@as_of`, all TIMESTAMP; of examples without a time the last alone.
     """
+    as_of = Parameter(name="as_of", type="TIMESTAMP", value=format_time(plan.as_of))
+    if plan.spec.data.split == "hash":
+        return (as_of,)
     return (
         Parameter(name="window_start", type="TIMESTAMP", value=midnight(plan.window.start)),
         Parameter(name="window_end", type="TIMESTAMP", value=midnight(plan.window.end)),
-        Parameter(name="as_of", type="TIMESTAMP", value=format_time(plan.as_of)),
+        as_of,
     )
 
 
@@ -76,8 +80,18 @@ def render_snapshot_sql(plan: Plan) -> Query:
             *query_parameters(plan),
             Parameter(name="validation_percent", type="INT64", value=data.validation_percent),
             *([Parameter(name="sampled_buckets", type="INT64", value=sampled)] if data.sample_percent < 100 else []),
+            *(_hash_split_parameters(plan) if data.split == "hash" else ()),
             *shard_parameters(data),
         ),
+    )
+
+
+def _hash_split_parameters(plan: Plan) -> tuple[Parameter, ...]:
+    """Return which share of the keys is tested, and the two spans."""
+    return (
+        Parameter(name="test_percent", type="INT64", value=plan.spec.data.test_percent),
+        Parameter(name="train_span", type="DATE", value=plan.window.start.isoformat()),
+        Parameter(name="test_span", type="DATE", value=plan.window.test_start.isoformat()),
     )
 
 
@@ -143,9 +157,7 @@ def build_snapshot(
     if not grouped:
         raise DataError(
             bigquery.run_table(plan),
-            f"no example between {plan.window.start} and {plan.window.end} (exclusive)",
-            f"rows with {plan.spec.data.event_time} in these days",
-            "Look at the source tables, at as_of and at data.window_days",
+            *_nothing_found(plan),
         )
     spans = tuple(_span(day, grouped[day], stored.get(day, {})) for day in sorted(grouped))
     return Snapshot(
@@ -159,7 +171,7 @@ def build_snapshot(
         spans=spans,
         golden=frozen,
         left_out=left_out,
-        explain=tuple(_explain(spans, frozen, left_out)),
+        explain=tuple(_explain(plan, spans, frozen, left_out)),
     )
 
 
@@ -179,6 +191,16 @@ def left_out_of(row: Mapping[str, Any]) -> LeftOut:
     )
 
 
+def _nothing_found(plan: Plan) -> tuple[str, str, str]:
+    if plan.spec.data.split == "hash":
+        return "no example", "rows of the query", "Look at the source tables, at as_of and at data.sample_percent"
+    return (
+        f"no example between {plan.window.start} and {plan.window.end} (exclusive)",
+        f"rows with {plan.spec.data.event_time} in these days",
+        "Look at the source tables, at as_of and at data.window_days",
+    )
+
+
 def _by_day(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[_Part]]:
     grouped: dict[str, list[_Part]] = defaultdict(list)
     for row in rows:
@@ -188,12 +210,13 @@ def _by_day(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[_Part]]:
     return grouped
 
 
-def _explain(spans: Sequence[SpanWork], frozen: GoldenWork | None, left_out: LeftOut | None) -> list[str]:
+def _explain(plan: Plan, spans: Sequence[SpanWork], frozen: GoldenWork | None, left_out: LeftOut | None) -> list[str]:
     lines = []
     for span in spans:
         done = "reused" if span.action == "reuse" else "changed" if span.because.startswith("changed") else "exported"
         reason = span.because.removeprefix("changed: ")
-        lines.append(f"{span.span}: {done}, {sum(part.rows for part in span.parts)} rows, because {reason}")
+        name = label_span(plan, span.span)
+        lines.append(f"{name}: {done}, {sum(part.rows for part in span.parts)} rows, because {reason}")
     if frozen:
         done = "reused" if frozen.action == "reuse" else "exported"
         lines.append(f"golden: {done}, {frozen.rows} rows, because {frozen.because}")

@@ -151,7 +151,9 @@ class _Columns:
 
 
 def build_days(plan: Plan, rows: Iterable[Row]) -> tuple[DayStatistics, ...]:
-    """Return what is known of each day that has examples, from the query's rows, in order."""
+    """Return what is known of each day that has examples, from the query's rows, in order; without a time no day."""
+    if plan.spec.data.split == "hash":
+        return ()
     sections: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         sections[str(row["section"])][str(row["day"] or "")].append(row)
@@ -225,6 +227,7 @@ def build_statistics(
 def _split(plan: Plan, split: str, sections: _Sections) -> SplitStatistics:
     totals = sections["day"].get((split, ""), [])
     row_count = sum(int(row["row_count"]) for row in totals)
+    timed = bool(totals) and plan.spec.data.split == "time"
     features: dict[str, FeatureStatistics] = {}
     for feature in plan.spec.features:
         if feature.kind == "numeric":
@@ -239,8 +242,8 @@ def _split(plan: Plan, split: str, sections: _Sections) -> SplitStatistics:
             features[feature.name] = _categorical(sections["category"].get((split, feature.name), []))
     return SplitStatistics(
         rows=row_count,
-        first_event=_event(min(row["low"] for row in totals)) if totals else None,
-        last_event=_event(max(row["high"] for row in totals)) if totals else None,
+        first_event=_event(min(row["low"] for row in totals)) if timed else None,
+        last_event=_event(max(row["high"] for row in totals)) if timed else None,
         features=features,
         label=_label(plan.spec, totals, sections["label"].get((split, ""), [])),
     )

@@ -18,6 +18,7 @@ from retraining.core.documents.training import Training, TrainRequest
 from retraining.core.documents.tuning import Tuning
 from retraining.core.errors import PlanError
 from retraining.core.naming import storage, vertex
+from retraining.core.spec.data import Data
 from retraining.core.spec.training import HyperparameterValue
 from retraining.core.untyped import ProtoJson
 
@@ -138,6 +139,7 @@ def evaluation_job(
     service_account: str | None = None,
     *,
     champion_trained_before: date | None = None,
+    champion_data: Data | None = None,
     proof: Proof = PROVEN,
 ) -> JobRequest:
     """Return the job that scores challenger and champion on the same shards.
@@ -149,10 +151,11 @@ def evaluation_job(
         service_account: Whom the job runs as; None: Vertex AI's own account.
         champion_trained_before: First test day of the champion's own run: it may have been trained on any day before.
             None: not known.
+        champion_data: Section `data` of that run's spec, which says what it tested on. None: not known.
         proof: What is known of the champion's training examples: the judge looks into its files, and the decision
             goes by what they do not prove.
     """
-    skipped = _reason_to_skip(plan, champion, champion_trained_before)
+    skipped = _reason_to_skip(plan, champion, champion_trained_before, champion_data)
     request = _evaluate_request(plan, champion, skipped, proof)
     job_request = _job_request(plan, "evaluate", request, request.evaluation_uri, "evaluation", service_account)
     return replace(job_request, artifact_uri=job_request.request_uri)  # who met whom stands there alone
@@ -190,14 +193,24 @@ def _evaluate_request(plan: Plan, champion: Champion | None, skipped: str | None
     )
 
 
-def _reason_to_skip(plan: Plan, champion: Champion | None, trained_before: date | None) -> str | None:
-    """Return why this champion must not be scored: it may have been trained on the test days; None: it may be."""
+def _reason_to_skip(
+    plan: Plan, champion: Champion | None, trained_before: date | None, its_data: Data | None
+) -> str | None:
+    """Return why this champion must not be scored: it may have been trained on the test split; None: it may be."""
     if champion is None:
         return None
     if champion.as_of >= plan.as_of:
         return (
             f"champion version {champion.version_id} was trained as of {format_time(champion.as_of)}, not before this "
             f"run's {format_time(plan.as_of)}: it could have seen the test days"
+        )
+    now = plan.spec.data
+    if its_data is not None and (its_data.split != now.split or its_data.test_percent < now.test_percent):
+        changed = "split" if its_data.split != now.split else "test_percent"
+        return (
+            f"champion version {champion.version_id} was trained with data.{changed}: {getattr(its_data, changed)}, "
+            f"and this run has {getattr(now, changed)}: it has seen examples of this run's test split. Take the alias "
+            "champion away from it: the floor alone judges then"
         )
     if trained_before is not None and trained_before > plan.window.test_start:
         return (

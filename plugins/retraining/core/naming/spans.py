@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass
 from datetime import date
 
+from retraining.core.documents.plan import Plan
+
 FROZEN_SET = "golden"
 """The frozen set's name as a span."""
 
@@ -36,6 +38,13 @@ class SpanPlace:
 def span_uri(spans_uri: str, span: date | str, fingerprint: str) -> str:
     """Return a span's folder in the store of a schema; `span` is a day or `FROZEN_SET`."""
     return f"{spans_uri}/{span}/{fingerprint}"
+
+
+def label_span(plan: Plan, span: date) -> str:
+    """Return what a span is called: its day; of examples without a time what they are for."""
+    if plan.spec.data.split == "time":
+        return span.isoformat()
+    return "test" if span >= plan.window.test_start else "train and validation"
 
 
 def marker_uri(folder_uri: str) -> str:

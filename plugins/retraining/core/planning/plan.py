@@ -10,12 +10,14 @@ from retraining.core.catalog.cost import Prices, estimate, require_budget
 from retraining.core.catalog.machines import all_machines
 from retraining.core.documents.document import canonical_json, digest
 from retraining.core.documents.plan import Mode, Plan, Query, Trigger
+from retraining.core.errors import PlanError
 from retraining.core.naming import storage
 from retraining.core.naming.run_keys import RunKey
 from retraining.core.naming.trust import AGREED
 from retraining.core.planning import windows
 from retraining.core.settings import Settings
 from retraining.core.spec.model import ModelSpec
+from retraining.core.spec.sql_file import used_parameters
 from retraining.core.untyped import YamlValues
 
 
@@ -69,6 +71,7 @@ def build_plan(
         PlanError: The overrides do not fit the spec, or the run may cost more than its budget.
     """
     changed = spec.with_overrides(asked.overrides)
+    _require_history(asked, changed, sql)
     query, frozen = _query(changed.data.query, sql), _query(changed.data.golden_query, frozen_set_sql)
     machines = all_machines(changed)
     estimated = estimate(changed, machines, prices, settings.region) if prices else None
@@ -95,6 +98,17 @@ def build_plan(
         **given,
         **{name: getattr(settings, name) for name in AGREED},
     )
+
+
+def _require_history(asked: AskedRun, spec: ModelSpec, sql: str) -> None:
+    """Refuse a backfill that would read the same rows for each of its days."""
+    if asked.mode == "backfill" and spec.data.split == "hash" and "as_of" not in used_parameters(sql):
+        raise PlanError(
+            f"{spec.name}, backfill",
+            f"examples without a time (data.split: hash), and no @as_of in {spec.data.query}",
+            "a query that tells what was known at each day",
+            "Use @as_of in the query, for example as FOR SYSTEM_TIME AS OF @as_of; or start one run by hand",
+        )
 
 
 def _run_key(asked: AskedRun, decides: Mapping[str, Any]) -> tuple[RunKey, YamlValues]:
@@ -137,11 +151,10 @@ def _query(path: str | None, sql: str | None) -> Query | None:
 
 def explain(plan: Plan) -> list[str]:
     """Return what the run will do, a line per fact, for the task log."""
-    window = plan.window
     lines = [
         f"run {plan.run_key} of {plan.model}: {plan.mode}, started by {plan.trigger.kind} ({plan.trigger.reason})",
         f"as of {plan.as_of:%Y-%m-%d %H:%M:%S} UTC, from {plan.as_of_source}",
-        f"examples of {window.start} to {window.end} (exclusive), test days from {window.test_start}",
+        _examples(plan),
         f"documents at {plan.run_uri}",
     ]
     if plan.spec.data.sample_percent < 100:
@@ -150,6 +163,14 @@ def explain(plan: Plan) -> list[str]:
         lines.append(f"frozen set of {plan.golden_query.path}, SHA-256 {plan.golden_query.sha256[:16]}")
     lines += [f"override {path} = {value!r}" for path, value in sorted(plan.overrides.items())]
     return [*lines, _price(plan)]
+
+
+def _examples(plan: Plan) -> str:
+    window, data = plan.window, plan.spec.data
+    if data.split == "time":
+        return f"examples of {window.start} to {window.end} (exclusive), test days from {window.test_start}"
+    when = "as of then" if "as_of" in used_parameters(plan.query.sql) else "as the snapshot finds them"
+    return f"all examples, {when}: they have no time, so {data.test_percent} % of the keys are the test split for life"
 
 
 def _price(plan: Plan) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal
 
 from retraining.core.documents.plan import Window
@@ -13,6 +13,9 @@ from retraining.core.spec.data import Data
 
 CLOCKS_DIFFER = timedelta(minutes=5)
 """What the clocks of a browser, a scheduler and a worker may be apart: no reason to lose a run."""
+NO_TIME = Window(start=date(1970, 1, 1), end=date(1970, 1, 3), test_start=date(1970, 1, 2))
+"""Of examples without a time: the first day stands for what is trained on, the second for the test split."""
+
 AsOfSource = Literal["param", "asset", "logical_date", "run_after"]
 
 
@@ -91,11 +94,14 @@ def parse_time(value: str | datetime, where: str) -> datetime:
 def window(data: Data, as_of: datetime) -> Window:
     """Return the days of examples of a run, half-open: `[start, end)`, test days from `test_start` on.
 
-    The window ends at midnight UTC, `label_lag_days` before `as_of`, so that every label in it was known.
+    The window ends at midnight UTC, `label_lag_days` before `as_of`, so that every label in it was known. Examples
+    without a time have one for all runs.
 
     Raises:
         PlanError: The window would begin before the year 1.
     """
+    if data.split == "hash":
+        return NO_TIME
     try:
         end = as_of.astimezone(UTC).date() - timedelta(days=data.label_lag_days)
         return Window(

@@ -12,6 +12,7 @@ from typing import Any
 import jinja2
 
 from retraining.core.documents import Plan, Timings
+from retraining.core.naming.spans import label_span
 from retraining.core.report import charts
 from retraining.core.report.changes import Change, Day, days, noteworthy, since_champion
 from retraining.core.report.classes import Cell, ClassRow, answers, class_rows
@@ -84,6 +85,17 @@ class Page:
     def tone(self) -> str:
         """How the outcome looks: a verdict, or `stopped`."""
         return self.run.decision.verdict if self.run.decision else "stopped"
+
+    @property
+    def tested(self) -> str:
+        """What the test split is called."""
+        return "test days" if self.plan.spec.data.split == "time" else "test split"
+
+    @property
+    def spans(self) -> list[tuple[str, str]]:
+        """What the spans of examples without a time are called, and what was done with each because of what."""
+        snapshot = self.run.snapshot
+        return [(label_span(self.plan, span.span), span.because) for span in snapshot.spans] if snapshot else []
 
     @cached_property
     def days(self) -> list[Day]:

@@ -15,6 +15,9 @@ SamplePercent = Annotated[float, Field(ge=0.001, le=100)]
 SqlPath = Annotated[str, StringConstraints(max_length=500, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_./-]*\.sql$")]
 
 
+_OF_TIME = ("event_time", "label_lag_days", "window_days", "test_days")
+
+
 class DataChecks(Section):
     """What the examples must satisfy before anything is paid for. Counts are rows, the rest shares in [0, 1].
 
@@ -77,15 +80,20 @@ class ExportMachines(Section):
 
 
 class Data(Section):
-    """Where examples come from. `query` and `golden_query` are paths below include/sql; windows are whole UTC days."""
+    """Where examples come from. `query` and `golden_query` are paths below include/sql; windows are whole UTC days.
+
+    With `split: hash` examples have no time: all are read, and the test split is a share of the keys.
+    """
 
     query: SqlPath
     golden_query: SqlPath | None = None
     key: ColumnName
-    event_time: ColumnName
+    split: Literal["time", "hash"] = "time"
+    event_time: ColumnName | None = None
     label_lag_days: Annotated[int, Field(ge=0, le=365)] = 1
     window_days: Annotated[int, Field(ge=2, le=3650)] = 60
     test_days: Annotated[int, Field(ge=1, le=365)] = 7
+    test_percent: Annotated[int, Field(ge=1, le=50)] = 10
     validation_percent: Annotated[int, Field(ge=1, le=50)] = 10
     sample_percent: SamplePercent = 100.0
     rows_per_shard: Annotated[int, Field(ge=1000, le=10**9)] = 100_000
@@ -103,6 +111,32 @@ class Data(Section):
         if value and ".." in PurePosixPath(value).parts:
             raise ValueError("the path must stay below include/sql: remove '..'")
         return value
+
+    @model_validator(mode="after")
+    def _keys_are_of_the_split(self) -> Self:
+        if self.split == "time" and self.event_time is None:
+            raise ValueError(
+                "event_time is missing: name the column with the event's time, or set split: hash for examples "
+                "without a time"
+            )
+        unused = ("test_percent",) if self.split == "time" else _OF_TIME
+        for name in unused:
+            if getattr(self, name) != type(self).model_fields[name].default:
+                raise ValueError(f"{name} means nothing with split: {self.split}: remove it, or use the other split")
+        if self.split == "hash":
+            self._looks_at_no_day()
+        return self
+
+    def _looks_at_no_day(self) -> None:
+        if self.checks.max_age_hours is not None:
+            raise ValueError(
+                "checks.max_age_hours means nothing with split: hash, whose examples have no time: remove it"
+            )
+        for name, severity in self.checks.severity.items():
+            if severity == "quarantine" or name == "day_volume":
+                raise ValueError(
+                    f"checks.severity.{name} is about single days, which split: hash does not have: remove it"
+                )
 
     @model_validator(mode="after")
     def _leaves_days_to_train_on(self) -> Self:

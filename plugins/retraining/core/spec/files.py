@@ -16,7 +16,7 @@ from retraining.core.errors import SpecError
 from retraining.core.spec.messages import explain
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.pending import refuse_pending
-from retraining.core.spec.sql_file import PARAMETERS, require_select
+from retraining.core.spec.sql_file import AS_OF, PARAMETERS, require_select
 from retraining.core.spec.yaml_file import read_spec_file
 from retraining.core.suggestions import suggest
 
@@ -67,7 +67,10 @@ def load_query(spec: ModelSpec, include: Path) -> str:
     Raises:
         SpecError: The file is missing, empty, outside include/sql, or not one SELECT with its parameters.
     """
-    return _read_sql(spec.data.query, f"{spec.name}.yaml, data.query", include, PARAMETERS)
+    where = f"{spec.name}.yaml, data.query"
+    if spec.data.split == "hash":
+        return _read_sql(spec.data.query, where, include, (), AS_OF)
+    return _read_sql(spec.data.query, where, include, PARAMETERS)
 
 
 def load_frozen_set_query(spec: ModelSpec, include: Path) -> str | None:
@@ -80,7 +83,7 @@ def load_frozen_set_query(spec: ModelSpec, include: Path) -> str | None:
     return None if path is None else _read_sql(path, f"{spec.name}.yaml, data.golden_query", include, ())
 
 
-def _read_sql(name: str, where: str, include: Path, parameters: tuple[str, ...]) -> str:
+def _read_sql(name: str, where: str, include: Path, parameters: tuple[str, ...], optional: tuple[str, ...] = ()) -> str:
     folder = (include / "sql").resolve()
     path = (folder / name).resolve()
     if not path.is_relative_to(folder):
@@ -94,7 +97,7 @@ def _read_sql(name: str, where: str, include: Path, parameters: tuple[str, ...])
         raise SpecError(where, f"{name!r} cannot be read ({error})", "a UTF-8 text file") from error
     if not sql.strip():
         raise SpecError(where, f"{name!r} is empty", "a SELECT that gives one row per example")
-    require_select(sql, f"{where}, {name}", parameters)
+    require_select(sql, f"{where}, {name}", parameters, optional)
     return sql
 
 

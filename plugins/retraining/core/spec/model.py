@@ -59,15 +59,14 @@ class ModelSpec(Section):
             if name.lower() in seen:
                 raise ValueError(f"feature {name!r} stands twice (BigQuery does not tell case apart)")
             seen.add(name.lower())
-        for role, name in (
-            ("label.name", self.label.name),
-            ("data.key", self.data.key),
-            ("data.event_time", self.data.event_time),
-        ):
+        roles = {"label.name": self.label.name, "data.key": self.data.key}
+        if self.data.event_time is not None:
+            roles["data.event_time"] = self.data.event_time
+        for role, name in roles.items():
             if name.lower() in seen:
                 raise ValueError(f"{role} is {name!r}, which is also a feature: the model would see what it must not")
-        if len({self.label.name.lower(), self.data.key.lower(), self.data.event_time.lower()}) < 3:
-            raise ValueError("label.name, data.key and data.event_time must be three different columns")
+        if len({name.lower() for name in roles.values()}) < len(roles):
+            raise ValueError(f"{', '.join(roles)} must be different columns")
         return self
 
     @model_validator(mode="after")

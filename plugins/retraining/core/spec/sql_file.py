@@ -14,7 +14,10 @@ from retraining.core.errors import SpecError
 from retraining.core.suggestions import suggest
 
 PARAMETERS = ("window_start", "window_end", "as_of")
-"""What every examples query gets, and must use: it would read all of its tables, or what was not known then."""
+"""What an examples query gets, and must use: it would read all of its tables, or what was not known then."""
+
+AS_OF = ("as_of",)
+"""What a query of examples without a time gets, and may use."""
 
 MAX_CHARACTERS = 1_000_000  # BigQuery's limit for a query: https://cloud.google.com/bigquery/quotas#query_jobs
 _BEGINNINGS = ("SELECT", "WITH", "FROM", "(")
@@ -32,20 +35,21 @@ _TOKEN = re.compile(
 )
 
 
-def require_select(sql: str, where: str, parameters: Collection[str]) -> None:
+def require_select(sql: str, where: str, parameters: Collection[str], optional: Collection[str] = ()) -> None:
     """Refuse a text that is not one SELECT, with these parameters and no other.
 
     Args:
         sql: Text of the file.
         where: Names it in messages.
         parameters: What it must use, each of them.
+        optional: What it may use beside them.
 
     Raises:
         SpecError: It is none; says why.
     """
     if len(sql) > MAX_CHARACTERS:
         raise SpecError(where, f"{len(sql):,} characters", f"at most {MAX_CHARACTERS:,}, BigQuery's limit")
-    depth, used, first, ended = 0, set(), "", False
+    depth, first, ended = 0, "", False
     for kind, word, line in _tokens(sql):
         place = f"{where}, line {line}"
         if ended:
@@ -56,8 +60,6 @@ def require_select(sql: str, where: str, parameters: Collection[str]) -> None:
         depth += (word == "(") - (word == ")")
         if depth < 0:
             raise SpecError(place, "a parenthesis that closes nothing", "as many ( as )", "Remove it")
-        if kind == "parameter":
-            used.add(word.lstrip("@").lower() if not word.startswith("@@") else "")
         ended = word == ";"
     if not first:
         raise SpecError(where, "no statement", "a SELECT that gives one row per example")
@@ -65,7 +67,13 @@ def require_select(sql: str, where: str, parameters: Collection[str]) -> None:
         raise SpecError(where, f"a statement that begins with {first}", "one SELECT, which may begin with WITH")
     if depth:
         raise SpecError(where, f"{depth} ( that are not closed", "as many ) as (", "Close them")
-    _require_parameters(used - {""}, parameters, where)
+    _require_parameters(used_parameters(sql), parameters, optional, where)
+
+
+def used_parameters(sql: str) -> set[str]:
+    """Return the names of the query parameters in a text, in lower case; system variables (`@@`) are none."""
+    found = (word for kind, word, _ in _tokens(sql) if kind == "parameter")
+    return {word.lstrip("@").lower() for word in found if not word.startswith("@@")}
 
 
 def without_semicolon(sql: str) -> str:
@@ -84,12 +92,13 @@ def _tokens(sql: str) -> Iterator[tuple[str, str, int]]:
         line += token.count("\n")
 
 
-def _require_parameters(used: set[str], known: Collection[str], where: str) -> None:
+def _require_parameters(used: set[str], required: Collection[str], optional: Collection[str], where: str) -> None:
+    known = (*required, *optional)
     listed = ", ".join(f"@{name}" for name in known)
     for name in sorted(used - set(known)):
         expected = f"one of: {listed}" if known else "none: this set is the same for every run"
         raise SpecError(where, f"unknown parameter @{name}", expected, suggest(name, list(known)))
-    if missing := [name for name in known if name not in used]:
+    if missing := [name for name in required if name not in used]:
         raise SpecError(
             where,
             f"no @{missing[0]} in it",

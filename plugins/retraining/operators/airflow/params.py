@@ -88,16 +88,17 @@ def _run_params() -> dict[str, Param]:
 
 def _spec_params(spec: ModelSpec) -> dict[str, Param]:
     """Make the Params of the spec's values that a run may change."""
+    window_days = Param(
+        spec.data.window_days,
+        type="integer",
+        minimum=spec.data.test_days + 1,
+        maximum=MAX_WINDOW_DAYS,
+        title="Window days",
+        section=_DATA,
+        description=f"Days of examples; the newest {spec.data.test_days} are the test split.",
+    )
     return {
-        "window_days": Param(
-            spec.data.window_days,
-            type="integer",
-            minimum=spec.data.test_days + 1,
-            maximum=MAX_WINDOW_DAYS,
-            title="Window days",
-            section=_DATA,
-            description=f"Days of examples; the newest {spec.data.test_days} are the test split.",
-        ),
+        **({"window_days": window_days} if spec.data.split == "time" else {}),
         "sample_percent": Param(
             spec.data.sample_percent,
             type="number",

@@ -10,7 +10,7 @@ from airflow.sdk import Context
 
 from retraining.core.data import frozen_set, snapshot
 from retraining.core.data.columns import own_columns, schema_hash
-from retraining.core.documents import Column, FrozenSet, GoldenWork, Manifest, Plan, Snapshot, Span
+from retraining.core.documents import Column, FrozenSet, GoldenWork, LeftOut, Manifest, Plan, Snapshot, Span
 from retraining.core.naming import bigquery, storage
 from retraining.core.naming.addresses import folder_of
 from retraining.core.naming.spans import MARKER, SpanPlace, marker_uri, place_of, span_uri
@@ -74,7 +74,6 @@ class _SnapshotTaking:
         counted = warehouse.run_query(
             snapshot.render_fingerprint_sql(plan), self._job_id("fingerprint"), "fingerprint"
         ).rows
-        outside = warehouse.run_query(snapshot.render_left_out_sql(plan), self._job_id("left_out"), "left out").rows
         columns = own_columns(schema, where)
         spans_uri = storage.spans_uri(plan.bucket, plan.model, schema_hash(columns, plan.spec))
         return snapshot.build_snapshot(
@@ -84,7 +83,14 @@ class _SnapshotTaking:
             self._stored(spans_uri, counted),
             answer.bytes_processed,
             self._frozen_set_work(frozen, columns, spans_uri) if frozen else None,
-            snapshot.left_out_of(outside[0]),
+            self._left_out() if plan.spec.data.event_time else None,
+        )
+
+    def _left_out(self) -> LeftOut:
+        """Count what the query gives and no day can hold."""
+        query = snapshot.render_left_out_sql(self._plan)
+        return snapshot.left_out_of(
+            self._cloud.warehouse.run_query(query, self._job_id("left_out"), "left out").rows[0]
         )
 
     def _find_frozen_set(self) -> FrozenSet:

@@ -40,7 +40,7 @@ def request_training(cloud: CloudPort, record: Record) -> JobRequest:
 def request_evaluation(cloud: CloudPort, record: Record) -> JobRequest:
     """Request the comparison. Whom the challenger meets is asked once: later pokes go by the stored request."""
     plan = record.read_document(Plan)
-    champion, trained_before, proof = None, None, leakage.Proof()
+    champion, its_plan, proof = None, None, leakage.Proof()
     if record.find_document(EvaluateRequest) is None:
         version = cloud.registry.find_by_alias(plan.model, vertex.CHAMPION)
         if version is not None:
@@ -49,7 +49,6 @@ def request_evaluation(cloud: CloudPort, record: Record) -> JobRequest:
             )
             champion_record = Record(cloud.artifacts, storage.run_uri(plan.bucket, plan.model, version.run_key))
             its_plan = champion_record.find_document(Plan)
-            trained_before = its_plan.window.test_start if its_plan else None
             proof = leakage.proof(
                 champion_record.find_document(Manifest), champion_record.uri(Manifest), record.read_document(Snapshot)
             )
@@ -59,7 +58,8 @@ def request_evaluation(cloud: CloudPort, record: Record) -> JobRequest:
         plan,
         champion,
         cloud.settings.service_account,
-        champion_trained_before=trained_before,
+        champion_trained_before=its_plan.window.test_start if its_plan else None,
+        champion_data=its_plan.spec.data if its_plan else None,
         proof=proof,
     )
     require_models(cloud, record, record.find_document(EvaluateRequest) or cast("EvaluateRequest", job_request.request))
