@@ -14,6 +14,11 @@ ROUNDS ?= 5
 SCALE ?= 1
 FRAMEWORK ?= 2.15
 TEST ?= tests/core
+NAME ?=
+TABLE ?=
+LABEL ?=
+KEY ?=
+TIME ?=
 # Where this is set, each of the many processes of a test or demonstration would compile Airflow and Google's clients.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -105,6 +110,12 @@ localcloud-env: $(VENV)/localcloud/.ready ## Print the environment that points G
 	@PYTHONPATH=dev $(LOCALCLOUD_PY) -m localcloud env --state $(STATE)
 localcloud-down: $(VENV)/localcloud/.ready ## Stop the local cloud
 	@PYTHONPATH=dev $(LOCALCLOUD_PY) -m localcloud down --state $(STATE)
+
+# --- models ---------------------------------------------------------------------------------------------------------
+
+.PHONY: new-model
+new-model: $(VENV)/airflow/.ready ## Write a first YAML and SQL of a model from a look at its table (NAME=, TABLE=dataset.table, LABEL=, KEY=, TIME=; RETRAINING_PROJECT and RETRAINING_REGION say where)
+	@PYTHONPATH=plugins $(AIRFLOW_PY) -m retraining.hooks.new_model --name '$(NAME)' --table '$(TABLE)' --label '$(LABEL)' --key '$(KEY)' --time '$(TIME)' --project '$(RETRAINING_PROJECT)' --region '$(RETRAINING_REGION)'
 
 # --- checks ---------------------------------------------------------------------------------------------------------
 

@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--include", type=Path, help="folder with models and sql (default: the one beside dags)")
     options = parser.parse_args(arguments)
     failed = False
-    for line, wrong in _lines(options.include or include_path(), _warehouse(options.project, options.region)):
+    for line, wrong in _lines(options.include or include_path(), own_warehouse(options.project, options.region)):
         print(line, file=sys.stderr if wrong else sys.stdout)
         failed = failed or wrong
     return int(failed)
@@ -76,14 +76,19 @@ def _lines(include: Path, warehouse: Warehouse) -> Iterator[tuple[str, bool]]:
             yield str(error), True
 
 
-def _warehouse(project: str, region: str) -> Warehouse:
+def own_warehouse(project: str, region: str, max_bytes_billed: int = 0) -> Warehouse:
+    """Return BigQuery in a project and region, asked with this machine's own credentials."""
     import google.auth
 
     credentials, _ = google.auth.default(scopes=list(SCOPES))
-    environment = Environment(label="check-models", bucket="")
-    return Warehouse(
-        Session(project=project, region=region, environment=environment, max_bytes_billed=0, credentials=credentials)
+    session = Session(
+        project=project,
+        region=region,
+        environment=Environment(label="check-models", bucket=""),
+        max_bytes_billed=max_bytes_billed,
+        credentials=credentials,
     )
+    return Warehouse(session)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,206 @@
+"""What a table holds, as far as a first model of it needs to know: asked in one statement, read from its one row.
+
+In: which columns are key, time and label, and the table's schema. Out: rows, days, the label's values, and of each
+column its NULLs and distinct values.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from pydantic import TypeAdapter, ValidationError
+
+from retraining.core.catalog.capabilities import load_capabilities
+from retraining.core.data.column_roles import EVENT_TIME_TYPES, KEY_TYPES, types_of
+from retraining.core.data.sql import Query, render
+from retraining.core.documents.snapshot import Column
+from retraining.core.errors import DataError, SpecError
+from retraining.core.spec.files import name_problem
+from retraining.core.spec.section import ColumnName
+from retraining.core.suggestions import suggest
+from retraining.core.untyped import Row
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
+_TABLE = re.compile(r"([a-z][a-z0-9.:-]{4,100}\.)?[A-Za-z0-9_]{1,1024}\.[A-Za-z0-9_-]{1,1024}")
+_COLUMN_NAME: TypeAdapter[str] = TypeAdapter(ColumnName)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewModel:
+    """What its user says of a new model: its name, `dataset.table` or `project.dataset.table`, and three columns."""
+
+    name: str
+    table: str
+    label: str
+    key: str
+    time: str
+
+    def __post_init__(self) -> None:
+        """Refuse names that no model and no table can have.
+
+        Raises:
+            SpecError: One is none.
+        """
+        if not _NAME.fullmatch(self.name):
+            expected = "a small letter, then up to 40 small letters, digits and _"
+            raise SpecError("NAME", repr(self.name), expected, "For example NAME=flight_delays")
+        if problem := name_problem(self.name):
+            raise SpecError("NAME", *problem, "Choose another name")
+        if not _TABLE.fullmatch(self.table):
+            expected = "dataset.table or project.dataset.table"
+            raise SpecError("TABLE", repr(self.table), expected, "For example TABLE=flights.flights")
+
+    def full_table(self, project: str) -> str:
+        """Return the table with its project: the given one, unless it names its own."""
+        return self.table if self.table.count(".") > 1 else f"{project}.{self.table}"
+
+    @property
+    def roles(self) -> dict[str, tuple[str, tuple[str, ...]]]:
+        """Each argument with its column and the types that this may have."""
+        labels = tuple(dict.fromkeys([*types_of("binary"), *types_of("multiclass")]))
+        return {
+            "KEY": (self.key, KEY_TYPES),
+            "TIME": (self.time, EVENT_TIME_TYPES),
+            "LABEL": (self.label, labels),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnProfile:
+    """A column. `distinct` is about right (HyperLogLog++); None for what cannot be counted, like `nulls` of it."""
+
+    column: Column
+    nulls: int | None = None
+    distinct: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableProfile:
+    """A table's rows that have a time. `label_low` and `label_high` are of the label's values, NULLs left out."""
+
+    table: str
+    rows: int
+    key_values: int
+    first: date
+    last: date
+    label_low: float | None
+    label_high: float | None
+    columns: tuple[ColumnProfile, ...]
+
+    @property
+    def days(self) -> int:
+        """From the first event's day to the last one's, both counted."""
+        return (self.last - self.first).days + 1
+
+    def of_column(self, name: str) -> ColumnProfile:
+        """Return one column's."""
+        return next(found for found in self.columns if found.column.name == name)
+
+
+def require_columns(model: NewModel, columns: Sequence[Column]) -> None:
+    """Refuse columns that are not there, stand for two things, or whose type cannot be what they shall be.
+
+    Raises:
+        DataError: Names the argument, and the way out.
+    """
+    by_name = {column.name: column for column in columns}
+    taken: dict[str, str] = {}
+    for role, (name, types) in model.roles.items():
+        where, column = f"{role} of {model.table}", by_name.get(name)
+        if column is None:
+            known = list(by_name)
+            raise DataError(where, f"no column {name!r}", f"one of: {', '.join(known)}", suggest(name, known))
+        if name in taken:
+            raise DataError(where, f"{name!r}, which is {taken[name]} too", "three different columns", "Name another")
+        taken[name] = role
+        if reason := _unusable(column):
+            raise DataError(where, f"{name!r}: {reason}", "a plain column", "Make a view that renames or unnests it")
+        if column.type not in types:
+            expected = f"one of {', '.join(types)}"
+            raise DataError(where, f"{name!r} is {column.type}", expected, "Make a view that casts it, and name that")
+
+
+def _unusable(column: Column) -> str | None:
+    """Say why no role can have a column whatever its type; None: it may."""
+    if column.mode == "REPEATED":
+        return "an array"
+    try:
+        _COLUMN_NAME.validate_python(column.name)
+    except ValidationError:
+        return "a reserved name" if column.name.isidentifier() else "a name with other than letters, digits and _"
+    return None
+
+
+def reason_left_out(found: ColumnProfile, rows: int) -> str | None:
+    """Say why a column is no feature of a first model; None: it is one."""
+    column = found.column
+    if reason := _unusable(column):
+        return reason
+    if column.type == "BYTES":
+        return "bytes, an image?"
+    if column.type not in {*types_of("numeric"), *types_of("categorical")} or found.distinct is None:
+        return column.type
+    if not found.distinct:
+        return "all NULL"
+    if found.distinct == 1:
+        return "one value"
+    if column.type not in types_of("numeric") and found.distinct > max(2, rows / 2):
+        return "nearly a value per row"
+    return None
+
+
+def render_profile_sql(model: NewModel, table: str, columns: Sequence[Column]) -> Query:
+    """Return the statement about a table, of which `require_columns` has nothing to say."""
+    label = next(column for column in columns if column.name == model.label)
+    sql = render(
+        "table_profile.sql.j2",
+        table=table,
+        key=model.key,
+        time=model.time,
+        label=model.label,
+        label_type="FLOAT64" if label.type == "FLOAT" else "INT64",
+        columns=[column.name for column in _countable(columns)],
+    )
+    return Query(sql=sql)
+
+
+def build_profile(model: NewModel, columns: Sequence[Column], row: Row) -> TableProfile:
+    """Return what the statement's one row says.
+
+    Raises:
+        DataError: No row has a time.
+    """
+    if not row["row_count"]:
+        raise DataError(model.table, f"no row with a {model.time}", "examples", "Fill the table, or name another TIME")
+    places = {column.name: place for place, column in enumerate(_countable(columns))}
+    return TableProfile(
+        table=model.table,
+        rows=int(row["row_count"]),
+        key_values=int(row["key_values"]),
+        first=_day(row["first_event"]),
+        last=_day(row["last_event"]),
+        label_low=row["label_low"],
+        label_high=row["label_high"],
+        columns=tuple(
+            ColumnProfile(
+                column=column,
+                nulls=row[f"nulls_{places[column.name]}"],
+                distinct=row[f"values_{places[column.name]}"],
+            )
+            if column.name in places
+            else ColumnProfile(column=column)
+            for column in columns
+        ),
+    )
+
+
+def _countable(columns: Sequence[Column]) -> list[Column]:
+    exported = load_capabilities().columns.exported
+    return [column for column in columns if column.type in exported and not _unusable(column)]
+
+
+def _day(value: date | datetime) -> date:
+    return value.date() if isinstance(value, datetime) else value

@@ -1,0 +1,111 @@
+"""`python -m retraining.hooks.new_model`: a first YAML and SQL file of a model, from a look at its table.
+
+In: names, a project, this machine's own credentials (`gcloud auth application-default login`). Out: two new files that
+`make check-models` takes, or what is wrong, in words. The table's columns are read once, by one statement.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+
+from retraining.core.data.new_model import ModelFiles, write_model
+from retraining.core.data.table_profile import NewModel, build_profile, render_profile_sql, require_columns
+from retraining.core.documents.snapshot import Column
+from retraining.core.errors import DataError, RetrainingError, SettingsError, SpecError
+from retraining.core.settings import SETTINGS, include_path
+from retraining.core.spec.files import load_spec
+from retraining.hooks import check_queries
+from retraining.hooks.session import explain
+from retraining.hooks.warehouse import Warehouse
+
+MAX_BYTES = 10**11
+"""That the look may read: some 0.6 USD at BigQuery's list price."""
+
+
+def make_model(model: NewModel, project: str, include: Path, warehouse: Warehouse) -> list[str]:
+    """Write both files; return a line about each, and BigQuery's word on the query.
+
+    Raises:
+        RetrainingError: A file is there already, the table or a column is not, or no model can be made of them.
+    """
+    paths = include / "models" / f"{model.name}.yaml", include / "sql" / model.name / "examples.sql"
+    for path in (*paths, paths[0].with_suffix(".yml")):
+        if path.exists():
+            raise SpecError(str(path), "a file", "none: it is not written over", "Choose another NAME, or remove it")
+    table = model.full_table(project)
+    columns = _columns(model, table, warehouse)
+    query = render_profile_sql(model, table, columns)
+    read = warehouse.dry_run(query, model.table).bytes_processed
+    if read > MAX_BYTES:
+        expected = f"at most {MAX_BYTES // 10**9} GB for a look"
+        raise DataError(model.table, f"{read / 1e9:,.0f} GB to read", expected, "Make a view of some weeks, name that")
+    rows = warehouse.run_query(query, f"new_model_{uuid.uuid4().hex}", model.table).rows
+    files = write_model(model, build_profile(model, columns, rows[0]))
+    _write_files(files, *paths)
+    taken = check_queries.check(load_spec(paths[0]), include, warehouse)
+    return [f"{model.table}: {read / 1e6:,.1f} MB read", *(f"{path}: written" for path in paths), taken]
+
+
+def _columns(model: NewModel, table: str, warehouse: Warehouse) -> list[Column]:
+    schema = warehouse.table_schema(table)
+    if schema is None:
+        raise DataError("TABLE", f"no table {table}", "one that this account may read", "Correct its name")
+    top = [Column(name=item["name"], type=item["type"], mode=item["mode"] or "NULLABLE") for item in schema]
+    require_columns(model, top)
+    return top
+
+
+def _write_files(files: ModelFiles, yaml_path: Path, sql_path: Path) -> None:
+    for path, text in ((sql_path, files.sql), (yaml_path, files.yaml)):  # a YAML without its SQL would be refused
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the files and print where they are, or what is wrong.
+
+    Returns:
+        0 when they are there and valid, 1 when not.
+    """
+    parser = argparse.ArgumentParser(prog="new_model", description=__doc__)
+    for name, meaning in (
+        ("name", "the model's name, and its files'"),
+        ("table", "dataset.table or project.dataset.table"),
+        ("label", "column that is predicted"),
+        ("key", "column that is different in each row"),
+        ("time", "column with the time of a row's event"),
+        ("project", "project that the statement is asked in"),
+        ("region", "location of the table"),
+    ):
+        parser.add_argument(f"--{name}", default="", help=meaning)
+    parser.add_argument("--include", type=Path, help="folder with models and sql (default: the one beside dags)")
+    given = parser.parse_args(arguments)
+    try:
+        for name in ("project", "region"):
+            _require_setting(name, getattr(given, name))
+        model = NewModel(name=given.name, table=given.table, label=given.label, key=given.key, time=given.time)
+        warehouse = check_queries.own_warehouse(given.project, given.region, MAX_BYTES)
+        lines = make_model(model, given.project, given.include or include_path(), warehouse)
+    except Exception as error:
+        known = error if isinstance(error, RetrainingError) else explain(error)
+        if known is None:
+            raise
+        print(known, file=sys.stderr)
+        return 1
+    print("\n".join(lines))
+    return 0
+
+
+def _require_setting(name: str, value: str) -> None:
+    setting = SETTINGS[name]
+    if not value:
+        raise SettingsError(setting.variable, "not set", setting.description, f"For example {setting.example}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

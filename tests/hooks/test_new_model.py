@@ -1,0 +1,83 @@
+"""`make new-model` against the local BigQuery, as a program of its own would run it."""
+
+from __future__ import annotations
+
+import pytest
+
+from retraining.core.catalog import check_models
+from retraining.core.data.sql import Query
+from retraining.hooks import new_model
+
+
+@pytest.fixture(scope="module")
+def table(local_hooks):
+    """Parcels of 40 days: some late, some without a weight, one column of each kind."""
+    name = f"{local_hooks.settings.dataset}.new_model"
+    sql = f"""
+CREATE OR REPLACE TABLE `{local_hooks.settings.project}.{name}` AS
+SELECT
+  CONCAT('p', CAST(number AS STRING)) AS id,
+  TIMESTAMP_ADD(TIMESTAMP '2024-01-01 00:00:00', INTERVAL number HOUR) AS sent,
+  IF(MOD(number, 3) = 0, 'AA', 'BB') AS carrier,
+  IF(MOD(number, 5) = 0, NULL, number / 7) AS weight,
+  CONCAT('note ', CAST(number AS STRING)) AS note,
+  MOD(number, 4) = 0 AS late
+FROM UNNEST(GENERATE_ARRAY(0, 959)) AS number
+"""
+    local_hooks.warehouse.run_query(Query(sql=sql), "new_model_table", "test")
+    return name
+
+
+def run(tmp_path, cloud, of, **changes):
+    (tmp_path / "models").mkdir(exist_ok=True)
+    given = {
+        "name": "parcels",
+        "table": of,
+        "label": "late",
+        "key": "id",
+        "time": "sent",
+        "project": cloud.settings.project,
+        "region": cloud.settings.region,
+        "include": str(tmp_path),
+    } | changes
+    return new_model.main([word for name, value in given.items() for word in (f"--{name}", value)])
+
+
+def test_a_look_at_the_table_makes_a_valid_model(tmp_path, cloud, table, capsys):
+    assert run(tmp_path, cloud, table) == 0
+    assert "parcels: BigQuery takes its queries, and their columns fit" in capsys.readouterr().out
+    assert check_models.main(["--include", str(tmp_path)]) == 0
+    yaml = (tmp_path / "models" / "parcels.yaml").read_text(encoding="utf-8")
+    assert "- {name: carrier, kind: categorical}\n  - {name: weight, kind: numeric}\n  # left out: note" in yaml
+    assert "label: {name: late, kind: binary}" in yaml
+    assert "960 rows from 2024-01-01 to 2024-02-09" in yaml
+
+
+def test_nothing_is_written_over(tmp_path, cloud, table, capsys):
+    (tmp_path / "models").mkdir()
+    path = tmp_path / "models" / "parcels.yaml"
+    path.write_text("name: mine\n", encoding="utf-8")
+    assert run(tmp_path, cloud, table) == 1
+    assert "it is not written over" in capsys.readouterr().err
+    assert path.read_text(encoding="utf-8") == "name: mine\n"
+    assert not (tmp_path / "sql").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"table": "nowhere.parcels"}, "TABLE: no table"),
+        (
+            {"label": "lat"},
+            "no column 'lat'. Expected one of: id, sent, carrier, weight, note, late. Did you mean 'late'?",
+        ),
+        ({"label": "weight"}, "LABEL of"),
+        ({"project": ""}, "RETRAINING_PROJECT: not set"),
+        ({"name": "Parcels"}, "NAME: 'Parcels'"),
+    ],
+    ids=["no table", "no column", "a label that is none", "no project", "no name"],
+)
+def test_what_cannot_be_is_refused_by_name(tmp_path, cloud, table, capsys, changes, message):
+    assert run(tmp_path, cloud, table, **changes) == 1
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "sql").exists()
