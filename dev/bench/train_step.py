@@ -53,9 +53,10 @@ def main(request_uri: str, rounds: int, epochs_per_turn: int) -> None:
     storage = Storage()
     request = read_document(TrainRequest, request_uri, storage)
     manifest = read_document(Manifest, request.manifest_uri, storage)
-    preprocessing = Preprocessing(request.features, read_document(Statistics, request.statistics_uri, storage))
+    statistics = read_document(Statistics, request.statistics_uri, storage)
+    preprocessing = Preprocessing(request.features, statistics)
     columns = FeatureColumns(request.features, manifest.columns, manifest.images)
-    encoding = Encoding.of(request, manifest, columns, preprocessing)
+    encoding = Encoding.of(request, manifest, columns, preprocessing, labels_of(request.label, statistics))
     steps = manifest.splits["train"].rows // request.training.batch_size * epochs_per_turn
     model = _build(request, manifest, preprocessing)
     with open_source(manifest, {"train": manifest.splits["train"]}, storage) as source:

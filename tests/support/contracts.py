@@ -16,12 +16,16 @@ FURTHER = {
     "decision__record": "a comparison that is only written down",
     "decision__reject": "a challenger that stays behind; the page tells it",
     "evaluate_request__lite": "a converted model is judged too",
+    "evaluate_request__numbers": "columns that a number is held against",
     "evaluation__classes": "counts of labels by class",
     "evaluation__lite": "scores of converted models",
+    "evaluation__numbers": "metrics, baselines and answers of a number",
     "report__images": "an instance with an image; scores of several classes",
     "report__sequences": "an instance with lists",
     "statistics__images": "statistics of an image; labels outside the known classes",
+    "statistics__numbers": "statistics of a label that is a number",
     "statistics__sequences": "statistics of a sequence",
+    "train_request__quantiles": "a label that is a number",
     "train_request__sequences": "features with steps",
 }
 """Why a kind has more than two examples: what of its form the two do not show."""

@@ -6,6 +6,8 @@ import dataclasses
 import typing
 from typing import Any
 
+import numpy as np
+
 from trainer.contract import documents
 from trainer.contract.documents import Feature, FeatureStatistics, Label, SplitStatistics, Statistics
 
@@ -58,6 +60,26 @@ def make_statistics(rows: int = 10, **features: FeatureStatistics) -> Statistics
         keys=documents.KeyStatistics(distinct=rows, nulls=0),
         splits={"train": split},
     )
+
+
+def make_number_statistics(values: np.ndarray | None, *, log1p: bool = False) -> Statistics:
+    """Return statistics of a run whose training labels are these numbers; None: they say nothing of a number."""
+    made = make_statistics()
+    if values is None:
+        return made
+    trained = np.log1p(values) if log1p else values
+    numbers = documents.LabelNumbers(
+        min=float(values.min()),
+        max=float(values.max()),
+        mean=float(values.mean()),
+        stddev=float(values.std()),
+        quantiles=tuple(np.quantile(values, np.linspace(0, 1, 21)).tolist()),
+        trained_mean=float(trained.mean()),
+        trained_stddev=float(trained.std()),
+    )
+    label = documents.LabelStatistics(mean=None, nulls=0, numbers=numbers)
+    split = dataclasses.replace(made.splits["train"], label=label)
+    return dataclasses.replace(made, splits={"train": split})
 
 
 def _member(union: Any, kind: str) -> Any:

@@ -267,7 +267,7 @@ def test_a_champion_of_other_classes_is_left_out_with_words(
     found = judge(stripes, tmp_path, trained.model_uri, lit.model_uri)
     assert found.champion is None
     assert found.difference is None
-    assert found.champion_skipped == "champion version 1 tells 2 classes apart"
+    assert found.champion_skipped == "champion version 1 answers with 2 classes"
 
 
 def test_a_champion_that_reads_a_vanished_column_is_left_out_with_words(

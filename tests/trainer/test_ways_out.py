@@ -224,6 +224,8 @@ ELSEWHERE = {
     "package.py, setuptools": "Run it in the trainer's environment",  # tools/test_package.py, which runs there
     # training/test_interruption.py: SIGTERM
     "step_control.py, preempted": "The state is saved; started again, it goes on there",
+    # objective/test_regression.py: statistics of another label
+    "regression.py, statistics": "Delete statistics.json, then clear the run's check_data task and what follows it",
     # storage/test_gcs.py: leads elsewhere
     "storage/__init__.py, name": "Delete the object: nothing of this system writes",
     # export/test_faults.py: a full disk

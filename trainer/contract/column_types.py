@@ -17,6 +17,7 @@ ROLE_TYPES: dict[str, tuple[str, ...]] = {
     "text": ("STRING",),
     "binary": ("INTEGER", "BOOLEAN", "FLOAT"),
     "multiclass": ("INTEGER",),
+    "regression": ("INTEGER", "FLOAT", "NUMERIC", "BIGNUMERIC"),
     "slice": TEXTS,
 }
 """By the kind of a feature (of a sequence: of its elements) or of the label, and for slices of an evaluation."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,8 @@ from trainer.contract.documents import (
     GoldenScores,
     Manifest,
     ManifestSplit,
-    Metrics,
+    Quality,
+    RegressionLabel,
     Report,
     Scores,
     Shard,
@@ -31,15 +33,10 @@ from trainer.evaluation.leakage import require_no_leakage
 from trainer.evaluation.lite.artifacts import make_lite_models
 from trainer.evaluation.scoring import Columns, Scored, load_model, score
 from trainer.input.source import Source
-from trainer.objective.labels import labels_of
-from trainer.objective.metrics import (
-    Floats,
-    bootstrap_difference,
-    confusion,
-    count_labels,
-    measure_baseline,
-    measure_scores,
-)
+from trainer.objective.bootstrap import bootstrap_difference
+from trainer.objective.metrics import Floats, confusion, count_labels, measure_baseline
+from trainer.objective.number_metrics import describe_answers, measure_baselines
+from trainer.objective.quality import measure_by
 from trainer.saved_model.model import StoredModel
 from trainer.storage import Storage
 
@@ -61,32 +58,30 @@ def evaluate(request: EvaluateRequest, manifest: Manifest, source: Source, stora
     """
     columns = Columns(manifest, request.label)
     columns.require_slices(request.slices)
+    columns.require_numbers(request.baselines)
     split = source.open_split(request.split)
     models, skipped = _judged_models(request, columns, storage)
     if skipped:
         LOGGER.warning("evaluate: the challenger is not compared with the champion: %s", skipped)
     if request.champion and CHAMPION in models and request.prove_unseen:
         require_no_leakage(request, request.champion, manifest.splits[request.split], storage)
-    scored = score(split, columns, request.label, models, request.slices)
+    scored = score(split, columns, request.label, models, request.slices, tuple(request.baselines.values()))
     judged = {name: _judge(request, scored, scores) for name, scores in scored.scores.items()}
     for name, judgement in judged.items():
         LOGGER.info("evaluate: %s on %s examples: %s", name, len(scored.labels), _numbers(judgement.metrics))
     full = judged[CHALLENGER].metrics
     lite = make_lite_models(request, manifest, split, full, storage)
     golden = _score_frozen_set(request, manifest, source, columns, models) if request.golden else None
-    classes = labels_of(request.label).classes
     evaluation = Evaluation(
         model=request.model,
         run_key=request.run_key,
         split=request.split,
         rows=len(scored.labels),
-        label_rate=float(scored.labels.mean()) if classes is None else None,
-        label_counts=None if classes is None else tuple(count_labels(scored.labels, classes).tolist()),
+        **_constants(request, scored),
         shards=_judged_shards(manifest.splits[request.split]),
         challenger=judged[CHALLENGER],
         champion=judged.get(CHAMPION),
         champion_skipped=skipped,
-        baseline=measure_baseline(scored.labels, classes),
         difference=_difference(request, scored) if CHAMPION in judged else None,
         golden=golden,
         lite=lite,
@@ -113,6 +108,19 @@ def _judged_models(
     return {**models, CHAMPION: champion}, None
 
 
+def _constants(request: EvaluateRequest, scored: Scored) -> dict[str, Any]:
+    """Return the evaluation's fields about the labels, and what answers without a model reach."""
+    label, labels = request.label, scored.labels
+    if isinstance(label, RegressionLabel):
+        columns = {name: (column, scored.numbers[column]) for name, column in request.baselines.items()}
+        baselines = measure_baselines(labels, scored.scores[CHALLENGER], columns, label.quantiles)
+        return {"label_rate": None, "baseline": None, "baselines": baselines}
+    if label.kind == "binary":
+        return {"label_rate": float(labels.mean()), "baseline": measure_baseline(labels)}
+    counts = tuple(count_labels(labels, label.classes).tolist())
+    return {"label_rate": None, "label_counts": counts, "baseline": measure_baseline(labels, label.classes)}
+
+
 def _score_frozen_set(
     request: EvaluateRequest,
     manifest: Manifest,
@@ -133,7 +141,9 @@ def _score_frozen_set(
             f"Delete {request.manifest_uri}, then clear the run's export task and what follows it",
         )
     scored = score(source.open_split("golden"), columns, request.label, models)
-    metrics_by_model = {name: measure_scores(scored.labels, scores) for name, scores in scored.scores.items()}
+    metrics_by_model = {
+        name: measure_by(request.label, scored.labels, scores) for name, scores in scored.scores.items()
+    }
     for name, metrics in metrics_by_model.items():
         LOGGER.info("evaluate: %s on %s examples of the frozen set: %s", name, len(scored.labels), _numbers(metrics))
     return GoldenScores(
@@ -156,12 +166,14 @@ def _judge(request: EvaluateRequest, scored: Scored, scores: Floats) -> Scores:
         for index in np.argsort(-counts, kind="stable"):
             if counts[index] >= request.min_slice_examples:
                 chosen = inverse == index
-                metrics = measure_scores(scored.labels[chosen], scores[chosen])
+                metrics = measure_by(request.label, scored.labels[chosen], scores[chosen])
                 value = distinct[index].decode(errors="replace")
                 slices.append(Slice(column=column, value=value, rows=int(counts[index]), metrics=metrics))
-    return Scores(
-        metrics=measure_scores(scored.labels, scores), slices=tuple(slices), confusion=_confusion(scored.labels, scores)
-    )
+    metrics, label = measure_by(request.label, scored.labels, scores), request.label
+    if isinstance(label, RegressionLabel):
+        answers = describe_answers(scored.labels, scores, label.quantiles)
+        return Scores(metrics=metrics, slices=tuple(slices), answers=answers)
+    return Scores(metrics=metrics, slices=tuple(slices), confusion=_confusion(scored.labels, scores))
 
 
 def _difference(request: EvaluateRequest, scored: Scored) -> Difference | None:
@@ -173,6 +185,7 @@ def _difference(request: EvaluateRequest, scored: Scored) -> Difference | None:
         samples=request.bootstrap.samples,
         seed=request.bootstrap.seed,
         confidence=request.bootstrap.confidence,
+        quantiles=request.label.quantiles if isinstance(request.label, RegressionLabel) else (),
     )
 
 
@@ -182,5 +195,5 @@ def _confusion(labels: Floats, scores: Floats) -> tuple[tuple[int, ...], ...] | 
     return tuple(tuple(row) for row in confusion(labels, scores).tolist())
 
 
-def _numbers(metrics: Metrics) -> str:
+def _numbers(metrics: Quality) -> str:
     return ", ".join(f"{key} {value:.4f}" for key, value in vars(metrics).items() if value is not None)

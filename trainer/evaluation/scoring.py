@@ -40,11 +40,13 @@ class Scored:
         labels: [n]
         scores: By model. [n] or [n, classes] each
         slices: Text values by column. [n] each
+        numbers: Values of further columns, NaN for missing. [n] each
     """
 
     labels: Floats
     scores: Mapping[str, Floats]
     slices: Mapping[str, npt.NDArray[np.object_]]
+    numbers: Mapping[str, Floats]
 
 
 def load_model(uri: str, storage: Storage, digest: str | None = None) -> StoredModel:
@@ -97,10 +99,9 @@ class Columns:
             if (name in model.lists) != (name in self._lists):
                 forms = ("a list", "one value") if name in model.lists else ("one value", "a list")
                 return f"reads {name!r} as {forms[0]}, which is {forms[1]} in these examples", forms[0]
-        classes = labels_of(self._label).classes
-        if model.classes != classes:
-            theirs, ours = (f"{2 if count is None else count} classes" for count in (model.classes, classes))
-            return f"tells {theirs} apart", f"the label's {ours}"
+        expected = labels_of(self._label).answers
+        if model.answers != expected:
+            return f"answers with {model.answers.words}", f"{expected.words}, as the label has"
         return None
 
     def require_slices(self, columns: Sequence[str]) -> None:
@@ -115,6 +116,19 @@ class Columns:
                 mode = "REPEATED " if column in self._lists else ""
                 actual = f"column of type {mode}{type_}" if type_ else "there is no such column"
                 raise RequestError(f"slice {column!r}", actual, f"a column of type {', '.join(ROLE_TYPES['slice'])}")
+
+    def require_numbers(self, baselines: Mapping[str, str]) -> None:
+        """Check that baselines can be read as numbers.
+
+        Raises:
+            RequestError: A column is missing or holds none.
+        """
+        for name, column in baselines.items():
+            type_ = self._types.get(column)
+            if type_ not in ROLE_TYPES["numeric"] or column in self._lists:
+                mode = "REPEATED " if column in self._lists else ""
+                actual = f"column {column!r} of type {mode}{type_}" if type_ else f"there is no column {column!r}"
+                raise RequestError(f"baseline {name!r}", actual, f"a column of type {', '.join(ROLE_TYPES['numeric'])}")
 
     def parse_spec(self, names: set[str]) -> dict[str, Any]:
         """Give columns as a split takes them."""
@@ -155,23 +169,29 @@ def _parts(batches: tf.data.Dataset, rows: int | None) -> Iterator[Mapping[str, 
 
 
 def score(
-    split: Split, columns: Columns, label: Label, models: Mapping[str, StoredModel], slices: Sequence[str] = ()
+    split: Split,
+    columns: Columns,
+    label: Label,
+    models: Mapping[str, StoredModel],
+    slices: Sequence[str] = (),
+    numbers: Sequence[str] = (),
 ) -> Scored:
     """Read a split once; every model scores each batch.
 
     Args:
         models: By the name under which the scores are given. They fit the columns.
         slices: Columns whose values are given as text.
+        numbers: Columns whose values are given as numbers.
 
     Raises:
-        DataError: A corrupt example, a label that is no class, scores that are not finite.
+        DataError: A corrupt example, a label that is wrong, scores that are not finite.
     """
     inputs = {name: dtype for model in models.values() for name, dtype in model.signature.inputs.items()}
-    names = {*inputs, label.name, *slices}
-    spec = columns.parse_spec(names)
+    spec = columns.parse_spec({*inputs, label.name, *slices, *numbers})
     labels: list[Any] = []
     scores: dict[str, list[Any]] = {name: [] for name in models}
     values: dict[str, list[Any]] = {name: [] for name in slices}
+    further: dict[str, list[Any]] = {name: [] for name in numbers}
     with split.reading(spec):
         for parsed in _parts(split.batches(spec), columns.rows_at_once(set(inputs))):
             raw = {name: columns.raw(name, parsed[name], dtype) for name, dtype in inputs.items()}
@@ -180,15 +200,18 @@ def score(
                 scores[name].append(model.predict(raw))
             for name, listed in values.items():
                 listed.append(columns.text(name, parsed[name]).numpy())
+            for name, listed in further.items():
+                listed.append(as_number(parsed[name]).numpy().astype(np.float64))
     scored = Scored(
         labels=np.concatenate(labels),
         scores={name: np.concatenate(items) for name, items in scores.items()},
         slices={name: np.concatenate(items) for name, items in values.items()},
+        numbers={name: np.concatenate(items) for name, items in further.items()},
     )
     split.require_rows(len(scored.labels))
     require_labels(label, scored.labels)
     for name, model_scores in scored.scores.items():
         if not np.isfinite(model_scores).all():
             wrong = int((~np.isfinite(model_scores)).sum())
-            raise DataError(f"{name} model", f"{wrong} scores are not finite", "probabilities")
+            raise DataError(f"{name} model", f"{wrong} scores are not finite", "finite answers")
     return scored

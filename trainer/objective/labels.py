@@ -1,27 +1,23 @@
 """What a model learns to predict, by kind of label: values, loss, the form of its answers, what each epoch measures.
 
-Everything that differs between two classes and several stands here; the formulas of the metrics are in `metrics.py`.
+Everything that differs between two classes and several stands here, numbers are in `regression.py`; the formulas of the
+metrics are in `metrics.py` and `number_metrics.py`.
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import tensorflow as tf
 import tf_keras
 
 from trainer.contract.column_types import ROLE_TYPES
-from trainer.contract.documents import Label, Manifest
+from trainer.contract.documents import Label, Manifest, Statistics
 from trainer.errors import DataError
-from trainer.objective.metrics import Floats, area, hits, log_losses
-
-Values = npt.NDArray[Any]
-"""Labels as they stand in the examples. [n]"""
-
-Mask = npt.NDArray[np.bool_]
-"""[n]"""
+from trainer.objective.answers import SCORE, SCORES, Answers
+from trainer.objective.metrics import Floats, Mask, Values, area, hits, log_losses
+from trainer.objective.regression import Regression, Scale
 
 
 class Labels(Protocol):
@@ -29,12 +25,12 @@ class Labels(Protocol):
 
     Attributes:
         outputs: Logits per example that a model gives.
-        classes: How many; None: two, with one logit for both.
+        answers: The form of what is made of them.
         expected: Which values are right.
     """
 
     outputs: int
-    classes: int | None
+    answers: Answers
     expected: str
 
     def loss(self) -> tf_keras.losses.Loss:
@@ -44,17 +40,33 @@ class Labels(Protocol):
         """Give what the loss compares with. [B] → [B]."""
 
     def scores(self, logits: tf.Tensor) -> tf.Tensor:
-        """Give probabilities. [B, outputs] → [B] of the positive class, or [B, classes]."""
+        """Give answers. [B, outputs] → [B] (of the positive class, or a number), or [B, classes or quantiles]."""
+
+    def epoch_scores(self, logits: tf.Tensor) -> tf.Tensor:
+        """Give what `epoch_metrics` takes. [B, outputs] → [B] or [B, outputs]."""
 
     def wrong(self, values: Values) -> Mask:
-        """Tell which labels are missing or no class. [n] → [n]."""
+        """Tell which labels are missing or wrong. [n] → [n]."""
 
-    def epoch_metrics(self, labels: Floats, scores: Floats) -> dict[str, float]:
+    def wrong_targets(self, targets: Values) -> Mask:
+        """Tell the same of what `targets` gave. [n] → [n]."""
+
+    def epoch_metrics(self, targets: Floats, scores: Floats) -> dict[str, float]:
         """Measure what is reported of each epoch, `val_loss` first; what is not defined is left out."""
 
 
-def labels_of(label: Label) -> Labels:
-    """Give the kind of a label."""
+def labels_of(label: Label, statistics: Statistics | None = None) -> Labels:
+    """Give the kind of a label.
+
+    Args:
+        label: Of the model.
+        statistics: Of the run; a training needs them.
+
+    Raises:
+        DataError: They say nothing of a number.
+    """
+    if label.kind == "regression":
+        return Regression(label, Scale.of(label, statistics) if statistics else None)
     return Binary() if label.kind == "binary" else Multiclass(label.classes)
 
 
@@ -62,7 +74,7 @@ class Binary:
     """0 or 1: one logit, whose sigmoid is the score."""
 
     outputs: int = 1
-    classes: int | None = None
+    answers = Answers(output=SCORE)
     expected: str = "0 or 1"
 
     def loss(self) -> tf_keras.losses.Loss:
@@ -77,13 +89,17 @@ class Binary:
         """Give the probability of 1."""
         return tf.sigmoid(logits)[:, 0]
 
+    epoch_scores = scores
+
     def wrong(self, values: Values) -> Mask:
         """Tell which are neither."""
         return ~np.isin(values, (0, 1))
 
-    def epoch_metrics(self, labels: Floats, scores: Floats) -> dict[str, float]:
+    wrong_targets = wrong
+
+    def epoch_metrics(self, targets: Floats, scores: Floats) -> dict[str, float]:
         """Measure loss and AUC."""
-        return _defined(val_loss=float(log_losses(labels, scores).mean()), val_auc=area(labels, scores))
+        return _defined(val_loss=float(log_losses(targets, scores).mean()), val_auc=area(targets, scores))
 
 
 class Multiclass:
@@ -91,7 +107,7 @@ class Multiclass:
 
     def __init__(self, classes: int) -> None:
         self.outputs: int = classes
-        self.classes: int | None = classes
+        self.answers = Answers(output=SCORES, classes=classes)
         self.expected: str = f"a whole number from 0 to {classes - 1}"
 
     def loss(self) -> tf_keras.losses.Loss:
@@ -106,17 +122,21 @@ class Multiclass:
         """Give the probability of each class."""
         return tf.nn.softmax(logits)
 
+    epoch_scores = scores
+
     def wrong(self, values: Values) -> Mask:
         """Tell which are no class."""
         right: Mask = (values >= 0) & (values < self.outputs) & (values == np.round(values))
         return ~right
 
-    def epoch_metrics(self, labels: Floats, scores: Floats) -> dict[str, float]:
+    wrong_targets = wrong
+
+    def epoch_metrics(self, targets: Floats, scores: Floats) -> dict[str, float]:
         """Measure loss, accuracy and AUC."""
         return _defined(
-            val_loss=float(log_losses(labels, scores).mean()),
-            val_accuracy=float(hits(labels, scores).mean()),
-            val_auc=area(labels, scores),
+            val_loss=float(log_losses(targets, scores).mean()),
+            val_accuracy=float(hits(targets, scores).mean()),
+            val_auc=area(targets, scores),
         )
 
 
@@ -141,18 +161,19 @@ def label_type(label: Label, manifest: Manifest) -> str:
     return type_
 
 
-def require_labels(label: Label, values: Values, where: str = "") -> None:
-    """Check that every example has a class.
+def require_labels(label: Label, values: Values, where: str = "", *, targets: bool = False) -> None:
+    """Check that every example has a right label.
 
     Args:
         values: As they stand in the examples. [n]
         where: Which examples, for the message.
+        targets: Whether they are what `Labels.targets` gave.
 
     Raises:
-        DataError: One is missing, or is no class.
+        DataError: One is missing or wrong.
     """
     kind = labels_of(label)
-    wrong = kind.wrong(values)
+    wrong = kind.wrong_targets(values) if targets else kind.wrong(values)
     if wrong.any():
         raise DataError(
             f"{where}label {label.name!r}",

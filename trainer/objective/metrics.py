@@ -23,12 +23,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from trainer.contract.documents import Baseline, Difference, Metric, Metrics
+from trainer.contract.documents import Baseline, Metrics
 
+Values = npt.NDArray[Any]
+"""Labels as they stand in the examples. [n]"""
+Mask = npt.NDArray[np.bool_]
+"""[n]"""
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 Weighing = Callable[[Floats], float | None]
@@ -107,7 +112,7 @@ def squared_errors(labels: Floats, scores: Floats) -> Floats:
     return np.asarray(np.square(scores - labels), np.float64)
 
 
-_PER_EXAMPLE: dict[str, Callable[[Floats, Floats], Floats]] = {
+PER_EXAMPLE: dict[str, Callable[[Floats, Floats], Floats]] = {
     "log_loss": log_losses,
     "accuracy": hits,
     "brier": squared_errors,
@@ -116,13 +121,13 @@ _PER_EXAMPLE: dict[str, Callable[[Floats, Floats], Floats]] = {
 
 def measure_scores(labels: Floats, scores: Floats) -> Metrics:
     """Give all metrics of one model. [n], [n] or [n, K], at least one example."""
-    means = {name: float(values(labels, scores).mean()) for name, values in _PER_EXAMPLE.items()}
+    means = {name: float(values(labels, scores).mean()) for name, values in PER_EXAMPLE.items()}
     return Metrics(auc=area(labels, scores), **means)
 
 
 def area(labels: Floats, scores: Floats) -> float | None:
     """Give AUC, with several classes the mean over them; None where it is not defined. [n], [n] or [n, K]."""
-    return _area(labels, scores)(np.ones(len(labels)))
+    return weigh_area(labels, scores)(np.ones(len(labels)))
 
 
 def measure_baseline(labels: Floats, classes: int | None = None) -> Baseline:
@@ -153,65 +158,7 @@ def confusion(labels: Floats, scores: Floats) -> Counts:
     return np.bincount(cells, minlength=classes * classes).reshape(classes, classes)
 
 
-def bootstrap_difference(
-    labels: Floats,
-    challenger: Floats,
-    champion: Floats,
-    *,
-    metric: Metric,
-    samples: int,
-    seed: int,
-    confidence: float,
-) -> Difference | None:
-    """Resample the examples and compare both models on each sample: a paired percentile bootstrap.
-
-    Efron, Tibshirani, An Introduction to the Bootstrap (1993), chapter 13. Samples without both classes are left out.
-
-    Args:
-        labels: [n]
-        challenger: Its scores. [n] or [n, K]
-        champion: Its scores on the same examples, in the same shape.
-        samples: How many samples of n examples with replacement.
-        confidence: Share of the samples inside the interval.
-
-    Returns:
-        Challenger minus champion: the difference on the examples themselves and its interval; None where AUC is not
-        defined because all labels are equal.
-    """
-    compare = _comparison(labels, challenger, champion, metric)
-    mean = compare(np.ones(len(labels)))
-    if mean is None:
-        return None
-    random = np.random.default_rng(seed)
-    drawn = []
-    for _ in range(samples):
-        counts = np.bincount(random.integers(0, len(labels), len(labels)), minlength=len(labels)).astype(np.float64)
-        difference = compare(counts)
-        if difference is not None:
-            drawn.append(difference)
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(drawn or [mean], [tail, 1 - tail])
-    return Difference(
-        metric=metric, mean=mean, low=float(low), high=float(high), confidence=confidence, samples=samples
-    )
-
-
-def _comparison(labels: Floats, challenger: Floats, champion: Floats, metric: Metric) -> Weighing:
-    """Give the function from weights to difference; what does not depend on weights is done once."""
-    if metric != "auc":
-        per_example = _PER_EXAMPLE[metric]
-        differences = per_example(labels, challenger) - per_example(labels, champion)
-        return lambda weights: float(weights @ differences / weights.sum())
-    areas = _area(labels, challenger), _area(labels, champion)
-
-    def compare(weights: Floats) -> float | None:
-        ours, theirs = (area(weights) for area in areas)
-        return None if ours is None or theirs is None else ours - theirs
-
-    return compare
-
-
-def _area(labels: Floats, scores: Floats) -> Weighing:
+def weigh_area(labels: Floats, scores: Floats) -> Weighing:
     """Give the function from weights to AUC; scores are sorted once."""
     if scores.ndim == 1:
         ranking = Ranking.of(scores)

@@ -2,7 +2,8 @@
 
 Signature `serving_default`: one input per feature of shape [batch] (float32, or string; an image is the string of a PNG
 or JPEG), of a sequence [batch, any length], filled up at the end with NaN or ""; output `score` [batch] float32, a
-probability, or with several classes `scores` [batch, classes]. Preprocessing is part of the graph, so training and
+probability, or with several classes `scores` [batch, classes]; of a regression `prediction` [batch] or `quantiles`
+[batch, quantiles], in the order of the label's, in its unit. Preprocessing is part of the graph, so training and
 serving cannot differ. The same file reads stored models back, its own or an earlier champion's.
 """
 
@@ -21,6 +22,7 @@ from trainer.contract.documents import Feature, Signature
 from trainer.errors import DataError
 from trainer.features.preprocessing import Preprocessing
 from trainer.models.stored_module import StoredModule
+from trainer.objective.answers import OUTPUTS, QUANTILES, SCORES, Answers
 from trainer.objective.labels import Labels
 from trainer.objective.metrics import Floats
 
@@ -31,9 +33,6 @@ and filled up."""
 
 VOCABULARY_PATH = "assets.extra/vocabulary.json"
 """Where such a model has the ids of its categories; a file of a SavedModel's own may lie there."""
-
-SCORE = "score"
-SCORES = "scores"
 
 
 def save_model(
@@ -53,10 +52,10 @@ def save_model(
     Args:
         folder_path: Where; must not exist.
         model: Gives logits.
-        labels: Turns them into probabilities.
+        labels: Turns them into answers.
         lite: Whether a TF Lite model will be made of it.
     """
-    output = SCORE if labels.classes is None else SCORES
+    output = labels.answers.output
 
     def score(**raw: tf.Tensor) -> dict[str, tf.Tensor]:
         logits = model(preprocessing(raw), training=False)  # [B, outputs]
@@ -68,6 +67,8 @@ def save_model(
     module = tf.Module(name="serving")
     module.preprocessing, module.weights = preprocessing, list(model.variables)
     module.modules = [layer.module for layer in model.submodules if isinstance(layer, StoredModule)]
+    if labels.answers.quantiles:
+        module.quantiles = tf.Variable(labels.answers.quantiles, dtype=tf.float64, trainable=False)
     # A function each: one would answer the second signature with the first's trace where that is more general.
     signatures = {
         name: tf.function(score, autograph=False).get_concrete_function(**specs) for name, specs in inputs.items()
@@ -116,17 +117,19 @@ class StoredModel:
                 where, f"no SavedModel with signature {SIGNATURE!r} ({error})", "a model written by this trainer"
             ) from error
         outputs = self._score.structured_outputs
-        self._output = next((name for name in (SCORE, SCORES) if name in outputs), "")
+        self._output = next((name for name in OUTPUTS if name in outputs), "")
         if not self._output:
-            raise DataError(where, f"outputs {sorted(outputs)}", f"an output {SCORE!r} or {SCORES!r}")
+            raise DataError(where, f"outputs {sorted(outputs)}", f"an output {', '.join(map(repr, OUTPUTS))}")
 
     @property
-    def classes(self) -> int | None:
-        """How many classes it tells apart; None: two, by one score."""
-        if self._output == SCORE:
-            return None
+    def answers(self) -> Answers:
+        """The form of its answers."""
+        if self._output == QUANTILES:
+            return Answers(output=QUANTILES, quantiles=tuple(self._loaded.quantiles.numpy().tolist()))
+        if self._output != SCORES:
+            return Answers(output=self._output)
         shape = self._score.structured_outputs[self._output].shape
-        return int(shape[1]) if shape.rank == 2 and shape[1] else 0
+        return Answers(output=SCORES, classes=int(shape[1]) if shape.rank == 2 and shape[1] else 0)
 
     @property
     def lists(self) -> frozenset[str]:
@@ -145,7 +148,9 @@ class StoredModel:
         )
 
     def predict(self, raw: Mapping[str, Any]) -> Floats:
-        """Score raw features; those that the model does not read are ignored. [B] or [B, T] each → [B] or [B, classes].
+        """Score raw features; those that the model does not read are ignored.
+
+        [B] or [B, T] each → [B], [B, classes] or [B, quantiles].
 
         Raises:
             DataError: A feature that it reads is missing or has another type.

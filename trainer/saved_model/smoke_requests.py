@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from trainer.contract.documents import EncodedBytes, Golden, InstanceValue
 from trainer.features.images import as_files
-from trainer.objective.labels import Mask
+from trainer.objective.metrics import Mask
 from trainer.saved_model.model import StoredModel
 
 MAX_REQUESTS = 5

@@ -50,7 +50,9 @@ def training_callbacks(
     """
     request, strategy = job.request, course.strategy
     validation = Validation(
-        _validation_blocks(job, examples), labels_of(request.label), strategy if job.share.count > 1 else None
+        _validation_blocks(job, examples),
+        labels_of(request.label, job.statistics),
+        strategy if job.share.count > 1 else None,
     )
     callbacks: list[tf_keras.callbacks.Callback] = [validation, *listeners]
     with contextlib.ExitStack() as stack:
@@ -102,10 +104,10 @@ class Validation(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras ha
             logs.update(self._labels.epoch_metrics(labels, scores))
 
     def score(self) -> tuple[Floats, Floats]:
-        """Give labels and the model's probabilities. [n], [n] or [n, classes]."""
+        """Give targets and what is held against them. [n], [n] or [n, outputs]."""
         labels, scores = [], []
         for inputs, targets in self._inputs:
-            scores.append(self._labels.scores(self._logits(inputs)).numpy().astype(np.float64))
+            scores.append(self._labels.epoch_scores(self._logits(inputs)).numpy().astype(np.float64))
             labels.append(targets.numpy().astype(np.float64))
         if not labels:
             return np.zeros(0), np.zeros(0)

@@ -37,11 +37,11 @@ def evaluate_checkpoints(job: TrainingJob, source: Source, sleep: Callable[[floa
         sleep: Waits for some seconds.
     """
     request, manifest, storage = job.request, job.manifest, job.storage
-    recipe = Recipe.from_training(request.training, labels_of(request.label))
+    recipe = Recipe.from_training(request.training, labels_of(request.label, job.statistics))
     columns = FeatureColumns(request.features, manifest.columns, manifest.images)
     preprocessing = Preprocessing(request.features, job.statistics)
     split = source.open_split("validation", may_be_empty=True)
-    examples = Encoding.of(request, manifest, columns, preprocessing).blocks(split, None).plain
+    examples = Encoding.of(request, manifest, columns, preprocessing, recipe.labels).blocks(split, None).plain
     model = recipe.build_model(preprocessing.shape)
     validation = Validation(examples, recipe.labels)
     validation.set_model(model)

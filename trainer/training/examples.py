@@ -16,7 +16,7 @@ from trainer.features.preprocessing import FeatureColumns, Preprocessing
 from trainer.features.values import parse_feature
 from trainer.input.pipeline import Blocks, Reading, blocks
 from trainer.input.source import ParseSpec, Source, Split, Tensors
-from trainer.objective.labels import label_type, labels_of, require_labels
+from trainer.objective.labels import Labels, label_type, require_labels
 from trainer.training.recipe import Recipe
 from trainer.training.training_job import TrainingJob
 
@@ -59,14 +59,19 @@ class Encoding:
 
     @classmethod
     def of(
-        cls, request: TrainRequest, manifest: Manifest, columns: FeatureColumns, preprocessing: Preprocessing
+        cls,
+        request: TrainRequest,
+        manifest: Manifest,
+        columns: FeatureColumns,
+        preprocessing: Preprocessing,
+        kind: Labels,
     ) -> Encoding:
         """Give a request's.
 
         Raises:
             DataError: There is no such label column, or its type has no such values.
         """
-        label, kind = request.label, labels_of(request.label)
+        label = request.label
 
         def encode(parsed: Tensors) -> Tensors:
             return preprocessing(columns.raw(parsed)), kind.targets(parsed[label.name])
@@ -96,7 +101,7 @@ def read_examples(job: TrainingJob, source: Source, recipe: Recipe, strategy: St
     with strategy.tables():
         preprocessing = Preprocessing(request.features, job.statistics)
     recipe.require_inputs(preprocessing.shape)
-    encoding = Encoding.of(request, manifest, columns, preprocessing)
+    encoding = Encoding.of(request, manifest, columns, preprocessing, recipe.labels)
     splits = {"train": source.open_split("train"), "validation": source.open_split("validation", may_be_empty=True)}
     seeds = {"train": request.seed, "validation": None}
     encoded = {name: encoding.blocks(split, seeds[name]) for name, split in splits.items()}
@@ -125,5 +130,5 @@ def _count_examples(encoded: Blocks, split: Split, spec: ParseSpec, label: Label
         for _, targets in encoded.plain:
             values = targets.numpy()
             rows += len(values)
-            require_labels(label, values, f"split {name}, ")
+            require_labels(label, values, f"split {name}, ", targets=True)
     split.require_rows(rows)

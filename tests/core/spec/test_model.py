@@ -223,7 +223,7 @@ def test_many_findings_are_cut(tmp_path):
     [
         ("min_rows: 100", "min_rows: 10000000000000"),
         ("schedule:", "budget_usd: 1.0e+30\nschedule:"),
-        ("promote: {min_examples: 10}", "promote: {max_slice_loss: 1.0e+9}"),
+        ("promote: {min_examples: 10}", "promote: {max_slice_loss: 1.0e+13}"),
         ("model: wide_deep,", "model: wide_deep, clip_norm: 1.0e+300,"),
         ("evaluation:", "deployment: {max_replicas: 1000000}\nevaluation:"),
         ("evaluation:", "monitoring: {window_hours: 1000000}\nevaluation:"),

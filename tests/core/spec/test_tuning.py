@@ -80,11 +80,14 @@ def test_with_several_classes_trials_report_accuracy():
 
 
 def test_metrics_are_those_that_the_trainer_reports():
-    """The trainer cannot be imported here: its labels' keywords are read."""
-    text = (Path(__file__).resolve().parents[3] / "trainer" / "objective" / "labels.py").read_text()
-    kinds = {"binary": "Binary", "multiclass": "Multiclass"}
-    classes = {each.name: each for each in ast.parse(text).body if isinstance(each, ast.ClassDef)}
+    """The trainer cannot be imported here: what its labels name is read."""
+    folder = Path(__file__).resolve().parents[3] / "trainer" / "objective"
+    bodies = [node for name in ("labels", "regression") for node in ast.parse((folder / f"{name}.py").read_text()).body]
+    kinds = {"binary": "Binary", "multiclass": "Multiclass", "regression": "Regression"}
+    classes = {each.name: each for each in bodies if isinstance(each, ast.ClassDef)}
     for kind, name in kinds.items():
-        keywords = {node.arg for node in ast.walk(classes[name]) if isinstance(node, ast.keyword)}
-        assert {word for word in keywords if word and word.startswith("val_")} == set(REPORTED[kind])
+        nodes = list(ast.walk(classes[name]))
+        words = {node.arg for node in nodes if isinstance(node, ast.keyword)}
+        words |= {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+        assert {word for word in words if word and word.startswith("val_")} == set(REPORTED[kind])
     assert set(GOALS) == {metric for metrics in REPORTED.values() for metric in metrics}

@@ -12,6 +12,7 @@ import tensorflow as tf
 from tests.support.trainer_documents import make_feature, make_feature_statistics, make_label, make_statistics
 from trainer.contract.documents import (
     Feature,
+    Label,
     Training,
     ValueCount,
 )
@@ -72,17 +73,21 @@ def raw(reads: tuple[str, ...]) -> dict[str, tf.Tensor]:
     return {name: tf.constant(values) for name, values in rows.items()}
 
 
-def recipe(name: str, **hyperparameters: Any) -> Recipe:
+QUANTILES = make_label(name="y", kind="regression", loss="quantile", quantiles=(0.1, 0.5, 0.9))
+CLASSES = make_label(name="y", kind="multiclass", classes=3)
+
+
+def recipe(name: str, label: Label = CLASSES, **hyperparameters: Any) -> Recipe:
     training = Training(
         model=name, epochs=1, batch_size=2, early_stopping_patience=0, hyperparameters={"hidden_units": 4}
     )
     training = Training(**{**vars(training), "hyperparameters": {**SMALL.get(name, {}), **hyperparameters}})
-    return Recipe.from_training(training, labels_of(make_label(name="y", kind="multiclass", classes=3)))
+    return Recipe.from_training(training, labels_of(label))
 
 
-def built(name: str, **hyperparameters: Any):
+def built(name: str, label: Label = CLASSES, **hyperparameters: Any):
     """Recipe, preprocessing and model."""
-    chosen, preprocessing = recipe(name, **hyperparameters), Preprocessing(features_of(name), STATISTICS)
+    chosen, preprocessing = recipe(name, label, **hyperparameters), Preprocessing(features_of(name), STATISTICS)
     chosen.require_inputs(preprocessing.shape)
     return chosen, preprocessing, chosen.build_model(preprocessing.shape)
 
@@ -103,7 +108,9 @@ def learn_once(chosen: Recipe, preprocessing: Preprocessing, model) -> None:
     """One step, after which no weight may be what it was."""
     encoded = preprocessing(raw(ARCHITECTURES[chosen.training.model].reads))
     with tf.GradientTape() as tape:
-        loss = chosen.labels.loss()(tf.constant([0, 1, 2, 0, 1, 2]), model(encoded, training=True))
+        loss = chosen.labels.loss()(
+            chosen.labels.targets(tf.constant([0, 1, 2, 0, 1, 2])), model(encoded, training=True)
+        )
     gradients = tape.gradient(loss, model.trainable_variables)
     names = [variable.name for variable, found in zip(model.trainable_variables, gradients, strict=True)]
     missing = [name for name, found in zip(names, gradients, strict=True) if found is None]
@@ -140,6 +147,17 @@ def test_it_says_the_same_after_it_was_stored_and_loaded(name: str, tmp_path: Pa
     assert expected.shape == (ROWS, 3)
     assert np.ptp(expected[:, 0]) > 0
     np.testing.assert_allclose(stored.predict(raw(ARCHITECTURES[name].reads)), expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=SLOW.get(name, ())) for name in LIGHT])
+def test_each_answers_with_quantiles_that_do_not_cross(name: str, tmp_path: Path) -> None:
+    chosen, preprocessing, model = built(name, QUANTILES)
+    learn_once(chosen, preprocessing, model)
+    expected, stored = scored_after_reload(chosen, preprocessing, model, tmp_path)
+    found = stored.predict(raw(ARCHITECTURES[name].reads))
+    assert stored.answers == chosen.labels.answers
+    assert (np.diff(found, axis=1) >= 0).all()
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["lstm", "gru", "transformer"])

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trainer.objective.bootstrap import bootstrap_difference
 from trainer.objective.metrics import (
     Ranking,
     auc,
-    bootstrap_difference,
     confusion,
     count_labels,
     macro_auc,

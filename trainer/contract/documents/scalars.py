@@ -43,6 +43,8 @@ ColumnName = Annotated[str, Limits(pattern="^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
 EmbeddingDim = Annotated[int, Limits(minimum=1, maximum=1024)]
 Size = Annotated[int, Limits(minimum=1, maximum=4096)]
 """Of an image's side, in pixels, or of a sequence, in steps."""
+Loss = Literal["mse", "mae", "huber", "poisson", "quantile"]
+Quantile = Annotated[float, Limits(above=0, below=1)]
 Scalar = bool | int | float | str
 HyperparameterValue = bool | int | float | str | tuple[Scalar, ...]
 Hyperparameters = Mapping[str, HyperparameterValue]
@@ -63,5 +65,5 @@ InstanceValue = bool | int | float | str | None
 """Of a slice, or of an instance; null stands for NaN."""
 UtcTime = Annotated[str, Limits(pattern="^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}Z$")]
 Share = Annotated[float, Limits(minimum=0, maximum=1)]
-Metric = Literal["auc", "accuracy", "log_loss", "brier"]
+Metric = Literal["auc", "accuracy", "log_loss", "brier", "mae", "rmse", "r2", "medae", "smape", "pinball"]
 Confidence = Annotated[float, Limits(above=0.5, below=1)]

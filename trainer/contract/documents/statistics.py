@@ -114,7 +114,7 @@ FeatureStatistics = NumericStatistics | CategoricalStatistics | ImageStatistics 
 
 @dataclass(frozen=True, kw_only=True)
 class OutsideLabels:
-    """Labels that are no class: how many, the least and the greatest (null: they are no numbers)."""
+    """Labels that are none: how many, the least and the greatest (null: they are no finite numbers)."""
 
     rows: Positive
     low: Number | None
@@ -122,16 +122,35 @@ class OutsideLabels:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LabelNumbers:
+    """The labels of a regression that are right; without one the numbers are null and there are no quantiles.
+
+    `quantiles` are 21 numbers in 5 % steps. `trained_mean` and `trained_stddev` are of what training sees, after the
+    label's transform.
+    """
+
+    min: Number | None
+    max: Number | None
+    mean: Number | None
+    stddev: Number | None
+    quantiles: Annotated[tuple[Number, ...], Limits(max_length=21)]
+    trained_mean: Number | None
+    trained_stddev: Number | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class LabelStatistics:
     """Mean of a binary label (null without a value), and missing values.
 
-    With several classes `counts` has the rows of each, from class 0 on, and `outside` the labels that are none.
+    With several classes `counts` has the rows of each, from class 0 on; a regression has `numbers`. `outside` are the
+    labels that are no class, or outside what the spec says.
     """
 
     mean: Number | None
     nulls: Count
     counts: tuple[Count, ...] | None = None
     outside: OutsideLabels | None = None
+    numbers: LabelNumbers | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,12 +168,15 @@ class SplitStatistics:
 class DayLabels:
     """The label of one day: missing values, labels that are none, and a share of the others (null: there are none).
 
-    `rate` is the share of positive labels; with several classes that of the day's most frequent class.
+    `rate` is the share of positive labels; with several classes that of the day's most frequent class. A regression has
+    `mean` and `stddev` instead.
     """
 
     nulls: Count
     outside: Count
     rate: Share | None
+    mean: Number | None = None
+    stddev: Number | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,10 +23,12 @@ from trainer.contract.documents.scalars import (
     InstanceValue,
     LiteForm,
     Loop,
+    Loss,
     ModelId,
     Number,
     Positive,
     Precision,
+    Quantile,
     RunKey,
     Seed,
     Sha256,
@@ -120,7 +122,29 @@ class MulticlassLabel:
     classes: Annotated[int, Limits(minimum=2, maximum=100000)]
 
 
-Label = BinaryLabel | MulticlassLabel
+@dataclass(frozen=True, kw_only=True)
+class RegressionLabel:
+    """What is predicted: a number.
+
+    Training sees it by its mean and deviation over the training split, after `transform`; answers, scores and metrics
+    are in the label's own unit. `huber` changes from squares to absolute values at one such deviation. `poisson` is for
+    counts and other numbers from 0 on: the model's output is the logarithm of the answer.
+    """
+
+    name: ColumnName
+    kind: Literal["regression"] = "regression"
+    loss: Loss = "mse"
+    transform: Literal["none", "log1p"] = "none"
+    """What the label goes through before training, and back after the model: `log1p` is ln(1 + label)."""
+    quantiles: Annotated[tuple[Quantile, ...], Limits(max_length=99)] = ()
+    """Of loss quantile: what the model answers with, rising; the median among them is the answer that is judged."""
+    min: float | None = None
+    """The least label that is right."""
+    max: float | None = None
+    """The greatest label that is right."""
+
+
+Label = BinaryLabel | MulticlassLabel | RegressionLabel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,7 +273,10 @@ class Seconds:
 
 @dataclass(frozen=True, kw_only=True)
 class Signature:
-    """TensorFlow types by name of `serving_default`; every shape is [batch], `scores` is [batch, classes]."""
+    """TensorFlow types by name of `serving_default`; every shape is [batch] but of two outputs.
+
+    `scores` is [batch, classes], `quantiles` [batch, quantiles], in the order of the label's.
+    """
 
     inputs: Mapping[str, str]
     outputs: Mapping[str, str]
@@ -269,7 +296,7 @@ class Golden:
     instance: Mapping[str, EncodedBytes | bool | int | float | str | tuple[InstanceValue, ...] | None]
     """A sequence is a list as long as that of every other instance, filled up with null or ""."""
     prediction: Number | Annotated[tuple[Number, ...], Limits(min_length=2)]
-    """The score; with several classes the scores of all."""
+    """The score; with several classes the scores of all; of a regression the number, or the quantiles."""
 
 
 @dataclass(frozen=True, kw_only=True)

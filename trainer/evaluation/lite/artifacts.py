@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from trainer.contract.documents import EvaluateRequest, LiteArtifact, Manifest, ManifestSplit, Metrics
+from trainer.contract.documents import EvaluateRequest, LiteArtifact, Manifest, ManifestSplit, Quality
 from trainer.errors import DataError, StorageError
 from trainer.evaluation.lite.convert import WEIGHTS_ONLY
 from trainer.evaluation.lite.interpreter import Arrays, LiteModel
@@ -31,7 +31,8 @@ from trainer.features.vocabulary import Vocabulary
 from trainer.input import open_source
 from trainer.input.source import ParseSpec, Split
 from trainer.objective.labels import label_type
-from trainer.objective.metrics import Floats, measure_scores
+from trainer.objective.metrics import Floats
+from trainer.objective.quality import measure_by
 from trainer.saved_model.model import VOCABULARY_PATH
 from trainer.storage import Storage, join_uri
 
@@ -60,13 +61,13 @@ class Converted:
 
 
 def make_lite_models(
-    request: EvaluateRequest, manifest: Manifest, split: Split, full: Metrics, storage: Storage
+    request: EvaluateRequest, manifest: Manifest, split: Split, full: Quality, storage: Storage
 ) -> tuple[LiteArtifact, ...]:
     """Convert, measure and write every form that is asked for.
 
     Args:
         manifest: Of the run: its training split gives the examples that calibrate.
-        full: Metrics of the full model on it.
+        full: Quality of the full model on it.
         storage: Where models are.
 
     Raises:
@@ -182,7 +183,7 @@ def _measured(
     manifest: Manifest,
     split: Split,
     columns: FeatureColumns,
-    full: Metrics,
+    full: Quality,
     vocabulary: Vocabulary,
 ) -> LiteArtifact:
     """Score the test split and hold the result against the full model's."""
@@ -195,7 +196,7 @@ def _measured(
         raise
     except _FAULTS as error:
         return replace(artifact, words=f"cannot be run: {' '.join(str(error).split())[:_SHOWN_CHARACTERS]}")
-    metrics = measure_scores(labels, scores)
+    metrics = measure_by(request.label, labels, scores)
     ours, theirs = (getattr(one, request.metric) for one in (metrics, full))
     return replace(
         artifact,
@@ -209,7 +210,7 @@ def _measured(
 def _scores(
     model: LiteModel, request: EvaluateRequest, manifest: Manifest, split: Split, columns: FeatureColumns
 ) -> tuple[Floats, Floats]:
-    """Score a split. → [n], [n] or [n, classes]."""
+    """Score a split. → [n], [n] or [n, classes or quantiles]."""
     label = request.label
     spec = {**columns.parse_spec(), label.name: parse_feature(label_type(label, manifest))}
     images = any(feature.kind == "image" for feature in request.features)
@@ -222,7 +223,9 @@ def _scores(
             scores.append(model.predict({name: column[start : start + step] for name, column in raw.items()}))
     answers = np.concatenate(scores)
     if not np.isfinite(answers).all():
-        raise DataError("TF Lite model", f"{int((~np.isfinite(answers)).sum())} scores are not finite", "probabilities")
+        raise DataError(
+            "TF Lite model", f"{int((~np.isfinite(answers)).sum())} scores are not finite", "finite answers"
+        )
     return np.concatenate(labels), answers
 
 

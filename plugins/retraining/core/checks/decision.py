@@ -33,10 +33,13 @@ def decision_findings(spec: ModelSpec, statistics: Statistics) -> Iterator[Findi
 
 
 def constant_score(metric: Metric, label: LabelStatistics) -> float | None:
-    """Return what a model scores that always answers with the shares of the test labels; None: there is no label.
+    """Return what a model scores that always answers with the shares of the test labels; None: it is not known.
 
     The AUC of equal scores is 1/2; the rest follows from the metrics' definitions.
     """
+    if label.numbers is not None:
+        # The mean of the labels explains nothing of their variance; of the other metrics the quantiles say too little.
+        return {"r2": 0.0, "rmse": label.numbers.stddev}.get(metric)
     shares = _shares(label)
     if not shares:
         return None

@@ -1,11 +1,12 @@
-"""Findings on the label: missing, no class, too rare, too frequent."""
+"""Findings on the label: missing, wrong, too rare, too frequent; of numbers see `regression.py`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from retraining.core.checks.findings import finding, shown
-from retraining.core.data.statistics import class_count
+from retraining.core.checks.regression import constant_label, label_shift
+from retraining.core.data.label_statistics import class_count
 from retraining.core.documents.checks import Finding, LabelStatistics, Statistics
 from retraining.core.spec.model import ModelSpec
 
@@ -23,27 +24,36 @@ def label_findings(spec: ModelSpec, statistics: Statistics) -> Iterator[Finding]
                 message=f"{split.label.nulls} examples of {name} have no label: leave them out in the query",
             )
         yield from _outside(spec, name, split.label)
-        if spec.label.kind == "multiclass":
+        if spec.label.kind == "regression":
+            yield from constant_label(spec, name, split.label)
+        elif spec.label.kind == "multiclass":
             yield from _classes(spec, name, split.label)
         else:
             yield from _rate(spec, name, split.label)
+    yield from label_shift(spec, statistics)
 
 
 def _outside(spec: ModelSpec, split: str, label: LabelStatistics) -> Iterator[Finding]:
     if label.outside is None:
         return
-    found = f"{label.outside.rows} labels"
+    found, is_number = f"{label.outside.rows} labels", spec.label.kind == "regression"
     if label.outside.low is not None and label.outside.high is not None:
         found += f" between {label.outside.low:g} and {label.outside.high:g}"
-    way_out = ", or set label.classes" if spec.label.kind == "multiclass" else ""
+    way_out = {"multiclass": ", or set label.classes", "regression": ", or correct the section label"}
     yield finding(
         spec,
         "label_range",
         feature=spec.label.name,
         found=f"{found} in {split}",
-        expected=f"whole numbers from 0 to {class_count(spec) - 1}",
-        message=f"{label.outside.rows} labels of {split} are no class: mend them in the query{way_out}",
+        expected=expected_labels(spec),
+        message=f"{label.outside.rows} labels of {split} are no {'right number' if is_number else 'class'}: "
+        f"mend them in the query{way_out.get(spec.label.kind, '')}",
     )
+
+
+def expected_labels(spec: ModelSpec) -> str:
+    """Return which labels are right, for a sentence."""
+    return spec.label.bounds if spec.label.kind == "regression" else f"whole numbers from 0 to {class_count(spec) - 1}"
 
 
 def _rate(spec: ModelSpec, split: str, label: LabelStatistics) -> Iterator[Finding]:

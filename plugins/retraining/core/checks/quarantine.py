@@ -7,6 +7,7 @@ from datetime import date
 from statistics import median
 
 from retraining.core.checks.findings import finding, severity_of
+from retraining.core.checks.regression import day_finding, shifted_days
 from retraining.core.documents.checks import DayStatistics, Finding
 from retraining.core.documents.plan import Plan
 from retraining.core.spec.model import ModelSpec
@@ -47,6 +48,8 @@ def _what_is_gone(plan: Plan, days: Iterable[DayStatistics], bad: Sequence[date]
 
 def _of_days(spec: ModelSpec, days: Sequence[DayStatistics]) -> Iterator[Finding]:
     yield from _volume(spec, days)
+    if severity_of(spec, "max_label_shift") == "quarantine":
+        yield from (day_finding(spec, day, days) for day in shifted_days(spec, days))
     named = {check for check in _DAY_CHECKS if severity_of(spec, check) == "quarantine"}
     for day in days:
         for check, look in _DAY_CHECKS.items():
@@ -98,14 +101,15 @@ def _label(spec: ModelSpec, day: DayStatistics) -> Iterator[Finding]:
 
 def _label_range(spec: ModelSpec, day: DayStatistics) -> Iterator[Finding]:
     if day.label.outside:
+        kind = "right number" if spec.label.kind == "regression" else "class"
         yield finding(
             spec,
             "label_range",
             feature=spec.label.name,
             span=day.span,
             found=f"{day.label.outside} labels on {day.span}",
-            expected="labels of the spec's classes",
-            message=f"{day.label.outside} labels of {day.span} are no class",
+            expected=spec.label.bounds if spec.label.kind == "regression" else "labels of the spec's classes",
+            message=f"{day.label.outside} labels of {day.span} are no {kind}",
         )
 
 

@@ -78,6 +78,7 @@ def missing_columns(spec: ModelSpec, columns: Sequence[Column]) -> list[Misfit]:
         (spec.label.name, "the label"),
         (spec.data.key, "the key"),
         *([(spec.data.event_time, "the event time")] if spec.data.event_time else []),
+        *((column, f"the baseline {name!r}") for name, column in spec.evaluation.baselines.items()),
     ]
     return [
         Misfit(
@@ -121,6 +122,8 @@ def _roles(spec: ModelSpec) -> Iterator[tuple[str, _Role]]:
                 way_out="evaluate by another column (evaluation.slices), or make classes of it in the query",
             ),
         )
+    for column in spec.evaluation.baselines.values():
+        yield column, _Role(part="a baseline", types=types_of("numeric"), way_out="cast it in the query")
     if spec.data.event_time:
         times = _Role(part="the event time", types=EVENT_TIME_TYPES, way_out="cast it in the query")
         yield spec.data.event_time, times
@@ -132,7 +135,8 @@ def _roles(spec: ModelSpec) -> Iterator[tuple[str, _Role]]:
             types=columns.read_by_tensorflow_io if by_io else columns.read_from_table,
             way_out="cast it in the query, or set training.input to tfrecord",
         )
-        yield from ((name, direct) for name in (*spec.feature_names, label.name))
+        read = (*spec.feature_names, label.name, *spec.evaluation.baselines.values())
+        yield from ((name, direct) for name in read)
 
 
 def _misfit(column: Column, role: _Role) -> Misfit:

@@ -9,18 +9,16 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from retraining.core.data.column_roles import reading
+from retraining.core.data.label_statistics import build_day_label, build_label, finite, label_parameters, label_values
 from retraining.core.data.sql import Parameter, Query, render
 from retraining.core.documents.checks import (
     CategoricalStatistics,
     DayFeature,
-    DayLabels,
     DayStatistics,
     FeatureStatistics,
     ImageStatistics,
     KeyStatistics,
-    LabelStatistics,
     NumericStatistics,
-    OutsideLabels,
     SequenceStatistics,
     SplitStatistics,
     Statistics,
@@ -47,10 +45,11 @@ def render_statistics_sql(plan: Plan, snapshot: Snapshot, quarantined: Sequence[
     Columns: `section`, `split`, `day`, `feature`, `row_count`, `nulls`, `low`, `high`, `mean`, `deviation`, `quantiles`
     (21 in 5 % steps), `distinct_count`, `value`, `outside`, `also_tested`. Sections: `day` (a row per split and day;
     `nulls` of the label, `low` and `high` are the first and last event in seconds since 1970), `keys` (`outside`: in
-    train and validation), `label` (a row per class), `day_label` (`mean` is the share as in `DayLabels.rate`),
-    `watched` (a row per day and feature that has a limit, and the key), `numeric`, `category`, `size` (of images in
-    bytes, of texts in characters), `sequence` (lengths), `element` (a sequence's numbers), `element_category` (its
-    categories). Split is by span first: all parts of the test days are the test split.
+    train and validation), `label` (a row per class; of a regression `right` and, after the label's transform, `log1p`),
+    `day_label` (`mean` is the share as in `DayLabels.rate`, of a regression the mean), `watched` (a row per day and
+    feature that has a limit, and the key), `numeric`, `category`, `size` (of images in bytes, of texts in characters),
+    `sequence` (lengths), `element` (a sequence's numbers), `element_category` (its categories). Split is by span first:
+    all parts of the test days are the test split.
 
     Args:
         plan: The run.
@@ -65,7 +64,7 @@ def render_statistics_sql(plan: Plan, snapshot: Snapshot, quarantined: Sequence[
         key=spec.data.key,
         event_time=spec.data.event_time,
         label=columns.read_column(spec.label.name, spec.label.kind),
-        binary=spec.label.kind == "binary",
+        **label_values(spec),
         watched=columns.watched(),
         numeric=columns.of_kind("numeric"),
         categorical=columns.of_kind("categorical"),
@@ -80,16 +79,11 @@ def render_statistics_sql(plan: Plan, snapshot: Snapshot, quarantined: Sequence[
         parameters=(
             Parameter(name="test_start", type="DATE", value=plan.window.test_start.isoformat()),
             Parameter(name="max_categories", type="INT64", value=MAX_CATEGORIES),
-            Parameter(name="classes", type="INT64", value=class_count(spec)),
+            *label_parameters(spec),
             *columns.limits(),
             *([Parameter(name="quarantined", type="DATE", value=days)] if days else []),
         ),
     )
-
-
-def class_count(spec: ModelSpec) -> int:
-    """Return how many values the label may have, from 0 on."""
-    return spec.label.classes if spec.label.kind == "multiclass" else 2
 
 
 class _Columns:
@@ -168,11 +162,7 @@ def build_days(plan: Plan, rows: Iterable[Row]) -> tuple[DayStatistics, ...]:
                 rows=sum(int(row["row_count"]) for row in totals),
                 last_event=_event(max(row["high"] for row in totals)),
                 key_nulls=int(key["nulls"]) if key else 0,
-                label=DayLabels(
-                    nulls=sum(int(row["nulls"]) for row in totals),
-                    outside=sum(int(row["outside"]) for row in labels),
-                    rate=_finite(labels[0]["mean"]) if labels else None,
-                ),
+                label=build_day_label(plan.spec, totals, labels),
                 features={name: _day_feature(row) for name, row in sorted(watched.items())},
             )
         )
@@ -245,22 +235,7 @@ def _split(plan: Plan, split: str, sections: _Sections) -> SplitStatistics:
         first_event=_event(min(row["low"] for row in totals)) if timed else None,
         last_event=_event(max(row["high"] for row in totals)) if timed else None,
         features=features,
-        label=_label(plan.spec, totals, sections["label"].get((split, ""), [])),
-    )
-
-
-def _label(spec: ModelSpec, totals: list[Row], rows: list[Row]) -> LabelStatistics:
-    """Return the statistics of the label from its split's rows per day and its rows per class."""
-    counts = {int(row["value"]): int(row["row_count"]) for row in rows if row["value"] is not None}
-    none = next((row for row in rows if row["value"] is None), None)
-    total, binary = sum(counts.values()), spec.label.kind == "binary"
-    return LabelStatistics(
-        mean=counts.get(1, 0) / total if binary and total else None,
-        nulls=sum(int(row["nulls"] or 0) for row in totals),
-        counts=None if binary else tuple(counts.get(index, 0) for index in range(class_count(spec))),
-        outside=OutsideLabels(rows=int(none["row_count"]), low=_finite(none["low"]), high=_finite(none["high"]))
-        if none
-        else None,
+        label=build_label(plan.spec, totals, sections["label"].get((split, ""), [])),
     )
 
 
@@ -336,17 +311,12 @@ def _categorical(rows: list[Row]) -> CategoricalStatistics:
 
 def _day_feature(row: Row) -> DayFeature:
     return DayFeature(
-        nulls=int(row["nulls"]), outside=int(row["outside"]), min=_finite(row["low"]), max=_finite(row["high"])
+        nulls=int(row["nulls"]), outside=int(row["outside"]), min=finite(row["low"]), max=finite(row["high"])
     )
 
 
 def _event(seconds: float) -> datetime:
     return datetime.fromtimestamp(int(seconds), tz=UTC)
-
-
-def _finite(value: object) -> float | None:
-    number = None if value is None else float(str(value))
-    return number if number is not None and math.isfinite(number) else None
 
 
 def _number(value: object, feature: str) -> float | None:

@@ -96,6 +96,8 @@ class EvaluateRequest(Document):
     """Columns by whose values the metrics are also given."""
     min_slice_examples: Positive
     metric: Metric
+    baselines: dict[Text, Text] = Field(default_factory=dict)
+    """Columns whose values a regression is held against, by name."""
     bootstrap: Bootstrap
     evaluation_uri: Address
 
@@ -123,6 +125,27 @@ class Metrics(Value):
     """Mean squared error of the score; with several classes summed over them, so up to 2."""
 
 
+class NumberMetrics(Value):
+    """Quality of a regression over some rows, in the label's unit. `r2`: higher is better; the others: lower is."""
+
+    mae: Amount
+    """Mean absolute error."""
+    rmse: Amount
+    """Root of the mean squared error."""
+    r2: Number | None
+    """Share of the label's variance that is explained, at most 1; null where all labels are equal."""
+    medae: Amount
+    """Median absolute error."""
+    smape: Annotated[float, Field(allow_inf_nan=False, ge=0, le=2)]
+    """Mean of 2 |answer - label| / (|answer| + |label|); 0 where both are 0."""
+    pinball: Amount | None
+    """Pinball loss, mean over the label's quantiles; null: it has none."""
+
+
+Quality = Metrics | NumberMetrics
+"""By the label's kind."""
+
+
 class Slice(Value):
     """Quality over the rows with one value in one column."""
 
@@ -130,16 +153,46 @@ class Slice(Value):
     value: InstanceValue
     """As text; empty: missing."""
     rows: Positive
-    metrics: Metrics
+    metrics: Quality
+
+
+class Histogram(Value):
+    """Rows between two edges each: one count fewer than edges. The first and the last count hold all beyond, too."""
+
+    edges: Annotated[tuple[Number, ...], Field(min_length=2)]
+    counts: Annotated[tuple[Count, ...], Field(min_length=1)]
+
+
+class AnsweredBin(Value):
+    """Rows with answers of about one size: their mean answer, and mean and 10 % and 90 % quantiles of their labels."""
+
+    rows: Positive
+    answer: Number
+    label: Number
+    low: Number
+    high: Number
+
+
+class Answers(Value):
+    """What a regression answers, and how far that is from the labels. Of quantiles it is the median."""
+
+    quantiles: Annotated[tuple[Number, ...], Field(min_length=21, max_length=21)]
+    """Of the answers, in 5 % steps."""
+    residuals: Histogram
+    """Of label minus answer."""
+    bins: Annotated[tuple[AnsweredBin, ...], Field(min_length=1)]
+    """The rows by answer, from the lowest on, in parts of about the same size."""
 
 
 class Scores(Value):
     """Quality of one model, whole and per slice."""
 
-    metrics: Metrics
+    metrics: Quality
     slices: tuple[Slice, ...]
     confusion: tuple[tuple[Count, ...], ...] | None = None
-    """Rows by class (outer) and most likely class (inner); null: the label is binary, or has over 100 classes."""
+    """Rows by class (outer) and most likely class (inner); null: the label has not several classes, or over 100."""
+    answers: Answers | None = None
+    """null: the label is no number."""
 
 
 class Baseline(Value):
@@ -149,8 +202,21 @@ class Baseline(Value):
     accuracy: Share
 
 
+class NumberBaseline(Value):
+    """Quality of an answer that needs no model, and of the challenger on the same rows.
+
+    `mean` and `median` are those of the test labels themselves; the others are columns, over rows that have a value.
+    """
+
+    name: Text
+    column: Text | None
+    rows: Positive
+    metrics: NumberMetrics
+    challenger: NumberMetrics
+
+
 class Difference(Value):
-    """Challenger minus champion in `metric` (of `log_loss` negative is a gain), and its interval.
+    """Challenger minus champion in `metric` (of `log_loss` or `mae` negative is a gain), and its interval.
 
     The interval is the two-sided one over paired resamples.
     """
@@ -168,8 +234,8 @@ class GoldenScores(Value):
 
     rows: Positive
     shards: Annotated[tuple[Shard, ...], Field(min_length=1)]
-    challenger: Metrics
-    champion: Metrics | None
+    challenger: Quality
+    champion: Quality | None
 
 
 class LiteArtifact(Value):
@@ -185,7 +251,7 @@ class LiteArtifact(Value):
     """Ids of its categories, by text; null: it has none."""
     select_ops: bool | None = None
     """Of earlier releases: whether an app must bring TensorFlow's own operations; null: it need not."""
-    metrics: Metrics | None = None
+    metrics: Quality | None = None
     difference: Number | None = None
     """In the request's metric, TF Lite minus full model."""
 
@@ -199,9 +265,9 @@ class Evaluation(Document):
     split: Literal["test"]
     rows: Positive
     label_rate: Share | None
-    """Share of positive labels; null: the label has several classes."""
+    """Share of positive labels; null: the label is not binary."""
     label_counts: Annotated[tuple[Count, ...], Field(min_length=2)] | None = None
-    """Rows of each class; null: the label is binary."""
+    """Rows of each class; null: the label has not several classes."""
     shards: Annotated[tuple[Shard, ...], Field(min_length=1)]
     challenger: Scores
     champion: Scores | None
@@ -210,7 +276,10 @@ class Evaluation(Document):
 
     It cannot read these examples, or answers another question.
     """
-    baseline: Baseline
+    baseline: Baseline | None
+    """null: the label is a number."""
+    baselines: tuple[NumberBaseline, ...] = ()
+    """Of a number."""
     difference: Difference | None
     """null: no champion."""
     golden: GoldenScores | None = None

@@ -132,7 +132,10 @@ class Seconds(Value):
 
 
 class Signature(Value):
-    """TensorFlow types by name of `serving_default`; every shape is [batch], `scores` is [batch, classes]."""
+    """TensorFlow types by name of `serving_default`; every shape is [batch] but of two outputs.
+
+    `scores` is [batch, classes], `quantiles` [batch, quantiles], in the order of the label's.
+    """
 
     inputs: dict[str, str]
     outputs: dict[str, str]
@@ -150,7 +153,7 @@ class Golden(Value):
     instance: dict[str, EncodedBytes | InstanceValue | tuple[InstanceValue, ...]]
     """A sequence is a list as long as that of every other instance, filled up with null or ""."""
     prediction: Number | Annotated[tuple[Number, ...], Field(min_length=2)]
-    """The score; with several classes the scores of all."""
+    """The score; with several classes the scores of all; of a regression the number, or the quantiles."""
 
 
 class Report(Document):

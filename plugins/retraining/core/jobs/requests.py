@@ -185,6 +185,7 @@ def _evaluate_request(plan: Plan, champion: Champion | None, skipped: str | None
         slices=evaluation.slices,
         min_slice_examples=evaluation.promote.min_slice_examples,
         metric=evaluation.metric,
+        baselines=dict(evaluation.baselines),
         bootstrap=Bootstrap(
             samples=BOOTSTRAP_SAMPLES, seed=plan.spec.training.seed, confidence=evaluation.promote.confidence
         ),

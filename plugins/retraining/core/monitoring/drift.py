@@ -6,7 +6,8 @@ Jensen-Shannon divergence in base 2 over the training data's quantile bins, with
 entropy"). Both lie in [0, 1]; they are the distances of Vertex AI Model Monitoring and TensorFlow Data Validation.
 
 Images have no values to count. With several classes the answers stand in for them: the shares of the likeliest classes
-against those of the training labels, L-infinity, under the label's name.
+against those of the training labels, L-infinity, under the label's name. The answers of a regression (of quantiles the
+median) are held against the champion's own answers to its test days, Jensen-Shannon, under the label's name.
 """
 
 from __future__ import annotations
@@ -28,8 +29,11 @@ from retraining.core.documents.checks import (
 )
 from retraining.core.documents.deployment import SmokeRequest
 from retraining.core.documents.document import format_time
+from retraining.core.documents.evaluation import Answers
 from retraining.core.documents.monitoring import Drift, DriftChampion, FeatureDrift
+from retraining.core.spec.features import MEDIAN
 from retraining.core.spec.model import ModelSpec
+from retraining.core.untyped import TemplateValues
 
 
 class Unseen(Enum):
@@ -48,13 +52,14 @@ def render_requests_sql(
     statistics: Statistics,
     as_of: datetime,
     smoke_requests: Sequence[SmokeRequest] = (),
+    answers: Answers | None = None,
 ) -> Query:
     """Return the query that counts the logged instances of `monitoring.window_hours` before `as_of` (exclusive).
 
     One row per feature and bucket: `feature, bucket, unseen, instances`. Feature `''` has the number of instances. The
     bucket of a number is its bin's index among the baseline's edges (0: below all of them), of a category its value;
     null is a missing value, or with `unseen` all values that the baseline does not have. With several classes the label
-    is there too, with the likeliest class of each answer.
+    is there too, with the likeliest class of each answer; of a regression with the bin of the answer.
 
     Args:
         spec: The model.
@@ -62,8 +67,8 @@ def render_requests_sql(
         statistics: Of the champion's run.
         as_of: End of the window.
         smoke_requests: What deployments asked; left out.
+        answers: Of a champion that answers with numbers, to its test days.
     """
-    numeric, categorical = [], []
     start = as_of - timedelta(hours=spec.monitoring.window_hours)
     parameters = [
         Parameter(name="window_start", type="TIMESTAMP", value=format_time(start)),
@@ -72,6 +77,22 @@ def render_requests_sql(
     smokes = [item for item in smoke_requests if item.end > start and item.start < as_of]
     for index, item in enumerate(smokes):
         parameters += _smoke_parameters(f"smoke_{index}", item)
+    features, bounds = _feature_buckets(spec, statistics)
+    answer = spec.label.name if spec.label.kind == "multiclass" else None
+    if answer is not None:
+        classes = len(statistics.splits["train"].label.counts or ())
+        parameters.append(Parameter(name="classes", type="INT64", value=classes))
+    number = _number_answer(spec, answers)
+    if number and answers:
+        parameters.append(Parameter(name="edges_answer", type="FLOAT64", value=tuple(bin_edges(_baseline(answers)))))
+    asked = {"answer": answer, "number": number, "smoke_requests": [f"smoke_{index}" for index in range(len(smokes))]}
+    sql = render("requests.sql.j2", table=log_table, **features, **asked)
+    return Query(sql=sql, parameters=(*parameters, *bounds))
+
+
+def _feature_buckets(spec: ModelSpec, statistics: Statistics) -> tuple[TemplateValues, list[Parameter]]:
+    """Return the features whose values are counted, and the bounds or values of their buckets."""
+    numeric, categorical, parameters = [], [], []
     for index, feature in enumerate(spec.features):
         baseline = statistics.splits["train"].features.get(feature.name)
         if isinstance(baseline, NumericStatistics) and (edges := bin_edges(baseline)):
@@ -81,14 +102,23 @@ def render_requests_sql(
             categorical.append({"name": feature.name, "known": f"values_{index}"})
             known = tuple(item.value for item in baseline.top)
             parameters.append(Parameter(name=f"values_{index}", type="STRING", value=known))
-    answer = spec.label.name if spec.label.kind == "multiclass" else None
-    if answer is not None:
-        classes = len(statistics.splits["train"].label.counts or ())
-        parameters.append(Parameter(name="classes", type="INT64", value=classes))
-    smokes_names = [f"smoke_{index}" for index in range(len(smokes))]
-    values = {"numeric": numeric, "categorical": categorical, "answer": answer, "smoke_requests": smokes_names}
-    sql = render("requests.sql.j2", table=log_table, **values)
-    return Query(sql=sql, parameters=tuple(parameters))
+    return {"numeric": numeric, "categorical": categorical}, parameters
+
+
+def _number_answer(spec: ModelSpec, answers: Answers | None) -> TemplateValues | None:
+    """Return the label of a regression, and where the answer stands in a list of quantiles."""
+    if spec.label.kind != "regression" or answers is None:
+        return None
+    levels = spec.label.quantiles
+    return {"name": spec.label.name, "place": levels.index(MEDIAN) if levels else None}
+
+
+def _baseline(answers: Answers) -> NumericStatistics:
+    """Return answers as statistics of a column that is never missing."""
+    low, high = answers.quantiles[0], answers.quantiles[-1]
+    return NumericStatistics(
+        kind="numeric", nulls=0, min=low, max=high, mean=None, stddev=None, quantiles=answers.quantiles
+    )
 
 
 def _smoke_parameters(name: str, asked: SmokeRequest) -> list[Parameter]:
@@ -123,10 +153,7 @@ def measure(
         statistics: Of the champion's run.
         rows: Of the query.
     """
-    counts: dict[str, dict[Bucket, int]] = defaultdict(dict)
-    for row in rows:
-        bucket = UNSEEN if row["unseen"] else None if row["bucket"] is None else str(row["bucket"])
-        counts[str(row["feature"])][bucket] = int(row["instances"])
+    counts = _counts(rows)
     total = sum(counts.pop("", {}).values())
     limits, train = spec.monitoring.drift, statistics.splits["train"]
     features = [
@@ -149,6 +176,33 @@ def measure(
         threshold=limits.threshold,
         features=tuple(feature for feature in features if feature is not None),
     )
+
+
+def add_answers(measured: Drift, spec: ModelSpec, rows: Iterable[Mapping[str, Any]], answers: Answers | None) -> Drift:
+    """Return a drift document with the distance of a regression's answers, where there are any.
+
+    Args:
+        measured: Of the features.
+        spec: The model.
+        rows: Of the query.
+        answers: As for the query.
+    """
+    if not measured.rows or answers is None or spec.label.kind != "regression":
+        return measured
+    label, limits, baseline = spec.label.name, spec.monitoring.drift, _baseline(answers)
+    edges = bin_edges(baseline)
+    value = jensen_shannon(bin_shares(baseline, 1, edges), _bins(_counts(rows)[label], len(edges)))
+    drifted = _drifted(label, "jensen_shannon", value, limits.features.get(label, limits.threshold))
+    return measured.model_copy(update={"features": (*measured.features, drifted)})
+
+
+def _counts(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[Bucket, int]]:
+    """Return the instances by feature and bucket."""
+    counts: dict[str, dict[Bucket, int]] = defaultdict(dict)
+    for row in rows:
+        bucket = UNSEEN if row["unseen"] else None if row["bucket"] is None else str(row["bucket"])
+        counts[str(row["feature"])][bucket] = int(row["instances"])
+    return counts
 
 
 def _feature_drift(

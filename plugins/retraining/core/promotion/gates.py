@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 from retraining.core.documents.decision import Decision, DecisionChampion, Gate, GateName, Verdict
 from retraining.core.documents.document import format_time
-from retraining.core.documents.evaluation import Champion, EvaluateRequest, Evaluation, Metrics
+from retraining.core.documents.evaluation import Baseline, Champion, EvaluateRequest, Evaluation, Quality
 from retraining.core.documents.plan import Plan
 from retraining.core.errors import ContractError
 from retraining.core.naming.run_keys import RunKey
@@ -63,9 +64,9 @@ def _held_against(champion: Champion | None) -> DecisionChampion | None:
     return DecisionChampion(version_id=champion.version_id, run_key=champion.run_key, as_of=champion.as_of)
 
 
-def value_of(metrics: Metrics, metric: Metric) -> float | None:
-    """Return one metric out of several; None where it is not defined (AUC of a single class)."""
-    value: float | None = getattr(metrics, metric)
+def value_of(metrics: Quality, metric: Metric) -> float | None:
+    """Return one metric out of several; None where it is not defined (AUC of one class, R² of equal labels)."""
+    value: float | None = getattr(metrics, metric, None)
     return value
 
 
@@ -138,7 +139,8 @@ def _examples(plan: Plan, evaluation: Evaluation) -> Gate:
 def _floor(plan: Plan, evaluation: Evaluation) -> Gate:
     """Hold the model to the absolute bound.
 
-    Without a champion to hold it against, a model must also beat predicting the base rate.
+    Without a champion to hold it against, a model must also beat predicting the base rate; a regression the mean, the
+    median and the spec's own baselines.
 
     So too where the champion cannot read the examples: then this gate alone judges. With one it need not: on
     days unlike the training days both may lose to the base rate of the very days they are judged on, and then keeping
@@ -148,19 +150,58 @@ def _floor(plan: Plan, evaluation: Evaluation) -> Gate:
     higher = spec.metric in HIGHER_IS_BETTER
     value = value_of(evaluation.challenger.metrics, spec.metric)
     bound = f"{'at least' if higher else 'at most'} {spec.floor:g}"
-    baseline, log_loss = evaluation.baseline.log_loss, evaluation.challenger.metrics.log_loss
     alone = evaluation.champion is None
-    expected = f"{spec.metric} {bound}" + (f", log_loss below {baseline:.4f} (the base rate's)" if alone else "")
+    beaten = _base_rate(evaluation.baseline, evaluation) if evaluation.baseline else _baselines(spec.metric, evaluation)
+    expected = f"{spec.metric} {bound}" + (f", {beaten.expected}" if alone else "")
     if value is None:
         return _gate("floor", False, f"no {spec.metric}", expected, f"{spec.metric} is not defined on these test days")
-    found = f"{spec.metric} {value:.4f}, log_loss {log_loss:.4f}"
+    found = f"{spec.metric} {value:.4f}, {beaten.found}"
     if not (value >= spec.floor if higher else value <= spec.floor):
         return _gate("floor", False, found, expected, f"{spec.metric} {value:.3f} misses the floor ({bound})")
-    if alone and not log_loss < baseline:
-        message = f"log_loss {log_loss:.4f} is no better than always predicting the base rate ({baseline:.4f})"
-        return _gate("floor", False, found, expected, message)
-    more = " and beats predicting the base rate" if alone else ""
+    if alone and beaten.problem:
+        return _gate("floor", False, found, expected, beaten.problem)
+    more = f" and beats {beaten.names}" if alone else ""
     return _gate("floor", True, found, expected, f"{spec.metric} {value:.3f} reaches the floor ({bound}){more}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Beaten:
+    """What answers without a model reach, against the challenger; `problem` is None where it beats them."""
+
+    expected: str
+    found: str
+    names: str
+    problem: str | None
+
+
+def _base_rate(shares: Baseline, evaluation: Evaluation) -> _Beaten:
+    baseline, log_loss = shares.log_loss, value_of(evaluation.challenger.metrics, "log_loss") or 0.0
+    problem = f"log_loss {log_loss:.4f} is no better than always predicting the base rate ({baseline:.4f})"
+    return _Beaten(
+        expected=f"log_loss below {baseline:.4f} (the base rate's)",
+        found=f"log_loss {log_loss:.4f}",
+        names="predicting the base rate",
+        problem=None if log_loss < baseline else problem,
+    )
+
+
+def _baselines(metric: Metric, evaluation: Evaluation) -> _Beaten:
+    higher = metric in HIGHER_IS_BETTER
+    values = [
+        (item.name, value_of(item.challenger, metric), value_of(item.metrics, metric)) for item in evaluation.baselines
+    ]
+    known = [(name, ours, theirs) for name, ours, theirs in values if ours is not None and theirs is not None]
+    lost = [
+        f"{metric} {ours:.4f} is no better than {name}'s ({theirs:.4f})"
+        for name, ours, theirs in known
+        if not (ours > theirs if higher else ours < theirs)
+    ]
+    return _Beaten(
+        expected=f"{'above' if higher else 'below'} that of each baseline",
+        found=", ".join(f"{name} {theirs:.4f}" for name, _, theirs in known) or "no baselines",
+        names=f"the baselines ({', '.join(name for name, _, _ in known)})",
+        problem="; ".join(lost) or None,
+    )
 
 
 def _gain(plan: Plan, request: EvaluateRequest, evaluation: Evaluation) -> Gate:
@@ -227,7 +268,8 @@ def _slices(plan: Plan, request: EvaluateRequest, evaluation: Evaluation) -> Gat
     if passed:
         message = f"no slice loses more than {promote.max_slice_loss:g} {metric}"
     else:
-        message = f"{metric} falls by {worst:.3f} for {where}, more than {promote.max_slice_loss:g}"
+        verb = "falls" if metric in HIGHER_IS_BETTER else "rises"
+        message = f"{metric} {verb} by {worst:.3f} for {where}, more than {promote.max_slice_loss:g}"
     return _gate("slices", passed, f"largest loss {worst:.4f}: {where}", expected, message)
 
 

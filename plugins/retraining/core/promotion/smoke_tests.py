@@ -42,7 +42,7 @@ def distance(prediction: object, expected: float | Sequence[float]) -> float:
 
 
 def require_same_answers(
-    endpoint_name: str, predictions: Sequence[object], smoke_requests: Sequence[Golden]
+    endpoint_name: str, predictions: Sequence[object], smoke_requests: Sequence[Golden], *, numbers: bool = False
 ) -> SmokeTest:
     """Hold an endpoint's answers against the stored model's own.
 
@@ -50,20 +50,30 @@ def require_same_answers(
         endpoint_name: For the message.
         predictions: What it answered, in the order of the requests.
         smoke_requests: The requests with the model's own answers.
+        numbers: Whether the answers are numbers in a unit of their own, and not probabilities.
 
     Raises:
-        ContractError: They differ by more than `MAX_ABS_ERROR`, or have another form.
+        ContractError: They differ by more than `MAX_ABS_ERROR` (of the largest answer, with numbers), or have another
+            form.
     """
     pairs = zip(predictions, smoke_requests, strict=True)
     worst = max(distance(prediction, request.prediction) for prediction, request in pairs)
-    if not worst <= MAX_ABS_ERROR:
+    most = MAX_ABS_ERROR * (_largest(smoke_requests) if numbers else 1)
+    if not worst <= most:
         raise ContractError(
             endpoint_name,
             f"answers that differ from the saved model's by up to {worst:.3g}",
-            f"at most {MAX_ABS_ERROR:g}",
+            f"at most {most:g}",
             "What served before serves again. Compare the serving image's TensorFlow with the trainer's",
         )
     return SmokeTest(requests=len(smoke_requests), max_abs_error=worst)
+
+
+def _largest(smoke_requests: Sequence[Golden]) -> float:
+    """Return the size of the largest answer; 1 where all are 0."""
+    expected = [request.prediction for request in smoke_requests]
+    numbers = [number for one in expected for number in (one if isinstance(one, Sequence) else (one,))]
+    return max(map(abs, numbers)) or 1
 
 
 def require_requests(report: Report, report_uri: str) -> None:

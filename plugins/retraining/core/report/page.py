@@ -30,6 +30,7 @@ from retraining.core.report.quality import (
     slice_rows,
     training_charts,
 )
+from retraining.core.report.regression import Agreement, BaselineRow, Residuals, agreement, baseline_rows, residuals
 from retraining.core.report.run import CHAMPION_PLAN, TASK_OF_KIND, Run, expected_kinds, read_reported_run
 from retraining.core.report.study import NAMES, ROW, Importance, StudyChart, importances, study_chart
 from retraining.core.settings import include_path
@@ -141,6 +142,22 @@ class Page:
     def answers(self) -> list[list[Cell]]:
         """Rows of the table of answers by class."""
         return answers(self.run.evaluation) if self.run.evaluation else []
+
+    @property
+    def baselines(self) -> list[BaselineRow]:
+        """Rows of the table of answers without a model."""
+        metric = self.plan.spec.evaluation.metric
+        return baseline_rows(metric, self.run.evaluation) if self.run.evaluation else []
+
+    @property
+    def residuals(self) -> Residuals | None:
+        """A regression's errors."""
+        return residuals(self.run.evaluation) if self.run.evaluation else None
+
+    @property
+    def agreement(self) -> Agreement | None:
+        """A regression's answers against the labels."""
+        return agreement(self.run.evaluation) if self.run.evaluation else None
 
     @cached_property
     def _slices(self) -> list[SliceRow]:

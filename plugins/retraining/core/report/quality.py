@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from retraining.core.documents import Evaluation, Metrics, Report, Slice
+from retraining.core.documents import Evaluation, Report, Slice
+from retraining.core.documents.evaluation import NumberMetrics, Quality
 from retraining.core.promotion.gates import value_of
 from retraining.core.report import charts
 from retraining.core.report.run import Run
-from retraining.core.spec.evaluation import HIGHER_IS_BETTER, Metric
+from retraining.core.spec.evaluation import HIGHER_IS_BETTER, METRICS, Metric
 
-METRICS: tuple[Metric, ...] = ("auc", "log_loss", "accuracy", "brier")
 METRIC_WORDS: dict[Metric, str] = {
     "auc": "area under the ROC curve",
     "log_loss": "mean negative log likelihood",
@@ -24,6 +24,14 @@ CLASSES_WORDS: dict[Metric, str] = {
     "accuracy": "share of examples whose likeliest class is right",
     "brier": "squared error of the probabilities, summed over classes",
 }
+NUMBER_WORDS: dict[Metric, str] = {
+    "mae": "mean absolute error",
+    "rmse": "root of the mean squared error",
+    "r2": "share of the label's variance that is explained",
+    "medae": "median absolute error",
+    "smape": "mean of 2 |answer - label| / (|answer| + |label|)",
+    "pinball": "pinball loss, mean over the quantiles",
+}
 SLICES_SHOWN = 12
 INTERVAL_WIDTH = 480.0
 BOUND_IN_SIGHT = 4.0  # times the interval's farthest end from 0
@@ -32,7 +40,10 @@ TRACK_WIDTH = 130.0
 
 @dataclass(frozen=True, kw_only=True)
 class MetricRow:
-    """One metric of the two models and of always predicting the base rate. `gain` > 0: the challenger is better."""
+    """One metric of the two models and of always predicting the base rate, of a number the mean.
+
+    `gain` > 0: the challenger is better.
+    """
 
     metric: Metric
     words: str
@@ -40,7 +51,7 @@ class MetricRow:
     higher_is_better: bool
     challenger: float | None
     champion: float | None
-    baseline: float
+    baseline: float | None
     gain: float | None
 
 
@@ -83,9 +94,13 @@ def metric_rows(run: Run, evaluation: Evaluation) -> list[MetricRow]:
     """Return the rows of the metrics table, the metric that decides first."""
     decides = run.plan.spec.evaluation.metric
     message = CLASSES_WORDS if evaluation.label_counts else METRIC_WORDS
+    known = METRICS["binary"]
+    if isinstance(evaluation.challenger.metrics, NumberMetrics):
+        message = NUMBER_WORDS
+        known = tuple(name for name in NUMBER_WORDS if name != "pinball" or evaluation.challenger.metrics.pinball)
     theirs = evaluation.champion.metrics if evaluation.champion else None
     rows = []
-    for metric in sorted(METRICS, key=lambda name: name != decides):
+    for metric in sorted(known, key=lambda name: name != decides):
         ours = value_of(evaluation.challenger.metrics, metric)
         other = value_of(theirs, metric) if theirs else None
         rows.append(
@@ -103,11 +118,14 @@ def metric_rows(run: Run, evaluation: Evaluation) -> list[MetricRow]:
     return rows
 
 
-def base_rate_value(metric: Metric, evaluation: Evaluation) -> float:
+def base_rate_value(metric: Metric, evaluation: Evaluation) -> float | None:
     """Return a metric of always predicting the base rate: it ranks nothing (AUC 0.5), and errs by the label's variance.
 
-    With several classes the shares of all are predicted: Σ (p - p²) of the shares p.
+    With several classes the shares of all are predicted: Σ (p - p²) of the shares p. Of a number it is the mean of the
+    test labels.
     """
+    if evaluation.baseline is None:
+        return next((value_of(item.metrics, metric) for item in evaluation.baselines if item.name == "mean"), None)
     if metric == "auc":
         return 0.5
     if metric != "brier":
@@ -183,7 +201,7 @@ def training_charts(report: Report) -> list[charts.LineChart]:
     return drawn
 
 
-def _slice_row(metric: Metric, least: int, ours: Slice, other: Metrics | None, x: charts.Scale | None) -> SliceRow:
+def _slice_row(metric: Metric, least: int, ours: Slice, other: Quality | None, x: charts.Scale | None) -> SliceRow:
     mine, champions = _values(metric, ours.metrics, other)
     return SliceRow(
         column=ours.column,
@@ -198,7 +216,7 @@ def _slice_row(metric: Metric, least: int, ours: Slice, other: Metrics | None, x
     )
 
 
-def _values(metric: Metric, ours: Metrics, other: Metrics | None) -> Sequence[float | None]:
+def _values(metric: Metric, ours: Quality, other: Quality | None) -> Sequence[float | None]:
     return value_of(ours, metric), value_of(other, metric) if other else None
 
 

@@ -54,6 +54,8 @@ RULES: dict[str, Rule] = {
     "label_range": _NEVER_A_WARNING,
     "label_rate": _OF_DAYS,
     "absent_class": Rule(severity="warn"),
+    "constant_label": Rule(severity="block"),
+    "max_label_shift": Rule(severity="warn", may_be=("warn", "block", "quarantine")),
     "max_null_fraction": _OF_DAYS,
     "ranges": _OF_DAYS,
     "all_null": _FIXED,

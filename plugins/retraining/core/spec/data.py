@@ -21,13 +21,16 @@ _OF_TIME = ("event_time", "label_lag_days", "window_days", "test_days")
 class DataChecks(Section):
     """What the examples must satisfy before anything is paid for. Counts are rows, the rest shares in [0, 1].
 
-    `ranges` are closed intervals of numeric features. `max_volume_change` is the share by which a run may have more or
-    fewer rows than the median of the last `volume_runs` runs; `severity` overrides a check's own, by its name.
+    `ranges` are closed intervals of numeric features. `max_label_shift` bounds a regression's label: how far a day's
+    mean may be from the days' median mean, in deviations of the label within a day. `max_volume_change` is the share by
+    which a run may have more or fewer rows than the median of the last `volume_runs` runs; `severity` overrides a
+    check's own, by its name.
     """
 
     min_rows: Count = 1000
     max_null_fraction: dict[ColumnName, Fraction] = Field(default_factory=dict)
     label_rate: tuple[Fraction, Fraction] = (0.001, 0.999)
+    max_label_shift: Annotated[float, Field(gt=0, le=1000)] | None = 1.0
     ranges: dict[ColumnName, tuple[float, float]] = Field(default_factory=dict)
     max_age_hours: Annotated[float, Field(gt=0, le=87_600)] | None = None
     max_volume_change: Annotated[float, Field(gt=0, le=1000)] | None = 0.5

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
 from retraining.core.spec.section import ColumnName, Count, Section
 
-Metric = Literal["auc", "accuracy", "log_loss", "brier"]
-HIGHER_IS_BETTER: frozenset[str] = frozenset({"auc", "accuracy"})
+Metric = Literal["auc", "accuracy", "log_loss", "brier", "mae", "rmse", "r2", "medae", "smape", "pinball"]
+HIGHER_IS_BETTER: frozenset[str] = frozenset({"auc", "accuracy", "r2"})
+METRICS: Mapping[str, tuple[Metric, ...]] = {
+    "binary": ("auc", "log_loss", "accuracy", "brier"),
+    "multiclass": ("auc", "log_loss", "accuracy", "brier"),
+    "regression": ("mae", "rmse", "r2", "medae", "smape", "pinball"),
+}
+"""By the kind of the label; `ModelSpec` holds `metric` to it. `pinball` is of labels with quantiles."""
+IN_UNIT: frozenset[str] = frozenset({"mae", "rmse", "medae", "pinball"})
+"""Metrics in the label's own unit: no amount of them is large or small by itself."""
+BaselineName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,40}$")]
+CONSTANT_BASELINES = ("mean", "median")
 
 
 class Promote(Section):
@@ -19,20 +30,25 @@ class Promote(Section):
     loss is tolerated). No slice of at least `min_slice_examples` rows may lose more than `max_slice_loss`.
     """
 
-    min_gain: Annotated[float, Field(ge=-1, le=1)] = 0.0
+    min_gain: Annotated[float, Field(ge=-(10**12), le=10**12)] = 0.0
     confidence: Annotated[float, Field(gt=0.5, lt=1)] = 0.95
-    max_slice_loss: Annotated[float, Field(ge=0, le=1000)] = 0.03
+    max_slice_loss: Annotated[float, Field(ge=0, le=10**12)] = 0.03
     min_examples: Count = 1000
     min_slice_examples: Count = 200
 
 
 class Evaluation(Section):
-    """How a model is judged. The floor is `min_value` where higher is better, `max_value` where lower is."""
+    """How a model is judged. The floor is `min_value` where higher is better, `max_value` where lower is.
+
+    `baselines` are further answers that a regression is held against, by name: columns of the query, such as the last
+    value or that of the same hour a week ago.
+    """
 
     metric: Metric = "auc"
     min_value: float | None = None
     max_value: float | None = None
     slices: Annotated[tuple[ColumnName, ...], Field(max_length=100)] = ()
+    baselines: Annotated[dict[BaselineName, ColumnName], Field(max_length=20)] = Field(default_factory=dict)
     promote: Promote = Field(default_factory=Promote)
 
     @model_validator(mode="after")
@@ -40,6 +56,19 @@ class Evaluation(Section):
         needed, other = ("min_value", "max_value") if self.metric in HIGHER_IS_BETTER else ("max_value", "min_value")
         if getattr(self, needed) is None or getattr(self, other) is not None:
             raise ValueError(f"metric {self.metric} needs {needed}, and no {other}")
+        return self
+
+    @model_validator(mode="after")
+    def _amounts_fit_the_metric(self) -> Self:
+        if self.metric not in IN_UNIT and abs(self.promote.min_gain) > 1:
+            raise ValueError(f"promote.min_gain {self.promote.min_gain:g} of {self.metric}: expected -1 to 1")
+        if self.metric in IN_UNIT and self.slices and "max_slice_loss" not in self.promote.model_fields_set:
+            raise ValueError(
+                f"metric {self.metric} is in the label's unit, of which promote.max_slice_loss has no default: say how "
+                "much a slice may lose"
+            )
+        if taken := [name for name in self.baselines if name in CONSTANT_BASELINES]:
+            raise ValueError(f"baselines names {taken[0]!r}, which every regression is held against: remove it")
         return self
 
     @property

@@ -95,4 +95,76 @@ class MulticlassLabel(Section):
     classes: Annotated[int, Field(ge=2, le=100_000)]
 
 
-Label = Annotated[BinaryLabel | MulticlassLabel, Field(discriminator="kind")]
+Loss = Literal["mse", "mae", "huber", "poisson", "quantile"]
+Quantile = Annotated[float, Field(gt=0, lt=1)]
+MEDIAN = 0.5
+
+
+class RegressionLabel(Section):
+    """What is predicted: a number.
+
+    Training sees it by its mean and deviation over the training split, after `transform`; answers, scores and metrics
+    are in the label's own unit. `huber` changes from squares to absolute values at one such deviation. `poisson` is for
+    counts and other numbers from 0 on: the model's output is the logarithm of the answer.
+    """
+
+    name: ColumnName
+    kind: Literal["regression"]
+    loss: Loss = "mse"
+    transform: Literal["none", "log1p"] = "none"
+    """What the label goes through before training, and back after the model: `log1p` is ln(1 + label)."""
+    quantiles: Annotated[tuple[Quantile, ...], Field(max_length=99)] = ()
+    """Of loss quantile: what the model answers with, rising; the median among them is the answer that is judged."""
+    min: float | None = None
+    """The least label that is right."""
+    max: float | None = None
+    """The greatest label that is right."""
+
+    @model_validator(mode="after")
+    def _loss_fits(self) -> Self:
+        if self.loss == "quantile" and not self.quantiles:
+            raise ValueError("loss quantile needs quantiles, such as [0.1, 0.5, 0.9]")
+        if self.loss != "quantile" and self.quantiles:
+            raise ValueError(
+                f"quantiles {list(self.quantiles)} are learnt by loss quantile, and loss is {self.loss}: "
+                "set loss: quantile, or remove them"
+            )
+        if list(self.quantiles) != sorted(set(self.quantiles)):
+            raise ValueError(f"quantiles are rising numbers, each once, got {list(self.quantiles)}")
+        if len(self.quantiles) == 1:
+            raise ValueError(f"quantiles {list(self.quantiles)} is one: give two or more; loss mae learns the median")
+        if self.quantiles and MEDIAN not in self.quantiles:
+            raise ValueError(
+                f"quantiles {list(self.quantiles)} lack {MEDIAN}: the median is the answer that is judged. Add it"
+            )
+        if self.loss == "poisson" and self.transform != "none":
+            raise ValueError("loss poisson has a logarithm of its own: remove transform")
+        return self
+
+    @model_validator(mode="after")
+    def _bounds_fit(self) -> Self:
+        if self.min is not None and self.max is not None and not self.min < self.max:
+            raise ValueError(f"min must be below max, got {self.min:g} and {self.max:g}")
+        if self.loss == "poisson" and ((self.min or 0) < 0 or (self.max is not None and self.max <= 0)):
+            raise ValueError("loss poisson is of numbers from 0 on: min and max must not be below that")
+        if self.transform == "log1p" and ((self.min or 0) <= -1 or (self.max is not None and self.max <= -1)):
+            raise ValueError("transform log1p is of numbers above -1: min and max must be too")
+        return self
+
+    @property
+    def lowest(self) -> float | None:
+        """The least label that is right, by `min` or by the loss; `transform: log1p` needs more than -1 beside that."""
+        return 0.0 if self.loss == "poisson" and self.min is None else self.min
+
+    @property
+    def bounds(self) -> str:
+        """Which labels are right, for a sentence."""
+        parts = [f"at least {self.lowest:g}"] if self.lowest is not None else []
+        if not parts and self.transform == "log1p":
+            parts.append("above -1 (transform log1p)")
+        if self.max is not None:
+            parts.append(f"at most {self.max:g}")
+        return f"finite numbers{''.join(f', {part}' for part in parts)}"
+
+
+Label = Annotated[BinaryLabel | MulticlassLabel | RegressionLabel, Field(discriminator="kind")]

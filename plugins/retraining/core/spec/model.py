@@ -14,9 +14,9 @@ from pydantic import Field, StringConstraints, ValidationError, model_validator
 from retraining.core.errors import PlanError
 from retraining.core.spec.cluster import resolve_tier, strategy_problem
 from retraining.core.spec.cron import Cron
-from retraining.core.spec.data import Data
+from retraining.core.spec.data import Data, DataChecks
 from retraining.core.spec.deployment import Deployment
-from retraining.core.spec.evaluation import Evaluation
+from retraining.core.spec.evaluation import IN_UNIT, METRICS, Evaluation
 from retraining.core.spec.features import MAX_FEATURES, Feature, Label
 from retraining.core.spec.messages import explain
 from retraining.core.spec.monitoring import Monitoring
@@ -71,7 +71,7 @@ class ModelSpec(Section):
 
     @model_validator(mode="after")
     def _names_are_known(self) -> Self:
-        answers = [self.label.name] if self.label.kind == "multiclass" else []
+        answers = [] if self.label.kind == "binary" else [self.label.name]
         numbers = [feature.name for feature in self.features if feature.kind == "numeric"]
         for where, columns, known in (
             ("evaluation.slices", self.evaluation.slices, self.feature_names),
@@ -90,6 +90,33 @@ class ModelSpec(Section):
         if self.tuning and self.tuning.metric not in reported:
             raise ValueError(_unknown("tuning.metric", self.tuning.metric, reported))
         return self
+
+    @model_validator(mode="after")
+    def _judged_by_the_labels_kind(self) -> Self:
+        evaluation, metric = self.evaluation, self.evaluation.metric
+        known: list[str] = [name for name in METRICS[self.label.kind] if name != "pinball" or self._has_quantiles]
+        if metric not in known:
+            raise ValueError(_unknown(f"evaluation.metric of a {self.label.kind} label", metric, known))
+        if self.label.kind != "regression" and evaluation.baselines:
+            raise ValueError(f"evaluation.baselines are of a regression, not of a {self.label.kind} label: remove them")
+        if self.label.kind == "regression" and self.data.checks.label_rate != DataChecks().label_rate:
+            raise ValueError(
+                "data.checks.label_rate is of labels with classes; a regression has label.min and label.max: use those"
+            )
+        for name, column in evaluation.baselines.items():
+            if column.lower() == self.label.name.lower():
+                raise ValueError(f"evaluation.baselines.{name} is the label itself: name the column of what was known")
+        searches = self.tuning is not None and self.tuning.search == "auto"
+        if searches and metric in IN_UNIT and "max_drop" not in self.monitoring.performance.model_fields_set:
+            raise ValueError(
+                f"metric {metric} is in the label's unit, of which monitoring.performance.max_drop has no default: say "
+                "how much the champion may lose until hyperparameters are searched again"
+            )
+        return self
+
+    @property
+    def _has_quantiles(self) -> bool:
+        return self.label.kind == "regression" and bool(self.label.quantiles)
 
     @model_validator(mode="after")
     def _only_values_are_compared(self) -> Self:
@@ -193,6 +220,7 @@ _FREE_KEYS = (
     ["data", "checks", "ranges"],
     ["data", "checks", "severity"],
     ["monitoring", "drift", "features"],
+    ["evaluation", "baselines"],
 )
 
 

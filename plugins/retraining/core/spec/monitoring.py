@@ -24,7 +24,7 @@ class DriftLimits(Section):
 class PerformanceLimits(Section):
     """How much of its metric the champion may lose, between comparisons, before that is reason for a study."""
 
-    max_drop: Annotated[float, Field(gt=0, le=1000)] = 0.03
+    max_drop: Annotated[float, Field(gt=0, le=10**12)] = 0.03
 
 
 class Monitoring(Section):

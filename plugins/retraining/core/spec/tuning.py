@@ -15,13 +15,21 @@ Trials = Annotated[int, Field(ge=1, le=1000)]
 Search = Literal["auto", "always", "never"]
 Goal = Literal["maximize", "minimize"]
 
-GOALS: Mapping[str, Goal] = {"val_loss": "minimize", "val_auc": "maximize", "val_accuracy": "maximize"}
+GOALS: Mapping[str, Goal] = {
+    "val_loss": "minimize",
+    "val_auc": "maximize",
+    "val_accuracy": "maximize",
+    "val_mae": "minimize",
+    "val_rmse": "minimize",
+    "val_r2": "maximize",
+}
 """Which values of a trial's metric are good."""
 REPORTED: Mapping[str, tuple[str, ...]] = {
     "binary": ("val_loss", "val_auc"),
     "multiclass": ("val_loss", "val_accuracy", "val_auc"),
+    "regression": ("val_loss", "val_mae", "val_rmse", "val_r2"),
 }
-"""What a trial reports, by the kind of the label (`trainer/objective/labels.py`); `ModelSpec` holds `metric` to it."""
+"""What a trial reports, by the kind of the label (`trainer/objective/`); `ModelSpec` holds `metric` to it."""
 
 
 class Condition(Section):

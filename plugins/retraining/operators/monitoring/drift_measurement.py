@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow.sdk import Context
 
-from retraining.core.documents import Drift, DriftChampion, Statistics
+from retraining.core.documents import Drift, DriftChampion, Evaluation, Statistics
 from retraining.core.documents.document import format_time
 from retraining.core.monitoring import drift
 from retraining.core.naming import bigquery, storage, vertex
@@ -72,17 +72,18 @@ class MeasureDriftOperator(CloudOperator):
     def _measure(cloud: CloudPort, spec: ModelSpec, champion: Version, as_of: datetime, asked_by: str) -> Drift:
         settings = cloud.settings
         baseline = Record(cloud.artifacts, storage.run_uri(settings.bucket, spec.name, champion.run_key))
-        statistics = baseline.read_document(Statistics)
+        statistics, evaluation = baseline.read_document(Statistics), baseline.find_document(Evaluation)
+        answers = evaluation.challenger.answers if evaluation else None
         table = bigquery.request_log_table(settings.project, settings.dataset, spec.name)
         rows: list[Row] = []
         # The endpoint makes the table with the first request it logs.
         if cloud.warehouse.table_schema(table) is not None:
             rollout = RolloutState(cloud, spec.name).read_rollout()
             smoke_requests = rollout.smoke_requests if rollout else ()
-            query = drift.render_requests_sql(spec, table, statistics, as_of, smoke_requests)
+            query = drift.render_requests_sql(spec, table, statistics, as_of, smoke_requests, answers)
             job_id = bigquery.monitor_job_id(settings.environment, spec.name, as_of, asked_by)
             rows = cloud.warehouse.run_query(query, job_id, "requests").rows
-        return drift.measure(
+        measured = drift.measure(
             spec,
             as_of=as_of,
             endpoint_name=vertex.endpoint_name(settings.project, settings.region, spec.name),
@@ -92,6 +93,7 @@ class MeasureDriftOperator(CloudOperator):
             statistics=statistics,
             rows=rows,
         )
+        return drift.add_answers(measured, spec, rows, answers)
 
 
 def load_spec(model: str) -> ModelSpec:

@@ -1,0 +1,145 @@
+"""The statistics and requests queries of a label that is a number, run by the local BigQuery."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from retraining.core import documents, settings
+from retraining.core.data import columns as columns_of
+from retraining.core.data import snapshot, statistics
+from retraining.core.documents.evaluation import AnsweredBin, Answers, Histogram
+from retraining.core.monitoring import drift
+from retraining.core.naming import bigquery as bigquery_names
+from tests.support.small_model import make_plan, make_spec
+
+DATASET = "core_numbers"
+INFINITE = 99.0  # JSON has no word for it
+QUERY = (
+    f"SELECT id, at, origin, IF(departures = {INFINITE}, CAST('inf' AS FLOAT64), departures) AS departures "
+    "FROM core_numbers.hours"
+)
+COLUMNS = ("id:STRING", "at:TIMESTAMP", "origin:STRING", "departures:FLOAT")
+LABEL = {"name": "departures", "kind": "regression", "transform": "log1p", "min": 0, "max": 50}
+
+
+def rows() -> list[dict[str, Any]]:
+    """Two hundred hours on four days: 0 to 39 departures, three labels out of bounds, one missing."""
+    made = []
+    for index in range(200):
+        departures: float | None = {0: -1.0, 1: 51.0, 2: INFINITE, 3: None}.get(index, float(index % 40))
+        at = datetime(2013, 11, 15 + index % 4, tzinfo=UTC)
+        made.append({"id": f"hour-{index}", "at": at.isoformat(), "origin": "JFK", "departures": departures})
+    return made
+
+
+@pytest.fixture(scope="module")
+def warehouse(local_cloud):
+    """Runs a query with its parameters."""
+    from google.cloud import bigquery
+
+    client = bigquery.Client(project=local_cloud.project)
+    for dataset in (DATASET, local_cloud.dataset):
+        client.create_dataset(dataset, exists_ok=True)
+    fields = [bigquery.SchemaField(*column.split(":")) for column in COLUMNS]
+    config = bigquery.LoadJobConfig(schema=fields, write_disposition="WRITE_TRUNCATE")
+    table = f"{local_cloud.project}.{DATASET}.hours"
+    client.create_table(bigquery.Table(table, schema=fields), exists_ok=True)
+    client.load_table_from_json(rows(), table, job_config=config).result()
+
+    def run(query):
+        config = bigquery.QueryJobConfig.from_api_repr({"query": query.to_api()})
+        return [dict(row) for row in client.query(query.sql, job_config=config).result()]
+
+    return run, client
+
+
+@pytest.fixture(scope="module")
+def plan(local_cloud):
+    """A run over them."""
+    spec = make_spec(
+        name="hours",
+        data={"query": "hours.sql", "key": "id", "event_time": "at", "window_days": 10, "test_days": 2},
+        features=[{"name": "origin", "kind": "categorical"}],
+        label=LABEL,
+        training={"model": "dense"},
+        evaluation={"metric": "mae", "max_value": 9},
+    )
+    return make_plan(spec, sql=QUERY, settings=settings.load(local_cloud.env))
+
+
+def test_statistics_of_numbers(warehouse, plan) -> None:
+    run, client = warehouse
+    run(snapshot.render_snapshot_sql(plan))
+    schema = [
+        {"name": field.name, "type": field.field_type, "mode": field.mode}
+        for field in client.get_table(bigquery_names.run_table(plan)).schema
+    ]
+    columns = columns_of.own_columns(schema)
+    taken = documents.Snapshot.model_construct(table=bigquery_names.run_table(plan), columns=columns, left_out=None)
+    counted = run(statistics.render_statistics_sql(plan, taken))
+    found = statistics.build_statistics(plan, taken, counted, statistics.build_days(plan, counted))
+    expected = [(int(row["id"].split("-")[1]), row["departures"]) for row in rows()]
+    tested = [value for index, value in expected if index % 4 in (2, 3) and index not in (2, 3)]
+    numbers = found.splits["test"].label.numbers
+    assert numbers is not None
+    mean = sum(tested) / len(tested)
+    logs = [math.log1p(value) for value in tested]
+    assert (numbers.min, numbers.max) == (min(tested), max(tested))
+    assert numbers.mean == pytest.approx(mean)
+    assert numbers.stddev == pytest.approx(math.sqrt(sum((value - mean) ** 2 for value in tested) / len(tested)))
+    assert numbers.trained_mean == pytest.approx(sum(logs) / len(logs))
+    assert len(numbers.quantiles) == 21
+    outside = [split.label.outside for split in found.splits.values() if split.label.outside]
+    assert sum(item.rows for item in outside) == 3
+    assert sum(split.label.nulls for split in found.splits.values()) == 1
+    assert [day.label.outside for day in found.days] == [1, 1, 1, 0]
+    by_day = [[value for index, value in expected if index % 4 == day and index > 3] for day in range(4)]
+    assert [day.label.mean for day in found.days] == pytest.approx([sum(day) / len(day) for day in by_day])
+
+
+@pytest.mark.parametrize(
+    ("label", "answers"),
+    [
+        (LABEL, ["0.5", "19.5", "90", "-7.25", "1e1", "oops"]),
+        (
+            {**LABEL, "loss": "quantile", "quantiles": [0.1, 0.5]},
+            ["[0,0.5]", "[0,19.5]", "[1,90]", "[-9,-7.25]", "[0,1e1]", "oops"],
+        ),
+    ],
+    ids=["number", "quantiles"],
+)
+def test_answers_are_counted_by_their_bin(warehouse, plan, local_cloud, label, answers) -> None:
+    from google.cloud import bigquery
+
+    run, client = warehouse
+    table = f"{local_cloud.project}.{DATASET}.requests"
+    fields = [
+        bigquery.SchemaField("logging_time", "TIMESTAMP"),
+        bigquery.SchemaField("request_payload", "STRING", "REPEATED"),
+        bigquery.SchemaField("response_payload", "STRING", "REPEATED"),
+    ]
+    client.delete_table(table, not_found_ok=True)
+    client.create_table(bigquery.Table(table, schema=fields))
+    now = datetime(2013, 11, 20, 3, tzinfo=UTC)
+    asked = ['{"origin": "JFK"}'] * len(answers)
+    logged = {"logging_time": (now - timedelta(hours=1)).isoformat(), "request_payload": asked}
+    config = bigquery.LoadJobConfig(schema=fields)
+    client.load_table_from_json([{**logged, "response_payload": answers}], table, job_config=config).result()
+    spec = make_spec(**{**plan.spec.model_dump(mode="json"), "label": label})
+    split = documents.SplitStatistics(rows=0, features={}, label=documents.LabelStatistics(mean=None, nulls=0))
+    baseline = documents.Statistics.model_construct(splits={"train": split})
+    given = Answers(
+        quantiles=tuple(float(value) for value in range(21)),
+        residuals=Histogram(edges=(0.0, 1.0), counts=(1,)),
+        bins=(AnsweredBin(rows=1, answer=1.0, label=1.0, low=1.0, high=1.0),),
+    )
+    counted = {
+        row["bucket"]: row["instances"]
+        for row in run(drift.render_requests_sql(spec, table, baseline, now, (), given))
+        if row["feature"] == "departures"
+    }
+    assert counted == {None: 1, "0": 1, "1": 1, "11": 1, "20": 1, "21": 1}

@@ -1,0 +1,187 @@
+"""Metrics of numbers in the label's unit, exact, in NumPy; each takes weights, so that a bootstrap resamples by counts.
+
+Label y, answer p [n], weight w, ȳ the weighted mean:
+
+| metric | formula | source |
+|---|---|---|
+| mae | Σ w abs(y - p) / Σ w |  |
+| rmse | √(Σ w (y - p)² / Σ w) |  |
+| r2 | 1 - Σ w (y - p)² / Σ w (y - ȳ)²; of equal labels not defined | Wright 1921, Journal of Agricultural Research 20 |
+| medae | weighted median of abs(y - p); of an even number the mean of the middle two |  |
+| smape | Σ w 2 abs(y - p) / (abs(y) + abs(p)) / Σ w, in [0, 2]; 0 where both are 0 | Makridakis 1993, IJF 9 |
+| pinball | mean over quantiles q of Σ w max(q (y - p_q), (q - 1) (y - p_q)) / Σ w | Koenker, Bassett 1978 |
+
+Of answers with quantiles all but `pinball` take the median; one number stands for every quantile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from trainer.contract.documents import (
+    AnsweredBin,
+    Histogram,
+    Metric,
+    NumberBaseline,
+    NumberMetrics,
+)
+from trainer.contract.documents import Answers as AnswersDocument
+from trainer.objective.metrics import Floats, Weighing
+
+MEDIAN = 0.5
+_STEPS = np.linspace(0, 1, 21)
+_RESIDUAL_BINS = 40
+_ANSWER_BINS = 20
+
+
+def point(scores: Floats, quantiles: Sequence[float]) -> Floats:
+    """Give the one answer that is judged: of quantiles the median. [n] or [n, quantiles] → [n]."""
+    if scores.ndim == 1:
+        return scores
+    return np.asarray(scores[:, list(quantiles).index(MEDIAN) if quantiles else 0], np.float64)
+
+
+def absolute_errors(labels: Floats, answers: Floats) -> Floats:
+    """Give each example's. [n], [n] → [n]."""
+    return np.abs(labels - answers)
+
+
+def symmetric_errors(labels: Floats, answers: Floats) -> Floats:
+    """Give each example's error as a share of label and answer. [n], [n] → [n]."""
+    size = np.abs(labels) + np.abs(answers)
+    return 2 * np.abs(labels - answers) / np.where(size == 0, 1, size)
+
+
+def pinball_losses(labels: Floats, scores: Floats, quantiles: Sequence[float]) -> Floats:
+    """Give each example's loss, mean over quantiles. [n], [n] or [n, quantiles] → [n]."""
+    levels = np.asarray(quantiles)
+    errors = labels[:, np.newaxis] - (scores[:, np.newaxis] if scores.ndim == 1 else scores)
+    return np.asarray(np.maximum(levels * errors, (levels - 1) * errors).mean(axis=1), np.float64)
+
+
+def measure_numbers(labels: Floats, scores: Floats, quantiles: Sequence[float] = ()) -> NumberMetrics:
+    """Give all metrics of one model. [n], [n] or [n, quantiles], at least one example."""
+    every = np.ones(len(labels))
+
+    def value(metric: Metric) -> float | None:
+        return weighing(metric, labels, scores, quantiles)(every)
+
+    mae, rmse, medae, smape = (value(metric) or 0.0 for metric in ("mae", "rmse", "medae", "smape"))
+    pinball = value("pinball") if quantiles else None
+    return NumberMetrics(mae=mae, rmse=rmse, r2=value("r2"), medae=medae, smape=min(smape, 2.0), pinball=pinball)
+
+
+def weighing(metric: Metric, labels: Floats, scores: Floats, quantiles: Sequence[float]) -> Weighing:
+    """Give the function from weights to a metric; what does not depend on weights is done once."""
+    answers = point(scores, quantiles)
+    if metric == "pinball":
+        return _mean(pinball_losses(labels, scores, quantiles))
+    if metric == "smape":
+        return _mean(symmetric_errors(labels, answers))
+    if metric == "mae":
+        return _mean(absolute_errors(labels, answers))
+    if metric == "medae":
+        return _median(absolute_errors(labels, answers))
+    squares = np.square(labels - answers)
+    return _explained(labels, squares) if metric == "r2" else _root(squares)
+
+
+def _mean(values: Floats) -> Callable[[Floats], float]:
+    return lambda weights: float(weights @ values / weights.sum())
+
+
+def _root(squares: Floats) -> Callable[[Floats], float]:
+    return lambda weights: float(np.sqrt(weights @ squares / weights.sum()))
+
+
+def _explained(labels: Floats, squares: Floats) -> Weighing:
+    centred = labels - labels.mean()  # as large as what is subtracted below, so that little is lost
+    squared = np.square(centred)
+    constant = bool((labels == labels[0]).all())
+
+    def explain(weights: Floats) -> float | None:
+        drawn = labels[weights > 0]
+        if constant or (drawn == drawn[0]).all():
+            return None
+        spread = weights @ squared - (weights @ centred) ** 2 / weights.sum()
+        return float(1 - weights @ squares / spread)
+
+    return explain
+
+
+def _median(values: Floats) -> Callable[[Floats], float]:
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+
+    def middle(weights: Floats) -> float:
+        """Give the median of each value as often as its weight, a whole number, says."""
+        places = np.cumsum(weights[order])
+        total = places[-1]
+        low, high = np.searchsorted(places, [(total - 1) // 2, total // 2], side="right")
+        return float((ordered[low] + ordered[high]) / 2)
+
+    return middle
+
+
+def measure_baselines(
+    labels: Floats, challenger: Floats, columns: Mapping[str, tuple[str, Floats]], quantiles: Sequence[float]
+) -> tuple[NumberBaseline, ...]:
+    """Measure answers that need no model.
+
+    Args:
+        labels: [n]
+        challenger: Its scores. [n] or [n, quantiles]
+        columns: Column and values by the baseline's name; NaN is a missing one. [n] each
+        quantiles: Of the label.
+    """
+    constants = {"mean": labels.mean(), "median": np.median(labels)}
+    answers: dict[str, tuple[str | None, Floats]] = {
+        **{name: (None, np.full(len(labels), value)) for name, value in constants.items()},
+        **columns,
+    }
+    measured = []
+    for name, (column, values) in answers.items():
+        there = np.isfinite(values)
+        if not there.any():
+            continue
+        metrics, ours = (measure_numbers(labels[there], scores[there], quantiles) for scores in (values, challenger))
+        rows = int(there.sum())
+        measured.append(NumberBaseline(name=name, column=column, rows=rows, metrics=metrics, challenger=ours))
+    return tuple(measured)
+
+
+def describe_answers(labels: Floats, scores: Floats, quantiles: Sequence[float]) -> AnswersDocument:
+    """Give what a page shows and what a monitor compares with. [n], [n] or [n, quantiles]."""
+    answers = point(scores, quantiles)
+    return AnswersDocument(
+        quantiles=tuple(np.quantile(answers, _STEPS).tolist()),
+        residuals=_histogram(labels - answers),
+        bins=tuple(_bins(labels, answers)),
+    )
+
+
+def _histogram(residuals: Floats) -> Histogram:
+    """Count between the 1 % and 99 % quantiles; what lies beyond is in the outermost counts."""
+    low, high = np.quantile(residuals, [0.01, 0.99])
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    edges = np.linspace(low, high, _RESIDUAL_BINS + 1)
+    counts, _ = np.histogram(np.clip(residuals, edges[0], edges[-1]), edges)
+    return Histogram(edges=tuple(edges.tolist()), counts=tuple(counts.tolist()))
+
+
+def _bins(labels: Floats, answers: Floats) -> list[AnsweredBin]:
+    order = np.argsort(answers, kind="stable")
+    parts = [part for part in np.array_split(order, _ANSWER_BINS) if len(part)]
+    return [
+        AnsweredBin(
+            rows=len(part),
+            answer=float(answers[part].mean()),
+            label=float(labels[part].mean()),
+            low=float(np.quantile(labels[part], 0.1)),
+            high=float(np.quantile(labels[part], 0.9)),
+        )
+        for part in parts
+    ]
