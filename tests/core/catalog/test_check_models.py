@@ -105,3 +105,16 @@ def test_the_schema_for_editors_is_written(tmp_path):
     path = tmp_path / "model.schema.json"
     assert check_models.main(["--json-schema", str(path)]) == 0
     assert json.loads(path.read_text(encoding="utf-8"))["properties"]["features"]
+
+
+def test_a_query_that_ignores_as_of_is_taken_with_a_warning(tmp_path, capsys):
+    """Only examples without a time may; the others must use it."""
+    timed = "  event_time: at\n  window_days: 10\n  test_days: 2\n"
+    arguments = include(tmp_path, late=SPEC_YAML.replace(timed, "  split: hash\n"))
+    query = tmp_path / "sql" / "late" / "examples.sql"
+    for sql, warned in (("SELECT 1 FROM a", True), ("SELECT 1 FROM a WHERE b < @as_of", False)):
+        query.write_text(sql, encoding="utf-8")
+        assert check_models.main(arguments) == 0
+        assert (
+            "warning: late.yaml, data.query, late/examples.sql: it ignores @as_of" in capsys.readouterr().err
+        ) == warned

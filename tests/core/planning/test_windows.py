@@ -102,3 +102,15 @@ def test_every_window_is_whole_days_whose_labels_were_known(as_of, window_days, 
     newest_event = datetime.combine(found.end, datetime.min.time(), UTC)
     assert newest_event + timedelta(days=lag) <= as_of
     assert as_of - newest_event < timedelta(days=lag + 1)
+
+
+def test_time_travel_reaches_seven_days_back_from_the_runs_start():
+    data = make_spec().data.model_copy(update={"time_travel": True})
+    windows.require_within_time_travel(data, LOGICAL, LOGICAL + timedelta(days=7), "late")
+    windows.require_within_time_travel(data, LOGICAL, None, "late")
+    late = LOGICAL + timedelta(days=7, seconds=1)
+    windows.require_within_time_travel(make_spec().data, LOGICAL, late, "late")
+    with pytest.raises(
+        PlanError, match=r"late, data.time_travel: as of 2013-11-20 03:00:00 UTC, 7 days before the run"
+    ):
+        windows.require_within_time_travel(data, LOGICAL, late, "late")

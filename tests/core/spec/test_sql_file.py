@@ -6,7 +6,7 @@ import pytest
 
 from retraining.core import settings
 from retraining.core.errors import SpecError
-from retraining.core.spec.sql_file import AS_OF, PARAMETERS, require_select, without_semicolon
+from retraining.core.spec.sql_file import AS_OF, PARAMETERS, require_select, require_time_travel, without_semicolon
 
 WHERE = "WHERE t >= @window_start AND t < @window_end AND t < @as_of"
 
@@ -82,3 +82,25 @@ def test_a_query_of_examples_without_a_time_may_use_as_of_alone():
 )
 def test_what_follows_the_semicolon_is_left_out(sql, left):
     assert without_semicolon(sql) == left
+
+
+AT = "FOR SYSTEM_TIME AS OF"
+
+
+def test_time_travel_is_said_by_the_query_and_checked_by_the_key():
+    require_time_travel(f"SELECT 1 FROM a {AT} @as_of JOIN b for system_time as of @AS_OF", "q.sql", asked=True)
+    require_time_travel(f"SELECT '{AT} x' -- {AT} y", "q.sql", asked=False)
+
+
+@pytest.mark.parametrize(
+    ("sql", "asked", "words"),
+    [
+        ("SELECT 1 FROM a", True, "no FOR SYSTEM_TIME AS OF @as_of in the query"),
+        (f"SELECT 1 FROM a {AT} @as_of", False, "and no data.time_travel"),
+        (f"SELECT 1 FROM a {AT} @as_of JOIN b {AT} CURRENT_TIMESTAMP()", True, f"{AT} CURRENT_TIMESTAMP. Expected"),
+    ],
+    ids=["no-clause", "no-key", "another-time"],
+)
+def test_time_travel_to_another_time_is_refused(sql, asked, words):
+    with pytest.raises(SpecError, match=words):
+        require_time_travel(sql, "q.sql", asked=asked)

@@ -14,6 +14,7 @@ from retraining.core.errors import RetrainingError
 from retraining.core.settings import include_path
 from retraining.core.spec.files import find_specs, load_frozen_set_query, load_query, load_spec
 from retraining.core.spec.model import ModelSpec
+from retraining.core.spec.sql_file import used_parameters
 
 REGION_WORDS = "make check-models RETRAINING_REGION=us-central1 looks for its machines there too"
 
@@ -25,12 +26,24 @@ def check(path: Path, include: Path, region: str | None = None) -> str:
         SpecError: Its YAML or SQL file is wrong.
     """
     spec = load_spec(path)
-    load_query(spec, include)
+    sql = load_query(spec, include)
     load_frozen_set_query(spec, include)
     require_trainable(spec, load_capabilities())
     require_machines(spec, load_hardware(include_path()), region)
     schedule = spec.schedule or "no schedule"
+    for warning in warnings_of(spec, sql):
+        print(f"warning: {warning}", file=sys.stderr)
     return f"{spec.name}: ok ({len(spec.features)} features, {spec.training.model}, {schedule})"
+
+
+def warnings_of(spec: ModelSpec, sql: str) -> list[str]:
+    """Return what is allowed and yet worth a word, about a query that was taken."""
+    if spec.data.split == "hash" and "as_of" not in used_parameters(sql):
+        ignored = (
+            "it ignores @as_of, so that a run of an earlier time reads what is there now, and no backfill is possible"
+        )
+        return [f"{spec.name}.yaml, data.query, {spec.data.query}: {ignored}"]
+    return []
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

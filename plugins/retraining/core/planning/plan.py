@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, overload
 
 from retraining.core.catalog.cost import Prices, estimate, require_budget
@@ -35,6 +36,7 @@ class AskedRun:
         force: True makes a new attempt although a run with equal inputs exists.
         deploy: False stops after registration.
         over_budget: True lets the run cost more than the spec's budget.
+        started: When the run started; None: not known.
     """
 
     as_of: windows.AsOf
@@ -46,6 +48,7 @@ class AskedRun:
     force: bool = False
     deploy: bool = True
     over_budget: bool = False
+    started: datetime | None = None
 
 
 def build_plan(
@@ -101,13 +104,14 @@ def build_plan(
 
 
 def _require_history(asked: AskedRun, spec: ModelSpec, sql: str) -> None:
-    """Refuse a backfill that would read the same rows for each of its days."""
+    """Refuse a time that BigQuery has forgotten, and a backfill that would read the same rows for each of its days."""
+    windows.require_within_time_travel(spec.data, asked.as_of.value, asked.started, spec.name)
     if asked.mode == "backfill" and spec.data.split == "hash" and "as_of" not in used_parameters(sql):
         raise PlanError(
             f"{spec.name}, backfill",
             f"examples without a time (data.split: hash), and no @as_of in {spec.data.query}",
             "a query that tells what was known at each day",
-            "Use @as_of in the query, for example as FOR SYSTEM_TIME AS OF @as_of; or start one run by hand",
+            "Use @as_of in the query, or start one run by hand",
         )
 
 

@@ -16,6 +16,9 @@ CLOCKS_DIFFER = timedelta(minutes=5)
 NO_TIME = Window(start=date(1970, 1, 1), end=date(1970, 1, 3), test_start=date(1970, 1, 2))
 """Of examples without a time: the first day stands for what is trained on, the second for the test split."""
 
+TIME_TRAVEL = timedelta(days=7)
+"""What BigQuery keeps unless a dataset says less: https://cloud.google.com/bigquery/docs/time-travel"""
+
 AsOfSource = Literal["param", "asset", "logical_date", "run_after"]
 
 
@@ -89,6 +92,28 @@ def parse_time(value: str | datetime, where: str) -> datetime:
         raise PlanError(where, repr(value), "a time such as 2013-11-20T03:00:00Z", "Correct it")
     value = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
     return value.replace(microsecond=0)
+
+
+def require_within_time_travel(data: Data, as_of: datetime, started: datetime | None, where: str) -> None:
+    """Refuse a run whose tables cannot be read as they were at its time.
+
+    Args:
+        data: Of the spec.
+        as_of: The run's time.
+        started: When the run started; None: not known.
+        where: Names the model in the message.
+
+    Raises:
+        PlanError: The time is further back than BigQuery keeps what tables held.
+    """
+    if data.time_travel and started is not None and as_of < started - TIME_TRAVEL:
+        raise PlanError(
+            f"{where}, data.time_travel",
+            f"as of {as_of:%Y-%m-%d %H:%M:%S} UTC, {(started - as_of).days} days before the run",
+            f"at most {TIME_TRAVEL.days} days: BigQuery knows no longer what its tables held",
+            "Trigger with a later as_of. For older days take FOR SYSTEM_TIME out of the query and data.time_travel out "
+            "of the spec, and tell by the rows' own times what was known @as_of",
+        )
 
 
 def window(data: Data, as_of: datetime) -> Window:

@@ -93,6 +93,7 @@ class Data(Section):
     key: ColumnName
     split: Literal["time", "hash"] = "time"
     event_time: ColumnName | None = None
+    time_travel: bool = False
     label_lag_days: Annotated[int, Field(ge=0, le=365)] = 1
     window_days: Annotated[int, Field(ge=2, le=3650)] = 60
     test_days: Annotated[int, Field(ge=1, le=365)] = 7

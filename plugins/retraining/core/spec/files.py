@@ -16,7 +16,7 @@ from retraining.core.errors import SpecError
 from retraining.core.spec.messages import explain
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.pending import refuse_pending
-from retraining.core.spec.sql_file import AS_OF, PARAMETERS, require_select
+from retraining.core.spec.sql_file import AS_OF, PARAMETERS, require_select, require_time_travel
 from retraining.core.spec.yaml_file import read_spec_file
 from retraining.core.suggestions import suggest
 
@@ -67,10 +67,11 @@ def load_query(spec: ModelSpec, include: Path) -> str:
     Raises:
         SpecError: The file is missing, empty, outside include/sql, or not one SELECT with its parameters.
     """
-    where = f"{spec.name}.yaml, data.query"
-    if spec.data.split == "hash":
-        return _read_sql(spec.data.query, where, include, (), AS_OF)
-    return _read_sql(spec.data.query, where, include, PARAMETERS)
+    where, untimed = f"{spec.name}.yaml, data.query", spec.data.split == "hash"
+    required, optional = ((), AS_OF) if untimed else (PARAMETERS, ())
+    sql = _read_sql(spec.data.query, where, include, required, optional)
+    require_time_travel(sql, f"{where}, {spec.data.query}", asked=spec.data.time_travel)
+    return sql
 
 
 def load_frozen_set_query(spec: ModelSpec, include: Path) -> str | None:

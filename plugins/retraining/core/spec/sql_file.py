@@ -92,6 +92,50 @@ def _tokens(sql: str) -> Iterator[tuple[str, str, int]]:
         line += token.count("\n")
 
 
+def require_time_travel(sql: str, where: str, *, asked: bool) -> None:
+    """Refuse a query that reads its tables as of another time than its spec says.
+
+    BigQuery has the clause behind each table, so the query says it itself; `data.time_travel` has it checked.
+
+    Raises:
+        SpecError: The key is set and the clause is missing, the other way round, or its time is not `@as_of`.
+    """
+    times = _system_times(sql)
+    if asked and not times:
+        raise SpecError(
+            where,
+            "data.time_travel, and no FOR SYSTEM_TIME AS OF @as_of in the query",
+            "the clause behind each source table: FROM dataset.table FOR SYSTEM_TIME AS OF @as_of",
+            "Add it, or remove data.time_travel",
+        )
+    if others := [time for time in times if time.lower() != "@as_of"]:
+        raise SpecError(
+            where,
+            f"FOR SYSTEM_TIME AS OF {others[0]}",
+            "FOR SYSTEM_TIME AS OF @as_of, the run's own time",
+            "Write @as_of",
+        )
+    if times and not asked:
+        raise SpecError(
+            where,
+            "FOR SYSTEM_TIME AS OF in the query, and no data.time_travel",
+            "data.time_travel: true, by which plan checks BigQuery's seven days",
+            "Set it",
+        )
+
+
+def _system_times(sql: str) -> list[str]:
+    """Return what follows each FOR SYSTEM_TIME AS OF: a parameter, or the first word of another expression."""
+    words = [word for _, word, _ in _tokens(sql)]
+    clause = ["FOR", "SYSTEM_TIME", "AS", "OF"]
+    size = len(clause)
+    return [
+        words[at + size]
+        for at in range(len(words) - size)
+        if [word.upper() for word in words[at : at + size]] == clause
+    ]
+
+
 def _require_parameters(used: set[str], required: Collection[str], optional: Collection[str], where: str) -> None:
     known = (*required, *optional)
     listed = ", ".join(f"@{name}" for name in known)

@@ -91,4 +91,5 @@ def _asked(context: Context, changed: YamlValues) -> plan.AskedRun:
         force=params["force"],
         deploy=params["deploy"],
         over_budget=params["over_budget"],
+        started=dag_run.start_date,
     )
