@@ -77,6 +77,9 @@ VERTEX = {
         "batch prediction jobs",
         ("localcloud.vertex.wire", "localcloud.vertex.resources", "localcloud.vertex.processes"),
     ),
+    "localcloud.vertex.pipelines": Room(
+        "training pipelines of custom tasks", ("localcloud.vertex.wire", "localcloud.vertex.resources")
+    ),
     "localcloud.vertex.front": Room(
         "where calls come in: gRPC, REST, and who answers",
         ("localcloud", "localcloud.access", "localcloud.vertex.wire", "localcloud.vertex.resources"),

@@ -2,6 +2,6 @@
 
 Comes in: gRPC and REST calls of Google's unmodified clients. Goes out: processes in the images' environments, log
 entries, rows in BigQuery. `front` takes the calls and finds who answers: a folder per family of resources (`jobs`,
-`models`, `endpoints`, `tuning`, `batch`), above what all of them use (`processes`, `resources`, `wire`). `server`
-starts it all.
+`models`, `endpoints`, `tuning`, `batch`, `pipelines`), above what all of them use (`processes`, `resources`, `wire`).
+`server` starts it all.
 """

@@ -44,6 +44,9 @@ from localcloud.vertex.jobs.service import CustomJobs
 from localcloud.vertex.models.evaluations import Evaluations
 from localcloud.vertex.models.service import Models
 from localcloud.vertex.models.versions import find_version
+from localcloud.vertex.pipelines.run import Services
+from localcloud.vertex.pipelines.runner import PipelineRunner
+from localcloud.vertex.pipelines.service import TrainingPipelines
 from localcloud.vertex.processes.guardian import Guardian
 from localcloud.vertex.processes.images import Images
 from localcloud.vertex.processes.logs import LogShipper
@@ -84,38 +87,44 @@ class VertexServer:
         self._guardian = Guardian()
         self._shipper = LogShipper(state.logs_path)
         clients = Clients(projects.main, lambda: _environment(state, SERVICE_AGENT))
-        machinery = Machinery(
+        machinery = self._machinery(state, clients, grace_s)
+        find_model = functools.partial(find_version, self._store)
+        self._runner = Runner(machinery)
+        self._tuner = Tuner(machinery, self._runner)
+        self._operations = Operations(self._store, machinery.faults)
+        self._serving = Serving(machinery, folder / "serving", find_model)
+        self._batches = BatchRunner(
+            BatchMachinery(
+                machinery=machinery, serve=self._serving.serve, find_version=find_model, folder=folder / "batch"
+            )
+        )
+        self._request_log = RequestLog(self._store, clients)
+        self._jobs = CustomJobs(self._store, self._operations, machinery.buckets, self._runner)
+        self._models = Models(self._store, self._operations, machinery.buckets, machinery.images)
+        services = Services(
+            store=self._store, operations=self._operations, jobs=self._jobs, upload_model=self._models.upload_model
+        )
+        self._pipelines = PipelineRunner(services)
+        methods, iam, bearers = load_methods(), Iam(state, projects), Bearers(state)
+        dispatcher = Dispatcher(self._families(machinery), machinery.faults, projects, iam)
+        self._grpc: grpc.Server = bind_grpc(dispatcher, methods, state.socket_path("vertex_grpc"), bearers)
+        self._rest = RestServer(
+            dispatcher, methods, machinery.faults, bearers, iam, socket_path=state.socket_path("vertex_rest")
+        )
+
+    def _machinery(self, state: State, clients: Clients, grace_s: float) -> Machinery:
+        folder = state.directory("vertex")
+        return Machinery(
             store=self._store,
             faults=Faults(self._fault_shelf),
             buckets=Buckets(clients),
+            tables=Tables(clients),
             images=Images(folder / "images.json", state.config_path),
             guardian=self._guardian,
             shipper=self._shipper,
             environment=lambda account: _environment(state, account or CUSTOM_CODE_AGENT),
             folder=folder / "jobs",
             grace_s=grace_s,
-        )
-        self._runner = Runner(machinery)
-        self._tuner = Tuner(machinery, self._runner)
-        self._operations = Operations(self._store, machinery.faults)
-        find_model = functools.partial(find_version, self._store)
-        self._serving = Serving(machinery, folder / "serving", find_model)
-        self._tables = Tables(clients)
-        self._batches = BatchRunner(
-            BatchMachinery(
-                machinery=machinery,
-                tables=self._tables,
-                serve=self._serving.serve,
-                find_version=find_model,
-                folder=folder / "batch",
-            )
-        )
-        self._request_log = RequestLog(self._store, clients)
-        methods, iam, bearers = load_methods(), Iam(state, projects), Bearers(state)
-        dispatcher = Dispatcher(self._families(machinery), machinery.faults, projects, iam)
-        self._grpc: grpc.Server = bind_grpc(dispatcher, methods, state.socket_path("vertex_grpc"), bearers)
-        self._rest = RestServer(
-            dispatcher, methods, machinery.faults, bearers, iam, socket_path=state.socket_path("vertex_rest")
         )
 
     def _families(self, machinery: Machinery) -> dict[str, tuple[object, ...]]:
@@ -125,13 +134,13 @@ class VertexServer:
         find_model = functools.partial(find_version, store)
         return {
             "JobService": (
-                CustomJobs(store, operations, buckets, self._runner),
+                self._jobs,
                 TuningJobs(store, operations, self._tuner, check_spec),
                 BatchPredictionJobs(
                     store=store,
                     operations=operations,
                     buckets=buckets,
-                    tables=self._tables,
+                    tables=machinery.tables,
                     find_version=find_model,
                     runner=self._batches,
                 ),
@@ -141,12 +150,13 @@ class VertexServer:
                 Trials(store),
                 Suggestions(store, operations, self._tuner.designer),
             ),
-            "ModelService": (Models(store, operations, buckets, machinery.images), Evaluations(store)),
+            "ModelService": (self._models, Evaluations(store)),
             "EndpointService": (
                 Endpoints(store, operations),
                 Deployments(store, operations, self._serving, find_model),
             ),
             "PredictionService": (Predictions(store, self._serving, self._request_log),),
+            "PipelineService": (TrainingPipelines(store, operations, self._pipelines, check_spec),),
             "Operations": (OperationService(store, operations),),
         }
 
@@ -155,6 +165,7 @@ class VertexServer:
         self._runner.resume()
         self._tuner.resume()
         self._batches.resume()
+        self._pipelines.resume()
         self._operations.resume()
         self._serving.resume()
         self._grpc.start()
@@ -166,6 +177,7 @@ class VertexServer:
         self._rest.shutdown()
         refused.wait()
         self._request_log.close()
+        self._pipelines.close()
         self._batches.close()
         self._tuner.close()
         self._runner.close()
@@ -174,6 +186,7 @@ class VertexServer:
         self._guardian.close()
         self._runner.resume()  # what was running is marked now, not at the next start
         self._batches.resume()
+        self._pipelines.resume()
         self._shipper.close()
         self._store.close()
         self._fault_shelf.close()

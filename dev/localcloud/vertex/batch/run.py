@@ -33,7 +33,6 @@ from localcloud.vertex.processes.machinery import Machinery
 from localcloud.vertex.resources.jobs import Outcome, cancelled, finish_job
 from localcloud.vertex.resources.operations import Cancelled, Progress
 from localcloud.vertex.resources.store import BATCH_JOBS, now
-from localcloud.vertex.resources.tables import Tables
 from localcloud.vertex.resources.validation import split_bigquery_uri
 from localcloud.vertex.wire import names
 from localcloud.vertex.wire.errors import ApiError, InvalidArgument, NotFound
@@ -89,7 +88,6 @@ class BatchMachinery:
     """
 
     machinery: Machinery
-    tables: Tables
     serve: Callable[[Model, str, ProcessLog, Path], Served]
     find_version: Callable[[names.ModelName], Model]
     folder: Path
@@ -201,7 +199,7 @@ class BatchRun:
             time.sleep(_TICK_S)
 
     def _open(self, version: Model) -> tuple[Iterator[Batch], Output]:
-        job, buckets, tables = self._job, self._shared.machinery.buckets, self._shared.tables
+        job, buckets, tables = self._job, self._shared.machinery.buckets, self._shared.machinery.tables
         conversion = Conversion.of(job)
         batch_size = job.manual_batch_tuning_parameters.batch_size or DEFAULT_BATCH_SIZE
         if job.input_config.instances_format == "jsonl":
@@ -234,7 +232,7 @@ class BatchRun:
         moment = f"{job.create_time:%Y_%m_%dT%H_%M_%S}_{job.create_time.microsecond // 1000:03}Z"
         if not dataset:
             dataset = re.sub(r"\W", "_", f"prediction_{version.display_name}_{moment}")
-            self._shared.tables.make_dataset(f"{project}.{dataset}")
+            self._shared.machinery.tables.make_dataset(f"{project}.{dataset}")
         suffix = f"{moment}_{job.name[-3:]}"
         return f"{project}.{dataset}", (name or f"predictions_{suffix}", f"errors_{suffix}")
 

@@ -12,6 +12,7 @@ from localcloud.vertex.processes.logs import LogShipper
 from localcloud.vertex.resources.buckets import Buckets
 from localcloud.vertex.resources.faults import Faults
 from localcloud.vertex.resources.store import Store
+from localcloud.vertex.resources.tables import Tables
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -28,6 +29,7 @@ class Machinery:
     store: Store
     faults: Faults
     buckets: Buckets
+    tables: Tables
     images: Images
     guardian: Guardian
     shipper: LogShipper

@@ -60,6 +60,7 @@ class Kind:
 CUSTOM_JOBS = Kind("customJobs", types.CustomJob, "CustomJob")
 TUNING_JOBS = Kind("hyperparameterTuningJobs", types.HyperparameterTuningJob, "HyperparameterTuningJob")
 BATCH_JOBS = Kind("batchPredictionJobs", types.BatchPredictionJob, "BatchPredictionJob")
+TRAINING_PIPELINES = Kind("trainingPipelines", types.TrainingPipeline, "TrainingPipeline")
 STUDIES = Kind("studies", types.Study, "Study")
 TRIALS = Kind("trials", types.Trial, "Trial")
 MODELS = Kind("models", types.Model, "Model")

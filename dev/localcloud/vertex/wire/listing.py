@@ -18,6 +18,7 @@ from localcloud.vertex.wire.methods import Message, raw
 DEFAULT_PAGE_SIZE = 100
 MAX_PAGE_SIZE = 1000
 JOB_FIELDS = {"display_name": "display_name", "state": "state", "create_time": "create_time", "labels": "labels"}
+PIPELINE_FIELDS = {**JOB_FIELDS, "training_task_definition": "training_task_definition"}
 MODEL_FIELDS = {"model": "#id", "display_name": "display_name", "labels": "labels"}
 VERSION_FIELDS = {"labels": "labels"}
 ENDPOINT_FIELDS = {"endpoint": "#id", "display_name": "display_name", "labels": "labels"}
