@@ -37,6 +37,19 @@ class Artifacts:
         self._session = session
         self._known_buckets: set[str] = set()
 
+    def bucket_locations(self, bucket: str) -> tuple[str, ...] | None:
+        """Return a bucket's location, and the regions of one that names two of its own.
+
+        None when there is no such bucket, or when the account may not look at buckets: roles for objects do not say so.
+        """
+        from google.api_core.exceptions import Forbidden, NotFound
+
+        try:
+            found = call(lambda: self._client.get_bucket(bucket, retry=None))
+        except (Forbidden, NotFound):
+            return None
+        return (found.location, *(found.data_locations or ())) if found.location else None
+
     def read_object(self, uri: str) -> bytes | None:
         """Return an object's bytes, or None when there is none.
 

@@ -42,6 +42,9 @@ class ClockPort(Protocol):
 class ArtifactsPort(Protocol):
     """Documents in buckets, by address: written once, read by everybody."""
 
+    def bucket_locations(self, bucket: str) -> tuple[str, ...] | None:
+        """Return a bucket's location and the regions that it names itself; None: there is none, or it is not told."""
+
     def read_object(self, uri: str) -> bytes | None:
         """Return an object's bytes; None when there is none."""
 
@@ -103,6 +106,9 @@ class WarehousePort(Protocol):
 
     def run_query(self, query: Query, job_id: str, where: str) -> warehouse.Answer:
         """Run a statement as the job of this id, or join the one that has it; return when it is done."""
+
+    def dataset_location(self, dataset: str) -> str | None:
+        """Return where a dataset is; None: there is none, or it is not told."""
 
     def table_schema(self, table: str) -> list[ApiJson] | None:
         """Return the columns of `project.dataset.table`; None when there is no such table."""

@@ -110,6 +110,18 @@ class Warehouse:
             where, f"BigQuery failed {MAX_JOBS_PER_ID} times", "one success", f"Look at job {job_id}, clear the task"
         )
 
+    def dataset_location(self, dataset: str) -> str | None:
+        """Return where a dataset of the project is; None when there is none, or when the account may not look."""
+        from google.api_core.exceptions import Forbidden, NotFound
+
+        name = f"{self._session.project}.{dataset}"
+        try:
+            found = call(lambda: self._client.get_dataset(name, retry=None))
+        except (Forbidden, NotFound):
+            return None
+        location: str | None = found.location
+        return location
+
     def table_schema(self, table: str) -> list[ApiJson] | None:
         """Return the columns of `project.dataset.table` as `{name, type, mode, fields}`.
 

@@ -24,3 +24,13 @@ def test_who_must_mend_what(reason, kind, message):
     assert type(failure) is kind
     assert message in str(failure)
     assert is_lasting({"reason": reason}) is (kind is not JobError)
+
+
+def test_a_table_of_another_location_is_told_as_that():
+    """BigQuery looks in the statement's location alone, and says no more than that it found nothing."""
+    message = "Not found: Dataset shop:orders was not found in location us-central1"
+    error = query_failure("q.sql", {"reason": "notFound", "message": message})
+    assert "Copy the dataset to us-central1" in str(error)
+    assert "Copy the dataset" not in str(
+        query_failure("q.sql", {"reason": "notFound", "message": "Not found: Table t"})
+    )

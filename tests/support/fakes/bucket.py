@@ -41,6 +41,7 @@ class FakeBucket:
         objects: Bytes by address.
         found: What a listing has, by address.
         now: Time of what is written.
+        locations: Of buckets, by name.
         changes: How many writes and deletions of ours there were.
         around: Called before and after each of them with its number and whether it is done; may raise `Killed`.
     """
@@ -50,6 +51,7 @@ class FakeBucket:
         self.objects = Contents(self)
         self.now = now
         self.changes = 0
+        self.locations: dict[str, tuple[str, ...]] = {}
         self.around: Callable[[int, bool], None] = nothing
         self._generation = 1000
 
@@ -65,6 +67,10 @@ class FakeBucket:
     def take(self, uri: str) -> None:
         """Delete as somebody else would."""
         self.objects.pop(uri, None)
+
+    def bucket_locations(self, bucket: str) -> tuple[str, ...] | None:
+        """As the hook."""
+        return self.locations.get(bucket)
 
     def read_object(self, uri: str) -> bytes | None:
         """As the hook."""

@@ -16,6 +16,7 @@ class FakeWarehouse:
         self.rows: dict[str, list[dict[str, Any]]] = {}
         self.schemas: dict[str, list[dict[str, Any]]] = {}
         self.tables: list[Table] = []
+        self.locations: dict[str, str] = {}
         self.asked: list[str] = []
         self._done: dict[str, Answer] = {}
 
@@ -30,6 +31,10 @@ class FakeWarehouse:
         del query
         self.asked.append(job_id)
         return self._done.setdefault(job_id, Answer(rows=self.rows.get(where, []), bytes_processed=7))
+
+    def dataset_location(self, dataset: str) -> str | None:
+        """As the hook."""
+        return self.locations.get(dataset)
 
     def table_schema(self, table: str) -> list[dict[str, Any]] | None:
         """As the hook."""

@@ -64,6 +64,9 @@ class Stage(Protocol):
     def make_table(self, table_id: str) -> str:
         """Make a table with a column `n` of integers; give its full name."""
 
+    def make_places(self, name: str, location: str) -> tuple[str, str]:
+        """Make a bucket and a dataset in a location; give their names."""
+
     def disturb(self, endpoint_name: str) -> None:
         """Let somebody else change an endpoint."""
 
@@ -98,6 +101,12 @@ class MemoryStage:
         self.cloud.warehouse.schemas[name] = [{"name": "n", "type": "INTEGER", "mode": "NULLABLE", "fields": []}]
         self.cloud.warehouse.tables.append(Table(name=name, expires=None))
         return name
+
+    def make_places(self, name: str, location: str) -> tuple[str, str]:
+        """As the protocol."""
+        self.cloud.artifacts.locations[name] = (location,)
+        self.cloud.warehouse.locations[name] = location
+        return name, name
 
     def disturb(self, endpoint_name: str) -> None:
         """As the protocol."""
@@ -142,6 +151,16 @@ class LocalStage:
         schema = [bigquery.SchemaField("n", "INTEGER")]
         bigquery.Client(project=settings.project).create_table(bigquery.Table(name, schema=schema))
         return name
+
+    def make_places(self, name: str, location: str) -> tuple[str, str]:
+        """As the protocol."""
+        from google.cloud import bigquery, storage
+
+        project = self.cloud.settings.project
+        made = (name.replace("_", "-"), name.replace("-", "_"))
+        storage.Client(project=project).create_bucket(made[0], location=location)
+        bigquery.Client(project=project, location=location).create_dataset(made[1])
+        return made
 
     def disturb(self, endpoint_name: str) -> None:
         """As the protocol."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,6 +26,10 @@ TRANSIENT_REASONS = frozenset(
         "timeout",
     }
 )
+
+
+_NOT_THERE = re.compile(r"was not found in location ([\w-]+)")
+"""It may well be there, elsewhere: BigQuery looks in the statement's location alone."""
 
 
 def is_lasting(result: Mapping[str, Any]) -> bool:
@@ -52,7 +57,10 @@ def query_failure(where: str, result: Mapping[str, Any]) -> RetrainingError:
     if reason == "accessDenied":
         return SettingsError(where, f"BigQuery refuses the statement: {message}", "an account that may do it", GRANT)
     way_out = "Correct the SQL or the table it names"
-    if reason == "notFound":  # of our own statements: the dataset of run tables
+    if elsewhere := _NOT_THERE.search(message):
+        way_out = f"BigQuery runs a statement in one location. Copy the dataset to {elsewhere[1]}, make a query of one "
+        way_out += "that is there, or change RETRAINING_REGION with the bucket and the dataset of run tables"
+    elif reason == "notFound":  # of our own statements: the dataset of run tables
         way_out = "Correct the SQL, RETRAINING_DATASET or RETRAINING_REGION, and clear plan and what follows it; or "
         way_out += "create what is missing and clear the task"
     return DataError(where, f"BigQuery refuses the statement: {message}", "one that it runs", way_out)

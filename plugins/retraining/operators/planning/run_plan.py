@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from airflow.sdk import Context
@@ -11,7 +12,7 @@ from retraining.core.catalog.cost import load_prices
 from retraining.core.catalog.hardware import load_hardware, require_machines
 from retraining.core.documents import Plan
 from retraining.core.naming import console
-from retraining.core.planning import plan, windows
+from retraining.core.planning import locations, plan, windows
 from retraining.core.planning.params import overrides, require_known
 from retraining.core.planning.triggers import mode_of
 from retraining.core.settings import include_path
@@ -63,6 +64,8 @@ class PlanRunOperator(CloudOperator):
         require_machines(planned.spec, load_hardware(include), planned.region, planned.machines)
         require_own_bucket(cloud)
         require_own_model(cloud, self.model)
+        for warning in _location_warnings(cloud):
+            self.log.warning(warning)
         record = Record(cloud.artifacts, planned.run_uri)
         stored = record.write_once(planned)
         renew_lease(cloud, stored.model, stored.run_key, context)
@@ -73,6 +76,24 @@ class PlanRunOperator(CloudOperator):
         return {key: chosen[key] for key in ("model", "run_key", "run_uri", "as_of", "mode")} | {
             "plan_uri": record.uri(Plan)
         }
+
+
+def _location_warnings(cloud: CloudPort) -> Iterator[str]:
+    """Yield what is wrong with where bucket and dataset are, as far as the account may know.
+
+    Raises:
+        SettingsError: No statement could be run where the dataset is.
+    """
+    settings = cloud.settings
+    bucket, dataset = (
+        cloud.artifacts.bucket_locations(settings.bucket),
+        cloud.warehouse.dataset_location(settings.dataset),
+    )
+    warnings = (
+        locations.bucket_warning(settings.bucket, bucket, settings.region) if bucket else None,
+        locations.dataset_warning(settings.dataset, dataset, settings.region) if dataset else None,
+    )
+    yield from (warning for warning in warnings if warning)
 
 
 def _asked(context: Context, changed: YamlValues) -> plan.AskedRun:

@@ -1,0 +1,41 @@
+"""What `plan` does about a bucket or a dataset that is not where the jobs run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.operators.data.test_hash_split import QUERY, SPEC
+from tests.support.airflow_release import AirflowFailException
+from tests.support.fakes.cloud import FakeCloud
+from tests.support.scenes.data_tasks import Night
+
+
+@pytest.fixture
+def cloud() -> FakeCloud:
+    """A cloud that does not say where bucket and dataset are, as to an account that may not look."""
+    return FakeCloud()
+
+
+@pytest.fixture
+def night(make_run, include: Path, cloud: FakeCloud) -> Night:
+    """A run in it."""
+    made = Night(include, "placed", make_run(dag_id="retrain__placed"), SPEC, cloud=cloud.connect)
+    made.write(QUERY)
+    return made
+
+
+def test_a_bucket_elsewhere_is_told_and_the_run_goes_on(night, cloud, capsys) -> None:
+    night.plan()
+    assert "crosses regions" not in capsys.readouterr().out
+    cloud.artifacts.locations[cloud.settings.bucket] = ("EU",)
+    assert night.plan()["model"] == "placed"
+    assert f"bucket {cloud.settings.bucket} is in EU and the jobs run in us-central1" in capsys.readouterr().out
+
+
+def test_a_dataset_elsewhere_ends_the_run_before_its_plan_is_written(night, cloud) -> None:
+    cloud.warehouse.locations[cloud.settings.dataset] = "EU"
+    with pytest.raises(AirflowFailException, match=rf"dataset {cloud.settings.dataset}: location EU"):
+        night.plan()
+    assert not [uri for uri in cloud.artifacts.objects if uri.endswith("/plan.json")]
