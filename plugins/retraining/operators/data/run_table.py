@@ -1,0 +1,123 @@
+"""The run table of a plan: made, described and counted, by whoever asks (a task, or a preview)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from retraining.core.checks import quarantine
+from retraining.core.data import frozen_set, snapshot, statistics
+from retraining.core.data.columns import own_columns, schema_hash
+from retraining.core.data.sql import Query
+from retraining.core.documents import Column, FrozenSet, GoldenWork, LeftOut, Plan, Snapshot, Span, Statistics
+from retraining.core.naming import bigquery, storage
+from retraining.core.naming.addresses import folder_of
+from retraining.core.naming.spans import MARKER, SpanPlace, marker_uri, place_of, span_uri
+from retraining.core.untyped import Row
+from retraining.hooks.ports import CloudPort
+
+
+class RunTable:
+    """A plan's run table: made, described and counted by statements on BigQuery, in the order in which they depend.
+
+    Nothing is written to storage but the frozen set's record.
+
+    Args:
+        cloud: Who is asked.
+        planned: The plan.
+        attempt: What tells a wanted repetition of a query from a retry.
+    """
+
+    def __init__(self, cloud: CloudPort, planned: Plan, attempt: str) -> None:
+        self._cloud = cloud
+        self._plan = planned
+        self._attempt = attempt
+
+    def take_snapshot(self) -> Snapshot:
+        """Make the run table and describe it."""
+        plan, warehouse = self._plan, self._cloud.warehouse
+        where = plan.query.path
+        warehouse.dry_run(snapshot.render_examples_check_sql(plan), where)
+        frozen = self._find_frozen_set() if plan.golden_query else None
+        answer = warehouse.run_query(snapshot.render_snapshot_sql(plan), self._job_id("snapshot"), where)
+        schema = warehouse.table_schema(bigquery.run_table(plan)) or []
+        counted = warehouse.run_query(
+            snapshot.render_fingerprint_sql(plan), self._job_id("fingerprint"), "fingerprint"
+        ).rows
+        columns = own_columns(schema, where)
+        spans_uri = storage.spans_uri(plan.bucket, plan.model, schema_hash(columns, plan.spec))
+        return snapshot.build_snapshot(
+            plan,
+            schema,
+            counted,
+            self._stored(spans_uri, counted),
+            answer.bytes_processed,
+            self._frozen_set_work(frozen, columns, spans_uri) if frozen else None,
+            self._left_out() if plan.spec.data.event_time else None,
+        )
+
+    def count(self, taken: Snapshot) -> Statistics:
+        """Take the statistics; where days are bad and shall be left out, once more without them."""
+        plan = self._plan
+        rows = self._counted(statistics.render_statistics_sql(plan, taken), "statistics")
+        days = statistics.build_days(plan, rows)
+        bad = quarantine.days_to_leave_out(plan, days)
+        if bad:
+            rows = self._counted(statistics.render_statistics_sql(plan, taken, bad), "statistics of the rest")
+        return statistics.build_statistics(plan, taken, rows, days, bad)
+
+    def _counted(self, query: Query, where: str) -> list[Row]:
+        return self._cloud.warehouse.run_query(query, self._job_id(where.replace(" ", "_")), where).rows
+
+    def _left_out(self) -> LeftOut:
+        """Count what the query gives and no day can hold."""
+        query = snapshot.render_left_out_sql(self._plan)
+        return snapshot.left_out_of(
+            self._cloud.warehouse.run_query(query, self._job_id("left_out"), "left out").rows[0]
+        )
+
+    def _find_frozen_set(self) -> FrozenSet:
+        """Return the frozen set; the first run that asks for it makes it, the others find it unchanged."""
+        plan, warehouse = self._plan, self._cloud.warehouse
+        where = str(plan.spec.data.golden_query)
+        warehouse.dry_run(frozen_set.render_frozen_set_check_sql(plan), where)
+        warehouse.run_query(frozen_set.render_frozen_set_sql(plan), self._job_id("golden"), where)
+        counted = warehouse.run_query(
+            frozen_set.render_frozen_set_fingerprint_sql(plan), self._job_id("golden_fingerprint"), "fingerprint"
+        )
+        current, uri = frozen_set.build_frozen_set(plan, counted.rows), storage.frozen_set_uri(plan)
+        recorded = FrozenSet.parse(self._cloud.artifacts.write_once(uri, current.to_bytes()), uri)
+        frozen_set.require_frozen(current, recorded, uri)
+        return recorded
+
+    def _frozen_set_work(self, frozen: FrozenSet, columns: tuple[Column, ...], spans_uri: str) -> GoldenWork:
+        schema = self._cloud.warehouse.table_schema(frozen.table) or []
+        frozen_set.require_same_columns(self._plan, columns, schema)
+        uris = self._cloud.artifacts.list_uris(f"{spans_uri}/{frozen_set.SPAN}", suffix=f"/{MARKER}")
+        return frozen_set.frozen_set_work(frozen, [place.fingerprint for place in self._places(uris)])
+
+    def _stored(self, spans_uri: str, counted: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, int | None]]:
+        """Find what the span store has whole for the days of the window; of the changed days also how many rows."""
+        window, artifacts = self._plan.window, self._cloud.artifacts
+        uris = artifacts.list_uris(
+            spans_uri, start=window.start.isoformat(), end=window.end.isoformat(), suffix=f"/{MARKER}"
+        )
+        stored: dict[str, dict[str, int | None]] = defaultdict(dict)
+        for place in self._places(uris):
+            stored[place.span][place.fingerprint] = None
+        for day in snapshot.changed_spans(counted, stored):
+            for fingerprint in stored[day]:
+                uri = marker_uri(span_uri(spans_uri, day, fingerprint))
+                data = artifacts.read_object(uri)
+                if data is not None:
+                    stored[day][fingerprint] = sum(file.rows for file in Span.parse(data, uri).files)
+        return dict(stored)
+
+    def _places(self, marker_uris: Iterable[str]) -> Iterator[SpanPlace]:
+        root = storage.spans_root(self._plan.bucket, self._plan.model)
+        places = (place_of(folder_of(uri), root) for uri in marker_uris)
+        return (place for place in places if place is not None)
+
+    def _job_id(self, purpose: str) -> str:
+        return bigquery.query_job_id(self._plan, purpose, self._attempt)
