@@ -19,6 +19,7 @@ TABLE ?=
 LABEL ?=
 KEY ?=
 TIME ?=
+MODEL ?=
 # Where this is set, each of the many processes of a test or demonstration would compile Airflow and Google's clients.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -29,8 +30,8 @@ TRAINER_PY := $(VENV)/trainer/bin/python
 LOCALCLOUD_PY := $(VENV)/localcloud/bin/python
 INSTALL := $(UV) pip sync --quiet --require-hashes --python
 FLOOR_DATE := 2026-03-20
-UNIT_TESTS := tests/core tests/dags tests/hooks tests/operators tests/dev/bench tests/dev/contracts tests/ci tests/dev/compose tests/test_architecture.py tests/test_docs.py tests/test_readability.py
-FLOOR_TESTS := tests/core tests/hooks tests/operators tests/dags
+UNIT_TESTS := tests/core tests/dags tests/hooks tests/operators tests/commands tests/dev/bench tests/dev/contracts tests/ci tests/dev/compose tests/test_architecture.py tests/test_docs.py tests/test_readability.py
+FLOOR_TESTS := tests/core tests/hooks tests/operators tests/commands tests/dags
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock'
 
 .PHONY: help
@@ -116,6 +117,10 @@ localcloud-down: $(VENV)/localcloud/.ready ## Stop the local cloud
 .PHONY: new-model
 new-model: $(VENV)/airflow/.ready ## Write a first YAML and SQL of a model from a look at its table (NAME=, TABLE=dataset.table, LABEL=, KEY=, TIME=; RETRAINING_PROJECT and RETRAINING_REGION say where)
 	@PYTHONPATH=plugins $(AIRFLOW_PY) -m retraining.hooks.new_model --name '$(NAME)' --table '$(TABLE)' --label '$(LABEL)' --key '$(KEY)' --time '$(TIME)' --project '$(RETRAINING_PROJECT)' --region '$(RETRAINING_REGION)'
+
+.PHONY: preview
+preview: $(VENV)/airflow/.ready ## Plan, snapshot and checks of a run without Airflow: rows, splits, findings, cost; nothing is kept (MODEL=, AS_OF=)
+	@PYTHONPATH=plugins $(AIRFLOW_PY) -m retraining.commands.preview '$(MODEL)' --as-of '$(AS_OF)'
 
 # --- checks ---------------------------------------------------------------------------------------------------------
 

@@ -71,7 +71,7 @@ def test_nothing_is_written_over(tmp_path, cloud, table, capsys):
             {"label": "lat"},
             "no column 'lat'. Expected one of: id, sent, carrier, weight, note, late. Did you mean 'late'?",
         ),
-        ({"label": "weight"}, "LABEL of"),
+        ({"label": "carrier"}, "LABEL of"),
         ({"project": ""}, "RETRAINING_PROJECT: not set"),
         ({"name": "Parcels"}, "NAME: 'Parcels'"),
     ],

@@ -13,6 +13,16 @@ from tests.support.room import Room
 FLOORS = {
     "dags": Room("arranges tasks, and nothing else", ("retraining.core.*", "retraining.operators.*")),
     "retraining": Room("nothing but its parts"),
+    "retraining.commands": Room(
+        "what a person types in a shell: asks hooks and core as a task does, prints, and writes no document",
+        (
+            "retraining.core.*",
+            "retraining.hooks",
+            "retraining.hooks.ports",
+            "retraining.hooks.cloud",
+            "retraining.operators.data",
+        ),
+    ),
     "demo": Room("the demonstration: an Airflow and the local cloud, started, followed and ended", ("localcloud.*",)),
     "containers": Room("builds the images and runs docker-compose.yaml with podman", ("demo", "localcloud.*")),
     "contracts": Room(

@@ -16,7 +16,7 @@ from retraining.hooks.logs import JobLogs
 from retraining.hooks.model_files import ModelFiles
 from retraining.hooks.objects import Objects
 from retraining.hooks.registry import Registry
-from retraining.hooks.session import Session, connect
+from retraining.hooks.session import Session, connect, connect_by_environment
 from retraining.hooks.vertex_jobs import VertexJobs
 from retraining.hooks.warehouse import Warehouse
 
@@ -81,3 +81,12 @@ class Cloud:
     def endpoints(self) -> Endpoints:
         """Vertex AI endpoints."""
         return Endpoints(self.session)
+
+
+class OwnCloud(Cloud):
+    """The same, asked with this machine's own credentials: for what a person types, where no Airflow runs."""
+
+    @cached_property
+    def session(self) -> Session:
+        """Application Default Credentials."""
+        return connect_by_environment(self.settings)

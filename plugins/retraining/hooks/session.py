@@ -60,6 +60,22 @@ def connect(settings: Settings) -> Session:
         raise SettingsError(
             where, f"no usable credentials ({error})", "a google_cloud_platform connection", "Create or correct it"
         ) from error
+    return _session(settings, credentials)
+
+
+def connect_by_environment(settings: Settings) -> Session:
+    """Return this machine's own credentials (`gcloud auth application-default login`).
+
+    Raises:
+        google.auth.exceptions.DefaultCredentialsError: There are none; `explain` has the way out.
+    """
+    import google.auth
+
+    credentials, _ = google.auth.default(scopes=list(SCOPES))
+    return _session(settings, credentials)
+
+
+def _session(settings: Settings, credentials: object) -> Session:
     return Session(
         project=settings.project,
         region=settings.region,

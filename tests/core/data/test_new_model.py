@@ -75,12 +75,23 @@ def test_whole_numbers_from_0_are_classes(tmp_path):
 
 @pytest.mark.parametrize(
     ("kind", "low", "high", "distinct"),
-    [("INTEGER", 0, 0, 1), ("INTEGER", 1, 2, 2), ("INTEGER", 0, 5000, 900), ("FLOAT", 0, 7.5, 80), ("FLOAT", 0, 1, 80)],
-    ids=["one value", "not from 0", "too many", "a measure", "a share"],
+    [("INTEGER", 1, 2, 2), ("INTEGER", 0, 5000, 900), ("FLOAT", 0, 7.5, 80), ("FLOAT", 0, 1, 80), ("NUMERIC", 1, 9, 5)],
+    ids=["not from 0", "too many for classes", "a measure", "a share", "an amount"],
 )
-def test_a_label_that_cannot_be_learnt_is_refused(kind, low, high, distinct):
+def test_other_numbers_are_numbers(tmp_path, kind, low, high, distinct):
     found = profile(schema(**COLUMNS | {"late": kind}), label_low=low, label_high=high, distinct={"late": distinct})
-    with pytest.raises(DataError, match=r"LABEL of parcels.sent: 'late' .*whole numbers from 0.*Make a view"):
+    spec = valid_spec(tmp_path, new_model.write_model(MODEL, found))
+    assert (spec.label.kind, spec.evaluation.metric, spec.evaluation.min_value) == ("regression", "r2", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "low", "distinct"),
+    [("INTEGER", 0, 1), ("BOOLEAN", 1, 1), ("FLOAT", None, 0)],
+    ids=["one number", "always true", "all NULL"],
+)
+def test_a_label_that_cannot_be_learnt_is_refused(kind, low, distinct):
+    found = profile(schema(**COLUMNS | {"late": kind}), label_low=low, label_high=low, distinct={"late": distinct})
+    with pytest.raises(DataError, match=r"LABEL of parcels.sent: 'late' .*Make a view"):
         new_model.write_model(MODEL, found)
 
 

@@ -94,10 +94,12 @@ def _guess_label(model: NewModel, profile: TableProfile) -> _Label:
         classes = int(high) + 1
         text = f"{{name: {name}, kind: multiclass, classes: {classes}}}"
         return _Label(text=text, note=values, metric="accuracy", min_value=round(1 / classes, 4))
+    if found.column.type in types_of("regression") and (found.distinct or 0) > 1:
+        return _Label(text=f"{{name: {name}, kind: regression}}", note=values, metric="r2", min_value=0.0)
     raise DataError(
         f"LABEL of {model.table}",
         f"{model.label!r} ({found.column.type}) has {values}",
-        f"0 and 1, or whole numbers from 0 to at most {_MAX_CLASSES - 1}",
+        "0 and 1, classes from 0 on, or numbers",
         "Make a view with such a column (CAST(x > 15 AS INT64), a CASE), and name that",
     )
 

@@ -121,6 +121,11 @@ def render_fingerprint_sql(plan: Plan) -> Query:
     return Query(sql=render("fingerprint.sql.j2", table=bigquery.run_table(plan), grouped=True))
 
 
+def render_drop_sql(plan: Plan) -> Query:
+    """Return the statement that deletes the run table."""
+    return Query(sql=render("drop_table.sql.j2", table=bigquery.run_table(plan)))
+
+
 def span_fingerprint(parts: Iterable[_Part]) -> str:
     """Return 32 hex digits over a span's `(part, rows, bit_xor, hash_sum, shards)`, in order of part."""
     text = canonical_json([list(part) for part in sorted(parts)])

@@ -60,7 +60,8 @@ class NewModel:
     @property
     def roles(self) -> dict[str, tuple[str, tuple[str, ...]]]:
         """Each argument with its column and the types that this may have."""
-        labels = tuple(dict.fromkeys([*types_of("binary"), *types_of("multiclass")]))
+        kinds = ("binary", "multiclass", "regression")
+        labels = tuple(dict.fromkeys(type_ for kind in kinds for type_ in types_of(kind)))
         return {
             "KEY": (self.key, KEY_TYPES),
             "TIME": (self.time, EVENT_TIME_TYPES),
@@ -161,7 +162,7 @@ def render_profile_sql(model: NewModel, table: str, columns: Sequence[Column]) -
         key=model.key,
         time=model.time,
         label=model.label,
-        label_type="FLOAT64" if label.type == "FLOAT" else "INT64",
+        label_type="INT64" if label.type in ("INTEGER", "BOOLEAN") else "FLOAT64",
         columns=[column.name for column in _countable(columns)],
     )
     return Query(sql=sql)

@@ -166,7 +166,7 @@ def explain(plan: Plan) -> list[str]:
     if plan.golden_query:
         lines.append(f"frozen set of {plan.golden_query.path}, SHA-256 {plan.golden_query.sha256[:16]}")
     lines += [f"override {path} = {value!r}" for path, value in sorted(plan.overrides.items())]
-    return [*lines, _price(plan)]
+    return [*lines, explain_price(plan)]
 
 
 def _examples(plan: Plan) -> str:
@@ -177,7 +177,8 @@ def _examples(plan: Plan) -> str:
     return f"all examples, {when}: they have no time, so {data.test_percent} % of the keys are the test split for life"
 
 
-def _price(plan: Plan) -> str:
+def explain_price(plan: Plan) -> str:
+    """Return what the run's jobs cost at most, in words."""
     estimated = plan.estimate_usd
     if estimated is None:
         return f"no list price for these machines in {plan.region}: nobody knows what this run costs"

@@ -1,0 +1,121 @@
+"""`python -m retraining.commands.preview MODEL`: plan, snapshot and checks of a run, without Airflow.
+
+In: the model's files, the settings, this machine's own credentials (`gcloud auth application-default login`). Out:
+rows, splits, findings and cost, in words. The run table is made under a name of its own and deleted; nothing else is
+written, and nothing is trained.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+
+from retraining.core.catalog.capabilities import load_capabilities, require_trainable
+from retraining.core.catalog.cost import load_prices, query_cost
+from retraining.core.catalog.hardware import load_hardware, require_machines
+from retraining.core.checks import dataset
+from retraining.core.data import snapshot
+from retraining.core.documents import Plan
+from retraining.core.documents.plan import Trigger
+from retraining.core.errors import RetrainingError, SpecError
+from retraining.core.naming import bigquery
+from retraining.core.planning import plan, windows
+from retraining.core.report.preview import describe_preview
+from retraining.core.settings import include_path
+from retraining.core.spec import files
+from retraining.core.suggestions import suggest
+from retraining.hooks.cloud import OwnCloud
+from retraining.hooks.ports import CloudPort
+from retraining.hooks.session import explain
+from retraining.operators.data.earlier_runs import read_history
+from retraining.operators.data.run_table import RunTable
+
+
+def make_plan(model: str, as_of: str, cloud: CloudPort, include: Path) -> Plan:
+    """Return the plan of a run as it would be now; its key, and so its run table, is of this preview alone.
+
+    Raises:
+        RetrainingError: There is no such model, or its run would end at `plan`.
+    """
+    path = include / "models" / f"{model}.yaml"
+    if not path.is_file():
+        known = [found.stem for found in files.find_specs(include)]
+        raise SpecError("MODEL", f"no model {model!r}", f"one of: {', '.join(known)}", suggest(model, known))
+    spec = files.load_spec(path)
+    require_trainable(spec, load_capabilities())
+    name, now = f"preview-{uuid.uuid4().hex}", cloud.clock.now()
+    asked = plan.AskedRun(
+        as_of=windows.resolve_as_of(as_of, None, None, now, now),
+        mode="live",
+        trigger=Trigger(kind="manual", reason="a preview"),
+        dag_id="preview",
+        dag_run_id=name,
+        overrides={},
+        force=True,
+    )
+    made = plan.build_plan(
+        asked, spec=spec, sql=files.load_query(spec, include), settings=cloud.settings, prices=load_prices(include)
+    )
+    require_machines(made.spec, load_hardware(include), made.region, made.machines)
+    return made
+
+
+def preview(planned: Plan, cloud: CloudPort, include: Path) -> tuple[list[str], bool]:
+    """Return lines about the data that a plan asks for, and whether it passes; the run table is gone then.
+
+    Raises:
+        RetrainingError: Its query is wrong, or gives nothing.
+    """
+    table = RunTable(cloud, planned, "preview")
+    try:
+        taken = table.take_snapshot()
+        counted = table.count(taken)
+    finally:
+        if cloud.warehouse.table_schema(bigquery.run_table(planned)) is not None:
+            job_id = bigquery.query_job_id(planned, "drop", "preview")
+            cloud.warehouse.run_query(snapshot.render_drop_sql(planned), job_id, "run table")
+    judged = dataset.check_data(planned, taken, counted, read_history(cloud.artifacts, planned))
+    lines = [
+        *describe_preview(planned, taken, counted, judged),
+        f"query     {_query_price(planned, taken.bytes_processed, include)}",
+        f"run       {plan.explain_price(planned)}",
+    ]
+    return lines, judged.passed
+
+
+def _query_price(planned: Plan, read: int, include: Path) -> str:
+    prices = load_prices(include)
+    usd = query_cost(read, prices, planned.region) if prices else None
+    price = f"no list price in {planned.region}" if usd is None else f"{usd:.4f} USD at list prices"
+    return f"{read / 1e6:,.1f} MB read: {price}, each run"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print what a run would train on.
+
+    Returns:
+        0 when its data is fit to train on, 1 when not.
+    """
+    parser = argparse.ArgumentParser(prog="preview", description=__doc__)
+    parser.add_argument("model", help="name of a model of include/models")
+    parser.add_argument("--as-of", default="", help="the run's time, 2013-11-20T03:00:00Z (default: now)")
+    given = parser.parse_args(arguments)
+    include = include_path()
+    try:
+        cloud = OwnCloud()
+        lines, passed = preview(make_plan(given.model, given.as_of, cloud, include), cloud, include)
+    except Exception as error:
+        known = error if isinstance(error, RetrainingError) else explain(error)
+        if known is None:
+            raise
+        print(known, file=sys.stderr)
+        return 1
+    print("\n".join(lines))
+    return int(not passed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
