@@ -52,7 +52,11 @@ def check_offered(job: BatchPredictionJob, version: Model) -> None:
 
 
 def check_job(job: BatchPredictionJob, buckets: Buckets, tables: Tables) -> Iterator[Finding]:
-    """Find what is wrong with a job."""
+    """Find what is wrong with a job.
+
+    Raises:
+        Unimplemented: A column whose values the local cloud cannot write.
+    """
     yield from check_display_name(job.display_name, f"{_FIELD}.display_name")
     yield from check_labels(job.labels, f"{_FIELD}.labels")
     yield from _check_resources(job)
@@ -109,6 +113,11 @@ def _check_source_table(job: BatchPredictionJob, tables: Tables) -> Iterator[Fin
     if columns is None:
         yield field, f"The BigQuery table {uri!r} does not exist. Create it first."
         return
+    for column in columns:
+        if column.field_type == "INTERVAL":
+            raise Unimplemented(
+                f"The local cloud does not write columns of INTERVAL: {column.name!r} of {uri!r}. Cast it to STRING."
+            )
     names, config = [column.name for column in columns], job.instance_config
     for name in (config.key_field, *config.included_fields, *config.excluded_fields):
         if name and name not in names:

@@ -96,6 +96,12 @@ def test_not_offered(batches, changes, words):
         batches.create(batches.table_job("flights", **changes))
 
 
+def test_a_column_that_cannot_be_written(batches, bq):
+    bq.query_and_wait("CREATE OR REPLACE TABLE batch.spans AS SELECT INTERVAL 1 DAY AS span")
+    with pytest.raises(exceptions.MethodNotImplemented, match="does not write columns of INTERVAL: 'span'"):
+        batches.create(batches.table_job("spans"))
+
+
 def test_buckets_that_do_not_exist(batches):
     with pytest.raises(exceptions.InvalidArgument, match="bucket of 'gs://no-such-bucket/in' does not exist"):
         batches.create(

@@ -134,11 +134,13 @@ def test_values_are_sent_as_the_service_writes_them(batches, bq, kind):
     bq.query_and_wait(
         "CREATE OR REPLACE TABLE batch.types AS SELECT 1.5 AS f, TRUE AS b, 'é' AS s, b'ab' AS y,"
         " NUMERIC '1.25' AS n, TIMESTAMP '2019-01-01 23:59:59.5+00' AS t, DATE '2018-12-31' AS d,"
-        " TIME '23:59:59' AS c, DATETIME '2019-01-01T00:00:00' AS dt, [1, 2] AS l, STRUCT(1 AS a, 'x' AS z) AS r"
+        " TIME '23:59:59' AS c, DATETIME '2019-01-01T00:00:00' AS dt, [1, 2] AS l, STRUCT(1 AS a, 'x' AS z) AS r,"
+        " BIGNUMERIC '2.5' AS big, JSON '{\"a\": 1}' AS j, [STRUCT(1 AS a)] AS lr, ST_GEOGPOINT(1, 2) AS g"
     )
     job = batches.run(batches.table_job("types", instance_config={"instance_type": kind}))
     assert job.state.name == "JOB_STATE_FAILED"
     (row,) = rows(bq, output_table(job).replace("predictions_", "errors_"))
     assert row["errors"]["code"] == 3
     assert (row["n"], row["y"], row["l"], row["r"]) == (Decimal("1.25"), b"ab", [1, 2], {"a": 1, "z": "x"})
+    assert (row["big"], row["j"], row["lr"], row["g"]) == (Decimal("2.5"), {"a": 1}, [{"a": 1}], "POINT (1 2)")
     assert (row["t"].second, row["d"], row["dt"]) == (59, dt.date(2018, 12, 31), dt.datetime(2019, 1, 1))
