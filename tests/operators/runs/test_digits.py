@@ -11,15 +11,14 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import google.auth
 import pytest
 from airflow.sdk.execution_time.context import OutletEventAccessors
-from google.auth.transport.requests import AuthorizedSession
 
 from retraining.core.naming import vertex
 from retraining.core.settings import include_path
 from retraining.core.spec.files import load_spec
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
+from tests.support.scenes.asked_endpoint import predict, retire
 from tests.support.scenes.whole_run import load_dags, run_night
 
 FIRST, SECOND = (datetime(2013, 11, day, 3, tzinfo=UTC) for day in (20, 21))
@@ -33,16 +32,6 @@ def digits(local_cloud):
         patch.setenv("RETRAINING_WATCH_S", "60")
         yield load_spec(include_path() / "models" / "digits.yaml")
     retire(vertex.endpoint_name(local_cloud.project, local_cloud.region, "digits"))
-
-
-def retire(endpoint_name: str) -> None:
-    """End what serves, for the tests of other files."""
-    from retraining.hooks.cloud import Cloud
-
-    endpoints = Cloud().endpoints
-    endpoint = endpoints.read_endpoint(endpoint_name)
-    for deployed_id in endpoint.deployed:
-        endpoints.undeploy(endpoint, deployed_id)
 
 
 @pytest.fixture(scope="module")
@@ -59,16 +48,6 @@ def night(make_run) -> Callable[..., dict[str, Any]]:
 def first(digits, night) -> dict[str, Any]:
     """The first night's documents, of the tests that leave them as they are."""
     return night(digits, FIRST)
-
-
-def predict(endpoint_name: str, instances: list[Any]) -> list[Any]:
-    """Ask as any application would."""
-    region = endpoint_name.split("/")[3]
-    url = f"https://{region}-aiplatform.googleapis.com/v1/{endpoint_name}:predict"
-    session = AuthorizedSession(google.auth.default(scopes=["https://www.googleapis.com/auth/cloud-platform"])[0])
-    answer = session.post(url, json={"instances": instances}, timeout=60)
-    assert answer.status_code == 200, answer.text
-    return list(answer.json()["predictions"])
 
 
 def images(condition: str) -> list[tuple[bytes, int]]:

@@ -1,0 +1,83 @@
+"""A night of a label that is a number, from its YAML to the endpoint, and a look of its monitor at the answers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk.execution_time.context import OutletEventAccessors
+
+from retraining.core.settings import include_path
+from retraining.core.spec.files import load_spec
+from retraining.operators.monitoring import drift_measurement
+from retraining.operators.planning import run_plan
+from tests.support.scenes.asked_endpoint import predict, retire
+from tests.support.scenes.whole_run import load_dags, run_night
+
+EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "regression"
+NIGHT = datetime(2013, 11, 20, 3, tzinfo=UTC)
+FLIGHT = {
+    "distance": 1400,
+    "departure_minute": 600,
+    "origin": "JFK",
+    "dest": "MIA",
+    "carrier": "AA",
+    "air_time_last_week": 160,
+}
+
+
+@pytest.fixture(scope="module")
+def spec(local_cloud, tmp_path_factory: pytest.TempPathFactory):
+    """The example's spec, with the demo's flights in BigQuery."""
+    local_cloud.seed()
+    include = tmp_path_factory.mktemp("include")
+    for path in (*include_path().iterdir(), *EXAMPLE.iterdir()):
+        if path.name not in ("models", "sql") or path.parent == EXAMPLE:
+            (include / path.name).symlink_to(path)
+    spec = load_spec(include / "models" / "air_time.yaml")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RETRAINING_WATCH_S", "60")
+        patch.setattr(run_plan, "include_path", lambda: include)
+        patch.setattr(drift_measurement, "include_path", lambda: include)
+        yield spec
+
+
+@pytest.fixture(scope="module")
+def night(spec, make_run) -> Iterator[dict[str, Any]]:
+    """The documents of a night."""
+    found = run_night(spec, make_run(run_id="manual__20131120", logical_date=NIGHT))
+    assert found["decision"]["verdict"] == "promote", found["decision"]["words"]
+    yield found
+    retire(found["deployment"]["endpoint_name"])
+
+
+def test_the_first_champion_beats_last_weeks_flights_and_answers_in_minutes(night) -> None:
+    assert "beats the baselines (mean, median, same_route_last_week)" in night["decision"]["words"]
+    numbers = night["statistics"]["splits"]["train"]["label"]["numbers"]
+    assert 20 <= numbers["min"] < numbers["mean"] < numbers["max"]
+    assert "Predicted against actual" in night["page"]
+    assert "column air_time_last_week" in night["page"]
+    ((low, median, high),) = predict(night["deployment"]["endpoint_name"], [FLIGHT])
+    assert low < median < high
+    assert numbers["min"] < median < numbers["max"]
+
+
+def test_the_monitor_holds_answers_against_those_to_the_test_days(spec, night, make_run) -> None:
+    """Three hundred times the same answer is not what the champion gave to its test days."""
+    predict(night["deployment"]["endpoint_name"], [FLIGHT] * 300)
+    dag = load_dags("monitor").monitor_dag(spec)
+    deadline, rows, attempt = time.monotonic() + 30, 0, 0
+    while rows < 300:  # answers reach the log within a second
+        assert time.monotonic() < deadline
+        attempt += 1
+        now = datetime.now(UTC) + timedelta(seconds=1)
+        params = {**dag.params.dump(), "as_of": f"{now:%Y-%m-%dT%H:%M:%SZ}"}
+        run = make_run(run_id=f"manual__{attempt}", params=params, run_after=now, outlet_events=OutletEventAccessors())
+        run.dag_id = dag.dag_id
+        measured = run.execute(dag.get_task("measure"))
+        rows = measured["rows"]
+    assert "air_time" in measured["drifted"]
