@@ -83,6 +83,7 @@ lock: | $(UV) ## Resolve the *.in files again into hash-locked requirements
 	$(COMPILE) --upgrade requirements.in -o requirements.txt
 	$(COMPILE) --upgrade requirements-dev.in -o requirements-dev.txt
 	$(COMPILE) --upgrade --overrides trainer/overrides.txt trainer/requirements.in -o trainer/requirements.txt
+	$(COMPILE) --upgrade trainer/requirements-gpu.in -o trainer/requirements-gpu.txt
 	$(COMPILE) --upgrade --overrides trainer/overrides.txt trainer/requirements-tfio.in -o trainer/requirements-tfio.txt
 	$(COMPILE) --upgrade trainer/requirements-dev.in -o trainer/requirements-dev.txt
 	$(COMPILE) --upgrade dev/localcloud/pyproject.toml dev/demo/requirements.in -o dev/requirements.txt

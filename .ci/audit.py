@@ -27,6 +27,7 @@ LOCKS = (
     "requirements-uv.txt",
     "trainer/requirements.txt",
     "trainer/requirements-dev.txt",
+    "trainer/requirements-gpu.txt",
     "trainer/requirements-tfio.txt",
     "dev/requirements.txt",
     "dev/localcloud/tuning-requirements.txt",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 
 from retraining.core import settings
 from retraining.core.catalog import hardware
+from retraining.core.catalog.containers import load_containers, require_serving_container, require_training_container
 from retraining.core.catalog.cost import load_prices
 from retraining.core.data import columns, frozen_set, snapshot, sql
 from retraining.core.errors import RetrainingError
@@ -80,6 +82,15 @@ def order(framework: str | None) -> object:
     return requests.training_job(make_plan(make_spec(training=training)))
 
 
+CONTAINERS = load_containers(settings.include_path())
+
+
+def in_container(framework: str | None) -> None:
+    """A training in a pre-built container, whatever the day."""
+    training = {"model": "wide_deep", **({"runtime": {"framework": framework}} if framework else {})}
+    require_training_container(make_spec(training=training), CONTAINERS)
+
+
 CASES = {
     "yaml": Case(lambda text: read_spec_text(text, "x"), "a: [1", "Look at the indentation and the quotes", "a: [1]"),
     "key twice": Case(lambda text: read_spec_text(text, "x"), "a: 1\na: 2", "Remove one", "a: 1"),
@@ -105,7 +116,13 @@ CASES = {
         column("s", "RECORD", mode="REPEATED", fields=[{"name": "f", "type": "STRING", "mode": "NULLABLE"}]),
     ),
     "column name": Case(sql.quote_column, "a b", "Rename the column in the query", "a_b"),
-    "framework": Case(with_machines, {"runtime": {"framework": "2.99"}}, "Name an own image instead", {}),
+    "framework": Case(in_container, "2.99", "Train in the project's image (remove the key)", None),
+    "serving image": Case(
+        lambda image: require_serving_container(image, CONTAINERS, date(2100, 1, 1)),
+        "us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest",
+        "Name another container in RETRAINING_SERVING_IMAGE",
+        "host/own-serving:1",
+    ),
     "machine": Case(with_machines, cluster("n1-standart-8"), "For example n1-standard-8", cluster("n1-standard-8")),
     "accelerator": Case(
         with_machines,

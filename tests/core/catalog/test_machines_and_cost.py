@@ -229,14 +229,6 @@ def test_machines_that_do_not_exist_are_refused_before_the_run(chief, region, wo
         require_machines(with_cluster(tier="CUSTOM", chief=chief), hardware, region)
 
 
-def test_a_pre_built_container_that_does_not_exist_is_refused_before_the_run():
-    hardware = load_hardware(settings.include_path())
-    for framework in hardware.frameworks:
-        require_machines(make_spec(training={"model": "dense", "runtime": {"framework": framework}}), hardware)
-    with pytest.raises(SpecError, match=r"late.yaml, training.runtime.framework: '2.99'.*2.15.*training.runtime.image"):
-        require_machines(make_spec(training={"model": "dense", "runtime": {"framework": "2.99"}}), hardware)
-
-
 def test_every_tier_exists_in_the_local_cloud_s_region():
     hardware = load_hardware(settings.include_path())
     for tier in TIERS:

@@ -31,17 +31,13 @@ class AcceleratorPlaces(Value):
 
 
 class Hardware(Document):
-    """Regions, machine types of training and of endpoints (patterns), accelerators, TPU machine types by region.
-
-    `frameworks` are the versions that `training.runtime.framework` may name.
-    """
+    """Regions, machine types of training and of endpoints (patterns), accelerators, TPU machine types by region."""
 
     kind: Literal["hardware"] = "hardware"
     effective: date
     source: Text
     note: str
     regions: tuple[str, ...]
-    frameworks: tuple[str, ...]
     machines: tuple[str, ...]
     serving_machines: tuple[str, ...]
     accelerators: dict[str, AcceleratorPlaces]
@@ -86,14 +82,6 @@ def require_machines(
             suggest(region, hardware.regions) or "Where the table is behind, add it to include/regions/hardware.json"
         )
         raise SpecError("RETRAINING_REGION", f"no region {region!r}", f"one of: {', '.join(hardware.regions)}", way_out)
-    framework = spec.training.runtime.framework
-    if framework is not None and framework not in hardware.frameworks:
-        raise SpecError(
-            f"{spec.name}.yaml, training.runtime.framework",
-            repr(framework),
-            f"one of {', '.join(hardware.frameworks)}",
-            "Name an own image instead (training.runtime.image)",
-        )
     serving = spec.deployment.machine
     if not any(re.fullmatch(pattern, serving) for pattern in hardware.serving_machines):
         where, expected = f"{spec.name}.yaml, deployment.machine", "a machine type of Vertex AI endpoints"

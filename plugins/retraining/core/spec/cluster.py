@@ -139,8 +139,8 @@ def runtime_problem(runtime: Runtime, cluster: Cluster, reads: str) -> str | Non
         )
     if any(role.accelerator for role in machines) and not (runtime.framework or runtime.image):
         return (
-            "accelerators would be paid for and not used, for this project's image is for CPUs: name a pre-built "
-            'container (runtime: {framework: "2.15"}) or an own image (runtime.image), or remove the accelerators'
+            "accelerators would be paid for and not used, for this project's image is for CPUs: build the one for GPUs "
+            "(docs/training.md) and name it in runtime.image, or remove the accelerators"
         )
     if reads == "bigquery" and cluster.parameter_servers and cluster.parameter_servers.count:
         return "input bigquery does not go with parameter_servers: remove them, or use input tfrecord"

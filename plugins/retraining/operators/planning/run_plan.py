@@ -8,6 +8,7 @@ from typing import Any
 from airflow.sdk import Context
 
 from retraining.core.catalog.capabilities import addresses, load_capabilities, require_trainable
+from retraining.core.catalog.containers import load_containers, require_serving_container, require_training_container
 from retraining.core.catalog.cost import load_prices
 from retraining.core.catalog.hardware import load_hardware, require_machines
 from retraining.core.documents import Plan
@@ -62,6 +63,9 @@ class PlanRunOperator(CloudOperator):
             frozen_set_sql=files.load_frozen_set_query(spec, include),
         )
         require_machines(planned.spec, load_hardware(include), planned.region, planned.machines)
+        containers, day = load_containers(include), planned.as_of.date()
+        require_training_container(planned.spec, containers, day)
+        require_serving_container(planned.serving_image, containers, day)
         require_own_bucket(cloud)
         require_own_model(cloud, self.model)
         for warning in _location_warnings(cloud):
