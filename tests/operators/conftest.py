@@ -119,7 +119,7 @@ def include(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     from retraining.operators.planning import run_plan
 
     made = tmp_path / "include"
-    for folder in ("prices", "regions"):
+    for folder in ("containers", "prices", "regions"):
         shutil.copytree(include_path() / folder, made / folder)
     (made / "models").mkdir()
     monkeypatch.setattr(run_plan, "include_path", lambda: made)

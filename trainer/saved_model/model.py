@@ -63,7 +63,8 @@ def save_model(
 
     inputs = {SIGNATURE: {feature.name: _input(feature) for feature in features}}
     if lite:
-        inputs[LITE] = {feature.name: _lite_input(feature) for feature in features}
+        one = any(feature.kind == "sequence" for feature in features)  # TF Lite converts loops of a known size alone
+        inputs[LITE] = {feature.name: _lite_input(feature, 1 if one else None) for feature in features}
     module = tf.Module(name="serving")
     module.preprocessing, module.weights = preprocessing, list(model.variables)
     module.modules = [layer.module for layer in model.submodules if isinstance(layer, StoredModule)]
@@ -86,13 +87,13 @@ def _input(feature: Feature) -> tf.TensorSpec:
     return tf.TensorSpec(shape, tf.float32 if kind == "numeric" else tf.string, name=feature.name)
 
 
-def _lite_input(feature: Feature) -> tf.TensorSpec:
+def _lite_input(feature: Feature, batch: int | None) -> tf.TensorSpec:
     """Give what a phone has: it decodes images and looks texts up itself, and TF Lite can do neither."""
     if feature.kind == "image":
-        return tf.TensorSpec([None, feature.height, feature.width, feature.channels], tf.uint8, name=feature.name)
+        return tf.TensorSpec([batch, feature.height, feature.width, feature.channels], tf.uint8, name=feature.name)
     kind = feature.of if feature.kind == "sequence" else feature.kind
     dtype = tf.int32 if kind == "categorical" else _input(feature).dtype
-    shape = [None, feature.length] if feature.kind == "sequence" else [None]
+    shape = [batch, feature.length] if feature.kind == "sequence" else [batch]
     return tf.TensorSpec(shape, dtype, name=feature.name)
 
 

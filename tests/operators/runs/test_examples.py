@@ -25,7 +25,7 @@ NAMES = sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir())
 @pytest.fixture
 def examples_include(tmp_path: Path) -> Path:
     """A copy of `include` as DAGs read it, without its models."""
-    for folder in ("prices", "regions", "contracts", "templates"):
+    for folder in ("containers", "prices", "regions", "contracts", "templates"):
         shutil.copytree(include_path() / folder, tmp_path / folder)
     return tmp_path
 

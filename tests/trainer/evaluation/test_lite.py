@@ -220,7 +220,7 @@ def test_a_sequence_has_its_length_in_the_second_signature_and_any_in_the_first(
     labels = labels_of(make_label(name="y", kind="binary"))
     save_model(tmp_path / "model", features, preprocessing, Sum(), labels, lite=True)
     loaded = tf.saved_model.load(str(tmp_path / "model"))
-    for name, shape in ((SIGNATURE, [None, None]), (LITE, [None, 3])):
+    for name, shape in ((SIGNATURE, [None, None]), (LITE, [1, 3])):
         assert loaded.signatures[name].structured_input_signature[1]["heat"].shape.as_list() == shape
     found = LiteModel(convert_model("float16", str(tmp_path / "model"), {})).predict(
         {"heat": np.float32([[9, np.nan, 2]])}
@@ -248,3 +248,22 @@ def test_numbers_and_images_alone_need_no_operations_of_tensorflow(tmp_path: Pat
     assert b"Flex" not in content
     expected = chosen.labels.scores(model(preprocessing({name: tf.constant(v) for name, v in raw.items()})))
     np.testing.assert_allclose(LiteModel(content).predict(raw), expected, atol=0.03)
+
+
+@pytest.mark.parametrize("architecture", ["lstm", "gru"])
+def test_a_recurrent_model_takes_one_example_at_a_time(architecture: str, tmp_path: Path) -> None:
+    """TF Lite converts a loop over steps of a known size alone."""
+    features = [make_feature(name="stops", kind="sequence", of="categorical", length=3)]
+    top = tuple(ValueCount(value=value, count=1) for value in ("a", "b"))
+    preprocessing = Preprocessing(features, make_statistics(stops=make_feature_statistics(kind="sequence", top=top)))
+    training = Training(
+        model=architecture, epochs=1, batch_size=1, early_stopping_patience=0, hyperparameters={"units": [4]}
+    )
+    chosen = Recipe.from_training(training, labels_of(make_label(name="y", kind="binary")))
+    model = chosen.build_model(preprocessing.shape)
+    save_model(tmp_path / "model", features, preprocessing, model, chosen.labels, lite=True)
+    raw = {"stops": np.array([[b"a", b"b", b""], [b"b", b"new", b"a"], [b"", b"", b""]], object)}
+    content = convert_model("float16", str(tmp_path / "model"), {})
+    expected = chosen.labels.scores(model(preprocessing({"stops": tf.constant(raw["stops"])})))
+    found = LiteModel(content, preprocessing.vocabulary).predict(raw)
+    np.testing.assert_allclose(found, expected, atol=0.01)

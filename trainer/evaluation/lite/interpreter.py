@@ -40,8 +40,19 @@ class LiteModel:
         with known_deprecation():
             self._interpreter = tf.lite.Interpreter(model_content=content, num_threads=os.cpu_count())
         self._run = self._interpreter.get_signature_runner(LITE)
+        self._takes_one = all(item["shape_signature"][0] == 1 for item in self._run.get_input_details().values())
 
     def predict(self, raw: Arrays) -> Floats:
         """Score. [n, …] each → [n] or [n, classes]."""
-        (scores,) = self._run(**self._vocabulary.encode(raw)).values()
+        encoded = self._vocabulary.encode(raw)
+        rows = len(next(iter(encoded.values())))
+        step = 1 if self._takes_one else max(rows, 1)
+        found = [
+            self._score({name: values[start : start + step] for name, values in encoded.items()})
+            for start in range(0, rows, step)
+        ]
+        return np.concatenate(found)
+
+    def _score(self, encoded: Arrays) -> Floats:
+        (scores,) = self._run(**encoded).values()
         return np.asarray(scores, np.float64)
