@@ -30,7 +30,8 @@ def test_a_table_of_another_location_is_told_as_that():
     """BigQuery looks in the statement's location alone, and says no more than that it found nothing."""
     message = "Not found: Dataset shop:orders was not found in location us-central1"
     error = query_failure("q.sql", {"reason": "notFound", "message": message})
-    assert "Copy the dataset to us-central1" in str(error)
-    assert "Copy the dataset" not in str(
+    assert "Correct the SQL" in str(error)
+    assert "it is in another location than us-central1" in str(error)
+    assert "another location" not in str(
         query_failure("q.sql", {"reason": "notFound", "message": "Not found: Table t"})
     )

@@ -57,10 +57,12 @@ def query_failure(where: str, result: Mapping[str, Any]) -> RetrainingError:
     if reason == "accessDenied":
         return SettingsError(where, f"BigQuery refuses the statement: {message}", "an account that may do it", GRANT)
     way_out = "Correct the SQL or the table it names"
-    if elsewhere := _NOT_THERE.search(message):
-        way_out = f"BigQuery runs a statement in one location. Copy the dataset to {elsewhere[1]}, make a query of one "
-        way_out += "that is there, or change RETRAINING_REGION with the bucket and the dataset of run tables"
-    elif reason == "notFound":  # of our own statements: the dataset of run tables
+    if reason == "notFound":  # of our own statements: the dataset of run tables
         way_out = "Correct the SQL, RETRAINING_DATASET or RETRAINING_REGION, and clear plan and what follows it; or "
         way_out += "create what is missing and clear the task"
+    if elsewhere := _NOT_THERE.search(message):
+        way_out += (
+            f". If it is there, it is in another location than {elsewhere[1]}, and a statement runs in one: copy its "
+        )
+        way_out += "dataset, or change RETRAINING_REGION with the bucket and the dataset of run tables"
     return DataError(where, f"BigQuery refuses the statement: {message}", "one that it runs", way_out)
