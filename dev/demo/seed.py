@@ -116,7 +116,9 @@ def load(settings: Settings, tables: Sequence[Table]) -> Iterator[str]:
 
     client = bigquery.Client(project=settings.project)
     datasets = {table.dataset for table in tables} | {os.environ.get("RETRAINING_DATASET", "")}
-    for dataset in sorted(filter(None, datasets)):
+    for name in sorted(filter(None, datasets)):
+        dataset = bigquery.Dataset(f"{settings.project}.{name}")
+        dataset.location = os.environ.get("RETRAINING_REGION")  # where plan looks for it
         client.create_dataset(dataset, exists_ok=True)
     for table in tables:
         rows, table_name = table.read(), table.full_name(settings.project)
