@@ -9,6 +9,7 @@ from airflow.sdk import DAG, Asset, BaseOperator, chain, get_parsing_context
 
 from retraining.core.catalog.capabilities import load_capabilities, require_trainable
 from retraining.core.errors import SpecError
+from retraining.core.jobs.job import JobType
 from retraining.core.naming import dags as dag_names
 from retraining.core.settings import include_path
 from retraining.core.spec.files import find_specs, load_frozen_set_query, load_query, load_spec, plain_name
@@ -70,7 +71,8 @@ def retrain_dag(spec: ModelSpec) -> DAG:
         # Teardowns run after a failed task too, and when a person ends the run. Only `conclude` may decide the run's
         # state: with the flag on the other two, `deploy` would be no leaf any more.
         report = ReportOperator(task_id="report").as_teardown()
-        cancel_jobs = CancelJobsOperator(task_id="cancel_jobs", tuning=bool(tune)).as_teardown()
+        types = (JobType.CUSTOM, JobType.TUNING) if tune else (JobType.CUSTOM,)
+        cancel_jobs = CancelJobsOperator(task_id="cancel_jobs", types=types).as_teardown()
         conclude = ConcludeRunOperator(task_id="conclude").as_teardown(on_failure_fail_dagrun=True)
         chain(deploy, [report, cancel_jobs], conclude)
     return dag

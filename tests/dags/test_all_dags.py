@@ -28,9 +28,9 @@ HEAVY = (
 
 
 def test_every_model_has_its_two_dags(dags) -> None:
-    """retrain__ and monitor__ per spec, one cleaning for all, and nothing else."""
+    """retrain__ and monitor__ per spec, score__ for each with that section, one cleaning, and nothing else."""
     of_models = [f"{kind}__{model}" for kind in ("retrain", "monitor") for model in MODELS]
-    assert sorted(dags) == sorted([*of_models, "maintain"])
+    assert sorted(dags) == sorted([*of_models, *(f"score__{model}" for model in MODELS), "maintain"])
 
 
 def test_every_dag_says_whose_and_what_it_is(dags) -> None:
@@ -81,14 +81,22 @@ def test_a_model_without_tuning_has_no_task_for_it(dags) -> None:
     plain = runpy.run_path(str(ROOT / "dags" / "retrain.py"))["retrain_dag"](spec.model_copy(update={"tuning": None}))
     assert plain.get_task("export").downstream_task_ids == {"train"}
     assert "tune" not in plain.params
-    assert not plain.get_task("cancel_jobs").tuning
-    assert dags["retrain__flight_delays"].get_task("cancel_jobs").tuning
+    assert len(plain.get_task("cancel_jobs").types) == 1
+    assert len(dags["retrain__flight_delays"].get_task("cancel_jobs").types) == 2
 
 
 def test_waiting_tasks_hold_no_slot(dags) -> None:
     """Sensors are in reschedule mode."""
     waiting = [task for dag in dags.values() for task in dag.tasks if hasattr(task, "poke")]
-    assert {task.task_id for task in waiting} == {"export", "tune", "train", "evaluate", "deploy", "cancel_jobs"}
+    assert {task.task_id for task in waiting} == {
+        "export",
+        "tune",
+        "train",
+        "evaluate",
+        "predict",
+        "deploy",
+        "cancel_jobs",
+    }
     assert all(task.mode == "reschedule" for task in waiting)
 
 
@@ -141,7 +149,7 @@ import airflow.sdk
 before = set(sys.modules)
 def refuse(*args): raise AssertionError("a connection while parsing")
 socket.socket.connect = refuse
-import retrain, monitor, maintain
+import retrain, monitor, score, maintain
 new = set(sys.modules) - before
 print(json.dumps(sorted(name for name in new if name.startswith({HEAVY!r}))))
 """
@@ -166,6 +174,7 @@ def test_dags_serialise_and_come_back(dags) -> None:
         data = DagSerialization.to_dict(dag)
         again = DagSerialization.from_dict(json.loads(json.dumps(data)))
         assert again.task_dict.keys() == dag.task_dict.keys()
-        assert again.timetable.periodic == (dag_id != "retrain__digits")  # it has no schedule
+        without_schedule = dag_id.startswith("score__") or dag_id == "retrain__digits"
+        assert again.timetable.periodic != without_schedule
     links = DagSerialization.from_dict(DagSerialization.to_dict(dags["retrain__flight_delays"]))
     assert {"Vertex AI job", "Job logs"} == set(links.get_task("train").extra_links)

@@ -223,7 +223,10 @@ def test_a_run_marked_as_success_before_its_end_says_what_did_not_run(scheduler)
     assert scheduler.mark(outcome.run, "success").state == "success"
 
 
-OTHERS = {"monitor__flight_delays": ["measure", "decide"], "maintain": ["look", "cancel_jobs", "delete"]}
+OTHERS = {
+    "monitor__flight_delays": ["measure", "decide"],
+    "maintain": ["look", "cancel_jobs", "delete"],
+}
 
 
 @pytest.mark.parametrize(("dag_id", "task_id"), [(dag_id, task) for dag_id, tasks in OTHERS.items() for task in tasks])

@@ -7,6 +7,7 @@ import itself.
 
 from __future__ import annotations
 
+from tests.support.core_rooms import CORE
 from tests.support.dev_rooms import LOCALCLOUD, VERTEX
 from tests.support.room import Room
 
@@ -147,6 +148,16 @@ OPERATORS = {
             "retraining.operators.deployment",
         ),
     ),
+    "retraining.operators.scoring": Room(
+        "the DAG `score__<model>`: a table is scored in bulk, and its answers replace another",
+        (
+            "retraining.core.*",
+            "retraining.hooks.ports",
+            "retraining.operators.airflow",
+            "retraining.operators.record",
+            "retraining.operators.jobs",
+        ),
+    ),
     "retraining.operators.retention": Room(
         "the DAG `maintain`: what is left over is found, then deleted",
         (
@@ -155,97 +166,6 @@ OPERATORS = {
             "retraining.operators.airflow",
             "retraining.operators.record",
             "retraining.operators.deployment",
-        ),
-    ),
-}
-CORE = {
-    "retraining.core": Room(
-        "decides: functions of values; no clock, no Google, no Airflow; at the top what all may import"
-    ),
-    "retraining.core.spec": Room("what a user writes: YAML and SQL in, a checked ModelSpec out", ("retraining.core",)),
-    "retraining.core.documents": Room(
-        "what is written to the bucket: one file per stage, no logic", ("retraining.core", "retraining.core.spec")
-    ),
-    "retraining.core.naming": Room(
-        "addresses, labels, ids and keys: made here, and read back", ("retraining.core", "retraining.core.documents")
-    ),
-    "retraining.core.catalog": Room(
-        "what there is, by dated data files (architectures, machines, prices), and whether a spec keeps to it",
-        ("retraining.core", "retraining.core.spec", "retraining.core.documents"),
-    ),
-    "retraining.core.planning": Room(
-        "spec, time and settings → plan",
-        (
-            "retraining.core",
-            "retraining.core.spec",
-            "retraining.core.documents",
-            "retraining.core.naming",
-            "retraining.core.catalog",
-        ),
-    ),
-    "retraining.core.data": Room(
-        "SQL text, what is read from its rows, and the span store",
-        (
-            "retraining.core",
-            "retraining.core.spec",
-            "retraining.core.documents",
-            "retraining.core.naming",
-            "retraining.core.catalog",
-        ),
-    ),
-    "retraining.core.checks": Room(
-        "statistics → findings",
-        ("retraining.core", "retraining.core.spec", "retraining.core.documents", "retraining.core.data"),
-    ),
-    "retraining.core.jobs": Room(
-        "plan → request documents and custom jobs; who may create one, and what its failure means",
-        (
-            "retraining.core",
-            "retraining.core.spec",
-            "retraining.core.documents",
-            "retraining.core.naming",
-            "retraining.core.catalog",
-            "retraining.core.data",
-        ),
-    ),
-    "retraining.core.tuning": Room(
-        "whether a study runs, from what, and what came of it",
-        (
-            "retraining.core",
-            "retraining.core.spec",
-            "retraining.core.documents",
-            "retraining.core.naming",
-            "retraining.core.catalog",
-            "retraining.core.jobs",
-        ),
-    ),
-    "retraining.core.promotion": Room(
-        "evaluation → verdict → traffic",
-        ("retraining.core", "retraining.core.spec", "retraining.core.documents", "retraining.core.naming"),
-    ),
-    "retraining.core.monitoring": Room(
-        "request log → drift → retrain or not",
-        (
-            "retraining.core",
-            "retraining.core.spec",
-            "retraining.core.documents",
-            "retraining.core.naming",
-            "retraining.core.data",
-        ),
-    ),
-    "retraining.core.retention": Room(
-        "what may be deleted, and what is still needed",
-        ("retraining.core", "retraining.core.documents", "retraining.core.naming", "retraining.core.data"),
-    ),
-    "retraining.core.report": Room(
-        "documents → page; states of tasks → the state of the run",
-        (
-            "retraining.core",
-            "retraining.core.spec",
-            "retraining.core.documents",
-            "retraining.core.naming",
-            "retraining.core.catalog",
-            "retraining.core.promotion",
         ),
     ),
 }
@@ -339,8 +259,8 @@ ROOMS = {name: room for area in AREAS.values() for name, room in area.items()}
 # Area: at most so many rooms, on so many levels.
 LIMITS: dict[str, tuple[int, int]] = {
     "plugins/retraining/hooks": (3, 2),
-    "plugins/retraining/operators": (13, 6),
-    "plugins/retraining/core": (14, 7),
+    "plugins/retraining/operators": (14, 6),
+    "plugins/retraining/core": (15, 7),
     "trainer": (17, 9),
     "dev/localcloud": (16, 6),
     "dev/localcloud/vertex": (11, 5),

@@ -113,12 +113,15 @@ class WarehousePort(Protocol):
     def table_schema(self, table: str) -> list[ApiJson] | None:
         """Return the columns of `project.dataset.table`; None when there is no such table."""
 
+    def delete_table(self, table: str) -> None:
+        """Delete `project.dataset.table`; one that is gone stays gone."""
+
     def list_tables(self, dataset: str) -> list[Table]:
         """Return the tables of a dataset; none when there is no such dataset."""
 
 
 class JobsPort(Protocol):
-    """Custom and tuning jobs of Vertex AI; of this environment's alone where they are listed."""
+    """Custom, tuning and batch prediction jobs of Vertex AI; of this environment's alone where they are listed."""
 
     def find_jobs(self, labels: Mapping[str, str], types: Collection[JobType] = (JobType.CUSTOM,)) -> list[Job]:
         """Return the jobs of some types that have these labels, oldest first."""

@@ -1,4 +1,4 @@
-"""Custom and tuning jobs of Vertex AI: find, create, look, cancel.
+"""Custom, tuning and batch prediction jobs of Vertex AI: find, create, look, cancel.
 
 In: job specs and labels. Out: `Job` values. Every job carries the label of the environment that made it, and none of
 another environment's is ever listed. The service has no request id for a create, so whoever creates looks by
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from retraining.core.untyped import ProtoJson
 from retraining.hooks.session import Session, call
 
 if TYPE_CHECKING:
-    from google.cloud.aiplatform_v1 import CustomJob, HyperparameterTuningJob, JobServiceClient
+    from google.cloud.aiplatform_v1 import BatchPredictionJob, CustomJob, HyperparameterTuningJob, JobServiceClient
 
 CALL_TIMEOUT_S = 60
 
@@ -49,7 +50,7 @@ class VertexJobs:
         """Create a job. Not repeated here: after an error the job may be there, so look before creating again.
 
         Args:
-            job: `aiplatform_v1.CustomJob` or `HyperparameterTuningJob` in proto-JSON with snake_case names.
+            job: `CustomJob`, `HyperparameterTuningJob` or `BatchPredictionJob` in proto-JSON with snake_case names.
         """
         from google.cloud import aiplatform_v1
         from google.protobuf import json_format
@@ -129,17 +130,22 @@ def _list_all(list_jobs: Callable[..., Any], request: Mapping[str, Any]) -> list
     return list(list_jobs(request=request, timeout=CALL_TIMEOUT_S))
 
 
-def _job(job: CustomJob | HyperparameterTuningJob) -> Job:
-    spec = job.job_spec if JobType.of_name(job.name) is JobType.CUSTOM else job.trial_job_spec
-    return Job(
+def _job(job: CustomJob | HyperparameterTuningJob | BatchPredictionJob) -> Job:
+    found = Job(
         name=job.name,
         state=job.state.name,
         labels=dict(job.labels),
         created=job.create_time,
         started=job.start_time,
         ended=job.end_time,
-        spot=spec.scheduling.strategy.name == "SPOT",
         error_code=int(job.error.code) if job.error else 0,
         error_message=str(job.error.message) if job.error else "",
-        folder_uri=spec.base_output_directory.output_uri_prefix,
     )
+    type_ = JobType.of_name(job.name)
+    if type_ is JobType.BATCH:
+        info = job.output_info
+        dataset, table = info.bigquery_output_dataset.removeprefix("bq://"), info.bigquery_output_table
+        return replace(found, output_table=f"{dataset}.{table}" if table else "")
+    spec = job.job_spec if type_ is JobType.CUSTOM else job.trial_job_spec
+    spot = spec.scheduling.strategy.name == "SPOT"
+    return replace(found, spot=spot, folder_uri=spec.base_output_directory.output_uri_prefix)

@@ -88,7 +88,8 @@ class Warehouse:
             suffixed = job_id if attempt == 1 else f"{job_id}-{attempt}"
             job, joined = self._start_or_join(query, suffixed, where)
             try:
-                rows = _read(job.result(page_size=PAGE, retry=None, job_retry=None), where)
+                found = job.result(page_size=PAGE, retry=None, job_retry=None)
+                rows = [] if query.into else _read(found, where)
             except DataError:
                 raise
             except Exception as error:  # of any class; what the job itself says decides below
@@ -136,6 +137,10 @@ class Warehouse:
         except NotFound:
             return None
         return _schema(resource.schema)
+
+    def delete_table(self, table: str) -> None:
+        """Delete `project.dataset.table`; one that is gone stays gone."""
+        call(lambda: self._client.delete_table(table, not_found_ok=True, retry=None))
 
     def list_tables(self, dataset: str) -> list[Table]:
         """Return the tables of a dataset of the project, and when each expires; none when there is no such dataset."""

@@ -57,6 +57,7 @@ def test_every_folder_of_the_bucket_that_is_no_models_is_closed_to_models():
         "as_of": AS_OF,
         "dag_run_id": "r",
         "dag_run": "l",
+        "table": "p.d.t",
     }
     folders = set()
     for function in vars(storage).values():

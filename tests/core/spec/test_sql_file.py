@@ -15,7 +15,8 @@ WHERE = "WHERE t >= @window_start AND t < @window_end AND t < @as_of"
     "path", sorted((settings.include_path() / "sql").rglob("*.sql")), ids=lambda path: path.parent.name
 )
 def test_the_repositorys_queries_are_taken(path):
-    require_select(path.read_text(encoding="utf-8"), path.name, PARAMETERS)
+    required, optional = (PARAMETERS, ()) if path.stem == "examples" else ((), AS_OF)  # what is scored needs none
+    require_select(path.read_text(encoding="utf-8"), path.name, required, optional)
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,14 @@ def test_a_table_has_columns_and_is_listed(stage, cloud, unique) -> None:
     assert listed.expires is None
 
 
+def test_a_deleted_table_is_gone(stage, cloud, unique) -> None:
+    """Once and again."""
+    name = stage.make_table(unique)
+    for _ in range(2):
+        cloud.warehouse.delete_table(name)
+        assert cloud.warehouse.table_schema(name) is None
+
+
 def test_no_dataset_has_no_tables(cloud) -> None:
     """None is an answer."""
     assert cloud.warehouse.list_tables("no_such_dataset") == []

@@ -6,6 +6,7 @@ The first night is run once: a night that was run takes its own documents.
 from __future__ import annotations
 
 import base64
+import json
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -101,6 +102,51 @@ def test_the_monitor_counts_answers_where_images_have_no_values(digits, first, m
     decided = run.execute(dag.get_task("decide"))
     assert decided["because"] == "drift"
     assert decided["words"].startswith("Retraining: digit 0.")
+
+
+def test_a_table_is_scored_in_bulk_as_the_endpoint_answers(digits, first, make_run) -> None:
+    """Every image of the source table, into a table of its own; what was in between is gone; again is nothing new."""
+    from google.cloud import bigquery
+
+    client = bigquery.Client()
+    result = run_scoring(digits, make_run(run_id="manual__score", logical_date=FIRST))
+    rows = list(client.query_and_wait("SELECT * FROM retraining.digit_scores ORDER BY image_id"))
+    sent = list(client.query_and_wait("SELECT image_id, image FROM digits.images ORDER BY image_id"))
+    assert result["rows"] == len(rows) == len(sent)
+    assert [row.image_id for row in rows] == [row.image_id for row in sent]
+    instances = [{"image": {"b64": base64.b64encode(row.image).decode()}} for row in sent]
+    answers = [
+        answer
+        for start in range(0, len(sent), 500)
+        for answer in predict(first["deployment"]["endpoint_name"], instances[start : start + 500])
+    ]
+    for row, answer in zip(rows, answers, strict=True):
+        assert row.scores == pytest.approx(answer, abs=1e-5)
+    assert {row.model_version for row in rows} == {first["registration"]["version_id"]}
+    left = [table.table_id for table in client.list_tables("retraining")]
+    assert [name for name in left if name.startswith(("score_", "predictions_", "errors_"))] == []
+    assert run_scoring(digits, make_run(run_id="manual__again", logical_date=FIRST)) == result
+
+
+def run_scoring(spec: Any, run: Any) -> dict[str, Any]:
+    """Run every task of a scoring; give its result."""
+    from google.cloud import storage
+
+    dag = load_dags("score").score_dag(spec, spec.scoring)
+    run.dag_id, run.params = dag.dag_id, dag.params.dump()
+    deadline = time.monotonic() + 300
+    for task in dag.topological_sort():
+        while True:
+            try:
+                run.execute(task)
+                break
+            except AirflowRescheduleException:
+                assert time.monotonic() < deadline, f"{task.task_id} did not end"
+    bucket, _, folder = run.xcoms["plan", "return_value"]["run_uri"].removeprefix("gs://").partition("/")
+    result: dict[str, Any] = json.loads(
+        storage.Client().bucket(bucket).blob(f"{folder}/scoring.json").download_as_bytes()
+    )
+    return result
 
 
 @pytest.mark.long

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from retraining.core.documents import Plan, Report, Tuning, TuningRequest
+from retraining.core.jobs.job import JobType
 from retraining.core.naming import storage, vertex
 from retraining.core.naming.run_keys import RunKey
 from retraining.operators.ending.cancel_jobs import CancelJobsOperator
@@ -332,7 +333,7 @@ def test_what_a_failed_run_left_searching_is_cancelled(cloud, make_run, monkeypa
     """Of a model with tuning."""
     plan, run = begin(cloud), make_run()
     wake(cloud, run, plan)
-    assert run.execute(CancelJobsOperator(task_id="cancel_jobs", tuning=True, cloud=cloud.connect)) == [
+    assert run.execute(CancelJobsOperator(task_id="cancel_jobs", types=tuple(JobType), cloud=cloud.connect)) == [
         cloud.jobs.newest
     ]
     assert cloud.jobs.cancelled == [cloud.jobs.newest]

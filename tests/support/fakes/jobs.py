@@ -15,6 +15,12 @@ from retraining.hooks.logs import Cursor, Line
 from tests.support.fakes.clock import START
 from tests.support.fakes.settings import ENVIRONMENT
 
+COLLECTIONS = {
+    JobType.CUSTOM: "customJobs",
+    JobType.TUNING: "hyperparameterTuningJobs",
+    JobType.BATCH: "batchPredictionJobs",
+}
+
 
 class FakeJobs:
     """The job service, as one environment sees it. `before_create` and `after_create` may raise.
@@ -46,7 +52,7 @@ class FakeJobs:
         """As the hook."""
         self.before_create()
         number = len(self.jobs) + 1
-        kind = "hyperparameterTuningJobs" if JobType.of(job) is JobType.TUNING else "customJobs"
+        kind = COLLECTIONS[JobType.of(job)]
         spec = job.get("job_spec", job.get("trial_job_spec", {}))
         made = Job(
             name=f"projects/p/locations/r/{kind}/{number}",
@@ -93,7 +99,12 @@ class FakeJobs:
         seconds: float | None = None,
     ) -> None:
         """Let a job end. Without seconds nobody knows how long it ran."""
-        times = {} if seconds is None else {"started": START, "ended": START + timedelta(seconds=seconds)}
+        times: dict[str, Any] = {}
+        if seconds is not None:
+            times = {"started": START, "ended": START + timedelta(seconds=seconds)}
+        if JobType.of_name(name) is JobType.BATCH:
+            number = self.jobs[name].job_id
+            times["output_table"] = f"local-project.retraining.predictions_{number}"
         changes: dict[str, Any] = {"state": state, "error_code": code, "error_message": message, **times}
         self.jobs[name] = dataclasses.replace(self.jobs[name], **changes)
 

@@ -18,18 +18,20 @@ class FakeWarehouse:
         self.tables: list[Table] = []
         self.locations: dict[str, str] = {}
         self.asked: list[str] = []
+        self.written: list[Query] = []
         self._done: dict[str, Answer] = {}
 
     def dry_run(self, query: Query, where: str) -> Answer:
         """As the hook."""
         del query
         self.asked.append(f"dry {where}")
-        return Answer()
+        return Answer(schema=self.schemas.get(where, []))
 
     def run_query(self, query: Query, job_id: str, where: str) -> Answer:
         """As the hook: a job of this id that is done gives its answer again."""
-        del query
         self.asked.append(job_id)
+        if query.into and job_id not in self._done:
+            self.written.append(query)
         return self._done.setdefault(job_id, Answer(rows=self.rows.get(where, []), bytes_processed=7))
 
     def dataset_location(self, dataset: str) -> str | None:
@@ -39,6 +41,11 @@ class FakeWarehouse:
     def table_schema(self, table: str) -> list[dict[str, Any]] | None:
         """As the hook."""
         return self.schemas.get(table)
+
+    def delete_table(self, table: str) -> None:
+        """As the hook."""
+        self.schemas.pop(table, None)
+        self.tables = [listed for listed in self.tables if listed.name != table]
 
     def list_tables(self, dataset: str) -> list[Table]:
         """As the hook."""

@@ -23,6 +23,7 @@ from tests.support.fakes.jobs import FakeJobs
 JOBS = {
     JobType.CUSTOM: {"display_name": "job", "job_spec": {}, "labels": {"a": "b"}},
     JobType.TUNING: {"display_name": "study", "study_spec": {}, "trial_job_spec": {}, "labels": {"a": "b"}},
+    JobType.BATCH: {"display_name": "scores", "input_config": {}, "labels": {"a": "b"}},
 }
 RUNS_FOR = timedelta(minutes=15)
 WAKE_EVERY = timedelta(seconds=60)

@@ -164,6 +164,14 @@ def apply(routes: Untyped) -> None:
             return routes._failed_job_meta(*where, result, context.clock.now())
         return job.model_copy(update={"configuration": asked["config"]})
 
+    check = routes._check_create_disposition
+
+    def check_table(query_config: Untyped, **where: Untyped) -> None:
+        asked = query_config.get("destinationTable")
+        table = asked and {**asked, "tableId": asked["tableId"].partition("$")[0]}
+        check({**query_config, "destinationTable": table}, **where)
+
+    routes._check_create_disposition = check_table
     routes._execute_query_or_failed_meta = execute
 
 

@@ -88,6 +88,15 @@ def estimate(spec: ModelSpec, machines: Mapping[JobTask, Machines], prices: Pric
     return Estimate(per_hour=per_hour, at_most=round(at_most, 2), prices_date=prices.effective)
 
 
+def batch_estimate(machines: Machines, prices: Prices, region: str) -> Estimate | None:
+    """Return an upper bound of a batch prediction that works until it is given up; None: a price is unknown."""
+    rate = _hourly(prices, machines, spot=False) if region in prices.regions else None
+    if rate is None:
+        return None
+    at_most = round(rate * machines.timeout_s / 3600, 2)
+    return Estimate(per_hour={"predict": round(rate, 4)}, at_most=at_most, prices_date=prices.effective)
+
+
 def _times(spec: ModelSpec, task: JobTask) -> int:
     """Return how often a task's machines run at most."""
     if task != "tune" or spec.tuning is None:

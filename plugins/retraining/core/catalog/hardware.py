@@ -82,15 +82,25 @@ def require_machines(
             suggest(region, hardware.regions) or "Where the table is behind, add it to include/regions/hardware.json"
         )
         raise SpecError("RETRAINING_REGION", f"no region {region!r}", f"one of: {', '.join(hardware.regions)}", way_out)
-    serving = spec.deployment.machine
-    if not any(re.fullmatch(pattern, serving) for pattern in hardware.serving_machines):
-        where, expected = f"{spec.name}.yaml, deployment.machine", "a machine type of Vertex AI endpoints"
-        raise SpecError(where, repr(serving), expected, "For example n1-standard-2")
+    require_serving_machine(spec.deployment.machine, hardware, f"{spec.name}.yaml, deployment.machine")
+    if spec.scoring is not None:
+        require_serving_machine(spec.scoring.machine, hardware, f"{spec.name}.yaml, scoring.machine")
     for task, of_task in (all_machines(spec) if machines is None else machines).items():
         where = f"{spec.name}.yaml, {'data.export' if task == 'export' else 'training.cluster'}"
         for pool in of_task.pools:
             for found, expected, way_out in _problems(pool, hardware, region) if pool.count else ():
                 raise SpecError(where, found, expected, way_out)
+
+
+def require_serving_machine(machine: str, hardware: Hardware, where: str) -> None:
+    """Refuse a machine type on which no model answers, of an endpoint or in a batch prediction.
+
+    Raises:
+        SpecError: There is no such type.
+    """
+    if not any(re.fullmatch(pattern, machine) for pattern in hardware.serving_machines):
+        expected = "a machine type of Vertex AI endpoints and batch predictions"
+        raise SpecError(where, repr(machine), expected, "For example n1-standard-2")
 
 
 def _problems(pool: Pool, hardware: Hardware, region: str | None) -> Iterator[tuple[str, str, str]]:

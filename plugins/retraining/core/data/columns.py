@@ -58,6 +58,16 @@ def own_columns(schema: Iterable[Column | Mapping[str, Any]], where: str = "exam
     return columns
 
 
+def top_columns(schema: Iterable[Mapping[str, Any]]) -> dict[str, Column]:
+    """Return a table's columns by name, with the API's type names; a STRUCT is one of them."""
+    found = {}
+    for item in schema:
+        kind = str(item["type"]).upper()
+        values = {"type": _API_TYPES.get(kind, kind), "mode": str(item.get("mode") or "NULLABLE").upper()}
+        found[str(item["name"])] = Column.model_validate({"name": item["name"], **values})
+    return found
+
+
 def schema_hash(columns: Sequence[Column], spec: ModelSpec) -> str:
     """Return 16 hex digits over names, types and modes in the query's order, and over what the export makes of them."""
     text = canonical_json([[[column.name, column.type, column.mode] for column in columns], form_of(spec)])

@@ -68,6 +68,15 @@ from retraining.core.documents.retention import (
     ModelLeftovers,
     SpanSum,
 )
+from retraining.core.documents.scoring import (
+    Destination,
+    Predictions,
+    ScoringInput,
+    ScoringPlan,
+    ScoringResult,
+    ScoringSource,
+    ScoringVersion,
+)
 from retraining.core.documents.snapshot import Column, FrozenSet, GoldenWork, LeftOut, PartWork, Snapshot, SpanWork
 from retraining.core.documents.timings import TaskTiming, Timings
 from retraining.core.documents.training import Framework, Golden, Report, Signature, Training, TrainRequest
@@ -97,6 +106,10 @@ KINDS: dict[str, type[Document]] = {
         Timings,
         Drift,
         Ledger,
+        ScoringPlan,
+        ScoringInput,
+        Predictions,
+        ScoringResult,
         MaintenancePlan,
         Maintenance,
     )
@@ -124,6 +137,7 @@ __all__ = [
     "Decision",
     "DecisionChampion",
     "Deployment",
+    "Destination",
     "Difference",
     "Document",
     "DoomedSpan",
@@ -164,12 +178,18 @@ __all__ = [
     "OutsideLabels",
     "PartWork",
     "Plan",
+    "Predictions",
     "Query",
     "Recalled",
     "Registration",
     "Report",
     "Rollout",
     "Scores",
+    "ScoringInput",
+    "ScoringPlan",
+    "ScoringResult",
+    "ScoringSource",
+    "ScoringVersion",
     "SequenceStatistics",
     "Shard",
     "Signature",

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from retraining.core.jobs.failures import Failure, pause
-from retraining.core.jobs.job import CANCELLED, CANCELLING, SUCCEEDED, Job, JobIdentity
+from retraining.core.jobs.job import CANCELLED, CANCELLING, Job, JobIdentity
 from retraining.core.naming.vertex import GENERATION_LABEL, KEY_LABEL
 
 START_WITHIN = timedelta(seconds=60)
@@ -51,7 +51,7 @@ def sort_out(jobs: Iterable[Job]) -> Standing:
     Whoever sees the oldest keeps it, so that two who see different parts of a lagging list never end it.
     """
     ordered = sorted(jobs, key=lambda job: (job.created is None, job.created, job.name))
-    succeeded = [job for job in ordered if job.state == SUCCEEDED]
+    succeeded = [job for job in ordered if job.succeeded]
     going = [job for job in ordered if job.active and job.state != CANCELLING]
     ending = [job for job in ordered if job.state == CANCELLING]
     counts = next(iter([*succeeded, *going, *ending]), None)

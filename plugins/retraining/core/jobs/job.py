@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from retraining.core.naming import vertex
-from retraining.core.naming.vertex import TUNING_JOBS, ResourceName
+from retraining.core.naming.vertex import BATCH_JOBS, TUNING_JOBS, ResourceName
 
 ACTIVE_STATES = frozenset(
     {
@@ -29,29 +29,35 @@ SUCCEEDED, FAILED, CANCELLED, EXPIRED = (
     "JOB_STATE_EXPIRED",
 )
 CANCELLING = "JOB_STATE_CANCELLING"
+PARTIALLY_SUCCEEDED = "JOB_STATE_PARTIALLY_SUCCEEDED"
+"""Of a batch prediction some of whose rows have no answer: it has ended, and another one would answer the same."""
 ENDED_STATES = (SUCCEEDED, FAILED, CANCELLED, EXPIRED)
 
 
 class JobType(StrEnum):
-    """The two resources that run a job; a tuning job runs one custom job per trial."""
+    """The resources that run a job; a tuning job runs one custom job per trial."""
 
     CUSTOM = "custom_job"
     TUNING = "hyperparameter_tuning_job"
+    BATCH = "batch_prediction_job"
 
     @classmethod
     def of(cls, job: Mapping[str, Any]) -> JobType:
         """Return the type of a job in proto-JSON."""
+        if "input_config" in job:
+            return cls.BATCH
         return cls.TUNING if "study_spec" in job else cls.CUSTOM
 
     @property
     def message(self) -> str:
         """Name of its message."""
-        return "HyperparameterTuningJob" if self is JobType.TUNING else "CustomJob"
+        return "".join(part.capitalize() for part in self.split("_"))
 
     @classmethod
     def of_name(cls, name: str) -> JobType:
         """Return the type of a job by its resource name."""
-        return cls.TUNING if ResourceName.parse(name).collection == TUNING_JOBS else cls.CUSTOM
+        collections = {TUNING_JOBS: cls.TUNING, BATCH_JOBS: cls.BATCH}
+        return collections.get(ResourceName.parse(name).collection, cls.CUSTOM)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +65,7 @@ class Job:
     """A job as the service sees it.
 
     `spot`: on spot machines. `error_code` is a google.rpc.Code, 0 for none. `folder_uri` is its base output directory.
+    `output_table` is a batch prediction's, as `project.dataset.table`.
     """
 
     name: str
@@ -71,6 +78,7 @@ class Job:
     error_code: int = 0
     error_message: str = ""
     folder_uri: str = ""
+    output_table: str = ""
 
     @property
     def job_id(self) -> str:
@@ -81,6 +89,11 @@ class Job:
     def seconds(self) -> float | None:
         """How long its machines worked; None before it ended."""
         return (self.ended - self.started).total_seconds() if self.started and self.ended else None
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether it left what it could: a further job would leave the same."""
+        return self.state in (SUCCEEDED, PARTIALLY_SUCCEEDED)
 
     @property
     def active(self) -> bool:

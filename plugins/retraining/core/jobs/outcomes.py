@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from retraining.core.documents.document import Document
 from retraining.core.errors import JobError
 from retraining.core.jobs.failures import OF_THE_SERVICE, Failure, classify, may_follow
-from retraining.core.jobs.job import FAILED, SUCCEEDED, Job
+from retraining.core.jobs.job import FAILED, Job
 from retraining.core.jobs.requests import JobRequest
 from retraining.core.untyped import XCom
 
@@ -48,7 +48,7 @@ def goes_on_with(job: Job, *, bears_failure: bool) -> bool:
         job: A tuning job.
         bears_failure: Whether the study can do without these trials.
     """
-    if job.state == SUCCEEDED:
+    if job.succeeded:
         return True
     return bears_failure and job.state == FAILED and failure_of(job) not in OF_THE_SERVICE
 

@@ -31,8 +31,8 @@ class JobRequest:
     """What a task wants done: a job, the document it reads, the document it leaves. The last two may be missing.
 
     Attributes:
-        custom_job: `aiplatform_v1.CustomJob` or `HyperparameterTuningJob` in proto-JSON with snake_case names, without
-            the labels that identify it.
+        custom_job: `aiplatform_v1.CustomJob`, `HyperparameterTuningJob` or `BatchPredictionJob` in proto-JSON with
+            snake_case names, without the labels that identify it.
         request: The document the job reads.
         request_uri: Where it is written before the job starts.
         result_uri: Where the job leaves its result. When that is there, the job need not run.

@@ -9,7 +9,7 @@ from datetime import datetime
 from retraining.core.documents.plan import Plan
 from retraining.core.naming.run_keys import frozen_set_key, stamp
 
-_RUN_TABLE = re.compile(r"run_[a-z][a-z0-9_]*__\d{8}t\d{6}z_[0-9a-f]{12}")
+_RUN_TABLE = re.compile(r"(run|score)_[a-z][a-z0-9_]*__\d{8}t\d{6}z_[0-9a-f]{12}")
 
 
 def run_table(plan: Plan) -> str:
@@ -18,7 +18,7 @@ def run_table(plan: Plan) -> str:
 
 
 def is_run_table(name: str) -> bool:
-    """Tell whether a table, by its full name, is a run table of any run."""
+    """Tell whether a table, by its full name, is a run table of any run, or the input of a scoring."""
     return _RUN_TABLE.fullmatch(name.rpartition(".")[2]) is not None
 
 
@@ -29,6 +29,16 @@ def frozen_set_table(plan: Plan) -> str:
         ContractError: The plan has none.
     """
     return f"{plan.project}.{plan.dataset}.golden_{plan.model}__{frozen_set_key(plan)}"
+
+
+def scoring_table(project: str, dataset: str, model: str, key: str) -> str:
+    """Return the table of a scoring's instances as `project.dataset.table`."""
+    return f"{project}.{dataset}.score_{model}__{key.replace('-', '_')}"
+
+
+def full_table(name: str, project: str) -> str:
+    """Return `project.dataset.table` of a name that may leave the project out."""
+    return name if name.count(".") > 1 else f"{project}.{name}"
 
 
 def request_log_table(project: str, dataset: str, model: str) -> str:
@@ -53,3 +63,9 @@ def monitor_job_id(environment: str, model: str, as_of: datetime, attempt: str) 
     """Return the deterministic BigQuery job id of a monitor's question."""
     short = hashlib.sha1(f"{environment}|{attempt}".encode(), usedforsecurity=False).hexdigest()[:10]
     return f"{model}__requests__{stamp(as_of)}__{short}"
+
+
+def scoring_job_id(environment: str, model: str, key: str, purpose: str, attempt: str) -> str:
+    """Return the deterministic BigQuery job id of a scoring's statement; see `query_job_id`."""
+    short = hashlib.sha1(f"{environment}|{attempt}".encode(), usedforsecurity=False).hexdigest()[:10]
+    return f"{model}__score_{purpose}__{key}__{short}"

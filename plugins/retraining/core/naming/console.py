@@ -5,19 +5,22 @@ from __future__ import annotations
 from urllib.parse import quote
 
 from retraining.core.naming.addresses import ObjectAddress
-from retraining.core.naming.vertex import TUNING_JOBS, ResourceName
+from retraining.core.naming.vertex import BATCH_JOBS, TUNING_JOBS, ResourceName
 
 CONSOLE = "https://console.cloud.google.com"
 
 
 def job_address(job_name: str, project: str) -> str:
-    """Return the page of a custom job, or of a tuning job with its trials.
+    """Return the page of a custom job, of a tuning job with its trials, or of a batch prediction.
 
     Args:
         job_name: The service may write the project's number in it.
         project: Its id.
     """
     job = ResourceName.parse(job_name)
+    if job.collection == BATCH_JOBS:
+        page = f"{job.region}/batch-predictions/{job.resource_id}"
+        return f"{CONSOLE}/vertex-ai/locations/{page}?project={project}"
     page = f"{job.collection}/{job.resource_id}" if job.collection == TUNING_JOBS else job.resource_id
     return f"{CONSOLE}/vertex-ai/locations/{job.region}/training/{page}?project={project}"
 

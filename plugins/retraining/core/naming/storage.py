@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from datetime import datetime
 
 from retraining.core.bucket_folders import UPLOAD_FOLDER, UPLOAD_TOOLS, BucketFolder
@@ -88,6 +89,22 @@ def lite_uri(folder_uri: str) -> str:
 def spans_uri(bucket: str, model: str, schema_hash: str) -> str:
     """Return the span store of a model for one schema."""
     return f"gs://{bucket}/{model}/spans/{schema_hash}"
+
+
+def scoring_uri(bucket: str, model: str, key: str) -> str:
+    """Return the folder of the documents of one scoring in bulk."""
+    return f"{scorings_uri(bucket, model)}/{key}"
+
+
+def scorings_uri(bucket: str, model: str) -> str:
+    """Return the folder of all scorings of a model, in order of their time by name."""
+    return f"gs://{bucket}/{model}/scoring"
+
+
+def destination_claim_uri(bucket: str, table: str) -> str:
+    """Return where it stands who may write a table, or a day of it (`…$20131120`): among the pokes, as jobs' claims."""
+    short = hashlib.sha256(table.lower().encode()).hexdigest()[:32]
+    return f"{pokes_uri(bucket)}/destinations/{short}.json"
 
 
 def monitor_uri(bucket: str, model: str, as_of: datetime, dag_run_id: str) -> str:

@@ -12,6 +12,7 @@ from datetime import datetime
 
 from retraining.core.documents.plan import Plan
 from retraining.core.documents.retention import MaintenancePlan
+from retraining.core.documents.scoring import ScoringPlan
 from retraining.core.errors import ContractError, SettingsError
 from retraining.core.naming import dags, storage
 from retraining.core.naming.run_keys import is_run_key
@@ -20,6 +21,9 @@ from retraining.core.settings import SETTINGS, Settings
 
 AGREED = ("project", "region", "bucket", "dataset", "environment", "trainer_image", "trainer_package", "serving_image")
 """Settings that a plan keeps, and that later tasks hold it to."""
+
+SCORING_AGREED = ("project", "region", "bucket", "dataset", "environment")
+"""Settings that the plan of a scoring keeps."""
 
 _CLEAR = "Documents are where the first task wrote them: clear the run from its first task on"
 
@@ -30,7 +34,19 @@ def require_run_folder(uri: str, bucket: str, dag_id: str) -> None:
     Raises:
         ContractError: It is another one.
     """
-    root = storage.runs_uri(bucket, dags.model_of_dag(dag_id))
+    _require_key_in(storage.runs_uri(bucket, dags.model_of_dag(dag_id)), uri, dag_id)
+
+
+def require_scoring_folder(uri: str, bucket: str, dag_id: str) -> None:
+    """Refuse a scoring's folder that is not one of the DAG's own model in this environment's bucket.
+
+    Raises:
+        ContractError: It is another one.
+    """
+    _require_key_in(storage.scorings_uri(bucket, dags.model_of_dag(dag_id)), uri, dag_id)
+
+
+def _require_key_in(root: str, uri: str, dag_id: str) -> None:
     folder, _, key = uri.rpartition("/")
     if folder != root or not is_run_key(key):
         raise ContractError(f"run_uri from XCom, for {dag_id}", repr(uri[:300]), f"a run's folder in {root}", _CLEAR)
@@ -118,17 +134,19 @@ def require_own_resource(where: str, owner: str | None, ours: str, region: str) 
         )
 
 
-def require_agreement(plan: Plan, folder_uri: str, settings: Settings) -> None:
+def require_agreement(plan: Plan | ScoringPlan, folder_uri: str, settings: Settings) -> None:
     """Refuse a plan that is not of its folder, or names other places or images than the settings.
 
     Raises:
         ContractError: They differ; names each.
     """
-    where = storage.document_uri(folder_uri, Plan.kind_name())
-    own = storage.run_uri(settings.bucket, plan.model, plan.run_key)
+    scoring = isinstance(plan, ScoringPlan)
+    where = storage.document_uri(folder_uri, plan.kind_name())
+    own = (storage.scoring_uri if scoring else storage.run_uri)(settings.bucket, plan.model, plan.run_key)
     if not plan.run_uri == own == folder_uri:
         raise ContractError(where, f"the plan of run {plan.run_uri}", f"that of {folder_uri}", _CLEAR)
-    differ = {name: (getattr(plan, name), getattr(settings, name)) for name in AGREED}
+    agreed = SCORING_AGREED if scoring else AGREED
+    differ = {name: (getattr(plan, name), getattr(settings, name)) for name in agreed}
     if plan.environment is None:  # of a release that had none: its bucket says whose it is
         differ.pop("environment")
     differ = {name: pair for name, pair in differ.items() if pair[0] != pair[1]}

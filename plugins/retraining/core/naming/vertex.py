@@ -29,6 +29,7 @@ DEFAULT = "default"
 
 
 TUNING_JOBS = "hyperparameterTuningJobs"
+BATCH_JOBS = "batchPredictionJobs"
 ENDPOINTS = "endpoints"
 MODELS = "models"
 

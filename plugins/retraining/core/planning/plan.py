@@ -131,7 +131,7 @@ def _decides(spec: ModelSpec, query: Query, frozen: Query | None, settings: Sett
     Equal runs share documents and tables.
     """
     return {
-        "spec": spec.model_dump(mode="json"),
+        "spec": spec.model_dump(mode="json", exclude={"scoring"}),  # no run of this DAG scores
         "sql": query.sha256,
         "trainer_image": settings.trainer_image,
         "serving_image": settings.serving_image,

@@ -84,6 +84,15 @@ def load_frozen_set_query(spec: ModelSpec, include: Path) -> str | None:
     return None if path is None else _read_sql(path, f"{spec.name}.yaml, data.golden_query", include, ())
 
 
+def load_scoring_query(model: str, path: str, include: Path) -> str:
+    """Return the text of a query whose rows are scored.
+
+    Raises:
+        SpecError: The file is missing, empty, outside include/sql, or not one SELECT that uses `@as_of` at most.
+    """
+    return _read_sql(path, f"{model}, scoring.query", include, (), ("as_of",))
+
+
 def _read_sql(name: str, where: str, include: Path, parameters: tuple[str, ...], optional: tuple[str, ...] = ()) -> str:
     folder = (include / "sql").resolve()
     path = (folder / name).resolve()

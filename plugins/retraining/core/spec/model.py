@@ -20,6 +20,7 @@ from retraining.core.spec.evaluation import IN_UNIT, METRICS, Evaluation
 from retraining.core.spec.features import MAX_FEATURES, Feature, Label
 from retraining.core.spec.messages import explain
 from retraining.core.spec.monitoring import Monitoring
+from retraining.core.spec.scoring import Scoring
 from retraining.core.spec.section import Section
 from retraining.core.spec.training import Training
 from retraining.core.spec.tuning import REPORTED, Tuning
@@ -51,6 +52,7 @@ class ModelSpec(Section):
     evaluation: Evaluation
     deployment: Deployment = Field(default_factory=Deployment)
     monitoring: Monitoring = Field(default_factory=Monitoring)
+    scoring: Scoring | None = None
 
     @model_validator(mode="after")
     def _columns_are_distinct(self) -> Self:

@@ -14,10 +14,11 @@ from retraining.core.planning.params import (
     hyperparameters_of_form,
 )
 from retraining.core.spec.model import ModelSpec
+from retraining.core.spec.scoring import MAX_REPLICAS, SQL_PATTERN, TABLE_PATTERN, VERSION_PATTERN, Scoring
 from retraining.core.spec.tuning import Search
 from retraining.core.untyped import JsonObject
 
-_RUN, _DATA, _TRAINING = "This run", "Data", "Training"
+_RUN, _DATA, _TRAINING, _SCORING = "This run", "Data", "Training", "Scoring"
 
 
 def retrain_params(spec: ModelSpec) -> dict[str, Param]:
@@ -49,6 +50,66 @@ def monitor_params(spec: ModelSpec) -> dict[str, Param]:
             description="Hours of requests before the run's time that are compared with the training data.",
         ),
     }
+
+
+def score_params(spec: ModelSpec) -> dict[str, Param]:
+    """Make the Params of `score__<model>`; their defaults are the spec's own. None for a model that scores nothing."""
+    scoring = spec.scoring
+    if scoring is None:
+        return {}
+    return {
+        "as_of": time_param("The query's @as_of, and the day that is replaced (UTC). Empty: the run's own time."),
+        "force": Param(
+            False,
+            type="boolean",
+            title="Force",
+            section=_RUN,
+            description="Score again although a scoring with the same inputs is recorded.",
+        ),
+        "table": _text_param(TABLE_PATTERN, "Table to score, dataset.table. Empty: the spec's table or query."),
+        "query": _text_param(SQL_PATTERN, "Query to score, a path below include/sql. Empty: the spec's."),
+        **_scoring_params(scoring),
+    }
+
+
+def _scoring_params(scoring: Scoring) -> dict[str, Param]:
+    """Make the Params of the section's values that a run may change."""
+    return {
+        "destination": Param(
+            scoring.destination,
+            type="string",
+            pattern=TABLE_PATTERN,
+            section=_SCORING,
+            description="Table that the answers go to, dataset.table.",
+        ),
+        "version": Param(
+            scoring.version,
+            type="string",
+            pattern=VERSION_PATTERN,
+            section=_SCORING,
+            description="Alias or id of the version that scores.",
+        ),
+        "machine": Param(
+            scoring.machine,
+            type="string",
+            pattern="^[a-z0-9-]{1,100}$",
+            section=_SCORING,
+            description="Machine type of the job.",
+        ),
+        "replicas": Param(
+            scoring.replicas,
+            type="integer",
+            minimum=1,
+            maximum=MAX_REPLICAS,
+            title="Replicas",
+            section=_SCORING,
+            description="Machines of the job.",
+        ),
+    }
+
+
+def _text_param(pattern: str, description: str) -> Param:
+    return Param(None, type=["null", "string"], pattern=pattern, section=_SCORING, description=description)
 
 
 def time_param(description: str) -> Param:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from airflow.sdk import Context, PokeReturnValue
@@ -24,22 +25,21 @@ class CancelJobsOperator(CloudSensor):
     answer.
 
     Args:
-        tuning: Whether the run may have left a tuning job too.
+        types: Of jobs that the run may have left.
 
     Returns:
         Names of the jobs that its last poke cancelled.
     """
 
-    def __init__(self, *, tuning: bool = False, **kwargs: Any) -> None:
+    def __init__(self, *, types: Sequence[JobType] = (JobType.CUSTOM,), **kwargs: Any) -> None:
         super().__init__(**{"timeout": MACHINES_COME_WITHIN.total_seconds(), **kwargs})
-        self.tuning = tuning
+        self.types = tuple(types)
 
     @sleep_over_outages
     def look(self, cloud: CloudPort, context: Context) -> PokeReturnValue:
         """Cancel the jobs that are found; then settle the deployment."""
         ti = context["ti"]
         label = vertex.dag_run_label(ti.dag_id, ti.run_id)
-        types = tuple(JobType) if self.tuning else (JobType.CUSTOM,)
-        left, certain = cancel_all(cloud, label, types)
+        left, certain = cancel_all(cloud, label, self.types)
         settled = settle_run(cloud, dags.model_of_dag(ti.dag_id), label)
         return PokeReturnValue(settled and certain, left)

@@ -24,6 +24,7 @@ from retraining.operators.jobs.identity import job_identity
 from retraining.operators.jobs.reconcile import Reconciler
 from retraining.operators.jobs.requests import JobRequestSource
 from retraining.operators.record.leases import leased_spans_exist
+from retraining.operators.record.run_record import Record
 
 
 class VertexJobOperator(RunTask, CloudSensor):
@@ -83,4 +84,12 @@ class VertexJobOperator(RunTask, CloudSensor):
             return JobRequest(custom_job=self.custom_job or {}), lambda: True
         record = self.record(cloud, context)
         job_request = self.job_request(cloud, record)
-        return job_request, partial(leased_spans_exist, cloud, record, job_request.request, context)
+        return job_request, partial(self.may_create, cloud, record, job_request, context)
+
+    def may_create(self, cloud: CloudPort, record: Record, job_request: JobRequest, context: Context) -> bool:
+        """Tell, before a job is paid for, whether what it reads is there; False: not yet.
+
+        Raises:
+            DataError: It is gone.
+        """
+        return leased_spans_exist(cloud, record, job_request.request, context)

@@ -14,7 +14,7 @@ from retraining.core.documents import KINDS, Document
 from retraining.core.errors import JobError
 from retraining.core.jobs import claims
 from retraining.core.jobs.failures import OF_THE_SERVICE, Failure, with_spot_fallback
-from retraining.core.jobs.job import SUCCEEDED, Job, JobIdentity, JobType
+from retraining.core.jobs.job import Job, JobIdentity, JobType
 from retraining.core.jobs.outcomes import (
     failure_of,
     job_error,
@@ -145,7 +145,7 @@ class Reconciler:
         self._print_rest(job)
         if stored := self._document():
             return self._result(stored, job)
-        if job.state == SUCCEEDED:
+        if job.succeeded:
             return result_without_document(self._job_request, job)
         self._memory.save_values(job=job.name, cursor=self._cursor.to_json())
         seen = self._jobs.find_jobs(fresh=job)

@@ -6,13 +6,14 @@ from typing import Any
 
 from airflow.sdk import Context
 
-from retraining.core.documents import Plan
+from retraining.core.documents import Plan, ScoringPlan
 from retraining.core.naming import storage, trust
 from retraining.core.naming.trust import (
     require_agreement,
     require_garbage_collection_folder,
     require_monitor_folder,
     require_run_folder,
+    require_scoring_folder,
 )
 from retraining.core.retention.spans import whole_second
 from retraining.hooks.ports import CloudPort
@@ -29,6 +30,21 @@ def own_run(cloud: CloudPort, context: Context, run_uri: str) -> Record:
     require_run_folder(run_uri, cloud.settings.bucket, ti.dag_id)
     record = Record(cloud.artifacts, run_uri)
     plan = record.find_document(Plan)
+    if plan is not None:
+        require_agreement(plan, run_uri, cloud.settings)
+    return record
+
+
+def own_scoring(cloud: CloudPort, context: Context, run_uri: str) -> Record:
+    """Return the record of a scoring whose folder another task named: of this DAG's model, by today's settings.
+
+    Raises:
+        ContractError: The folder is another's, or its plan names other places than the settings.
+    """
+    ti: Any = context["ti"]
+    require_scoring_folder(run_uri, cloud.settings.bucket, ti.dag_id)
+    record = Record(cloud.artifacts, run_uri)
+    plan = record.find_document(ScoringPlan)
     if plan is not None:
         require_agreement(plan, run_uri, cloud.settings)
     return record

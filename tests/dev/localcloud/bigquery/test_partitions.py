@@ -27,6 +27,7 @@ def table(local_cloud) -> str:
 def write(table: str, day: str, sql: str, disposition: str = "WRITE_TRUNCATE") -> Any:
     """Write a result into a day."""
     config = bigquery.QueryJobConfig(destination=f"{table}${day}", write_disposition=disposition)
+    config.create_disposition = "CREATE_NEVER"
     return list(bigquery.Client().query(sql, job_config=config).result(retry=None))
 
 

@@ -1,0 +1,80 @@
+"""`score__<model>`, for each model with a section `scoring`: a table is scored in bulk into another."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+from pathlib import Path
+
+from airflow.sdk import DAG, chain, get_parsing_context
+
+from retraining.core.errors import SpecError
+from retraining.core.jobs.job import JobType
+from retraining.core.settings import include_path
+from retraining.core.spec.files import find_specs, load_spec, plain_name
+from retraining.core.spec.model import ModelSpec
+from retraining.core.spec.scoring import Scoring
+from retraining.operators.airflow.params import score_params
+from retraining.operators.airflow.schedules import cron_schedule
+from retraining.operators.ending.cancel_jobs import CancelJobsOperator
+from retraining.operators.ending.conclusion import ConcludeRunOperator
+from retraining.operators.scoring.destination import CleanUpScoringOperator, WriteAnswersOperator
+from retraining.operators.scoring.instances import SnapshotInstancesOperator
+from retraining.operators.scoring.prediction import PredictOperator
+from retraining.operators.scoring.scoring_plan import PlanScoringOperator
+
+LOGGER = logging.getLogger(__name__)
+RUNBOOK = (Path(__file__).parent / "runbooks" / "score.md").read_text(encoding="utf-8")
+RETRIES = {
+    "retries": 3,
+    "retry_delay": timedelta(seconds=30),
+    "retry_exponential_backoff": True,
+    "max_retry_delay": timedelta(minutes=10),
+}
+
+
+def score_dag(spec: ModelSpec, scoring: Scoring) -> DAG:
+    """Make the scoring of one model, as tasks."""
+    with DAG(
+        dag_id=f"score__{spec.name}",
+        description=f"Scores {scoring.query or scoring.table} into {scoring.destination}",
+        doc_md=RUNBOOK.replace("{name}", spec.name),
+        schedule=cron_schedule(scoring.schedule) if scoring.schedule else None,
+        catchup=False,
+        max_active_runs=1,
+        default_args={"owner": spec.owner, **RETRIES},
+        params=score_params(spec),
+        tags=["score", spec.name, *spec.tags],
+    ) as dag:
+        plan = PlanScoringOperator(task_id="plan", model=spec.name)
+        snapshot = SnapshotInstancesOperator(task_id="snapshot")
+        predict = PredictOperator(task_id="predict", timeout=scoring.timeout_hours * 3600)
+        write = WriteAnswersOperator(task_id="write")
+        chain(plan, snapshot, predict, write)
+        # Teardowns, as in retrain.py: they run after a failed task too, and `conclude` decides the run's state.
+        cancel_jobs = CancelJobsOperator(task_id="cancel_jobs", types=(JobType.BATCH,)).as_teardown()
+        clean_up = CleanUpScoringOperator(task_id="clean_up").as_teardown()
+        conclude = ConcludeRunOperator(task_id="conclude").as_teardown(on_failure_fail_dagrun=True)
+        chain(write, cancel_jobs, clean_up, conclude)
+    return dag
+
+
+def build_dags(include: Path, only: str | None) -> dict[str, DAG]:
+    """All DAGs by id; a model whose file is broken has none here, `retrain__<model>` says why."""
+    dags = {}
+    for path in find_specs(include):
+        dag_id = f"score__{plain_name(path)}"
+        if only not in (None, dag_id):
+            continue
+        try:
+            spec = load_spec(path)
+            if spec.scoring is not None:
+                dags[dag_id] = score_dag(spec, spec.scoring)
+        except SpecError:
+            continue
+        except Exception:  # whatever is wrong with one file, the other models keep their scorings
+            LOGGER.exception("%s scores nothing; the other models do", path.name)
+    return dags
+
+
+globals().update(build_dags(include_path(), get_parsing_context().dag_id))

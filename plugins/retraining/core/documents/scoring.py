@@ -1,0 +1,129 @@
+"""Documents of a scoring in bulk: what it will do, the instances, what the job left, and what came of it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from retraining.core.documents.document import (
+    Amount,
+    Count,
+    Day,
+    Document,
+    ModelId,
+    Positive,
+    RunKey,
+    TableName,
+    Text,
+    Uri,
+    UtcTime,
+    Value,
+)
+from retraining.core.documents.plan import Estimate, Query, Trigger
+from retraining.core.spec.features import Feature
+
+
+class ScoringSource(Value):
+    """What is scored: a table, or the rows of a query."""
+
+    table: TableName | None = None
+    query: Query | None = None
+
+
+class ScoringVersion(Value):
+    """Who scores; `asked` is the alias or id that was asked for."""
+
+    asked: Text
+    version_id: Text
+    version_name: Text
+    run_key: RunKey
+
+
+class Destination(Value):
+    """The table that is replaced; of a partitioned one the day."""
+
+    table: TableName
+    day: Day | None = None
+
+
+class ScoringPlan(Document):
+    """What a scoring will do: source, version, destination, machines, at what price."""
+
+    kind: Literal["scoring_plan"] = "scoring_plan"
+    model: ModelId
+    run_key: RunKey
+    """Of this scoring: its time, and a hash of what decides its result."""
+    as_of: UtcTime
+    as_of_source: Literal["param", "asset", "logical_date", "run_after"]
+    trigger: Trigger
+    dag_id: Text
+    dag_run_id: Text
+    attempt: Text | None = None
+    project: Text
+    region: Text
+    bucket: Text
+    dataset: Text
+    environment: Text
+    run_uri: Uri
+    """Its folder."""
+    source: ScoringSource
+    version: ScoringVersion
+    key: Text
+    features: Annotated[tuple[Feature, ...], Field(min_length=1)]
+    """The version's own inputs, as it was trained with them."""
+    output: Text
+    """The version's output by name."""
+    answer_size: Positive | None = None
+    """How many numbers an answer has; null: one."""
+    input_table: TableName
+    destination: Destination
+    machine: Text
+    replicas: Positive
+    batch_size: Positive
+    timeout_s: Positive
+    estimate_usd: Estimate | None = None
+
+
+class ScoringInput(Document):
+    """The instances: a table of its own, with the key and what the model reads."""
+
+    kind: Literal["scoring_input"] = "scoring_input"
+    model: ModelId
+    run_key: RunKey
+    table: TableName
+    key_type: Literal["INTEGER", "STRING"]
+    rows: Positive
+    fingerprint: Text
+    """XOR over the rows' fingerprints."""
+    bytes_processed: Count
+
+
+class Predictions(Document):
+    """What the batch prediction left."""
+
+    kind: Literal["predictions"] = "predictions"
+    model: ModelId
+    run_key: RunKey
+    job: Text
+    table: TableName
+    errors_table: TableName
+    """Is there only when rows have no answer."""
+    seconds: Amount | None = None
+
+
+class ScoringResult(Document):
+    """What came of a scoring: the destination holds an answer for each row."""
+
+    kind: Literal["scoring"] = "scoring"
+    model: ModelId
+    run_key: RunKey
+    as_of: UtcTime
+    version: ScoringVersion
+    destination: Destination
+    rows: Positive
+    job: Text
+    seconds: Amount | None = None
+    cost_usd: Amount | None = None
+    """Of the machines at list prices, while the job worked."""
+    words: Text

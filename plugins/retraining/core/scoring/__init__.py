@@ -1,0 +1,1 @@
+"""Table, version and time → the plan of a scoring in bulk, its job, and whether every row has its answer."""

@@ -1,0 +1,237 @@
+"""The plan of a scoring: who is scored, by which version, into which table, at what price."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from retraining.core.catalog.cost import Prices, batch_estimate
+from retraining.core.documents.document import digest
+from retraining.core.documents.plan import Machines, Plan, Pool, Query, Trigger
+from retraining.core.documents.scoring import Destination, ScoringPlan, ScoringSource, ScoringVersion
+from retraining.core.documents.training import Report
+from retraining.core.errors import PlanError, SpecError
+from retraining.core.naming import bigquery, storage
+from retraining.core.naming.run_keys import RunKey
+from retraining.core.planning.windows import AsOf
+from retraining.core.promotion.versions import Version
+from retraining.core.settings import Settings
+from retraining.core.spec.features import Feature, Label
+from retraining.core.spec.model import ModelSpec
+from retraining.core.spec.scoring import Scoring
+from retraining.core.suggestions import suggest
+
+OUTPUTS = ("score", "scores", "prediction", "quantiles")
+"""What the trainer calls a model's answer; of another trainer's model with one output it is that one."""
+
+OVERRIDES = ("table", "query", "destination", "version", "machine", "replicas")
+"""Params that stand for keys of the section `scoring`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskedScoring:
+    """What a run was asked to do, and by whom; `force` makes a new attempt of a scoring that is done."""
+
+    as_of: AsOf
+    trigger: Trigger
+    dag_id: str
+    dag_run_id: str
+    force: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scorer:
+    """Who scores: the version, and what the run that trained it says of it."""
+
+    version: Version
+    trained: Plan
+    report: Report
+
+
+def with_params(spec: ModelSpec, params: Mapping[str, Any]) -> Scoring:
+    """Return the section with what the form changed; of table and query the one that is given counts.
+
+    Raises:
+        PlanError: Both are given, or a value cannot be.
+        SpecError: The spec has no such section.
+    """
+    scoring = spec.scoring
+    if scoring is None:
+        raise SpecError(f"{spec.name}.yaml", "no section scoring", "one", "Add it (docs/batch-scoring.md)")
+    given = {name: params[name] for name in OVERRIDES if params.get(name) is not None}
+    if "table" in given and "query" in given:
+        raise PlanError("Params", "table and query", "one of them", "Trigger again with one")
+    values = scoring.model_dump(mode="json")
+    if "table" in given or "query" in given:
+        values |= {"table": None, "query": None}
+    try:
+        return Scoring.model_validate({**values, **given})
+    except ValueError as error:
+        text = re.sub(r"\s*\[type=.*?\]|\s*For further information.*", "", str(error)).replace("\n", " ")
+        raise PlanError("Params", text, "values as in docs/batch-scoring.md", "Trigger again") from error
+
+
+def choose_version(model: str, asked: str, versions: Sequence[Version]) -> Version:
+    """Return the version of an alias or id.
+
+    Raises:
+        PlanError: There is none, or no run of ours made it.
+    """
+    found = next((each for each in versions if asked == each.version_id or asked in each.aliases), None)
+    if found is None:
+        known = sorted({name for each in versions for name in (each.version_id, *each.aliases)})
+        way_out = suggest(asked, known) or "Trigger again with one of these, or retrain the model first"
+        raise PlanError(f"Param version of {model}", repr(asked), f"one of: {', '.join(known) or 'none yet'}", way_out)
+    if not found.run_key:
+        expected = "a version that retrain__… registered: its run's documents say what it reads"
+        raise PlanError(found.version_name, "no run of this system made it", expected, "Name another version")
+    return found
+
+
+def build_scoring_plan(
+    asked: AskedScoring,
+    *,
+    model: str,
+    scoring: Scoring,
+    sql: str | None,
+    scorer: Scorer,
+    settings: Settings,
+    prices: Prices | None,
+) -> ScoringPlan:
+    """Return the plan.
+
+    Args:
+        asked: By whom, for when.
+        model: Whose version.
+        scoring: The spec's section, with what the form changed.
+        sql: Text of `scoring.query`.
+        scorer: Who scores.
+        settings: Where things are.
+        prices: For the estimate.
+
+    Raises:
+        PlanError: The destination is the source, or the version's signature is none that rows can be sent to.
+    """
+    features, output = _signature(scorer)
+    source, destination = _source(scoring, sql, settings.project), _destination(scoring, asked, settings.project)
+    _require_other_table(destination.table, source)
+    key = _key(asked, source, destination, scorer.version, settings.environment)
+    machines = batch_machines(scoring)
+    return ScoringPlan(
+        model=model,
+        run_key=key,
+        as_of=asked.as_of.value,
+        as_of_source=asked.as_of.source,
+        **{name: getattr(asked, name) for name in ("trigger", "dag_id", "dag_run_id")},
+        attempt=asked.dag_run_id if asked.force else None,
+        run_uri=storage.scoring_uri(settings.bucket, model, key),
+        source=source,
+        version=_asked_version(scoring.version, scorer.version),
+        key=scorer.trained.spec.data.key,
+        features=features,
+        output=output,
+        answer_size=_answer_size(scorer.trained.spec.label),
+        input_table=bigquery.scoring_table(settings.project, settings.dataset, model, key),
+        destination=destination,
+        **scoring.model_dump(include={"machine", "replicas", "batch_size"}),
+        timeout_s=machines.timeout_s,
+        estimate_usd=batch_estimate(machines, prices, settings.region) if prices else None,
+        **{name: getattr(settings, name) for name in ("project", "region", "bucket", "dataset", "environment")},
+    )
+
+
+def batch_machines(scoring: Scoring) -> Machines:
+    """Return the machines of the job: all that it may grow to, until it is given up."""
+    pool = Pool(machine=scoring.machine, count=scoring.replicas)
+    return Machines(pools=(pool,), spot=False, timeout_s=round(scoring.timeout_hours * 3600))
+
+
+def explain(plan: ScoringPlan) -> list[str]:
+    """Return what the scoring will do, a line per fact, for the task log."""
+    source = plan.source.query.path if plan.source.query else plan.source.table
+    day = f", the day {plan.destination.day}" if plan.destination.day else ", whole"
+    price = plan.estimate_usd
+    lines = [
+        f"scoring {plan.run_key} of {plan.model}, started by {plan.trigger.kind} ({plan.trigger.reason})",
+        f"as of {plan.as_of:%Y-%m-%d %H:%M:%S} UTC, from {plan.as_of_source}",
+        f"the rows of {source}",
+        f"by version {plan.version.version_id} ({plan.version.asked}) of run {plan.version.run_key}",
+        f"into {plan.destination.table}{day}",
+        f"on up to {plan.replicas} {plan.machine}, given up after {plan.timeout_s / 3600:g} hours",
+    ]
+    if price is None:
+        return [*lines, f"no list price for this machine in {plan.region}: nobody knows what this costs"]
+    rate = f"{sum(price.per_hour.values()):.2f} USD an hour, at most {price.at_most:.2f}"
+    return [*lines, f"{rate}, at list prices of {price.prices_date}, for one job; queries and lost jobs come on top"]
+
+
+def _source(scoring: Scoring, sql: str | None, project: str) -> ScoringSource:
+    if scoring.query and sql:
+        return ScoringSource(query=Query(path=scoring.query, sql=sql, sha256=digest(sql.encode())))
+    return ScoringSource(table=bigquery.full_table(str(scoring.table), project))
+
+
+def _destination(scoring: Scoring, asked: AskedScoring, project: str) -> Destination:
+    day = asked.as_of.value.date() if scoring.partition else None
+    return Destination(table=bigquery.full_table(scoring.destination, project), day=day)
+
+
+def _asked_version(asked: str, version: Version) -> ScoringVersion:
+    return ScoringVersion(
+        asked=asked, version_id=version.version_id, version_name=version.version_name, run_key=version.run_key
+    )
+
+
+def _answer_size(label: Label) -> int | None:
+    """Return how many numbers an answer has; None: one."""
+    if label.kind == "multiclass":
+        return label.classes
+    return (len(label.quantiles) or None) if label.kind == "regression" else None
+
+
+def _key(
+    asked: AskedScoring, source: ScoringSource, destination: Destination, version: Version, environment: str
+) -> str:
+    """Return the key of a scoring: one with the same inputs has the same documents."""
+    decides = {
+        "source": [source.table, source.query and source.query.sha256],
+        "destination": destination.model_dump(mode="json"),
+        "version": version.version_name,
+        "environment": environment,
+        "attempt": asked.dag_run_id if asked.force else None,
+    }
+    return str(RunKey.of(asked.as_of.value, decides))
+
+
+def _signature(scorer: Scorer) -> tuple[tuple[Feature, ...], str]:
+    """Return the features that the version reads, and its output."""
+    by_name = {feature.name: feature for feature in scorer.trained.spec.features}
+    inputs, outputs = scorer.report.signature.inputs, scorer.report.signature.outputs
+    strange = [name for name in inputs if name not in by_name]
+    output = next((name for name in OUTPUTS if name in outputs), None)
+    if output is None and len(outputs) == 1:
+        output = next(iter(outputs))
+    if not inputs or strange or output is None:
+        found = f"a signature with inputs {_listed(inputs)} and outputs {_listed(outputs)}"
+        expected = f"inputs among {_listed(by_name)}, and an output {' or '.join(OUTPUTS)}"
+        raise PlanError(scorer.version.version_name, found, expected, "Name another version, or retrain the model")
+    return tuple(by_name[name] for name in by_name if name in inputs), output
+
+
+def _require_other_table(destination: str, source: ScoringSource) -> None:
+    """Refuse a destination that is read: the next run would score its own answers, or nothing."""
+    short = destination.partition(".")[2].lower()
+    read, query = (source.table or "").lower() == destination.lower(), source.query
+    if query is not None:
+        plain = query.sql.replace("`", "").lower()
+        read = re.search(rf"(?<![\w-]){re.escape(short)}(?![\w$-])", plain) is not None
+    if read:
+        where = query.path if query else "scoring.table"
+        found = f"it reads {destination}, which is the destination"
+        raise PlanError(where, found, "a destination of its own", "Name another table as destination")
+
+
+def _listed(names: Collection[str]) -> str:
+    return ", ".join(sorted(names)) or "none"

@@ -1,0 +1,58 @@
+"""The task `snapshot` of a scoring: the rows as the model is sent them, in a table of their own."""
+
+from __future__ import annotations
+
+from airflow.sdk import Context
+
+from retraining.core.documents import Predictions, ScoringInput, ScoringPlan, ScoringResult
+from retraining.core.scoring import answers, source
+from retraining.core.untyped import XCom
+from retraining.hooks.ports import CloudPort
+from retraining.operators.airflow.cloud_task import CloudOperator
+from retraining.operators.record.run_record import Record
+from retraining.operators.scoring.scoring_task import ScoringTask, claim_destination, statement_id
+
+
+class SnapshotInstancesOperator(ScoringTask, CloudOperator):
+    """Check source and destination, and make the table of instances: nothing is paid for a job before.
+
+    Returns:
+        `{table, rows}`.
+    """
+
+    def act(self, cloud: CloudPort, context: Context) -> XCom:
+        """Ask BigQuery, unless an earlier try did."""
+        record = self.record(cloud, context)
+        planned, found = record.read_document(ScoringPlan), record.find_document(ScoringInput)
+        if record.find_document(ScoringResult) is None:
+            claim_destination(cloud, planned, context)
+        if found is None:
+            found = record.write_once(self._take(cloud, planned, context))
+        elif self._is_needed(record) and cloud.warehouse.table_schema(found.table) is None:
+            self.log.warning("%s has expired: it is made again", found.table)
+            source.require_same_rows(found, self._take(cloud, planned, context))
+        self.log.info("%d rows to score in %s", found.rows, found.table)
+        return {"table": found.table, "rows": found.rows}
+
+    @staticmethod
+    def _is_needed(record: Record) -> bool:
+        return record.find_document(Predictions) is None and record.find_document(ScoringResult) is None
+
+    def _take(self, cloud: CloudPort, planned: ScoringPlan, context: Context) -> ScoringInput:
+        warehouse, where = cloud.warehouse, source.where_of(planned)
+        columns = source.require_columns(planned, warehouse.dry_run(source.render_source_sql(planned), where).schema)
+        key_type = columns[planned.key].type
+        destination = planned.destination.table
+        answers.require_destination(planned, key_type, warehouse.table_schema(destination))
+        warehouse.run_query(
+            answers.render_destination_sql(planned, key_type),
+            statement_id(planned, "destination", context),
+            f"destination {destination}",
+        )
+        made = warehouse.run_query(
+            source.render_input_sql(planned, columns), statement_id(planned, "instances", context), where
+        )
+        counted = warehouse.run_query(
+            source.render_count_sql(planned), statement_id(planned, "count", context), "instances"
+        )
+        return source.build_input(planned, columns, counted.rows[0], made.bytes_processed)

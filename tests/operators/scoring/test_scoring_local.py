@@ -1,0 +1,129 @@
+"""Scorings on the local cloud: real statements, a real batch prediction, of a model that always says the same."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.cloud import bigquery, storage
+
+from retraining.core.documents import KINDS
+from retraining.core.settings import include_path
+from retraining.core.spec.files import load_spec
+from retraining.hooks.cloud import Cloud
+from retraining.hooks.registry import Upload
+from retraining.operators.scoring import scoring_plan
+from tests.support.airflow_release import AirflowRescheduleException
+from tests.support.contracts import EXAMPLES
+from tests.support.scenes.served_models import save_models, upload_model
+from tests.support.scenes.whole_run import load_dags
+
+MODEL = "bulk"
+RUN_KEY = "20131119t030000z-0123456789ab"
+SPEC = """
+name: bulk
+description: Scored in bulk.
+data: {query: bulk/examples.sql, key: id, event_time: at}
+features:
+  - {name: carrier, kind: categorical}
+  - {name: distance, kind: numeric}
+label: {name: late, kind: binary}
+training: {model: dense}
+evaluation: {metric: auc, min_value: 0.6}
+scoring: {table: retraining.bulk_source, destination: retraining.bulk_scores}
+"""
+
+
+@pytest.fixture(scope="module")
+def spec(local_cloud, tmp_path_factory):
+    """A champion that says 0.25 to everything, and a source of 300 rows, every third without a distance."""
+    client = bigquery.Client(project=local_cloud.project)
+    client.create_dataset(local_cloud.dataset, exists_ok=True)
+    client.query_and_wait(
+        "CREATE OR REPLACE TABLE retraining.bulk_source AS SELECT CAST(n AS STRING) AS id, 'UA' AS carrier, "
+        "IF(MOD(n, 3) = 0, NULL, n * 1.5) AS distance, CURRENT_TIMESTAMP() AS split "
+        "FROM UNNEST(GENERATE_ARRAY(1, 300)) AS n"
+    )
+    folder = tmp_path_factory.mktemp("bulk")
+    save_models(folder, 0.25)
+    run_folder = f"{MODEL}/runs/{RUN_KEY}"
+    bucket = storage.Client().bucket(local_cloud.bucket)
+    upload_model(bucket, f"{run_folder}/training/model", folder / "0.25")
+    for name in ("plan__scheduled", "report__first_attempt"):
+        kind = name.split("__")[0]
+        values = KINDS[kind].parse((EXAMPLES / f"{name}.json").read_bytes()).to_json()
+        if kind == "report":
+            inputs = {"carrier": "string", "distance": "float32"}
+            values["signature"] = {"inputs": inputs, "outputs": {"score": "float32"}}
+        bucket.blob(f"{run_folder}/{kind}.json").upload_from_string(json.dumps(values))
+    register(f"gs://{local_cloud.bucket}/{run_folder}/training/model")
+    models = folder / "include" / "models"
+    models.mkdir(parents=True)
+    (models / f"{MODEL}.yaml").write_text(SPEC)
+    for name in ("prices", "regions"):
+        (models.parent / name).symlink_to(include_path() / name)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RETRAINING_WATCH_S", "60")
+        patch.setattr(scoring_plan, "include_path", lambda: Path(models.parent))
+        yield load_spec(models / f"{MODEL}.yaml")
+
+
+def register(artifact_uri: str) -> None:
+    """Make the only version the champion."""
+    cloud = Cloud()
+    upload = Upload(
+        display_name=MODEL,
+        description="Says 0.25.",
+        artifact_uri=artifact_uri,
+        serving_image=cloud.settings.serving_image,
+        labels={"retraining-run": RUN_KEY, "retraining-model": MODEL},
+    )
+    cloud.registry.start_upload(MODEL, upload)
+    deadline = time.monotonic() + 60
+    while not (versions := cloud.registry.versions_of_run(MODEL, RUN_KEY)):
+        assert time.monotonic() < deadline
+        cloud.clock.sleep(0.1)
+    cloud.registry.merge_aliases(versions[0], ["champion"])
+
+
+def score(spec: Any, make_run: Any, run_id: str, day: int, **params: Any) -> Any:
+    """Run every task of a scoring."""
+    dag = load_dags("score").score_dag(spec, spec.scoring)
+    run = make_run(run_id=run_id, dag_id=dag.dag_id, logical_date=datetime(2013, 11, day, 3, tzinfo=UTC))
+    run.params = dag.params.dump() | params
+    deadline = time.monotonic() + 300
+    for task in dag.topological_sort():
+        while True:
+            try:
+                run.execute(task)
+                break
+            except AirflowRescheduleException:
+                assert time.monotonic() < deadline, f"{task.task_id} did not end"
+    return run
+
+
+def days(table: str) -> dict[str, tuple[int, float]]:
+    """Rows and mean score by day."""
+    sql = f"SELECT scored_on, COUNT(*) AS n, AVG(score) AS score FROM {table} GROUP BY scored_on"
+    return {str(row.scored_on): (row.n, row.score) for row in bigquery.Client().query_and_wait(sql)}
+
+
+def test_a_day_is_replaced_whole_and_the_others_stay(spec, make_run) -> None:
+    """A missing number is no failure; a smaller source leaves no old row; nothing in between is left."""
+    score(spec, make_run, "manual__1", 20)
+    score(spec, make_run, "manual__2", 21)
+    assert days("retraining.bulk_scores") == {"2013-11-20": (300, 0.25), "2013-11-21": (300, 0.25)}
+    client = bigquery.Client()
+    client.query_and_wait(
+        "CREATE OR REPLACE TABLE retraining.bulk_less AS SELECT * FROM retraining.bulk_source LIMIT 7"
+    )
+    score(spec, make_run, "manual__3", 20, table="retraining.bulk_less")
+    assert days("retraining.bulk_scores") == {"2013-11-20": (7, 0.25), "2013-11-21": (300, 0.25)}
+    left = [table.table_id for table in client.list_tables("retraining")]
+    assert [name for name in left if name.startswith(("score_bulk", "predictions_", "errors_"))] == []
+    claims = storage.Client().list_blobs(Cloud().settings.bucket, prefix="wakes/destinations/")
+    assert [blob.name for blob in claims] == []
