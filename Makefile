@@ -20,6 +20,7 @@ LABEL ?=
 KEY ?=
 TIME ?=
 MODEL ?=
+DO ?= models
 # Where this is set, each of the many processes of a test or demonstration would compile Airflow and Google's clients.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -122,6 +123,10 @@ new-model: $(VENV)/airflow/.ready ## Write a first YAML and SQL of a model from 
 .PHONY: preview
 preview: $(VENV)/airflow/.ready ## Plan, snapshot and checks of a run without Airflow: rows, splits, findings, cost; nothing is kept (MODEL=, AS_OF=)
 	@PYTHONPATH=plugins $(AIRFLOW_PY) -m retraining.commands.preview '$(MODEL)' --as-of '$(AS_OF)'
+
+.PHONY: retraining
+retraining: $(VENV)/airflow/.ready ## The command line for daily use: DO='models', 'runs MODEL', 'why MODEL', 'compare RUN RUN', 'run MODEL'
+	@PYTHONPATH=plugins $(AIRFLOW_PY) -m retraining $(DO)
 
 # --- checks ---------------------------------------------------------------------------------------------------------
 

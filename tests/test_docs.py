@@ -195,12 +195,16 @@ def _flags(path: Path) -> set[str]:
 
 COMMANDS = {
     "localcloud": (REPOSITORY / "dev" / "localcloud" / "command" / "cli.py", REPOSITORY / "docs" / "localcloud.md"),
+    "retraining": (
+        REPOSITORY / "plugins" / "retraining" / "commands" / "daily.py",
+        REPOSITORY / "docs" / "operations.md",
+    ),
     "trainer.task": (REPOSITORY / "trainer" / "task.py", REPOSITORY / "docs" / "documents.md"),
 }
 
 
 class TestCommandLine:
-    """Flags of the two commands that people type."""
+    """Flags of the commands that people type."""
 
     @pytest.mark.parametrize("module", COMMANDS)
     def test_named_flags_exist(self, module: str) -> None:

@@ -14,6 +14,7 @@ from tests.support.room import Room
 FLOORS = {
     "dags": Room("arranges tasks, and nothing else", ("retraining.core.*", "retraining.operators.*")),
     "retraining": Room("nothing but its parts"),
+    "retraining.__main__": Room("`python -m retraining`", ("retraining.commands",)),
     "retraining.commands": Room(
         "what a person types in a shell: asks hooks and core as a task does, prints, and writes no document",
         (

@@ -69,9 +69,11 @@ def noteworthy(window: Sequence[Day]) -> list[Day]:
 
 def since_champion(run: Run) -> list[Change] | None:
     """Return what differs from the champion's run besides its time; None when that run's plan is not at hand."""
-    before, now = run.champion_plan, run.plan
-    if before is None:
-        return None
+    return None if run.champion_plan is None else differences(run.champion_plan, run.plan)
+
+
+def differences(before: documents.Plan, now: documents.Plan) -> list[Change]:
+    """Return what differs between the plans of two runs besides their time: query, images, keys of the spec."""
     changes = []
     if before.query.sha256 != now.query.sha256:
         changes.append(Change(what=f"query {now.query.path}", before=before.query.sha256, now=now.query.sha256))

@@ -1,0 +1,8 @@
+"""`python -m retraining models | run MODEL | why MODEL | runs MODEL | compare RUN RUN`."""
+
+import sys
+
+from retraining.commands.daily import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,134 @@
+"""`python -m retraining`: models, their runs, why they ended so, and one more run, ordered of Airflow.
+
+In: the settings, this machine's own credentials, and for `run` a login of Airflow. Out: lines for a terminal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+
+from retraining.commands.stored_runs import find_run, last_ledger_row, newest_runs, whole_run
+from retraining.core.errors import PlanError, RetrainingError, SpecError
+from retraining.core.report import terminal
+from retraining.core.settings import include_path
+from retraining.core.spec.files import find_specs, load_spec
+from retraining.core.suggestions import suggest
+from retraining.hooks.airflow_api import AirflowApi
+from retraining.hooks.cloud import OwnCloud
+from retraining.hooks.ports import CloudPort
+from retraining.hooks.session import explain
+
+MOST_RUNS = 20
+
+
+def list_models(cloud: CloudPort) -> list[str]:
+    """Return a line per model: its schedule and its last run."""
+    rows = [("model", "schedule", "last run", "outcome")]
+    for name in _names():
+        run = next(newest_runs(cloud.artifacts, cloud.settings.bucket, name), None)
+        schedule = load_spec(include_path() / "models" / f"{name}.yaml").schedule or "by hand"
+        rows.append((name, schedule, *((run.plan.run_key, terminal.verdict(run)) if run else ("-", "-"))))
+    return terminal.table(rows)
+
+
+def list_runs(cloud: CloudPort, model: str) -> list[str]:
+    """Return a line per run of a model, newest first."""
+    runs = list(islice(newest_runs(cloud.artifacts, cloud.settings.bucket, _known(model)), MOST_RUNS))
+    return terminal.list_runs(runs) if runs else [f"{model}: no run yet"]
+
+
+def explain_model(cloud: CloudPort, model: str) -> list[str]:
+    """Return why a model's last run ended as it did, and what its monitor decided last."""
+    artifacts, bucket = cloud.artifacts, cloud.settings.bucket
+    run = next(newest_runs(artifacts, bucket, _known(model)), None)
+    lines = list(terminal.explain_run(whole_run(artifacts, run))) if run else [f"{model}: no run yet"]
+    return [*lines, terminal.explain_monitor(last_ledger_row(artifacts, bucket, model))]
+
+
+def compare(cloud: CloudPort, before: str, now: str) -> list[str]:
+    """Return two runs, by their keys, side by side."""
+    names, bucket = _names(), cloud.settings.bucket
+    return terminal.compare_runs(*(find_run(cloud.artifacts, bucket, names, key) for key in (before, now)))
+
+
+def order_run(api: AirflowApi, model: str, params: Iterable[str]) -> list[str]:
+    """Order a run of a model with some Params, each `name=value` (the value as JSON, else as text)."""
+    dag_id = f"retrain__{_known(model)}"
+    run_id, paused = api.trigger(dag_id, dict(map(_param, params)))
+    waits = f"{dag_id} is paused: it begins when somebody unpauses it"
+    return [f"{dag_id}: run {run_id} ordered", *([waits] if paused else [])]
+
+
+def _param(text: str) -> tuple[str, object]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise PlanError("--param", repr(text), "name=value", "For example --param as_of=2013-11-20T03:00:00Z")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def _names() -> list[str]:
+    return [path.stem for path in find_specs(include_path())]
+
+
+def _known(model: str) -> str:
+    known = _names()
+    if model not in known:
+        raise SpecError("MODEL", f"no model {model!r}", f"one of: {', '.join(known)}", suggest(model, known))
+    return model
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="retraining", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("models", help="every model, and its last run")
+    run = commands.add_parser("run", help="order a run of Airflow")
+    run.add_argument("--param", action="append", default=[], help="a Param of the form, name=value; may be repeated")
+    why = commands.add_parser("why", help="why the last run ended as it did")
+    runs = commands.add_parser("runs", help=f"the last {MOST_RUNS} runs of a model")
+    for command in (run, why, runs):
+        command.add_argument("model")
+    both = commands.add_parser("compare", help="two runs side by side")
+    both.add_argument("before", help="a run's key, as runs prints it")
+    both.add_argument("now", help="another one")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None, connect: Callable[[], CloudPort] = OwnCloud) -> int:
+    """Do what is asked and print it.
+
+    Returns:
+        0, or 1 with the reason.
+    """
+    given = _parser().parse_args(arguments)
+    try:
+        lines = _answer(given, connect)
+    except Exception as error:
+        known = error if isinstance(error, RetrainingError) else explain(error)
+        if known is None:
+            raise
+        print(known, file=sys.stderr)
+        return 1
+    print("\n".join(lines))
+    return 0
+
+
+def _answer(given: argparse.Namespace, connect: Callable[[], CloudPort]) -> list[str]:
+    match given.command:
+        case "models":
+            return list_models(connect())
+        case "runs":
+            return list_runs(connect(), given.model)
+        case "why":
+            return explain_model(connect(), given.model)
+        case "compare":
+            return compare(connect(), given.before, given.now)
+        case _:
+            return order_run(AirflowApi(os.environ), given.model, given.param)

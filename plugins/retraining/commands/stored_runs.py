@@ -1,0 +1,60 @@
+"""The documents that runs left in the bucket, read for a terminal."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Iterator
+
+from retraining.core.documents import Ledger
+from retraining.core.errors import ContractError, DataError
+from retraining.core.naming import storage
+from retraining.core.report.run import TASK_OF_KIND, Run, read_reported_run
+from retraining.core.report.terminal import LISTED_KINDS
+from retraining.hooks.ports import ArtifactsPort
+
+LOGGER = logging.getLogger(__name__)
+
+
+def newest_runs(artifacts: ArtifactsPort, bucket: str, model: str) -> Iterator[Run]:
+    """Yield a model's runs as a list needs them, newest first; what cannot be read is passed over with a warning."""
+    for folder in reversed(artifacts.list_folders(storage.runs_uri(bucket, model))):
+        try:
+            run = _read_run(artifacts, folder, LISTED_KINDS)
+        except ContractError as error:
+            LOGGER.warning("not listed: %s", error)
+            continue
+        if run:
+            yield run
+
+
+def whole_run(artifacts: ArtifactsPort, listed: Run) -> Run:
+    """Return a run with all of its documents."""
+    return _read_run(artifacts, listed.plan.run_uri, TASK_OF_KIND) or listed
+
+
+def find_run(artifacts: ArtifactsPort, bucket: str, models: Iterable[str], key: str) -> Run:
+    """Return the run of a key, whichever model's it is.
+
+    Raises:
+        DataError: No model has it.
+        ContractError: It cannot be read.
+    """
+    for model in models:
+        if run := _read_run(artifacts, storage.run_uri(bucket, model, key), LISTED_KINDS):
+            return run
+    raise DataError("RUN", f"no run {key!r} in gs://{bucket}", "the key of a stored run", "List them: runs MODEL")
+
+
+def last_ledger_row(artifacts: ArtifactsPort, bucket: str, model: str) -> Ledger | None:
+    """Return what the monitor wrote last; None: nothing yet."""
+    uris = artifacts.list_uris(storage.monitors_uri(bucket, model), suffix="/ledger.json")
+    data = artifacts.read_object(uris[-1]) if uris else None
+    return Ledger.parse(data, uris[-1]) if data else None
+
+
+def _read_run(artifacts: ArtifactsPort, folder: str, kinds: Iterable[str]) -> Run | None:
+    """Return some documents of a run; None: it has no plan."""
+    uris = {storage.document_uri(folder, kind): kind for kind in kinds}
+    stored = {uris[uri]: json.loads(data) for uri, data in artifacts.read_some(list(uris)).items()}
+    return read_reported_run(stored) if "plan" in stored else None

@@ -1,0 +1,115 @@
+"""Stored runs in lines for a terminal: a list of them, why the last one ended as it did, two side by side.
+
+In: runs, parsed; the monitor's last ledger row. Out: text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from retraining.core.documents import Evaluation, Ledger
+from retraining.core.documents.evaluation import Quality
+from retraining.core.report.changes import differences
+from retraining.core.report.page import outcome
+from retraining.core.report.run import Run
+
+LISTED_KINDS = ("plan", "checks", "evaluation", "decision", "registration")
+"""What a list and a comparison are made of; why a run ended as it did is told from all."""
+
+
+def list_runs(runs: Iterable[Run]) -> list[str]:
+    """Return a table of runs: key, mode, who started it, verdict, metric with the champion's, version."""
+    rows = [("run", "mode", "started by", "verdict", "metric", "champion's", "version")]
+    for run in runs:
+        metric = run.plan.spec.evaluation.metric
+        ours, theirs = _both(run.evaluation, metric)
+        rows.append(
+            (
+                run.plan.run_key,
+                run.plan.mode,
+                run.plan.trigger.kind,
+                verdict(run),
+                f"{metric} {ours}",
+                theirs,
+                run.registration.version_id if run.registration else "-",
+            )
+        )
+    return table(rows)
+
+
+def table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows as lines, each column as wide as its widest value."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+
+
+def explain_run(run: Run) -> Iterator[str]:
+    """Yield why a run was started, what it found, and why it did or did not change the champion."""
+    plan = run.plan
+    yield f"run {plan.run_key} of {plan.model}, as of {plan.as_of:%Y-%m-%d %H:%M:%S} UTC ({plan.mode})"
+    yield f"started   {plan.trigger.kind}: {plan.trigger.reason}"
+    for finding in run.checks.findings if run.checks else ():
+        yield f"data      {finding.severity}: {finding.words}"
+    for gate in run.decision.gates if run.decision else ():
+        yield f"{'passed' if gate.passed else 'FAILED':<9} {gate.gate}: {gate.words}"
+    yield f"outcome   {outcome(run)}"
+    if run.deployment:
+        yield f"endpoint  {run.deployment.words}"
+    elif run.decision:
+        yield f"endpoint  {run.why_missing('deployment')}"
+    yield f"documents {plan.run_uri}"
+
+
+def explain_monitor(row: Ledger | None) -> str:
+    """Return what the monitor decided last, and why."""
+    if row is None:
+        return "monitor   no decision yet"
+    return f"monitor   {row.decision} at {row.as_of:%Y-%m-%d %H:%M} UTC ({row.because}): {row.words}"
+
+
+def compare_runs(before: Run, now: Run) -> list[str]:
+    """Return two runs side by side: data, what differs in query, images and spec, every metric, the verdict."""
+    rows: list[tuple[str, ...]] = [("", before.plan.run_key, now.plan.run_key)]
+    rows.append(("window", _window(before), _window(now)))
+    rows += [(each.what, _short(each.before), _short(each.now)) for each in differences(before.plan, now.plan)]
+    metrics = [_metrics(run.evaluation) for run in (before, now)]
+    for name in dict.fromkeys(name for found in metrics for name in found):
+        rows.append((name, *(_number(found.get(name)) for found in metrics)))
+    rows.append(("test rows", *(str(run.evaluation.rows) if run.evaluation else "-" for run in (before, now))))
+    rows.append(("verdict", verdict(before), verdict(now)))
+    return table(rows)
+
+
+def verdict(run: Run) -> str:
+    """Return how a run ended, in a word or two."""
+    if run.decision:
+        return run.decision.verdict
+    return "bad data" if run.checks and not run.checks.passed else "not decided"
+
+
+def _both(evaluation: Evaluation | None, metric: str) -> tuple[str, str]:
+    if evaluation is None:
+        return "-", "-"
+    theirs = evaluation.champion.metrics if evaluation.champion else None
+    return _number(_metric(evaluation.challenger.metrics, metric)), _number(_metric(theirs, metric))
+
+
+def _metric(quality: Quality | None, metric: str) -> float | None:
+    return getattr(quality, metric, None)
+
+
+def _metrics(evaluation: Evaluation | None) -> dict[str, float | None]:
+    return evaluation.challenger.metrics.model_dump() if evaluation else {}
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
+
+
+def _window(run: Run) -> str:
+    window = run.plan.window
+    return f"{window.start} to {window.end}, test from {window.test_start}"
+
+
+def _short(value: str) -> str:
+    return value if len(value) <= 40 else f"{value[:39]}…"
