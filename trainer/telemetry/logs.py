@@ -12,7 +12,7 @@ import json
 import logging
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 
 _MOST_CHARACTERS = 30_000  # an entry of Cloud Logging takes 256 KB
 
@@ -26,7 +26,7 @@ class CloudFormatter(logging.Formatter):
         entry = {
             "severity": record.levelname,
             "message": message if len(message) <= _MOST_CHARACTERS else message[: _MOST_CHARACTERS - 1] + "…",
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(),
+            "time": datetime.fromtimestamp(record.created, timezone.utc).isoformat(),
         }
         return json.dumps(entry)
 

@@ -73,13 +73,15 @@ def test_every_module_can_be_read_by_the_python_of_the_pre_built_containers() ->
         text = path.read_text(encoding="utf-8")
         ast.parse(text, str(path), feature_version=(3, 10))
         assert "file_digest" not in text, f"{path}: hashlib has it since 3.11"
+        assert "import UTC" not in text, f"{path}: datetime has it since 3.11"
 
 
 def test_every_file_that_the_image_copies_is_there() -> None:
     """And the command is the one that the jobs' specs name."""
     dockerfile = (PACKAGE_PATH / "Dockerfile").read_text()
-    for source in re.findall(r"^COPY (\S+) ", dockerfile, re.MULTILINE):
-        assert list(REPOSITORY_PATH.glob(source)), source
+    for lock in {*re.findall(r"REQUIREMENTS=(\S+\.txt)", dockerfile)}:
+        for source in re.findall(r"^COPY (\S+) ", dockerfile, re.MULTILINE):
+            assert list(REPOSITORY_PATH.glob(source.replace("${REQUIREMENTS}", lock))), (source, lock)
     assert 'ENTRYPOINT ["python", "-m", "trainer.task"]' in dockerfile
     assert "--require-hashes" in dockerfile
     assert re.search(r"^USER trainer$", dockerfile, re.MULTILINE)
