@@ -23,7 +23,6 @@ BANNED_STEMS = {"utils", "util", "helpers", "helper", "common", "base", "misc"}
 
 # What is taken apart outside `core/naming`, and why.
 NAMES_READ_ELSEWHERE = {
-    "plugins/retraining/core/catalog/cost.py": "a machine type: Google's own name, read where its price is",
     "plugins/retraining/core/settings.py": "two days of a setting, which is an interval and no name",
 }
 SPLITS = {"split", "rsplit", "partition", "rpartition"}

@@ -160,7 +160,8 @@ def training_table() -> str:
         for workers in (1, 4, 16):
             fed = plan_input(size, workers, INPUT_MACHINE, prices)
             hours = fed.epoch_hours * max(1.0, fed.examples_per_s / (workers * per_s))
-            usd = hours * workers * (hourly(prices, INPUT_MACHINE) + prices["accelerators"][ACCELERATOR])
+            accelerator_usd = prices["accelerators"][ACCELERATOR] * (1 + prices["surcharge"])
+            usd = hours * workers * (hourly(prices, INPUT_MACHINE) + accelerator_usd)
             bound = "accelerators" if fed.examples_per_s > workers * per_s else "input"
             lines.append([f"{per_s:,}", str(workers), _hours(hours), f"{usd:.2f}", bound])
     head = ("photos/s an accelerator", f"workers, {INPUT_MACHINE} + T4", "an epoch", "USD an epoch", "bound by")

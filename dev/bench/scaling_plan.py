@@ -132,18 +132,20 @@ def load_rates(path: Path = HERE / "scaling_rates.json") -> dict[str, Any]:
 
 
 def load_prices(folder: Path = HERE.parents[1] / "include" / "prices") -> dict[str, Any]:
-    """Read the newest price list."""
+    """Read what the newest price list has for us-central1, with the machines' shapes and the surcharge."""
     prices: dict[str, Any] = json.loads(max(folder.glob("*.json")).read_text(encoding="utf-8"))
-    return prices
+    of_region: dict[str, Any] = prices.pop("regions")["us-central1"]
+    return {**prices, **of_region}
 
 
 def hourly(prices: dict[str, Any], machine: str) -> float:
     """Give the list price of a machine's hour with its disk, in US dollars."""
     family, kind, vcpus = machine.split("-")
     price = prices["machines"][family]
-    memory_gb = int(vcpus) * price["memory_gb_per_vcpu"][kind]
+    memory_gb = int(vcpus) * prices["shapes"][family][kind]["memory_gb_per_vcpu"]
     disk = DISK_GB * prices["disk_gb_month"]["pd-ssd"] / 730
-    return float(int(vcpus) * price["vcpu_hour"] + memory_gb * price["memory_gb_hour"] + disk)
+    machine_usd = int(vcpus) * price["vcpu_hour"] + memory_gb * price["memory_gb_hour"] + disk
+    return float(machine_usd * (1 + prices["surcharge"]))
 
 
 def flights_size(rates: dict[str, Any]) -> Size:

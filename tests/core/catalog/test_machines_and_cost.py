@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -10,8 +11,9 @@ from retraining.core import settings
 from retraining.core.catalog import cost
 from retraining.core.catalog.hardware import load_hardware, require_machines
 from retraining.core.catalog.machines import all_machines, machines
+from retraining.core.documents.plan import Machines, Pool
 from retraining.core.errors import PlanError, SettingsError, SpecError
-from retraining.core.spec.cluster import TIERS
+from retraining.core.spec.cluster import TIERS, Accelerator
 from tests.support.small_model import make_spec
 
 
@@ -109,16 +111,108 @@ def test_each_type_of_disk_has_its_own_price(prices):
     assert ssd - standard == pytest.approx(0.1955 - 0.046, abs=1e-4)
 
 
-@pytest.mark.parametrize("machine", ["m9-standard-4", "n1-odd-4", "a2-highgpu-1g"])
+@pytest.mark.parametrize("machine", ["m9-standard-4", "n1-odd-4", "a2-oddgpu-1g"])
 def test_an_unknown_price_is_none_and_not_zero(prices, machine):
     spec = with_cluster(tier="CUSTOM", chief={"machine": machine})
     assert estimate(spec, prices, "us-central1") is None
     assert job_cost(spec, "train", 60, 0, prices, "us-central1") is None
 
 
-def test_another_region_has_no_price(prices):
-    assert estimate(make_spec(), prices, "europe-west1") is None
-    assert cost.query_cost(1, prices, "europe-west1") is None
+def test_a_region_that_the_list_does_not_have_has_no_price(prices):
+    assert estimate(make_spec(), prices, "europe-west99") is None
+    assert cost.query_cost(1, prices, "europe-west99") is None
+
+
+NUMBERS = ("1", "2", "4", "8", "16", "22", "30", "32", "40", "48", "56", "60", "64", "80", "88", "96", "112", "128")
+FAMILIES = ("n1", "n2", "n2d", "e2", "c2", "c2d", "c3", "m1", "a2", "a3", "g2", "ct5lp", "ct6e")
+CLASSES = (
+    "standard",
+    "highmem",
+    "highcpu",
+    "ultramem",
+    "megamem",
+    "highgpu",
+    "megagpu",
+    "ultragpu",
+    "edgegpu",
+    "hightpu",
+)
+
+
+def catalog_machines(patterns):
+    """Return all machine types that the table's patterns take, of the sizes that there are."""
+    names = (f"{name}-{size}-{number}" for name in FAMILIES for size in CLASSES for number in NUMBERS)
+    written = [name + unit for name in names for unit in ("", "g", "t")]
+    return ["cloud-tpu"] + [name for name in written if any(re.fullmatch(pattern, name) for pattern in patterns)]
+
+
+def test_every_machine_of_the_catalog_has_in_every_region_a_price_or_is_named_as_unknown(prices):
+    """Never zero, and never a price without all of its parts."""
+    hardware = load_hardware(settings.include_path())
+    known = 0
+    for machine in catalog_machines(hardware.machines):
+        accelerators = [
+            Accelerator(type=name, count=counts[0])
+            for name, places in hardware.accelerators.items()
+            for pattern, counts in places.counts.items()
+            if re.fullmatch(pattern, machine)
+        ]
+        for accelerator in accelerators or [None]:
+            pool = Pool(machine=machine, count=1, accelerator=accelerator)
+            of_job = Machines(pools=(pool,), spot=False, timeout_s=3600)
+            for region in hardware.regions:
+                price = cost.job_cost(of_job, 3600, 0, prices, region)
+                unknown = cost.unknown_prices({"train": of_job}, prices, region)
+                assert (price is None) == bool(unknown)
+                assert price is None or price > 0.02
+                known += price is not None
+    assert known > 10_000
+
+
+def test_every_machine_of_an_endpoint_has_in_every_region_a_price_or_none(prices):
+    hardware = load_hardware(settings.include_path())
+    for region in hardware.regions:
+        for machine in catalog_machines(hardware.serving_machines)[1:]:
+            price = cost.machine_hourly(prices, machine, region)
+            assert price is None or price > 0.02
+        assert cost.machine_hourly(prices, "e2-standard-4", region) is not None
+
+
+def test_the_list_has_every_region_of_the_catalog_and_says_where_its_figures_are_from(prices):
+    assert set(prices.regions) == set(load_hardware(settings.include_path()).regions)
+    for source in prices.sources:
+        assert source.address.startswith("https://")
+    assert prices.effective in {source.taken for source in prices.sources}
+
+
+@pytest.mark.parametrize(
+    ("machine", "region", "usd"),
+    [
+        # Vertex AI's own: https://cloud.google.com/vertex-ai/pricing, and of Singapore its SKUs.
+        pytest.param({"machine": "n1-standard-4"}, "us-central1", 0.21849885, id="n1"),
+        pytest.param({"machine": "n1-standard-4"}, "asia-southeast1", 0.234386 * 1.15, id="n1-singapore"),
+        pytest.param({"machine": "e2-standard-4"}, "asia-southeast1", 0.165332 * 1.15, id="e2-singapore"),
+        pytest.param(
+            {"machine": "cloud-tpu", "accelerator": {"type": "TPU_V2", "count": 8}}, "us-central1", 5.175, id="tpu-v2"
+        ),
+        pytest.param(
+            {"machine": "cloud-tpu", "accelerator": {"type": "TPU_V2", "count": 32}}, "us-central1", 27.6, id="tpu-pod"
+        ),
+        pytest.param({"machine": "ct5lp-hightpu-4t", "tpu_topology": "2x2"}, "us-west1", 5.52, id="tpu-v5e"),
+        pytest.param({"machine": "ct5lp-hightpu-4t", "tpu_topology": "4x4"}, "us-west1", 22.08, id="tpu-v5e-slice"),
+        pytest.param(
+            {"machine": "a2-highgpu-2g", "accelerator": {"type": "NVIDIA_TESLA_A100", "count": 2}},
+            "europe-west4",
+            2 * 3.747972 * 1.15,
+            id="gpus-in-the-machines-price",
+        ),
+        pytest.param({"machine": "n2-highmem-128"}, "us-central1", (128 * 0.031611 + 864 * 0.004237) * 1.15, id="less"),
+    ],
+)
+def test_a_machines_price_is_that_of_its_parts_and_the_surcharge(prices, machine, region, usd):
+    spec = with_cluster(tier="CUSTOM", chief=machine)
+    disk = 100 * prices.regions[region].disk_gb_month["pd-ssd"] / 730 * 1.15
+    assert job_cost(spec, "train", 3600, 0, prices, region) == pytest.approx(usd + disk, abs=2e-4)
 
 
 def test_a_query_costs_at_least_ten_megabytes(prices):
@@ -242,6 +336,7 @@ def test_a_run_over_its_budget_is_refused_and_the_message_has_the_sum(prices):
     cost.require_budget(make_spec(budget_usd=1000.0), estimate(make_spec(), prices, "us-central1"))
 
 
-def test_a_budget_without_a_known_price_is_refused():
-    with pytest.raises(PlanError, match="no list price"):
-        cost.require_budget(make_spec(budget_usd=10.0), None)
+def test_a_budget_without_a_known_price_is_refused_by_name_and_no_budget_refuses_nothing():
+    with pytest.raises(PlanError, match=r"late, budget_usd: no list price for m9-x-4.*remove budget_usd.*over_budget"):
+        cost.require_budget(make_spec(budget_usd=10.0), None, ["m9-x-4"])
+    cost.require_budget(make_spec(), None, ["m9-x-4"])

@@ -111,11 +111,24 @@ def test_the_log_says_what_will_be_done():
     assert "override training.epochs = 1" in text
     assert "USD at list prices of" in text
     assert "lost and failed jobs come on top" in text
+    assert "an endpoint's n1-standard-2 in us-central1: 0.1092 USD an hour each, at least 1 of them" in lines
 
 
 def test_the_log_says_that_no_price_is_known():
     """Nothing is not the same as nothing to pay."""
-    assert "no list price for these machines in us-central1" in plan.explain(make_plan(prices=None))[-1]
+    job, endpoint = plan.explain(make_plan(prices=None))[-2:]
+    assert job == "price unknown: no list price for n1-standard-4, pd-ssd in us-central1"
+    assert endpoint == "an endpoint's n1-standard-2 in us-central1: price unknown, at least 1 of them"
+
+
+def test_an_unknown_price_makes_a_plan_that_names_it_and_a_budget_refuses_it_by_name():
+    prices, cluster = cost.load_prices(settings.include_path()), {"tier": "CUSTOM", "chief": {"machine": "m9-x-4"}}
+    training = {"model": "dense", "cluster": cluster, "runtime": {"image": "host/own-trainer:1"}}
+    found = make_plan(spec=make_spec(training=training), prices=prices)
+    assert (found.estimate_usd, found.unknown_prices) == (None, ("m9-x-4",))
+    assert "price unknown: no list price for m9-x-4 in us-central1" in plan.explain(found)
+    with pytest.raises(PlanError, match=r"no list price for m9-x-4 .*remove budget_usd, or .*over_budget"):
+        make_plan(spec=make_spec(training=training, budget_usd=10.0), prices=prices)
 
 
 def test_a_run_over_its_budget_has_no_plan_unless_it_may():

@@ -136,7 +136,7 @@ class TestPlan:
     def test_price_of_a_machine_is_that_of_its_parts(self):
         """vCPUs, memory, disk."""
         prices = scaling_plan.load_prices()
-        expected = 4 * 0.03635265 + 15 * 0.00487255 + 100 * 0.1955 / 730
+        expected = (4 * 0.031611 + 15 * 0.004237 + 100 * 0.17 / 730) * 1.15
         assert scaling_plan.hourly(prices, "n1-standard-4") == pytest.approx(expected)
 
 

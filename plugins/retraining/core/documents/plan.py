@@ -95,6 +95,7 @@ class Plan(Document):
     """What this run will do: time, window, spec after overrides, query texts, images, addresses.
 
     `golden_query` gives the frozen set. `machines` are those of each of its jobs; those of `tune` are one trial's.
+    `unknown_prices` names what has no list price, `endpoint_usd_per_hour` is that of one of the endpoint's machines.
     `environment` and `machines` are None in a plan of a release that did not record them.
     """
 
@@ -126,4 +127,6 @@ class Plan(Document):
     serving_image: Text
     attempt: str | None
     estimate_usd: Estimate | None
+    unknown_prices: tuple[Text, ...] = ()
+    endpoint_usd_per_hour: Number | None = None
     machines: dict[JobTask, Machines] | None = None

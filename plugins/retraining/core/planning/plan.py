@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, overload
 
-from retraining.core.catalog.cost import Prices, estimate, require_budget
+from retraining.core.catalog.cost import Prices, estimate, machine_hourly, require_budget, unknown_prices
 from retraining.core.catalog.machines import all_machines
 from retraining.core.documents.document import canonical_json, digest
-from retraining.core.documents.plan import Mode, Plan, Query, Trigger
+from retraining.core.documents.plan import JobTask, Machines, Mode, Plan, Query, Trigger
 from retraining.core.errors import PlanError
 from retraining.core.naming import storage
 from retraining.core.naming.run_keys import RunKey
@@ -77,9 +77,9 @@ def build_plan(
     _require_history(asked, changed, sql)
     query, frozen = _query(changed.data.query, sql), _query(changed.data.golden_query, frozen_set_sql)
     machines = all_machines(changed)
-    estimated = estimate(changed, machines, prices, settings.region) if prices else None
+    priced = _priced(changed, machines, prices, settings.region)
     if not asked.over_budget:
-        require_budget(changed, estimated)
+        require_budget(changed, priced["estimate_usd"], priced["unknown_prices"])
     key, given = _run_key(asked, _decides(changed, query, frozen, settings))
     return Plan(
         model=changed.name,
@@ -96,8 +96,8 @@ def build_plan(
         spec=changed,
         overrides=dict(asked.overrides),
         spec_sha256=digest(canonical_json(changed.model_dump(mode="json"))),
-        estimate_usd=estimated,
         machines=machines,
+        **priced,
         **given,
         **{name: getattr(settings, name) for name in AGREED},
     )
@@ -113,6 +113,15 @@ def _require_history(asked: AskedRun, spec: ModelSpec, sql: str) -> None:
             "a query that tells what was known at each day",
             "Use @as_of in the query, or start one run by hand",
         )
+
+
+def _priced(spec: ModelSpec, machines: Mapping[JobTask, Machines], prices: Prices | None, region: str) -> YamlValues:
+    """Return the plan's fields of what the run and its endpoint cost, as far as that is known."""
+    return {
+        "estimate_usd": estimate(spec, machines, prices, region) if prices else None,
+        "unknown_prices": unknown_prices(machines, prices, region),
+        "endpoint_usd_per_hour": machine_hourly(prices, spec.deployment.machine, region) if prices else None,
+    }
 
 
 def _run_key(asked: AskedRun, decides: Mapping[str, Any]) -> tuple[RunKey, YamlValues]:
@@ -166,7 +175,7 @@ def explain(plan: Plan) -> list[str]:
     if plan.golden_query:
         lines.append(f"frozen set of {plan.golden_query.path}, SHA-256 {plan.golden_query.sha256[:16]}")
     lines += [f"override {path} = {value!r}" for path, value in sorted(plan.overrides.items())]
-    return [*lines, explain_price(plan)]
+    return [*lines, explain_price(plan), _endpoint_price(plan)]
 
 
 def _examples(plan: Plan) -> str:
@@ -181,7 +190,14 @@ def explain_price(plan: Plan) -> str:
     """Return what the run's jobs cost at most, in words."""
     estimated = plan.estimate_usd
     if estimated is None:
-        return f"no list price for these machines in {plan.region}: nobody knows what this run costs"
+        named = ", ".join(plan.unknown_prices) or "these machines"
+        return f"price unknown: no list price for {named} in {plan.region}"
     budget = f", budget {plan.spec.budget_usd:.2f}" if plan.spec.budget_usd else ""
     at_most = f"{estimated.at_most:.2f} USD at list prices of {estimated.prices_date}"
     return f"at most {at_most}{budget}: each job once, on demand, until its timeout; lost and failed jobs come on top"
+
+
+def _endpoint_price(plan: Plan) -> str:
+    deployment, rate = plan.spec.deployment, plan.endpoint_usd_per_hour
+    each = "price unknown" if rate is None else f"{rate:.4f} USD an hour each"
+    return f"an endpoint's {deployment.machine} in {plan.region}: {each}, at least {deployment.min_replicas} of them"

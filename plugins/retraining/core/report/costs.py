@@ -14,12 +14,12 @@ def total_seconds(timings: Timings) -> tuple[float, bool]:
 def total_usd(timings: Timings) -> str | None:
     """List price of the run in US dollars, `at least` so much where a part is not known; None where nothing is."""
     known = [task.estimated_usd for task in timings.tasks if task.estimated_usd is not None]
-    unknown = any(task.estimated_usd is None for task in timings.tasks if _costs(task))
+    unknown = any(task.estimated_usd is None for task in timings.tasks if costs(task))
     if unknown and not known:
         return None
     return f"{'at least ' if unknown else ''}{sum(known):.4f}"
 
 
-def _costs(task: TaskTiming) -> bool:
+def costs(task: TaskTiming) -> bool:
     """Tell whether money was spent on it: on a job's machines, or on the snapshot's query."""
     return task.task == "snapshot" or (task.machine is not None and not task.reused)

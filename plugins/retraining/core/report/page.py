@@ -11,12 +11,12 @@ from typing import Any
 
 import jinja2
 
-from retraining.core.documents import Plan, Timings
+from retraining.core.documents import Plan, TaskTiming, Timings
 from retraining.core.naming.spans import label_span
 from retraining.core.report import charts
 from retraining.core.report.changes import Change, Day, days, noteworthy, since_champion
 from retraining.core.report.classes import Cell, ClassRow, answers, class_rows
-from retraining.core.report.costs import total_seconds, total_usd
+from retraining.core.report.costs import costs, total_seconds, total_usd
 from retraining.core.report.features import FeatureRow, feature_rows
 from retraining.core.report.quality import (
     INTERVAL_WIDTH,
@@ -187,6 +187,12 @@ class Page:
     def charts(self) -> list[charts.LineChart]:
         """Curves of the training."""
         return training_charts(self.run.report) if self.run.report else []
+
+    @property
+    def unpriced(self) -> list[TaskTiming]:
+        """Tasks on which money was spent whose price is unknown."""
+        tasks = self.run.timings.tasks if self.run.timings else ()
+        return [task for task in tasks if costs(task) and task.estimated_usd is None]
 
     @property
     def slowest(self) -> float:
