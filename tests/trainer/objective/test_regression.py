@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.support.trainer_documents import make_label, make_number_statistics
@@ -64,6 +64,7 @@ def test_the_quantile_loss_by_hand() -> None:
 
 
 @given(st.lists(st.lists(st.floats(-50, 50, width=32), min_size=4, max_size=4), min_size=1, max_size=5))
+@example(logits=[[0.0, 0.0, 0.0, 0.0], [-18.0, 5.125, 0.0, 0.0]])  # alike but for a rounding
 def test_quantiles_never_cross(logits: list[list[float]]) -> None:
     kind = make_kind(loss="quantile", quantiles=(0.05, 0.5, 0.75, 0.99), transform="log1p")
     assert (np.diff(kind.scores(tf.constant(logits)).numpy(), axis=1) >= 0).all()

@@ -61,7 +61,7 @@ def taken(role: str, type_: str) -> bool:
         columns=(column, Column(name="y", type="INTEGER", mode="NULLABLE")), images=(), table="t"
     )
     try:
-        if role in ("binary", "multiclass"):
+        if role in ("binary", "multiclass", "regression"):
             label_type(make_label(name="x", kind=role, **({"classes": 3} if role == "multiclass" else {})), manifest)
         elif role == "slice":
             Columns(manifest, make_label(name="y", kind="binary")).require_slices(["x"])
