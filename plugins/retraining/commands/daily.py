@@ -8,12 +8,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 
 from retraining.commands.stored_runs import find_run, last_ledger_row, newest_runs, whole_run
-from retraining.core.errors import PlanError, RetrainingError, SpecError
+from retraining.core.errors import PlanError, SpecError
 from retraining.core.report import terminal
 from retraining.core.settings import include_path
 from retraining.core.spec.files import find_specs, load_spec
@@ -21,7 +20,7 @@ from retraining.core.suggestions import suggest
 from retraining.hooks.airflow_api import AirflowApi
 from retraining.hooks.cloud import OwnCloud
 from retraining.hooks.ports import CloudPort
-from retraining.hooks.session import explain
+from retraining.hooks.shell import print_answer
 
 MOST_RUNS = 20
 
@@ -108,16 +107,7 @@ def main(arguments: Sequence[str] | None = None, connect: Callable[[], CloudPort
         0, or 1 with the reason.
     """
     given = _parser().parse_args(arguments)
-    try:
-        lines = _answer(given, connect)
-    except Exception as error:
-        known = error if isinstance(error, RetrainingError) else explain(error)
-        if known is None:
-            raise
-        print(known, file=sys.stderr)
-        return 1
-    print("\n".join(lines))
-    return 0
+    return print_answer(lambda: (_answer(given, connect), True))
 
 
 def _answer(given: argparse.Namespace, connect: Callable[[], CloudPort]) -> list[str]:

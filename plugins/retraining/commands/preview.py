@@ -20,7 +20,7 @@ from retraining.core.checks import dataset
 from retraining.core.data import snapshot
 from retraining.core.documents import Plan
 from retraining.core.documents.plan import Trigger
-from retraining.core.errors import RetrainingError, SpecError
+from retraining.core.errors import SpecError
 from retraining.core.naming import bigquery
 from retraining.core.planning import plan, windows
 from retraining.core.report.preview import describe_preview
@@ -29,7 +29,7 @@ from retraining.core.spec import files
 from retraining.core.suggestions import suggest
 from retraining.hooks.cloud import OwnCloud
 from retraining.hooks.ports import CloudPort
-from retraining.hooks.session import explain
+from retraining.hooks.shell import print_answer
 from retraining.operators.data.earlier_runs import read_history
 from retraining.operators.data.run_table import RunTable
 
@@ -103,18 +103,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("model", help="name of a model of include/models")
     parser.add_argument("--as-of", default="", help="the run's time, 2013-11-20T03:00:00Z (default: now)")
     given = parser.parse_args(arguments)
-    include = include_path()
-    try:
-        cloud = OwnCloud()
-        lines, passed = preview(make_plan(given.model, given.as_of, cloud, include), cloud, include)
-    except Exception as error:
-        known = error if isinstance(error, RetrainingError) else explain(error)
-        if known is None:
-            raise
-        print(known, file=sys.stderr)
-        return 1
-    print("\n".join(lines))
-    return int(not passed)
+    return print_answer(lambda: _answer(given.model, given.as_of))
+
+
+def _answer(model: str, as_of: str) -> tuple[list[str], bool]:
+    cloud, include = OwnCloud(), include_path()
+    return preview(make_plan(model, as_of, cloud, include), cloud, include)
 
 
 if __name__ == "__main__":

@@ -15,11 +15,11 @@ from pathlib import Path
 from retraining.core.data.new_model import ModelFiles, write_model
 from retraining.core.data.table_profile import NewModel, build_profile, render_profile_sql, require_columns
 from retraining.core.documents.snapshot import Column
-from retraining.core.errors import DataError, RetrainingError, SettingsError, SpecError
+from retraining.core.errors import DataError, SettingsError, SpecError
 from retraining.core.settings import SETTINGS, include_path
 from retraining.core.spec.files import load_spec
 from retraining.hooks import check_queries
-from retraining.hooks.session import explain
+from retraining.hooks.shell import print_answer
 from retraining.hooks.warehouse import Warehouse
 
 MAX_BYTES = 10**11
@@ -85,20 +85,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.add_argument(f"--{name}", default="", help=meaning)
     parser.add_argument("--include", type=Path, help="folder with models and sql (default: the one beside dags)")
     given = parser.parse_args(arguments)
-    try:
-        for name in ("project", "region"):
-            _require_setting(name, getattr(given, name))
-        model = NewModel(name=given.name, table=given.table, label=given.label, key=given.key, time=given.time)
-        warehouse = check_queries.own_warehouse(given.project, given.region, MAX_BYTES)
-        lines = make_model(model, given.project, given.include or include_path(), warehouse)
-    except Exception as error:
-        known = error if isinstance(error, RetrainingError) else explain(error)
-        if known is None:
-            raise
-        print(known, file=sys.stderr)
-        return 1
-    print("\n".join(lines))
-    return 0
+    return print_answer(lambda: (_answer(given), True))
+
+
+def _answer(given: argparse.Namespace) -> list[str]:
+    for name in ("project", "region"):
+        _require_setting(name, getattr(given, name))
+    model = NewModel(name=given.name, table=given.table, label=given.label, key=given.key, time=given.time)
+    warehouse = check_queries.own_warehouse(given.project, given.region, MAX_BYTES)
+    return make_model(model, given.project, given.include or include_path(), warehouse)
 
 
 def _require_setting(name: str, value: str) -> None:

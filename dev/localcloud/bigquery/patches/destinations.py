@@ -106,7 +106,7 @@ class _Destination:
                 insert = "INSERT INTO {table} ({names}) SELECT {names} FROM {rows}"
                 connection.execute(statement(insert, table=reference, names=names, rows=relation))
                 connection.execute("COMMIT")
-            except BaseException:
+            except BaseException:  # an interrupt too: the connection is shared, and must not stay in a transaction
                 connection.execute("ROLLBACK")
                 raise
         return context.engine.fetch_arrow(
