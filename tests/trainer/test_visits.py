@@ -176,18 +176,18 @@ def test_a_champion_that_reads_a_list_steps_aside_where_there_is_one_value(train
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("model", ["lstm", "gru", "transformer"])
+@pytest.mark.parametrize("model", ["lstm", "gru", "conv1d", "transformer"])
 @pytest.mark.parametrize(
     "training", [{}, {"loop": "custom", "accumulate_steps": 2, "batch_size": 16}, {"precision": "mixed_bfloat16"}]
 )
 def test_every_architecture_trains_in_each_way(model: str, training: dict, visits, tmp_path: Path) -> None:
-    small = {"transformer": {"width": 8, "heads": 2}}.get(model, {"units": [8]})
+    small = {"transformer": {"width": 8, "heads": 2}, "conv1d": {"filters": [8, 8]}}.get(model, {"units": [8]})
     report = start(visits, tmp_path, model, hyperparameters={**small, "dropout": 0.1}, **training)
     assert report.metrics["val_auc"] > 0.7
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("model", ["lstm", "gru", "transformer"])
+@pytest.mark.parametrize("model", ["lstm", "gru", "conv1d", "transformer"])
 def test_every_architecture_becomes_a_tf_lite_model(model: str, visits, tmp_path: Path) -> None:
     numbers = [FEATURES[0], FEATURES[-1]]
     for features in (FEATURES, numbers):

@@ -10,7 +10,19 @@ import tf_keras
 
 from trainer.contract.documents import HyperparameterValue
 from trainer.errors import RequestError
-from trainer.models import cnn, deep_cross, dense, gru, lstm, module, recurrent, transfer, transformer, wide_deep
+from trainer.models import (
+    cnn,
+    conv1d,
+    deep_cross,
+    dense,
+    gru,
+    lstm,
+    module,
+    recurrent,
+    transfer,
+    transformer,
+    wide_deep,
+)
 from trainer.models.features import InputShape
 from trainer.models.hyperparameters import Hyperparameters, read_values
 
@@ -80,6 +92,7 @@ class Architecture:
 
 ARCHITECTURES = {
     "cnn": Architecture(build=cnn.build, hyperparameters=cnn.CnnHyperparameters, reads=("images",)),
+    "conv1d": Architecture(build=conv1d.build, hyperparameters=conv1d.Conv1dHyperparameters, reads=("sequences",)),
     "deep_cross": Architecture(build=deep_cross.build, hyperparameters=deep_cross.DeepCrossHyperparameters),
     "dense": Architecture(build=dense.build, hyperparameters=dense.DenseHyperparameters),
     "gru": Architecture(build=gru.build, hyperparameters=recurrent.RecurrentHyperparameters, reads=("sequences",)),

@@ -33,6 +33,15 @@ class Series:
     mask: tf.Tensor
 
 
+class MaskedMean(tf_keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
+    """Gives the mean over the steps that are there; zeros where there is none."""
+
+    def call(self, inputs: tf.Tensor, there: tf.Tensor) -> tf.Tensor:
+        """Average. [B, T, width], [B, T] → [B, width]."""
+        weights = tf.cast(there, inputs.dtype)[:, :, tf.newaxis]
+        return tf.reduce_sum(inputs * weights, axis=1) / tf.maximum(tf.reduce_sum(weights, axis=1), 1)
+
+
 def sequence_inputs(shape: InputShape) -> dict[str, Any]:
     """Give the inputs that hold sequences."""
     return {steps.key: tf_keras.Input(steps.shape, dtype=steps.dtype, name=steps.key) for steps in shape.sequences}

@@ -15,7 +15,7 @@ from trainer.models.dense import DenseHyperparameters, deep, model_inputs
 from trainer.models.dropout import SeededDropout
 from trainer.models.features import InputShape
 from trainer.models.hyperparameters import whole
-from trainer.models.series import Series, read_series, sequence_inputs
+from trainer.models.series import MaskedMean, Series, read_series, sequence_inputs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,15 +54,6 @@ class Positions(tf_keras.layers.Layer):  # type: ignore[misc]  # Keras has no ty
     def call(self, inputs: tf.Tensor) -> tf.Tensor:
         """Add. [B, T, width] → the same."""
         return inputs + self._places
-
-
-class MaskedMean(tf_keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
-    """Gives the mean over the steps that are there; zeros where there is none."""
-
-    def call(self, inputs: tf.Tensor, there: tf.Tensor) -> tf.Tensor:
-        """Average. [B, T, width], [B, T] → [B, width]."""
-        weights = tf.cast(there, inputs.dtype)[:, :, tf.newaxis]
-        return tf.reduce_sum(inputs * weights, axis=1) / tf.maximum(tf.reduce_sum(weights, axis=1), 1)
 
 
 def _blocks_over(series: Series, hyperparameters: TransformerHyperparameters) -> tf.Tensor:

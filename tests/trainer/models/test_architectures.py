@@ -23,6 +23,7 @@ from trainer.models.dropout import SeededDropout
 from trainer.models.registry import ARCHITECTURES, find_architecture, read_hyperparameters
 from trainer.objective.labels import labels_of
 from trainer.saved_model.model import StoredModel, save_model
+from trainer.training.keras_internals import seed_layers
 from trainer.training.recipe import Recipe
 
 ROWS, SIDE = 6, 8
@@ -160,9 +161,19 @@ def test_each_answers_with_quantiles_that_do_not_cross(name: str, tmp_path: Path
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["lstm", "gru", "transformer"])
-def test_what_fills_up_a_sequence_changes_nothing(name: str) -> None:
-    _, preprocessing, model = built(name)
+@pytest.mark.parametrize(
+    ("name", "hyperparameters"),
+    [
+        ("lstm", {}),
+        ("gru", {}),
+        ("transformer", {}),
+        ("conv1d", {}),
+        ("conv1d", {"causal": True, "filters": [4, 4, 4]}),
+        ("conv1d", {"dilated": False, "kernel_size": 2}),
+    ],
+)
+def test_what_fills_up_a_sequence_changes_nothing(name: str, hyperparameters: dict[str, Any]) -> None:
+    _, preprocessing, model = built(name, **hyperparameters)
 
     def answers(**changes: tf.Tensor) -> np.ndarray:
         return tf.nn.softmax(model(preprocessing({**raw(("sequences",)), **changes}), training=False)).numpy()
@@ -176,6 +187,30 @@ def test_what_fills_up_a_sequence_changes_nothing(name: str) -> None:
     # The first two rows are longer than what is read: only their last steps count.
     earlier = answers(pages=tf.concat([[["help"]] * 2 + [[""]] * (ROWS - 2), rows["pages"]], axis=1))
     np.testing.assert_allclose(earlier[:2], plain[:2], atol=1e-6)
+
+
+def answers_to_heat(values: list[list[float]], **hyperparameters: Any) -> np.ndarray:
+    """What a `conv1d` of numbers alone says of sequences, its weights the same in each call."""
+    feature = make_feature(name="heat", kind="sequence", of="numeric", length=16)
+    preprocessing = Preprocessing([feature], STATISTICS)
+    seed_layers(1)
+    model = recipe("conv1d", filters=[4, 4, 4], kernel_size=2, activation="tanh", **hyperparameters)
+    return model.build_model(preprocessing.shape)(preprocessing({"heat": tf.constant(values)})).numpy()
+
+
+def test_a_dilated_convolution_sees_farther_and_a_causal_one_the_last_step() -> None:
+    """Three layers of two steps each: 4 steps back as neighbours, 8 dilated; the last step reads off no others."""
+    heat = np.random.default_rng(0).normal(20, 5, 16).astype(np.float32)
+    rows = np.tile(heat, (17, 1))
+    for step in range(16):
+        rows[step, step] += 5  # one step is another in each row but the last
+
+    def seen(**hyperparameters: Any) -> list[int]:
+        answers = answers_to_heat(rows.tolist(), causal=True, **hyperparameters)
+        return [step for step in range(16) if np.abs(answers[step] - answers[-1]).max() > 1e-6]
+
+    assert seen(dilated=False) == [12, 13, 14, 15]
+    assert seen(dilated=True) == [8, 9, 10, 11, 12, 13, 14, 15]
 
 
 def test_recurrent_layers_read_both_ways_when_asked() -> None:
@@ -197,7 +232,7 @@ def test_sequences_of_one_length_are_read_side_by_side() -> None:
         (
             "dense",
             SEQUENCES,
-            "does not read sequences, and 'pages' is one.*Set training.model to gru or lstm or tr",
+            "does not read sequences, and 'pages' is one.*Set training.model to conv1d or gru or lstm or tr",
         ),
         ("lstm", TABLE, "there is no sequence.*Set training.model to deep_cross or dense"),
         ("cnn", [*IMAGE, *SEQUENCES], "does not read sequences, and 'pages' is one.*Change the features"),
