@@ -55,9 +55,9 @@ def pretrained_variables(model: tf_keras.Model) -> list[tf.Variable]:
     return [variable for layer in layers for variable in layer.trainable_variables]
 
 
-def colors(pixels: tf.Tensor, image: Image) -> tf.Tensor:
-    """Give three channels in [0, 1]. uint8 [B, h, w, channels] → float32 [B, h, w, 3]."""
-    scaled = tf_keras.layers.Rescaling(1 / 255, name=f"scale_{image.name}", dtype="float32")(pixels)
+def colors(pixels: tf.Tensor, image: Image, most: float = 1) -> tf.Tensor:
+    """Give three channels from 0 to `most`. uint8 [B, h, w, channels] → float32 [B, h, w, 3]."""
+    scaled = tf_keras.layers.Rescaling(most / 255, name=f"scale_{image.name}", dtype="float32")(pixels)
     return tf.repeat(scaled, 3, axis=3) if image.channels == 1 else scaled
 
 

@@ -17,6 +17,7 @@ from trainer.errors import DataError, RequestError
 from trainer.features.images import as_files
 from trainer.features.preprocessing import Preprocessing
 from trainer.models import pretrained
+from trainer.models.backbones import BACKBONES, recognize_weights
 from trainer.models.pretrained import Pretrained, pretrained_variables
 from trainer.objective.labels import labels_of
 from trainer.saved_model.model import StoredModel, save_model
@@ -244,16 +245,16 @@ def test_a_path_on_storage_is_fetched_once(path: Path, tmp_path: Path, monkeypat
             fetch("gs://b/nowhere")
 
 
-def saved_weights(folder: Path) -> Path:
-    """DenseNet121's weights, made up."""
-    network = tf_keras.applications.DenseNet121(include_top=False, weights=None, input_shape=(None, None, 3))
-    network.save_weights(str(folder / "densenet121_notop.h5"))
-    return folder / "densenet121_notop.h5"
+def saved_weights(folder: Path, backbone: str = "densenet121") -> Path:
+    """A backbone's weights, made up."""
+    path = folder / f"{backbone}_notop.h5"
+    BACKBONES[backbone].build_network().save_weights(str(path))
+    return path
 
 
 def transfer_is_stored_whole(tmp_path: Path, **hyperparameters: Any) -> tf_keras.Model:
     """Checks that a model says the same after it was stored and loaded, and without the file of weights."""
-    weights = saved_weights(tmp_path)
+    weights = saved_weights(tmp_path, hyperparameters.get("backbone", "densenet121"))
     chosen = recipe("transfer", weights=str(weights), **hyperparameters)
     model = chosen.build_model(preprocessing().shape)
     features = [make_feature(name="photo", kind="image", height=SIDE, width=SIDE, channels=1)]
@@ -295,11 +296,60 @@ def test_transfer_keeps_its_statistics_while_it_is_tuned(shallow: None, tmp_path
     assert not any(mean.numpy().any() for mean in means)
 
 
+# Its trainable weights without the top, by https://keras.io/api/applications/; the large ones take 20 seconds each.
+SIZES = {
+    "densenet121": 6_953_856,
+    "resnet50": 23_534_592,
+    "efficientnetv2_b0": 5_858_704,
+    "mobilenetv3_small": 927_008,
+    "mobilenetv3_large": 2_971_952,
+}
+EACH = [pytest.param(name, marks=[pytest.mark.long] if name != "mobilenetv3_small" else []) for name in BACKBONES]
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_a_backbone_itself_is_stored_whole(name: str, tmp_path: Path) -> None:
+    model = transfer_is_stored_whole(tmp_path, fine_tune_from=0.5, backbone=name)
+    assert sum(int(np.prod(variable.shape)) for variable in pretrained_variables(model)) == SIZES[name]
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_each_backbone_is_told_by_its_file_of_weights(name: str, tmp_path: Path) -> None:
+    weights = saved_weights(tmp_path, name)
+    assert recognize_weights(weights) == name
+    other = next(item for item in ("mobilenetv3_small", "mobilenetv3_large") if item != name)
+    words = rf"notop\.h5: weights of {BACKBONES[name].title}\. Expected those of {BACKBONES[other].title}"
+    with pytest.raises(DataError, match=rf"{words}.*Set the hyperparameter backbone to {name}"):
+        recipe("transfer", weights=str(weights), backbone=other).build_model(preprocessing().shape)
+
+
 @pytest.mark.long
-def test_densenet121_itself_is_stored_whole(tmp_path: Path) -> None:
-    """7 million weights: 20 seconds."""
-    model = transfer_is_stored_whole(tmp_path, fine_tune_from=0.5)
-    assert sum(int(np.prod(variable.shape)) for variable in pretrained_variables(model)) == 6_953_856
+@pytest.mark.parametrize("name", BACKBONES)
+def test_a_backbone_is_frozen_or_tuned(name: str, tmp_path: Path) -> None:
+    """Tuned, its kernels move and its statistics stay."""
+    weights, before = str(saved_weights(tmp_path, name)), {}
+    for start in (1, 0):
+        model = fitted(recipe("transfer", weights=weights, backbone=name, fine_tune_from=start), steps=1)
+        (eyes,) = (layer for layer in model.submodules if isinstance(layer, Pretrained))
+        before[start] = {variable.name: variable.numpy() for variable in eyes.variables}
+    moved = {key for key, value in before[1].items() if np.abs(value - before[0][key]).max() > 0}
+    assert len(moved) > 10
+    assert not any("moving_" in key for key in moved)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("densenet121", [(1 - 0.485) / 0.229, (0 - 0.456) / 0.224, (0.2 - 0.406) / 0.225]),
+        ("resnet50", [51 - 103.939, 0 - 116.779, 255 - 123.68]),  # blue first
+        ("efficientnetv2_b0", [255, 0, 51]),
+        ("mobilenetv3_large", [255, 0, 51]),
+    ],
+)
+def test_a_backbone_gets_colours_as_it_was_trained_on(name: str, expected: list[float]) -> None:
+    """The last two scale by themselves."""
+    red = tf.constant([255.0, 0.0, 51.0], shape=[1, 1, 1, 3])
+    np.testing.assert_allclose(BACKBONES[name].prepare(red)[0, 0, 0], expected, rtol=1e-5)
 
 
 def test_weights_of_another_network_are_refused(shallow: None, tmp_path: Path) -> None:
