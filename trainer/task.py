@@ -1,9 +1,10 @@
-"""`python -m trainer.task {export,train,evaluate} --request URI`: one command per job of a run.
+"""`python -m trainer.task {export,train,score,evaluate} --request URI`: one command per job of a run.
 
     export                    rows of the run table → TFRecord shards and the manifest
     train                     shards → SavedModel and report; also --job-dir URI and --<hyperparameter>=VALUE,
                               of a trial --prior=NUMBER
-    evaluate                  shards and models → evaluation
+    score                     shards and models → scores per example
+    evaluate                  shards, models or their scores → evaluation
 
 Exit codes: 0 done; 2 the request or the data is wrong, trying again cannot help; 143 the machine was taken away
 (SIGTERM) and the training's state is saved; 1 anything else. The last line of standard error says what happened; as
@@ -24,7 +25,14 @@ from pathlib import Path
 
 from trainer.cluster.preemption import end_with_the_job, start_again
 from trainer.cluster.replica import find_replica, uses_servers
-from trainer.contract.documents import EvaluateRequest, ExportRequest, Manifest, TrainRequest
+from trainer.contract.documents import (
+    EvaluateRequest,
+    ExportRequest,
+    Manifest,
+    ManifestSplit,
+    ScoreRequest,
+    TrainRequest,
+)
 from trainer.contract.reading import read_document
 from trainer.contract.results import is_done, result_uri
 from trainer.errors import PeerLost, RequestError, TrainerError
@@ -92,7 +100,9 @@ def _parse_arguments(arguments: Sequence[str]) -> tuple[str, argparse.Namespace,
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> None:  # type: ignore[override]  # raises instead of exiting
-        raise RequestError("command line", message, "export, train or evaluate, and --request URI", "--help lists all")
+        raise RequestError(
+            "command line", message, "export, train, score or evaluate, and --request URI", "--help lists all"
+        )
 
 
 def _export(options: argparse.Namespace, _hyperparameters: Mapping[str, str]) -> None:
@@ -170,7 +180,27 @@ def _evaluate(options: argparse.Namespace, _hyperparameters: Mapping[str, str]) 
     LOGGER.info(describe_usage("evaluate"))
 
 
-def _is_done(command: str, request: ExportRequest | TrainRequest | EvaluateRequest, storage: Storage) -> bool:
+def _score(options: argparse.Namespace, _hyperparameters: Mapping[str, str]) -> None:
+    storage = Storage()
+    request = read_document(ScoreRequest, options.request, storage)
+    if _is_done("score", request, storage):
+        return
+    manifest = read_document(Manifest, request.manifest_uri, storage)
+    splits: dict[str, ManifestSplit] = {
+        name: manifest.splits[name] for name in request.splits if name in manifest.splits
+    }
+    with open_source(manifest, splits, storage) as source:
+        import_tensorflow()
+        from trainer.evaluation.score_job import score_models
+
+        score_models(request, manifest, source, storage)
+    LOGGER.info(describe_usage("score"))
+
+
+_Request = ExportRequest | TrainRequest | ScoreRequest | EvaluateRequest
+
+
+def _is_done(command: str, request: _Request, storage: Storage) -> bool:
     """Tell whether an earlier process came to the end; then the log says so."""
     done = is_done(request, storage)
     if done:
@@ -181,6 +211,7 @@ def _is_done(command: str, request: ExportRequest | TrainRequest | EvaluateReque
 _COMMANDS: dict[str, Callable[[argparse.Namespace, Mapping[str, str]], None]] = {
     "export": _export,
     "train": _train,
+    "score": _score,
     "evaluate": _evaluate,
 }
 

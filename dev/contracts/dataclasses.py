@@ -27,7 +27,9 @@ from retraining.core.documents import (
     Evaluation,
     ExportRequest,
     Manifest,
+    ModelScores,
     Report,
+    ScoreRequest,
     Span,
     Statistics,
     TrainRequest,
@@ -44,6 +46,7 @@ FILES: dict[str, tuple[str, tuple[type[Document], ...]]] = {
     "training": ("The training's documents: its request and its report.", (TrainRequest, Report)),
     "statistics": ("What the training split holds: means, deviations, vocabularies.", (Statistics,)),
     "evaluation": ("The evaluation's documents: its request and the scores.", (EvaluateRequest, Evaluation)),
+    "scores": ("What a model answers, asked of its trainer: request and document.", (ScoreRequest, ModelScores)),
 }
 _SCALARS_SUMMARY = "Types with a name: texts, numbers and choices with their limits."
 _PACKAGE_SUMMARY = "The documents of the trainer as frozen dataclasses."

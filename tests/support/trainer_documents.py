@@ -23,6 +23,8 @@ OWN: dict[str, Any] = {
         documents.Report,
         documents.Evaluation,
         documents.Statistics,
+        documents.ScoreRequest,
+        documents.ModelScores,
     )
 }
 """The trainer's documents, by kind."""

@@ -1,6 +1,6 @@
 """Whether a job was done before, by the result that its request names.
 
-Comes in: the request of an export, a training or an evaluation. Goes out: whether that result is there. It is written
+Comes in: the request of a job. Goes out: whether that result is there. It is written
 last and once: a job whose result is there has nothing left to do.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from trainer.contract.documents import EvaluateRequest, ExportRequest, TrainRequest
+from trainer.contract.documents import EvaluateRequest, ExportRequest, ScoreRequest, TrainRequest
 from trainer.contract.reading import digest
 from trainer.storage import Storage
 
@@ -17,18 +17,20 @@ REQUEST_DIGEST = "request_sha256"
 """Key of a trial's result: its own request's digest."""
 
 
-def result_uri(request: ExportRequest | TrainRequest | EvaluateRequest) -> str:
+def result_uri(request: ExportRequest | TrainRequest | ScoreRequest | EvaluateRequest) -> str:
     """Return the address of what a job writes last."""
     match request:
         case ExportRequest():
             return request.manifest_uri
         case TrainRequest():
             return request.report_uri
+        case ScoreRequest():
+            return request.models[-1].scores_uri
         case EvaluateRequest():
             return request.evaluation_uri
 
 
-def is_done(request: ExportRequest | TrainRequest | EvaluateRequest, storage: Storage) -> bool:
+def is_done(request: ExportRequest | TrainRequest | ScoreRequest | EvaluateRequest, storage: Storage) -> bool:
     """Tell whether the result of this very request is there: a run has one, and a trial's may be of other values."""
     if isinstance(request, TrainRequest) and request.trial_metric is not None:
         return trial_result(request, storage) is not None

@@ -1,14 +1,17 @@
-"""The evaluation job: challenger and champion score the same examples; nothing is decided here.
+"""The evaluation job: challenger and champion are compared on the same examples; nothing is decided here.
 
-Comes in: an evaluate request, a source of examples and stored models. Goes out: `evaluation.json` with metrics, slices,
-the interval of the difference, and the digests of the shards that both were judged on. A champion that cannot read
-this run's examples, because a column is gone or the label has other classes, is left out and the evaluation says why.
+Comes in: an evaluate request, a source of examples, and stored models, or the scores that a model's own trainer left.
+Goes out: scores per example of the models that are asked here, and `evaluation.json` with metrics, slices, the interval
+of the difference, and the digests of the shards that both were judged on. Keys, labels and slices are always read here,
+so that scores are held against the examples themselves. A champion that cannot read this run's examples, because a
+column is gone or the label has other classes, is left out and the evaluation says why.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,26 +22,28 @@ from trainer.contract.documents import (
     Evaluation,
     GoldenScores,
     Manifest,
-    ManifestSplit,
+    ModelScores,
     Quality,
     RegressionLabel,
     Report,
     Scores,
-    Shard,
+    ScoresFile,
     Slice,
 )
 from trainer.contract.reading import read_document, serialise
 from trainer.errors import NEW_ATTEMPT, DataError
 from trainer.evaluation.leakage import require_no_leakage
 from trainer.evaluation.lite.artifacts import make_lite_models
+from trainer.evaluation.score_job import file_uri, write_document
+from trainer.evaluation.scores import Examples, align_scores, read_given_scores, shards_of, write_scores
 from trainer.evaluation.scoring import Columns, Scored, load_model, score
-from trainer.input.source import Source
+from trainer.input.source import Source, Split
 from trainer.objective.bootstrap import bootstrap_difference
 from trainer.objective.metrics import Floats, confusion, count_labels, measure_baseline
 from trainer.objective.number_metrics import describe_answers, measure_baselines
 from trainer.objective.quality import measure_by
 from trainer.saved_model.model import StoredModel
-from trainer.storage import Storage
+from trainer.storage import Storage, join_uri
 
 LOGGER = logging.getLogger(__name__)
 CHALLENGER, CHAMPION = "challenger", "champion"
@@ -53,36 +58,38 @@ def evaluate(request: EvaluateRequest, manifest: Manifest, source: Source, stora
         storage: Where models are and the evaluation goes.
 
     Raises:
-        RequestError: No examples, an unknown column, a challenger that cannot read these examples, or a champion that
-            was trained on some of them.
+        RequestError: No examples, an unknown column, a challenger that cannot read these examples, a champion that
+            was trained on some of them, or scores of another trainer that break the contract.
     """
     columns = Columns(manifest, request.label)
     columns.require_slices(request.slices)
     columns.require_numbers(request.baselines)
     split = source.open_split(request.split)
-    models, skipped = _judged_models(request, columns, storage)
-    if skipped:
-        LOGGER.warning("evaluate: the challenger is not compared with the champion: %s", skipped)
-    if request.champion and CHAMPION in models and request.prove_unseen:
+    judged = _judged_models(request, columns, storage)
+    if judged.skipped:
+        LOGGER.warning("evaluate: the challenger is not compared with the champion: %s", judged.skipped)
+    if request.champion and CHAMPION in judged.names and request.prove_unseen:
         require_no_leakage(request, request.champion, manifest.splits[request.split], storage)
-    scored = score(split, columns, request.label, models, request.slices, tuple(request.baselines.values()))
-    judged = {name: _judge(request, scored, scores) for name, scores in scored.scores.items()}
-    for name, judgement in judged.items():
+    comparison = _Comparison(request, manifest, columns, judged, storage)
+    scored = comparison.score_split(request.split, split, request.slices, tuple(request.baselines.values()))
+    measured = {name: _judge(request, scored, scores) for name, scores in scored.scores.items()}
+    for name, judgement in measured.items():
         LOGGER.info("evaluate: %s on %s examples: %s", name, len(scored.labels), _numbers(judgement.metrics))
-    full = judged[CHALLENGER].metrics
+    full = measured[CHALLENGER].metrics
     lite = make_lite_models(request, manifest, split, full, storage)
-    golden = _score_frozen_set(request, manifest, source, columns, models) if request.golden else None
+    golden = _score_frozen_set(request, manifest, source, comparison) if request.golden else None
+    comparison.write_documents()
     evaluation = Evaluation(
         model=request.model,
         run_key=request.run_key,
         split=request.split,
         rows=len(scored.labels),
         **_constants(request, scored),
-        shards=_judged_shards(manifest.splits[request.split]),
-        challenger=judged[CHALLENGER],
-        champion=judged.get(CHAMPION),
-        champion_skipped=skipped,
-        difference=_difference(request, scored) if CHAMPION in judged else None,
+        shards=shards_of(manifest.splits[request.split]),
+        challenger=measured[CHALLENGER],
+        champion=measured.get(CHAMPION),
+        champion_skipped=judged.skipped,
+        difference=_difference(request, scored) if CHAMPION in measured else None,
         golden=golden,
         lite=lite,
     )
@@ -90,22 +97,97 @@ def evaluate(request: EvaluateRequest, manifest: Manifest, source: Source, stora
     return evaluation
 
 
-def _judged_models(
-    request: EvaluateRequest, columns: Columns, storage: Storage
-) -> tuple[dict[str, StoredModel], str | None]:
-    """Load the models that can be scored, the challenger first; and say why the champion is not among them."""
-    report_uri = request.challenger.report_uri
+@dataclass(frozen=True, kw_only=True)
+class _Judged:
+    """What is compared.
+
+    Attributes:
+        models: Those that are asked here, by their part in the comparison.
+        given: What the trainers of others say of theirs.
+        skipped: Why the champion is not among them; None: it is, or there is none.
+    """
+
+    models: Mapping[str, StoredModel] = field(default_factory=dict)
+    given: Mapping[str, ModelScores] = field(default_factory=dict)
+    skipped: str | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """Their parts, the challenger first."""
+        return [name for name in (CHALLENGER, CHAMPION) if name in self.models or name in self.given]
+
+
+def _judged_models(request: EvaluateRequest, columns: Columns, storage: Storage) -> _Judged:
+    """Load what can be compared, the challenger first; and say why the champion is not among it."""
+    report_uri, champion = request.challenger.report_uri, request.champion
     digest = read_document(Report, report_uri, storage).model_digest if report_uri else None
-    challenger = load_model(request.challenger.model_uri, storage, digest)
-    if misfit := columns.misfit(challenger):
-        raise DataError(f"{CHALLENGER} model", *misfit, NEW_ATTEMPT)
-    models = {CHALLENGER: challenger}
-    if request.champion is None:
-        return models, None
-    champion = load_model(request.champion.model_uri, storage)
-    if misfit := columns.misfit(champion):
-        return models, f"champion version {request.champion.version_id} {misfit[0]}"
-    return {**models, CHAMPION: champion}, None
+    models: dict[str, StoredModel] = {}
+    given: dict[str, ModelScores] = {}
+    for name, side in ((CHALLENGER, request.challenger), (CHAMPION, champion)):
+        if side is None:
+            continue
+        known = digest if name == CHALLENGER else None
+        if side.scores_uri:
+            given[name] = read_given_scores(side.scores_uri, side.model_uri, known, storage)
+            skipped = given[name].skipped
+            misfit = (skipped, "scores") if skipped else None
+        else:
+            models[name] = load_model(side.model_uri, storage, known)
+            misfit = columns.misfit(models[name])
+        if misfit and name == CHALLENGER:
+            raise DataError(f"{CHALLENGER} model", *misfit, NEW_ATTEMPT)
+        if misfit and champion:
+            models.pop(name, None)
+            given.pop(name, None)
+            return _Judged(models=models, given=given, skipped=f"champion version {champion.version_id} {misfit[0]}")
+    return _Judged(models=models, given=given)
+
+
+class _Comparison:
+    """The models' answers, split by split.
+
+    Args:
+        request: What the judge is asked.
+        manifest: Of the run's examples.
+        columns: Of the examples.
+        judged: The models.
+        storage: Where scores are and go.
+    """
+
+    def __init__(
+        self, request: EvaluateRequest, manifest: Manifest, columns: Columns, judged: _Judged, storage: Storage
+    ) -> None:
+        self._request, self._manifest, self._columns = request, manifest, columns
+        self._judged, self._storage = judged, storage
+        self._files: dict[str, dict[str, ScoresFile]] = {name: {} for name in judged.models}
+
+    def score_split(self, name: str, split: Split, slices: Sequence[str] = (), numbers: Sequence[str] = ()) -> Scored:
+        """Read a split; ask the models that are here, and take the given answers of the others.
+
+        Raises:
+            DataError: A corrupt example, or answers that are none or of other examples.
+        """
+        label, key = self._request.label, self._request.key
+        scored = score(split, self._columns, label, key, self._judged.models, slices, numbers)
+        examples = Examples(split=self._manifest.splits[name], keys=scored.keys, labels=scored.labels)
+        scores = dict(scored.scores)
+        for side, given in self._judged.given.items():
+            where = f"scores of the {side}, split {name}"
+            scores[side] = align_scores(where, given.splits.get(name), examples, label, self._storage)
+        if self._request.scores_uri:
+            for side, answers in scored.scores.items():
+                uri = file_uri(self._document_uri(side), name)
+                self._files[side][name] = write_scores(uri, examples, answers, self._storage)
+        return replace(scored, scores={side: scores[side] for side in self._judged.names})
+
+    def write_documents(self) -> None:
+        """Write what says whose answers the files of this job hold."""
+        if self._request.scores_uri:
+            for name, model in self._judged.models.items():
+                write_document(self._document_uri(name), self._request, model, self._files[name], self._storage)
+
+    def _document_uri(self, name: str) -> str:
+        return join_uri(self._request.scores_uri or "", name, "scores.json")
 
 
 def _constants(request: EvaluateRequest, scored: Scored) -> dict[str, Any]:
@@ -122,11 +204,7 @@ def _constants(request: EvaluateRequest, scored: Scored) -> dict[str, Any]:
 
 
 def _score_frozen_set(
-    request: EvaluateRequest,
-    manifest: Manifest,
-    source: Source,
-    columns: Columns,
-    models: Mapping[str, StoredModel],
+    request: EvaluateRequest, manifest: Manifest, source: Source, comparison: _Comparison
 ) -> GoldenScores:
     """Score the frozen set.
 
@@ -140,7 +218,7 @@ def _score_frozen_set(
             "one, as the request asks for it",
             f"Delete {request.manifest_uri}, then clear the run's export task and what follows it",
         )
-    scored = score(source.open_split("golden"), columns, request.label, models)
+    scored = comparison.score_split("golden", source.open_split("golden"))
     metrics_by_model = {
         name: measure_by(request.label, scored.labels, scores) for name, scores in scored.scores.items()
     }
@@ -148,14 +226,10 @@ def _score_frozen_set(
         LOGGER.info("evaluate: %s on %s examples of the frozen set: %s", name, len(scored.labels), _numbers(metrics))
     return GoldenScores(
         rows=len(scored.labels),
-        shards=_judged_shards(manifest.splits["golden"]),
+        shards=shards_of(manifest.splits["golden"]),
         challenger=metrics_by_model[CHALLENGER],
         champion=metrics_by_model.get(CHAMPION),
     )
-
-
-def _judged_shards(split: ManifestSplit) -> tuple[Shard, ...]:
-    return tuple(Shard(uri=file.uri, sha256=file.sha256, rows=file.rows) for file in split.files)
 
 
 def _judge(request: EvaluateRequest, scored: Scored, scores: Floats) -> Scores:

@@ -37,12 +37,14 @@ class Scored:
     """All examples of a split.
 
     Attributes:
+        keys: As bytes. [n]
         labels: [n]
         scores: By model. [n] or [n, classes] each
         slices: Text values by column. [n] each
         numbers: Values of further columns, NaN for missing. [n] each
     """
 
+    keys: npt.NDArray[np.object_]
     labels: Floats
     scores: Mapping[str, Floats]
     slices: Mapping[str, npt.NDArray[np.object_]]
@@ -63,15 +65,15 @@ def load_model(uri: str, storage: Storage, digest: str | None = None) -> StoredM
         path = Path(folder)
         if not storage.download_folder(uri, path):
             raise DataError(uri, "there is no model", "a SavedModel folder", "Clear the train task of its run")
-        stored_digest = digest_folder(path) if digest else None
-        if stored_digest != digest:
+        stored_digest = digest_folder(path)
+        if digest and stored_digest != digest:
             raise DataError(
                 uri,
                 f"a model with SHA-256 {stored_digest}: it was written again since the report",
                 f"the report's, {digest}",
                 f"{NEW_ATTEMPT}: it trains in a folder of its own",
             )
-        return StoredModel(path, uri)
+        return StoredModel(path, uri, stored_digest)
 
 
 class Columns:
@@ -172,6 +174,7 @@ def score(
     split: Split,
     columns: Columns,
     label: Label,
+    key: str,
     models: Mapping[str, StoredModel],
     slices: Sequence[str] = (),
     numbers: Sequence[str] = (),
@@ -179,6 +182,7 @@ def score(
     """Read a split once; every model scores each batch.
 
     Args:
+        key: Column that names an example.
         models: By the name under which the scores are given. They fit the columns.
         slices: Columns whose values are given as text.
         numbers: Columns whose values are given as numbers.
@@ -187,7 +191,8 @@ def score(
         DataError: A corrupt example, a label that is wrong, scores that are not finite.
     """
     inputs = {name: dtype for model in models.values() for name, dtype in model.signature.inputs.items()}
-    spec = columns.parse_spec({*inputs, label.name, *slices, *numbers})
+    spec = columns.parse_spec({*inputs, label.name, key, *slices, *numbers})
+    keys: list[Any] = []
     labels: list[Any] = []
     scores: dict[str, list[Any]] = {name: [] for name in models}
     values: dict[str, list[Any]] = {name: [] for name in slices}
@@ -195,6 +200,7 @@ def score(
     with split.reading(spec):
         for parsed in _parts(split.batches(spec), columns.rows_at_once(set(inputs))):
             raw = {name: columns.raw(name, parsed[name], dtype) for name, dtype in inputs.items()}
+            keys.append(columns.text(key, parsed[key]).numpy())
             labels.append(parsed[label.name].numpy().astype(np.float64))
             for name, model in models.items():
                 scores[name].append(model.predict(raw))
@@ -203,6 +209,7 @@ def score(
             for name, listed in further.items():
                 listed.append(as_number(parsed[name]).numpy().astype(np.float64))
     scored = Scored(
+        keys=np.concatenate(keys),
         labels=np.concatenate(labels),
         scores={name: np.concatenate(items) for name, items in scores.items()},
         slices={name: np.concatenate(items) for name, items in values.items()},
@@ -210,8 +217,12 @@ def score(
     )
     split.require_rows(len(scored.labels))
     require_labels(label, scored.labels)
-    for name, model_scores in scored.scores.items():
-        if not np.isfinite(model_scores).all():
-            wrong = int((~np.isfinite(model_scores)).sum())
-            raise DataError(f"{name} model", f"{wrong} scores are not finite", "finite answers")
+    _require_finite(scored)
     return scored
+
+
+def _require_finite(scored: Scored) -> None:
+    for name, scores in scored.scores.items():
+        if not np.isfinite(scores).all():
+            wrong = int((~np.isfinite(scores)).sum())
+            raise DataError(f"{name} model", f"{wrong} scores are not finite", "finite answers")

@@ -102,25 +102,26 @@ class StoredModel:
 
     Args:
         folder_path: Its local folder.
-        where: Its address, for messages.
+        uri: Its address.
+        digest: Of its files; None: not known.
 
     Raises:
         DataError: It cannot be loaded, or its signature is not the one above.
     """
 
-    def __init__(self, folder_path: Path, where: str) -> None:
-        self._where = where
+    def __init__(self, folder_path: Path, uri: str, digest: str | None = None) -> None:
+        self.uri, self.digest = uri, digest
         try:
             self._loaded = tf.saved_model.load(str(folder_path))  # keeps the variables alive
             self._score = self._loaded.signatures[SIGNATURE]
         except (OSError, KeyError, ValueError, AttributeError, tf.errors.OpError) as error:
             raise DataError(
-                where, f"no SavedModel with signature {SIGNATURE!r} ({error})", "a model written by this trainer"
+                uri, f"no SavedModel with signature {SIGNATURE!r} ({error})", "a model written by this trainer"
             ) from error
         outputs = self._score.structured_outputs
         self._output = next((name for name in OUTPUTS if name in outputs), "")
         if not self._output:
-            raise DataError(where, f"outputs {sorted(outputs)}", f"an output {', '.join(map(repr, OUTPUTS))}")
+            raise DataError(uri, f"outputs {sorted(outputs)}", f"an output {', '.join(map(repr, OUTPUTS))}")
 
     @property
     def answers(self) -> Answers:
@@ -161,7 +162,7 @@ class StoredModel:
             given = raw[name].dtype.name if name in raw else None
             if given != dtype:
                 raise DataError(
-                    self._where,
+                    self.uri,
                     f"reads {name!r} as {dtype}; the examples have {f'it as {given}' if given else 'no such column'}",
                     "the same features as the examples",
                 )

@@ -88,6 +88,7 @@ from trainer.contract.documents.scalars import (
     UtcTime,
     WarmupFraction,
 )
+from trainer.contract.documents.scores import ModelScores, ScoredModel, ScoreRequest, ScoresFile
 from trainer.contract.documents.statistics import (
     CategoricalStatistics,
     DayFeature,
@@ -199,6 +200,7 @@ __all__ = [
     "Metric",
     "Metrics",
     "ModelId",
+    "ModelScores",
     "MulticlassLabel",
     "Number",
     "NumberBaseline",
@@ -218,7 +220,10 @@ __all__ = [
     "RunKey",
     "Scalar",
     "SchemaHash",
+    "ScoreRequest",
+    "ScoredModel",
     "Scores",
+    "ScoresFile",
     "Seconds",
     "Seed",
     "SequenceFeature",

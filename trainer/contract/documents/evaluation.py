@@ -40,6 +40,8 @@ class Challenger:
     model_uri: Address
     report_uri: Address | None = None
     """Report of the training: a model of another digest is refused. null: of a request of an earlier release."""
+    scores_uri: Address | None = None
+    """Document `scores` that the model's own trainer writes; null: the judge scores the model."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +53,8 @@ class Champion:
     version_id: Text
     run_key: RunKey
     as_of: UtcTime
+    scores_uri: Address | None = None
+    """As the challenger's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +111,8 @@ class EvaluateRequest:
     baselines: Mapping[Text, Text] = field(default_factory=dict)
     """Columns whose values a regression is held against, by name."""
     bootstrap: Bootstrap
+    scores_uri: Address | None = None
+    """Folder in which the judge leaves the scores of models that it scores; null: of an earlier release, nowhere."""
     evaluation_uri: Address
 
 

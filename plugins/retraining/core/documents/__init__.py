@@ -68,6 +68,7 @@ from retraining.core.documents.retention import (
     ModelLeftovers,
     SpanSum,
 )
+from retraining.core.documents.scores import ModelScores, ScoredModel, ScoreRequest, ScoresFile
 from retraining.core.documents.scoring import (
     Destination,
     Predictions,
@@ -97,6 +98,8 @@ KINDS: dict[str, type[Document]] = {
         Tuning,
         TrainRequest,
         Report,
+        ScoreRequest,
+        ModelScores,
         EvaluateRequest,
         Evaluation,
         Decision,
@@ -172,6 +175,7 @@ __all__ = [
     "ManifestSplit",
     "Metrics",
     "ModelLeftovers",
+    "ModelScores",
     "NumberBaseline",
     "NumberMetrics",
     "NumericStatistics",
@@ -184,7 +188,10 @@ __all__ = [
     "Registration",
     "Report",
     "Rollout",
+    "ScoreRequest",
+    "ScoredModel",
     "Scores",
+    "ScoresFile",
     "ScoringInput",
     "ScoringPlan",
     "ScoringResult",

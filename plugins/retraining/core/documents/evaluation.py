@@ -36,6 +36,8 @@ class Challenger(Value):
     model_uri: Address
     report_uri: Address | None = None
     """Report of the training: a model of another digest is refused. null: of a request of an earlier release."""
+    scores_uri: Address | None = None
+    """Document `scores` that the model's own trainer writes; null: the judge scores the model."""
 
 
 class Champion(Value):
@@ -46,6 +48,8 @@ class Champion(Value):
     version_id: Text
     run_key: RunKey
     as_of: UtcTime
+    scores_uri: Address | None = None
+    """As the challenger's."""
 
 
 class Bootstrap(Value):
@@ -99,6 +103,8 @@ class EvaluateRequest(Document):
     baselines: dict[Text, Text] = Field(default_factory=dict)
     """Columns whose values a regression is held against, by name."""
     bootstrap: Bootstrap
+    scores_uri: Address | None = None
+    """Folder in which the judge leaves the scores of models that it scores; null: of an earlier release, nowhere."""
     evaluation_uri: Address
 
 

@@ -189,6 +189,7 @@ def _evaluate_request(plan: Plan, champion: Champion | None, skipped: str | None
         bootstrap=Bootstrap(
             samples=BOOTSTRAP_SAMPLES, seed=plan.spec.training.seed, confidence=evaluation.promote.confidence
         ),
+        scores_uri=storage.scores_uri(plan.run_uri),
         evaluation_uri=storage.document_uri(plan.run_uri, "evaluation"),
         lite=LiteRequest(forms=forms, folder_uri=storage.lite_uri(plan.run_uri)) if forms else None,
     )

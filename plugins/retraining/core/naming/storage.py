@@ -86,6 +86,11 @@ def lite_uri(folder_uri: str) -> str:
     return f"{training_uri(folder_uri)}/lite"
 
 
+def scores_uri(folder_uri: str) -> str:
+    """Return the folder of the models' scores per example, which the comparison reads."""
+    return f"{folder_uri}/scores"
+
+
 def spans_uri(bucket: str, model: str, schema_hash: str) -> str:
     """Return the span store of a model for one schema."""
     return f"gs://{bucket}/{model}/spans/{schema_hash}"
