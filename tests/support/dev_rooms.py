@@ -62,9 +62,7 @@ VERTEX = {
     "localcloud.vertex.jobs": Room(
         "custom jobs", ("localcloud.vertex.wire", "localcloud.vertex.resources", "localcloud.vertex.processes")
     ),
-    "localcloud.vertex.models": Room(
-        "the model registry", ("localcloud.vertex.wire", "localcloud.vertex.resources", "localcloud.vertex.processes")
-    ),
+    "localcloud.vertex.models": Room("the model registry", ("localcloud.vertex.wire", "localcloud.vertex.resources")),
     "localcloud.vertex.endpoints": Room(
         "endpoints, deployments, predictions and their log",
         ("localcloud.vertex.wire", "localcloud.vertex.resources", "localcloud.vertex.processes"),

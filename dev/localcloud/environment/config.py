@@ -88,4 +88,7 @@ def _with_whole_paths(entry: dict[str, Any], path: Path) -> dict[str, Any]:
         whole["python"] = os.path.normpath(folder / whole["python"])
     if "import_roots" in whole:
         whole["import_roots"] = [os.path.normpath(folder / root) for root in whole["import_roots"]]
+    if "entrypoint" in whole:
+        words = whole["entrypoint"]
+        whole["entrypoint"] = [os.path.normpath(folder / word) if word.startswith("./") else word for word in words]
     return whole

@@ -87,7 +87,7 @@ class VertexServer:
         self._guardian = Guardian()
         self._shipper = LogShipper(state.logs_path)
         clients = Clients(projects.main, lambda: _environment(state, SERVICE_AGENT))
-        machinery = self._machinery(state, clients, grace_s)
+        machinery = self._machinery(state, clients, projects, grace_s)
         find_model = functools.partial(find_version, self._store)
         self._runner = Runner(machinery)
         self._tuner = Tuner(machinery, self._runner)
@@ -100,7 +100,7 @@ class VertexServer:
         )
         self._request_log = RequestLog(self._store, clients)
         self._jobs = CustomJobs(self._store, self._operations, machinery.buckets, self._runner)
-        self._models = Models(self._store, self._operations, machinery.buckets, machinery.images)
+        self._models = Models(self._store, self._operations, machinery.buckets)
         services = Services(
             store=self._store, operations=self._operations, jobs=self._jobs, upload_model=self._models.upload_model
         )
@@ -112,7 +112,7 @@ class VertexServer:
             dispatcher, methods, machinery.faults, bearers, iam, socket_path=state.socket_path("vertex_rest")
         )
 
-    def _machinery(self, state: State, clients: Clients, grace_s: float) -> Machinery:
+    def _machinery(self, state: State, clients: Clients, projects: Projects, grace_s: float) -> Machinery:
         folder = state.directory("vertex")
         return Machinery(
             store=self._store,
@@ -123,6 +123,7 @@ class VertexServer:
             guardian=self._guardian,
             shipper=self._shipper,
             environment=lambda account: _environment(state, account or CUSTOM_CODE_AGENT),
+            project_number=projects.number(None),
             folder=folder / "jobs",
             grace_s=grace_s,
         )

@@ -10,7 +10,6 @@ from __future__ import annotations
 import collections
 import contextlib
 import dataclasses
-import json
 import logging
 import os
 import queue
@@ -23,26 +22,33 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
 
-from google.cloud.aiplatform_v1.types import BatchPredictionJob, CompletionStats, JobState, Model, ResourcesConsumed
+from google.cloud.aiplatform_v1.types import (
+    BatchPredictionJob,
+    CompletionStats,
+    DeployedModel,
+    JobState,
+    Model,
+    ResourcesConsumed,
+)
 from google.protobuf import json_format
 
 from localcloud.vertex.batch import lines, table
 from localcloud.vertex.batch.conversion import Batch, Conversion, Json
 from localcloud.vertex.processes.logs import ProcessLog, job_log
 from localcloud.vertex.processes.machinery import Machinery
+from localcloud.vertex.processes.serving_contract import read_predictions, request_body
 from localcloud.vertex.resources.jobs import Outcome, cancelled, finish_job
 from localcloud.vertex.resources.operations import Cancelled, Progress
 from localcloud.vertex.resources.store import BATCH_JOBS, now
 from localcloud.vertex.resources.validation import split_bigquery_uri
 from localcloud.vertex.wire import names
-from localcloud.vertex.wire.errors import ApiError, InvalidArgument, NotFound
+from localcloud.vertex.wire.errors import ApiError, NotFound
 from localcloud.vertex.wire.methods import raw
 
 LOGGER = logging.getLogger(__name__)
 DEFAULT_BATCH_SIZE = 64
 MAX_PARTIAL_FAILURES = 20
 _SERVICE = "service"
-_READY_TIMEOUT_S = 120.0
 _TICK_S = 0.1
 _COUNT_EVERY_S = 1.0
 _AHEAD = 2  # batches on their way, per replica
@@ -54,7 +60,7 @@ class Served(Protocol):
     def start(self) -> None:
         """Begin to come up."""
 
-    def wait_ready(self, timeout_s: float, progress: Progress | None = None) -> int:
+    def wait_ready(self, progress: Progress | None = None) -> int:
         """Return once it answers."""
 
     def predict(self, body: bytes) -> bytes:
@@ -82,13 +88,13 @@ class BatchMachinery:
     """What all batch prediction jobs share.
 
     Attributes:
-        serve: Makes a process of a model: version, what messages call it, its log, its folder.
+        serve: Makes a process of a model: version, its machines, what messages call it, its log, its folder.
         find_version: Finds the model version that a name means.
         folder: Jobs keep their files in folders below it.
     """
 
     machinery: Machinery
-    serve: Callable[[Model, str, ProcessLog, Path], Served]
+    serve: Callable[[Model, DeployedModel, str, ProcessLog, Path], Served]
     find_version: Callable[[names.ModelName], Model]
     folder: Path
 
@@ -238,15 +244,21 @@ class BatchRun:
 
     def _serve(self, version: Model) -> None:
         """Bring up a process for each replica; never more than this machine has cores."""
-        replicas = min(self._job.dedicated_resources.starting_replica_count or 1, os.cpu_count() or 1)
+        resources = self._job.dedicated_resources
+        replicas = min(resources.starting_replica_count or 1, os.cpu_count() or 1)
         self._log.say(_SERVICE, f"Batch prediction is preparing: {replicas} replica(s).")
         where = f"model of {self._name}"
         for index in range(replicas):
-            folder = self._folder / f"replica-{index}"
-            self._served.append(self._shared.serve(version, where, self._log, folder))
+            replica = DeployedModel(
+                id=str(index),
+                dedicated_resources={"machine_spec": resources.machine_spec},
+                service_account=self._job.service_account,
+            )
+            folder = self._folder / f"{names.last_part(self._name)}-{index}"
+            self._served.append(self._shared.serve(version, replica, where, self._log, folder))
             self._served[-1].start()
         for served in self._served:
-            served.wait_ready(_READY_TIMEOUT_S, self._progress)
+            served.wait_ready(self._progress)
 
     def _predict(self, batches: Iterator[Batch]) -> Iterator[tuple[Batch, list[Json] | ApiError]]:
         """Return batches in order, with predictions or the reason for none; a few are on their way at any time."""
@@ -274,23 +286,17 @@ class BatchRun:
     def _ask(self, free: queue.SimpleQueue[Served], batch: Batch) -> list[Json] | ApiError:
         if batch.problem is not None:
             return batch.problem
-        body: dict[str, Json] = {"instances": batch.instances}
+        parameters = None
         if "model_parameters" in self._job:
-            body["parameters"] = json_format.MessageToDict(raw(self._job).model_parameters)
+            parameters = json_format.MessageToDict(raw(self._job).model_parameters)
         served = free.get()
         try:
-            answer = json.loads(served.predict(json.dumps(body).encode()))
+            answer = served.predict(request_body(batch.instances, parameters))
+            return read_predictions(answer, len(batch.instances))
         except ApiError as error:
             return ApiError(f"Post request fails. Cannot get predictions. Error: {error.message}.", code=error.code)
         finally:
             free.put(served)
-        predictions: list[Json] | None = answer.get("predictions")
-        if predictions is None or len(predictions) != len(batch.instances):
-            return InvalidArgument(
-                f"Post request fails. Cannot get predictions. Error: Expected a prediction for each of"
-                f" {len(batch.instances)} instances, got {'none' if predictions is None else len(predictions)}."
-            )
-        return predictions
 
     def _keep(self, output: Output, batch: Batch, answer: list[Json] | ApiError) -> None:
         if isinstance(answer, ApiError):

@@ -13,6 +13,7 @@ from google.protobuf import struct_pb2
 from localcloud.vertex.endpoints import traffic
 from localcloud.vertex.endpoints.request_log import Json, RequestLog
 from localcloud.vertex.endpoints.serving import Serving
+from localcloud.vertex.processes.serving_contract import read_predictions, request_body
 from localcloud.vertex.resources.store import ENDPOINTS, Store
 from localcloud.vertex.wire import names
 from localcloud.vertex.wire.errors import FailedPrecondition, InvalidArgument
@@ -41,11 +42,8 @@ class Predictions:
         endpoint, deployed = self._choose(request.endpoint)
         instances = [to_json(value) for value in raw(request).instances]
         parameters = to_json(raw(request).parameters)
-        body: dict[str, Json] = {"instances": instances}
-        if isinstance(parameters, dict) and "signature_name" in parameters:
-            body["signature_name"] = parameters["signature_name"]
-        answer = json.loads(self._ask(endpoint, deployed, json.dumps(body).encode()))
-        predictions = answer["predictions"]
+        answer = self._ask(endpoint, deployed, request_body(instances, parameters))
+        predictions = read_predictions(answer, len(instances))
         self._request_log.record(endpoint, deployed.id, instances, predictions)
         response = PredictResponse(
             deployed_model_id=deployed.id,

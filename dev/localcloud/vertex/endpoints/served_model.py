@@ -1,6 +1,7 @@
-"""One served model: a TensorFlow process, watched, started again when it dies.
+"""One served model: its container's process, watched, started again when it dies.
 
-Comes in: artifacts on storage and the image that serves them. Goes out: answers to its container's requests.
+Comes in: a container with routes, and artifacts on storage. Goes out: answers to its requests, as bytes. Containers
+share the network of this machine: AIP_HTTP_PORT is a free port, and not the first of the spec's.
 """
 
 from __future__ import annotations
@@ -9,27 +10,32 @@ import contextlib
 import http.client
 import logging
 import queue
+import secrets
 import shutil
 import signal
+import socket
 import threading
 import time
 from pathlib import Path
 
-from localcloud.vertex.processes.commands import serving_environment
-from localcloud.vertex.processes.images import Image
+from localcloud.vertex.processes.commands import serving_command
 from localcloud.vertex.processes.logs import ProcessLog
 from localcloud.vertex.processes.machinery import Machinery
 from localcloud.vertex.processes.replicas import Replica, stop_replicas
+from localcloud.vertex.processes.serving_contract import Container
 from localcloud.vertex.resources.operations import Progress
 from localcloud.vertex.resources.validation import split_gcs_uri
 from localcloud.vertex.wire.errors import ApiError, FailedPrecondition, InvalidArgument, NotFound, Unavailable
 
 LOGGER = logging.getLogger(__name__)
-READY_TIMEOUT_S = 120.0
+_FETCH_S = 60.0  # the artifacts and the process, before it is asked whether it is healthy
 PREDICT_TIMEOUT_S = 60.0
+_HEALTH_TIMEOUT_S = 10.0  # the service's own
 _POLL_S = 0.01
 _NOTICE_S = 3.0  # until the end of a process is noticed, at the latest
 _MAX_BACKOFF_S = 15.0
+# What a container's status becomes; others of its faults are INTERNAL, of the caller's FAILED_PRECONDITION.
+_CODES = {400: "INVALID_ARGUMENT", 429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE", 504: "DEADLINE_EXCEEDED"}
 
 
 class ServedModel:
@@ -37,20 +43,18 @@ class ServedModel:
 
     Args:
         machinery: What processes need.
-        image: What stands for its container.
-        artifact_uri: Its folder on storage.
+        container: What is started.
         where: What messages call it.
         log: Takes its lines.
         folder: Its artifacts and its output are kept here.
     """
 
     def __init__(
-        self, *, machinery: Machinery, image: Image, artifact_uri: str, where: str, log: ProcessLog, folder: Path
+        self, *, machinery: Machinery, container: Container, where: str, log: ProcessLog, folder: Path
     ) -> None:
         self.folder = folder
         self._machinery = machinery
-        self._image = image
-        self._artifact_uri = artifact_uri
+        self._container = container
         self._where = where
         self._log = log
         self._connections: queue.SimpleQueue[http.client.HTTPConnection] = queue.SimpleQueue()
@@ -66,22 +70,24 @@ class ServedModel:
         """Begin to come up."""
         self._thread.start()
 
-    def wait_ready(self, timeout_s: float, progress: Progress | None = None) -> int:
+    def wait_ready(self, progress: Progress | None = None, end: float | None = None) -> int:
         """Return the port, once the model answers.
+
+        Args:
+            progress: Of who waits for its first start: may be cancelled, and is told why it does not come up.
+            end: Of the waiting, on the monotonic clock; None: it may take as long as its image says.
 
         Raises:
             ApiError: It failed, or the time is up.
         """
-        end = time.monotonic() + timeout_s
+        end = self._latest() if end is None else end
         while self._port is None:
             if progress is not None:
                 progress.check()
                 if self._problem is not None:
                     raise self._problem
             if self._stopping.is_set() or time.monotonic() > end:
-                raise Unavailable(
-                    f"The {self._where} did not become healthy within {timeout_s:g} s. See its log in Cloud Logging."
-                )
+                raise Unavailable(f"The {self._where} is not healthy (yet). See its log in Cloud Logging.")
             time.sleep(_POLL_S)
         return self._port
 
@@ -96,18 +102,22 @@ class ServedModel:
         """Return the model's answer; a process that just died is waited for.
 
         Raises:
-            InvalidArgument: The model refuses the request.
+            ApiError: The container answers with another status than 200.
             Unavailable: It does not come back.
         """
-        end = time.monotonic() + READY_TIMEOUT_S
+        end = self._latest()
         while True:
-            port = self.wait_ready(end - time.monotonic())
+            port = self.wait_ready(end=end)
             try:
                 return self._post(port, body)
             except (OSError, http.client.HTTPException) as error:
                 # A prediction changes nothing, so it may be asked again; but not of a process that lives on and fails.
                 if not self._has_moved_from(port):
                     raise Unavailable(f"The {self._where} does not answer: {error}. Try again.") from error
+
+    def _latest(self) -> float:
+        """Return until when a start that begins now may take."""
+        return time.monotonic() + _FETCH_S + self._container.image.healthy_within_s
 
     def _has_moved_from(self, port: int) -> bool:
         end = time.monotonic() + _NOTICE_S
@@ -118,7 +128,8 @@ class ServedModel:
     def _post(self, port: int, body: bytes) -> bytes:
         connection = self._connect(port)
         try:
-            connection.request("POST", "/predict", body, {"Content-Type": "application/json", **self._proof()})
+            fields = {"Content-Type": "application/json", **self._proof()}
+            connection.request("POST", self._container.predict_route, body, fields)
             response = connection.getresponse()
             data = response.read()
         except BaseException:  # half an answer may still be in it: it must not go back to the others
@@ -126,11 +137,19 @@ class ServedModel:
             raise
         self._connections.put(connection)
         if response.status != 200:
-            raise InvalidArgument(data.decode())
+            raise self._refusal(response.status, data.decode(errors="replace"))
         return data
 
+    def _refusal(self, status: int, text: str) -> ApiError:
+        """Return what the caller is told of a container's status."""
+        if status == 400:  # of the instances: the container knows best
+            return InvalidArgument(text)
+        code = _CODES.get(status, "INTERNAL" if status >= 500 else "FAILED_PRECONDITION")
+        route = self._container.predict_route
+        return ApiError(f"The {self._where} answered {status} at its predict route {route}: {text[:500]}", code=code)
+
     def _proof(self) -> dict[str, str]:
-        """Return the header field that the process knows us by: its port is everybody's on this machine."""
+        """Return the header field that our own servers know us by: a port is everybody's on this machine."""
         return {"X-Serving-Secret": self._secret}
 
     def _connect(self, port: int) -> http.client.HTTPConnection:
@@ -164,54 +183,79 @@ class ServedModel:
                 self._stopping.wait(min(_MAX_BACKOFF_S, 0.25 * 2**self._failures) if self._failures > 1 else 0.0)
 
     def _launch(self, ended: threading.Event) -> None:
-        """Start the process and wait until it answers; the artifacts arrive while it imports TensorFlow."""
+        """Start the process and wait until it is healthy; the artifacts arrive while it imports what it needs."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        port_file, model = self.folder / "port", self.folder / "model"
-        port_file.unlink(missing_ok=True)
-        script = Path(__file__).with_name("serving_process.py")
+        artifacts, port = self.folder / "model", _free_port()
+        self._secret = secrets.token_urlsafe(24)
+        container = self._container
+        command = serving_command(
+            spec=container.spec,
+            image=container.image,
+            variables={
+                **self._machinery.environment(container.account),
+                **container.variables(port),
+                "AIP_PROJECT_NUMBER": self._machinery.project_number,
+            },
+            own={"LOCALCLOUD_ARTIFACTS": str(artifacts), "LOCALCLOUD_SERVING_SECRET": self._secret},
+            folder=self.folder,
+        )
         self._replica = replica = Replica(
             name="prediction",
-            command=[str(self._image.python), str(script), "--model", str(model), "--port-file", str(port_file)],
-            env=serving_environment(self._image, self.folder),
+            command=command.arguments,
+            env=command.env,
             folder=self.folder / "work",
             log=self._log,
             guardian=self._machinery.guardian,
             on_exit=lambda _replica, _code: ended.set(),
         )
         try:
-            if not model.exists():
-                self._fetch(model)
-            end = time.monotonic() + READY_TIMEOUT_S
-            while not port_file.exists():
-                if ended.wait(_POLL_S):
-                    raise FailedPrecondition(
-                        f"The {self._where} ended before it was healthy: {_last_line(self.folder)}"
-                    )
-                if self._stopping.is_set() or time.monotonic() > end:
-                    raise Unavailable(f"The {self._where} did not become healthy in time.")
-            port, self._secret = port_file.read_text().split()
-            self._port = self._checked_port(int(port))
+            if container.artifact_uri and not artifacts.exists():
+                self._fetch(artifacts)
+            self._await_health(port, ended)
+            self._port = port
         except BaseException:  # also a cancelled operation: no process may outlive its start
             replica.signal(signal.SIGKILL)
             raise
 
+    def _await_health(self, port: int, ended: threading.Event) -> None:
+        """Ask the health route until it answers 200."""
+        within_s, route = self._container.image.healthy_within_s, self._container.health_route
+        end, seen = time.monotonic() + within_s, "nothing"
+        while (status := self._look_at_health(port)) != 200:
+            seen = str(status) if status else seen
+            if ended.wait(_POLL_S):
+                raise FailedPrecondition(f"The {self._where} ended before it was healthy: {_last_line(self.folder)}")
+            if self._stopping.is_set() or time.monotonic() > end:
+                raise Unavailable(
+                    f"The {self._where} did not become healthy within {within_s:g} s: its health route {route} on"
+                    f" AIP_HTTP_PORT answered {seen}. Expected 200. See its log in Cloud Logging."
+                )
+
+    def _look_at_health(self, port: int) -> int | None:
+        """Return the status of the health route; None when there is no answer."""
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_HEALTH_TIMEOUT_S)
+        with contextlib.closing(connection), contextlib.suppress(OSError, http.client.HTTPException):
+            connection.request("GET", self._container.health_route, headers=self._proof())
+            return connection.getresponse().status
+        return None
+
     def _fetch(self, model: Path) -> None:
-        bucket, path = split_gcs_uri(self._artifact_uri)
+        bucket, path = split_gcs_uri(self._container.artifact_uri)
         partial = model.with_suffix(".part")
         shutil.rmtree(partial, ignore_errors=True)
         if self._machinery.buckets.download_folder(bucket, path, partial) == 0:
             raise NotFound(
-                f"The artifacts of the {self._where} are gone: {self._artifact_uri} is empty. Upload the model again."
+                f"The artifacts of the {self._where} are gone: {self._container.artifact_uri} is empty. Upload the"
+                " model again."
             )
         partial.replace(model)
 
-    def _checked_port(self, port: int) -> int:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
-        with contextlib.closing(connection):
-            connection.request("GET", "/health", headers=self._proof())
-            if connection.getresponse().status != 200:
-                raise Unavailable(f"The {self._where} is not healthy.")
-        return port
+
+def _free_port() -> int:
+    """Return a port that is free now; where another program is faster, the process ends and gets another."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def _last_line(folder: Path) -> str:

@@ -13,9 +13,10 @@ from pathlib import Path
 
 from google.cloud.aiplatform_v1.types import DeployedModel, Model
 
-from localcloud.vertex.endpoints.served_model import READY_TIMEOUT_S, ServedModel
+from localcloud.vertex.endpoints.served_model import ServedModel
 from localcloud.vertex.processes.logs import ProcessLog, prediction_log
 from localcloud.vertex.processes.machinery import Machinery
+from localcloud.vertex.processes.serving_contract import Container
 from localcloud.vertex.resources.operations import Progress
 from localcloud.vertex.resources.store import ENDPOINTS
 from localcloud.vertex.wire import names
@@ -50,7 +51,7 @@ class Serving:
         served = self._make(endpoint_name, deployed, version)
         try:
             served.start()
-            served.wait_ready(READY_TIMEOUT_S, progress)
+            served.wait_ready(progress)
         except BaseException:  # whatever stops it: what never became ready must not stay
             self.undeploy(endpoint_name, deployed.id)
             raise
@@ -67,7 +68,7 @@ class Serving:
         """Answer of a deployed model to a request of its container, both as JSON.
 
         Raises:
-            InvalidArgument: The model refuses the request.
+            ApiError: Its container refuses the request.
             Unavailable: It is not up (again) yet.
         """
         with self._lock:
@@ -98,41 +99,43 @@ class Serving:
         for thread in threads:
             thread.join()
 
-    def serve(self, version: Model, where: str, log: ProcessLog, folder: Path) -> ServedModel:
-        """Return a process of a model that is deployed nowhere; whoever asked starts and stops it.
+    def serve(self, version: Model, deployed: DeployedModel, where: str, log: ProcessLog, folder: Path) -> ServedModel:
+        """Return a process of a model that is on no endpoint; whoever asked starts and stops it.
 
         Args:
             version: The model's version.
+            deployed: Its id, machines and service account.
             where: What messages call it.
             log: Takes its lines.
-            folder: Its artifacts and its output are kept here.
+            folder: Its artifacts and its output are kept here; its name stands for the endpoint's.
 
         Raises:
-            FailedPrecondition: Nothing stands for its container.
+            FailedPrecondition: Nothing stands for its image.
         """
-        image = self._machinery.images.find_image(version.container_spec.image_uri, "serving")
+        spec, images = version.container_spec, self._machinery.images
+        image = images.find_image(spec.image_uri, "serving")
         if image is None:
             raise FailedPrecondition(
-                f"Failed to pull the serving image {version.container_spec.image_uri!r}: it is not in the"
-                f" local cloud's table."
-                f" Expected one of {self._machinery.images.patterns('serving')}; add an entry to the file of"
-                f" `up --config`."
+                f"Failed to pull the serving image {spec.image_uri!r}: it is not in the local cloud's table. Expected"
+                f" one of {images.patterns('serving')}; add an entry to the file of `up --config`."
             )
-        return ServedModel(
-            machinery=self._machinery,
+        container = Container(
             image=image,
+            spec=spec,
             artifact_uri=version.artifact_uri,
-            where=where,
-            log=log,
-            folder=folder,
+            endpoint_id=folder.name.removesuffix(f"-{deployed.id}"),
+            deployed_model_id=deployed.id,
+            machine_type=deployed.dedicated_resources.machine_spec.machine_type,
+            account=deployed.service_account,
         )
+        return ServedModel(machinery=self._machinery, container=container, where=where, log=log, folder=folder)
 
     def _make(self, endpoint_name: str, deployed: DeployedModel, version: Model) -> ServedModel:
         endpoint_id = names.last_part(endpoint_name)
         location = names.parse_location(str(names.location_of(endpoint_name)))
         where = f"deployed model {deployed.id} of {endpoint_name}"
         log = prediction_log(self._machinery.shipper, location.project, location.region, endpoint_id, deployed.id)
-        served = self.serve(version, where, log, self._folder / f"{endpoint_id}-{deployed.id}")
+        served = self.serve(version, deployed, where, log, self._folder / f"{endpoint_id}-{deployed.id}")
         with self._lock:
             self._served[(endpoint_name, deployed.id)] = served
         return served

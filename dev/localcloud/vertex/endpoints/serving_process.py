@@ -1,9 +1,11 @@
-"""Serves one SavedModel over HTTP on loopback, with TensorFlow Serving's row semantics. Stand-alone: run as a script.
+"""Serves one SavedModel over HTTP on loopback, in the place of a container. Stand-alone: run as a script.
 
-Comes in: a folder with a SavedModel (waited for: it may still be on its way while TensorFlow is imported). Goes out:
-`POST /predict` {"instances": […]} -> {"predictions": […]} ({"inputs": …} -> {"outputs": …} by column), `GET /health`,
-`GET /metadata`; errors as 400 {"error": …}. The port, and the secret that a request must bring, are
-written to a file once the model can answer.
+Comes in: whose place it takes, and that container's arguments and variables. `vertex`, a pre-built container of Vertex
+AI: AIP_HTTP_PORT, AIP_HEALTH_ROUTE and AIP_PREDICT_ROUTE, the model is in the folder itself. `tensorflow`, TensorFlow
+Serving's image: its flags, the model is in a numbered folder below the base path, of which the newest is served. What
+is below AIP_STORAGE_URI is read from LOCALCLOUD_ARTIFACTS, its copy on this machine, which is waited for: it may be on
+its way while TensorFlow is imported. With LOCALCLOUD_SERVING_SECRET, a request must bring that. Goes out: TensorFlow
+Serving's JSON, by rows ({"instances": […]} -> {"predictions": […]}) and by columns, its errors and statuses.
 https://www.tensorflow.org/tfx/serving/api_rest
 """
 
@@ -15,6 +17,8 @@ import http.server
 import importlib.util
 import json
 import logging
+import os
+import re
 import secrets
 import sys
 import time
@@ -26,6 +30,8 @@ import numpy as np
 
 # A JSON value.
 Json = Any
+# TensorFlow's loader, session, operations, configuration.
+Runtime = tuple[Any, Any, Any, Any]
 SIGNATURE = "serving_default"
 SECRET_FIELD = "X-Serving-Secret"  # noqa: S105 - a name
 _INTEGERS = (np.integer, np.unsignedinteger)
@@ -35,8 +41,8 @@ class BadRequest(Exception):
     """The caller's instances do not fit the model."""
 
 
-def import_session_runtime() -> tuple[Json, Any, Any, Any]:
-    """Return TensorFlow's (loader, session, ops, config): what TensorFlow Serving itself runs on.
+def import_session_runtime() -> Runtime:
+    """Return what TensorFlow Serving itself runs on.
 
     `import tensorflow` takes three times as long and half as much memory again, for Keras and the rest that is not
     needed to serve. So its package is entered by a side door; when that is closed, by the front.
@@ -56,7 +62,7 @@ def import_session_runtime() -> tuple[Json, Any, Any, Any]:
         return _import_parts()
 
 
-def _import_parts() -> tuple[Json, Any, Any, Any]:
+def _import_parts() -> Runtime:
     from tensorflow.core.protobuf import config_pb2
     from tensorflow.python.client import session
     from tensorflow.python.framework import ops
@@ -68,9 +74,8 @@ def _import_parts() -> tuple[Json, Any, Any, Any]:
 class Model:
     """A loaded SavedModel."""
 
-    def __init__(self, folder: Path) -> None:
-        loader, session, ops, config = import_session_runtime()
-        _wait_for(folder / "saved_model.pb")
+    def __init__(self, folder: Path, runtime: Runtime | None = None) -> None:
+        loader, session, ops, config = runtime or import_session_runtime()
         graph = ops.Graph()
         options = config.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)
         self._session = session.Session(graph=graph, config=options)
@@ -83,16 +88,15 @@ class Model:
                 f" Export it with that signature."
             )
         signature = signatures[SIGNATURE]
+        infos = {"inputs": signature.inputs, "outputs": signature.outputs}
+        self._tensors = {side: {name: _described(info) for name, info in of.items()} for side, of in infos.items()}
         self._inputs = {name: graph.get_tensor_by_name(info.name) for name, info in signature.inputs.items()}
         self._outputs = {name: graph.get_tensor_by_name(info.name) for name, info in signature.outputs.items()}
 
     def metadata(self) -> dict[str, Json]:
-        """Return names, types and shapes of the signature."""
-        described = {
-            side: {name: {"dtype": tensor.dtype.name, "shape": str(tensor.shape)} for name, tensor in tensors.items()}
-            for side, tensors in (("inputs", self._inputs), ("outputs", self._outputs))
-        }
-        return {"signature_name": SIGNATURE, **described}
+        """Return names, types and shapes of the signature, as TensorFlow Serving describes it."""
+        method = {"method_name": "tensorflow/serving/predict"}
+        return {"signature_def": {SIGNATURE: {**self._tensors, **method}}}
 
     def answer(self, request: Json) -> dict[str, Json]:
         """Answer a request by row (`instances`) or by column (`inputs`).
@@ -191,6 +195,14 @@ class Model:
         return [{name: values[i] for name, values in plain.items()} for i in range(count)]
 
 
+def _described(info: Json) -> Json:
+    """Return type and shape of a tensor's description in the signature."""
+    sizes = [{"size": str(dim.size), "name": dim.name} for dim in info.tensor_shape.dim]
+    shape = {"dim": sizes, "unknown_rank": info.tensor_shape.unknown_rank}
+    types = info.DESCRIPTOR.fields_by_name["dtype"].enum_type.values_by_number
+    return {"dtype": types[info.dtype].name, "tensor_shape": shape}
+
+
 def _decode(values: Json, name: str) -> Json:
     if isinstance(values, list):
         return [_decode(value, name) for value in values]
@@ -234,43 +246,129 @@ def _plain(values: np.ndarray[Any, Any]) -> Json:
     return values.tolist()
 
 
-def _wait_for(path: Path) -> None:
-    while not path.exists():
+Answer = tuple[int, dict[str, Json]]
+
+
+class PrebuiltContainer:
+    """A pre-built container of Vertex AI: the routes that the service gives it.
+
+    Args:
+        runtime: TensorFlow.
+        arguments: Of its command line: none.
+    """
+
+    def __init__(self, runtime: Runtime, arguments: list[str]) -> None:
+        argparse.ArgumentParser(prog="vertex").parse_args(arguments)
+        self.port = int(os.environ["AIP_HTTP_PORT"])
+        self._health, self._predict = os.environ["AIP_HEALTH_ROUTE"], os.environ["AIP_PREDICT_ROUTE"]
+        self._model = Model(_local_copy(os.environ["AIP_STORAGE_URI"]), runtime)
+
+    def get(self, path: str) -> Answer:
+        """Answer GET."""
+        return (200, {}) if path == self._health else (404, {"error": f"Not found: {path}"})
+
+    def post(self, path: str, request: Json) -> Answer:
+        """Answer POST; the signature may be named among the parameters."""
+        if path != self._predict:
+            return 404, {"error": f"Not found: {path}"}
+        parameters = request.get("parameters") if isinstance(request, dict) else None
+        if isinstance(parameters, dict) and "signature_name" in parameters:
+            request = {**request, "signature_name": parameters["signature_name"]}
+        return 200, self._model.answer(request)
+
+
+class TensorFlowServing:
+    """TensorFlow Serving: its flags, its routes.
+
+    Args:
+        runtime: TensorFlow.
+        arguments: Its command line; of the flags that are without effect here, only names are looked at.
+    """
+
+    def __init__(self, runtime: Runtime, arguments: list[str]) -> None:
+        parser = argparse.ArgumentParser(prog="tensorflow_model_server", allow_abbrev=False)
+        parser.add_argument("--rest_api_port", type=int, default=int(os.environ.get("PORT", "8501")))
+        parser.add_argument("--model_name", default=os.environ.get("MODEL_NAME", "model"))
+        parser.add_argument("--model_base_path", default="")
+        flags, others = parser.parse_known_args(arguments)
+        if others:
+            print(f"tensorflow_model_server: without effect here: {' '.join(others)}")
+        self.port, self._name = flags.rest_api_port, flags.model_name
+        base = flags.model_base_path or f"{os.environ.get('MODEL_BASE_PATH', '/models')}/{self._name}"
+        folder = _local_copy(base)
+        versions = [each for each in folder.iterdir() if each.name.isdecimal()] if folder.is_dir() else []
+        if not versions:
+            raise SystemExit(
+                f"No versions of servable {self._name} found under base path {base}. Did you forget to name your leaf"
+                " directory as a number (eg. '/1/')?"
+            )
+        newest = max(versions, key=lambda each: int(each.name))
+        self._version = str(int(newest.name))
+        self._model = Model(newest, runtime)
+
+    def get(self, path: str) -> Answer:
+        """Answer GET: state, or metadata."""
+        asked = re.fullmatch(r"/v1/models/(?P<name>[^/:]+)(/versions/(?P<version>\d+))?(?P<part>/metadata)?", path)
+        if asked is None:
+            return 400, {"error": f"Malformed request: GET {path}"}
+        if asked["name"] != self._name:
+            return 404, {"error": f"Could not find any versions of model {asked['name']}"}
+        if asked["version"] not in (None, self._version):
+            return 404, {"error": f"Could not find version {asked['version']} of model {self._name}"}
+        if asked["part"]:
+            spec = {"name": self._name, "signature_name": "", "version": self._version}
+            return 200, {"model_spec": spec, "metadata": {"signature_def": self._model.metadata()}}
+        state = {"state": "AVAILABLE", "status": {"error_code": "OK", "error_message": ""}}
+        return 200, {"model_version_status": [{"version": self._version, **state}]}
+
+    def post(self, path: str, request: Json) -> Answer:
+        """Answer POST: predictions."""
+        asked = re.fullmatch(r"/v1/models/(?P<name>[^/:]+)(/versions/(?P<version>\d+))?:predict", path)
+        if asked is None:
+            return 400, {"error": f"Malformed request: POST {path}"}
+        name, version = asked["name"], asked["version"]
+        if name != self._name or version not in (None, self._version):
+            wanted = f"Specific({name}, {version})" if version else f"Latest({name})"
+            return 404, {"error": f"Servable not found for request: {wanted}"}
+        return 200, self._model.answer(request)
+
+
+def _local_copy(uri: str) -> Path:
+    """Return where an address below AIP_STORAGE_URI is on this machine, once it is there; other paths as they are."""
+    storage, copy = os.environ.get("AIP_STORAGE_URI", "").rstrip("/"), os.environ.get("LOCALCLOUD_ARTIFACTS")
+    if not (copy and storage and f"{uri}/".startswith(f"{storage}/")):
+        return Path(uri)
+    while not Path(copy).exists():
         time.sleep(0.01)
+    return Path(copy, uri.removeprefix(storage).strip("/"))
 
 
 class _Door(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     wbufsize = -1
-    model: Model
-    secret: str
+    container: PrebuiltContainer | TensorFlowServing
+    secret = os.environ.get("LOCALCLOUD_SERVING_SECRET", "")
 
     def log_message(self, format: str, *args: object) -> None:
         del format, args  # the prediction service has its own access log
 
     def do_GET(self) -> None:
-        if self._is_foreign():
-            return
-        if self.path == "/health":
-            self._send(200, {"status": "ok"})
-        elif self.path == "/metadata":
-            self._send(200, self.model.metadata())
-        else:
-            self._send(404, {"error": f"{self.path} was not found. Expected /health or /metadata."})
+        if not self._is_foreign():
+            self._send(*self.container.get(self.path))
 
     def do_POST(self) -> None:
         if self._is_foreign():
             return
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         try:
-            self._send(200, self.model.answer(json.loads(body)))
+            self._send(*self.container.post(self.path, json.loads(body)))
         except BadRequest as error:
             self._send(400, {"error": str(error)})
         except ValueError as error:
             self._send(400, {"error": f"JSON Parse error: {error}"})
 
     def _is_foreign(self) -> bool:
-        """Refuse who did not read the port file, which only this process's owner can."""
+        """Refuse who does not know the secret, which only this process's owner can read."""
         foreign = not secrets.compare_digest(self.headers.get(SECRET_FIELD, ""), self.secret)
         if foreign:
             self.close_connection = True
@@ -287,21 +385,13 @@ class _Door(http.server.BaseHTTPRequestHandler):
 
 
 def main() -> None:
-    """Load, listen, say where."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--model", type=Path, required=True, help="folder of the SavedModel")
-    parser.add_argument(
-        "--port-file", type=Path, required=True, help="port and secret are written here once the model can answer"
-    )
-    arguments = parser.parse_args()
-    _Door.model = Model(arguments.model)
-    _Door.secret = secrets.token_urlsafe(24)
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Door)
+    """Load, then listen."""
+    place, *arguments = sys.argv[1:]
+    containers: dict[str, type[PrebuiltContainer | TensorFlowServing]]
+    containers = {"vertex": PrebuiltContainer, "tensorflow": TensorFlowServing}
+    _Door.container = container = containers[place](import_session_runtime(), arguments)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", container.port), _Door)
     server.daemon_threads = True
-    partial = arguments.port_file.with_suffix(".part")
-    partial.touch(mode=0o600)
-    partial.write_text(f"{server.server_address[1]} {_Door.secret}")
-    partial.replace(arguments.port_file)
     server.serve_forever()
 
 

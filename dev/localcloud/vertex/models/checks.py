@@ -9,10 +9,9 @@ import re
 from collections.abc import Iterator
 
 from google.cloud.aiplatform_v1 import types
-from google.cloud.aiplatform_v1.types import Model
+from google.cloud.aiplatform_v1.types import Model, ModelContainerSpec
 
 from localcloud.vertex.models import aliases
-from localcloud.vertex.processes.images import Images
 from localcloud.vertex.resources.buckets import Buckets
 from localcloud.vertex.resources.validation import (
     Finding,
@@ -22,14 +21,13 @@ from localcloud.vertex.resources.validation import (
     check_labels,
     split_gcs_uri,
 )
-from localcloud.vertex.wire.errors import FailedPrecondition, Unimplemented
+from localcloud.vertex.wire.errors import FailedPrecondition
 
+_MAX_PORT = 65_535
 _MODEL_ID = r"[a-z_][a-z0-9_-]{0,62}"
 
 
-def check_upload(
-    request: types.UploadModelRequest, model: Model, buckets: Buckets, images: Images
-) -> Iterator[Finding]:
+def check_upload(request: types.UploadModelRequest, model: Model, buckets: Buckets) -> Iterator[Finding]:
     """Find what is wrong with a model that shall be kept."""
     if request.model_id:
         yield from check_id(
@@ -39,41 +37,52 @@ def check_upload(
     yield from check_labels(model.labels, "model.labels")
     for alias in model.version_aliases:
         yield from aliases.check_alias(alias, "model.version_aliases")
-    if not model.container_spec.image_uri:
-        yield "model.container_spec", "A custom-trained model needs a serving container. Set container_spec.image_uri."
+    yield from _check_container(model.container_spec)
+    prebuilt = _expected_files(model.container_spec.image_uri) is not None
     if model.artifact_uri:
         yield from check_bucket(model.artifact_uri, "model.artifact_uri", buckets)
-    elif images.find_image(model.container_spec.image_uri, "serving"):
-        raise Unimplemented(
-            "The local cloud does not offer models without model.artifact_uri for this container. Set it to the gs://"
-            " folder of a SavedModel."
-        )
+    elif prebuilt:
+        yield "model.artifact_uri", "A pre-built container needs a model. Set artifact_uri to its gs:// folder."
+
+
+def _check_container(spec: ModelContainerSpec) -> Iterator[Finding]:
+    """Find what is wrong with the container that serves."""
+    field = "model.container_spec"
+    if not spec.image_uri:
+        yield field, "A custom-trained model needs a serving container. Set container_spec.image_uri."
+    for name, route in (("predict_route", spec.predict_route), ("health_route", spec.health_route)):
+        if route and not route.startswith("/"):
+            yield f"{field}.{name}", f"The route {route!r} is no path. Expected one that starts with '/'."
+    for port in spec.ports:
+        if not 1 <= port.container_port <= _MAX_PORT:
+            yield f"{field}.ports", f"The port is {port.container_port}. Expected 1 to {_MAX_PORT}."
+    for variable in spec.env:
+        if variable.name.startswith("AIP_"):
+            yield f"{field}.env", f"{variable.name} is set by Vertex AI. Expected names without the prefix AIP_."
 
 
 # What pre-built containers look for (https://cloud.google.com/vertex-ai/docs/training/exporting-model-artifacts); a
 # custom container's folder may hold anything.
 _ARTIFACTS = {
+    "tf2": (("saved_model.pb", "saved_model.pbtxt"), "a SavedModel"),
     "sklearn": (("model.pkl", "model.joblib"), "a scikit-learn model"),
     "xgboost": (("model.bst", "model.pkl", "model.joblib"), "an XGBoost model"),
 }
-_SAVED_MODEL = (("saved_model.pb", "saved_model.pbtxt"), "a SavedModel")
 
 
-def _expected_files(image_uri: str, images: Images) -> tuple[tuple[str, ...], str] | None:
+def _expected_files(image_uri: str) -> tuple[tuple[str, ...], str] | None:
     """Give what a serving container expects in its model's folder, and what that is; None when it may be anything."""
-    if images.find_image(image_uri, "serving"):
-        return _SAVED_MODEL
-    prebuilt = re.search(r"/prediction/(?P<framework>sklearn|xgboost)-", image_uri)
+    prebuilt = re.search(r"/prediction/(?P<framework>tf2|sklearn|xgboost)-", image_uri)
     return _ARTIFACTS[prebuilt["framework"]] if prebuilt else None
 
 
-def check_artifact(model: Model, buckets: Buckets, images: Images) -> None:
+def check_artifact(model: Model, buckets: Buckets) -> None:
     """Look for what the serving container of a model expects in its folder.
 
     Raises:
         FailedPrecondition: It is not there.
     """
-    expected = _expected_files(model.container_spec.image_uri, images)
+    expected = _expected_files(model.container_spec.image_uri)
     if expected is None or not model.artifact_uri:
         return
     files, what = expected

@@ -20,7 +20,6 @@ from localcloud.vertex.models.versions import (
     view,
     write_aliases,
 )
-from localcloud.vertex.processes.images import Images
 from localcloud.vertex.resources.buckets import Buckets
 from localcloud.vertex.resources.operations import Operations, Progress
 from localcloud.vertex.resources.store import MODEL_VERSIONS, MODELS, Store, now
@@ -48,14 +47,12 @@ class Models:
     Args:
         operations: Keeps and deletes them in the background.
         buckets: Where their artifacts are.
-        images: The containers that serve them.
     """
 
-    def __init__(self, store: Store, operations: Operations, buckets: Buckets, images: Images) -> None:
+    def __init__(self, store: Store, operations: Operations, buckets: Buckets) -> None:
         self._store = store
         self._operations = operations
         self._buckets = buckets
-        self._images = images
 
     def upload_model(self, request: types.UploadModelRequest) -> operations_pb2.Operation:
         """Keep a new model, or, with `parent_model`, a new version of it."""
@@ -66,14 +63,14 @@ class Models:
         clear_output_only(model)
         model.version_aliases = requested_aliases
         family_name = _family_name(request, location, self._store)
-        refuse(check_upload(request, model, self._buckets, self._images))
+        refuse(check_upload(request, model, self._buckets))
         if not request.parent_model and self._store.find_resource(MODELS, family_name) is not None:
             raise model_taken(family_name)
         metadata = types.UploadModelOperationMetadata()
 
         def work(progress: Progress) -> types.UploadModelResponse:
             progress.check()
-            check_artifact(model, self._buckets, self._images)
+            check_artifact(model, self._buckets)
             version = add_version(self._store, request, family_name, model)
             return types.UploadModelResponse(model=family_name, model_version_id=version.version_id)
 

@@ -1,6 +1,6 @@
 """What a replica runs: the container's command, or a Python package's module, in the environment of its image.
 
-Comes in: a worker pool's spec. Goes out: a command line and a whole environment.
+Comes in: a worker pool's spec, or that of a container that serves. Goes out: a command line and a whole environment.
 """
 
 from __future__ import annotations
@@ -12,7 +12,13 @@ import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from google.cloud.aiplatform_v1.types import ContainerSpec, EnvVar, PythonPackageSpec, WorkerPoolSpec
+from google.cloud.aiplatform_v1.types import (
+    ContainerSpec,
+    EnvVar,
+    ModelContainerSpec,
+    PythonPackageSpec,
+    WorkerPoolSpec,
+)
 
 from localcloud.environment.variables import CLIENT_SITE_PATH
 from localcloud.vertex.processes.containers import container_command
@@ -73,14 +79,21 @@ def _container_command(spec: ContainerSpec, variables: Mapping[str, str], folder
         arguments, end = container_command(spec, _known_variables(variables), folder)
         return Command(arguments=arguments, env=dict(os.environ), end=end)
     env = _environment(image, variables, spec.env, folder, [], _own_programs(folder))
-    command = [expand_variables(word, env) for word in (*spec.command, *spec.args)]
-    if not spec.command:
+    return Command(arguments=_process_arguments(spec, image, env), env=env)
+
+
+def _process_arguments(spec: ContainerSpec | ModelContainerSpec, image: Image, env: Mapping[str, str]) -> list[str]:
+    """Return program and arguments: the spec's command, or the image's entry point, and the spec's arguments."""
+    entrypoint = list(spec.command) or image.entrypoint
+    if not entrypoint:
         raise FailedPrecondition(
             f"The container image {spec.image_uri!r} is started without a command: the local cloud does not"
             f" know its entry point."
-            ' Set container_spec.command, for example ["python", "-m", "trainer.task"].'
+            ' Set container_spec.command, for example ["python", "-m", "trainer.task"], or give the image an'
+            ' "entrypoint" in the file of `up --config`.'
         )
-    return Command(arguments=[_program(command[0], env), *command[1:]], env=env)
+    program, *arguments = (expand_variables(word, env) for word in (*entrypoint, *spec.args))
+    return [shutil.which(program, path=env["PATH"]) or program, *arguments]
 
 
 def _package_command(
@@ -170,11 +183,19 @@ def _environment(
     return env
 
 
-def _program(word: str, env: Mapping[str, str]) -> str:
-    return shutil.which(word, path=env["PATH"]) or word
+def serving_command(
+    *, spec: ModelContainerSpec, image: Image, variables: Mapping[str, str], own: Mapping[str, str], folder: Path
+) -> Command:
+    """Return how a served model's process is started.
 
+    Args:
+        variables: What the service tells a container that serves: `AIP_*`, and the way to the local cloud.
+        own: What only the local cloud's own servers read.
+        folder: The process's home.
 
-def serving_environment(image: Image, folder: Path) -> dict[str, str]:
-    """Return environment of a deployed model's process: it needs nobody, its artifacts are brought to it."""
+    Raises:
+        FailedPrecondition: Neither the spec nor the table has a command.
+    """
     quiet = {"TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "-1", "OMP_NUM_THREADS": "1"}
-    return {**_environment(image, {}, [], folder, []), **quiet}
+    env = {**_environment(image, {**quiet, **variables}, list(spec.env), folder, []), **own}
+    return Command(arguments=_process_arguments(spec, image, env), env=env)

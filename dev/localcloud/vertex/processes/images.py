@@ -2,8 +2,8 @@
 
 Comes in: `images.json` here, and, laid over it, what `up --config` was given and `vertex/images.json` in the state
 directory. An environment has the path of its `python`, and a `variable` that replaces it; without either it is the
-local cloud's own. An image of `"runtime": "container"` has no environment: podman runs it. Goes out: an `Image` for a
-URI.
+local cloud's own. An `entrypoint` is the image's own; `python` in it is the environment's. An image of
+`"runtime": "container"` has no environment: podman runs it. Goes out: an `Image` for a URI.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ class Image:
         runtime: What a replica is: a process of this machine, or the image's container.
         python: A process's interpreter; its folder comes first on the PATH.
         import_roots: Folders on the PYTHONPATH.
+        entrypoint: What a process runs where its spec names no command; none: it must name one.
+        healthy_within_s: How long a served model may take until its health route answers.
     """
 
     pattern: str
@@ -38,6 +40,8 @@ class Image:
     runtime: Runtime
     python: Path
     import_roots: tuple[Path, ...]
+    entrypoint: tuple[str, ...] = ()
+    healthy_within_s: float = 120.0
 
 
 class Images:
@@ -83,11 +87,18 @@ class Images:
                 runtime=runtime,
                 python=self._pythons[entry["environment"] if runtime == "process" else "own"],
                 import_roots=tuple(path.parent / part for part in entry.get("import_roots", [])),
+                entrypoint=tuple(_word(word, path.parent) for word in entry.get("entrypoint", [])),
+                healthy_within_s=entry.get("healthy_within_s", Image.healthy_within_s),
             )
         except KeyError as error:
             raise ValueError(
                 f"{path}: image {entry!r} has no {error}. Expected the form of the entries in processes/images.json."
             ) from error
+
+
+def _word(word: str, folder: Path) -> str:
+    """Return a word of an entry point; one that begins with ./ is a path from the table's folder."""
+    return os.path.normpath(folder / word) if word.startswith("./") else word
 
 
 def _python(environment: dict[str, str], folder: Path) -> Path:

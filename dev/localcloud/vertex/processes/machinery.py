@@ -22,6 +22,7 @@ class Machinery:
     Args:
         environment: Gives the variables that lead Google's clients to the local cloud, as the named service account
             ("": the one of custom code).
+        project_number: What containers are told.
         folder: Jobs keep their files in folders below it.
         grace_s: Between SIGTERM and SIGKILL.
     """
@@ -34,5 +35,6 @@ class Machinery:
     guardian: Guardian
     shipper: LogShipper
     environment: Callable[[str], Mapping[str, str]]
+    project_number: str
     folder: Path
     grace_s: float

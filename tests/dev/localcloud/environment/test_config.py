@@ -18,7 +18,15 @@ FILE = {
     "bucket": "mine",
     "variables": {"MY_FOLDER": "gs://$bucket/$project/$region", "MY_PRICE": "5 $ or ${more}"},
     "environments": {"mine": {"python": "venv/bin/python", "variable": "MY_PYTHON"}},
-    "images": [{"pattern": "*/mine:*", "use": "training", "environment": "mine", "import_roots": ["..", "code"]}],
+    "images": [
+        {
+            "pattern": "*/mine:*",
+            "use": "training",
+            "environment": "mine",
+            "import_roots": ["..", "code"],
+            "entrypoint": ["python", "./code/main.py", "--fast"],
+        }
+    ],
 }
 
 
@@ -57,6 +65,7 @@ def test_paths_start_from_the_file(state: State, path: Path) -> None:
     assert found is not None
     assert found.python == path.parent / "venv/bin/python"
     assert found.import_roots == (path.parent.parent, path.parent / "code")
+    assert found.entrypoint == ("python", str(path.parent / "code/main.py"), "--fast")
 
 
 def test_nothing_is_remembered_of_no_file(state: State) -> None:

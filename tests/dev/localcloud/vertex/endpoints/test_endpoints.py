@@ -257,18 +257,15 @@ def test_served_process_that_dies_is_started_again(api, endpoint, local_cloud):
 
 @pytest.mark.parametrize("secret", [None, "", "wrong"])
 def test_the_process_of_a_model_answers_the_service_only(endpoint, local_cloud, secret):
-    """Its port is open to every user of this machine; the secret beside it can be read by its owner alone."""
-    (file, *_) = local_cloud.state_path.glob("vertex/serving/served-*/port")
-    assert local_cloud.state_path.stat().st_mode & 0o077 == 0
-    port, right = file.read_text().split()
+    """Its port is open to every user of this machine; the secret in its environment is its owner's alone."""
+    variables = environment_of(serving_pids(local_cloud.state_path)[0])
+    address = f"http://127.0.0.1:{variables['AIP_HTTP_PORT']}{variables['AIP_PREDICT_ROUTE']}"
     body = {"instances": [{"carrier": "UA", "distance": 2}]}
     headers = {} if secret is None else {"X-Serving-Secret": secret}
-    asked = requests.post(f"http://127.0.0.1:{port}/predict", json=body, headers=headers, timeout=10)
+    asked = requests.post(address, json=body, headers=headers, timeout=10)
     assert (asked.status_code, "predictions" in asked.text) == (401, False)
-    asked = requests.post(
-        f"http://127.0.0.1:{port}/predict", json=body, headers={"X-Serving-Secret": right}, timeout=10
-    )
-    assert asked.json() == {"predictions": [4.0]}
+    right = {"X-Serving-Secret": variables["LOCALCLOUD_SERVING_SECRET"]}
+    assert requests.post(address, json=body, headers=right, timeout=10).json() == {"predictions": [4.0]}
 
 
 def test_undeployed_process_ends(api, local_cloud, empty_endpoint, model):
@@ -284,14 +281,15 @@ def test_undeployed_process_ends(api, local_cloud, empty_endpoint, model):
 
 def serving_pids(state_path: Path) -> list[int]:
     """Processes that serve a model of this state directory."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = path.read_bytes().decode().split("\0")
-        except OSError:
-            continue
-        if any(word.endswith("serving_process.py") for word in words) and any(
-            word.startswith(str(state_path)) for word in words
-        ):
-            found.append(int(path.parent.name))
-    return found
+    place = str(state_path / "vertex/serving")
+    pids = [int(path.name) for path in Path("/proc").glob("[0-9]*")]
+    return [pid for pid in pids if environment_of(pid).get("LOCALCLOUD_ARTIFACTS", "").startswith(place)]
+
+
+def environment_of(pid: int) -> dict[str, str]:
+    """Variables that a process was started with; none of another user's."""
+    try:
+        text = Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace")
+    except OSError:
+        return {}
+    return dict(line.split("=", 1) for line in text.split("\0") if "=" in line)
