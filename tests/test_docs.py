@@ -160,7 +160,7 @@ def _sections(annotation: Any) -> list[type[BaseModel]]:
 
 def documented_keys() -> dict[str, str]:
     """Return the keys in the tables of docs/model-spec.md with their defaults."""
-    rows = [row for row in table_rows(page(MODEL_SPEC)) if re.fullmatch(r"`[a-z_.\[\]]+`", row[0])]
+    rows = [row for row in table_rows(page(MODEL_SPEC)) if re.fullmatch(r"`[a-z0-9_.\[\]]+`", row[0])]
     return {row[0].strip("`"): row[1].strip("`") for row in rows}
 
 

@@ -37,6 +37,7 @@ from trainer.contract.reading import read_document
 from trainer.contract.results import is_done, result_uri
 from trainer.errors import PeerLost, RequestError, TrainerError
 from trainer.input import open_source
+from trainer.packages import import_packages, install_packages
 from trainer.storage import Storage, join_uri
 from trainer.telemetry.logs import log_to_streams
 from trainer.telemetry.tensorflow_import import import_tensorflow
@@ -76,7 +77,9 @@ def _parse_arguments(arguments: Sequence[str]) -> tuple[str, argparse.Namespace,
     parser.add_argument("command", choices=sorted(_COMMANDS))
     parser.add_argument("--request", required=True, help="address of the request document: gs://… or a path")
     parser.add_argument(
-        "--job-dir", "--job_dir", help="base of model/, checkpoints/ and logs/ instead of the request's addresses"
+        "--job-dir",
+        "--job_dir",
+        help="base of model/, checkpoints/, logs/ and report.json instead of the request's addresses",
     )
     parser.add_argument("--prior", help="of a trial: number of the request's prior to take as hyperparameters")
     options, rest = parser.parse_known_args(list(arguments))
@@ -127,12 +130,14 @@ def _train(options: argparse.Namespace, hyperparameters: Mapping[str, str]) -> N
         if trial := Trial.of(request, storage):
             trial.report_again()
         return
+    install_packages(request.training.packages, storage)
     replica = find_replica(os.environ)
     is_chief = replica.is_chief
     if not is_chief:
         end_with_the_job(storage, request, lambda: LOGGER.info(describe_usage("train")))
     if uses_servers(replica, request.training.strategy) and not (is_chief or replica.is_evaluator):
         import_tensorflow()
+        import_packages(request.training.packages)
         from trainer.cluster.parameter_server import serve_variables
 
         serve_variables()
@@ -146,6 +151,7 @@ def _take_part(job: TrainingJob) -> None:
     """Do this replica's part of a training."""
     with job.open_source() as source:
         import_tensorflow()
+        import_packages(job.request.training.packages)
         if job.replica.is_evaluator:
             from trainer.training.evaluator import evaluate_checkpoints
 
@@ -168,11 +174,13 @@ def _evaluate(options: argparse.Namespace, _hyperparameters: Mapping[str, str]) 
     request = read_document(EvaluateRequest, options.request, storage)
     if _is_done("evaluate", request, storage):
         return
+    install_packages(request.packages, storage)
     manifest = read_document(Manifest, request.manifest_uri, storage)
     names = {request.split, *(["golden"] if request.golden else [])}
     splits = {name: split for name, split in manifest.splits.items() if name in names}
     with open_source(manifest, splits, storage) as source:
         import_tensorflow()
+        import_packages(request.packages)
         from trainer.evaluation.job import evaluate
 
         evaluate(request, manifest, source, storage)
@@ -225,6 +233,7 @@ def _overridden(request: TrainRequest, job_dir: str | None, hyperparameters: Map
             model_uri=join_uri(base, "model"),
             checkpoint_uri=join_uri(base, "checkpoints"),
             tensorboard_uri=join_uri(base, "logs"),
+            report_uri=join_uri(base, "report.json"),
         )
     if request.trial_metric:
         request, hyperparameters = place(request, hyperparameters, os.environ)

@@ -29,23 +29,19 @@ def run_task(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str
 
 
 def test_train_and_evaluate_from_the_command_line(exported, tmp_path: Path) -> None:
-    request = exported.write(
-        "train_cli.json", exported.train_json(out="unused", report_uri=str(tmp_path / "report.json"))
-    )
-    trained = run_task(
-        "train", "--request", request, "--job-dir", str(tmp_path / "job"), "--learning_rate=0.02", "--hidden-units=8-4"
-    )
+    request = exported.write("train_cli.json", exported.train_json(out="unused"))
+    job = ("train", "--request", request, "--job-dir", str(tmp_path / "job"))
+    trained = run_task(*job, "--learning_rate=0.02", "--hidden-units=8-4")
     assert (trained.returncode, trained.stderr) == (0, "")  # TensorFlow, oneDNN and absl say nothing either
     assert "epoch 3/3 loss=" in trained.stdout
     assert "s after the start (imports " in trained.stdout
-    report = json.loads((tmp_path / "report.json").read_bytes())
+    report = json.loads((tmp_path / "job/report.json").read_bytes())
     assert report["hyperparameters"]["learning_rate"] == 0.02
     assert report["hyperparameters"]["hidden_units"] == [8, 4]
     assert report["model_uri"] == str(tmp_path / "job/model")
-    assert {path.name for path in (tmp_path / "job").iterdir()} == {"model", "checkpoints", "logs"}
-    assert messages(run_task("train", "--request", request).stdout) == [
-        f"train: {tmp_path}/report.json is there already"
-    ]
+    assert {path.name for path in (tmp_path / "job").iterdir()} == {"model", "checkpoints", "logs", "report.json"}
+    assert not Path(exported.uri("unused")).exists()
+    assert messages(run_task(*job).stdout) == [f"train: {tmp_path}/job/report.json is there already"]
 
     wanted = exported.evaluate_json(str(tmp_path / "job/model"), None, evaluation_uri=str(tmp_path / "evaluation.json"))
     evaluated = run_task("evaluate", "--request", exported.write("evaluate_cli.json", wanted))

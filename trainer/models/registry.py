@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import entry_points
 from typing import Any, Literal, get_args
 
 import tf_keras
@@ -117,16 +118,22 @@ ARCHITECTURES = {
 
 
 def find_architecture(name: str) -> Architecture:
-    """Give the architecture of that name.
+    """Give the architecture of that name: ours, or a package's entry point in the group `trainer.architectures`.
 
     Raises:
         RequestError: There is none.
     """
-    if name not in ARCHITECTURES:
-        raise RequestError(
-            "training.model", f"unknown architecture {name!r}", f"one of: {', '.join(sorted(ARCHITECTURES))}"
-        )
-    return ARCHITECTURES[name]
+    if name in ARCHITECTURES:
+        return ARCHITECTURES[name]
+    for entry in entry_points(group="trainer.architectures", name=name):
+        found = entry.load()
+        if not isinstance(found, Architecture):
+            where = f"entry point {name} = {entry.value}"
+            raise RequestError(where, f"is a {type(found).__name__}", "a trainer.models.registry.Architecture")
+        return found
+    raise RequestError(
+        "training.model", f"unknown architecture {name!r}", f"one of: {', '.join(sorted(ARCHITECTURES))}"
+    )
 
 
 def read_hyperparameters(architecture: Architecture, values: Mapping[str, HyperparameterValue]) -> Hyperparameters:

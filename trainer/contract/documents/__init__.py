@@ -66,7 +66,9 @@ from trainer.contract.documents.scalars import (
     Loss,
     Metric,
     ModelId,
+    ModuleName,
     Number,
+    PackageVersion,
     PartName,
     Positive,
     Precision,
@@ -87,6 +89,7 @@ from trainer.contract.documents.scalars import (
     Text,
     UtcTime,
     WarmupFraction,
+    WheelUri,
 )
 from trainer.contract.documents.scores import ModelScores, ScoredModel, ScoreRequest, ScoresFile
 from trainer.contract.documents.statistics import (
@@ -121,6 +124,7 @@ from trainer.contract.documents.training import (
     Label,
     MulticlassLabel,
     NumericFeature,
+    Package,
     ReduceRate,
     RegressionLabel,
     Report,
@@ -201,6 +205,7 @@ __all__ = [
     "Metrics",
     "ModelId",
     "ModelScores",
+    "ModuleName",
     "MulticlassLabel",
     "Number",
     "NumberBaseline",
@@ -208,6 +213,8 @@ __all__ = [
     "NumericFeature",
     "NumericStatistics",
     "OutsideLabels",
+    "Package",
+    "PackageVersion",
     "PartName",
     "PartWork",
     "Positive",
@@ -255,5 +262,6 @@ __all__ = [
     "UtcTime",
     "ValueCount",
     "WarmupFraction",
+    "WheelUri",
     "Window",
 ]

@@ -29,7 +29,7 @@ from trainer.contract.documents.scalars import (
     Text,
     UtcTime,
 )
-from trainer.contract.documents.training import Feature, Label
+from trainer.contract.documents.training import Feature, Label, Package
 from trainer.contract.limits import Limits
 
 
@@ -104,6 +104,8 @@ class EvaluateRequest:
     """Whether the record of what the champion was trained on is there."""
     lite: LiteRequest | None = None
     """TF Lite models to be made of the challenger; null: none."""
+    packages: tuple[Package, ...] = ()
+    """Installed and imported before the models are loaded, where a model has operations of theirs."""
     slices: DistinctTexts
     """Columns by whose values the metrics are also given."""
     min_slice_examples: Positive

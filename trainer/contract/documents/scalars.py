@@ -59,6 +59,14 @@ WarmupFraction = Annotated[float, Limits(minimum=0, maximum=0.5)]
 ClipNorm = Annotated[float, Limits(above=0, maximum=1000000)]
 AccumulateSteps = Annotated[int, Limits(minimum=1, maximum=10000)]
 LiteForm = Literal["float16", "int8"]
+WheelUri = Annotated[
+    str,
+    Limits(pattern="^gs://[^/\\s]+/([^/\\s]+/)*[A-Za-z0-9_.]+-[0-9][^/\\s-]*(-[^/\\s-]+){3,4}\\.whl$", max_length=1000),
+]
+PackageVersion = Annotated[
+    str, Limits(pattern="^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?==[0-9][A-Za-z0-9.!+_-]*$", max_length=200)
+]
+ModuleName = Annotated[str, Limits(pattern="^[A-Za-z_][A-Za-z0-9_]*(\\.[A-Za-z_][A-Za-z0-9_]*)*$", max_length=200)]
 Seed = Annotated[int, Limits(minimum=0, maximum=2147483647)]
 Number = float
 InstanceValue = bool | int | float | str | None

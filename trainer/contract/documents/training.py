@@ -25,7 +25,9 @@ from trainer.contract.documents.scalars import (
     Loop,
     Loss,
     ModelId,
+    ModuleName,
     Number,
+    PackageVersion,
     Positive,
     Precision,
     Quantile,
@@ -38,6 +40,7 @@ from trainer.contract.documents.scalars import (
     TableReader,
     Text,
     WarmupFraction,
+    WheelUri,
 )
 from trainer.contract.limits import Limits
 
@@ -180,6 +183,23 @@ class Callbacks:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Package:
+    """A package of the model: a wheel, or a name and version for the image's package index."""
+
+    wheel: WheelUri | None = None
+    """Address of a wheel; null: `requirement` is given."""
+    requirement: PackageVersion | None = None
+    """As `humanize==4.9.0`; null: `wheel` is given."""
+    sha256: Annotated[tuple[Sha256, ...], Limits(min_length=1, max_length=100)]
+    """Of the wheel; of a requirement those of the wheels that may be taken."""
+    imports: ModuleName | None = None
+    """Module that is imported before a model is loaded, for its TensorFlow operations; null: none.
+
+    The evaluation gets the packages only where one has it.
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
 class Training:
     """What is trained, for how long, and how it takes its steps."""
 
@@ -221,6 +241,8 @@ class Training:
 
     It then has a second signature `lite`, with images as uint8 pixels and sequences of their length.
     """
+    packages: tuple[Package, ...] = ()
+    """Installed before the training, in their order, without what they depend on."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -171,7 +171,7 @@ def _environment(
     roots = [str(path) for path in (*packages, *image.import_roots, CLIENT_SITE_PATH)]
     env = {
         **_known_variables(variables),
-        "PATH": os.pathsep.join((str(image.python.parent), *([str(programs)] if programs else []), _SYSTEM_PATH)),
+        "PATH": os.pathsep.join((*([str(programs)] if programs else []), str(image.python.parent), _SYSTEM_PATH)),
         "PYTHONPATH": os.pathsep.join(roots),
         "PYTHONUNBUFFERED": "1",
         "HOME": str(folder),

@@ -149,7 +149,7 @@ def addresses(spec: ModelSpec, known: Capabilities) -> frozenset[str]:
 
     A SavedModel is code, so only the YAML file says which.
 
-    Of an own image's architecture, whose hyperparameters are not known, all texts with a slash.
+    Of an architecture of an own image or package, whose hyperparameters are not known, all texts with a slash.
     """
     architecture = known.architectures.get(spec.training.model)
     of_trainer = architecture.hyperparameters if architecture else {}
@@ -163,7 +163,8 @@ def addresses(spec: ModelSpec, known: Capabilities) -> frozenset[str]:
 def require_trainable(spec: ModelSpec, known: Capabilities, where: str | None = None) -> None:
     """Refuse a spec, or a run's changed one, that the trainer would refuse.
 
-    An own image (`training.runtime.image`) may have architectures of its own: an unknown name is then left to it.
+    An own image (`training.runtime.image`) and a model's packages may have architectures of their own: an unknown name
+    is then left to them.
 
     Args:
         spec: With the run's overrides, where there are some.
@@ -183,7 +184,7 @@ def _findings(spec: ModelSpec, known: Mapping[str, Architecture]) -> Iterator[Fi
     name = spec.training.model
     architecture = known.get(name)
     if architecture is None:
-        if spec.training.runtime.image is None:
+        if spec.training.runtime.image is None and not spec.training.packages:
             hint = suggest(name, sorted(known))
             yield "training.model", f"unknown architecture {name!r}", f"one of: {', '.join(sorted(known))}", hint
         return

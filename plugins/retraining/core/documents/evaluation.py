@@ -25,6 +25,7 @@ from retraining.core.documents.export import DistinctTexts, ManifestFile
 from retraining.core.documents.training import InstanceValue, Seed
 from retraining.core.spec.evaluation import Metric
 from retraining.core.spec.features import Feature, Label
+from retraining.core.spec.packages import Package
 from retraining.core.spec.training import LiteForm
 
 Confidence = Annotated[float, Field(allow_inf_nan=False, gt=0.5, lt=1)]
@@ -96,6 +97,8 @@ class EvaluateRequest(Document):
     """Whether the record of what the champion was trained on is there."""
     lite: LiteRequest | None = None
     """TF Lite models to be made of the challenger; null: none."""
+    packages: tuple[Package, ...] = ()
+    """Installed and imported before the models are loaded, where a model has operations of theirs."""
     slices: DistinctTexts
     """Columns by whose values the metrics are also given."""
     min_slice_examples: Positive

@@ -21,6 +21,7 @@ from retraining.core.documents.document import (
 )
 from retraining.core.spec.cluster import Strategy
 from retraining.core.spec.features import Feature, Label
+from retraining.core.spec.packages import Package
 from retraining.core.spec.training import (
     AccumulateSteps,
     Callbacks,
@@ -84,6 +85,8 @@ class Training(Value):
 
     It then has a second signature `lite`, with images as uint8 pixels and sequences of their length.
     """
+    packages: tuple[Package, ...] = ()
+    """Installed before the training, in their order, without what they depend on."""
 
 
 class TrainRequest(Document):

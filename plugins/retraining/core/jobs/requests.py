@@ -164,7 +164,7 @@ def evaluation_job(
 def _evaluate_request(plan: Plan, champion: Champion | None, skipped: str | None, proof: Proof) -> EvaluateRequest:
     """Return what the judge is asked; `skipped` says why the champion is not scored."""
     compared = champion is not None and not skipped
-    evaluation, forms = plan.spec.evaluation, plan.spec.training.export_lite
+    evaluation, forms, packages = plan.spec.evaluation, plan.spec.training.export_lite, plan.spec.training.packages
     return EvaluateRequest(
         model=plan.model,
         run_key=plan.run_key,
@@ -192,6 +192,7 @@ def _evaluate_request(plan: Plan, champion: Champion | None, skipped: str | None
         scores_uri=storage.scores_uri(plan.run_uri),
         evaluation_uri=storage.document_uri(plan.run_uri, "evaluation"),
         lite=LiteRequest(forms=forms, folder_uri=storage.lite_uri(plan.run_uri)) if forms else None,
+        packages=packages if any(package.imports for package in packages) else (),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from retraining.core.spec.cluster import Cluster, Runtime, Strategy, resolve_tier, runtime_problem
+from retraining.core.spec.packages import Package, packages_problem
 from retraining.core.spec.section import ColumnName, Section
 
 InputSource = Literal["tfrecord", "csv", "bigquery"]
@@ -74,6 +75,7 @@ class Training(Section):
     checkpoint: Checkpoint = Field(default_factory=Checkpoint)
     callbacks: Callbacks = Field(default_factory=Callbacks)
     export_lite: tuple[LiteForm, ...] = ()
+    packages: Annotated[tuple[Package, ...], Field(max_length=100)] = ()
     cluster: Cluster = Field(default_factory=Cluster)
     runtime: Runtime = Field(default_factory=Runtime)
 
@@ -94,7 +96,11 @@ class Training(Section):
         servers = cluster.parameter_servers
         if self.loop == "custom" and servers and servers.count:
             raise ValueError("loop custom trains in lockstep: remove parameter_servers, or use loop fit")
-        problem = runtime_problem(self.runtime, cluster, self.input) or self._reader_problem()
+        problem = (
+            runtime_problem(self.runtime, cluster, self.input)
+            or self._reader_problem()
+            or packages_problem(self.packages)
+        )
         if problem:
             raise ValueError(problem)
         return self
