@@ -205,6 +205,10 @@ bench-parse: $(VENV)/airflow/.ready ## Seconds to parse the DAG files with 100 g
 bench-input: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready ## How fast a training reads its shards, against the tutorial: build/bench/input.json (10 min; ROUNDS=5)
 	@PYTHONPATH=dev:. $(TRAINER_PY) -m bench.input --rounds $(ROUNDS)
 
+.PHONY: bench-readers
+bench-readers: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready $(VENV)/tfio/.ready ## Files, the run table by the Storage Read API, and by tensorflow-io: build/bench/readers.json (4 min; ROUNDS=5)
+	@PYTHONPATH=dev:. exec $(LOCALCLOUD_PY) -m bench.readers --rounds $(ROUNDS)
+
 .PHONY: bench-export
 bench-export: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready $(VENV)/bench-tfx/.ready ## How fast the export is against TensorFlow's, TFX's and Beam's: build/bench/export.json (12 min; ROUNDS=5, SCALE=0.01)
 	@PYTHONPATH=dev:. exec $(LOCALCLOUD_PY) -m bench.export --rounds $(ROUNDS) --scale $(SCALE)

@@ -100,17 +100,26 @@ def running_cloud(folder: Path) -> Iterator[dict[str, str]]:
         kill_descendants(os.getpid())
 
 
-def run_trainer(environment: Mapping[str, str], module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a module in the trainer's environment, to its end."""
+def run_trainer(
+    environment: Mapping[str, str], module: str, *arguments: str, python: Path = TRAINER_PYTHON
+) -> subprocess.CompletedProcess[str]:
+    """Run a module in the trainer's environment, or in another one that has the trainer's packages, to its end.
+
+    Raises:
+        RuntimeError: It failed; with the end of its standard error.
+    """
     paths = os.pathsep.join(map(str, (REPOSITORY_PATH / "dev", REPOSITORY_PATH)))
-    return subprocess.run(
-        [str(TRAINER_PYTHON), "-m", module, *arguments],
+    done = subprocess.run(
+        [str(python), "-m", module, *arguments],
         env={**environment, "PYTHONPATH": paths},
         cwd=REPOSITORY_PATH,
         text=True,
         capture_output=True,
-        check=True,
+        check=False,
     )
+    if done.returncode:
+        raise RuntimeError(f"{module} {' '.join(arguments)} ended with {done.returncode}:\n{done.stderr[-2000:]}")
+    return done
 
 
 def make_request(cloud: Cloud, table: str, **changes: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
