@@ -11,6 +11,7 @@ PORT ?= 8080
 AS_OF ?=
 STATE ?= build/localcloud
 ROUNDS ?= 5
+TRAINER_ENV ?= trainer
 SCALE ?= 1
 FRAMEWORK ?= 2.15
 TEST ?= tests/core
@@ -214,8 +215,8 @@ bench-export: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready $(VENV)/bench-tfx
 	@PYTHONPATH=dev:. exec $(LOCALCLOUD_PY) -m bench.export --rounds $(ROUNDS) --scale $(SCALE)
 
 .PHONY: bench-train
-bench-train: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready ## Two workers beside one, a step fed by the reader beside one from memory, the way to the first step: build/bench/train.json (8 min; ROUNDS=5)
-	@PYTHONPATH=dev:. $(TRAINER_PY) -m bench.train --rounds $(ROUNDS)
+bench-train: $(VENV)/$(TRAINER_ENV)/.ready $(VENV)/localcloud/.ready ## Two workers beside one, a step fed by the reader beside one from memory, the way to the first step: build/bench/train.json (8 min; ROUNDS=5; TRAINER_ENV=tfio: on TensorFlow 2.16)
+	@PYTHONPATH=dev:. $(VENV)/$(TRAINER_ENV)/bin/python -m bench.train --rounds $(ROUNDS)
 
 .PHONY: bench-tuning bench-tuning-grid
 bench-tuning: $(VENV)/airflow/.ready tuning-env ## Trials that a search needs when it remembers earlier ones: build/bench/tuning.json (over two hours; goes on where it was stopped; SEEDS=5)
