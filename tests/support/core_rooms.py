@@ -105,6 +105,7 @@ CORE = {
             "retraining.core.documents",
             "retraining.core.naming",
             "retraining.core.catalog",
+            "retraining.core.jobs",
             "retraining.core.promotion",
         ),
     ),

@@ -11,6 +11,7 @@ import pytest
 
 from retraining.core.documents import KINDS, digest
 from retraining.core.errors import ContractError
+from retraining.core.jobs.submission import Submission
 from retraining.core.report.page import render
 from tests.support.contracts import EXAMPLES
 
@@ -63,6 +64,16 @@ def test_the_use_of_the_machine_is_said_where_it_is_known(documents):
     assert "1,564 MB, and 700 MB of its accelerators." in render(documents)
     documents["report"]["usage"] = {}
     assert "The chief used" not in render(documents)
+
+
+def test_jobs_are_there_to_be_submitted_by_hand(documents):
+    """As command and as program, and what is in them is text."""
+    assert "submitted by hand" not in render(documents)
+    job = {"display_name": ATTACK, "labels": {}, "job_spec": {"worker_pool_specs": []}}
+    page = render(documents, {"train": Submission(job=job, project="p", region="europe-west1")})
+    assert "gcloud ai custom-jobs create --region=europe-west1 --project=p" in page
+    assert "europe-west1-aiplatform.googleapis.com" in page
+    assert ATTACK not in page
 
 
 def test_a_sample_is_said(documents):

@@ -37,6 +37,17 @@ def test_a_wake_creates_the_job_and_gives_the_slot_back(cloud, make_run) -> None
     assert all(re.fullmatch("[0-9a-f]{40}", labels[f"retraining-{name}"]) for name in ("key", "owner", "dag-run"))
 
 
+def test_the_job_lies_in_the_runs_folder_as_people_submit_it(cloud, make_run) -> None:
+    """As JSON, as a command and as a program, without the labels by which tasks find their jobs."""
+    with pytest.raises(AirflowRescheduleException):
+        make_run().execute(make_task(cloud))
+    base = "gs://bucket/flight_delays/runs/x/submit/train"
+    texts = [cloud.artifacts.objects[f"{base}.{ending}"].decode() for ending in ("json", "sh", "py")]
+    assert json.loads(texts[0])["labels"] == SPOT_JOB["labels"]
+    assert texts[1].startswith("gcloud ai custom-jobs create ")
+    assert "create_custom_job(" in texts[2]
+
+
 def test_later_wakes_find_the_job_and_return_its_result(cloud, make_run) -> None:
     """Two wakes, one job, its result."""
     run, task = make_run(), make_task(cloud)

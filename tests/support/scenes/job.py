@@ -31,6 +31,7 @@ def make_task(cloud: FakeCloud, **kwargs: Any) -> VertexJobOperator:
         request_uri="gs://bucket/flight_delays/runs/x/train_request.json",
         result_uri=RESULT_URI,
         result_kind="report",
+        submission_uri="gs://bucket/flight_delays/runs/x/submit/train",
         custom_job=SPOT_JOB,
     )
     return VertexJobOperator(

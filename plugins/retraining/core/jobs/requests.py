@@ -38,6 +38,7 @@ class JobRequest:
         result_uri: Where the job leaves its result. When that is there, the job need not run.
         result_kind: Kind of the result.
         artifact_uri: An object without which a stored result does not count: then the job runs again.
+        submission_uri: Where the job lies as people submit it, without the ending; empty: nowhere.
         retries: How many jobs may follow those that failed by themselves; None: as many as the task has retries.
         way_out: What a person does when no job may follow.
     """
@@ -48,6 +49,7 @@ class JobRequest:
     result_uri: str = ""
     result_kind: str = ""
     artifact_uri: str = ""
+    submission_uri: str = ""
     retries: int | None = None
     way_out: str = "Mend what they name and clear the task"
 
@@ -299,5 +301,6 @@ def _job_request(
         request_uri=request_uri,
         result_uri=result_uri,
         result_kind=result_kind,
+        submission_uri=storage.submission_uri(plan.run_uri, task),
         custom_job=custom_job(plan, task, request_uri, base_uri, planned_machines(plan, task), service_account),
     )

@@ -41,6 +41,16 @@ def report_page_uri(folder_uri: str) -> str:
     return f"{folder_uri}/report.html"
 
 
+def submissions_uri(folder_uri: str) -> str:
+    """Return the folder of a run's jobs as people submit them."""
+    return f"{folder_uri}/submit"
+
+
+def submission_uri(folder_uri: str, task: str) -> str:
+    """Return the address of a task's job as people submit it, without the ending: `.json`, `.sh` and `.py`."""
+    return f"{submissions_uri(folder_uri)}/{task}"
+
+
 def training_uri(folder_uri: str) -> str:
     """Return the base output directory of the training job; Vertex AI puts model, checkpoints and logs below it."""
     return f"{folder_uri}/training"

@@ -12,6 +12,7 @@ from typing import Any
 import jinja2
 
 from retraining.core.documents import Plan, TaskTiming, Timings
+from retraining.core.jobs.submission import Submission
 from retraining.core.naming.spans import label_span
 from retraining.core.report import charts
 from retraining.core.report.changes import Change, Day, days, noteworthy, since_champion
@@ -39,12 +40,13 @@ VERDICT_WORDS = {"promote": "Promoted", "reject": "Rejected", "record": "Recorde
 DAYS_SHOWN = 6
 
 
-def render(raw: Mapping[str, Mapping[str, Any]]) -> str:
+def render(raw: Mapping[str, Mapping[str, Any]], submissions: Mapping[str, Submission] | None = None) -> str:
     """Return the run's page: one self-contained HTML file without scripts; the same documents give the same bytes.
 
     Args:
         raw: Stored JSON by kind, the plan at least; beside them, under `champion_plan`, the plan of the run that made
             the champion. Kinds that the page does not show are left out.
+        submissions: The run's jobs by task, as people submit them.
 
     Raises:
         ContractError: There is no plan, or a document does not obey its contract.
@@ -52,7 +54,7 @@ def render(raw: Mapping[str, Mapping[str, Any]]) -> str:
     run = read_reported_run(
         {kind: values for kind, values in raw.items() if kind in TASK_OF_KIND or kind == CHAMPION_PLAN}
     )
-    return _environment().get_template("report/page.html.j2").render(page=Page(run=run))
+    return _environment().get_template("report/page.html.j2").render(page=Page(run=run, submissions=submissions or {}))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +62,7 @@ class Page:
     """What the sections of a run's page show; the templates in `include/templates/report` read nothing else."""
 
     run: Run
+    submissions: Mapping[str, Submission]
     chart: ModuleType = charts
     days_shown: int = DAYS_SHOWN
     bar_start: int = NAMES

@@ -24,7 +24,8 @@ from retraining.core.jobs.outcomes import (
     result_without_document,
 )
 from retraining.core.jobs.requests import JobRequest
-from retraining.core.untyped import XCom
+from retraining.core.jobs.submission import Submission
+from retraining.core.untyped import ProtoJson, XCom
 from retraining.hooks.airflow_exceptions import AirflowFailException
 from retraining.hooks.logs import Cursor
 from retraining.hooks.ports import CloudPort
@@ -134,7 +135,17 @@ class Reconciler:
             return None
         if self._job_request.request is not None:
             self._cloud.artifacts.write_once(self._job_request.request_uri, self._job_request.request.to_bytes())
-        return self._jobs.create_job(with_spot_fallback(self._job_request.custom_job, failures), seen)
+        custom_job = with_spot_fallback(self._job_request.custom_job, failures)
+        self._write_submission(custom_job)
+        return self._jobs.create_job(custom_job, seen)
+
+    def _write_submission(self, custom_job: ProtoJson) -> None:
+        """Store the job as people submit it; the page shows it too."""
+        if uri := self._job_request.submission_uri:
+            settings = self._cloud.settings
+            submission = Submission(job=custom_job, project=settings.project, region=settings.region)
+            for ending, text in submission.files().items():
+                self._cloud.artifacts.overwrite(f"{uri}.{ending}", text.encode(), "text/plain; charset=utf-8")
 
     def _failures(self, seen: Seen) -> list[Failure]:
         """Return the failures of this generation's jobs, then of creates that made none."""

@@ -10,6 +10,7 @@ from airflow.sdk import Context
 
 from retraining.core.catalog.cost import load_prices
 from retraining.core.documents import Deployment, EvaluateRequest, Plan, Snapshot, Timings, Tuning
+from retraining.core.jobs.submission import Submission
 from retraining.core.naming import console, storage
 from retraining.core.naming.addresses import ObjectAddress, folder_of
 from retraining.core.report.timings import TASKS, EndedTask, run_timings
@@ -52,7 +53,8 @@ class ReportOperator(RunTask, CloudOperator):
             took = record.write_once(took)
         documents = {"timings": took.to_json(), **read_all(artifacts, record)}
         page_uri = storage.report_page_uri(self.run_uri)
-        artifacts.overwrite(page_uri, render(documents).encode(), "text/html; charset=utf-8")
+        page = render(documents, read_submissions(artifacts, record))
+        artifacts.overwrite(page_uri, page.encode(), "text/html; charset=utf-8")
         push_link(self, context, ReportLink, console.object_address(page_uri))
         self.log.info(page_uri)
         return page_uri
@@ -91,3 +93,13 @@ def read_all(artifacts: ArtifactsPort, record: Record) -> dict[str, JsonObject]:
         if data := artifacts.read_object(champion.uri(Plan)):
             documents["champion_plan"] = json.loads(data)
     return documents
+
+
+def read_submissions(artifacts: ArtifactsPort, record: Record) -> dict[str, Submission]:
+    """Return the run's jobs by task, as people submit them."""
+    plan = record.read_document(Plan)
+    uris = artifacts.list_uris(storage.submissions_uri(record.folder_uri), suffix=".json")
+    return {
+        ObjectAddress.parse(uri).stem: Submission(job=json.loads(data), project=plan.project, region=plan.region)
+        for uri, data in artifacts.read_some(uris).items()
+    }
