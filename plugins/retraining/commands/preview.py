@@ -17,11 +17,9 @@ from retraining.core.catalog.capabilities import load_capabilities, require_trai
 from retraining.core.catalog.cost import load_prices, query_cost
 from retraining.core.catalog.hardware import load_hardware, require_machines
 from retraining.core.checks import dataset
-from retraining.core.data import snapshot
 from retraining.core.documents import Plan
 from retraining.core.documents.plan import Trigger
 from retraining.core.errors import SpecError
-from retraining.core.naming import bigquery
 from retraining.core.planning import plan, windows
 from retraining.core.report.preview import describe_preview
 from retraining.core.settings import include_path
@@ -74,9 +72,7 @@ def preview(planned: Plan, cloud: CloudPort, include: Path) -> tuple[list[str], 
         taken = table.take_snapshot()
         counted = table.count(taken)
     finally:
-        if cloud.warehouse.table_schema(bigquery.run_table(planned)) is not None:
-            job_id = bigquery.query_job_id(planned, "drop", "preview")
-            cloud.warehouse.run_query(snapshot.render_drop_sql(planned), job_id, "run table")
+        table.delete()
     judged = dataset.check_data(planned, taken, counted, read_history(cloud.artifacts, planned))
     lines = [
         *describe_preview(planned, taken, counted, judged),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import io
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 from retraining.core.errors import ContractError, SettingsError
 from retraining.core.naming.addresses import ObjectAddress
 from retraining.core.untyped import ApiJson
+from retraining.hooks.parquet import FOOTER_BYTES, column_names
 from retraining.hooks.session import Session, call
 
 if TYPE_CHECKING:
@@ -78,6 +80,33 @@ class Artifacts:
         with ThreadPoolExecutor(min(READERS, len(uris))) as pool:
             contents = zip(uris, pool.map(self.read_object, uris), strict=True)
             return {uri: data for uri, data in contents if data is not None}
+
+    def read_ranges(self, ranges: Mapping[str, tuple[int, int]]) -> dict[str, bytes]:
+        """Return parts of objects by address, as stored: of each the bytes from, and up to (exclusive).
+
+        Objects that are gone are left out.
+        """
+        from google.api_core.exceptions import NotFound
+
+        def read(uri: str) -> bytes | None:
+            start, end = ranges[uri]
+            blob = self._blob(uri)
+            try:
+                data: bytes = call(lambda: blob.download_as_bytes(start=start, end=end - 1, raw_download=True))
+            except NotFound:
+                return None
+            return data
+
+        if not ranges:
+            return {}
+        with ThreadPoolExecutor(min(READERS, len(ranges))) as pool:
+            contents = zip(ranges, pool.map(read, ranges), strict=True)
+            return {uri: data for uri, data in contents if data is not None}
+
+    def parquet_columns(self, sizes: Mapping[str, int]) -> dict[str, list[str] | None]:
+        """Return the names of the columns of Parquet files of known sizes; None of one that is no Parquet file."""
+        ends = {uri: (max(0, size - FOOTER_BYTES), size) for uri, size in sizes.items() if size}
+        return {uri: column_names(end) for uri, end in self.read_ranges(ends).items()}
 
     def exists(self, uri: str) -> bool:
         """Tell whether there is an object at the address."""

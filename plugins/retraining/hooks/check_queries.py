@@ -13,6 +13,7 @@ from pathlib import Path
 
 from retraining.core.data.column_roles import misfits, missing_columns
 from retraining.core.data.columns import own_columns
+from retraining.core.data.source_files import with_files
 from retraining.core.data.sql import Parameter, Query
 from retraining.core.errors import RetrainingError
 from retraining.core.naming.environments import Environment
@@ -34,7 +35,8 @@ def check(spec: ModelSpec, include: Path, warehouse: Warehouse) -> str:
         RetrainingError: BigQuery refuses one, or its columns are not what the spec needs.
     """
     asked = tuple(Parameter(name=name, type="TIMESTAMP", value=_ANY_TIME) for name in PARAMETERS)
-    _require_columns(spec, spec.data.query, Query(sql=load_query(spec, include), parameters=asked), warehouse)
+    sql = with_files(load_query(spec, include), spec.data, None)
+    _require_columns(spec, spec.data.source_name, Query(sql=sql, parameters=asked), warehouse)
     frozen = load_frozen_set_query(spec, include)
     if frozen is not None:
         _require_columns(spec, str(spec.data.golden_query), Query(sql=frozen), warehouse)

@@ -52,18 +52,34 @@ class Objects:
         Args:
             folder_uri: Without a slash at the end.
         """
-        for page in self._pages(folder_uri):
+        for page in self._folder_pages(folder_uri):
             yield from page
 
     def directly_in(self, folder_uri: str) -> list[StoredObject]:
         """Return the objects in a folder, not those in folders below it."""
-        return [item for page in self._pages(folder_uri, delimiter="/") for item in page]
+        return [item for page in self._folder_pages(folder_uri, delimiter="/") for item in page]
 
     def find_object(self, uri: str) -> StoredObject | None:
         """Return one object as a listing would have it; None when there is none."""
         address = ObjectAddress.parse(uri)
         blob = call(lambda: self._client.bucket(address.bucket).get_blob(address.path, retry=None))
         return None if blob is None else _stored(address.bucket, blob)
+
+    def match(self, uri: str) -> list[StoredObject]:
+        """Return the objects at an address, in order of names; one `*` in it stands for any text, slashes too."""
+        from google.api_core.exceptions import NotFound
+
+        address = ObjectAddress.parse(uri)
+        beginning, wildcard, end = address.path.partition("*")
+        if not wildcard:
+            found = self.find_object(uri)
+            return [] if found is None else [found]
+        least = len(str(ObjectAddress(bucket=address.bucket, path=beginning + end)))
+        try:
+            listed = [item for page in self._pages(address.bucket, beginning) for item in page]
+        except NotFound:
+            return []
+        return [item for item in listed if item.uri.endswith(end) and len(item.uri) >= least]
 
     def delete(self, objects: Iterable[StoredObject]) -> Iterator[Deleted]:
         """Delete each, if it is still the generation that was listed; one that is gone already counts as deleted.
@@ -89,11 +105,14 @@ class Objects:
             return Deleted(object=item, gone=self.find_object(item.uri) is None)
         return Deleted(object=item, gone=True)
 
-    def _pages(self, folder_uri: str, **options: str) -> Iterator[list[StoredObject]]:
+    def _folder_pages(self, folder_uri: str, **options: str) -> Iterator[list[StoredObject]]:
         folder = ObjectAddress.parse(folder_uri + "/")
+        return self._pages(folder.bucket, folder.path, **options)
+
+    def _pages(self, bucket: str, prefix: str, **options: str) -> Iterator[list[StoredObject]]:
         token: str | None = None
         while True:
-            page, token = call(functools.partial(self._page, folder.bucket, folder.path, token, options))
+            page, token = call(functools.partial(self._page, bucket, prefix, token, options))
             yield page
             if not token:
                 return

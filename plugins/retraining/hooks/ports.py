@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
+from retraining.core.data.source_files import Load
 from retraining.core.data.span_store import StoredObject
 from retraining.core.data.sql import Query
 from retraining.core.jobs.job import Job, JobType
@@ -54,6 +55,12 @@ class ArtifactsPort(Protocol):
     def read_some(self, uris: list[str]) -> dict[str, bytes]:
         """Return addresses and bytes of the objects that are there, in the given order."""
 
+    def read_ranges(self, ranges: Mapping[str, tuple[int, int]]) -> dict[str, bytes]:
+        """Return parts of objects by address: of each the bytes from, and up to (exclusive); without those gone."""
+
+    def parquet_columns(self, sizes: Mapping[str, int]) -> dict[str, list[str] | None]:
+        """Return the names of the columns of Parquet files of known sizes; None of one that is no Parquet file."""
+
     def exists(self, uri: str) -> bool:
         """Say whether there is an object."""
 
@@ -94,6 +101,9 @@ class ObjectsPort(Protocol):
     def find_object(self, uri: str) -> StoredObject | None:
         """Return one object as a listing would have it; None when there is none."""
 
+    def match(self, uri: str) -> list[StoredObject]:
+        """Return the objects at an address, in order of names; one `*` in it stands for any text, slashes too."""
+
     def delete(self, objects: Iterable[StoredObject]) -> Iterator[Deleted]:
         """Delete each that is still of the generation listed; one that is gone counts as deleted."""
 
@@ -106,6 +116,9 @@ class WarehousePort(Protocol):
 
     def run_query(self, query: Query, job_id: str, where: str) -> warehouse.Answer:
         """Run a statement as the job of this id, or join the one that has it; return when it is done."""
+
+    def load_files(self, load: Load, job_id: str, where: str) -> None:
+        """Append the rows of files to a table as the job of this id, or join the one that has it; all or none."""
 
     def dataset_location(self, dataset: str) -> str | None:
         """Return where a dataset is; None: there is none, or it is not told."""

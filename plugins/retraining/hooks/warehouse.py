@@ -8,25 +8,27 @@ same id, and a task here asks several questions before it writes one document.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from retraining.core.data.query_failures import MAX_JOBS_PER_ID, is_lasting, query_failure
+from retraining.core.data.query_failures import MAX_JOBS_PER_ID, is_lasting, load_failure, query_failure
+from retraining.core.data.source_files import Load
 from retraining.core.data.sql import Query
-from retraining.core.errors import DataError, JobError
+from retraining.core.errors import DataError, JobError, RetrainingError
 from retraining.core.retention.jobs_and_tables import Table
 from retraining.core.untyped import ApiJson, Row
 from retraining.hooks.session import Session, call
 
 if TYPE_CHECKING:
     from google.api_core.exceptions import ClientError
-    from google.cloud.bigquery import Client, SchemaField
+    from google.cloud.bigquery import Client, LoadJob, QueryJob, SchemaField
 
 LOGGER = logging.getLogger(__name__)
 PAGE = 10_000
 MAX_ROWS = 1_000_000
+MAX_DETAILS = 3
 MAX_RESULT_BYTES = 256_000_000
 """Of one answer, in a worker's memory; the statistics of 100 features over ten years of days have 400,000 rows."""
 
@@ -38,6 +40,15 @@ class Answer:
     rows: list[Row] = field(default_factory=list)
     bytes_processed: int = 0
     schema: list[ApiJson] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Asked:
+    """What is run as a job: how it is started with an id, what it answers once it is done, what its failure means."""
+
+    start: Callable[[str], Any]
+    answer: Callable[[Any], Answer]
+    failure: Callable[[str, Mapping[str, Any]], RetrainingError]
 
 
 class Warehouse:
@@ -84,29 +95,74 @@ class Warehouse:
             SettingsError: The connection's account may not do that.
             JobError: BigQuery failed, or a quota is used up; the next call runs another job, `MAX_JOBS_PER_ID` times.
         """
+        from google.cloud import bigquery
+
+        def start(suffixed: str) -> QueryJob:
+            config = bigquery.QueryJobConfig.from_api_repr({"query": _without_text(query)})
+            config.maximum_bytes_billed = self._session.max_bytes_billed
+            return self._client.query(query.sql, job_config=config, job_id=suffixed, retry=None, job_retry=None)
+
+        def answer(job: QueryJob) -> Answer:
+            found = job.result(page_size=PAGE, retry=None, job_retry=None)
+            rows = [] if query.into else _read(found, where)
+            return Answer(rows=rows, bytes_processed=int(job.total_bytes_processed or 0))
+
+        found = self._run_job(_Asked(start=start, answer=answer, failure=query_failure), job_id, where)
+        LOGGER.info("%s: %d bytes processed", where, found.bytes_processed)
+        return found
+
+    def load_files(self, load: Load, job_id: str, where: str) -> None:
+        """Append the rows of files to a table as the job of this id, or join the one that has it; all or none.
+
+        Args:
+            load: Files, table and columns.
+            job_id: As for `run_query`.
+            where: Names the files in messages.
+
+        Raises:
+            DataError: A file is not there, or has rows that do not fit; the message is BigQuery's.
+            SettingsError: The connection's account may not do that, or not read the files.
+            JobError: BigQuery failed, or a quota is used up; the next call runs another job.
+        """
+        from google.cloud import bigquery
+
+        config = load.to_api()
+        uris = config.pop("sourceUris")
+        config.pop("destinationTable")
+
+        def start(suffixed: str) -> LoadJob:
+            return self._client.load_table_from_uri(
+                uris,
+                load.table,
+                job_id=suffixed,
+                job_config=bigquery.LoadJobConfig.from_api_repr({"load": config}),
+                retry=None,
+            )
+
+        def answer(job: LoadJob) -> Answer:
+            job.result(retry=None)
+            LOGGER.info("%s: %d rows of %d files loaded", where, job.output_rows or 0, job.input_files or 0)
+            return Answer()
+
+        self._run_job(_Asked(start=start, answer=answer, failure=load_failure), job_id, where)
+
+    def _run_job(self, asked: _Asked, job_id: str, where: str) -> Answer:
         for attempt in range(1, MAX_JOBS_PER_ID + 1):
             suffixed = job_id if attempt == 1 else f"{job_id}-{attempt}"
-            job, joined = self._start_or_join(query, suffixed, where)
+            job, joined = self._start_or_join(asked, suffixed, where)
             try:
-                found = job.result(page_size=PAGE, retry=None, job_retry=None)
-                rows = [] if query.into else _read(found, where)
+                found = asked.answer(job)
             except DataError:
                 raise
             except Exception as error:  # of any class; what the job itself says decides below
                 if job.error_result is None:
                     raise  # the question failed, not the job: the task's retry joins it
                 if not joined or is_lasting(job.error_result):
-                    raise query_failure(where, job.error_result) from error
+                    raise asked.failure(where, _with_details(job)) from error
                 LOGGER.warning("%s: job %s failed (%s); another one", where, suffixed, job.error_result["message"])
                 continue
-            LOGGER.info(
-                "%s: job %s %s, %d bytes",
-                where,
-                suffixed,
-                "joined" if joined else "done",
-                job.total_bytes_processed or 0,
-            )
-            return Answer(rows=rows, bytes_processed=int(job.total_bytes_processed or 0))
+            LOGGER.info("%s: job %s %s", where, suffixed, "joined" if joined else "done")
+            return found
         raise JobError(
             where, f"BigQuery failed {MAX_JOBS_PER_ID} times", "one success", f"Look at job {job_id}, clear the task"
         )
@@ -160,22 +216,26 @@ class Warehouse:
         session = self._session
         return bigquery.Client(project=session.project, credentials=session.credentials, location=session.region)
 
-    def _start_or_join(self, query: Query, job_id: str, where: str) -> tuple[Any, bool]:
+    def _start_or_join(self, asked: _Asked, job_id: str, where: str) -> tuple[Any, bool]:
         from google.api_core.exceptions import BadRequest, Conflict, Forbidden, NotFound
-        from google.cloud import bigquery
 
-        config = bigquery.QueryJobConfig.from_api_repr({"query": _without_text(query)})
-        config.maximum_bytes_billed = self._session.max_bytes_billed
         try:
             # Repeating is safe: after a lost response the id is taken, and the job is joined.
-            job = call(
-                lambda: self._client.query(query.sql, job_config=config, job_id=job_id, retry=None, job_retry=None)
-            )
+            job = call(lambda: asked.start(job_id))
         except Conflict:
             return call(lambda: self._client.get_job(job_id, retry=None)), True
         except (BadRequest, Forbidden, NotFound) as error:
-            raise query_failure(where, _result(error)) from error
+            raise asked.failure(where, _result(error)) from error
         return job, False
+
+
+def _with_details(job: QueryJob | LoadJob) -> Mapping[str, Any]:
+    """Return why a job failed, with what BigQuery says of single files and lines, which its summary leaves out."""
+    result = dict(job.error_result)
+    details = dict.fromkeys(str(item.get("message")) for item in job.errors or ())
+    details.pop(result["message"], None)
+    result["message"] = "; ".join([result["message"], *list(details)[:MAX_DETAILS]])
+    return result
 
 
 def _read(answer: Iterable[Mapping[str, Any]], where: str) -> list[Row]:

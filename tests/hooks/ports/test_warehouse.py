@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
+
+from retraining.core.data.source_files import Load
 from retraining.core.data.sql import Query
+from retraining.core.errors import DataError
+from retraining.core.spec.source_files import SourceFiles
+
+
+def files_of(uri: str) -> SourceFiles:
+    """A column of integers."""
+    return SourceFiles.model_validate({"uris": uri, "format": "csv", "columns": [{"name": "n", "type": "INT64"}]})
 
 
 def test_the_same_id_is_the_same_job(stage, cloud, unique) -> None:
@@ -43,3 +53,21 @@ def test_no_dataset_has_no_tables(cloud) -> None:
     """None is an answer."""
     assert cloud.warehouse.list_tables("no_such_dataset") == []
     assert cloud.warehouse.table_schema(f"{cloud.settings.project}.no_such_dataset.t") is None
+
+
+def test_rows_of_files_are_appended_once(stage, cloud, folder, unique) -> None:
+    """A retry joins its job."""
+    table = stage.make_table(unique)
+    cloud.artifacts.write_once(f"{folder}/1.csv", b"n\n1\n2\n")
+    for _ in range(2):
+        cloud.warehouse.load_files(Load(table=table, files=files_of(f"{folder}/*.csv")), unique, "files")
+    stage.prepare("test", [{"n": 2}])
+    counted = Query(sql=f"SELECT COUNT(*) AS n FROM `{table}`")
+    assert cloud.warehouse.run_query(counted, f"{unique}-count", "test").rows == [{"n": 2}]
+
+
+def test_files_that_are_not_there_are_refused(stage, cloud, folder, unique) -> None:
+    """By BigQuery, whose message names them."""
+    table = stage.make_table(unique)
+    with pytest.raises(DataError, match=r"files: BigQuery refuses the files: .*none\.csv"):
+        cloud.warehouse.load_files(Load(table=table, files=files_of(f"{folder}/none.csv")), unique, "files")

@@ -39,3 +39,17 @@ def test_a_dataset_elsewhere_ends_the_run_before_its_plan_is_written(night, clou
     with pytest.raises(AirflowFailException, match=rf"dataset {cloud.settings.dataset}: location EU"):
         night.plan()
     assert not [uri for uri in cloud.artifacts.objects if uri.endswith("/plan.json")]
+
+
+def test_files_that_no_load_of_the_region_reads_end_it_too(night, cloud) -> None:
+    """A multi-region that holds it is near enough."""
+    files = "{{uris: gs://my-files/*.csv, format: csv, columns: [{{name: id, type: STRING}}]}}"
+    night = Night(
+        night.include, "placed", night._run, SPEC.replace("  key: id", f"  key: id\n  files: {files}"), cloud.connect
+    )
+    night.write(QUERY)
+    cloud.artifacts.locations["my-files"] = ("US",)
+    assert night.plan()["model"] == "placed"
+    cloud.artifacts.locations["my-files"] = ("EU",)
+    with pytest.raises(AirflowFailException, match=r"data.files, bucket my-files: location EU. Expected us-central1"):
+        night.plan()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -39,10 +40,9 @@ def spec_of(name: str, include: Path) -> ModelSpec:
     return spec
 
 
-def make_module(uri: str) -> None:
+def run_script(python: str, script: str, uri: str) -> None:
     """As the example's page says."""
-    command = [str(TRAINER_PYTHON), str(EXAMPLES / "text" / "make_module.py"), uri]
-    subprocess.run(command, check=True, timeout=120)
+    subprocess.run([python, str(EXAMPLES / script), uri], check=True, timeout=120)
 
 
 def test_the_page_lists_every_example() -> None:
@@ -67,7 +67,9 @@ def test_a_night_of_it_makes_a_champion(name: str, examples_include: Path, local
     """Export to endpoint, on the demonstration's tables."""
     local_cloud.seed()
     if name == "text":
-        make_module(f"gs://{local_cloud.bucket}/modules/words")
+        run_script(str(TRAINER_PYTHON), "text/make_module.py", f"gs://{local_cloud.bucket}/modules/words")
+    if name == "files":
+        run_script(sys.executable, "files/make_files.py", f"gs://{local_cloud.bucket}/files/flights")
     spec = spec_of(name, examples_include)
     monkeypatch.setattr(run_plan, "include_path", lambda: examples_include)
     night = datetime(2013, 11, 20, 3, tzinfo=UTC)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import UserDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 
 from retraining.core.data.span_store import StoredObject
 from retraining.hooks.objects import Deleted
+from retraining.hooks.parquet import column_names
 
 
 class Killed(BaseException):
@@ -84,6 +86,14 @@ class FakeBucket:
         """As the hook."""
         return {uri: self.objects[uri] for uri in uris if uri in self.objects}
 
+    def read_ranges(self, ranges: Mapping[str, tuple[int, int]]) -> dict[str, bytes]:
+        """As the hook."""
+        return {uri: self.objects[uri][start:end] for uri, (start, end) in ranges.items() if uri in self.objects}
+
+    def parquet_columns(self, sizes: Mapping[str, int]) -> dict[str, list[str] | None]:
+        """As the hook."""
+        return {uri: column_names(self.objects[uri]) for uri in sizes if uri in self.objects}
+
     def exists(self, uri: str) -> bool:
         """As the hook."""
         return uri in self.objects
@@ -140,6 +150,11 @@ class FakeBucket:
     def find_object(self, uri: str) -> StoredObject | None:
         """As the hook."""
         return self.found.get(uri)
+
+    def match(self, uri: str) -> list[StoredObject]:
+        """As the hook."""
+        pattern = uri.replace("[", "[[]").replace("?", "[?]")
+        return [self.found[name] for name in sorted(self.found) if fnmatchcase(name, pattern)]
 
     def delete(self, objects: Iterable[StoredObject]) -> Iterator[Deleted]:
         """As the hook, one after the other."""

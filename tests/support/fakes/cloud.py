@@ -19,7 +19,7 @@ class FakeCloud:
         self.environment = ENVIRONMENT
         self.clock = FakeClock()
         self.artifacts = self.objects = FakeBucket()
-        self.warehouse = FakeWarehouse()
+        self.warehouse = FakeWarehouse(self.artifacts)
         self.jobs = FakeJobs()
         self.logs = FakeLogs()
         self.endpoints = FakeEndpoints()

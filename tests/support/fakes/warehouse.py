@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
+from retraining.core.data.query_failures import load_failure
+from retraining.core.data.source_files import Load
 from retraining.core.data.sql import Query
 from retraining.core.retention.jobs_and_tables import Table
 from retraining.hooks.warehouse import Answer
+from tests.support.fakes.bucket import FakeBucket
 
 
 class FakeWarehouse:
     """BigQuery that gives prepared rows by purpose, and notes which jobs it was asked for."""
 
-    def __init__(self) -> None:
+    def __init__(self, bucket: FakeBucket) -> None:
+        self._bucket = bucket
         self.rows: dict[str, list[dict[str, Any]]] = {}
         self.schemas: dict[str, list[dict[str, Any]]] = {}
         self.tables: list[Table] = []
         self.locations: dict[str, str] = {}
         self.asked: list[str] = []
         self.written: list[Query] = []
+        self.loaded: list[Load] = []
         self._done: dict[str, Answer] = {}
 
     def dry_run(self, query: Query, where: str) -> Answer:
@@ -33,6 +38,14 @@ class FakeWarehouse:
         if query.into and job_id not in self._done:
             self.written.append(query)
         return self._done.setdefault(job_id, Answer(rows=self.rows.get(where, []), bytes_processed=7))
+
+    def load_files(self, load: Load, job_id: str, where: str) -> None:
+        """As the hook."""
+        self.asked.append(job_id)
+        for uri in load.files.uris:
+            if not self._bucket.match(uri):
+                raise load_failure(where, {"reason": "notFound", "message": f"Not found: URI {uri}"})
+        self.loaded.append(load)
 
     def dataset_location(self, dataset: str) -> str | None:
         """As the hook."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 import sqlglot  # type: ignore[import-not-found]  # only in the local cloud environment
 from sqlglot import exp
@@ -97,6 +98,8 @@ def asked(event: str, path: str, body: bytes) -> tuple[str, Resources]:
         return f"{event}/upload", resources
     configuration = document if event == "bigquery.jobs.query" else document.get("configuration", {})
     kind = next((kind for kind in ("load", "extract", "copy") if kind in configuration), "query")
+    if kind == "load":
+        return f"{event}/load", {**resources, **_load_resources(configuration["load"], project)}
     if kind != "query":
         return f"{event}/{kind}", resources
     query = configuration if event == "bigquery.jobs.query" else configuration.get("query", {})
@@ -112,6 +115,16 @@ def asked(event: str, path: str, body: bytes) -> tuple[str, Resources]:
         uses.written.add(name)
     method = event if event == "bigquery.jobs.query" else f"{event}/query"
     return method, {**resources, **uses.resources()}
+
+
+def _load_resources(load: dict[str, Untyped], project: str) -> dict[str, list[str]]:
+    """Give the table that a load writes, and the buckets that it reads as its caller."""
+    table = load["destinationTable"]
+    buckets = {urlsplit(uri).netloc for uri in load.get("sourceUris", ())}
+    return {
+        "written": [_resource(table.get("projectId") or project, table["datasetId"], table["tableId"])],
+        "bucket": sorted(f"buckets/{bucket}" for bucket in buckets),
+    }
 
 
 def uses_of(statement: str, project: str, default_dataset: str = "") -> Uses:

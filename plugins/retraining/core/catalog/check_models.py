@@ -46,7 +46,7 @@ def warnings_of(spec: ModelSpec, sql: str) -> list[str]:
         ignored = (
             "it ignores @as_of, so that a run of an earlier time reads what is there now, and no backfill is possible"
         )
-        return [f"{spec.name}.yaml, data.query, {spec.data.query}: {ignored}"]
+        return [f"{spec.name}.yaml, data.query, {spec.data.source_name}: {ignored}"]
     return []
 
 

@@ -66,3 +66,16 @@ def query_failure(where: str, result: Mapping[str, Any]) -> RetrainingError:
         )
         way_out += "dataset, or change RETRAINING_REGION with the bucket and the dataset of run tables"
     return DataError(where, f"BigQuery refuses the statement: {message}", "one that it runs", way_out)
+
+
+def load_failure(where: str, result: Mapping[str, Any]) -> RetrainingError:
+    """Return what BigQuery's error about a load of files means; `where` and `result` as for `query_failure`."""
+    message, reason = str(result.get("message")), str(result.get("reason"))
+    if reason in TRANSIENT_REASONS or reason == "accessDenied":
+        return query_failure(where, result)
+    return DataError(
+        where,
+        f"BigQuery refuses the files: {message}",
+        "rows of data.files.columns",
+        "Correct the files or data.files and start the run anew; or, where a file was half written, clear the task",
+    )

@@ -10,15 +10,23 @@ from typing import Any
 
 from retraining.core.data.column_roles import missing_columns
 from retraining.core.data.columns import own_columns, schema_hash
+from retraining.core.data.source_files import with_files
 from retraining.core.data.sql import Parameter, Query, midnight, render
 from retraining.core.documents.document import canonical_json, format_time
 from retraining.core.documents.plan import Plan
-from retraining.core.documents.snapshot import Column, GoldenWork, LeftOut, PartWork, Snapshot, SpanWork
+from retraining.core.documents.snapshot import (
+    Column,
+    GoldenWork,
+    LeftOut,
+    PartWork,
+    Snapshot,
+    SourceFilesRead,
+    SpanWork,
+)
 from retraining.core.errors import DataError
 from retraining.core.naming import bigquery, storage
 from retraining.core.naming.spans import label_span
 from retraining.core.spec.data import Data
-from retraining.core.spec.sql_file import without_semicolon
 
 _Part = tuple[str, int, str, str, int]  # part, rows, XOR, sum, shards
 Stored = Mapping[str, Mapping[str, int | None]]
@@ -51,7 +59,14 @@ def query_parameters(plan: Plan) -> tuple[Parameter, ...]:
 
 def render_examples_check_sql(plan: Plan) -> Query:
     """Return the examples query alone, for a dry run: errors in it are found before anything is written."""
-    return Query(sql=plan.query.sql, parameters=query_parameters(plan))
+    sql = plan.query.sql if plan.spec.data.files is None else _examples_sql(plan)
+    return Query(sql=sql, parameters=query_parameters(plan))
+
+
+def _examples_sql(plan: Plan) -> str:
+    """Return the examples query as it can stand in parentheses."""
+    data = plan.spec.data
+    return with_files(plan.query.sql, data, bigquery.files_table(plan) if data.files else None)
 
 
 def render_snapshot_sql(plan: Plan) -> Query:
@@ -65,7 +80,7 @@ def render_snapshot_sql(plan: Plan) -> Query:
     sql = render(
         "snapshot.sql.j2",
         table=bigquery.run_table(plan),
-        query=without_semicolon(plan.query.sql),
+        query=_examples_sql(plan),
         key=data.key,
         event_time=data.event_time,
         keep_days=data.keep_table_days,
@@ -108,8 +123,7 @@ def render_left_out_sql(plan: Plan) -> Query:
 
     Future is after today, not after `as_of`: a run of the past leaves out what came later, and that is no fault.
     """
-    query = without_semicolon(plan.query.sql)
-    sql = render("left_out.sql.j2", query=query, event_time=plan.spec.data.event_time)
+    sql = render("left_out.sql.j2", query=_examples_sql(plan), event_time=plan.spec.data.event_time)
     return Query(sql=sql, parameters=query_parameters(plan))
 
 
@@ -119,11 +133,6 @@ def render_fingerprint_sql(plan: Plan) -> Query:
     XOR alone would lose doubled rows, the sum alone swapped ones; together with the count they hold. Order-free.
     """
     return Query(sql=render("fingerprint.sql.j2", table=bigquery.run_table(plan), grouped=True))
-
-
-def render_drop_sql(plan: Plan) -> Query:
-    """Return the statement that deletes the run table."""
-    return Query(sql=render("drop_table.sql.j2", table=bigquery.run_table(plan)))
 
 
 def span_fingerprint(parts: Iterable[_Part]) -> str:
@@ -140,6 +149,7 @@ def build_snapshot(
     bytes_processed: int = 0,
     frozen: GoldenWork | None = None,
     left_out: LeftOut | None = None,
+    source_files: SourceFilesRead | None = None,
 ) -> Snapshot:
     """Return the snapshot document: what the run table holds and which spans the store has already.
 
@@ -151,6 +161,7 @@ def build_snapshot(
         bytes_processed: By the snapshot's query.
         frozen: The frozen set, where the plan has one.
         left_out: From the row of `render_left_out_sql`.
+        source_files: That the examples came from.
 
     Raises:
         DataError: The window is empty, or a row is outside it.
@@ -176,7 +187,8 @@ def build_snapshot(
         spans=spans,
         golden=frozen,
         left_out=left_out,
-        explain=tuple(_explain(plan, spans, frozen, left_out)),
+        source_files=source_files,
+        explain=tuple(_explain(plan, spans, frozen, left_out, source_files)),
     )
 
 
@@ -215,8 +227,14 @@ def _by_day(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[_Part]]:
     return grouped
 
 
-def _explain(plan: Plan, spans: Sequence[SpanWork], frozen: GoldenWork | None, left_out: LeftOut | None) -> list[str]:
-    lines = []
+def _explain(
+    plan: Plan,
+    spans: Sequence[SpanWork],
+    frozen: GoldenWork | None,
+    left_out: LeftOut | None,
+    source: SourceFilesRead | None,
+) -> list[str]:
+    lines = [f"source: {source.count} files, {source.bytes:,} bytes"] if source else []
     for span in spans:
         done = "reused" if span.action == "reuse" else "changed" if span.because.startswith("changed") else "exported"
         reason = span.because.removeprefix("changed: ")

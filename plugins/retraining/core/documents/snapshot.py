@@ -66,6 +66,14 @@ class LeftOut(Value):
     undated: Count
 
 
+class SourceFilesRead(Value):
+    """The files that the examples came from: how many, their bytes, and a SHA-256 over names and generations."""
+
+    count: Positive
+    bytes: Count
+    sha256: Sha256
+
+
 class GoldenWork(Value):
     """The frozen set: its own table, and whether the span store has it already."""
 
@@ -108,4 +116,5 @@ class Snapshot(Document):
     spans: tuple[SpanWork, ...]
     golden: GoldenWork | None = None
     left_out: LeftOut | None = None
+    source_files: SourceFilesRead | None = None
     explain: tuple[Text, ...] = ()

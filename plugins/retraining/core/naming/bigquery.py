@@ -9,7 +9,7 @@ from datetime import datetime
 from retraining.core.documents.plan import Plan
 from retraining.core.naming.run_keys import frozen_set_key, stamp
 
-_RUN_TABLE = re.compile(r"(run|score)_[a-z][a-z0-9_]*__\d{8}t\d{6}z_[0-9a-f]{12}")
+_RUN_TABLE = re.compile(r"(run|score|files)_[a-z][a-z0-9_]*__\d{8}t\d{6}z_[0-9a-f]{12}")
 
 
 def run_table(plan: Plan) -> str:
@@ -17,8 +17,13 @@ def run_table(plan: Plan) -> str:
     return f"{plan.project}.{plan.dataset}.run_{plan.model}__{plan.run_key.replace('-', '_')}"
 
 
+def files_table(plan: Plan) -> str:
+    """Rows of the run's source files as `project.dataset.table`."""
+    return f"{plan.project}.{plan.dataset}.files_{plan.model}__{plan.run_key.replace('-', '_')}"
+
+
 def is_run_table(name: str) -> bool:
-    """Tell whether a table, by its full name, is a run table of any run, or the input of a scoring."""
+    """Tell whether a table, by its full name, is a run table, the rows of a run's files, or the input of a scoring."""
     return _RUN_TABLE.fullmatch(name.rpartition(".")[2]) is not None
 
 

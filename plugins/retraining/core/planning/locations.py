@@ -60,3 +60,23 @@ def dataset_warning(dataset: str, location: str, region: str) -> str | None:
     raise SettingsError(
         f"dataset {dataset}", f"location {location}", f"{region}, where statements and jobs run", way_out
     )
+
+
+def require_source_bucket(bucket: str, locations: Sequence[str], region: str) -> None:
+    """Refuse files that no load of this region reads.
+
+    https://cloud.google.com/bigquery/docs/batch-loading-data#data-locations
+
+    Args:
+        bucket: Of `data.files`.
+        locations: Its location, and the regions of a bucket that names two of its own.
+        region: Of the statements.
+
+    Raises:
+        SettingsError: The bucket is elsewhere.
+    """
+    if not any(holds_region(location, region) for location in locations):
+        way_out = f"Copy the files to a bucket in {region} (gcloud storage cp), and name that"
+        raise SettingsError(
+            f"data.files, bucket {bucket}", f"location {locations[0]}", f"{region}, where statements run", way_out
+        )

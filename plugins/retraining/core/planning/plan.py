@@ -65,7 +65,7 @@ def build_plan(
     Args:
         asked: By whom, for when, and what it changes.
         spec: As in the file, before overrides.
-        sql: Text of `spec.data.query`.
+        sql: Text of the examples query.
         settings: Where things are.
         prices: For the estimate; without them, or for another region, it is None.
         frozen_set_sql: Text of `spec.data.golden_query`.
@@ -75,7 +75,7 @@ def build_plan(
     """
     changed = spec.with_overrides(asked.overrides)
     _require_history(asked, changed, sql)
-    query, frozen = _query(changed.data.query, sql), _query(changed.data.golden_query, frozen_set_sql)
+    query, frozen = _query(changed.data.source_name, sql), _query(changed.data.golden_query, frozen_set_sql)
     machines = all_machines(changed)
     priced = _priced(changed, machines, prices, settings.region)
     if not asked.over_budget:
@@ -109,7 +109,7 @@ def _require_history(asked: AskedRun, spec: ModelSpec, sql: str) -> None:
     if asked.mode == "backfill" and spec.data.split == "hash" and "as_of" not in used_parameters(sql):
         raise PlanError(
             f"{spec.name}, backfill",
-            f"examples without a time (data.split: hash), and no @as_of in {spec.data.query}",
+            f"examples without a time (data.split: hash), and no @as_of in {spec.data.source_name}",
             "a query that tells what was known at each day",
             "Use @as_of in the query, or start one run by hand",
         )

@@ -10,6 +10,7 @@ from pydantic import Field, StringConstraints, field_validator, model_validator
 from retraining.core.spec.check_rules import Severity, severity_problem
 from retraining.core.spec.cluster import MachineType
 from retraining.core.spec.section import ColumnName, Count, Fraction, Section
+from retraining.core.spec.source_files import SourceFiles
 
 SamplePercent = Annotated[float, Field(ge=0.001, le=100)]
 SqlPath = Annotated[str, StringConstraints(max_length=500, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_./-]*\.sql$")]
@@ -85,10 +86,12 @@ class ExportMachines(Section):
 class Data(Section):
     """Where examples come from. `query` and `golden_query` are paths below include/sql; windows are whole UTC days.
 
-    With `split: hash` examples have no time: all are read, and the test split is a share of the keys.
+    With `split: hash` examples have no time: all are read, and the test split is a share of the keys. Examples of
+    `files` need no query.
     """
 
-    query: SqlPath
+    query: SqlPath | None = None
+    files: SourceFiles | None = None
     golden_query: SqlPath | None = None
     key: ColumnName
     split: Literal["time", "hash"] = "time"
@@ -115,6 +118,28 @@ class Data(Section):
         if value and ".." in PurePosixPath(value).parts:
             raise ValueError("the path must stay below include/sql: remove '..'")
         return value
+
+    @property
+    def source_name(self) -> str:
+        """What messages call the place that examples come from: the query's file, or `data.files`."""
+        return self.query or "data.files"
+
+    @model_validator(mode="after")
+    def _has_a_source(self) -> Self:
+        if self.files is None:
+            if self.query is None:
+                raise ValueError("query is missing: name a file below include/sql, or the source's files in data.files")
+            return self
+        if self.time_travel:
+            raise ValueError("time_travel is of tables, and files have none: remove it, or files")
+        if self.query is None:
+            named = {"key": self.key, "event_time": self.event_time}
+            for role, column in named.items():
+                if column is not None and column not in self.files.names:
+                    raise ValueError(
+                        f"{role} is {column!r}, which is not among files.columns: {', '.join(self.files.names)}"
+                    )
+        return self
 
     @model_validator(mode="after")
     def _keys_are_of_the_split(self) -> Self:

@@ -16,6 +16,7 @@ from retraining.core.errors import SpecError
 from retraining.core.spec.messages import explain
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.pending import refuse_pending
+from retraining.core.spec.source_files import EVERY_ROW
 from retraining.core.spec.sql_file import AS_OF, PARAMETERS, require_select, require_time_travel
 from retraining.core.spec.yaml_file import read_spec_file
 from retraining.core.suggestions import suggest
@@ -62,15 +63,19 @@ def name_problem(name: str) -> tuple[str, str] | None:
 
 
 def load_query(spec: ModelSpec, include: Path) -> str:
-    """Return the text of the spec's examples query.
+    """Return the text of the spec's examples query; of files without one: every row.
 
     Raises:
         SpecError: The file is missing, empty, outside include/sql, or not one SELECT with its parameters.
     """
-    where, untimed = f"{spec.name}.yaml, data.query", spec.data.split == "hash"
-    required, optional = ((), AS_OF) if untimed else (PARAMETERS, ())
-    sql = _read_sql(spec.data.query, where, include, required, optional)
-    require_time_travel(sql, f"{where}, {spec.data.query}", asked=spec.data.time_travel)
+    data, where = spec.data, f"{spec.name}.yaml, data.query"
+    if data.query is None:
+        return EVERY_ROW
+    known = AS_OF if data.split == "hash" else PARAMETERS
+    # Files are loaded whole, whatever the query takes of them.
+    required, optional = ((), known) if data.files or data.split == "hash" else (known, ())
+    sql = _read_sql(data.query, where, include, required, optional)
+    require_time_travel(sql, f"{where}, {data.query}", asked=data.time_travel)
     return sql
 
 

@@ -94,6 +94,22 @@ class ModelSpec(Section):
         return self
 
     @model_validator(mode="after")
+    def _files_have_the_columns(self) -> Self:
+        files = self.data.files
+        if files is None or self.data.query is not None:  # what a query gives, BigQuery knows
+            return self
+        baselines = tuple(self.evaluation.baselines.values())
+        for where, columns in (
+            ("features", tuple(self.feature_names)),
+            ("label", (self.label.name,)),
+            ("evaluation.baselines", baselines),
+        ):
+            for column in columns:
+                if column not in files.names:
+                    raise ValueError(f"data.files.columns: {_unknown(where, column, files.names)}")
+        return self
+
+    @model_validator(mode="after")
     def _judged_by_the_labels_kind(self) -> Self:
         evaluation, metric = self.evaluation, self.evaluation.metric
         known: list[str] = [name for name in METRICS[self.label.kind] if name != "pinball" or self._has_quantiles]

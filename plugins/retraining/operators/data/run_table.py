@@ -7,13 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from retraining.core.checks import quarantine
-from retraining.core.data import frozen_set, snapshot, statistics
+from retraining.core.data import frozen_set, snapshot, source_files, statistics
 from retraining.core.data.columns import own_columns, schema_hash
+from retraining.core.data.span_store import StoredObject
 from retraining.core.data.sql import Query
 from retraining.core.documents import Column, FrozenSet, GoldenWork, LeftOut, Plan, Snapshot, Span, Statistics
+from retraining.core.documents.snapshot import SourceFilesRead
 from retraining.core.naming import bigquery, storage
 from retraining.core.naming.addresses import folder_of
 from retraining.core.naming.spans import MARKER, SpanPlace, marker_uri, place_of, span_uri
+from retraining.core.spec.source_files import SourceFiles
 from retraining.core.untyped import Row
 from retraining.hooks.ports import CloudPort
 
@@ -21,7 +24,7 @@ from retraining.hooks.ports import CloudPort
 class RunTable:
     """A plan's run table: made, described and counted by statements on BigQuery, in the order in which they depend.
 
-    Nothing is written to storage but the frozen set's record.
+    Nothing is written to storage but the frozen set's record. The source's files are loaded into a table first.
 
     Args:
         cloud: Who is asked.
@@ -38,6 +41,7 @@ class RunTable:
         """Make the run table and describe it."""
         plan, warehouse = self._plan, self._cloud.warehouse
         where = plan.query.path
+        files = self._load_files(plan.spec.data.files) if plan.spec.data.files else None
         warehouse.dry_run(snapshot.render_examples_check_sql(plan), where)
         frozen = self._find_frozen_set() if plan.golden_query else None
         answer = warehouse.run_query(snapshot.render_snapshot_sql(plan), self._job_id("snapshot"), where)
@@ -55,7 +59,13 @@ class RunTable:
             answer.bytes_processed,
             self._frozen_set_work(frozen, columns, spans_uri) if frozen else None,
             self._left_out() if plan.spec.data.event_time else None,
+            files,
         )
+
+    def delete(self) -> None:
+        """Delete the run table, and the rows of the files that it came from."""
+        for table in (bigquery.run_table(self._plan), bigquery.files_table(self._plan)):
+            self._cloud.warehouse.delete_table(table)
 
     def count(self, taken: Snapshot) -> Statistics:
         """Take the statistics; where days are bad and shall be left out, once more without them."""
@@ -66,6 +76,28 @@ class RunTable:
         if bad:
             rows = self._counted(statistics.render_statistics_sql(plan, taken, bad), "statistics of the rest")
         return statistics.build_statistics(plan, taken, rows, days, bad)
+
+    def _load_files(self, files: SourceFiles) -> SourceFilesRead:
+        """Load the source's files into a table of this run, if each has the columns that the spec says."""
+        plan, cloud = self._plan, self._cloud
+        found = {uri: cloud.objects.match(uri) for uri in files.uris}
+        described, objects = source_files.require_files(found), source_files.distinct(found)
+        if files.format != "json":
+            source_files.require_columns(files, objects, self._file_columns(files, objects))
+        version = described.sha256[:8]  # files that changed since are other jobs
+        made = self._job_id(f"files_table_{version}")
+        cloud.warehouse.run_query(source_files.render_files_table_sql(plan), made, source_files.WHERE)
+        cloud.warehouse.load_files(source_files.build_load(plan), self._job_id(f"files_{version}"), source_files.WHERE)
+        again = {uri: cloud.objects.match(uri) for uri in files.uris}
+        source_files.require_unchanged(described, source_files.require_files(again))
+        return described
+
+    def _file_columns(self, files: SourceFiles, objects: list[StoredObject]) -> Mapping[str, list[str] | None]:
+        artifacts = self._cloud.artifacts
+        if files.format == "csv":
+            beginnings = artifacts.read_ranges(source_files.headers_to_read(objects))
+            return {uri: source_files.parse_header(data, files.delimiter) for uri, data in beginnings.items()}
+        return artifacts.parquet_columns({item.uri: item.bytes for item in objects})
 
     def _counted(self, query: Query, where: str) -> list[Row]:
         return self._cloud.warehouse.run_query(query, self._job_id(where.replace(" ", "_")), where).rows

@@ -13,11 +13,13 @@ from retraining.core.catalog.cost import load_prices
 from retraining.core.catalog.hardware import load_hardware, require_machines
 from retraining.core.documents import Plan
 from retraining.core.naming import console
+from retraining.core.naming.addresses import ObjectAddress
 from retraining.core.planning import locations, plan, windows
 from retraining.core.planning.params import overrides, require_known
 from retraining.core.planning.triggers import mode_of
 from retraining.core.settings import include_path
 from retraining.core.spec import files
+from retraining.core.spec.source_files import SourceFiles
 from retraining.core.untyped import XCom, YamlValues
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
@@ -68,7 +70,7 @@ class PlanRunOperator(CloudOperator):
         require_serving_container(planned.serving_image, containers, day)
         require_own_bucket(cloud)
         require_own_model(cloud, self.model)
-        for warning in _location_warnings(cloud):
+        for warning in _location_warnings(cloud, planned.spec.data.files):
             self.log.warning(warning)
         record = Record(cloud.artifacts, planned.run_uri)
         stored = record.write_once(planned)
@@ -82,13 +84,16 @@ class PlanRunOperator(CloudOperator):
         }
 
 
-def _location_warnings(cloud: CloudPort) -> Iterator[str]:
+def _location_warnings(cloud: CloudPort, files: SourceFiles | None) -> Iterator[str]:
     """Yield what is wrong with where bucket and dataset are, as far as the account may know.
 
     Raises:
-        SettingsError: No statement could be run where the dataset is.
+        SettingsError: No statement could be run where the dataset is, or none could load the files.
     """
     settings = cloud.settings
+    for name in sorted({ObjectAddress.parse(uri).bucket for uri in files.uris} if files else ()):
+        if found := cloud.artifacts.bucket_locations(name):
+            locations.require_source_bucket(name, found, settings.region)
     bucket, dataset = (
         cloud.artifacts.bucket_locations(settings.bucket),
         cloud.warehouse.dataset_location(settings.dataset),

@@ -1,0 +1,66 @@
+"""The part `data.files` of a model's YAML: files in Cloud Storage that examples come from, and their columns."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BeforeValidator, Field, StringConstraints, model_validator
+
+from retraining.core.spec.section import ColumnName, Section
+
+EVERY_ROW = "SELECT * FROM files"
+"""What is asked of the files where the spec has no query."""
+
+MAX_COLUMNS = 9_996
+_TYPES = "INT64|FLOAT64|NUMERIC|BIGNUMERIC|BOOL|STRING|BYTES|DATE|DATETIME|TIME|TIMESTAMP"
+ColumnType = Annotated[str, StringConstraints(pattern=rf"^({_TYPES}|ARRAY<({_TYPES})>)$")]
+FileUri = Annotated[
+    str, StringConstraints(max_length=1024, pattern=r"^gs://[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]/[^*]*\*?[^*]*$")
+]
+"""With one wildcard at most, which also stands for slashes, as BigQuery has it."""
+
+
+class FileColumn(Section):
+    """A column of the files, and the BigQuery type that it is loaded as."""
+
+    name: ColumnName
+    type: ColumnType
+
+
+def _listed(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+class SourceFiles(Section):
+    """Files that BigQuery loads into a table of this run, which the query calls `files`.
+
+    `columns` are the files' own; of CSV files in the order of the header line, which each file has.
+    """
+
+    uris: Annotated[tuple[FileUri, ...], BeforeValidator(_listed), Field(min_length=1, max_length=1000)]
+    format: Literal["csv", "json", "parquet"]
+    columns: Annotated[tuple[FileColumn, ...], Field(min_length=1, max_length=MAX_COLUMNS)]
+    delimiter: Annotated[str, StringConstraints(min_length=1, max_length=1)] = ","
+    null_text: Annotated[str, StringConstraints(min_length=1, max_length=100)] | None = None
+
+    @model_validator(mode="after")
+    def _fits_its_format(self) -> Self:
+        lowered = [name.lower() for name in self.names]
+        if twice := [name for name in self.names if lowered.count(name.lower()) > 1]:
+            raise ValueError(f"column {twice[0]!r} stands twice (BigQuery does not tell case apart)")
+        if self.format == "csv":
+            for column in self.columns:
+                if column.type.startswith("ARRAY"):
+                    raise ValueError(
+                        f"column {column.name!r} is {column.type}, which no CSV file holds: use json or parquet"
+                    )
+            return self
+        for name in ("delimiter", "null_text"):
+            if getattr(self, name) != type(self).model_fields[name].default:
+                raise ValueError(f"{name} is of CSV files, and format is {self.format}: remove it")
+        return self
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns, in their order."""
+        return [column.name for column in self.columns]
