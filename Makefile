@@ -21,6 +21,7 @@ LABEL ?=
 KEY ?=
 TIME ?=
 MODEL ?=
+IMAGE ?=
 DO ?= models
 # Where this is set, each of the many processes of a test or demonstration would compile Airflow and Google's clients.
 unexport PYTHONDONTWRITEBYTECODE
@@ -59,6 +60,8 @@ $(VENV)/uv/bin/uv: requirements-uv.txt | $(VENV)/python.ok
 $(VENV)/airflow/.ready: requirements.txt requirements-dev.txt
 $(VENV)/trainer/.ready: trainer/requirements.txt trainer/requirements-dev.txt
 $(VENV)/tfio/.ready: trainer/requirements-tfio.txt trainer/requirements-dev.txt
+$(VENV)/sklearn/.ready: examples/sklearn/image/requirements.txt
+$(VENV)/xgboost/.ready: examples/xgboost/image/requirements.txt
 $(VENV)/localcloud/.ready: dev/requirements.txt
 $(VENV)/tuning/.ready: dev/localcloud/tuning-requirements.txt
 $(VENV)/bench-tfx/.ready: dev/bench/requirements-tfx.txt
@@ -80,6 +83,10 @@ TFIO_ENV := $(shell $(PYTHON) -c 'import sys; sys.exit(sys.version_info >= (3, 1
 .PHONY: tfio-env
 tfio-env: $(VENV)/tfio/.ready ## Make the environment of training.reader tensorflow_io (TensorFlow 2.16, Python 3.11 or 3.12; test makes it)
 
+FRAMEWORK_ENVS := $(VENV)/sklearn/.ready $(VENV)/xgboost/.ready
+.PHONY: frameworks-env
+frameworks-env: $(FRAMEWORK_ENVS) ## Make the environments of the examples with scikit-learn and XGBoost (test makes them)
+
 .PHONY: lock
 lock: | $(UV) ## Resolve the *.in files again into hash-locked requirements
 	$(COMPILE) --upgrade requirements.in -o requirements.txt
@@ -92,6 +99,8 @@ lock: | $(UV) ## Resolve the *.in files again into hash-locked requirements
 	$(COMPILE) --upgrade dev/localcloud/tuning-requirements.in -o dev/localcloud/tuning-requirements.txt
 	$(COMPILE) --upgrade dev/containers/requirements.in -o dev/containers/requirements.txt
 	$(COMPILE) --upgrade --no-deps dev/containers/airflow-requirements.in -o dev/containers/airflow-requirements.txt
+	$(COMPILE) --upgrade examples/sklearn/image/requirements.in -o examples/sklearn/image/requirements.txt
+	$(COMPILE) --upgrade examples/xgboost/image/requirements.in -o examples/xgboost/image/requirements.txt
 	$(COMPILE) --upgrade dev/bench/requirements-tfx.in -o dev/bench/requirements-tfx.txt
 	$(COMPILE) --upgrade --exclude-newer $(FLOOR_DATE) requirements-floor.in -o requirements-floor.txt
 	$(COMPILE) --upgrade requirements-audit.in -o requirements-audit.txt
@@ -132,14 +141,14 @@ retraining: $(VENV)/airflow/.ready ## The command line for daily use: DO='models
 # --- checks ---------------------------------------------------------------------------------------------------------
 
 .PHONY: test test-trainer test-nights
-test: setup tuning-env $(TFIO_ENV) ## Run the whole test suite, in two lanes
+test: setup tuning-env $(TFIO_ENV) $(FRAMEWORK_ENVS) ## Run the whole test suite, in two lanes
 	@mkdir -p build
 	@echo "test: the trainer's tests and the nights run beside the others; their output comes after"
 	@$(MAKE) --no-print-directory --keep-going test-trainer test-nights >build/test-beside.log 2>&1 & beside=$$!; \
 	  $(AIRFLOW_PY) -m pytest -m "not long" --ignore tests/trainer --ignore tests/e2e & first=$$!; \
 	  trap 'kill $$beside $$first 2>/dev/null || true' EXIT; trap 'exit 130' INT TERM; \
 	  failed=0; wait $$first || failed=$$?; wait $$beside || failed=$$?; cat build/test-beside.log; exit $$failed
-test-trainer: setup $(TFIO_ENV) ## Run the trainer's tests
+test-trainer: setup $(TFIO_ENV) $(FRAMEWORK_ENVS) ## Run the trainer's tests
 	@$(TRAINER_PY) -m pytest -m "not long" tests/trainer
 test-nights: setup tuning-env ## Run whole nights under a real scheduler
 	@$(AIRFLOW_PY) -m pytest -m "not long" --durations 10 tests/e2e
@@ -154,12 +163,16 @@ test-floor: setup $(VENV)/floor/.ready ## Run core, hooks, operators and DAGs on
 	@$(VENV)/floor/bin/python -m pytest -q -W default -m "not long" $(FLOOR_TESTS)
 
 .PHONY: test-long
-test-long: setup tuning-env $(TFIO_ENV) $(VENV)/containers/.ready ## Run the tests that take minutes
+test-long: setup tuning-env $(TFIO_ENV) $(FRAMEWORK_ENVS) $(VENV)/containers/.ready ## Run the tests that take minutes
 	@$(AIRFLOW_PY) -m pytest -m long -s --ignore tests/trainer
 	@$(TRAINER_PY) -m pytest -m long tests/trainer
 
+.PHONY: check-trainer
+check-trainer: setup $(FRAMEWORK_ENVS) ## Hold an image to the contract of trainers: a process where dev/demo/localcloud.json has it, else a container of podman (IMAGE=…; without it all that are shipped)
+	@TRAINER_IMAGE='$(IMAGE)' $(TRAINER_PY) -m pytest -q tests/trainer/conformance
+
 .PHONY: coverage
-coverage: setup $(TFIO_ENV) ## Run the suite without its nights and print the lines of plugins, dags and trainer that no test ran; fails where a file is under 80 % without a reason in CONTRIBUTING.md
+coverage: setup $(TFIO_ENV) $(FRAMEWORK_ENVS) ## Run the suite without its nights and print the lines of plugins, dags and trainer that no test ran; fails where a file is under 80 % without a reason in CONTRIBUTING.md
 	@rm -rf build/coverage && mkdir -p build/coverage
 	@$(AIRFLOW_PY) -m coverage run -m pytest -q -m "not long and not e2e" $(FLOOR_TESTS)
 	@$(TRAINER_PY) -m coverage run -m pytest -q -m "not long" tests/trainer

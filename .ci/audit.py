@@ -29,6 +29,8 @@ LOCKS = (
     "trainer/requirements-dev.txt",
     "trainer/requirements-gpu.txt",
     "trainer/requirements-tfio.txt",
+    "examples/sklearn/image/requirements.txt",
+    "examples/xgboost/image/requirements.txt",
     "dev/requirements.txt",
     "dev/localcloud/tuning-requirements.txt",
     "dev/bench/requirements-tfx.txt",

@@ -227,7 +227,8 @@ class TestCommandLine:
 
     def test_named_modules_exist(self) -> None:
         """`python -m x.y` leads to a file."""
-        roots = [REPOSITORY, REPOSITORY / "dev", REPOSITORY / "plugins"]
+        images = REPOSITORY.glob("examples/*/image")
+        roots = [REPOSITORY, REPOSITORY / "dev", REPOSITORY / "plugins", *images]
         named = found_in_code(r"python -m ([a-z_.]+[a-z_])")
         assert named
         missing = {

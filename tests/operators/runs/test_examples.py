@@ -20,7 +20,7 @@ from tests.support.scenes.whole_run import run_night
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT / "examples"
 TRAINER_PYTHON = ROOT / ".venv" / "trainer" / "bin" / "python"
-NAMES = sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir())
+NAMES = sorted(path.name for path in EXAMPLES.iterdir() if (path / "models").is_dir())
 
 
 @pytest.fixture

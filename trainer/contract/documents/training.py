@@ -277,9 +277,11 @@ class Framework:
     """Versions that made the model."""
 
     python: str
-    tensorflow: str
-    tf_keras: str
+    tensorflow: str = "none"
+    tf_keras: str = "none"
     trainer: str
+    packages: Mapping[Text, Text] = field(default_factory=dict)
+    """Of another framework, by name."""
 
 
 @dataclass(frozen=True, kw_only=True)

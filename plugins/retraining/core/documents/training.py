@@ -119,9 +119,11 @@ class Framework(Value):
     """Versions that made the model."""
 
     python: str
-    tensorflow: str
-    tf_keras: str
+    tensorflow: str = "none"
+    tf_keras: str = "none"
     trainer: str
+    packages: dict[Text, Text] = Field(default_factory=dict)
+    """Of another framework, by name."""
 
 
 class Seconds(Value):

@@ -1,0 +1,1 @@
+"""A trainer by scikit-learn: gradient boosting over histograms."""

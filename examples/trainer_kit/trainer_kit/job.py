@@ -1,0 +1,290 @@
+"""`python -m trainer.task {train,score} --request=gs://…`: the jobs of a trainer, whatever its framework.
+
+Exit codes: 0 done, also where an earlier process had done it; 2 the request or the data is wrong; 143 SIGTERM, the
+machine was taken away: started again it begins anew; 1 anything else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import io
+import json
+import os
+import platform
+import signal
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from trainer_kit.data import Array, Encoder, number_of, read_split, text_of
+from trainer_kit.errors import RequestError
+from trainer_kit.framework import Framework, Trained, TrainingData
+from trainer_kit.model import StoredModel
+from trainer_kit.shards import Scalar
+from trainer_kit.storage import Storage, digest_folder
+
+STARTED = time.monotonic()
+SMOKE_REQUESTS = 5
+COMMON_KEYS = {"schema_version", "kind", "model", "run_key", "manifest_uri", "label", "key"}
+TRAIN_KEYS = COMMON_KEYS | {"statistics_uri", "features", "training", "seed", "trial_metric", "priors"}
+TRAIN_KEYS |= {"model_uri", "report_uri", "checkpoint_uri", "tensorboard_uri"}
+SCORE_KEYS = COMMON_KEYS | {"splits", "models"}
+
+
+def main(framework: Framework) -> int:
+    """Run a command; return its exit code."""
+    end_on_sigterm()
+    parser = argparse.ArgumentParser(prog="python -m trainer.task", description=__doc__)
+    parser.add_argument("command", choices=["train", "score"])
+    parser.add_argument("--request", required=True)
+    options, rest = parser.parse_known_args()
+    try:
+        if rest:
+            raise RequestError(f"flag {rest[0]!r}", "is not known", "--request", "Search hyperparameters elsewhere")
+        {"train": train, "score": score}[options.command](framework, options.request, Storage())
+    except RequestError as error:
+        say("ERROR", str(error))
+        return 2
+    except Exception:  # noqa: BLE001 - the edge of the process: whatever it is must stand in the log
+        say("ERROR", traceback.format_exc())
+        return 1
+    return 0
+
+
+def end_on_sigterm() -> None:
+    """End with 143 at SIGTERM, also in the middle of compiled code, and where this is process 1 of a container."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+
+    def wait() -> None:
+        signal.sigwait({signal.SIGTERM})
+        say("ERROR", "SIGTERM: the machine is taken away; started again, the job begins anew")
+        os._exit(143)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def say(severity: str, message: str) -> None:
+    """Print a line as Cloud Logging reads it."""
+    stream = sys.stderr if severity == "ERROR" else sys.stdout
+    print(json.dumps({"severity": severity, "message": message}), file=stream, flush=True)
+
+
+def read_request(storage: Storage, uri: str, kind: str, keys: Collection[str]) -> dict[str, Any]:
+    """Return a request.
+
+    Raises:
+        RequestError: It asks for something that this trainer does not know of: what came of it would be another thing.
+    """
+    request = storage.read_json(uri, kind)
+    if unknown := sorted(set(request).difference(keys)):
+        raise RequestError(uri, f"unknown key {unknown[0]!r}", ", ".join(sorted(keys)), "Build a newer image")
+    if missing := sorted(set(keys).difference(request) - {"trial_metric", "priors"}):
+        raise RequestError(uri, f"no key {missing[0]!r}", f"a document of kind {kind!r}")
+    return request
+
+
+def train(framework: Framework, request_uri: str, storage: Storage) -> None:
+    """Train, store the model, write the report last."""
+    request = read_request(storage, request_uri, "train_request", TRAIN_KEYS)
+    if storage.exists(request["report_uri"]):
+        say("INFO", f"train: {request['report_uri']} is there already")
+        return
+    require_trainable(framework, request)
+    manifest = storage.read_json(request["manifest_uri"], "manifest")
+    names = [feature["name"] for feature in request["features"]]
+    splits = {
+        split: read_split(manifest, split, [*names, request["label"]["name"]], storage)
+        for split in ("train", "validation")
+    }
+    labels = {split: labels_of(request["label"], columns) for split, columns in splits.items()}
+    encoder = Encoder.fit(request["features"], splits["train"])
+    data = TrainingData(
+        train=(encoder.encode(splits["train"]), labels["train"]),
+        validation=(encoder.encode(splits["validation"]), labels["validation"]),
+        encoder=encoder,
+        label=request["label"],
+        training=request["training"],
+        seed=request["seed"],
+    )
+    read_s = time.monotonic() - STARTED
+    trained = framework.train(data)
+    trained_s = time.monotonic() - STARTED
+    stored = StoredModel(framework=framework, model=trained.model, encoder=encoder, label=request["label"])
+    with tempfile.TemporaryDirectory() as folder:
+        stored.save(Path(folder))
+        storage.upload_folder(Path(folder), request["model_uri"])
+        digest = digest_folder(Path(folder))
+        smoke_requests = ask(StoredModel.load(framework, Path(folder)), splits["validation"])
+    seconds = {"startup": 0.0, "read": read_s, "train": trained_s - read_s}
+    total = time.monotonic() - STARTED
+    report = {
+        **report_of(request, framework, trained, data),
+        "seconds": {**seconds, "save": total - trained_s, "total": total},
+        "model_digest": digest,
+        "golden": smoke_requests,
+    }
+    # Written last, and only once: whoever sees it may rely on the model.
+    storage.write_once(request["report_uri"], json.dumps(report, indent=2, sort_keys=True).encode())
+    say("INFO", f"train: round {trained.best} of {len(trained.history['loss'])}: {report['metrics']}")
+
+
+def require_trainable(framework: Framework, request: Mapping[str, Any]) -> None:
+    """Refuse what this trainer does not do.
+
+    Raises:
+        RequestError: It is asked for.
+    """
+    label, training = request["label"], request["training"]
+    if request.get("trial_metric"):
+        raise RequestError("train_request, trial_metric", "a trial of a study", "none: this image takes no trials")
+    if unknown := sorted(set(training["hyperparameters"]).difference(framework.hyperparameters)):
+        known = ", ".join(sorted(framework.hyperparameters))
+        raise RequestError(f"hyperparameter {unknown[0]!r}", "is not known", known)
+    if label["kind"] == "regression" and (label.get("loss", "mse"), label.get("transform", "none")) != ("mse", "none"):
+        found = f"loss {label.get('loss')}, transform {label.get('transform')}"
+        raise RequestError(f"label {label['name']!r}", found, "loss mse without transform, which this image learns")
+
+
+def labels_of(label: Mapping[str, Any], columns: Mapping[str, Sequence[Scalar]]) -> Array:
+    """Return the labels of examples.
+
+    Raises:
+        RequestError: One is missing, or none of the label's kind.
+    """
+    labels = np.array([number_of(value) for value in columns[label["name"]]], np.float64)
+    right = np.isfinite(labels)
+    if label["kind"] != "regression":
+        right &= (labels == np.floor(labels)) & (labels >= 0) & (labels < label.get("classes", 2))
+    if not right.all():
+        raise RequestError(f"label {label['name']!r}", f"{int((~right).sum())} are missing or wrong", label["kind"])
+    return labels
+
+
+def report_of(request: Mapping[str, Any], framework: Framework, trained: Trained, data: TrainingData) -> dict[str, Any]:
+    """Return what can be said without the stored model."""
+    output = {"binary": "score", "multiclass": "scores"}.get(request["label"]["kind"], "prediction")
+    rounds, (_, labels) = len(trained.history["loss"]), data.train
+    types = {True: "string", False: "float32"}
+    return {
+        "kind": "report",
+        "schema_version": 1,
+        "model": request["model"],
+        "run_key": request["run_key"],
+        "framework": {
+            "python": platform.python_version(),
+            "trainer": "trainer_kit 1",
+            "packages": dict(framework.packages),
+        },
+        "strategy": "one_device",
+        "hyperparameters": {**framework.hyperparameters, **request["training"]["hyperparameters"]},
+        "history": {name: list(values) for name, values in trained.history.items()},
+        "best_epoch": trained.best,
+        "epochs_run": rounds,
+        "resumed_from_epoch": None,
+        "metrics": {name: values[trained.best - 1] for name, values in trained.history.items() if "val_" in name},
+        "train_rows": len(labels),
+        "validation_rows": len(data.validation[1]),
+        "steps": rounds,
+        "examples_per_second": len(labels) * rounds / max(time.monotonic() - STARTED, 1e-9),
+        "parameters": trained.parameters,
+        "model_uri": request["model_uri"].rstrip("/"),
+        "signature": {
+            "inputs": {
+                name: types[text] for name, text in zip(data.encoder.names, data.encoder.is_category, strict=True)
+            },
+            "outputs": {output: "float32"},
+        },
+    }
+
+
+def ask(model: StoredModel, columns: Mapping[str, Sequence[Scalar]]) -> list[dict[str, Any]]:
+    """Return examples without missing values, and what the stored model answers: the endpoint is asked the same."""
+    names, texts = model.encoder.names, model.encoder.is_category
+    rows = len(columns[names[0]])
+    whole = [row for row in range(rows) if all(columns[name][row] not in (None, b"") for name in names)]
+    chosen = whole[:SMOKE_REQUESTS]
+    if not chosen:
+        return []
+    answers = model.answer({name: [columns[name][row] for row in chosen] for name in names})
+    return [
+        {
+            "instance": {
+                name: text_of(columns[name][row]) if is_text else number_of(columns[name][row])
+                for name, is_text in zip(names, texts, strict=True)
+            },
+            "prediction": np.asarray(answer, np.float64).tolist(),
+        }
+        for row, answer in zip(chosen, answers, strict=True)
+    ]
+
+
+def score(framework: Framework, request_uri: str, storage: Storage) -> None:
+    """Write what each model answers to each example; the documents last, in the request's order."""
+    request = read_request(storage, request_uri, "score_request", SCORE_KEYS)
+    if storage.exists(request["models"][-1]["scores_uri"]):
+        say("INFO", f"score: {request['models'][-1]['scores_uri']} is there already")
+        return
+    manifest = storage.read_json(request["manifest_uri"], "manifest")
+    for asked in request["models"]:
+        with tempfile.TemporaryDirectory() as folder:
+            storage.download_folder(asked["model_uri"], Path(folder))
+            digest, model = digest_folder(Path(folder)), StoredModel.load(framework, Path(folder))
+        skipped = misfit(model, request["label"], manifest)
+        folder_uri = asked["scores_uri"].rpartition("/")[0]
+        splits = {
+            name: score_split(model, name, f"{folder_uri}/{name}.parquet", request, manifest, storage)
+            for name in (() if skipped else request["splits"])
+        }
+        document = {
+            "kind": "scores",
+            "schema_version": 1,
+            "model": request["model"],
+            "run_key": request["run_key"],
+            "model_uri": asked["model_uri"],
+            "model_digest": digest,
+            "framework": dict(framework.packages),
+            "splits": splits,
+            "skipped": skipped,
+        }
+        storage.write(asked["scores_uri"], json.dumps(document, indent=2, sort_keys=True).encode())
+        say("INFO", f"score: {asked['model_uri']}: {skipped or 'wrote ' + asked['scores_uri']}")
+
+
+def misfit(model: StoredModel, label: Mapping[str, Any], manifest: Mapping[str, Any]) -> str | None:
+    """Say why a model cannot answer these examples; None: it can."""
+    columns = {column["name"] for column in manifest["schema"] if column["mode"] != "REPEATED"}
+    for name in model.encoder.names:
+        if name not in columns:
+            return f"reads {name!r}, which these examples do not have"
+    theirs, ours = ((each["kind"], each.get("classes")) for each in (model.label, label))
+    return None if theirs == ours else f"answers a label of kind {model.label['kind']}"
+
+
+def score_split(
+    model: StoredModel, name: str, uri: str, request: Mapping[str, Any], manifest: Mapping[str, Any], storage: Storage
+) -> dict[str, Any]:
+    """Write a split's answers; return what the document says of them."""
+    key, label = request["key"], request["label"]
+    columns = read_split(manifest, name, sorted({*model.encoder.names, key, label["name"]}), storage)
+    scores = np.asarray(model.answer(columns), np.float64)
+    table = {
+        "key": [text_of(value) for value in columns[key]],
+        "label": labels_of(label, columns),
+        "score": scores if scores.ndim == 1 else list(scores),
+    }
+    file = io.BytesIO()
+    pq.write_table(pa.table(table), file)
+    storage.write(uri, file.getvalue())
+    shards = [{name: shard[name] for name in ("uri", "sha256", "rows")} for shard in manifest["splits"][name]["files"]]
+    sha256 = hashlib.sha256(file.getvalue()).hexdigest()
+    return {"uri": uri, "sha256": sha256, "rows": len(scores), "shards": shards}

@@ -1,0 +1,1 @@
+"""A trainer by XGBoost: gradient boosting over histograms."""

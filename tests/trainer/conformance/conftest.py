@@ -1,0 +1,65 @@
+"""A trainer as the contract knows it: an image, its commands, and what it leaves in a folder."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localcloud.vertex.processes.images import Images
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+TABLE = Images(REPOSITORY / "dev" / "demo" / "localcloud.json")
+SHIPPED = tuple(f"here/retraining/{name}:1" for name in ("trainer", "sklearn-trainer", "xgboost-trainer"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trainer:
+    """Starts an image's commands: as processes where the local cloud's table has it, else as podman's containers."""
+
+    image: str
+    is_ours: bool
+
+    def start(self, command: str, request: Path) -> subprocess.Popen[str]:
+        """Start a job."""
+        arguments = [command, f"--request={request}"]
+        known = TABLE.find_image(self.image, "training")
+        env: dict[str, str] | None = None
+        if known is not None:
+            program = [str(known.python), "-m", "trainer.task"]
+            env = {"PYTHONPATH": os.pathsep.join(map(str, known.import_roots)), "HOME": str(request.parent)}
+            env |= {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "PYTHONUNBUFFERED": "1"}
+        else:
+            folder = request.parents[1]
+            program = ["podman", "run", "--rm", f"--volume={folder}:{folder}", "--entrypoint=python", self.image]
+            program += ["-m", "trainer.task"]
+        return subprocess.Popen([*program, *arguments], env=env, stdout=-1, stderr=-1, text=True, cwd=request.parent)
+
+    def run(self, command: str, request: Path) -> subprocess.CompletedProcess[str]:
+        """Run a job to its end."""
+        process = self.start(command, request)
+        out, err = process.communicate(timeout=300)
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def images() -> list[Any]:
+    """The image that was asked for, or those that are shipped. TensorFlow's starts often enough to take a minute."""
+    asked = os.environ.get("TRAINER_IMAGE")
+    return [asked] if asked else [pytest.param(SHIPPED[0], marks=pytest.mark.long), *SHIPPED[1:]]
+
+
+@pytest.fixture(scope="session", params=images(), ids=lambda image: image.rpartition("/")[2].partition(":")[0])
+def trainer(request: pytest.FixtureRequest) -> Trainer:
+    """Each trainer."""
+    image: Any = request.param
+    known = TABLE.find_image(image, "training")
+    if known is None and shutil.which("podman") is None:
+        pytest.fail(f"{image}: not in dev/demo/localcloud.json, and there is no podman. Add an entry, or install it")
+    if known is not None and not known.python.exists():
+        pytest.fail(f"{image}: no {known.python}. make sklearn-env xgboost-env makes those of the examples")
+    return Trainer(image=image, is_ours=image == SHIPPED[0])
