@@ -255,6 +255,6 @@ class TestNights:
         api = laptop.airflow.api()
         dags = {dag["dag_id"]: dag for dag in api.call("GET", "/dags", params={"limit": 1000})["dags"]}
         assert not dags[DAG_ID]["is_paused"]
-        for dag_id in ("retrain__digits", "monitor__digits"):
+        for dag_id in ("retrain__digits", "monitor__digits", "retrain__departures", "monitor__departures"):
             assert dags[dag_id]["is_paused"]
             assert api.runs(dag_id) == []

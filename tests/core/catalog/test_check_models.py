@@ -28,6 +28,7 @@ def test_the_repositorys_models_are_valid(capsys):
     assert check_models.main([]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert "flight_delays: ok (13 features, wide_deep, 0 3 * * *)" in lines
+    assert "departures: ok (7 features, gru, no schedule)" in lines
     assert "digits: ok (1 features, cnn, no schedule)" in lines
 
 
