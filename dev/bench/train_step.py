@@ -33,7 +33,7 @@ from trainer.features.preprocessing import FeatureColumns, Preprocessing
 from trainer.input import open_source
 from trainer.input.pipeline import Reading, epochs
 from trainer.input.source import Split
-from trainer.objective.labels import labels_of
+from trainer.objective.outputs import objective_of
 from trainer.storage import Storage
 from trainer.training.batches import plan_steps
 from trainer.training.examples import Encoding
@@ -56,7 +56,8 @@ def main(request_uri: str, rounds: int, epochs_per_turn: int) -> None:
     statistics = read_document(Statistics, request.statistics_uri, storage)
     preprocessing = Preprocessing(request.features, statistics)
     columns = FeatureColumns(request.features, manifest.columns, manifest.images)
-    encoding = Encoding.of(request, manifest, columns, preprocessing, labels_of(request.label, statistics))
+    objective = objective_of(request.label, statistics=statistics)
+    encoding = Encoding.of(manifest, columns, preprocessing, objective)
     steps = manifest.splits["train"].rows // request.training.batch_size * epochs_per_turn
     model = _build(request, manifest, preprocessing)
     with open_source(manifest, {"train": manifest.splits["train"]}, storage) as source:
@@ -75,7 +76,7 @@ def main(request_uri: str, rounds: int, epochs_per_turn: int) -> None:
 
 
 def _build(request: TrainRequest, manifest: Manifest, preprocessing: Preprocessing) -> Any:  # noqa: ANN401 - a Keras model
-    recipe = Recipe.from_training(request.training, labels_of(request.label))
+    recipe = Recipe.from_training(request.training, objective_of(request.label))
     strategy = choose_strategy(Replica())
     plan = plan_steps(request.training, manifest.splits["train"], strategy, strategy.share)
     model = recipe.build_model(preprocessing.shape)

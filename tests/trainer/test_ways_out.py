@@ -22,6 +22,7 @@ from trainer.contract.documents import (
     Feature,
     Manifest,
     Training,
+    WeightedLabel,
 )
 from trainer.contract.reading import parse_document
 from trainer.contract.statistics import statistics_of
@@ -31,6 +32,7 @@ from trainer.features.preprocessing import FeatureColumns, Preprocessing
 from trainer.models.pretrained import fetch_file
 from trainer.models.registry import find_architecture, read_hyperparameters
 from trainer.objective.labels import label_type, require_labels
+from trainer.objective.outputs import objective_of
 from trainer.task import main
 from trainer.training.steps import require_loop
 from trainer.training.trial import place
@@ -39,6 +41,8 @@ NUMBER = make_feature(name="distance", kind="numeric")
 PHOTO = make_feature(name="photo", kind="image", height=4, width=4, channels=1)
 STEPS = make_feature(name="steps", kind="sequence", of="numeric", length=3)
 LABEL = make_label(name="late", kind="binary")
+GATE = make_label(name="gate", kind="multiclass", classes=3)
+THREE = objective_of(LABEL, [WeightedLabel(label=GATE, weight=1.0)])
 COUNTED = make_statistics(
     distance=make_feature_statistics(kind="numeric", nulls=0),
     steps=make_feature_statistics(kind="sequence", nulls=0),
@@ -109,6 +113,18 @@ CASES = {
     "labels.py, name": Case(with_label, ("delayed", "INTEGER"), "Add it to the query", (("late", "INTEGER"),)),
     "labels.py, values": Case(
         lambda _, values: require_labels(LABEL, np.array(values)), [0, 1, 2], "Filter them in the query", ([0, 1],)
+    ),
+    "outputs.py, logits": Case(
+        lambda _, logits: THREE.parts(np.zeros([2, logits])),
+        1,
+        "Let the architecture's build give as many logits as it is asked for, or remove auxiliary_labels",
+        (4,),
+    ),
+    "outputs.py, values": Case(
+        lambda _, values: THREE.require_labels(np.array([[0.0, value] for value in values]), ""),
+        [0, 3],
+        "Make them NULL in the query",
+        ([0, np.nan],),
     ),
     "steps.py, servers": Case(
         looped,

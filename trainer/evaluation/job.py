@@ -17,10 +17,12 @@ from typing import Any
 import numpy as np
 
 from trainer.contract.documents import (
+    AuxiliaryScores,
     Difference,
     EvaluateRequest,
     Evaluation,
     GoldenScores,
+    Label,
     Manifest,
     ModelScores,
     Quality,
@@ -39,6 +41,7 @@ from trainer.evaluation.scores import Examples, align_scores, read_given_scores,
 from trainer.evaluation.scoring import Columns, Scored, load_model, score
 from trainer.input.source import Source, Split
 from trainer.objective.bootstrap import bootstrap_difference
+from trainer.objective.labels import require_labels
 from trainer.objective.metrics import Floats, confusion, count_labels, measure_baseline
 from trainer.objective.number_metrics import describe_answers, measure_baselines
 from trainer.objective.quality import measure_by
@@ -61,7 +64,7 @@ def evaluate(request: EvaluateRequest, manifest: Manifest, source: Source, stora
         RequestError: No examples, an unknown column, a challenger that cannot read these examples, a champion that
             was trained on some of them, or scores of another trainer that break the contract.
     """
-    columns = Columns(manifest, request.label)
+    columns = Columns(manifest, request.label, request.auxiliary_labels)
     columns.require_slices(request.slices)
     columns.require_numbers(request.baselines)
     split = source.open_split(request.split)
@@ -71,8 +74,9 @@ def evaluate(request: EvaluateRequest, manifest: Manifest, source: Source, stora
     if request.champion and CHAMPION in judged.names and request.prove_unseen:
         require_no_leakage(request, request.champion, manifest.splits[request.split], storage)
     comparison = _Comparison(request, manifest, columns, judged, storage)
-    scored = comparison.score_split(request.split, split, request.slices, tuple(request.baselines.values()))
-    measured = {name: _judge(request, scored, scores) for name, scores in scored.scores.items()}
+    numbers = tuple(request.baselines.values())
+    scored = comparison.score_split(request.split, split, request.slices, numbers, request.auxiliary_labels)
+    measured = {name: _judge(request, scored, name) for name in scored.scores}
     for name, judgement in measured.items():
         LOGGER.info("evaluate: %s on %s examples: %s", name, len(scored.labels), _numbers(judgement.metrics))
     full = measured[CHALLENGER].metrics
@@ -161,14 +165,21 @@ class _Comparison:
         self._judged, self._storage = judged, storage
         self._files: dict[str, dict[str, ScoresFile]] = {name: {} for name in judged.models}
 
-    def score_split(self, name: str, split: Split, slices: Sequence[str] = (), numbers: Sequence[str] = ()) -> Scored:
+    def score_split(
+        self,
+        name: str,
+        split: Split,
+        slices: Sequence[str] = (),
+        numbers: Sequence[str] = (),
+        auxiliary: Sequence[Label] = (),
+    ) -> Scored:
         """Read a split; ask the models that are here, and take the given answers of the others.
 
         Raises:
             DataError: A corrupt example, or answers that are none or of other examples.
         """
         label, key = self._request.label, self._request.key
-        scored = score(split, self._columns, label, key, self._judged.models, slices, numbers)
+        scored = score(split, self._columns, label, key, self._judged.models, slices, numbers, auxiliary)
         examples = Examples(split=self._manifest.splits[name], keys=scored.keys, labels=scored.labels)
         scores = dict(scored.scores)
         for side, given in self._judged.given.items():
@@ -232,9 +243,9 @@ def _score_frozen_set(
     )
 
 
-def _judge(request: EvaluateRequest, scored: Scored, scores: Floats) -> Scores:
+def _judge(request: EvaluateRequest, scored: Scored, name: str) -> Scores:
     """Measure one model on all examples and on every slice that is large enough, largest first."""
-    slices = []
+    scores, slices = scored.scores[name], []
     for column, values in scored.slices.items():
         distinct, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
         for index in np.argsort(-counts, kind="stable"):
@@ -244,10 +255,30 @@ def _judge(request: EvaluateRequest, scored: Scored, scores: Floats) -> Scores:
                 value = distinct[index].decode(errors="replace")
                 slices.append(Slice(column=column, value=value, rows=int(counts[index]), metrics=metrics))
     metrics, label = measure_by(request.label, scored.labels, scores), request.label
+    auxiliary = _measure_auxiliary(request, scored, name)
     if isinstance(label, RegressionLabel):
         answers = describe_answers(scored.labels, scores, label.quantiles)
-        return Scores(metrics=metrics, slices=tuple(slices), answers=answers)
-    return Scores(metrics=metrics, slices=tuple(slices), confusion=_confusion(scored.labels, scores))
+        return Scores(metrics=metrics, slices=tuple(slices), answers=answers, auxiliary=auxiliary)
+    by_class = _confusion(scored.labels, scores)
+    return Scores(metrics=metrics, slices=tuple(slices), confusion=by_class, auxiliary=auxiliary)
+
+
+def _measure_auxiliary(request: EvaluateRequest, scored: Scored, model: str) -> dict[str, AuxiliaryScores]:
+    """Measure a model's answers to auxiliary labels where these are known."""
+    measured = {}
+    for label in request.auxiliary_labels:
+        values, answers = scored.numbers[label.name], scored.auxiliary.get(model, {}).get(label.name)
+        known = np.isfinite(values)
+        if answers is None or not known.any():
+            continue
+        require_labels(label, values[known], "auxiliary ")
+        if not np.isfinite(answers[known]).all():
+            LOGGER.warning("evaluate: %s, auxiliary label %s: answers are not finite", model, label.name)
+            continue
+        metrics = measure_by(label, values[known], answers[known])
+        measured[label.name] = AuxiliaryScores(rows=int(known.sum()), metrics=metrics)
+        LOGGER.info("evaluate: %s, auxiliary label %s: %s", model, label.name, _numbers(metrics))
+    return measured
 
 
 def _difference(request: EvaluateRequest, scored: Scored) -> Difference | None:

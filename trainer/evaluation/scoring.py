@@ -7,6 +7,7 @@ of the columns by which quality is cut into slices.
 from __future__ import annotations
 
 import tempfile
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +43,7 @@ class Scored:
         scores: By model. [n] or [n, classes] each
         slices: Text values by column. [n] each
         numbers: Values of further columns, NaN for missing. [n] each
+        auxiliary: Answers to auxiliary labels, by model and label. [n], or [n, classes or quantiles], each
     """
 
     keys: npt.NDArray[np.object_]
@@ -49,6 +51,7 @@ class Scored:
     scores: Mapping[str, Floats]
     slices: Mapping[str, npt.NDArray[np.object_]]
     numbers: Mapping[str, Floats]
+    auxiliary: Mapping[str, Mapping[str, Floats]]
 
 
 def load_model(uri: str, storage: Storage, digest: str | None = None) -> StoredModel:
@@ -83,12 +86,13 @@ class Columns:
         DataError: There is no such label.
     """
 
-    def __init__(self, manifest: Manifest, label: Label) -> None:
+    def __init__(self, manifest: Manifest, label: Label, auxiliary: Sequence[Label] = ()) -> None:
         self._types = {column.name: column.type for column in manifest.columns}
         self._lists = frozenset(column.name for column in manifest.columns if column.mode == "REPEATED")
         self._images = {image.name: ImageFeature.of(image) for image in manifest.images}
         self._label = label
-        label_type(label, manifest)
+        for each in (label, *auxiliary):
+            label_type(each, manifest)
 
     def misfit(self, model: StoredModel) -> tuple[str, str] | None:
         """Say what a model reads or answers that does not fit these examples, and what would; None when all fits."""
@@ -178,6 +182,7 @@ def score(
     models: Mapping[str, StoredModel],
     slices: Sequence[str] = (),
     numbers: Sequence[str] = (),
+    auxiliary: Sequence[Label] = (),
 ) -> Scored:
     """Read a split once; every model scores each batch.
 
@@ -186,42 +191,52 @@ def score(
         models: By the name under which the scores are given. They fit the columns.
         slices: Columns whose values are given as text.
         numbers: Columns whose values are given as numbers.
+        auxiliary: Labels whose values are given as numbers too, with the answers of models that answer them.
 
     Raises:
         DataError: A corrupt example, a label that is wrong, scores that are not finite.
     """
     inputs = {name: dtype for model in models.values() for name, dtype in model.signature.inputs.items()}
+    numbers = (*numbers, *(each.name for each in auxiliary))
     spec = columns.parse_spec({*inputs, label.name, key, *slices, *numbers})
-    keys: list[Any] = []
-    labels: list[Any] = []
-    scores: dict[str, list[Any]] = {name: [] for name in models}
-    values: dict[str, list[Any]] = {name: [] for name in slices}
-    further: dict[str, list[Any]] = {name: [] for name in numbers}
+    taken: dict[tuple[str, str], list[Any]] = defaultdict(list)
     with split.reading(spec):
         for parsed in _parts(split.batches(spec), columns.rows_at_once(set(inputs))):
             raw = {name: columns.raw(name, parsed[name], dtype) for name, dtype in inputs.items()}
-            keys.append(columns.text(key, parsed[key]).numpy())
-            labels.append(parsed[label.name].numpy().astype(np.float64))
+            taken["key", key].append(columns.text(key, parsed[key]).numpy())
+            taken["label", label.name].append(parsed[label.name].numpy().astype(np.float64))
             for name, model in models.items():
-                scores[name].append(model.predict(raw))
-            for name, listed in values.items():
-                listed.append(columns.text(name, parsed[name]).numpy())
-            for name, listed in further.items():
-                listed.append(as_number(parsed[name]).numpy().astype(np.float64))
+                for output, answers in model.answer(raw).items():
+                    taken[name, output].append(answers)
+            for name in slices:
+                taken["slice", name].append(columns.text(name, parsed[name]).numpy())
+            for name in numbers:
+                taken["number", name].append(as_number(parsed[name]).numpy().astype(np.float64))
+    whole = {place: np.concatenate(batches) for place, batches in taken.items()}
     scored = Scored(
-        keys=np.concatenate(keys),
-        labels=np.concatenate(labels),
-        scores={name: np.concatenate(items) for name, items in scores.items()},
-        slices={name: np.concatenate(items) for name, items in values.items()},
-        numbers={name: np.concatenate(items) for name, items in further.items()},
+        keys=whole["key", key],
+        labels=whole["label", label.name],
+        scores={name: whole[name, model.output] for name, model in models.items()},
+        slices={name: whole["slice", name] for name in slices},
+        numbers={name: whole["number", name] for name in numbers},
+        auxiliary=_auxiliary(auxiliary, models, whole),
     )
     split.require_rows(len(scored.labels))
-    require_labels(label, scored.labels)
-    _require_finite(scored)
+    _require_right(scored, label)
     return scored
 
 
-def _require_finite(scored: Scored) -> None:
+def _auxiliary(
+    labels: Sequence[Label], models: Mapping[str, StoredModel], whole: Mapping[tuple[str, str], Floats]
+) -> dict[str, dict[str, Floats]]:
+    return {
+        name: {label.name: whole[name, label.name] for label in labels if model.answers_label(label)}
+        for name, model in models.items()
+    }
+
+
+def _require_right(scored: Scored, label: Label) -> None:
+    require_labels(label, scored.labels)
     for name, scores in scored.scores.items():
         if not np.isfinite(scores).all():
             wrong = int((~np.isfinite(scores)).sum())

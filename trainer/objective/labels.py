@@ -98,7 +98,8 @@ class Binary:
     wrong_targets = wrong
 
     def epoch_metrics(self, targets: Floats, scores: Floats) -> dict[str, float]:
-        """Measure loss and AUC."""
+        """Measure loss and AUC. [n], [n] or [n, 1]."""
+        scores = scores.reshape(-1)
         return _defined(val_loss=float(log_losses(targets, scores).mean()), val_auc=area(targets, scores))
 
 

@@ -51,7 +51,8 @@ class Scale:
         Raises:
             DataError: There are no statistics of the label.
         """
-        numbers = statistics.splits["train"].label.numbers if "train" in statistics.splits else None
+        train = statistics.splits.get("train")
+        numbers = train.auxiliary_labels.get(label.name, train.label).numbers if train else None
         if numbers is None or numbers.trained_mean is None or numbers.trained_stddev is None:
             raise DataError(
                 f"statistics of run {statistics.run_key}, split train",

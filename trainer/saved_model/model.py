@@ -3,8 +3,9 @@
 Signature `serving_default`: one input per feature of shape [batch] (float32, or string; an image is the string of a PNG
 or JPEG), of a sequence [batch, any length], filled up at the end with NaN or ""; output `score` [batch] float32, a
 probability, or with several classes `scores` [batch, classes]; of a regression `prediction` [batch] or `quantiles`
-[batch, quantiles], in the order of the label's, in its unit. Preprocessing is part of the graph, so training and
-serving cannot differ. The same file reads stored models back, its own or an earlier champion's.
+[batch, quantiles], in the order of the label's, in its unit. Auxiliary labels are further outputs, by their names.
+Preprocessing is part of the graph, so training and serving cannot differ. The same file reads stored models back, its
+own or an earlier champion's.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ import numpy as np
 import tensorflow as tf
 import tf_keras
 
-from trainer.contract.documents import Feature, Signature
+from trainer.contract.documents import Feature, Label, Signature
 from trainer.errors import DataError
 from trainer.features.preprocessing import Preprocessing
 from trainer.models.stored_module import StoredModule
 from trainer.objective.answers import OUTPUTS, QUANTILES, SCORES, Answers
-from trainer.objective.labels import Labels
+from trainer.objective.labels import labels_of
 from trainer.objective.metrics import Floats
+from trainer.objective.outputs import Objective
 
 SIGNATURE = "serving_default"
 LITE = "lite"
@@ -40,7 +42,7 @@ def save_model(
     features: Sequence[Feature],
     preprocessing: Preprocessing,
     model: tf_keras.Model,
-    labels: Labels,
+    objective: Objective,
     *,
     lite: bool = False,
 ) -> None:
@@ -52,14 +54,14 @@ def save_model(
     Args:
         folder_path: Where; must not exist.
         model: Gives logits.
-        labels: Turns them into answers.
+        objective: Turns them into answers.
         lite: Whether a TF Lite model will be made of it.
     """
-    output = labels.answers.output
+    answers = objective.kind.answers
 
     def score(**raw: tf.Tensor) -> dict[str, tf.Tensor]:
         logits = model(preprocessing(raw), training=False)  # [B, outputs]
-        return {output: labels.scores(logits)}
+        return {answers.output: objective.scores(logits), **objective.auxiliary_scores(logits)}
 
     inputs = {SIGNATURE: {feature.name: _input(feature) for feature in features}}
     if lite:
@@ -68,8 +70,8 @@ def save_model(
     module = tf.Module(name="serving")
     module.preprocessing, module.weights = preprocessing, list(model.variables)
     module.modules = [layer.module for layer in model.submodules if isinstance(layer, StoredModule)]
-    if labels.answers.quantiles:
-        module.quantiles = tf.Variable(labels.answers.quantiles, dtype=tf.float64, trainable=False)
+    if answers.quantiles:
+        module.quantiles = tf.Variable(answers.quantiles, dtype=tf.float64, trainable=False)
     # A function each: one would answer the second signature with the first's trace where that is more general.
     signatures = {
         name: tf.function(score, autograph=False).get_concrete_function(**specs) for name, specs in inputs.items()
@@ -133,6 +135,12 @@ class StoredModel:
         shape = self._score.structured_outputs[self._output].shape
         return Answers(output=SCORES, classes=int(shape[1]) if shape.rank == 2 and shape[1] else 0)
 
+    def answers_label(self, label: Label) -> bool:
+        """Tell whether it has an output for an auxiliary label, of the form that the label's kind has."""
+        output, expected = self._score.structured_outputs.get(label.name), labels_of(label).answers
+        size = expected.classes or len(expected.quantiles)
+        return output is not None and output.shape.as_list()[1:] == ([size] if size else [])
+
     @property
     def lists(self) -> frozenset[str]:
         """Names of the inputs that are lists of values."""
@@ -150,9 +158,17 @@ class StoredModel:
         )
 
     def predict(self, raw: Mapping[str, Any]) -> Floats:
-        """Score raw features; those that the model does not read are ignored.
+        """Score raw features: give the label's answers alone.
 
         [B] or [B, T] each → [B], [B, classes] or [B, quantiles].
+
+        Raises:
+            DataError: A feature that it reads is missing or has another type.
+        """
+        return self.answer(raw)[self._output]
+
+    def answer(self, raw: Mapping[str, Any]) -> dict[str, Floats]:
+        """Give every output for raw features, by name; those that the model does not read are ignored.
 
         Raises:
             DataError: A feature that it reads is missing or has another type.
@@ -167,7 +183,12 @@ class StoredModel:
                     "the same features as the examples",
                 )
             inputs[name] = raw[name]
-        return np.asarray(self._score(**inputs)[self._output].numpy(), np.float64)
+        return {name: np.asarray(values.numpy(), np.float64) for name, values in self._score(**inputs).items()}
+
+    @property
+    def output(self) -> str:
+        """Name of the label's output."""
+        return self._output
 
 
 def digest_folder(folder_path: Path) -> str:

@@ -18,8 +18,8 @@ import tf_keras
 from trainer.cluster.strategy import Strategy
 from trainer.contract.documents import Training
 from trainer.input.source import Tensors
-from trainer.objective.labels import Labels, labels_of
 from trainer.objective.metrics import Floats
+from trainer.objective.outputs import Objective, objective_of
 from trainer.training.batches import Steps
 from trainer.training.checkpoints import TrainingState
 from trainer.training.examples import Examples
@@ -51,7 +51,7 @@ def training_callbacks(
     request, strategy = job.request, course.strategy
     validation = Validation(
         _validation_blocks(job, examples),
-        labels_of(request.label, job.statistics),
+        objective_of(request.label, request.auxiliary_labels, job.statistics),
         strategy if job.share.count > 1 else None,
     )
     callbacks: list[tf_keras.callbacks.Callback] = [validation, *listeners]
@@ -88,9 +88,9 @@ class Validation(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras ha
         strategy: Whose processes each hold a part of the split; None: this one has all of it.
     """
 
-    def __init__(self, inputs: tf.data.Dataset, labels: Labels, strategy: Strategy | None = None) -> None:
+    def __init__(self, inputs: tf.data.Dataset, objective: Objective, strategy: Strategy | None = None) -> None:
         super().__init__()
-        self._inputs, self._labels, self._strategy = inputs, labels, strategy
+        self._inputs, self._objective, self._strategy = inputs, objective, strategy
         self._logits: Any = None
 
     def on_train_begin(self, _logs: dict[str, float] | None = None) -> None:
@@ -101,13 +101,13 @@ class Validation(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras ha
         """Score the validation split."""
         labels, scores = self.score()
         if len(labels):
-            logs.update(self._labels.epoch_metrics(labels, scores))
+            logs.update(self._objective.epoch_metrics(labels, scores))
 
     def score(self) -> tuple[Floats, Floats]:
-        """Give targets and what is held against them. [n], [n] or [n, outputs]."""
+        """Give targets and what is held against them. [n] or [n, labels], [n] or [n, outputs]."""
         labels, scores = [], []
         for inputs, targets in self._inputs:
-            scores.append(self._labels.epoch_scores(self._logits(inputs)).numpy().astype(np.float64))
+            scores.append(self._objective.epoch_scores(self._logits(inputs)).numpy().astype(np.float64))
             labels.append(targets.numpy().astype(np.float64))
         if not labels:
             return np.zeros(0), np.zeros(0)

@@ -18,7 +18,7 @@ from trainer.contract.results import is_done
 from trainer.errors import DataError
 from trainer.features.preprocessing import FeatureColumns, Preprocessing
 from trainer.input.source import Source
-from trainer.objective.labels import labels_of
+from trainer.objective.outputs import objective_of
 from trainer.training.callbacks import Validation
 from trainer.training.checkpoints import Checkpoints
 from trainer.training.examples import Encoding
@@ -37,13 +37,14 @@ def evaluate_checkpoints(job: TrainingJob, source: Source, sleep: Callable[[floa
         sleep: Waits for some seconds.
     """
     request, manifest, storage = job.request, job.manifest, job.storage
-    recipe = Recipe.from_training(request.training, labels_of(request.label, job.statistics))
+    objective = objective_of(request.label, request.auxiliary_labels, job.statistics)
+    recipe = Recipe.from_training(request.training, objective)
     columns = FeatureColumns(request.features, manifest.columns, manifest.images)
     preprocessing = Preprocessing(request.features, job.statistics)
     split = source.open_split("validation", may_be_empty=True)
-    examples = Encoding.of(request, manifest, columns, preprocessing, recipe.labels).blocks(split, None).plain
+    examples = Encoding.of(manifest, columns, preprocessing, recipe.objective).blocks(split, None).plain
     model = recipe.build_model(preprocessing.shape)
-    validation = Validation(examples, recipe.labels)
+    validation = Validation(examples, recipe.objective)
     validation.set_model(model)
     validation.on_train_begin()
     checkpoints = Checkpoints(request.checkpoint_uri, storage)
@@ -60,7 +61,7 @@ def evaluate_checkpoints(job: TrainingJob, source: Source, sleep: Callable[[floa
             except DataError:  # damaged, or replaced by a newer one meanwhile
                 sleep(_POLL_S)
                 continue
-            scored, metrics = state.step, recipe.labels.epoch_metrics(*validation.score())
+            scored, metrics = state.step, recipe.objective.epoch_metrics(*validation.score())
             numbers = " ".join(f"{name}={value:.4f}" for name, value in metrics.items())
             LOGGER.info("evaluator: step %s %s", scored, numbers)
             with writer.as_default(step=scored):

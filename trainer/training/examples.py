@@ -11,12 +11,13 @@ from dataclasses import dataclass
 import tensorflow as tf
 
 from trainer.cluster.strategy import Strategy
-from trainer.contract.documents import Label, Manifest, TrainRequest
+from trainer.contract.documents import Manifest
 from trainer.features.preprocessing import FeatureColumns, Preprocessing
 from trainer.features.values import parse_feature
 from trainer.input.pipeline import Blocks, Reading, blocks
 from trainer.input.source import ParseSpec, Source, Split, Tensors
-from trainer.objective.labels import Labels, label_type, require_labels
+from trainer.objective.labels import label_type
+from trainer.objective.outputs import Objective
 from trainer.training.recipe import Recipe
 from trainer.training.training_job import TrainingJob
 
@@ -60,23 +61,22 @@ class Encoding:
     @classmethod
     def of(
         cls,
-        request: TrainRequest,
         manifest: Manifest,
         columns: FeatureColumns,
         preprocessing: Preprocessing,
-        kind: Labels,
+        objective: Objective,
     ) -> Encoding:
-        """Give a request's.
+        """Give a model's.
 
         Raises:
             DataError: There is no such label column, or its type has no such values.
         """
-        label = request.label
 
         def encode(parsed: Tensors) -> Tensors:
-            return preprocessing(columns.raw(parsed)), kind.targets(parsed[label.name])
+            return preprocessing(columns.raw(parsed)), objective.targets(parsed)
 
-        return cls(spec={**columns.parse_spec(), label.name: parse_feature(label_type(label, manifest))}, encode=encode)
+        parsed = {each.name: parse_feature(label_type(each, manifest)) for each in objective.labels}
+        return cls(spec={**columns.parse_spec(), **parsed}, encode=encode)
 
     def blocks(self, split: Split, seed: int | None, reading: Reading | None = None) -> Blocks:
         """Give a split's blocks; the seed decides the order of files."""
@@ -96,17 +96,17 @@ def read_examples(job: TrainingJob, source: Source, recipe: Recipe, strategy: St
         DataError: No examples, not as many as the manifest says, a corrupt one, or a label that is no class.
     """
     job.clock.lap("startup")
-    request, manifest, label = job.request, job.manifest, job.request.label
+    request, manifest = job.request, job.manifest
     columns = FeatureColumns(request.features, manifest.columns, manifest.images)
     with strategy.tables():
         preprocessing = Preprocessing(request.features, job.statistics)
     recipe.require_inputs(preprocessing.shape)
-    encoding = Encoding.of(request, manifest, columns, preprocessing, recipe.labels)
+    encoding = Encoding.of(manifest, columns, preprocessing, recipe.objective)
     splits = {"train": source.open_split("train"), "validation": source.open_split("validation", may_be_empty=True)}
     seeds = {"train": request.seed, "validation": None}
     encoded = {name: encoding.blocks(split, seeds[name]) for name, split in splits.items()}
     for name, split in splits.items():
-        _count_examples(encoded[name], split, encoding.spec, label, name)
+        _count_examples(encoded[name], split, encoding.spec, recipe.objective, name)
     job.clock.lap("read")
     return Examples(
         preprocessing=preprocessing,
@@ -119,7 +119,7 @@ def read_examples(job: TrainingJob, source: Source, recipe: Recipe, strategy: St
     )
 
 
-def _count_examples(encoded: Blocks, split: Split, spec: ParseSpec, label: Label, name: str) -> None:
+def _count_examples(encoded: Blocks, split: Split, spec: ParseSpec, objective: Objective, name: str) -> None:
     """Read a split once (which fills its cache), check the labels and the number of examples.
 
     Raises:
@@ -130,5 +130,5 @@ def _count_examples(encoded: Blocks, split: Split, spec: ParseSpec, label: Label
         for _, targets in encoded.plain:
             values = targets.numpy()
             rows += len(values)
-            require_labels(label, values, f"split {name}, ", targets=True)
+            objective.require_labels(values, f"split {name}, ")
     split.require_rows(rows)

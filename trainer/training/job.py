@@ -17,7 +17,7 @@ from trainer.cluster.strategy import Strategy, choose_strategy
 from trainer.contract.documents import Report
 from trainer.errors import Diverged
 from trainer.input.source import Source
-from trainer.objective.labels import labels_of
+from trainer.objective.outputs import objective_of
 from trainer.training.batches import plan_steps
 from trainer.training.callbacks import EpochReport
 from trainer.training.checkpoints import TrainingState, find_finished
@@ -48,7 +48,7 @@ def train(job: TrainingJob, source: Source) -> Report | None:
         RequestError: An unknown architecture, hyperparameter or feature, or examples that are not as the documents say.
     """
     request, training = job.request, job.request.training
-    recipe = Recipe.from_training(training, labels_of(request.label, job.statistics))
+    recipe = Recipe.from_training(training, objective_of(request.label, request.auxiliary_labels, job.statistics))
     _make_repeatable(request.seed)
     finished = find_finished(request, job.storage)
     if finished and not job.replica.is_chief:

@@ -43,7 +43,7 @@ def compile_model(recipe: Recipe, model: tf_keras.Model, plan: RatePlan) -> Rate
     if recipe.training.precision == "mixed_float16":
         optimizer = tf_keras.mixed_precision.LossScaleOptimizer(optimizer)
     # Several steps per call, so that Keras builds a loop; `step_control.Pace` chooses how many.
-    model.compile(optimizer=optimizer, loss=recipe.labels.loss(), steps_per_execution=2)
+    model.compile(optimizer=optimizer, loss=recipe.objective.loss(), steps_per_execution=2)
     prepare_fit(model, LossWatch())
     model.optimizer.build(model.trainable_variables)
     return rate if isinstance(rate, Rate) else None

@@ -14,7 +14,7 @@ from trainer.features.preprocessing import InputShape
 from trainer.input.source import Tensors
 from trainer.models.hyperparameters import Hyperparameters
 from trainer.models.registry import Architecture, find_architecture, read_hyperparameters
-from trainer.objective.labels import Labels
+from trainer.objective.outputs import Objective
 
 
 class Float32Logits(tf_keras.Model):  # type: ignore[misc]  # Keras has no types
@@ -41,16 +41,16 @@ class Recipe:
         training: As requested.
         architecture: Builds it.
         hyperparameters: Of the architecture, checked.
-        labels: What it learns to predict.
+        objective: What it learns to predict.
     """
 
     training: Training
     architecture: Architecture
     hyperparameters: Hyperparameters
-    labels: Labels
+    objective: Objective
 
     @classmethod
-    def from_training(cls, training: Training, labels: Labels) -> Recipe:
+    def from_training(cls, training: Training, objective: Objective) -> Recipe:
         """Check a request's names.
 
         Raises:
@@ -58,7 +58,7 @@ class Recipe:
         """
         architecture = find_architecture(training.model)
         hyperparameters = read_hyperparameters(architecture, training.hyperparameters)
-        return cls(training=training, architecture=architecture, hyperparameters=hyperparameters, labels=labels)
+        return cls(training=training, architecture=architecture, hyperparameters=hyperparameters, objective=objective)
 
     def require_inputs(self, shape: InputShape) -> None:
         """Check that the architecture can read what the features give, and has what it needs for them.
@@ -77,9 +77,9 @@ class Recipe:
         """
         build = tf.autograph.experimental.do_not_convert(self.architecture.build)
         if self.training.precision == "float32":
-            return build(shape, self.labels.outputs, self.hyperparameters)
+            return build(shape, self.objective.outputs, self.hyperparameters)
         with _policy(self.training.precision):
-            return Float32Logits(build(shape, self.labels.outputs, self.hyperparameters))
+            return Float32Logits(build(shape, self.objective.outputs, self.hyperparameters))
 
     def copy_model(self, model: tf_keras.Model, shape: InputShape) -> tf_keras.Model:
         """Give the same model on one device, whatever strategy holds this one; every replica must call it."""

@@ -50,7 +50,7 @@ def store_model(fit: Fit, recipe: Recipe) -> Stored | None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model"
         lite = bool(request.training.export_lite)
-        save_model(path, request.features, preprocessing, model, recipe.labels, lite=lite)
+        save_model(path, request.features, preprocessing, model, recipe.objective, lite=lite)
         stored = StoredModel(path, request.model_uri)
         storage.upload_folder(path, request.model_uri)
         return Stored(

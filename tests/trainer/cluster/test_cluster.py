@@ -22,6 +22,7 @@ import pytest
 import tensorflow as tf
 
 from tests.support.job_log import messages
+from tests.trainer.conftest import FEATURES
 from trainer.contract.documents import Report
 from trainer.contract.reading import parse_document
 from trainer.storage import Storage
@@ -125,12 +126,19 @@ def run_cluster(exported, tmp_path: Path):
     """Starts clusters of a training."""
     clusters: list[Cluster] = []
 
-    def begin(training: dict[str, Any], *, trial_metric: str | None = None, **roles: int) -> tuple[Any, Cluster]:
+    def begin(
+        training: dict[str, Any],
+        *,
+        trial_metric: str | None = None,
+        changes: Mapping[str, Any] | None = None,
+        **roles: int,
+    ) -> tuple[Any, Cluster]:
         request = exported.train_request_in(tmp_path / "cluster", training=training)
         (tmp_path / "cluster").mkdir()
         document = exported.train_json(
             training=training,
             trial_metric=trial_metric,
+            **(changes or {}),
             **{
                 field: getattr(request, field)
                 for field in ("model_uri", "report_uri", "checkpoint_uri", "tensorboard_uri")
@@ -194,6 +202,21 @@ def test_two_workers_left_alone_end_in_the_weights_of_one(exported, tmp_path: Pa
     request, cluster = run_cluster(LOCKSTEP, chief=1, worker=1)
     assert cluster.wait() == {"chief-0": 0, "worker-0": 0}, cluster.tail()
     assert assert_like(request, alone, one).resumed_from_step is None
+
+
+def test_two_workers_learn_auxiliary_labels_as_one_does(exported, tmp_path: Path, run_cluster) -> None:
+    zone = {"label": {"name": "zone", "kind": "multiclass", "classes": 5}, "weight": 0.3}
+    express = {"label": {"name": "express", "kind": "binary"}, "weight": 0.5}
+    features = [feature for feature in FEATURES if feature["name"] not in ("zone", "express")]
+    changes = {"auxiliary_labels": [zone, express], "features": features}
+    one = exported.train(exported.train_request_in(tmp_path / "alone", training=TRAINING, **changes))
+    request, cluster = run_cluster(LOCKSTEP, changes=changes, chief=1, worker=1)
+    assert cluster.wait() == {"chief-0": 0, "worker-0": 0}, cluster.tail()
+    found = report_of(request)
+    assert (found.strategy, found.replicas, found.steps) == ("multi_worker", 2, one.steps)
+    assert {"val_auc", "val_zone_accuracy", "val_express_auc"} < set(found.metrics)
+    for name in ("val_loss", "val_zone_loss", "val_express_loss"):
+        assert found.history[name] == pytest.approx(one.history[name], abs=1e-4), name
 
 
 @pytest.mark.long

@@ -28,7 +28,7 @@ from trainer.evaluation.lite.interpreter import LiteModel
 from trainer.features.preprocessing import Preprocessing
 from trainer.features.vocabulary import Vocabulary
 from trainer.input import open_source
-from trainer.objective.labels import labels_of
+from trainer.objective.outputs import objective_of
 from trainer.saved_model.model import LITE, SIGNATURE, save_model
 from trainer.training.recipe import Recipe
 
@@ -42,9 +42,11 @@ def model_path(exported, tmp_path_factory: pytest.TempPathFactory) -> Path:
     request = exported.train_request(training={"export_lite": BOTH, "model": "dense"})
     statistics = parse_document(Statistics, (exported.path / "statistics.json").read_bytes(), "statistics")
     preprocessing = Preprocessing(request.features, statistics)
-    recipe = Recipe.from_training(request.training, labels_of(request.label))
+    recipe = Recipe.from_training(request.training, objective_of(request.label))
     path = tmp_path_factory.mktemp("lite") / "model"
-    save_model(path, request.features, preprocessing, recipe.build_model(preprocessing.shape), recipe.labels, lite=True)
+    save_model(
+        path, request.features, preprocessing, recipe.build_model(preprocessing.shape), recipe.objective, lite=True
+    )
     return path
 
 
@@ -217,7 +219,7 @@ def test_a_sequence_has_its_length_in_the_second_signature_and_any_in_the_first(
     features = [make_feature(name="heat", kind="sequence", of="numeric", length=3)]
     heat = make_feature_statistics(kind="sequence", nulls=0, mean=1.0, stddev=1.0)
     preprocessing = Preprocessing(features, make_statistics(heat=heat))
-    labels = labels_of(make_label(name="y", kind="binary"))
+    labels = objective_of(make_label(name="y", kind="binary"))
     save_model(tmp_path / "model", features, preprocessing, Sum(), labels, lite=True)
     loaded = tf.saved_model.load(str(tmp_path / "model"))
     for name, shape in ((SIGNATURE, [None, None]), (LITE, [1, 3])):
@@ -236,9 +238,9 @@ def test_numbers_and_images_alone_need_no_operations_of_tensorflow(tmp_path: Pat
     weight = make_feature_statistics(kind="numeric", nulls=0, mean=10.0, stddev=4.0)
     preprocessing = Preprocessing(features, make_statistics(weight=weight))
     training = Training(model="cnn", epochs=1, batch_size=1, early_stopping_patience=0, hyperparameters={"filters": 4})
-    chosen = Recipe.from_training(training, labels_of(make_label(name="y", kind="binary")))
+    chosen = Recipe.from_training(training, objective_of(make_label(name="y", kind="binary")))
     model = chosen.build_model(preprocessing.shape)
-    save_model(tmp_path / "model", features, preprocessing, model, chosen.labels, lite=True)
+    save_model(tmp_path / "model", features, preprocessing, model, chosen.objective, lite=True)
     random = np.random.default_rng(0)
     raw = {
         "weight": random.normal(10, 4, 20).astype(np.float32),
@@ -246,7 +248,7 @@ def test_numbers_and_images_alone_need_no_operations_of_tensorflow(tmp_path: Pat
     }
     content = convert_model("int8", str(tmp_path / "model"), raw)
     assert b"Flex" not in content
-    expected = chosen.labels.scores(model(preprocessing({name: tf.constant(v) for name, v in raw.items()})))
+    expected = chosen.objective.scores(model(preprocessing({name: tf.constant(v) for name, v in raw.items()})))
     np.testing.assert_allclose(LiteModel(content).predict(raw), expected, atol=0.03)
 
 
@@ -259,11 +261,11 @@ def test_a_recurrent_model_takes_one_example_at_a_time(architecture: str, tmp_pa
     training = Training(
         model=architecture, epochs=1, batch_size=1, early_stopping_patience=0, hyperparameters={"units": [4]}
     )
-    chosen = Recipe.from_training(training, labels_of(make_label(name="y", kind="binary")))
+    chosen = Recipe.from_training(training, objective_of(make_label(name="y", kind="binary")))
     model = chosen.build_model(preprocessing.shape)
-    save_model(tmp_path / "model", features, preprocessing, model, chosen.labels, lite=True)
+    save_model(tmp_path / "model", features, preprocessing, model, chosen.objective, lite=True)
     raw = {"stops": np.array([[b"a", b"b", b""], [b"b", b"new", b"a"], [b"", b"", b""]], object)}
     content = convert_model("float16", str(tmp_path / "model"), {})
-    expected = chosen.labels.scores(model(preprocessing({"stops": tf.constant(raw["stops"])})))
+    expected = chosen.objective.scores(model(preprocessing({"stops": tf.constant(raw["stops"])})))
     found = LiteModel(content, preprocessing.vocabulary).predict(raw)
     np.testing.assert_allclose(found, expected, atol=0.01)

@@ -21,7 +21,7 @@ from trainer.features.images import as_files
 from trainer.features.preprocessing import Preprocessing
 from trainer.models.dropout import SeededDropout
 from trainer.models.registry import ARCHITECTURES, find_architecture, read_hyperparameters
-from trainer.objective.labels import labels_of
+from trainer.objective.outputs import objective_of
 from trainer.saved_model.model import StoredModel, save_model
 from trainer.training.keras_internals import seed_layers
 from trainer.training.recipe import Recipe
@@ -83,7 +83,7 @@ def recipe(name: str, label: Label = CLASSES, **hyperparameters: Any) -> Recipe:
         model=name, epochs=1, batch_size=2, early_stopping_patience=0, hyperparameters={"hidden_units": 4}
     )
     training = Training(**{**vars(training), "hyperparameters": {**SMALL.get(name, {}), **hyperparameters}})
-    return Recipe.from_training(training, labels_of(label))
+    return Recipe.from_training(training, objective_of(label))
 
 
 def built(name: str, label: Label = CLASSES, **hyperparameters: Any):
@@ -100,17 +100,19 @@ def features_of(name: str) -> list[Feature]:
 def scored_after_reload(chosen: Recipe, preprocessing: Preprocessing, model, folder: Path) -> tuple[Any, StoredModel]:
     """What the model says of some rows, and what was stored of it."""
     features = features_of(chosen.training.model)
-    save_model(folder / "model", features, preprocessing, model, chosen.labels)
+    save_model(folder / "model", features, preprocessing, model, chosen.objective)
     rows = raw(ARCHITECTURES[chosen.training.model].reads)
-    return chosen.labels.scores(model(preprocessing(rows), training=False)).numpy(), StoredModel(folder / "model", "m")
+    return chosen.objective.scores(model(preprocessing(rows), training=False)).numpy(), StoredModel(
+        folder / "model", "m"
+    )
 
 
 def learn_once(chosen: Recipe, preprocessing: Preprocessing, model) -> None:
     """One step, after which no weight may be what it was."""
     encoded = preprocessing(raw(ARCHITECTURES[chosen.training.model].reads))
     with tf.GradientTape() as tape:
-        loss = chosen.labels.loss()(
-            chosen.labels.targets(tf.constant([0, 1, 2, 0, 1, 2])), model(encoded, training=True)
+        loss = chosen.objective.loss()(
+            chosen.objective.kind.targets(tf.constant([0, 1, 2, 0, 1, 2])), model(encoded, training=True)
         )
     gradients = tape.gradient(loss, model.trainable_variables)
     names = [variable.name for variable, found in zip(model.trainable_variables, gradients, strict=True)]
@@ -156,7 +158,7 @@ def test_each_answers_with_quantiles_that_do_not_cross(name: str, tmp_path: Path
     learn_once(chosen, preprocessing, model)
     expected, stored = scored_after_reload(chosen, preprocessing, model, tmp_path)
     found = stored.predict(raw(ARCHITECTURES[name].reads))
-    assert stored.answers == chosen.labels.answers
+    assert stored.answers == chosen.objective.kind.answers
     assert (np.diff(found, axis=1) >= 0).all()
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
 

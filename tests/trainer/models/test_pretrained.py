@@ -19,7 +19,7 @@ from trainer.features.preprocessing import Preprocessing
 from trainer.models import pretrained
 from trainer.models.backbones import BACKBONES, recognize_weights
 from trainer.models.pretrained import Pretrained, pretrained_variables
-from trainer.objective.labels import labels_of
+from trainer.objective.outputs import objective_of
 from trainer.saved_model.model import StoredModel, save_model
 from trainer.training.fine_tuning import FineTuningAdam
 from trainer.training.keras_internals import seed_layers
@@ -91,7 +91,7 @@ def recipe(model: str, **hyperparameters: Any) -> Recipe:
         early_stopping_patience=0,
         hyperparameters={"hidden_units": 4, "learning_rate": 0.1, **hyperparameters},
     )
-    return Recipe.from_training(training, labels_of(make_label(name="y", kind="binary")))
+    return Recipe.from_training(training, objective_of(make_label(name="y", kind="binary")))
 
 
 def preprocessing() -> Preprocessing:
@@ -147,9 +147,9 @@ def test_the_stored_model_is_whole_without_the_modules_folder(path: Path, tmp_pa
     chosen = recipe("module", module=str(away), fine_tune_from=0)
     model = fitted(chosen)
     features = [make_feature(name="photo", kind="image", height=SIDE, width=SIDE, channels=1)]
-    save_model(tmp_path / "model", features, preprocessing(), model, chosen.labels)
+    save_model(tmp_path / "model", features, preprocessing(), model, chosen.objective)
     shutil.rmtree(away)
-    expected = chosen.labels.scores(model(inputs(), training=False)).numpy()
+    expected = chosen.objective.scores(model(inputs(), training=False)).numpy()
     shutil.move(tmp_path / "model", tmp_path / "moved")
     found = StoredModel(tmp_path / "moved", "m").predict({"photo": as_files(tf.constant(PIXELS))})
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
@@ -178,11 +178,11 @@ def test_a_module_reads_texts_too(tmp_path: Path) -> None:
     notes = tf.constant(["a fox", "boxes", "", "and now", "but"] * 8)
     labels = tf.constant([1.0, 0.0, 0.0, 1.0, 0.0] * 8)
     model.fit(tf.data.Dataset.from_tensors((encode({"note": notes}), labels)).repeat(30), verbose=0)
-    save_model(tmp_path / "model", features, encode, model, chosen.labels)
+    save_model(tmp_path / "model", features, encode, model, chosen.objective)
     shutil.rmtree(tmp_path / "words")
     found = StoredModel(tmp_path / "model", "m").predict({"note": notes})
     np.testing.assert_array_equal(found > 0.5, labels == 1)
-    expected = chosen.labels.scores(model(encode({"note": notes}), training=False))
+    expected = chosen.objective.scores(model(encode({"note": notes}), training=False))
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
 
 
@@ -258,9 +258,9 @@ def transfer_is_stored_whole(tmp_path: Path, **hyperparameters: Any) -> tf_keras
     chosen = recipe("transfer", weights=str(weights), **hyperparameters)
     model = chosen.build_model(preprocessing().shape)
     features = [make_feature(name="photo", kind="image", height=SIDE, width=SIDE, channels=1)]
-    save_model(tmp_path / "model", features, preprocessing(), model, chosen.labels)
+    save_model(tmp_path / "model", features, preprocessing(), model, chosen.objective)
     weights.unlink()
-    expected = chosen.labels.scores(model(inputs(), training=False)).numpy()
+    expected = chosen.objective.scores(model(inputs(), training=False)).numpy()
     found = StoredModel(tmp_path / "model", "m").predict({"photo": as_files(tf.constant(PIXELS))})
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
     return model

@@ -85,6 +85,8 @@ class EvaluateRequest:
     split: Literal["test"]
     features: Annotated[tuple[Feature, ...], Limits(min_length=1)]
     label: Label
+    auxiliary_labels: tuple[Label, ...] = ()
+    """Measured beside the label, for information; they may be NULL."""
     key: Text
     challenger: Challenger
     champion: Champion | None
@@ -208,6 +210,14 @@ class Answers:
 
 
 @dataclass(frozen=True, kw_only=True)
+class AuxiliaryScores:
+    """Quality of an auxiliary label's output, over the rows that have the label."""
+
+    rows: Positive
+    metrics: Quality
+
+
+@dataclass(frozen=True, kw_only=True)
 class Scores:
     """Quality of one model, whole and per slice."""
 
@@ -217,6 +227,8 @@ class Scores:
     """Rows by class (outer) and most likely class (inner); null: the label has not several classes, or over 100."""
     answers: Answers | None = None
     """null: the label is no number."""
+    auxiliary: Mapping[Text, AuxiliaryScores] = field(default_factory=dict)
+    """By the name of the auxiliary label, of those that the model answers: for information, they decide nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)

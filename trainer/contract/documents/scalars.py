@@ -45,6 +45,7 @@ Size = Annotated[int, Limits(minimum=1, maximum=4096)]
 """Of an image's side, in pixels, or of a sequence, in steps."""
 Loss = Literal["mse", "mae", "huber", "poisson", "quantile"]
 Quantile = Annotated[float, Limits(above=0, below=1)]
+Weight = Annotated[float, Limits(above=0, maximum=1000)]
 Scalar = bool | int | float | str
 HyperparameterValue = bool | int | float | str | tuple[Scalar, ...]
 Hyperparameters = Mapping[str, HyperparameterValue]

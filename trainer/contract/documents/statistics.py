@@ -162,6 +162,8 @@ class SplitStatistics:
     last_event: UtcTime | None = None
     features: Mapping[str, FeatureStatistics]
     label: LabelStatistics
+    auxiliary_labels: Mapping[str, LabelStatistics] = field(default_factory=dict)
+    """By name; of those that are there."""
 
 
 @dataclass(frozen=True, kw_only=True)

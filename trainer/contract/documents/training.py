@@ -40,6 +40,7 @@ from trainer.contract.documents.scalars import (
     TableReader,
     Text,
     WarmupFraction,
+    Weight,
     WheelUri,
 )
 from trainer.contract.limits import Limits
@@ -151,6 +152,14 @@ Label = BinaryLabel | MulticlassLabel | RegressionLabel
 
 
 @dataclass(frozen=True, kw_only=True)
+class WeightedLabel:
+    """A label that is trained beside the one that decides: its loss times `weight` is added."""
+
+    label: Label
+    weight: Weight
+
+
+@dataclass(frozen=True, kw_only=True)
 class Checkpoint:
     """When a checkpoint is written inside an epoch, beside the one at its end; null: not by that."""
 
@@ -256,6 +265,8 @@ class TrainRequest:
     statistics_uri: Address
     features: Annotated[tuple[Feature, ...], Limits(min_length=1)]
     label: Label
+    auxiliary_labels: tuple[WeightedLabel, ...] = ()
+    """Trained beside the label and answered beside it, each under its name; they may be NULL."""
     key: Text
     training: Training
     seed: Seed
@@ -299,7 +310,8 @@ class Seconds:
 class Signature:
     """TensorFlow types by name of `serving_default`; every shape is [batch] but of two outputs.
 
-    `scores` is [batch, classes], `quantiles` [batch, quantiles], in the order of the label's.
+    `scores` is [batch, classes], `quantiles` [batch, quantiles], in the order of the label's. Auxiliary labels are
+    outputs of the same forms, by their names.
     """
 
     inputs: Mapping[str, str]
@@ -320,7 +332,10 @@ class Golden:
     instance: Mapping[str, EncodedBytes | bool | int | float | str | tuple[InstanceValue, ...] | None]
     """A sequence is a list as long as that of every other instance, filled up with null or ""."""
     prediction: Number | Annotated[tuple[Number, ...], Limits(min_length=2)]
-    """The score; with several classes the scores of all; of a regression the number, or the quantiles."""
+    """The score; with several classes the scores of all; of a regression the number, or the quantiles.
+
+    Of the label that decides alone.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -335,7 +350,10 @@ class Report:
     """one_device, mirrored, multi_worker, parameter_server, tpu; or another framework's own word."""
     hyperparameters: Hyperparameters
     history: Mapping[str, tuple[Number, ...]]
-    """One number per epoch, by name: loss, auc, val_loss, val_auc."""
+    """One number per epoch, by name: loss, val_loss, val_auc, and val_<auxiliary label>_<metric>.
+
+    `loss` is that of all labels together, `val_loss` that of the label that decides.
+    """
     best_epoch: Positive
     """Counted from 1."""
     epochs_run: Positive

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from trainer.features.vocabulary import Vocabulary
+from trainer.objective.answers import OUTPUTS
 from trainer.objective.metrics import Floats
 from trainer.saved_model.model import LITE
 
@@ -43,7 +44,7 @@ class LiteModel:
         self._takes_one = all(item["shape_signature"][0] == 1 for item in self._run.get_input_details().values())
 
     def predict(self, raw: Arrays) -> Floats:
-        """Score. [n, …] each → [n] or [n, classes]."""
+        """Score: give the label's answers. [n, …] each → [n] or [n, classes]."""
         encoded = self._vocabulary.encode(raw)
         rows = len(next(iter(encoded.values())))
         step = 1 if self._takes_one else max(rows, 1)
@@ -54,5 +55,5 @@ class LiteModel:
         return np.concatenate(found)
 
     def _score(self, encoded: Arrays) -> Floats:
-        (scores,) = self._run(**encoded).values()
-        return np.asarray(scores, np.float64)
+        answered = self._run(**encoded)
+        return np.asarray(next(answered[name] for name in OUTPUTS if name in answered), np.float64)

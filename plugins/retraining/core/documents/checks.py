@@ -145,6 +145,8 @@ class SplitStatistics(Value):
     last_event: UtcTime | None = None
     features: dict[str, FeatureStatistics]
     label: LabelStatistics
+    auxiliary_labels: dict[str, LabelStatistics] = Field(default_factory=dict)
+    """By name; of those that are there."""
 
 
 class KeyStatistics(Value):

@@ -78,6 +78,8 @@ class EvaluateRequest(Document):
     split: Literal["test"]
     features: Annotated[tuple[Feature, ...], Field(min_length=1)]
     label: Label
+    auxiliary_labels: tuple[Label, ...] = ()
+    """Measured beside the label, for information; they may be NULL."""
     key: Text
     challenger: Challenger
     champion: Champion | None
@@ -193,6 +195,13 @@ class Answers(Value):
     """The rows by answer, from the lowest on, in parts of about the same size."""
 
 
+class AuxiliaryScores(Value):
+    """Quality of an auxiliary label's output, over the rows that have the label."""
+
+    rows: Positive
+    metrics: Quality
+
+
 class Scores(Value):
     """Quality of one model, whole and per slice."""
 
@@ -202,6 +211,8 @@ class Scores(Value):
     """Rows by class (outer) and most likely class (inner); null: the label has not several classes, or over 100."""
     answers: Answers | None = None
     """null: the label is no number."""
+    auxiliary: dict[Text, AuxiliaryScores] = Field(default_factory=dict)
+    """By the name of the auxiliary label, of those that the model answers: for information, they decide nothing."""
 
 
 class Baseline(Value):

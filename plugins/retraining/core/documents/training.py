@@ -20,7 +20,7 @@ from retraining.core.documents.document import (
     Value,
 )
 from retraining.core.spec.cluster import Strategy
-from retraining.core.spec.features import Feature, Label
+from retraining.core.spec.features import Feature, Label, Weight
 from retraining.core.spec.packages import Package
 from retraining.core.spec.training import (
     AccumulateSteps,
@@ -89,6 +89,13 @@ class Training(Value):
     """Installed before the training, in their order, without what they depend on."""
 
 
+class WeightedLabel(Value):
+    """A label that is trained beside the one that decides: its loss times `weight` is added."""
+
+    label: Label
+    weight: Weight
+
+
 class TrainRequest(Document):
     """What the trainer is asked, and where its outputs go."""
 
@@ -99,6 +106,8 @@ class TrainRequest(Document):
     statistics_uri: Address
     features: Annotated[tuple[Feature, ...], Field(min_length=1)]
     label: Label
+    auxiliary_labels: tuple[WeightedLabel, ...] = ()
+    """Trained beside the label and answered beside it, each under its name; they may be NULL."""
     key: Text
     training: Training
     seed: Seed
@@ -139,7 +148,8 @@ class Seconds(Value):
 class Signature(Value):
     """TensorFlow types by name of `serving_default`; every shape is [batch] but of two outputs.
 
-    `scores` is [batch, classes], `quantiles` [batch, quantiles], in the order of the label's.
+    `scores` is [batch, classes], `quantiles` [batch, quantiles], in the order of the label's. Auxiliary labels are
+    outputs of the same forms, by their names.
     """
 
     inputs: dict[str, str]
@@ -158,7 +168,10 @@ class Golden(Value):
     instance: dict[str, EncodedBytes | InstanceValue | tuple[InstanceValue, ...]]
     """A sequence is a list as long as that of every other instance, filled up with null or ""."""
     prediction: Number | Annotated[tuple[Number, ...], Field(min_length=2)]
-    """The score; with several classes the scores of all; of a regression the number, or the quantiles."""
+    """The score; with several classes the scores of all; of a regression the number, or the quantiles.
+
+    Of the label that decides alone.
+    """
 
 
 class Report(Document):
@@ -172,7 +185,10 @@ class Report(Document):
     """one_device, mirrored, multi_worker, parameter_server, tpu; or another framework's own word."""
     hyperparameters: Hyperparameters
     history: dict[str, tuple[Number, ...]]
-    """One number per epoch, by name: loss, auc, val_loss, val_auc."""
+    """One number per epoch, by name: loss, val_loss, val_auc, and val_<auxiliary label>_<metric>.
+
+    `loss` is that of all labels together, `val_loss` that of the label that decides.
+    """
     best_epoch: Positive
     """Counted from 1."""
     epochs_run: Positive

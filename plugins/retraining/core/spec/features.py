@@ -168,3 +168,5 @@ class RegressionLabel(Section):
 
 
 Label = Annotated[BinaryLabel | MulticlassLabel | RegressionLabel, Field(discriminator="kind")]
+Weight = Annotated[float, Field(gt=0, le=1000)]
+"""Of an auxiliary label's loss; that of the label is 1."""

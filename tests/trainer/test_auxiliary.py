@@ -1,0 +1,290 @@
+"""Several labels of one model, from export to evaluation: one decides, the others are learnt beside it."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import tensorflow as tf
+
+from tests.support.trainer_documents import make_label
+from tests.trainer.conftest import RUN_KEY
+from tests.trainer.test_numbers import label_statistics
+from trainer.contract.documents import Evaluation, Report, WeightedLabel
+from trainer.errors import DataError, RequestError
+from trainer.evaluation.job import evaluate
+from trainer.input import open_source
+from trainer.objective.outputs import objective_of
+
+LABEL = {"name": "late", "kind": "binary"}
+MINUTES = {"label": {"name": "minutes", "kind": "regression", "loss": "huber"}, "weight": 0.5}
+GATE = {"label": {"name": "gate", "kind": "multiclass", "classes": 3}, "weight": 0.25}
+FEATURES = [
+    {"name": "distance", "kind": "numeric", "normalize": True, "missing": "mean"},
+    {"name": "carrier", "kind": "categorical", "embedding_dim": 2},
+]
+SCHEMA = [
+    {"name": "flight_id", "type": "STRING", "mode": "REQUIRED"},
+    {"name": "distance", "type": "FLOAT", "mode": "NULLABLE"},
+    {"name": "carrier", "type": "STRING", "mode": "NULLABLE"},
+    {"name": "late", "type": "BOOLEAN", "mode": "NULLABLE"},
+    {"name": "minutes", "type": "FLOAT", "mode": "NULLABLE"},
+    {"name": "gate", "type": "INTEGER", "mode": "NULLABLE"},
+    {"name": "wrong", "type": "INTEGER", "mode": "NULLABLE"},
+]
+
+
+def make_rows(days: int = 6, rows_per_day: int = 100) -> pa.Table:
+    """Flights: late by distance, with minutes that a third of them lacks, and a gate by carrier and distance."""
+    random = np.random.default_rng(4)
+    count = days * rows_per_day
+    distance, slow = random.uniform(100, 3000, count), random.random(count) < 0.5
+    unknown = random.random((2, count)) < 0.33
+    return pa.table(
+        {
+            "flight_id": [f"flight-{index}" for index in range(count)],
+            "distance": distance,
+            "carrier": np.where(slow, "slow", "fast").tolist(),
+            "late": pa.array(distance + random.normal(0, 200, count) > 1500),
+            "minutes": pa.array(30 + distance / 8 + 60 * slow + random.normal(0, 8, count), mask=unknown[0]),
+            "gate": pa.array(np.where(slow, 2, (distance > 1000).astype(np.int64)), mask=unknown[1]),
+            "wrong": pa.array(np.full(count, 3)),
+            "span": [datetime.date(2024, 1, 1) + datetime.timedelta(days=row // rows_per_day) for row in range(count)],
+            "part": np.where(random.random(count) < 0.2, "validation", "train").tolist(),
+            "shard": (np.arange(count) % 2).astype(np.int64),
+            "row_hash": random.permutation(count).astype(np.int64) * 7919,
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def flights(exported, tmp_path_factory: pytest.TempPathFactory):
+    """An exported run with three labels."""
+    run = type(exported)(path=tmp_path_factory.mktemp("flights"), rows=make_rows())
+    run.export(schema=SCHEMA, model="flights")
+    minutes = run.rows["minutes"].drop_null().to_numpy()
+    numeric = {"kind": "numeric", "nulls": 0, "min": 100, "max": 3000, "mean": 1500, "stddev": 800, "quantiles": []}
+    top = [{"value": value, "count": 1} for value in ("fast", "slow")]
+    split = {
+        "rows": 1,
+        "features": {"distance": numeric, "carrier": {"kind": "categorical", "nulls": 0, "distinct": 2, "top": top}},
+        "label": {"mean": 0.5, "nulls": 0},
+        "auxiliary_labels": {"minutes": label_statistics(minutes, minutes)},
+    }
+    document = {
+        "schema_version": 1,
+        "kind": "statistics",
+        "model": "flights",
+        "run_key": RUN_KEY,
+        "table": "project.dataset.flights",
+        "keys": {"distinct": 1, "nulls": 0},
+        "window": {"start": "2024-01-01", "end": "2024-01-07", "test_start": "2024-01-05"},
+        "splits": dict.fromkeys(("train", "validation", "test"), split),
+    }
+    (run.path / "statistics.json").write_text(json.dumps(document))
+    return run
+
+
+def request_in(run, out: Path, *auxiliary: dict[str, Any], **changes: Any):
+    training = {
+        "model": "dense",
+        "epochs": 8,
+        "batch_size": 32,
+        "hyperparameters": {"learning_rate": 0.01, "hidden_units": [16], "dropout": 0.0},
+        **changes.pop("training", {}),
+    }
+    wanted = {"model": "flights", "label": LABEL, "features": FEATURES, "key": "flight_id", **changes}
+    return run.train_request_in(out, training=training, auxiliary_labels=list(auxiliary), **wanted)
+
+
+def start(run, out: Path, *auxiliary: dict[str, Any], **changes: Any) -> Report:
+    """Train in this process."""
+    return run.train(request_in(run, out, *auxiliary, **changes))
+
+
+def judge(run, out: Path, challenger: str, champion: str | None = None, **changes: Any) -> Evaluation:
+    """Evaluate in this process."""
+    wanted = {
+        "model": "flights",
+        "label": LABEL,
+        "auxiliary_labels": [MINUTES["label"], GATE["label"]],
+        "features": FEATURES,
+        "key": "flight_id",
+        "slices": [],
+        "evaluation_uri": str(out / "evaluation.json"),
+        **changes,
+    }
+    request, manifest = run.evaluate_request(challenger, champion, **wanted), run.manifest()
+    with open_source(manifest, manifest.splits, run.storage) as source:
+        return evaluate(request, manifest, source, run.storage)
+
+
+@pytest.fixture(scope="module")
+def trained(flights, tmp_path_factory: pytest.TempPathFactory) -> Report:
+    out = tmp_path_factory.mktemp("trained")
+    return start(flights, out, MINUTES, GATE, training={"export_lite": ["float16"]})
+
+
+@pytest.fixture(scope="module")
+def alone(flights, tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """The same without auxiliary labels."""
+    return start(flights, tmp_path_factory.mktemp("alone"))
+
+
+def answers(report: Report, run) -> dict[str, np.ndarray]:
+    """What a stored model says of every example."""
+    model, rows = tf.saved_model.load(report.model_uri).signatures["serving_default"], run.rows
+    distance = tf.constant(rows["distance"].to_numpy(), tf.float32)
+    found = model(distance=distance, carrier=tf.constant(rows["carrier"].to_pylist()))
+    return {name: values.numpy() for name, values in found.items()}
+
+
+def test_all_labels_are_learnt_and_reported_under_their_names(trained: Report) -> None:
+    assert set(trained.history) == {
+        *("loss", "val_loss", "val_auc"),
+        *("val_minutes_loss", "val_minutes_mae", "val_minutes_rmse", "val_minutes_r2"),
+        *("val_gate_loss", "val_gate_accuracy", "val_gate_auc"),
+    }
+    assert trained.metrics["val_auc"] > 0.9
+    assert trained.metrics["val_minutes_r2"] > 0.9
+    assert trained.metrics["val_gate_accuracy"] > 0.8
+
+
+def test_each_is_an_output_in_its_own_form(trained: Report, flights) -> None:
+    assert trained.signature.outputs == {"score": "float32", "minutes": "float32", "gate": "float32"}
+    found, rows = answers(trained, flights), flights.rows.num_rows
+    assert {name: values.shape for name, values in found.items()} == {
+        "score": (rows,),
+        "minutes": (rows,),
+        "gate": (rows, 3),
+    }
+    assert found["gate"].sum(axis=1) == pytest.approx(np.ones(rows), abs=1e-5)
+    known = flights.rows["minutes"].is_valid().to_numpy(zero_copy_only=False)
+    errors = found["minutes"][known] - flights.rows["minutes"].to_numpy(zero_copy_only=False)[known]
+    assert np.abs(errors).mean() < 40  # minutes, of 30 to 465
+    assert all(isinstance(item.prediction, float) for item in trained.golden)
+
+
+def test_the_judge_measures_them_and_compares_by_the_label_alone(trained, alone, flights, tmp_path: Path) -> None:
+    lite = {"forms": ["float16"], "folder_uri": str(tmp_path / "lite")}
+    found = judge(flights, tmp_path, trained.model_uri, alone.model_uri, lite=lite)
+    assert found.champion_skipped is None
+    assert found.champion.auxiliary == {}
+    assert found.difference.metric == "auc"
+    assert set(found.challenger.auxiliary) == {"minutes", "gate"}
+    assert found.challenger.auxiliary["minutes"].rows < found.rows
+    assert found.challenger.auxiliary["minutes"].metrics.r2 > 0.9
+    assert found.challenger.auxiliary["gate"].metrics.accuracy > 0.8
+    assert found.lite[0].metrics is not None, found.lite[0].words
+    assert abs(found.lite[0].difference) < 0.01
+
+
+def test_a_champion_with_outputs_of_its_own_is_compared_too(trained, alone, flights, tmp_path: Path) -> None:
+    other = {"label": {"name": "gate", "kind": "multiclass", "classes": 4}, "weight": 1.0}
+    champion = start(flights, tmp_path / "champion", other, MINUTES, training={"epochs": 1})
+    found = judge(flights, tmp_path, trained.model_uri, champion.model_uri)
+    assert found.difference is not None
+    assert set(found.champion.auxiliary) == {"minutes"}  # its gate has another form
+    plain = judge(flights, tmp_path / "plain", alone.model_uri, champion.model_uri, auxiliary_labels=[])
+    assert plain.champion.metrics == found.champion.metrics
+
+
+def test_an_auxiliary_label_without_a_right_value_is_refused_by_name(flights, tmp_path: Path) -> None:
+    wrong = {"label": {"name": "wrong", "kind": "multiclass", "classes": 3}, "weight": 1.0}
+    with pytest.raises(DataError, match=r"split train, auxiliary label 'wrong': .* examples have another value"):
+        start(flights, tmp_path, wrong)
+    with pytest.raises(DataError, match="label 'carrier': column of type STRING"):
+        start(flights, tmp_path, {"label": {"name": "carrier", "kind": "binary"}, "weight": 1.0})
+
+
+@pytest.mark.parametrize("loop", ["fit", "custom"])
+@pytest.mark.parametrize("strategy", ["one_device", "mirrored"])
+def test_both_loops_learn_the_same_with_and_without_a_mirrored_strategy(
+    strategy: str, loop: str, trained, flights, tmp_path: Path
+) -> None:
+    report = start(flights, tmp_path, MINUTES, GATE, training={"strategy": strategy, "loop": loop})
+    for name, values in answers(trained, flights).items():
+        assert answers(report, flights)[name] == pytest.approx(values, rel=1e-3, abs=1e-3), name
+
+
+OBJECTIVE = objective_of(
+    make_label(name="late", kind="binary"),
+    [
+        WeightedLabel(label=make_label(name="gate", kind="multiclass", classes=3), weight=0.25),
+        WeightedLabel(label=make_label(name="minutes", kind="regression"), weight=0.5),
+    ],
+)
+COLUMNS = {
+    "late": tf.constant([1, 0, 1], tf.int64),
+    "gate": tf.constant([2, np.iinfo(np.int64).min, 0], tf.int64),
+    "minutes": tf.constant([0.5, 2.0, np.nan]),
+}
+LOGITS = [[0.3, 1.0, -1.0, 0.2, 0.1], [-0.7, 0.4, 0.0, 0.3, 0.0], [1.2, 0.5, 0.5, -2.0, 0.9]]
+
+
+def test_the_loss_is_the_labels_plus_the_weighted_others_of_examples_that_have_them() -> None:
+    loss = OBJECTIVE.loss()(OBJECTIVE.targets(COLUMNS), tf.constant(LOGITS)).numpy()
+    logits = np.array(LOGITS)
+    late = np.log1p(np.exp(-logits[:, 0] * [1, -1, 1]))
+    chances = np.exp(logits[:, 1:4]) / np.exp(logits[:, 1:4]).sum(axis=1, keepdims=True)
+    gate = -np.log([chances[0, 2], 1.0, chances[2, 0]])
+    minutes = np.array([(0.5 - 0.1) ** 2, (2.0 - 0.0) ** 2, 0.0])
+    assert loss == pytest.approx((late + 0.25 * gate + 0.5 * minutes).mean(), rel=1e-5)
+
+
+def test_what_is_missing_has_no_gradient_and_none_is_nan() -> None:
+    logits = tf.constant(LOGITS)
+    with tf.GradientTape() as tape:
+        tape.watch(logits)
+        loss = OBJECTIVE.loss()(OBJECTIVE.targets(COLUMNS), logits)
+    gradient = tape.gradient(loss, logits).numpy()
+    assert np.isfinite(gradient).all()
+    assert (gradient[1, 1:4] == 0).all()
+    assert gradient[2, 4] == 0
+    assert (gradient[[0, 2], 1] != 0).all()
+
+
+def test_a_tiny_weight_trains_the_label_as_if_it_were_alone() -> None:
+    def gradient(weight: float) -> np.ndarray:
+        others = tuple(dataclasses.replace(item, weight=weight) for item in OBJECTIVE.auxiliary)
+        objective, shared = dataclasses.replace(OBJECTIVE, auxiliary=others), tf.Variable(tf.ones([5, 5]))
+        with tf.GradientTape() as tape:
+            loss = objective.loss()(objective.targets(COLUMNS), tf.constant(LOGITS) @ shared)
+        return tape.gradient(loss, shared).numpy()
+
+    kind = OBJECTIVE.kind
+    shared = tf.Variable(tf.ones([5, 5]))
+    with tf.GradientTape() as tape:
+        loss = kind.loss()(kind.targets(COLUMNS["late"]), (tf.constant(LOGITS) @ shared)[:, :1])
+    assert gradient(1e-9) == pytest.approx(tape.gradient(loss, shared).numpy(), abs=1e-7)
+    assert gradient(1.0) != pytest.approx(gradient(1e-9), abs=1e-3)
+
+
+def test_epochs_are_measured_where_a_label_is_known() -> None:
+    targets = OBJECTIVE.targets(COLUMNS).numpy().astype(np.float64)
+    scores = OBJECTIVE.epoch_scores(tf.constant(LOGITS)).numpy().astype(np.float64)
+    metrics = OBJECTIVE.epoch_metrics(targets, scores)
+    assert metrics["val_gate_accuracy"] == 0.5
+    assert metrics["val_minutes_mae"] == pytest.approx((0.4 + 2.0) / 2)
+    only = OBJECTIVE.kind.epoch_metrics(targets[:, 0], scores[:, :1])
+    assert {name: metrics[name] for name in only} == only
+    unknown = {**COLUMNS, "minutes": tf.constant([np.nan] * 3)}
+    none = OBJECTIVE.epoch_metrics(OBJECTIVE.targets(unknown).numpy().astype(np.float64), scores)
+    assert not [name for name in none if name.startswith("val_minutes_")]
+
+
+def test_an_architecture_with_too_few_logits_is_refused_by_name() -> None:
+    with pytest.raises(RequestError, match=r"training.model: 1 logits per example. Expected 5"):
+        OBJECTIVE.parts(tf.zeros([3, 1]))
+
+
+def test_numbers_need_statistics_of_their_own(flights, tmp_path: Path) -> None:
+    unknown = {"label": {"name": "distance", "kind": "regression"}, "weight": 1.0}
+    with pytest.raises(DataError, match="nothing about label 'distance' as a number"):
+        start(flights, tmp_path, unknown, features=FEATURES[1:])
