@@ -174,7 +174,7 @@ def test_what_images_cannot_do_is_refused_in_the_spec(changes, words):
 CHAMPION = gates.champion_of(
     version_name="projects/p/locations/r/models/digits@3",
     version_id="3",
-    artifact_uri="gs://my-retraining/digits/runs/20131119t030000z-0123456789ab/training/model",
+    model_uri="gs://my-retraining/digits/runs/20131119t030000z-0123456789ab/training/model",
     run_key="20131119t030000z-0123456789ab",
 )
 

@@ -118,9 +118,9 @@ CASES = {
     "column name": Case(sql.quote_column, "a b", "Rename the column in the query", "a_b"),
     "framework": Case(in_container, "2.99", "Train in the project's image (remove the key)", None),
     "serving image": Case(
-        lambda image: require_serving_container(image, CONTAINERS, date(2100, 1, 1)),
+        lambda image: require_serving_container(make_spec(), image, CONTAINERS, date(2100, 1, 1)),
         "us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest",
-        "Name another container in RETRAINING_SERVING_IMAGE",
+        "Serve by TensorFlow Serving (remove RETRAINING_SERVING_IMAGE",
         "host/own-serving:1",
     ),
     "machine": Case(with_machines, cluster("n1-standart-8"), "For example n1-standard-8", cluster("n1-standard-8")),

@@ -14,6 +14,7 @@ from retraining.hooks.registry import Upload
 from retraining.operators.deployment.version_upload import upload_once
 from retraining.operators.record.ownership import require_own_model
 from tests.support.scenes.port_stage import FOREVER, make_job
+from tests.support.scenes.served_models import PREBUILT
 
 KEY = "20131120t030000z-000000000001"
 
@@ -56,7 +57,7 @@ def test_a_registered_model_is_its_environments(cloud, other, folder, unique) ->
         display_name=unique,
         description="x",
         artifact_uri=artifact_uri,
-        serving_image=cloud.settings.serving_image,
+        container_spec=PREBUILT,
         labels={"retraining-run": KEY},
     )
     version = upload_once(cloud, unique, wanted, f"{folder}/upload.json")

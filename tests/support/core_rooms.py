@@ -13,7 +13,8 @@ CORE = {
         "what is written to the bucket: one file per stage, no logic", ("retraining.core", "retraining.core.spec")
     ),
     "retraining.core.naming": Room(
-        "addresses, labels, ids and keys: made here, and read back", ("retraining.core", "retraining.core.documents")
+        "addresses, labels, ids and keys: made here, and read back",
+        ("retraining.core", "retraining.core.spec", "retraining.core.documents"),
     ),
     "retraining.core.catalog": Room(
         "what there is, by dated data files (architectures, machines, prices), and whether a spec keeps to it",

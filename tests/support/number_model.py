@@ -81,7 +81,7 @@ def judge(plan, **given: Any):
 CHAMPION = gates.champion_of(
     version_name="projects/p/locations/r/models/hourly@3",
     version_id="3",
-    artifact_uri="gs://my-retraining/hourly/runs/20131119t030000z-0123456789ab/training/model",
+    model_uri="gs://my-retraining/hourly/runs/20131119t030000z-0123456789ab/training/model",
     run_key="20131119t030000z-0123456789ab",
 )
 

@@ -11,7 +11,7 @@ DIGESTS = {"plan": "a" * 64, "evaluation": "b" * 64, "evaluate_request": "c" * 6
 CHAMPION = gates.champion_of(
     version_name="projects/p/locations/r/models/late@3",
     version_id="3",
-    artifact_uri="gs://my-retraining/late/runs/20131119t030000z-0123456789ab/training/model",
+    model_uri="gs://my-retraining/late/runs/20131119t030000z-0123456789ab/training/model",
     run_key="20131119t030000z-0123456789ab",
 )
 

@@ -15,6 +15,9 @@ PREFIX = "RETRAINING_"
 IMAGE_PATTERN = r"[^\s/@]+/[^\s@]+(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}|@sha256:[0-9a-f]{64})"
 """An image by its tag, which may be moved to another one, or by its digest, which is that image for ever."""
 
+SERVING_VERSION = "2.19.1"
+"""Of TensorFlow Serving, the version that serves where no image is named."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
@@ -67,10 +70,10 @@ SETTINGS: dict[str, Setting] = {
     ),
     "serving_image": Setting(
         variable="RETRAINING_SERVING_IMAGE",
-        description="Container image that serves the SavedModel, by digest or tag",
-        pattern=IMAGE_PATTERN,
-        example="us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest",
-        default="us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest",
+        description="TensorFlow Serving's image or a pre-built container; empty: the mirror in the project's registry",
+        pattern=f"({IMAGE_PATTERN})?",
+        example="us-central1-docker.pkg.dev/my-project/retraining/tensorflow-serving:2.19.1",
+        default="",
     ),
     "environment": Setting(
         variable="RETRAINING_ENVIRONMENT",
@@ -167,7 +170,7 @@ def load(environ: Mapping[str, str]) -> Settings:
         dataset=values["dataset"],
         trainer_image=values["trainer_image"],
         trainer_package=values["trainer_package"] or None,
-        serving_image=values["serving_image"],
+        serving_image=values["serving_image"] or mirrored_image(values["project"], values["region"]),
         environment=values["environment"] or values["bucket"],
         gcp_conn_id=values["gcp_conn_id"],
         service_account=values["service_account"] or None,
@@ -175,6 +178,11 @@ def load(environ: Mapping[str, str]) -> Settings:
         wake_interval_s=int(values["wake_interval_s"]),
         watch_s=int(values["watch_s"]),
     )
+
+
+def mirrored_image(project: str, region: str) -> str:
+    """Return TensorFlow Serving's image in the project's Artifact Registry."""
+    return f"{region}-docker.pkg.dev/{project.replace(':', '/')}/retraining/tensorflow-serving:{SERVING_VERSION}"
 
 
 def data_days(environ: Mapping[str, str]) -> tuple[datetime, datetime] | None:

@@ -12,8 +12,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from retraining.core.errors import ConflictError
+from retraining.core.naming.serving import is_numbered
 from retraining.core.naming.vertex import RUN_LABEL, location_name, model_name, unversioned, version_name
 from retraining.core.promotion.versions import Version
+from retraining.core.untyped import ProtoJson
 from retraining.hooks.operations import Operation, operation_of
 from retraining.hooks.session import Session, call
 
@@ -25,12 +27,12 @@ CALL_TIMEOUT_S = 60
 
 @dataclass(frozen=True, kw_only=True)
 class Upload:
-    """What becomes a version: the SavedModel's folder, the image that serves it, and who made it."""
+    """What becomes a version: the SavedModel's folder, the container that serves it, and who made it."""
 
     display_name: str
     description: str
     artifact_uri: str
-    serving_image: str
+    container_spec: ProtoJson
     labels: Mapping[str, str]
 
 
@@ -177,7 +179,7 @@ class Registry:
             display_name=upload.display_name,
             version_description=upload.description,
             artifact_uri=upload.artifact_uri,
-            container_spec={"image_uri": upload.serving_image},
+            container_spec=upload.container_spec,
             labels={**upload.labels, **self._session.environment.labels},
         )
         request = {"parent": location_name(self._session.project, self._session.region), "model": message, **target}
@@ -202,4 +204,5 @@ def _version(model: Model) -> Version:
         aliases=tuple(model.version_aliases),
         labels=dict(model.labels),
         artifact_uri=model.artifact_uri,
+        numbered=is_numbered(model.container_spec.args),
     )

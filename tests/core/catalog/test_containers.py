@@ -42,23 +42,42 @@ def test_a_version_without_a_container_is_refused_before_the_run():
         require_training_container(with_framework("2.99"), CONTAINERS)
 
 
-def test_the_default_image_serves_until_its_end():
-    assert settings.SETTINGS["serving_image"].default == SERVING
-    require_serving_container(SERVING, CONTAINERS, date(2027, 1, 13))
+def test_a_pre_built_image_serves_until_its_end():
+    """Then the way out is the default, TensorFlow Serving."""
+    require_serving_container(make_spec(), SERVING, CONTAINERS, date(2027, 1, 13))
     with pytest.raises(
-        SettingsError, match=r"RETRAINING_SERVING_IMAGE: tf2-cpu.2-15: .*ended on 2027-01-14.*AIP_HTTP_PORT"
+        SettingsError, match=r"RETRAINING_SERVING_IMAGE: tf2-cpu.2-15: .*ended on 2027-01-14.*TensorFlow Serving"
     ):
-        require_serving_container(SERVING, CONTAINERS, date(2027, 1, 14))
+        require_serving_container(make_spec(), SERVING, CONTAINERS, date(2027, 1, 14))
+
+
+def test_so_does_that_of_a_model():
+    """The setting does not count then; a container that no table has is refused before any run."""
+    spec = make_spec(deployment={"container": {"image": SERVING}})
+    require_serving_container(spec, "host/x:1", CONTAINERS, date(2027, 1, 13))
+    with pytest.raises(SpecError, match=r"late.yaml, deployment.container.image: tf2-cpu.2-15: .*ended on 2027-01-14"):
+        require_serving_container(spec, "host/x:1", CONTAINERS, date(2027, 1, 14))
+    unknown = make_spec(deployment={"container": {"image": SERVING.replace("tf2-cpu.2-15", "sklearn-cpu.9-9")}})
+    with pytest.raises(SpecError, match=r"'sklearn-cpu.9-9' is not in include/containers/prebuilt.json"):
+        require_serving_container(unknown, "", CONTAINERS)
 
 
 @pytest.mark.parametrize("place", ["europe-docker.pkg.dev/vertex-ai", "gcr.io/cloud-aiplatform"])
 def test_a_pre_built_container_that_serves_must_be_in_the_table(place):
+    image = f"{place}/prediction/tf2-cpu.2-3:latest"
     with pytest.raises(SettingsError, match=r"'tf2-cpu.2-3' is not in"):
-        require_serving_container(f"{place}/prediction/tf2-cpu.2-3:latest", CONTAINERS, date(2026, 1, 1))
+        require_serving_container(make_spec(), image, CONTAINERS, date(2026, 1, 1))
 
 
-@pytest.mark.parametrize(
-    "image", ["host/own-serving:1", "us-docker.pkg.dev/vertex-ai/prediction/sklearn-cpu.1-3:latest"]
-)
-def test_other_images_pass(image):
-    require_serving_container(image, CONTAINERS, date(2100, 1, 1))
+def test_the_default_image_is_a_mirror_in_the_projects_registry():
+    """Of a pinned version; it has no end."""
+    environ = {
+        "RETRAINING_PROJECT": "example.com:shop",
+        "RETRAINING_REGION": "europe-west4",
+        "RETRAINING_BUCKET": "bucket",
+        "RETRAINING_DATASET": "retraining",
+        "RETRAINING_TRAINER_IMAGE": "host/trainer:1",
+    }
+    image = settings.load(environ).serving_image
+    assert image == "europe-west4-docker.pkg.dev/example.com/shop/retraining/tensorflow-serving:2.19.1"
+    require_serving_container(make_spec(), image, CONTAINERS, date(2100, 1, 1))

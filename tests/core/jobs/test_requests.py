@@ -53,7 +53,7 @@ def test_training_writes_where_vertex_says(small_plan):
     base = order.custom_job["job_spec"]["base_output_directory"]["output_uri_prefix"]
     assert base == f"{small_plan.run_uri}/training"
     assert (request.model_uri, request.checkpoint_uri, request.tensorboard_uri) == (
-        f"{base}/model",
+        f"{base}/model/1",
         f"{base}/checkpoints",
         f"{base}/logs",
     )
@@ -108,7 +108,7 @@ def test_champion_and_challenger_are_judged_alike(small_plan):
     assert isinstance(request, documents.EvaluateRequest)
     assert request.champion == champion()
     assert request.champion_skipped is None
-    assert request.challenger.model_uri == f"{small_plan.run_uri}/training/model"
+    assert request.challenger.model_uri == f"{small_plan.run_uri}/training/model/1"
     assert (request.slices, request.bootstrap.confidence, request.metric) == (("carrier",), 0.95, "auc")
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from retraining.core.bucket_folders import RESERVED_MODELS
 from retraining.core.errors import ContractError
-from retraining.core.naming import bigquery, storage, vertex
+from retraining.core.naming import bigquery, serving, storage, vertex
 from retraining.core.naming.run_keys import RunKey
 from tests.support.small_model import AS_OF, make_plan
 
@@ -42,7 +42,7 @@ def test_tables_and_addresses_of_a_run(small_plan):
     key = small_plan.run_key
     assert bigquery.run_table(small_plan) == f"my-project.retraining.run_late__{key.replace('-', '_')}"
     assert storage.document_uri(small_plan.run_uri, "plan") == f"gs://my-retraining/late/runs/{key}/plan.json"
-    assert storage.artifact_uri(small_plan.run_uri) == f"gs://my-retraining/late/runs/{key}/training/model"
+    assert serving.trained_model_uri(small_plan) == f"gs://my-retraining/late/runs/{key}/training/model/1"
     assert bigquery.request_log_table("my-project", "retraining", "late") == "my-project.retraining.requests_late"
     assert storage.spans_uri("b", "late", "0" * 16) == "gs://b/late/spans/0000000000000000"
 

@@ -36,7 +36,7 @@ def test_settings_of_the_project(variables: dict[str, str]) -> None:
         "RETRAINING_BUCKET": "local-retraining",
         "RETRAINING_DATASET": "retraining",
         "RETRAINING_TRAINER_IMAGE": f"us-central1-docker.pkg.dev/local-project/retraining/trainer:{version[1]}",
-        "RETRAINING_SERVING_IMAGE": "us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest",
+        "RETRAINING_SERVING_IMAGE": "us-central1-docker.pkg.dev/local-project/retraining/tensorflow-serving:2.19.1",
         "RETRAINING_GCP_CONN_ID": "google_cloud_default",
         "RETRAINING_WAKE_INTERVAL_S": "2",
         "RETRAINING_WATCH_S": "120",

@@ -88,8 +88,8 @@ class Night:
         given = {"as_of": f"{day:%Y-%m-%dT%H:%M:%SZ}", "mode": "live", "deploy": True, "dag_id": run.dag_id}
         self._put("plan", plan | places | same | given | {"run_uri": self.folder})
         bucket = self._bucket()
-        upload_model(bucket, f"{self.model}/runs/{run_key}/training/model", model_path)
-        model_uri = f"{self.folder}/training/model"
+        upload_model(bucket, f"{self.model}/runs/{run_key}/training/model/1", model_path)
+        model_uri = f"{self.folder}/training/model/1"
         golden = [{"instance": INSTANCE, "prediction": float(model_path.name)}]
         stored = {"model_uri": model_uri, "model_digest": cloud.model_files.digest(model_uri), "golden": golden}
         self._report = example("report") | same | stored

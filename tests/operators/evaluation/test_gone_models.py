@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from retraining.core.documents import EvaluateRequest, Plan, Report
-from retraining.core.naming import storage, vertex
+from retraining.core.naming import serving, storage, vertex
 from retraining.core.naming.storage import model_file_uri
 from retraining.operators.data.snapshot import SnapshotOperator
 from retraining.operators.jobs.job import VertexJobOperator
@@ -63,7 +63,7 @@ def store(cloud: FakeCloud, run: Any, *, report: bool = True, model: bool = True
         values = json.loads((EXAMPLES / "report__first_attempt.json").read_text())
         cloud.artifacts.objects[uri(run, "report")] = Report.parse(json.dumps(values)).to_bytes()
     if model:
-        cloud.artifacts.objects[model_file_uri(storage.artifact_uri(run.planned.run_uri))] = b"model"
+        cloud.artifacts.objects[model_file_uri(serving.trained_model_uri(run.planned))] = b"model"
     if champion:
         cloud.artifacts.objects[model_file_uri(run.champion.artifact_uri)] = b"model"
 

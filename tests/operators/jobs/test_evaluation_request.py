@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from retraining.core.documents import Snapshot
-from retraining.core.naming import storage, vertex
+from retraining.core.naming import serving, vertex
 from retraining.core.naming.storage import model_file_uri
 from retraining.operators.data.snapshot import SnapshotOperator
 from retraining.operators.jobs.requests import request_evaluation
@@ -34,7 +34,7 @@ def record(cloud, make_run) -> Record:
     fill(cloud, planned)
     run.execute(SnapshotOperator(task_id="snapshot", cloud=cloud.connect))
     champion = cloud.registry.add(KEY, vertex.CHAMPION)
-    for model_uri in (champion.artifact_uri, storage.artifact_uri(planned.run_uri)):
+    for model_uri in (champion.artifact_uri, serving.trained_model_uri(planned)):
         cloud.artifacts.objects[model_file_uri(model_uri)] = b"a SavedModel"
     return Record(cloud.artifacts, planned.run_uri)
 

@@ -22,6 +22,7 @@ from retraining.operators.retention.garbage_collection import (
     FindGarbageOperator,
 )
 from tests.support.contracts import EXAMPLES
+from tests.support.scenes.served_models import PREBUILT
 
 SCHEMA = "0123456789abcdef"
 CHAMPION, OLD_RUN = "20130905t030000z-000000000002", "20130904t030000z-000000000001"
@@ -69,9 +70,8 @@ class Shop:
         artifact_uri = f"gs://{self.bucket.name}/{self.model}/runs/{run_key}/training/model"
         self.put(f"runs/{run_key}/training/model/saved_model.pb", b"not a model")
         labels = {vertex.RUN_LABEL: run_key, vertex.MODEL_LABEL: self.model}
-        image = self.cloud.settings.serving_image
         wanted = Upload(
-            display_name=self.model, description="x", artifact_uri=artifact_uri, serving_image=image, labels=labels
+            display_name=self.model, description="x", artifact_uri=artifact_uri, container_spec=PREBUILT, labels=labels
         )
         self.cloud.registry.merge_aliases(
             upload_once(

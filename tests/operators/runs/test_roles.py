@@ -15,6 +15,7 @@ from retraining.hooks.cloud import Cloud
 from retraining.hooks.logs import Cursor
 from tests.support.scenes.data_tasks import make_source
 from tests.support.scenes.roles import JOBS_ACCOUNT, NOT_TRIED, SOURCE, Role, Roles, documented_roles, table_rows
+from tests.support.scenes.served_models import PREBUILT
 
 TABLE = f"{SOURCE}.parcels"
 READ = """
@@ -90,7 +91,7 @@ def upload_model(scene: Scene) -> None:
     model = {
         "display_name": scene.name,
         "artifact_uri": folder,
-        "container_spec": {"image_uri": settings.serving_image},
+        "container_spec": PREBUILT,
     }
     parent = f"projects/{settings.project}/locations/{settings.region}"
     client.upload_model(request={"parent": parent, "model": model, "model_id": scene.name}).result(timeout=60)

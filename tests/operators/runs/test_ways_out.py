@@ -122,7 +122,7 @@ class Night:
             for file in itertools.chain(*(split["files"] for split in manifest["splits"].values())):
                 self.cloud.artifacts.objects[f"{file['uri'].rpartition('/')[0]}/span.json"] = b"{}"
         if task == "train":
-            self.cloud.artifacts.objects[model_file_uri(storage.artifact_uri(self.folder))] = b"model"
+            self.cloud.artifacts.objects[f"{self.folder}/training/model/saved_model.pb"] = b"model"
             report = json.loads(self.cloud.artifacts.objects[self.uri("report")])
             self.cloud.model_files.digests[report["model_uri"]] = report["model_digest"]
         self.cloud.jobs.end(name)

@@ -21,6 +21,7 @@ from retraining.operators.monitoring import drift_measurement
 from retraining.operators.retention import garbage_collection
 from tests.support.scenes.data_tasks import make_source
 from tests.support.scenes.roles import JOBS_ACCOUNT, ROOT, SOURCE, Role, Roles, documented_roles
+from tests.support.scenes.served_models import PREBUILT
 from tests.support.scenes.whole_run import load_dags, run_night
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
@@ -117,7 +118,7 @@ def replace_champion(local_cloud: Any, parent: str, model_uri: str) -> str:
     model = {
         "displayName": MODEL,
         "artifactUri": model_uri,
-        "containerSpec": {"imageUri": Cloud().settings.serving_image},
+        "containerSpec": PREBUILT,
     }
     post(local_cloud, f"{parent}/models:upload", {"parentModel": name, "model": model})
     deployed = {

@@ -19,7 +19,7 @@ from retraining.hooks.registry import Upload
 from retraining.operators.scoring import scoring_plan
 from tests.support.airflow_release import AirflowRescheduleException
 from tests.support.contracts import EXAMPLES
-from tests.support.scenes.served_models import save_models, upload_model
+from tests.support.scenes.served_models import PREBUILT, save_models, upload_model
 from tests.support.scenes.whole_run import load_dags
 
 MODEL = "bulk"
@@ -79,7 +79,7 @@ def register(artifact_uri: str) -> None:
         display_name=MODEL,
         description="Says 0.25.",
         artifact_uri=artifact_uri,
-        serving_image=cloud.settings.serving_image,
+        container_spec=PREBUILT,
         labels={"retraining-run": RUN_KEY, "retraining-model": MODEL},
     )
     cloud.registry.start_upload(MODEL, upload)

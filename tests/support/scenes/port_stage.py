@@ -12,7 +12,7 @@ from retraining.core.retention.jobs_and_tables import Table
 from retraining.hooks.ports import CloudPort
 from retraining.hooks.registry import Upload
 from tests.support.fakes.cloud import FakeCloud
-from tests.support.scenes.served_models import save_models, upload_model
+from tests.support.scenes.served_models import PREBUILT, save_models, upload_model
 
 LOOKS, LOOK_INTERVAL_S = 1200, 0.05
 FOREVER = "import time; time.sleep(60)"
@@ -45,7 +45,7 @@ def make_upload(cloud: CloudPort, folder: str, model: str, run_key: str) -> Uplo
         display_name=model,
         description="Promoted.",
         artifact_uri=artifact_uri,
-        serving_image=cloud.settings.serving_image,
+        container_spec=PREBUILT,
         labels={"retraining-run": run_key, "retraining-model": model},
     )
 

@@ -24,6 +24,8 @@ for score in sys.argv[2:]:
     model = Model(float(score))
     tf.saved_model.save(model, f"{sys.argv[1]}/{score}", signatures={"serving_default": model.serve})
 """
+# Serves a SavedModel that lies in its folder itself, without a number.
+PREBUILT = {"image_uri": "us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest"}
 INSTANCE = {"carrier": "UA", "distance": 1400.0}
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from retraining.core.catalog.capabilities import load_capabilities, require_trainable
-from retraining.core.catalog.containers import load_containers, require_training_container
+from retraining.core.catalog.containers import load_containers, require_serving_container, require_training_container
 from retraining.core.catalog.hardware import load_hardware, require_machines
 from retraining.core.errors import RetrainingError
 from retraining.core.settings import include_path
@@ -33,7 +33,9 @@ def check(path: Path, include: Path, region: str | None = None) -> str:
         load_scoring_query(spec.name, spec.scoring.query, include)
     require_trainable(spec, load_capabilities())
     require_machines(spec, load_hardware(include_path()), region)
-    require_training_container(spec, load_containers(include_path()))
+    containers = load_containers(include_path())
+    require_training_container(spec, containers)
+    require_serving_container(spec, "", containers)
     schedule = spec.schedule or "no schedule"
     for warning in warnings_of(spec, sql):
         print(f"warning: {warning}", file=sys.stderr)

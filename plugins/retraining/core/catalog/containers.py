@@ -6,20 +6,19 @@ exist on that day, with the way out.
 
 from __future__ import annotations
 
-import re
 from datetime import date
 from pathlib import Path
 from typing import Literal
 
 from retraining.core.documents.document import Document, Text
 from retraining.core.errors import ContractError, RetrainingError, SettingsError, SpecError
+from retraining.core.spec.deployment import PREBUILT
 from retraining.core.spec.model import ModelSpec
 
-_PREDICTION = re.compile(r"(?:[a-z]+-docker\.pkg\.dev/vertex-ai|gcr\.io/cloud-aiplatform)/prediction/(tf2-[^:@]+)")
 _TRAIN_IN_IMAGE = "Train in the project's image (remove the key), or in one of your own (training.runtime.image)"
 _SERVE_BY_IMAGE = (
-    "Name another container in RETRAINING_SERVING_IMAGE: one of your own listens on AIP_HTTP_PORT and answers "
-    "AIP_HEALTH_ROUTE and AIP_PREDICT_ROUTE"
+    "Serve by TensorFlow Serving (remove RETRAINING_SERVING_IMAGE, docs/composer.md), or describe another container in "
+    "deployment.container"
 )
 
 
@@ -67,14 +66,27 @@ def require_training_container(spec: ModelSpec, containers: Containers, day: dat
         _require(SpecError, where, framework, containers.training, day, _TRAIN_IN_IMAGE)
 
 
-def require_serving_container(image: str, containers: Containers, day: date) -> None:
+def require_serving_container(spec: ModelSpec, image: str, containers: Containers, day: date | None = None) -> None:
     """Check that a pre-built container that serves is there; any other image passes.
 
+    Args:
+        spec: With the run's overrides.
+        image: The setting's; "": whatever it is.
+        containers: The table.
+        day: Of the run; None: whatever the day.
+
     Raises:
-        SettingsError: There is none of that name, or none any more.
+        SpecError: The spec's container is none of the table, or has ended.
+        SettingsError: The setting's.
     """
-    if named := _PREDICTION.match(image):
-        _require(SettingsError, "RETRAINING_SERVING_IMAGE", named.group(1), containers.prediction, day, _SERVE_BY_IMAGE)
+    own = spec.deployment.container
+    error, where, used = (
+        (SpecError, f"{spec.name}.yaml, deployment.container.image", own.image)
+        if own
+        else (SettingsError, "RETRAINING_SERVING_IMAGE", image)
+    )
+    if named := PREBUILT.match(used):
+        _require(error, where, named.group(1), containers.prediction, day, _SERVE_BY_IMAGE)
 
 
 def _require(

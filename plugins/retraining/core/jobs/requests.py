@@ -17,7 +17,7 @@ from retraining.core.documents.snapshot import Snapshot
 from retraining.core.documents.training import Training, TrainRequest
 from retraining.core.documents.tuning import Tuning
 from retraining.core.errors import PlanError
-from retraining.core.naming import storage, vertex
+from retraining.core.naming import serving, storage, vertex
 from retraining.core.spec.data import Data
 from retraining.core.spec.training import HyperparameterValue
 from retraining.core.untyped import ProtoJson
@@ -128,7 +128,7 @@ def train_request(
         seed=training.seed,
         trial_metric=trial_metric,
         priors=tuple(dict(prior) for prior in priors),
-        model_uri=storage.model_uri(base_uri),
+        model_uri=serving.model_uri(plan, base_uri),
         report_uri=storage.document_uri(report_folder, "report"),
         checkpoint_uri=storage.checkpoints_uri(base_uri),
         tensorboard_uri=storage.tensorboard_uri(base_uri),
@@ -176,7 +176,7 @@ def _evaluate_request(plan: Plan, champion: Champion | None, skipped: str | None
         label=plan.spec.label,
         key=plan.spec.data.key,
         challenger=Challenger(
-            model_uri=storage.artifact_uri(plan.run_uri), report_uri=storage.document_uri(plan.run_uri, "report")
+            model_uri=serving.trained_model_uri(plan), report_uri=storage.document_uri(plan.run_uri, "report")
         ),
         champion=None if skipped else champion,
         champion_skipped=skipped,

@@ -71,6 +71,14 @@ def model_uri(base_uri: str) -> str:
     return f"{base_uri}/model"
 
 
+NUMBER = "1"
+
+
+def numbered_uri(folder_uri: str) -> str:
+    """Return the folder of a model below one that TensorFlow Serving is told."""
+    return f"{folder_uri}/{NUMBER}"
+
+
 def model_file_uri(model_uri: str) -> str:
     """Return the file of a SavedModel that tells whether it is there: it names everything else in the folder."""
     return f"{model_uri}/saved_model.pb"
@@ -84,11 +92,6 @@ def checkpoints_uri(base_uri: str) -> str:
 def tensorboard_uri(base_uri: str) -> str:
     """Return where a training job writes for TensorBoard, below its base output directory."""
     return f"{base_uri}/logs"
-
-
-def artifact_uri(folder_uri: str) -> str:
-    """Return where the run's training job leaves the SavedModel."""
-    return model_uri(training_uri(folder_uri))
 
 
 def lite_uri(folder_uri: str) -> str:

@@ -293,20 +293,20 @@ def _gate(gate: GateName, passed: bool, found: str, expected: str, message: str)
     return Gate(gate=gate, passed=passed, found=found, expected=expected, words=message)
 
 
-def champion_of(version_name: str, version_id: str, artifact_uri: str, run_key: str) -> Champion:
+def champion_of(version_name: str, version_id: str, model_uri: str, run_key: str) -> Champion:
     """Return the champion as the registry knows it, for `requests.evaluation_job`.
 
     Args:
         version_name: `projects/…/models/<id>@<version>`.
         version_id: Of the version that carries the alias.
-        artifact_uri: Its SavedModel.
+        model_uri: Its SavedModel.
         run_key: Its label `retraining-run`.
 
     Raises:
         ContractError: The label is no run key.
     """
     return Champion(
-        model_uri=artifact_uri,
+        model_uri=model_uri,
         version_name=version_name,
         version_id=version_id,
         run_key=run_key,

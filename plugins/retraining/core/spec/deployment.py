@@ -2,22 +2,64 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
+from retraining.core.settings import IMAGE_PATTERN
 from retraining.core.spec.cluster import MachineType
 from retraining.core.spec.section import Section
 
+Route = Annotated[str, StringConstraints(pattern=r"^/\S*$", max_length=1000)]
+"""A path on the container."""
+VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=200)]
+PREBUILT = re.compile(r"(?:[a-z]+-docker\.pkg\.dev/vertex-ai|gcr\.io/cloud-aiplatform)/prediction/([^:@]+)")
+
+
+class Container(Section):
+    """A container that serves the model, by Vertex AI's contract for custom containers.
+
+    It listens on `AIP_HTTP_PORT`, which is `port`, answers `health_route` with 200 once it can be asked, and
+    `predict_route` with a prediction for each instance. In `args` and `command` `$(AIP_STORAGE_URI)` and the like are
+    filled in. A pre-built container has routes of its own.
+    """
+
+    image: Annotated[str, StringConstraints(max_length=500, pattern=f"^{IMAGE_PATTERN}$")]
+    port: Annotated[int, Field(ge=1, le=65535)] = 8080
+    predict_route: Route | None = None
+    health_route: Route | None = None
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+    environment: dict[VariableName, str] = Field(default_factory=dict)
+
+    @staticmethod
+    def is_prebuilt(image: str) -> bool:
+        """Tell whether an image is a pre-built container of Vertex AI."""
+        return PREBUILT.match(image) is not None
+
+    @model_validator(mode="after")
+    def _keeps_the_contract(self) -> Self:
+        missing = [name for name in ("predict_route", "health_route") if getattr(self, name) is None]
+        if missing and not self.is_prebuilt(self.image):
+            raise ValueError(f"{self.image} has no {' and no '.join(missing)}: name the paths that it answers")
+        if reserved := [name for name in self.environment if name.startswith("AIP_")]:
+            raise ValueError(f"environment sets {', '.join(reserved)}: Vertex AI sets what begins with AIP_ itself")
+        return self
+
 
 class Deployment(Section):
-    """Where the champion serves. `canary_percent` other than [100] is refused in a file: steps are not built yet."""
+    """Where the champion serves, and in what; without `container` in that of RETRAINING_SERVING_IMAGE.
+
+    `canary_percent` other than [100] is refused in a file: steps are not built yet.
+    """
 
     machine: MachineType = "n1-standard-2"
     min_replicas: Annotated[int, Field(ge=1, le=1000)] = 1
     max_replicas: Annotated[int, Field(ge=1, le=1000)] = 1
     canary_percent: tuple[Annotated[int, Field(ge=1, le=100)], ...] = (100,)
     approval: bool = False
+    container: Container | None = None
 
     @model_validator(mode="after")
     def _ends_with_all(self) -> Self:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from airflow.sdk import Context
 
 from retraining.core.documents import Decision, Plan, Registration, Report
-from retraining.core.naming import console, storage, vertex
+from retraining.core.naming import console, serving, storage, vertex
 from retraining.core.promotion.aliases import aliases_of_verdict
 from retraining.core.promotion.deployments import require_reported_model
 from retraining.core.promotion.versions import Version
@@ -72,8 +72,8 @@ def upload_of(plan: Plan, decision: Decision, report: Report) -> Upload:
     return Upload(
         display_name=plan.model,
         description=decision.words,
-        artifact_uri=report.model_uri,
-        serving_image=plan.serving_image,
+        artifact_uri=serving.registered_uri(plan, report.model_uri),
+        container_spec=serving.container_spec(serving.container_of(plan)),
         labels=vertex.version_labels(plan),
     )
 

@@ -44,9 +44,7 @@ def request_evaluation(cloud: CloudPort, record: Record) -> JobRequest:
     if record.find_document(EvaluateRequest) is None:
         version = cloud.registry.find_by_alias(plan.model, vertex.CHAMPION)
         if version is not None:
-            champion = gates.champion_of(
-                version.version_name, version.version_id, version.artifact_uri, version.run_key
-            )
+            champion = gates.champion_of(version.version_name, version.version_id, version.model_uri, version.run_key)
             champion_record = Record(cloud.artifacts, storage.run_uri(plan.bucket, plan.model, version.run_key))
             its_plan = champion_record.find_document(Plan)
             proof = leakage.proof(

@@ -67,7 +67,7 @@ class PlanRunOperator(CloudOperator):
         require_machines(planned.spec, load_hardware(include), planned.region, planned.machines)
         containers, day = load_containers(include), planned.as_of.date()
         require_training_container(planned.spec, containers, day)
-        require_serving_container(planned.serving_image, containers, day)
+        require_serving_container(planned.spec, planned.serving_image, containers, day)
         require_own_bucket(cloud)
         require_own_model(cloud, self.model)
         for warning in _location_warnings(cloud, planned.spec.data.files):
