@@ -67,6 +67,7 @@ OPERATORS = {
             "retraining.hooks.ports",
             "retraining.operators.airflow",
             "retraining.operators.record",
+            "retraining.operators.data",
         ),
     ),
     "retraining.operators.data": Room(

@@ -29,6 +29,7 @@ from retraining.hooks.cloud import OwnCloud
 from retraining.hooks.ports import CloudPort
 from retraining.hooks.shell import print_answer
 from retraining.operators.data.earlier_runs import read_history
+from retraining.operators.data.query_columns import query_columns
 from retraining.operators.data.run_table import RunTable
 
 
@@ -54,8 +55,14 @@ def make_plan(model: str, as_of: str, cloud: CloudPort, include: Path) -> Plan:
         overrides={},
         force=True,
     )
+    sql = files.load_query(spec, include)
     made = plan.build_plan(
-        asked, spec=spec, sql=files.load_query(spec, include), settings=cloud.settings, prices=load_prices(include)
+        asked,
+        spec=spec,
+        sql=sql,
+        settings=cloud.settings,
+        prices=load_prices(include),
+        columns=query_columns(cloud.warehouse, spec, sql),
     )
     require_machines(made.spec, load_hardware(include), made.region, made.machines)
     return made

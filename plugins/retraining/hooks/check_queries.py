@@ -13,19 +13,18 @@ from pathlib import Path
 
 from retraining.core.data.column_roles import misfits, missing_columns
 from retraining.core.data.columns import own_columns
-from retraining.core.data.source_files import with_files
-from retraining.core.data.sql import Parameter, Query
+from retraining.core.data.snapshot import render_columns_sql
+from retraining.core.data.sql import Query
+from retraining.core.documents.snapshot import Column
 from retraining.core.errors import RetrainingError
 from retraining.core.naming.environments import Environment
+from retraining.core.planning.feature_patterns import resolve_patterns
 from retraining.core.settings import include_path
 from retraining.core.spec.files import find_specs, load_frozen_set_query, load_query, load_spec
 from retraining.core.spec.messages import raise_findings
 from retraining.core.spec.model import ModelSpec
-from retraining.core.spec.sql_file import PARAMETERS
 from retraining.hooks.session import SCOPES, Session
 from retraining.hooks.warehouse import Warehouse
-
-_ANY_TIME = "2000-01-01T00:00:00Z"  # a dry run does not look at values
 
 
 def check(spec: ModelSpec, include: Path, warehouse: Warehouse) -> str:
@@ -34,17 +33,21 @@ def check(spec: ModelSpec, include: Path, warehouse: Warehouse) -> str:
     Raises:
         RetrainingError: BigQuery refuses one, or its columns are not what the spec needs.
     """
-    asked = tuple(Parameter(name=name, type="TIMESTAMP", value=_ANY_TIME) for name in PARAMETERS)
-    sql = with_files(load_query(spec, include), spec.data, None)
-    _require_columns(spec, spec.data.source_name, Query(sql=sql, parameters=asked), warehouse)
+    columns = _columns_of(spec.data.source_name, render_columns_sql(spec, load_query(spec, include)), warehouse)
+    spec, _ = resolve_patterns(spec, [column.name for column in columns])
+    _require_columns(spec, spec.data.source_name, columns)
     frozen = load_frozen_set_query(spec, include)
     if frozen is not None:
-        _require_columns(spec, str(spec.data.golden_query), Query(sql=frozen), warehouse)
+        where = str(spec.data.golden_query)
+        _require_columns(spec, where, _columns_of(where, Query(sql=frozen), warehouse))
     return f"{spec.name}: BigQuery takes its queries, and their columns fit"
 
 
-def _require_columns(spec: ModelSpec, where: str, query: Query, warehouse: Warehouse) -> None:
-    columns = own_columns(warehouse.dry_run(query, where).schema, where)
+def _columns_of(where: str, query: Query, warehouse: Warehouse) -> tuple[Column, ...]:
+    return own_columns(warehouse.dry_run(query, where).schema, where)
+
+
+def _require_columns(spec: ModelSpec, where: str, columns: Sequence[Column]) -> None:
     missing = [(where, item.found, item.expected, item.message) for item in missing_columns(spec, columns)]
     wrong = [
         (where, f"column {item.column!r}: {item.found}", item.expected, item.message) for item in misfits(spec, columns)

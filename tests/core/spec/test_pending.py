@@ -74,7 +74,8 @@ def test_every_key_is_read_by_something() -> None:
 
 
 def _keys(section: type[BaseModel], path: str = "") -> Iterator[tuple[str, str]]:
-    for name, field in section.model_fields.items():
+    written = {field.alias or name: field for name, field in section.model_fields.items() if not field.exclude}
+    for name, field in written.items():
         yield f"{path}{name}", name
         for inner in _sections(field.annotation):
             yield from _keys(inner, f"{path}{name}.")

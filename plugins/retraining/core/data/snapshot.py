@@ -27,10 +27,14 @@ from retraining.core.errors import DataError
 from retraining.core.naming import bigquery, storage
 from retraining.core.naming.spans import label_span
 from retraining.core.spec.data import Data
+from retraining.core.spec.model import ModelSpec
+from retraining.core.spec.sql_file import PARAMETERS
 
 _Part = tuple[str, int, str, str, int]  # part, rows, XOR, sum, shards
 Stored = Mapping[str, Mapping[str, int | None]]
 """Day (ISO) to the fingerprints that the span store has whole, each with its rows; None where nobody looked."""
+
+_ANY_TIME = "2000-01-01T00:00:00Z"  # a dry run does not look at values
 
 SAMPLE_BUCKETS = 1_000_000
 """Into so many a sample's hash puts keys."""
@@ -55,6 +59,12 @@ def query_parameters(plan: Plan) -> tuple[Parameter, ...]:
         Parameter(name="window_end", type="TIMESTAMP", value=midnight(plan.window.end)),
         as_of,
     )
+
+
+def render_columns_sql(spec: ModelSpec, sql: str) -> Query:
+    """Return a spec's examples query for a dry run that asks for its columns, before there is a plan."""
+    asked = tuple(Parameter(name=name, type="TIMESTAMP", value=_ANY_TIME) for name in PARAMETERS)
+    return Query(sql=sql if spec.data.files is None else with_files(sql, spec.data, None), parameters=asked)
 
 
 def render_examples_check_sql(plan: Plan) -> Query:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal, Self
 
-from pydantic import JsonValue, model_validator
+from pydantic import Field, JsonValue, model_validator
 
 from retraining.core.documents.document import (
     Count,
@@ -94,6 +94,7 @@ class Machines(Value):
 class Plan(Document):
     """What this run will do: time, window, spec after overrides, query texts, images, addresses.
 
+    `spec` names every feature; `feature_patterns` says which of them the file named by which pattern.
     `golden_query` gives the frozen set. `machines` are those of each of its jobs; those of `tune` are one trial's.
     `unknown_prices` names what has no list price, `endpoint_usd_per_hour` is that of one of the endpoint's machines.
     `environment` and `machines` are None in a plan of a release that did not record them.
@@ -120,6 +121,7 @@ class Plan(Document):
     query: Query
     golden_query: Query | None = None
     spec: ModelSpec
+    feature_patterns: dict[str, tuple[Text, ...]] = Field(default_factory=dict)
     overrides: dict[str, JsonValue]
     spec_sha256: Sha256
     trainer_image: Text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, overload
@@ -10,12 +10,13 @@ from typing import Any, overload
 from retraining.core.catalog.cost import Prices, estimate, machine_hourly, require_budget, unknown_prices
 from retraining.core.catalog.machines import all_machines
 from retraining.core.documents.document import canonical_json, digest
-from retraining.core.documents.plan import JobTask, Machines, Mode, Plan, Query, Trigger
+from retraining.core.documents.plan import Mode, Plan, Query, Trigger
 from retraining.core.errors import PlanError
 from retraining.core.naming import storage
 from retraining.core.naming.run_keys import RunKey
 from retraining.core.naming.trust import AGREED
 from retraining.core.planning import windows
+from retraining.core.planning.feature_patterns import resolve_patterns
 from retraining.core.settings import Settings
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.sql_file import used_parameters
@@ -59,6 +60,7 @@ def build_plan(
     settings: Settings,
     prices: Prices | None = None,
     frozen_set_sql: str | None = None,
+    columns: Sequence[str] = (),
 ) -> Plan:
     """Return the plan of a run.
 
@@ -69,17 +71,16 @@ def build_plan(
         settings: Where things are.
         prices: For the estimate; without them, or for another region, it is None.
         frozen_set_sql: Text of `spec.data.golden_query`.
+        columns: Of the examples query, in its order, where the spec has patterns of features.
 
     Raises:
-        PlanError: The overrides do not fit the spec, or the run may cost more than its budget.
+        PlanError: A pattern names no column, the overrides do not fit the spec, or the run may cost more than its
+            budget.
     """
-    changed = spec.with_overrides(asked.overrides)
+    resolved, patterns = resolve_patterns(spec, columns)
+    changed = resolved.with_overrides(asked.overrides)
     _require_history(asked, changed, sql)
     query, frozen = _query(changed.data.source_name, sql), _query(changed.data.golden_query, frozen_set_sql)
-    machines = all_machines(changed)
-    priced = _priced(changed, machines, prices, settings.region)
-    if not asked.over_budget:
-        require_budget(changed, priced["estimate_usd"], priced["unknown_prices"])
     key, given = _run_key(asked, _decides(changed, query, frozen, settings))
     return Plan(
         model=changed.name,
@@ -94,10 +95,10 @@ def build_plan(
         query=query,
         golden_query=frozen,
         spec=changed,
+        feature_patterns=patterns,
         overrides=dict(asked.overrides),
         spec_sha256=digest(canonical_json(changed.model_dump(mode="json"))),
-        machines=machines,
-        **priced,
+        **_machines(asked, changed, prices, settings.region),
         **given,
         **{name: getattr(settings, name) for name in AGREED},
     )
@@ -115,11 +116,21 @@ def _require_history(asked: AskedRun, spec: ModelSpec, sql: str) -> None:
         )
 
 
-def _priced(spec: ModelSpec, machines: Mapping[JobTask, Machines], prices: Prices | None, region: str) -> YamlValues:
-    """Return the plan's fields of what the run and its endpoint cost, as far as that is known."""
+def _machines(asked: AskedRun, spec: ModelSpec, prices: Prices | None, region: str) -> YamlValues:
+    """Return the plan's fields of machines, and of what the run and its endpoint cost, as far as that is known.
+
+    Raises:
+        PlanError: It may cost more than its budget.
+    """
+    machines = all_machines(spec)
+    estimated = estimate(spec, machines, prices, region) if prices else None
+    unknown = unknown_prices(machines, prices, region)
+    if not asked.over_budget:
+        require_budget(spec, estimated, unknown)
     return {
-        "estimate_usd": estimate(spec, machines, prices, region) if prices else None,
-        "unknown_prices": unknown_prices(machines, prices, region),
+        "machines": machines,
+        "estimate_usd": estimated,
+        "unknown_prices": unknown,
         "endpoint_usd_per_hour": machine_hourly(prices, spec.deployment.machine, region) if prices else None,
     }
 
@@ -174,6 +185,7 @@ def explain(plan: Plan) -> list[str]:
         lines.append(f"a sample of {plan.spec.data.sample_percent:g} % of the keys")
     if plan.golden_query:
         lines.append(f"frozen set of {plan.golden_query.path}, SHA-256 {plan.golden_query.sha256[:16]}")
+    lines += [f"features {name}: {', '.join(found)}" for name, found in plan.feature_patterns.items()]
     lines += [f"override {path} = {value!r}" for path, value in sorted(plan.overrides.items())]
     return [*lines, explain_price(plan), _endpoint_price(plan)]
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from retraining.core.errors import SpecError
@@ -127,15 +128,20 @@ def shorten(value: object) -> str:
 def _known_keys(model: type[BaseModel], location: Location) -> list[str]:
     """Return the keys of the section at a pydantic error location (which names the variant of a union as a step)."""
     section = _section(_annotation(model, location))
-    return list(section.model_fields) if section else []
+    return list(_fields(section)) if section else []
+
+
+def _fields(section: type[BaseModel]) -> dict[str, FieldInfo]:
+    """Return a section's fields as the file calls them."""
+    return {field.alias or name: field for name, field in section.model_fields.items()}
 
 
 def _annotation(model: type[BaseModel], location: Location) -> object:
     annotation: object = model
     for part in location:
         if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-            if isinstance(part, str) and part in annotation.model_fields:
-                annotation = annotation.model_fields[part].annotation
+            if isinstance(part, str) and part in _fields(annotation):
+                annotation = _fields(annotation)[part].annotation
             continue
         annotation = _variant(annotation, part)
     return annotation
@@ -143,7 +149,8 @@ def _annotation(model: type[BaseModel], location: Location) -> object:
 
 def _kinds(annotation: object) -> list[str]:
     """Return the values of `kind` that tell the members of a union apart."""
-    return [kind for section in _sections(annotation) for kind in get_args(section.model_fields["kind"].annotation)]
+    tags = [section.model_fields["kind"] for section in _sections(annotation) if "kind" in section.model_fields]
+    return [kind for tag in tags for kind in get_args(tag.annotation)]
 
 
 def _variant(annotation: object, part: str | int) -> object:
@@ -154,8 +161,8 @@ def _variant(annotation: object, part: str | int) -> object:
             return candidate
     if isinstance(part, str):
         section = _section(annotation)
-        if section is not None and part in section.model_fields:
-            return section.model_fields[part].annotation
+        if section is not None and part in _fields(section):
+            return _fields(section)[part].annotation
     return annotation
 
 

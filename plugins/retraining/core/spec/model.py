@@ -6,10 +6,10 @@ In: what `include/models/<name>.yaml` says, and a run's overrides. Out: a frozen
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Self
 
-from pydantic import Field, StringConstraints, ValidationError, model_validator
+from pydantic import ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from retraining.core.errors import PlanError
 from retraining.core.spec.cluster import resolve_tier, strategy_problem
@@ -17,6 +17,7 @@ from retraining.core.spec.cron import Cron
 from retraining.core.spec.data import Data, DataChecks
 from retraining.core.spec.deployment import Deployment
 from retraining.core.spec.evaluation import IN_UNIT, METRICS, Evaluation
+from retraining.core.spec.feature_patterns import FeatureEntry, FeaturePattern, resolve_entries
 from retraining.core.spec.features import MAX_FEATURES, Feature, Label
 from retraining.core.spec.messages import explain
 from retraining.core.spec.monitoring import Monitoring
@@ -45,7 +46,7 @@ class ModelSpec(Section):
     schedule: Cron | None = None
     budget_usd: Annotated[float, Field(gt=0, le=10**9)] | None = None
     data: Data
-    features: Annotated[tuple[Feature, ...], Field(min_length=1, max_length=MAX_FEATURES)]
+    entries: Annotated[tuple[FeatureEntry, ...], Field(alias="features", min_length=1, max_length=MAX_FEATURES)]
     label: Label
     training: Training
     tuning: Tuning | None = None
@@ -53,6 +54,26 @@ class ModelSpec(Section):
     deployment: Deployment = Field(default_factory=Deployment)
     monitoring: Monitoring = Field(default_factory=Monitoring)
     scoring: Scoring | None = None
+
+    model_config = ConfigDict(serialize_by_alias=True)
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """What the model reads, as far as the file names it; a plan's spec names all."""
+        return tuple(entry for entry in self.entries if not isinstance(entry, FeaturePattern))
+
+    @property
+    def patterns(self) -> tuple[FeaturePattern, ...]:
+        """The patterns among the features; a plan's spec has none."""
+        return tuple(entry for entry in self.entries if isinstance(entry, FeaturePattern))
+
+    def resolve(self, columns: Sequence[str]) -> tuple[YamlValues, dict[str, tuple[str, ...]]]:
+        """Return the spec's values with a feature for each column that a pattern names, and which these are."""
+        data = self.data
+        taken = {self.label.name, data.key, *([data.event_time] if data.event_time else [])}
+        features, matched = resolve_entries(self.entries, columns, taken)
+        values = self.model_dump(mode="json")
+        return {**values, "features": [feature.model_dump(mode="json") for feature in features]}, matched
 
     @model_validator(mode="after")
     def _columns_are_distinct(self) -> Self:
@@ -82,7 +103,7 @@ class ModelSpec(Section):
             ("data.checks.ranges", tuple(self.data.checks.ranges), numbers),
         ):
             for column in columns:
-                if column not in known:
+                if column not in known and not any(item.columns_among([column], ()) for item in self.patterns):
                     raise ValueError(_unknown(where, column, known))
         for parameter in self.tuning.parameters if self.tuning else ():
             names = list(self.training.hyperparameters)

@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow.sdk import Context
 
-from retraining.core.documents import Drift, DriftChampion, Evaluation, Statistics
+from retraining.core.documents import Drift, DriftChampion, Evaluation, Plan, Statistics
 from retraining.core.documents.document import format_time
 from retraining.core.monitoring import drift
 from retraining.core.naming import bigquery, storage, vertex
@@ -74,6 +74,8 @@ class MeasureDriftOperator(CloudOperator):
         baseline = Record(cloud.artifacts, storage.run_uri(settings.bucket, spec.name, champion.run_key))
         statistics, evaluation = baseline.read_document(Statistics), baseline.find_document(Evaluation)
         answers = evaluation.challenger.answers if evaluation else None
+        if spec.patterns:  # which columns they named when the champion was trained
+            spec = spec.model_copy(update={"entries": baseline.read_document(Plan).spec.entries})
         table = bigquery.request_log_table(settings.project, settings.dataset, spec.name)
         rows: list[Row] = []
         # The endpoint makes the table with the first request it logs.

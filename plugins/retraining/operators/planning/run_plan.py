@@ -26,6 +26,7 @@ from retraining.operators.airflow.cloud_task import CloudOperator
 from retraining.operators.airflow.dag_run import newest_extra, run_type, trigger
 from retraining.operators.airflow.links import RunDocumentsLink, push_link
 from retraining.operators.airflow.params import retrain_params
+from retraining.operators.data.query_columns import query_columns
 from retraining.operators.record.leases import renew_lease
 from retraining.operators.record.ownership import require_own_bucket, require_own_model
 from retraining.operators.record.run_record import Record
@@ -55,15 +56,17 @@ class PlanRunOperator(CloudOperator):
         require_known(params, retrain_params(spec), addresses(spec, load_capabilities()))
         changed = overrides(spec, params)
         require_trainable(spec.with_overrides(changed), load_capabilities(), f"{self.model} with this run's Params")
-        asked = _asked(context, changed)
+        asked, sql = _asked(context, changed), files.load_query(spec, include)
         planned = plan.build_plan(
             asked,
             spec=spec,
-            sql=files.load_query(spec, include),
+            sql=sql,
+            columns=query_columns(cloud.warehouse, spec, sql),
             settings=cloud.settings,
             prices=load_prices(include),
             frozen_set_sql=files.load_frozen_set_query(spec, include),
         )
+        require_trainable(planned.spec, load_capabilities(), f"{self.model} with the columns of its query")
         require_machines(planned.spec, load_hardware(include), planned.region, planned.machines)
         containers, day = load_containers(include), planned.as_of.date()
         require_training_container(planned.spec, containers, day)
