@@ -127,7 +127,7 @@ localcloud-down: $(VENV)/localcloud/.ready ## Stop the local cloud
 # --- models ---------------------------------------------------------------------------------------------------------
 
 .PHONY: new-model
-new-model: $(VENV)/airflow/.ready ## Write a first YAML and SQL of a model from a look at its table (NAME=, TABLE=dataset.table, LABEL=, KEY=, TIME=; RETRAINING_PROJECT and RETRAINING_REGION say where)
+new-model: $(VENV)/airflow/.ready ## Write a first YAML and SQL of a model from a look at its table (NAME=, TABLE=dataset.table, LABEL=, KEY=, TIME= unless its rows have none; RETRAINING_PROJECT and RETRAINING_REGION say where)
 	@PYTHONPATH=plugins $(AIRFLOW_PY) -m retraining.hooks.new_model --name '$(NAME)' --table '$(TABLE)' --label '$(LABEL)' --key '$(KEY)' --time '$(TIME)' --project '$(RETRAINING_PROJECT)' --region '$(RETRAINING_REGION)'
 
 .PHONY: preview

@@ -135,8 +135,8 @@ class TestSettings:
 def spec_keys(model: type[BaseModel] = ModelSpec, prefix: str = "") -> dict[str, str]:
     """Return every dotted key of a model's YAML with its default as the page writes it."""
     keys: dict[str, str] = {}
-    written = {field.alias or name: field for name, field in model.model_fields.items() if not field.exclude}
-    for name, field in written.items():
+    fields = [(each.alias or name, each) for name, each in model.model_fields.items() if not each.exclude]
+    for name, field in fields:
         keys[f"{prefix}{name}"] = _default(field)
         is_list = typing.get_origin(field.annotation) is tuple
         for section in _sections(field.annotation):
@@ -148,9 +148,7 @@ def _default(field: FieldInfo) -> str:
     if field.is_required():
         return "required"
     value = field.get_default(call_default_factory=True)
-    if isinstance(value, BaseModel):
-        return "section"
-    return value if isinstance(value, str) else json.dumps(value)
+    return "section" if isinstance(value, BaseModel) else value if isinstance(value, str) else json.dumps(value)
 
 
 def _sections(annotation: Any) -> list[type[BaseModel]]:

@@ -53,6 +53,12 @@ def test_a_look_at_the_table_makes_a_valid_model(tmp_path, cloud, table, capsys)
     assert "960 rows from 2024-01-01 to 2024-02-09" in yaml
 
 
+def test_a_table_without_a_time_makes_a_valid_model_too(tmp_path, cloud, table, capsys):
+    assert run(tmp_path, cloud, table, time="") == 0
+    assert "parcels: BigQuery takes its queries, and their columns fit" in capsys.readouterr().out
+    assert "split: hash" in (tmp_path / "models" / "parcels.yaml").read_text(encoding="utf-8")
+
+
 def test_nothing_is_written_over(tmp_path, cloud, table, capsys):
     (tmp_path / "models").mkdir()
     path = tmp_path / "models" / "parcels.yaml"

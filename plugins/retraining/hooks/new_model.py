@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ("table", "dataset.table or project.dataset.table"),
         ("label", "column that is predicted"),
         ("key", "column that is different in each row"),
-        ("time", "column with the time of a row's event"),
+        ("time", "column with the time of a row's event; left out: examples without a time"),
         ("project", "project that the statement is asked in"),
         ("region", "location of the table"),
     ):

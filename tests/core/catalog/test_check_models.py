@@ -119,3 +119,15 @@ def test_a_query_that_ignores_as_of_is_taken_with_a_warning(tmp_path, capsys):
         assert (
             "warning: late.yaml, data.query, late/examples.sql: it ignores @as_of" in capsys.readouterr().err
         ) == warned
+
+
+def test_what_only_the_cloud_knows_is_said(tmp_path, capsys):
+    """Which columns a pattern names, and whether there are files."""
+    files = "  files: {uris: gs://a-bucket/*.csv, format: csv, columns: [{name: id, type: STRING}]}\n"
+    text = SPEC_YAML.replace("  key: id\n", f"{files}  key: id\n")
+    text = text.replace("{name: distance, kind: numeric}", "{names: 'dist*', kind: numeric}")
+    assert check_models.main(include(tmp_path, late=text)) == 0
+    out, err = capsys.readouterr()
+    assert "late: ok (1 features and dist*, " in out
+    assert "late.yaml: not looked at: which columns the features dist* are (make check-models RETR" in err
+    assert "late.yaml: not looked at: whether there are files gs://a-bucket/*.csv, and" in err

@@ -11,6 +11,7 @@ from retraining.core.data import new_model
 from retraining.core.data.table_profile import NewModel, build_profile, render_profile_sql, require_columns
 from retraining.core.documents.snapshot import Column
 from retraining.core.errors import DataError, SpecError
+from retraining.core.planning.feature_patterns import resolve_patterns
 from retraining.core.spec.files import load_spec
 
 MODEL = NewModel(name="late", table="parcels.sent", label="late", key="id", time="at")
@@ -120,7 +121,36 @@ def test_it_never_has_more_than_30_lines(tmp_path, count):
     odd = {f"tags_{number}": "STRING[]" for number in range(90)}
     files = new_model.write_model(MODEL, profile(schema(**{k: COLUMNS[k] for k in ("id", "at", "late")} | many | odd)))
     assert len(files.yaml.splitlines()) <= new_model.MAX_LINES
-    assert valid_spec(tmp_path, files).feature_names == list(many)
+    spec = valid_spec(tmp_path, files)
+    resolved, _ = resolve_patterns(spec, ["id", "at", *many, "late"])
+    assert resolved.feature_names == list(many)
+    assert [pattern.names for pattern in spec.patterns] == (["mean_*"] if count > 8 else [])
+
+
+def test_many_alike_columns_are_one_entry(tmp_path):
+    """By their beginning, if all of them are of one kind; each column is a feature once."""
+    kinds = {f"v{number}": "FLOAT" for number in range(28)} | {"value": "FLOAT", "mean_a": "FLOAT"}
+    kinds |= {f"kind_{number}": "STRING" for number in range(4)} | {f"odd_{number}": "FLOAT" for number in range(3)}
+    kinds |= {"odd_name": "STRING"}
+    found = profile(schema(**{k: COLUMNS[k] for k in ("id", "at", "late")} | kinds))
+    spec = valid_spec(tmp_path, new_model.write_model(MODEL, found))
+    assert [pattern.names for pattern in spec.patterns] == ["v*", "kind_*"]
+    resolved, _ = resolve_patterns(spec, ["id", "at", *kinds, "late"])
+    assert {feature.name: feature.kind for feature in resolved.features} == {
+        name: "numeric" if kind == "FLOAT" else "categorical" for name, kind in kinds.items()
+    }
+
+
+def test_a_table_without_a_time_is_split_by_its_keys(tmp_path):
+    model = NewModel(name="late", table="parcels.sent", label="late", key="id")
+    columns = schema(**{name: kind for name, kind in COLUMNS.items() if name != "at"})
+    require_columns(model, columns)
+    assert "WHERE" not in render_profile_sql(model, "my-project.parcels.sent", columns).sql
+    files = new_model.write_model(model, profile(columns, model=model))
+    spec = valid_spec(tmp_path, files)
+    assert (spec.data.split, spec.data.event_time, spec.data.test_percent) == ("hash", None, 10)
+    assert (spec.data.checks.min_rows, spec.evaluation.promote.min_examples) == (500, 50)
+    assert "@" not in files.sql
 
 
 def test_names_that_yaml_takes_for_other_things_stay_names(tmp_path):

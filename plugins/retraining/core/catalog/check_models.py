@@ -17,6 +17,7 @@ from retraining.core.spec.files import find_specs, load_frozen_set_query, load_q
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.sql_file import used_parameters
 
+CLOUD_WORDS = "make check-models RETRAINING_PROJECT=… RETRAINING_REGION=… asks BigQuery"
 REGION_WORDS = "make check-models RETRAINING_REGION=us-central1 looks for its machines there too"
 
 
@@ -37,9 +38,12 @@ def check(path: Path, include: Path, region: str | None = None) -> str:
     require_training_container(spec, containers)
     require_serving_container(spec, "", containers)
     schedule = spec.schedule or "no schedule"
-    for warning in warnings_of(spec, sql):
-        print(f"warning: {warning}", file=sys.stderr)
-    return f"{spec.name}: ok ({len(spec.features)} features, {spec.training.model}, {schedule})"
+    for line in [*(f"warning: {warning}" for warning in warnings_of(spec, sql)), *not_looked_at(spec)]:
+        print(line, file=sys.stderr)
+    features = " and ".join(
+        [*([f"{len(spec.features)} features"] if spec.features else []), *(pattern.names for pattern in spec.patterns)]
+    )
+    return f"{spec.name}: ok ({features}, {spec.training.model}, {schedule})"
 
 
 def warnings_of(spec: ModelSpec, sql: str) -> list[str]:
@@ -50,6 +54,18 @@ def warnings_of(spec: ModelSpec, sql: str) -> list[str]:
         )
         return [f"{spec.name}.yaml, data.query, {spec.data.source_name}: {ignored}"]
     return []
+
+
+def not_looked_at(spec: ModelSpec) -> list[str]:
+    """Return what of a model is known to nobody but its cloud."""
+    parts = []
+    if spec.patterns:
+        named = ", ".join(pattern.names for pattern in spec.patterns)
+        parts.append(f"which columns the features {named} are ({CLOUD_WORDS})")
+    if spec.data.files is not None:
+        uris = ", ".join(spec.data.files.uris)
+        parts.append(f"whether there are files {uris}, and whether they have these columns (make preview looks)")
+    return [f"{spec.name}.yaml: not looked at: {part}" for part in parts]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

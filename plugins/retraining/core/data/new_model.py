@@ -6,8 +6,9 @@ In: what the user says, and the table's profile. Out: two texts.
 from __future__ import annotations
 
 import json
+import re
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from retraining.core.data.column_roles import types_of
@@ -20,6 +21,10 @@ _MAX_FEATURE_LINES = 8
 _MAX_LEFT_OUT_LINES = 2
 _WIDTH = 116
 _MAX_CLASSES = 1000
+_TEST_PERCENT = 10
+_ALIKE = 4
+"""Columns of one beginning that are worth a pattern."""
+_BEGINNING = re.compile(r"[A-Za-z0-9]+_|[A-Za-z]+(?=[0-9]+$)")
 _YAML_WORDS = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"}
 
 
@@ -62,6 +67,7 @@ def write_model(model: NewModel, profile: TableProfile) -> ModelFiles:
     days, window = profile.days, min(60, max(2, profile.days))
     test_days = min(7, max(1, window // 8))
     rows_per_day = profile.rows / days
+    tested = rows_per_day * test_days if model.time else profile.rows * _TEST_PERCENT / 100
     yaml = render(
         "new_model.yaml.j2",
         model=model,
@@ -72,13 +78,14 @@ def write_model(model: NewModel, profile: TableProfile) -> ModelFiles:
         window_days=window,
         test_days=test_days,
         min_rows=max(1, int(rows_per_day * min(window, days) / 2)),
-        min_examples=max(1, min(1000, int(rows_per_day * test_days / 2))),
+        test_percent=_TEST_PERCENT,
+        min_examples=max(1, min(1000, int(tested / 2))),
         features=_feature_lines(kinds),
         left_out=_left_out_lines(left_out),
         label=label,
     )
-    of_type = profile.of_column(model.time).column.type
-    columns = [model.key, model.time, *kinds, model.label]
+    of_type = profile.of_column(model.time).column.type if model.time else "TIMESTAMP"
+    columns = [model.key, *([model.time] if model.time else []), *kinds, model.label]
     sql = render("new_model.sql.j2", model=model, columns=columns, convert="" if of_type == "TIMESTAMP" else of_type)
     return ModelFiles(yaml=yaml, sql=sql)
 
@@ -112,14 +119,35 @@ def _key_note(profile: TableProfile) -> str:
 
 
 def _feature_lines(kinds: dict[str, str]) -> list[str]:
-    """Return a line per feature, or, where these are too many, several features a line."""
-    items = [f"{{name: {_scalar(name)}, kind: {kind}}}" for name, kind in kinds.items()]
+    """Return a line per feature; of too many, alike ones in one entry, and then several entries a line."""
+    patterns = _patterns(kinds) if len(kinds) > _MAX_FEATURE_LINES else {}
+    entries = dict.fromkeys(
+        f"{{names: {json.dumps(patterns[name])}, kind: {kind}}}"
+        if name in patterns
+        else f"{{name: {_scalar(name)}, kind: {kind}}}"
+        for name, kind in kinds.items()
+    )
+    items = list(entries)
     if len(items) <= _MAX_FEATURE_LINES:
         return [f"- {item}" for item in items]
     width = _WIDTH
     while len(lines := _wrapped(items, width)) > _MAX_FEATURE_LINES:
         width *= 2
     return [f"{'[' if not place else ' '}{line}" for place, line in enumerate(lines[:-1])] + [f" {lines[-1]}]"]
+
+
+def _patterns(kinds: Mapping[str, str]) -> dict[str, str]:
+    """Return the pattern of each column that has alike ones: `mean_*`, `v*` of `v1`, `v2`, …, all of one kind."""
+    found: dict[str, str] = {}
+    for prefix in dict.fromkeys(match[0] for name in kinds if (match := _BEGINNING.match(name))):
+        group = [name for name in kinds if name.startswith(prefix)]
+        if (
+            len(group) >= _ALIKE
+            and len({kinds[name] for name in group}) == 1
+            and not any(name in found for name in group)
+        ):
+            found |= dict.fromkeys(group, f"{prefix}*")
+    return found
 
 
 def _wrapped(items: Iterable[str], width: int) -> list[str]:

@@ -30,13 +30,16 @@ _COLUMN_NAME: TypeAdapter[str] = TypeAdapter(ColumnName)
 
 @dataclass(frozen=True, kw_only=True)
 class NewModel:
-    """What its user says of a new model: its name, `dataset.table` or `project.dataset.table`, and three columns."""
+    """What its user says of a new model: its name, `dataset.table` or `project.dataset.table`, and its columns.
+
+    Without a time the examples are split by a hash of their keys.
+    """
 
     name: str
     table: str
     label: str
     key: str
-    time: str
+    time: str = ""
 
     def __post_init__(self) -> None:
         """Refuse names that no model and no table can have.
@@ -62,11 +65,8 @@ class NewModel:
         """Each argument with its column and the types that this may have."""
         kinds = ("binary", "multiclass", "regression")
         labels = tuple(dict.fromkeys(type_ for kind in kinds for type_ in types_of(kind)))
-        return {
-            "KEY": (self.key, KEY_TYPES),
-            "TIME": (self.time, EVENT_TIME_TYPES),
-            "LABEL": (self.label, labels),
-        }
+        times = {"TIME": (self.time, EVENT_TIME_TYPES)} if self.time else {}
+        return {"KEY": (self.key, KEY_TYPES), **times, "LABEL": (self.label, labels)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,21 +80,24 @@ class ColumnProfile:
 
 @dataclass(frozen=True, kw_only=True)
 class TableProfile:
-    """A table's rows that have a time. `label_low` and `label_high` are of the label's values, NULLs left out."""
+    """A table's rows, where examples have a time those that do.
+
+    `label_low` and `label_high` are of the label's values, NULLs left out.
+    """
 
     table: str
     rows: int
     key_values: int
-    first: date
-    last: date
+    first: date | None
+    last: date | None
     label_low: float | None
     label_high: float | None
     columns: tuple[ColumnProfile, ...]
 
     @property
     def days(self) -> int:
-        """From the first event's day to the last one's, both counted."""
-        return (self.last - self.first).days + 1
+        """From the first event's day to the last one's, both counted; 1 where nothing has a time."""
+        return (self.last - self.first).days + 1 if self.first and self.last else 1
 
     def of_column(self, name: str) -> ColumnProfile:
         """Return one column's."""
@@ -115,7 +118,7 @@ def require_columns(model: NewModel, columns: Sequence[Column]) -> None:
             known = list(by_name)
             raise DataError(where, f"no column {name!r}", f"one of: {', '.join(known)}", suggest(name, known))
         if name in taken:
-            raise DataError(where, f"{name!r}, which is {taken[name]} too", "three different columns", "Name another")
+            raise DataError(where, f"{name!r}, which is {taken[name]} too", "different columns", "Name another")
         taken[name] = role
         if reason := _unusable(column):
             raise DataError(where, f"{name!r}: {reason}", "a plain column", "Make a view that renames or unnests it")
@@ -172,17 +175,18 @@ def build_profile(model: NewModel, columns: Sequence[Column], row: Row) -> Table
     """Return what the statement's one row says.
 
     Raises:
-        DataError: No row has a time.
+        DataError: There is no row, or none has a time.
     """
     if not row["row_count"]:
-        raise DataError(model.table, f"no row with a {model.time}", "examples", "Fill the table, or name another TIME")
+        found = f"no row with a {model.time}" if model.time else "no row"
+        raise DataError(model.table, found, "examples", "Fill the table, or name another TIME")
     places = {column.name: place for place, column in enumerate(_countable(columns))}
     return TableProfile(
         table=model.table,
         rows=int(row["row_count"]),
         key_values=int(row["key_values"]),
-        first=_day(row["first_event"]),
-        last=_day(row["last_event"]),
+        first=_day(row["first_event"]) if model.time else None,
+        last=_day(row["last_event"]) if model.time else None,
         label_low=row["label_low"],
         label_high=row["label_high"],
         columns=tuple(
