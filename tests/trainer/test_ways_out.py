@@ -242,6 +242,8 @@ ELSEWHERE = {
     "step_control.py, preempted": "The state is saved; started again, it goes on there",
     # objective/test_regression.py: statistics of another label
     "regression.py, statistics": "Delete statistics.json, then clear the run's check_data task and what follows it",
+    # evaluation/test_scores.py: every split has its scores
+    "scores.py, contract": "delete the document beside it, clear the task",
     # storage/test_gcs.py: leads elsewhere
     "storage/__init__.py, name": "Delete the object: nothing of this system writes",
     # export/test_faults.py: a full disk
