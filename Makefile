@@ -22,10 +22,13 @@ KEY ?=
 TIME ?=
 MODEL ?=
 IMAGE ?=
+RUNS ?=
 DO ?= models
 # Where this is set, each of the many processes of a test or demonstration would compile Airflow and Google's clients.
 unexport PYTHONDONTWRITEBYTECODE
 
+comma := ,
+space := $(subst ,, )
 VENV := .venv
 UV := $(or $(shell command -v uv 2>/dev/null),$(VENV)/uv/bin/uv)
 AIRFLOW_PY := $(VENV)/airflow/bin/python
@@ -137,6 +140,11 @@ preview: $(VENV)/airflow/.ready ## Plan, snapshot and checks of a run without Ai
 .PHONY: retraining
 retraining: $(VENV)/airflow/.ready ## The command line for daily use: DO='models', 'runs MODEL', 'why MODEL', 'compare RUN RUN', 'run MODEL'
 	@PYTHONPATH=plugins $(AIRFLOW_PY) -m retraining $(DO)
+
+.PHONY: tensorboard
+tensorboard: $(VENV)/trainer/.ready ## TensorBoard over several runs of a model (MODEL=, RUNS='KEY KEY', RETRAINING_BUCKET; PORT=6006)
+	@test -n '$(MODEL)' -a -n '$(RUNS)' -a -n '$(RETRAINING_BUCKET)' || { echo "make: expected MODEL=…, RUNS='KEY KEY' and RETRAINING_BUCKET. DO='runs MODEL' lists the keys" >&2; exit 2; }
+	@TF_CPP_MIN_LOG_LEVEL=3 exec $(TRAINER_PY) -m tensorboard.main --port $(or $(filter-out 8080,$(PORT)),6006) --logdir_spec '$(subst $(space),$(comma),$(foreach run,$(RUNS),$(run):gs://$(RETRAINING_BUCKET)/$(MODEL)/runs/$(run)/training/logs))'
 
 # --- checks ---------------------------------------------------------------------------------------------------------
 

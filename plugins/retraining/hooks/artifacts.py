@@ -155,7 +155,7 @@ class Artifacts:
             return b"", 0
         return data, int(blob.generation)
 
-    def write_if(self, uri: str, data: bytes, generation: int) -> int | None:
+    def write_if(self, uri: str, data: bytes, generation: int, content_type: str = "application/json") -> int | None:
         """Write an object if it is still of this generation; give the new one, or None when somebody else was faster.
 
         Args:
@@ -163,6 +163,7 @@ class Artifacts:
             data: JSON text. To tell one's own write from another's after a lost answer, it has what only this writer
                 writes.
             generation: As `read_generation` gave it; 0: there is no object.
+            content_type: Of what is written.
         """
         from google.api_core.exceptions import PreconditionFailed
 
@@ -170,7 +171,7 @@ class Artifacts:
         try:
             call(
                 lambda: blob.upload_from_string(
-                    data, content_type="application/json", if_generation_match=generation, retry=None
+                    data, content_type=content_type, if_generation_match=generation, retry=None
                 )
             )
         except PreconditionFailed:  # also when it was written and the answer got lost

@@ -76,7 +76,7 @@ class ArtifactsPort(Protocol):
     def read_generation(self, uri: str) -> tuple[bytes, int]:
         """Return an object's bytes and generation; no bytes and 0 when there is none."""
 
-    def write_if(self, uri: str, data: bytes, generation: int) -> int | None:
+    def write_if(self, uri: str, data: bytes, generation: int, content_type: str = "application/json") -> int | None:
         """Write an object if it is still of this generation; return the new one, None when somebody was faster.
 
         What is stored already as it would be written counts as written: it may be this writer's, whose answer got lost.

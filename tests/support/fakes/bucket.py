@@ -118,8 +118,9 @@ class FakeBucket:
         """As the hook."""
         return (self.objects[uri], self.found[uri].generation) if uri in self.objects else (b"", 0)
 
-    def write_if(self, uri: str, data: bytes, generation: int) -> int | None:
+    def write_if(self, uri: str, data: bytes, generation: int, content_type: str = "application/json") -> int | None:
         """As the hook: compare and set."""
+        del content_type
         stored, now = self.read_generation(uri)
         if now != generation:
             return now if now and stored == data else None

@@ -41,6 +41,11 @@ def report_page_uri(folder_uri: str) -> str:
     return f"{folder_uri}/report.html"
 
 
+def all_runs_page_uri(bucket: str, model: str) -> str:
+    """Return the address of the page with all runs of a model side by side."""
+    return f"gs://{bucket}/{model}/runs.html"
+
+
 def submissions_uri(folder_uri: str) -> str:
     """Return the folder of a run's jobs as people submit them."""
     return f"{folder_uri}/submit"

@@ -13,6 +13,7 @@ import jinja2
 
 from retraining.core.documents import Plan, TaskTiming, Timings
 from retraining.core.jobs.submission import Submission
+from retraining.core.naming import console, storage
 from retraining.core.naming.spans import label_span
 from retraining.core.report import charts
 from retraining.core.report.changes import Change, Day, days, noteworthy, since_champion
@@ -54,7 +55,7 @@ def render(raw: Mapping[str, Mapping[str, Any]], submissions: Mapping[str, Submi
     run = read_reported_run(
         {kind: values for kind, values in raw.items() if kind in TASK_OF_KIND or kind == CHAMPION_PLAN}
     )
-    return _environment().get_template("report/page.html.j2").render(page=Page(run=run, submissions=submissions or {}))
+    return render_template("report/page.html.j2", page=Page(run=run, submissions=submissions or {}))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +75,11 @@ class Page:
     def plan(self) -> Plan:
         """The run's plan."""
         return self.run.plan
+
+    @property
+    def all_runs(self) -> str:
+        """Address of the page with all runs of the model."""
+        return console.object_address(storage.all_runs_page_uri(self.plan.bucket, self.plan.model))
 
     @property
     def headline(self) -> str:
@@ -259,6 +265,11 @@ def size(count: int) -> str:
     while value >= 999.95 and len(units) > 1:
         value, units = value / 1000, units[1:]
     return f"{count} B" if units[0] == "B" else f"{value:.1f} {units[0]}"
+
+
+def render_template(template: str, **values: object) -> str:
+    """Render a page: everything is escaped, and an undefined value is an error."""
+    return _environment().get_template(template).render(**values)
 
 
 @functools.cache  # templates are compiled once

@@ -69,6 +69,13 @@ class ReportLink(ConsoleLink):
     key = "link_report"
 
 
+class AllRunsLink(ConsoleLink):
+    """The page with all runs of the model side by side."""
+
+    name = "All runs"
+    key = "link_all_runs"
+
+
 def push_link(operator: BaseOperator, context: Context, link: type[ConsoleLink], address: str) -> None:
     """Show a link beside the task from now on."""
     operator.pushed_links = {**getattr(operator, "pushed_links", {}), link.key: address}  # for get_link

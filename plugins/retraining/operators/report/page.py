@@ -18,15 +18,16 @@ from retraining.core.settings import include_path
 from retraining.core.untyped import JsonObject
 from retraining.hooks.ports import ArtifactsPort, CloudPort
 from retraining.operators.airflow.cloud_task import SECONDS_KEY, CloudOperator, RunTask
-from retraining.operators.airflow.links import JobLink, ReportLink, push_link
+from retraining.operators.airflow.links import AllRunsLink, JobLink, ReportLink, push_link
 from retraining.operators.record.run_record import Record
+from retraining.operators.report.all_runs import write_all_runs
 
 # Also rendered after a `plan` that failed, and so left no folder.
 MAYBE_RUN_URI = "{{ (ti.xcom_pull(task_ids='plan') or {}).get('run_uri', '') }}"
 
 
 class ReportOperator(RunTask, CloudOperator):
-    """Render `report.html` from whatever documents the run came to, also after a failed task.
+    """Render `report.html` from whatever documents the run came to, also after a failed task, and the page of all runs.
 
     Args:
         run_uri: Folder of the run's record; empty: the run came to no plan.
@@ -35,7 +36,7 @@ class ReportOperator(RunTask, CloudOperator):
         Address of the page; None when there is nothing to show.
     """
 
-    operator_extra_links = (ReportLink(),)
+    operator_extra_links = (ReportLink(), AllRunsLink())
 
     def __init__(self, *, run_uri: str = MAYBE_RUN_URI, **kwargs: Any) -> None:
         super().__init__(run_uri=run_uri, **kwargs)
@@ -56,6 +57,8 @@ class ReportOperator(RunTask, CloudOperator):
         page = render(documents, read_submissions(artifacts, record))
         artifacts.overwrite(page_uri, page.encode(), "text/html; charset=utf-8")
         push_link(self, context, ReportLink, console.object_address(page_uri))
+        all_runs_uri = write_all_runs(artifacts, record.read_document(Plan))
+        push_link(self, context, AllRunsLink, console.object_address(all_runs_uri))
         self.log.info(page_uri)
         return page_uri
 
