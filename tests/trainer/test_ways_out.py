@@ -248,6 +248,8 @@ ELSEWHERE = {
     "storage/__init__.py, name": "Delete the object: nothing of this system writes",
     # export/test_faults.py: a full disk
     "storage/__init__.py, room": "Make room and start again: what is finished is kept",
+    # models/test_pretrained.py: each backbone is told by its file, and stored whole with it
+    "transfer.py, backbone": "Set the hyperparameter backbone to ",
     "transfer.py, weights": "Correct the hyperparameter weights",  # models/test_pretrained.py: weights, right and wrong
 }
 
