@@ -330,6 +330,35 @@ def test_a_training_file_that_is_gone_is_named_with_the_way_out(stripes, trained
         judge(stripes, tmp_path, trained.model_uri, weak.model_uri, prove_unseen=gone)
 
 
+CHANGES = {"zoom": 0.1, "brightness": 0.2, "noise": 0.05, "rotate": 0.02}
+
+
+def test_images_are_changed_in_training_alone(stripes, tmp_path: Path) -> None:
+    """Both loops see the same pictures; what the stored model answers is of the images as they are."""
+    reports = []
+    for loop in ("fit", "custom"):
+        wanted = {"loop": loop, "epochs": 2, "augmentation": CHANGES}
+        reports.append(start(stripes, tmp_path / loop, training=wanted))
+        with Pillow.open(tmp_path / loop / "augmentation.png") as sheet:
+            assert sheet.size == (5 * 66, 8 * 66)
+    assert reports[0].history == reports[1].history
+    plain = start(stripes, tmp_path / "plain", training={"epochs": 2})
+    assert plain.history["loss"] != reports[0].history["loss"]
+    judged = judge(stripes, tmp_path, reports[0].model_uri)
+    assert judged.challenger.metrics.accuracy > 0.5
+
+
+def test_the_strength_is_a_hyperparameter_and_the_contact_sheet_can_be_left_out(stripes, tmp_path: Path) -> None:
+    hyperparameters = {"learning_rate": 0.01, "filters": [8], "hidden_units": [16], "augmentation_strength": 0}
+    wanted = {"epochs": 1, "augmentation": CHANGES, "hyperparameters": hyperparameters}
+    none = start(stripes, tmp_path / "none", training=wanted)
+    plain = start(stripes, tmp_path / "plain", training={"epochs": 1})
+    assert none.history == plain.history
+    hidden = {"epochs": 1, "augmentation": {**CHANGES, "contact_sheet": False}}
+    start(stripes, tmp_path / "hidden", training=hidden)
+    assert not list(tmp_path.rglob("augmentation.png"))
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("model", ["transfer", "module"])
 def test_what_was_trained_elsewhere_is_tuned_whole(model: str, stripes, tmp_path: Path, monkeypatch) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -34,6 +35,10 @@ _LEAST_BLOCK_ROWS = 256
 _SHUFFLED_BLOCKS = 8
 _TEXT_BYTES = 64  # a guess, where model inputs are text
 _EPOCH_STEP = 1_000_003  # keeps the orders of (seed, epoch) and (seed + 1, epoch - 1) apart
+
+
+Draw: TypeAlias = Callable[[Any, Tensor], Any]
+"""From a batch and a seed, int64 [2], to that batch with random numbers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +132,14 @@ def blocks(
 
 
 def epochs(
-    source: Blocks, *, first: int, last: int, batch_size: int, seed: int, reading: Reading | None = None
+    source: Blocks,
+    *,
+    first: int,
+    last: int,
+    batch_size: int,
+    seed: int,
+    reading: Reading | None = None,
+    draw: Draw | None = None,
 ) -> Dataset:
     """Give shuffled batches of several epochs, one after the other; an epoch's last batch may be smaller.
 
@@ -141,6 +153,7 @@ def epochs(
         batch_size: Rows per batch.
         seed: With the epoch's number it decides the order.
         reading: How to use the machine.
+        draw: Adds random numbers to each batch, by the epoch's seed and the batch's place in the epoch.
     """
     chosen = reading or Reading()
 
@@ -153,7 +166,10 @@ def epochs(
     def one_epoch(epoch: Tensor) -> Dataset:
         blocks_of_epoch = source.plain if source.of_epoch is None else source.of_epoch(_epoch_seed(seed, epoch))
         shuffled = blocks_of_epoch.shuffle(_SHUFFLED_BLOCKS, seed=seed + epoch, reshuffle_each_iteration=False)
-        return shuffled.enumerate().map(lambda index, block: permuted(index, block, epoch)).rebatch(batch_size)
+        batches = shuffled.enumerate().map(lambda index, block: permuted(index, block, epoch)).rebatch(batch_size)
+        if draw is None:
+            return batches
+        return batches.enumerate().map(lambda step, batch: draw(batch, tf.stack([_epoch_seed(seed, epoch), step])))
 
     numbers = tf.data.Dataset.range(first, last)
     return numbers.flat_map(one_epoch).prefetch(chosen.prefetch).with_options(chosen.options())

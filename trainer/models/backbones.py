@@ -58,7 +58,7 @@ def recognize_weights(path: Path) -> str | None:
     """
     found = 0
 
-    def count(_: str, item: Any) -> None:  # noqa: ANN401 - a group or an array
+    def count(_: str, item: object) -> None:
         nonlocal found
         found += isinstance(item, h5py.Dataset)
 

@@ -12,9 +12,10 @@ from typing import Any
 import tensorflow as tf
 import tf_keras
 
-from trainer.models.dense import DenseHyperparameters, deep, model_inputs
+from trainer.models.dense import deep, model_inputs
 from trainer.models.features import Image, InputShape
 from trainer.models.hyperparameters import whole, widths
+from trainer.models.seeing import SeeingHyperparameters
 
 _FIRST_FILTERS = 32
 _MOST_FILTERS = 256
@@ -22,7 +23,7 @@ _LAST_SIDE = 3  # pixels at which halving ends
 
 
 @dataclass(frozen=True, kw_only=True)
-class CnnHyperparameters(DenseHyperparameters):
+class CnnHyperparameters(SeeingHyperparameters):
     """Of `cnn`: those of `dense`, for the layers after the convolutions, and those of the convolutions.
 
     Attributes:

@@ -18,14 +18,14 @@ import tensorflow as tf
 import tf_keras
 
 from trainer.errors import DataError
-from trainer.models.dense import DenseHyperparameters
 from trainer.models.features import Image
 from trainer.models.hyperparameters import limited, share
+from trainer.models.seeing import SeeingHyperparameters
 from trainer.storage import Storage, path_below
 
 
 @dataclass(frozen=True, kw_only=True)
-class PretrainedHyperparameters(DenseHyperparameters):
+class PretrainedHyperparameters(SeeingHyperparameters):
     """Of architectures with a layer that was trained elsewhere: those of `dense` for the layers after it, and these.
 
     Attributes:

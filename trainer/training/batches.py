@@ -9,7 +9,7 @@ examples in an endless order of their own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import tensorflow as tf
@@ -20,6 +20,7 @@ from trainer.cluster.strategy import Strategy
 from trainer.contract.documents import ManifestSplit, Training
 from trainer.input.pipeline import Blocks, epochs
 from trainer.input.source import Share, Tensors
+from trainer.training.augmentation import ImageAugmentation
 from trainer.training.examples import Examples
 
 _ENDLESS = 1 << 40
@@ -66,46 +67,71 @@ def plan_steps(training: Training, split: ManifestSplit, strategy: Strategy, sha
 def training_batches(
     examples: Examples, steps: Steps, first_step: int, seed: int, strategy: Strategy, share: Share
 ) -> Batches:
-    """Give batches from a step on, to the end of the training.
+    """Give batches from a step on, to the end of the training; images are changed as the training wants it.
 
     Args:
         first_step: Steps done already.
         seed: With an epoch's number it decides the order.
         share: The part of the split that this process reads.
     """
+    order = _Order(source=examples.train, steps=steps, seed=seed, augmentation=examples.augmentation)
     epoch, done = divmod(first_step, steps.per_epoch)
     if strategy.is_asynchronous:
         return tf_keras.utils.experimental.DatasetCreator(
-            lambda _context: _endless(examples.rebuild_train(), steps.rows_per_step)
+            lambda _context: replace(order, source=examples.rebuild_train(), seed=0).endless()
         )
     if strategy.is_plain:
-        return _from(examples.train, steps, epoch, done, steps.rows_per_step, seed)
+        return order.changed(order.batches(epoch, done))
     return strategy.scope.distribute_datasets_from_function(
-        lambda _context: _replica_batches(examples.train, steps, epoch, done, seed, strategy, share)
+        lambda _context: order.changed(_replica_batches(order, epoch, done, strategy, share))
     )
 
 
-def _from(source: Blocks, steps: Steps, epoch: int, done: int, batch_size: int, seed: int) -> tf.data.Dataset:
-    batches = epochs(source, first=epoch, last=steps.epochs, batch_size=batch_size, seed=seed)
-    return batches.skip(done) if done else batches
+@dataclass(frozen=True, kw_only=True)
+class _Order:
+    """Which examples come when, and what becomes of their images.
+
+    Attributes:
+        source: The training split.
+        steps: The training's.
+        seed: With an epoch's number it decides the order.
+        augmentation: Changes images; None: nothing does.
+    """
+
+    source: Blocks
+    steps: Steps
+    seed: int
+    augmentation: ImageAugmentation | None
+
+    def epochs(self, first: int, last: int, batch_size: int) -> tf.data.Dataset:
+        """Give batches of some epochs, with the random numbers that change their images."""
+        draw = self.augmentation.draw if self.augmentation else None
+        return epochs(self.source, first=first, last=last, batch_size=batch_size, seed=self.seed, draw=draw)
+
+    def batches(self, epoch: int, done: int) -> tf.data.Dataset:
+        """Give whole batches, of all replicas together."""
+        batches = self.epochs(epoch, self.steps.epochs, self.steps.rows_per_step)
+        return batches.skip(done) if done else batches
+
+    def endless(self) -> tf.data.Dataset:
+        """Give pass after pass over the examples; where it starts is drawn on the worker that reads."""
+        first = tf.random.uniform([], maxval=1 << 30, dtype=tf.int64)
+        return self.changed(self.epochs(first, _ENDLESS, self.steps.rows_per_step))
+
+    def changed(self, batches: tf.data.Dataset) -> tf.data.Dataset:
+        """Change the images of the rows that this process takes."""
+        return self.augmentation.over(batches) if self.augmentation else batches
 
 
-def _endless(source: Blocks, batch_size: int) -> tf.data.Dataset:
-    """Give pass after pass over the examples; where it starts, and so the order, is drawn on the worker that reads."""
-    first = tf.random.uniform([], maxval=1 << 30, dtype=tf.int64)
-    return epochs(source, first=first, last=_ENDLESS, batch_size=batch_size, seed=0)
-
-
-def _replica_batches(
-    source: Blocks, steps: Steps, epoch: int, done: int, seed: int, strategy: Strategy, share: Share
-) -> tf.data.Dataset:
+def _replica_batches(order: _Order, epoch: int, done: int, strategy: Strategy, share: Share) -> tf.data.Dataset:
     """Give the batches of this process's replicas, one after the other."""
-    place, per_replica = strategy.share, steps.rows_per_step // strategy.replicas
+    steps, place = order.steps, strategy.share
+    per_replica = steps.rows_per_step // strategy.replicas
     here = steps.rows_per_step // place.count  # rows of a step that this process takes
     if share.count > 1:
-        batches = _filled_epochs(source, steps, epoch, here, seed).skip(done)
+        batches = _filled_epochs(order, epoch, here, share).skip(done)
     else:
-        whole = _from(source, steps, epoch, done, steps.rows_per_step, seed)
+        whole = order.batches(epoch, done)
         batches = whole.map(lambda *batch: _slice(batch, steps.rows_per_step, place.index * here, here))
     return batches.rebatch(per_replica) if here > per_replica else batches
 
@@ -119,15 +145,17 @@ def _slice(batch: tuple[Any, ...], rows: int, start: int, count: int) -> tuple[A
     return (*taken, tf.cast(weights, tf.float32))
 
 
-def _filled_epochs(source: Blocks, steps: Steps, epoch: int, batch_size: int, seed: int) -> tf.data.Dataset:
+def _filled_epochs(order: _Order, epoch: int, batch_size: int, share: Share) -> tf.data.Dataset:
     """Give as many batches per epoch as every other process gives, whoever has the most examples.
 
     A process with fewer starts its examples over: their weight in this epoch is a little higher.
     """
+    steps = order.steps
+    if order.augmentation:
+        order = replace(order, augmentation=replace(order.augmentation, place=share.index))
 
     def one_epoch(number: tf.Tensor) -> tf.data.Dataset:
-        batches = epochs(source, first=number, last=number + 1, batch_size=batch_size, seed=seed)
-        return batches.repeat().take(steps.per_epoch)
+        return order.epochs(number, number + 1, batch_size).repeat().take(steps.per_epoch)
 
     def fill(*batch: Tensors) -> tuple[Any, ...]:
         places = tf.range(batch_size) % tf.shape(batch[1])[0]

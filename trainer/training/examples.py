@@ -18,6 +18,7 @@ from trainer.input.pipeline import Blocks, Reading, blocks
 from trainer.input.source import ParseSpec, Source, Split, Tensors
 from trainer.objective.labels import label_type
 from trainer.objective.outputs import Objective
+from trainer.training.augmentation import ImageAugmentation
 from trainer.training.recipe import Recipe
 from trainer.training.training_job import TrainingJob
 
@@ -35,6 +36,7 @@ class Examples:
         raw_validation: The validation split as a prediction request would hold it, but for images, which are pixels;
             in batches.
         rebuild_train: Makes `train` again, on another machine of the job.
+        augmentation: Changes the images of `train`, after all of this; None: nothing does.
     """
 
     preprocessing: Preprocessing
@@ -44,6 +46,7 @@ class Examples:
     validation_rows: int
     raw_validation: tf.data.Dataset
     rebuild_train: Callable[[], Blocks]
+    augmentation: ImageAugmentation | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,6 +119,11 @@ def read_examples(job: TrainingJob, source: Source, recipe: Recipe, strategy: St
         validation_rows=splits["validation"].rows,
         raw_validation=splits["validation"].batches(encoding.spec).map(columns.raw),
         rebuild_train=lambda: encoding.blocks(splits["train"], seeds["train"]),
+        augmentation=ImageAugmentation.of(
+            request.training.augmentation,
+            preprocessing.shape.images,
+            getattr(recipe.hyperparameters, "augmentation_strength", 1.0),
+        ),
     )
 
 

@@ -24,6 +24,7 @@ from trainer.saved_model.model import StoredModel, digest_folder, save_model
 from trainer.saved_model.smoke_requests import smoke_requests
 from trainer.telemetry.usage import measure_usage
 from trainer.training.checkpoints import TrainingState
+from trainer.training.contact_sheet import write_contact_sheet
 from trainer.training.epochs import Fit
 from trainer.training.recipe import Recipe
 
@@ -83,6 +84,7 @@ def write_report(
         model_uri=request.model_uri,
         **vars(stored),
     )
+    write_contact_sheet(fit)
     job.storage.write_once(request.report_uri, serialise(report))
     return report
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from pathlib import Path
@@ -103,6 +104,16 @@ def test_nothing_is_loaded_from_elsewhere(documents):
     """One file: no script, no style sheet, no picture from another address."""
     page = render(documents)
     assert not re.search(r"<(script|link|img|iframe)|@import|url\(", page)
+
+
+def test_changed_images_are_shown_where_there_are_some(documents):
+    """As a picture inside the page; what is no PNG, or too large, is left out."""
+    png = b"\x89PNG\r\n\x1a\n and so on"
+    page = render(documents, contact_sheet=png)
+    assert re.findall(r'<img src="([^"]*)"', page) == [f"data:image/png;base64,{base64.b64encode(png).decode()}"]
+    assert "<h3>Augmentation</h3>" in page
+    for other in (None, b"<svg>", b"", png + bytes(4 << 20)):
+        assert render(documents, contact_sheet=other) == render(documents)
 
 
 @pytest.mark.parametrize("missing", [kind for kind in WHOLE_RUN if kind not in ("plan", "tuning")])

@@ -18,8 +18,21 @@ STEPS = {
     "clip_norm": 1.0,
     "accumulate_steps": 2,
     "checkpoint": {"every_steps": 100, "every_seconds": None},
+    "augmentation": {
+        "flip": "horizontal",
+        "rotate": 0.05,
+        "zoom": 0.1,
+        "crop": 0.1,
+        "brightness": 0.1,
+        "contrast": 0.1,
+        "noise": 0.02,
+        "strength": 0.5,
+        "contact_sheet": False,
+    },
     "callbacks": {"reduce_lr": {"patience": 1, "factor": 0.5}, "tensorboard": {"histograms": True, "profile": True}},
 }
+IMAGE = {"name": "photo", "kind": "image", "height": 32, "width": 32}
+OTHER = {"data": {"query": "q.sql", "key": "id", "event_time": "at"}, "evaluation": {"min_value": 0.6}}
 CHIEF = {"machine": "n1-standard-4"}
 SERVERS = {
     "tier": "CUSTOM",
@@ -31,7 +44,7 @@ WORKERS = {"tier": "CUSTOM", "chief": CHIEF, "workers": {**CHIEF, "count": 1}}
 
 
 def test_everything_reaches_the_trainer():
-    spec = make_spec(training={"model": "dense", "cluster": WORKERS, **STEPS})
+    spec = make_spec(features=[IMAGE], training={"model": "cnn", "cluster": WORKERS, **STEPS}, **OTHER)
     order = requests.training_job(make_plan(spec)).request.training
     assert order.model_dump(include=set(STEPS)) == STEPS
     assert order.early_stopping_patience == spec.training.early_stopping_patience
@@ -50,6 +63,15 @@ def test_everything_reaches_the_trainer():
         pytest.param({"warmup_fraction": 0.6}, "less than or equal to 0.5", id="warmup"),
         pytest.param({"clip_norm": 0}, "greater than 0", id="clip"),
         pytest.param({"callbacks": {"reduce_lr": {"factor": 0.5}}}, "patience", id="patience"),
+        pytest.param({"augmentation": {}}, "it changes nothing: give flip, rotate", id="nothing"),
+        pytest.param({"augmentation": {"zoom": 0.6}}, "less than or equal to 0.5", id="zoom"),
+        pytest.param({"augmentation": {"zoom": -0.1}}, "greater than or equal to 0", id="zoom-below"),
+        pytest.param({"augmentation": {"zoom": 0.1}}, "changes images, and no feature is one", id="no-images"),
+        pytest.param(
+            {"hyperparameters": {"augmentation_strength": 1}},
+            "nothing to multiply: add augmentation",
+            id="strength",
+        ),
         pytest.param({"checkpoint": {"every_step": 5}}, "every_step", id="unknown-key"),
     ],
 )

@@ -39,6 +39,7 @@ Crc32c = Annotated[str, Limits(pattern="^[A-Za-z0-9+/]{6}==$")]
 """Base64 of the big-endian CRC32C, as Cloud Storage reports it."""
 Sha256 = Annotated[str, Limits(pattern="^[0-9a-f]{64}$")]
 Amount = Annotated[float, Limits(minimum=0)]
+Half = Annotated[float, Limits(minimum=0, maximum=0.5)]
 ColumnName = Annotated[str, Limits(pattern="^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
 EmbeddingDim = Annotated[int, Limits(minimum=1, maximum=1024)]
 Size = Annotated[int, Limits(minimum=1, maximum=4096)]

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
+from trainer.contract.documents.augmentation import Augmentation
 from trainer.contract.documents.scalars import (
     AccumulateSteps,
     Address,
@@ -245,6 +246,8 @@ class Training:
     """Parts of batch_size rows whose gradients make one step; above 1 with loop custom only."""
     checkpoint: Checkpoint = field(default_factory=Checkpoint)
     callbacks: Callbacks = field(default_factory=Callbacks)
+    augmentation: Augmentation | None = None
+    """How the training's images are changed; null: not."""
     export_lite: tuple[LiteForm, ...] = ()
     """TF Lite models to be made of the stored one.
 

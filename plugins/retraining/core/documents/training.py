@@ -19,6 +19,7 @@ from retraining.core.documents.document import (
     Text,
     Value,
 )
+from retraining.core.spec.augmentation import Augmentation
 from retraining.core.spec.cluster import Strategy
 from retraining.core.spec.features import Feature, Label, Weight
 from retraining.core.spec.packages import Package
@@ -80,6 +81,8 @@ class Training(Value):
     """Parts of batch_size rows whose gradients make one step; above 1 with loop custom only."""
     checkpoint: Checkpoint = Field(default_factory=Checkpoint)
     callbacks: Callbacks = Field(default_factory=Callbacks)
+    augmentation: Augmentation | None = None
+    """How the training's images are changed; null: not."""
     export_lite: tuple[LiteForm, ...] = ()
     """TF Lite models to be made of the stored one.
 

@@ -56,6 +56,11 @@ def submission_uri(folder_uri: str, task: str) -> str:
     return f"{submissions_uri(folder_uri)}/{task}"
 
 
+def contact_sheet_uri(folder_uri: str) -> str:
+    """Return where a training leaves its contact sheet of changed images, beside its report."""
+    return f"{folder_uri}/augmentation.png"
+
+
 def training_uri(folder_uri: str) -> str:
     """Return the base output directory of the training job; Vertex AI puts model, checkpoints and logs below it."""
     return f"{folder_uri}/training"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -39,15 +40,22 @@ from retraining.core.settings import include_path
 
 VERDICT_WORDS = {"promote": "Promoted", "reject": "Rejected", "record": "Recorded"}
 DAYS_SHOWN = 6
+PNG_START = b"\x89PNG\r\n\x1a\n"
+MOST_PNG_BYTES = 4 << 20
 
 
-def render(raw: Mapping[str, Mapping[str, Any]], submissions: Mapping[str, Submission] | None = None) -> str:
+def render(
+    raw: Mapping[str, Mapping[str, Any]],
+    submissions: Mapping[str, Submission] | None = None,
+    contact_sheet: bytes | None = None,
+) -> str:
     """Return the run's page: one self-contained HTML file without scripts; the same documents give the same bytes.
 
     Args:
         raw: Stored JSON by kind, the plan at least; beside them, under `champion_plan`, the plan of the run that made
             the champion. Kinds that the page does not show are left out.
         submissions: The run's jobs by task, as people submit them.
+        contact_sheet: PNG of the training's changed images, if it left one.
 
     Raises:
         ContractError: There is no plan, or a document does not obey its contract.
@@ -55,7 +63,15 @@ def render(raw: Mapping[str, Mapping[str, Any]], submissions: Mapping[str, Submi
     run = read_reported_run(
         {kind: values for kind, values in raw.items() if kind in TASK_OF_KIND or kind == CHAMPION_PLAN}
     )
-    return render_template("report/page.html.j2", page=Page(run=run, submissions=submissions or {}))
+    page = Page(run=run, submissions=submissions or {}, contact_sheet=png_address(contact_sheet))
+    return render_template("report/page.html.j2", page=page)
+
+
+def png_address(content: bytes | None) -> str | None:
+    """Return a picture as an address that holds it; None of one that is no PNG or too large for the page."""
+    if content is None or not content.startswith(PNG_START) or len(content) > MOST_PNG_BYTES:
+        return None
+    return f"data:image/png;base64,{base64.b64encode(content).decode()}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +80,7 @@ class Page:
 
     run: Run
     submissions: Mapping[str, Submission]
+    contact_sheet: str | None = None
     chart: ModuleType = charts
     days_shown: int = DAYS_SHOWN
     bar_start: int = NAMES

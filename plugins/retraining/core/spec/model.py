@@ -191,6 +191,12 @@ class ModelSpec(Section):
         return self
 
     @model_validator(mode="after")
+    def _augmentation_has_images(self) -> Self:
+        if self.training.augmentation and all(feature.kind != "image" for feature in self.features):
+            raise ValueError("training.augmentation changes images, and no feature is one: remove it")
+        return self
+
+    @model_validator(mode="after")
     def _strategy_fits_cluster(self) -> Self:
         cluster = resolve_tier(self.training.cluster)
         workers, servers = cluster.workers, cluster.parameter_servers

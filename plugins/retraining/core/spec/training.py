@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
+from retraining.core.spec.augmentation import STRENGTH, Augmentation
 from retraining.core.spec.cluster import Cluster, Runtime, Strategy, resolve_tier, runtime_problem
 from retraining.core.spec.packages import Package, packages_problem
 from retraining.core.spec.section import ColumnName, Section
@@ -74,6 +75,7 @@ class Training(Section):
     accumulate_steps: AccumulateSteps = 1
     checkpoint: Checkpoint = Field(default_factory=Checkpoint)
     callbacks: Callbacks = Field(default_factory=Callbacks)
+    augmentation: Augmentation | None = None
     export_lite: tuple[LiteForm, ...] = ()
     packages: Annotated[tuple[Package, ...], Field(max_length=100)] = ()
     cluster: Cluster = Field(default_factory=Cluster)
@@ -96,6 +98,8 @@ class Training(Section):
         servers = cluster.parameter_servers
         if self.loop == "custom" and servers and servers.count:
             raise ValueError("loop custom trains in lockstep: remove parameter_servers, or use loop fit")
+        if STRENGTH in self.hyperparameters and self.augmentation is None:
+            raise ValueError(f"hyperparameter {STRENGTH} has nothing to multiply: add augmentation, or remove it")
         problem = (
             runtime_problem(self.runtime, cluster, self.input)
             or self._reader_problem()

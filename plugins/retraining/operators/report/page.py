@@ -54,7 +54,7 @@ class ReportOperator(RunTask, CloudOperator):
             took = record.write_once(took)
         documents = {"timings": took.to_json(), **read_all(artifacts, record)}
         page_uri = storage.report_page_uri(self.run_uri)
-        page = render(documents, read_submissions(artifacts, record))
+        page = render(documents, read_submissions(artifacts, record), read_contact_sheet(artifacts, record))
         artifacts.overwrite(page_uri, page.encode(), "text/html; charset=utf-8")
         push_link(self, context, ReportLink, console.object_address(page_uri))
         all_runs_uri = write_all_runs(artifacts, record.read_document(Plan))
@@ -106,3 +106,11 @@ def read_submissions(artifacts: ArtifactsPort, record: Record) -> dict[str, Subm
         ObjectAddress.parse(uri).stem: Submission(job=json.loads(data), project=plan.project, region=plan.region)
         for uri, data in artifacts.read_some(uris).items()
     }
+
+
+def read_contact_sheet(artifacts: ArtifactsPort, record: Record) -> bytes | None:
+    """Return the picture of a training's changed images, where the spec wants one shown and there is one."""
+    changes = record.read_document(Plan).spec.training.augmentation
+    if changes is None or not changes.contact_sheet:
+        return None
+    return artifacts.read_object(storage.contact_sheet_uri(record.folder_uri))
