@@ -113,6 +113,19 @@ def test_a_new_category_in_the_test_days_is_as_severe_as_the_spec_says(severity,
     assert all("'ZZ'" in finding.words for finding in checks.findings)
 
 
+def test_examples_without_a_time_are_tested_on_rows(small_plan):
+    """Days are of those that have one."""
+    rows = statistics_rows()
+    rows.append({**rows[-1], "value": "ZZ", "row_count": 1})
+    by_hash = make_plan(make_spec(data={"query": "late/examples.sql", "key": "id", "split": "hash"}), sql="SELECT 1")
+    (of_hash,), (of_days,) = (
+        [finding.words for finding in from_rows(plan, rows).findings if finding.check == "new_category"]
+        for plan in (by_hash, small_plan)
+    )
+    assert "in the test rows that no training example has" in of_hash
+    assert "in the test days that no training example has" in of_days
+
+
 def test_missing_columns_are_named_with_a_suggestion(small_plan):
     columns = columns_of.own_columns([{**c, "name": c["name"].replace("late", "laet")} for c in SCHEMA])
     checks = found(small_plan, the_snapshot=make_snapshot(small_plan).model_copy(update={"columns": columns}))

@@ -95,7 +95,7 @@ def test_examples_without_a_time_have_no_days(documents):
     page = render(documents)
     assert "20 % of them, chosen by hash of <code>id</code>, are the test split for life" in page
     assert "<td>train and validation</td>" in page
-    assert "on the test split" in page
+    assert "on the test rows" in page
     assert "test days</p>" not in page
     assert "1970" not in page
 

@@ -186,7 +186,8 @@ def _keys(spec: ModelSpec, statistics: Statistics) -> Iterator[Finding]:
         )
     doubled = total - keys.nulls - keys.distinct
     if doubled > 0:
-        tested = f" ({keys.also_tested} keys stand in the test days and before them)" if keys.also_tested else ""
+        both = "days and before them" if spec.data.split == "time" else "rows and among the others"
+        tested = f" ({keys.also_tested} keys stand in the test {both})" if keys.also_tested else ""
         message = (
             f"{doubled} rows repeat a key{tested}: an example could be trained on and tested on. "
             "Make the query's rows unique"

@@ -81,6 +81,7 @@ def _floor(spec: ModelSpec, label: LabelStatistics) -> Iterator[Finding]:
             "floor",
             found=f"{key} {floor:g}",
             expected=f"{'above' if higher else 'below'} {constant:.4f}",
-            message=f"a model that always answers the same has {metric} {constant:.3f} on these test days and reaches "
-            f"{key} {floor:g}: the floor stops nothing; {'raise it over' if higher else 'lower it under'} that",
+            message=f"a model that always answers the same has {metric} {constant:.3f} on these "
+            f"{spec.data.tested_name} and reaches {key} {floor:g}: the floor stops nothing; "
+            f"{'raise it over' if higher else 'lower it under'} that",
         )

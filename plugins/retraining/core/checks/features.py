@@ -123,5 +123,6 @@ def _new_categories(spec: ModelSpec, statistics: Statistics) -> Iterator[Finding
                 feature=name,
                 found=shown(new),
                 expected="values seen in training",
-                message=f"{name} has {len(new)} values in the test days that no training example has: {shown(new)}",
+                message=f"{name} has {len(new)} values in the {spec.data.tested_name} that no training example has: "
+                f"{shown(new)}",
             )

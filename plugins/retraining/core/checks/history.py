@@ -193,6 +193,7 @@ def vanished_categories(plan: Plan, statistics: Statistics, history: History) ->
                 feature=name,
                 found=f"none of {listed}",
                 expected=f"values that training of run {history.statistics.run_key} had",
-                message=f"{name} has no {listed} in the test days any more: has a source table stopped, or a spelling?",
+                message=f"{name} has no {listed} in the {plan.spec.data.tested_name} any more: has a source table "
+                "stopped, or a spelling?",
                 compared_with=(history.statistics_uri,),
             )

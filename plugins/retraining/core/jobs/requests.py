@@ -207,7 +207,7 @@ def _reason_to_skip(
     if champion.as_of >= plan.as_of:
         return (
             f"champion version {champion.version_id} was trained as of {format_time(champion.as_of)}, not before this "
-            f"run's {format_time(plan.as_of)}: it could have seen the test days"
+            f"run's {format_time(plan.as_of)}: it could have seen the {plan.spec.data.tested_name}"
         )
     now = plan.spec.data
     if its_data is not None and (its_data.split != now.split or its_data.test_percent < now.test_percent):

@@ -154,7 +154,13 @@ def _floor(plan: Plan, evaluation: Evaluation) -> Gate:
     beaten = _base_rate(evaluation.baseline, evaluation) if evaluation.baseline else _baselines(spec.metric, evaluation)
     expected = f"{spec.metric} {bound}" + (f", {beaten.expected}" if alone else "")
     if value is None:
-        return _gate("floor", False, f"no {spec.metric}", expected, f"{spec.metric} is not defined on these test days")
+        return _gate(
+            "floor",
+            False,
+            f"no {spec.metric}",
+            expected,
+            f"{spec.metric} is not defined on these {plan.spec.data.tested_name}",
+        )
     found = f"{spec.metric} {value:.4f}, {beaten.found}"
     if not (value >= spec.floor if higher else value <= spec.floor):
         return _gate("floor", False, found, expected, f"{spec.metric} {value:.3f} misses the floor ({bound})")

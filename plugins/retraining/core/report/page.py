@@ -116,7 +116,7 @@ class Page:
     @property
     def tested(self) -> str:
         """What the test split is called."""
-        return "test days" if self.plan.spec.data.split == "time" else "test split"
+        return self.plan.spec.data.tested_name
 
     @property
     def spans(self) -> list[tuple[str, str]]:

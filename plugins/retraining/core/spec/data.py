@@ -124,6 +124,11 @@ class Data(Section):
         """What messages call the place that examples come from: the query's file, or `data.files`."""
         return self.query or "data.files"
 
+    @property
+    def tested_name(self) -> str:
+        """What messages call the test split: its days, or its rows where examples have no time."""
+        return "test days" if self.split == "time" else "test rows"
+
     @model_validator(mode="after")
     def _has_a_source(self) -> Self:
         if self.files is None:
