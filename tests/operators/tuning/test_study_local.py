@@ -198,15 +198,14 @@ def record(plan: Plan) -> Record:
 
 
 @pytest.fixture
-def night(local_cloud, make_run, monkeypatch) -> Callable[[datetime], dict[str, Any]]:
-    """Runs every task of a night of a small flights model with a study; gives its documents by kind."""
+def night(local_cloud, make_run, monkeypatch) -> Callable[..., dict[str, Any]]:
+    """Runs every task of a night of a model, or all up to `last`; gives its documents by kind."""
     local_cloud.seed()
-    spec = small_spec()
-    monkeypatch.setattr(files, "load_spec", lambda _path: spec)
     monkeypatch.setenv("RETRAINING_WATCH_S", "60")
 
-    def run_all(logical_date: datetime) -> dict[str, Any]:
-        return run_night(spec, make_run(run_id=f"manual__{logical_date:%Y%m%d}", logical_date=logical_date))
+    def run_all(spec: ModelSpec, logical_date: datetime, last: str | None = None) -> dict[str, Any]:
+        monkeypatch.setattr(files, "load_spec", lambda _path: spec)
+        return run_night(spec, make_run(run_id=f"manual__{logical_date:%Y%m%d}", logical_date=logical_date), last)
 
     return run_all
 
@@ -230,7 +229,7 @@ def test_a_study_of_real_trials_and_a_night_that_remembers_it(night, local_cloud
     """From the run table to the page with what the study found; the next night pays for no study."""
     from google.cloud import storage
 
-    found = night(datetime(2013, 11, 20, 3, tzinfo=UTC))
+    found = night(small_spec(), datetime(2013, 11, 20, 3, tzinfo=UTC))
     tuning = found["tuning"]
     assert found["tuning_request"]["because"] == "first"
     assert [trial["phase"] for trial in tuning["trials"]] == ["search"] * 4
@@ -251,7 +250,48 @@ def test_a_study_of_real_trials_and_a_night_that_remembers_it(night, local_cloud
     names_left = [blob.name for blob in storage.Client().list_blobs(local_cloud.bucket, prefix="flight_delays/runs/")]
     assert not [name for name in names_left if "/tuning/" in name and "/model/" in name]
 
-    later = night(datetime(2013, 11, 21, 3, tzinfo=UTC))
+    later = night(small_spec(), datetime(2013, 11, 21, 3, tzinfo=UTC))
     assert later["tuning_request"]["because"] == "recent"
     assert later["tuning"]["trials"] == []
     assert later["report"]["hyperparameters"]["learning_rate"] == later["tuning"]["hyperparameters"]["learning_rate"]
+
+
+def small_forecast() -> ModelSpec:
+    """The departures of four weeks with three epochs, and three trials that are compared by their error."""
+    spec = files.load_spec(ROOT / "include/models/departures.yaml")
+    values = spec.model_dump(mode="json")
+    values["name"] = "departures_tuned"
+    values["data"] |= {"window_days": 28, "test_days": 7}
+    values["data"]["checks"]["min_rows"] = 1000
+    values["training"] |= {"epochs": 3, "batch_size": 64}
+    values["tuning"] = {
+        "search": "always",
+        "max_trials": 3,
+        "recall": 1,
+        "parallel_trials": 1,
+        "metric": "val_mae",
+        "parameters": [
+            {"name": "learning_rate", "kind": "double", "min": 1e-4, "max": 1e-2, "scale": "log"},
+            {"name": "units", "kind": "categorical", "values": ["8", "16"]},
+        ],
+    }
+    return ModelSpec.model_validate(values)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_a_study_of_a_number_takes_the_trial_with_the_least_error(night) -> None:
+    """In flights, as the report of a training has it; the final training takes that trial's values."""
+    found = night(small_forecast(), datetime(2013, 11, 20, 3, tzinfo=UTC), "train")
+    tuning = found["tuning"]
+    assert (tuning["metric"], tuning["goal"]) == ("val_mae", "minimize")
+    scored = [trial for trial in tuning["trials"] if trial["value"] is not None]
+    assert len(scored) == 3
+    best = min(scored, key=lambda trial: trial["value"])
+    worst = max(scored, key=lambda trial: trial["value"])
+    assert tuning["best"] == best["trial_id"]
+    used = found["report"]["hyperparameters"]
+    assert used["learning_rate"] == best["hyperparameters"]["learning_rate"]
+    assert "-".join(map(str, used["units"])) == best["hyperparameters"]["units"]
+    assert min(found["report"]["history"]["val_mae"]) == pytest.approx(best["value"], rel=1e-3)
+    assert best["value"] < worst["value"]

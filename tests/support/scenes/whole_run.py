@@ -33,8 +33,8 @@ def run_night(spec: Any, run: Any, last: str | None = None) -> dict[str, Any]:
     """Run every task of a night, or all up to `last`; give its documents by kind."""
     dag = load_dags("retrain").retrain_dag(spec)
     run.dag_id, run.params = dag.dag_id, dag.params.dump()
-    deadline = time.monotonic() + TIMEOUT_S
     for task in dag.topological_sort():
+        deadline = time.monotonic() + TIMEOUT_S
         while True:
             try:
                 run.execute(task)
