@@ -24,8 +24,9 @@ from retraining.operators.deployment.version_deployment import DeployModelOperat
 from retraining.operators.ending.cancel_jobs import CancelJobsOperator
 from retraining.operators.ending.conclusion import ConcludeRunOperator
 from retraining.operators.evaluation.decision import DecideOperator
+from retraining.operators.jobs.evaluation import EvaluateOperator
 from retraining.operators.jobs.job import VertexJobOperator
-from retraining.operators.jobs.requests import request_evaluation, request_export, request_training
+from retraining.operators.jobs.requests import request_export, request_training
 from retraining.operators.planning.run_plan import PlanRunOperator
 from retraining.operators.report.page import ReportOperator
 from retraining.operators.tuning.study import TuneOperator
@@ -62,7 +63,7 @@ def retrain_dag(spec: ModelSpec) -> DAG:
         export = VertexJobOperator(task_id="export", job_request=request_export)
         tune = [TuneOperator(task_id="tune")] if spec.tuning else []
         train = VertexJobOperator(task_id="train", job_request=request_training)
-        evaluate = VertexJobOperator(task_id="evaluate", job_request=request_evaluation)
+        evaluate = EvaluateOperator(task_id="evaluate")
         decide = DecideOperator(task_id="decide")
         register = RegisterModelOperator(task_id="register")
         approve = [approve_task(spec)] if spec.deployment.approval else []

@@ -37,7 +37,7 @@ STARTED = time.monotonic()
 SMOKE_REQUESTS = 5
 COMMON_KEYS = {"schema_version", "kind", "model", "run_key", "manifest_uri", "label", "key"}
 TRAIN_KEYS = COMMON_KEYS | {"statistics_uri", "features", "training", "seed", "trial_metric", "priors"}
-TRAIN_KEYS |= {"model_uri", "report_uri", "checkpoint_uri", "tensorboard_uri"}
+TRAIN_KEYS |= {"auxiliary_labels", "model_uri", "report_uri", "checkpoint_uri", "tensorboard_uri"}
 SCORE_KEYS = COMMON_KEYS | {"splits", "models"}
 
 
@@ -88,7 +88,7 @@ def read_request(storage: Storage, uri: str, kind: str, keys: Collection[str]) -
     request = storage.read_json(uri, kind)
     if unknown := sorted(set(request).difference(keys)):
         raise RequestError(uri, f"unknown key {unknown[0]!r}", ", ".join(sorted(keys)), "Build a newer image")
-    if missing := sorted(set(keys).difference(request) - {"trial_metric", "priors"}):
+    if missing := sorted(set(keys).difference(request) - {"trial_metric", "priors", "auxiliary_labels"}):
         raise RequestError(uri, f"no key {missing[0]!r}", f"a document of kind {kind!r}")
     return request
 
@@ -145,6 +145,8 @@ def require_trainable(framework: Framework, request: Mapping[str, Any]) -> None:
         RequestError: It is asked for.
     """
     label, training = request["label"], request["training"]
+    if request.get("auxiliary_labels"):
+        raise RequestError("train_request, auxiliary_labels", "further labels", "none: this image learns one label")
     if request.get("trial_metric"):
         raise RequestError("train_request, trial_metric", "a trial of a study", "none: this image takes no trials")
     if unknown := sorted(set(training["hyperparameters"]).difference(framework.hyperparameters)):

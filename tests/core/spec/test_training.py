@@ -40,6 +40,7 @@ SERVERS = {
     "workers": {**CHIEF, "count": 1},
     "parameter_servers": {**CHIEF, "count": 1},
 }
+OWN = {"image": "host/own-trainer:1", "models": "own"}
 WORKERS = {"tier": "CUSTOM", "chief": CHIEF, "workers": {**CHIEF, "count": 1}}
 
 
@@ -89,6 +90,8 @@ GPU_EVALUATOR = {**WORKERS, "evaluator": {**CHIEF, "accelerator": {"type": "NVID
     [
         pytest.param({"cluster": {"tier": "BASIC_GPU"}}, "paid for and not used", id="gpu-in-our-image"),
         pytest.param({"cluster": GPU_EVALUATOR}, "runtime.image", id="gpu-of-the-evaluator"),
+        pytest.param({"runtime": {"models": "own"}}, "name it in image", id="own-models-without-image"),
+        pytest.param({"runtime": OWN, "export_lite": ["int8"]}, "export_lite converts SavedModels", id="own-lite"),
         pytest.param({"cluster": TPU}, "own image with a TensorFlow for TPUs", id="tpu-in-our-image"),
         pytest.param({"cluster": TPU, "runtime": {"framework": "2.15"}}, "for CPUs and GPUs", id="tpu-pre-built"),
         pytest.param({"reader": "tensorflow_io"}, "replace input tfrecord by bigquery", id="io-of-files"),
@@ -153,3 +156,12 @@ def test_a_framework_is_a_pre_built_container_with_the_trainer_for_it(chief, pro
 def test_a_framework_without_a_package_is_refused_with_the_way_out():
     with pytest.raises(PlanError, match=r"RETRAINING_TRAINER_PACKAGE.*make sdist"):
         requests.training_job(make_plan(make_spec(training=PREBUILT)))
+
+
+def test_models_of_another_framework_need_a_container_that_serves_them():
+    """TensorFlow's own cannot."""
+    with pytest.raises(ValueError, match=r"name one that can in deployment\.container"):
+        make_spec(training={"model": "trees", "runtime": OWN})
+    container = {"image": OWN["image"], "predict_route": "/predict", "health_route": "/health"}
+    spec = make_spec(training={"model": "trees", "runtime": OWN}, deployment={"container": container})
+    assert spec.training.runtime.scoring_image == OWN["image"]

@@ -88,7 +88,8 @@ def training_job(plan: Plan, tuning: Tuning | None = None, service_account: str 
     hyperparameters = tuning.hyperparameters if tuning else None
     request = train_request(plan, storage.training_uri(plan.run_uri), hyperparameters=hyperparameters)
     job_request = _job_request(plan, "train", request, request.report_uri, "report", service_account)
-    return replace(job_request, artifact_uri=storage.model_file_uri(request.model_uri))
+    own = plan.spec.training.runtime.scoring_image is not None
+    return replace(job_request, artifact_uri=storage.model_file_uri(request.model_uri, own=own))
 
 
 def train_request(
@@ -142,6 +143,7 @@ def evaluation_job(
     *,
     champion_trained_before: date | None = None,
     champion_data: Data | None = None,
+    champion_is_own: bool = False,
     proof: Proof = PROVEN,
 ) -> JobRequest:
     """Return the job that scores challenger and champion on the same shards.
@@ -154,10 +156,15 @@ def evaluation_job(
         champion_trained_before: First test day of the champion's own run: it may have been trained on any day before.
             None: not known.
         champion_data: Section `data` of that run's spec, which says what it tested on. None: not known.
+        champion_is_own: Whether it is of another framework, so that its own trainer scores it.
         proof: What is known of the champion's training examples: the judge looks into its files, and the decision
             goes by what they do not prove.
     """
     skipped = _reason_to_skip(plan, champion, champion_trained_before, champion_data)
+    if champion is not None and champion_is_own:
+        champion = champion.model_copy(
+            update={"scores_uri": storage.scores_document_uri(plan.run_uri, vertex.CHAMPION)}
+        )
     request = _evaluate_request(plan, champion, skipped, proof)
     job_request = _job_request(plan, "evaluate", request, request.evaluation_uri, "evaluation", service_account)
     return replace(job_request, artifact_uri=job_request.request_uri)  # who met whom stands there alone
@@ -166,6 +173,8 @@ def evaluation_job(
 def _evaluate_request(plan: Plan, champion: Champion | None, skipped: str | None, proof: Proof) -> EvaluateRequest:
     """Return what the judge is asked; `skipped` says why the champion is not scored."""
     compared = champion is not None and not skipped
+    own = plan.spec.training.runtime.scoring_image is not None
+    scores_uri = storage.scores_document_uri(plan.run_uri, vertex.CHALLENGER) if own else None
     evaluation, forms, packages = plan.spec.evaluation, plan.spec.training.export_lite, plan.spec.training.packages
     return EvaluateRequest(
         model=plan.model,
@@ -176,7 +185,9 @@ def _evaluate_request(plan: Plan, champion: Champion | None, skipped: str | None
         label=plan.spec.label,
         key=plan.spec.data.key,
         challenger=Challenger(
-            model_uri=serving.trained_model_uri(plan), report_uri=storage.document_uri(plan.run_uri, "report")
+            model_uri=serving.trained_model_uri(plan),
+            report_uri=storage.document_uri(plan.run_uri, "report"),
+            scores_uri=scores_uri,
         ),
         champion=None if skipped else champion,
         champion_skipped=skipped,

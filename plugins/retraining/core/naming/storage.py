@@ -89,9 +89,14 @@ def numbered_uri(folder_uri: str) -> str:
     return f"{folder_uri}/{NUMBER}"
 
 
-def model_file_uri(model_uri: str) -> str:
-    """Return the file of a SavedModel that tells whether it is there: it names everything else in the folder."""
-    return f"{model_uri}/saved_model.pb"
+def model_file_uri(model_uri: str, *, own: bool = False) -> str:
+    """Return the file that tells whether a model is there.
+
+    Args:
+        model_uri: Its folder.
+        own: Whether it is of another framework, whose trainer describes it in a file, and no SavedModel.
+    """
+    return f"{model_uri}/{'trainer.json' if own else 'saved_model.pb'}"
 
 
 def checkpoints_uri(base_uri: str) -> str:
@@ -112,6 +117,11 @@ def lite_uri(folder_uri: str) -> str:
 def scores_uri(folder_uri: str) -> str:
     """Return the folder of the models' scores per example, which the comparison reads."""
     return f"{folder_uri}/scores"
+
+
+def scores_document_uri(folder_uri: str, side: str) -> str:
+    """Return where the scores of one side of the comparison are described: `challenger` or `champion`."""
+    return document_uri(f"{scores_uri(folder_uri)}/{side}", "scores")
 
 
 def spans_uri(bucket: str, model: str, schema_hash: str) -> str:

@@ -20,6 +20,9 @@ KEY_LABEL = "retraining-key"
 OWNER_LABEL = "retraining-owner"
 DAG_RUN_LABEL = "retraining-dag-run"
 GENERATION_LABEL = "retraining-generation"
+MODELS_LABEL = "retraining-models"
+"""Of a version: `own`, where its trainer's image answers for it and not this project's trainer."""
+OWN = "own"
 
 CHALLENGER = "challenger"
 CHAMPION = "champion"
@@ -115,8 +118,9 @@ def run_of(labels: Mapping[str, str]) -> tuple[str, str] | None:
 
 
 def version_labels(plan: Plan) -> dict[str, str]:
-    """Return the labels of a registered version: the way back to its run."""
-    return {MODEL_LABEL: plan.model, RUN_LABEL: plan.run_key}
+    """Return the labels of a registered version: the way back to its run, and who scores it."""
+    own = {MODELS_LABEL: OWN} if plan.spec.training.runtime.scoring_image else {}
+    return {MODEL_LABEL: plan.model, RUN_LABEL: plan.run_key, **own}
 
 
 def job_labels(plan: Plan, task: str) -> dict[str, str]:

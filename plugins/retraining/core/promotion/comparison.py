@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from retraining.core.documents import Champion, EvaluateRequest
+from retraining.core.documents import Challenger, Champion, EvaluateRequest
 from retraining.core.errors import ContractError
 from retraining.core.naming.storage import model_file_uri
 
 
 def models_of(request: EvaluateRequest) -> list[str]:
     """Return the addresses of the files that tell whether the models of both sides are there."""
-    uris = [request.challenger.model_uri, *([request.champion.model_uri] if request.champion else [])]
-    return [model_file_uri(uri) for uri in uris]
+    return [_file_uri(side) for side in (request.challenger, request.champion) if side]
 
 
 def require_challenger(request: EvaluateRequest, existing: Collection[str]) -> None:
@@ -25,7 +24,7 @@ def require_challenger(request: EvaluateRequest, existing: Collection[str]) -> N
     Raises:
         ContractError: It is gone.
     """
-    file_uri = model_file_uri(request.challenger.model_uri)
+    file_uri = _file_uri(request.challenger)
     if file_uri not in existing:
         raise ContractError(
             f"evaluate of run {request.run_key}",
@@ -38,7 +37,11 @@ def require_challenger(request: EvaluateRequest, existing: Collection[str]) -> N
 def missing_champion(request: EvaluateRequest, existing: Collection[str]) -> Champion | None:
     """Return the champion if its model is not on storage any more; None: it is there, or there is no champion."""
     champion = request.champion
-    return champion if champion and model_file_uri(champion.model_uri) not in existing else None
+    return champion if champion and _file_uri(champion) not in existing else None
+
+
+def _file_uri(side: Challenger | Champion) -> str:
+    return model_file_uri(side.model_uri, own=side.scores_uri is not None)
 
 
 def champion_is_gone(run_key: str, champion: Champion, dag_run_id: str | None, *, asked: bool) -> ContractError:
@@ -55,7 +58,7 @@ def champion_is_gone(run_key: str, champion: Champion, dag_run_id: str | None, *
     return ContractError(
         f"evaluate of run {run_key}",
         f"the model of the champion, version {champion.version_id} of run {champion.run_key}, is gone: "
-        f"no {model_file_uri(champion.model_uri)}",
+        f"no {_file_uri(champion)}",
         "the SavedModel of whoever holds the alias champion",
         f"Clear train of {its_run}, without what follows: it stores the model again at this address; then clear "
         f"evaluate here. Or take the alias champion away from version {champion.version_id} and {again}: the floor "

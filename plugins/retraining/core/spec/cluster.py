@@ -109,17 +109,29 @@ class Runtime(Section):
     """What the training job runs in: this project's image, an own one, or a pre-built container by TensorFlow version.
 
     With `framework` the trainer goes into Vertex AI's pre-built container as a source distribution, whose address is
-    the setting RETRAINING_TRAINER_PACKAGE; `image` is a custom container that obeys the contracts.
+    the setting RETRAINING_TRAINER_PACKAGE; `image` is a custom container that obeys the contracts. Its `models` are
+    SavedModels, which this project's trainer can ask, or its own: then it scores them itself, and
+    `deployment.container` serves them.
     """
 
     framework: Annotated[str, StringConstraints(pattern=r"^2\.\d{1,2}$")] | None = None
     image: Annotated[str, StringConstraints(max_length=500, pattern=f"^{IMAGE_PATTERN}$")] | None = None
+    models: Literal["saved_model", "own"] = "saved_model"
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:
         if self.framework and self.image:
             raise ValueError("framework means a pre-built container and image an own one: name one of them")
+        if self.models == "own" and not self.image:
+            raise ValueError(
+                "models own are of another framework, whose image trains and scores them: name it in image"
+            )
         return self
+
+    @property
+    def scoring_image(self) -> str | None:
+        """The image that answers for its models; None: this project's trainer does."""
+        return self.image if self.models == "own" else None
 
 
 def runtime_problem(runtime: Runtime, cluster: Cluster, reads: str) -> str | None:

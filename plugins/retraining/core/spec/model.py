@@ -93,6 +93,15 @@ class ModelSpec(Section):
         return self
 
     @model_validator(mode="after")
+    def _own_models_are_served(self) -> Self:
+        if self.training.runtime.scoring_image and self.deployment.container is None:
+            raise ValueError(
+                "training.runtime.models is own, and TensorFlow's container cannot serve these: name one that can in "
+                "deployment.container"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _names_are_known(self) -> Self:
         answers = [] if self.label.kind == "binary" else [self.label.name]
         numbers = [feature.name for feature in self.features if feature.kind == "numeric"]

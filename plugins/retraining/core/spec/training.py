@@ -104,10 +104,21 @@ class Training(Section):
             runtime_problem(self.runtime, cluster, self.input)
             or self._reader_problem()
             or packages_problem(self.packages)
+            or self._own_models_problem()
         )
         if problem:
             raise ValueError(problem)
         return self
+
+    def _own_models_problem(self) -> str | None:
+        """Say what is asked of models of another framework that only a SavedModel has; None: nothing."""
+        if self.runtime.models == "own" and self.export_lite:
+            return "export_lite converts SavedModels, and runtime.models is own: remove one of them"
+        if self.runtime.models == "own" and self.packages:
+            return (
+                "packages are installed by this project's trainer, and runtime.models is own: put them into the image"
+            )
+        return None
 
     def _reader_problem(self) -> str | None:
         """Say why tensorflow-io cannot read here, with the way out; None when it can, or is not asked to."""

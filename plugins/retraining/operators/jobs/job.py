@@ -15,7 +15,7 @@ from airflow.sdk import Context, PokeReturnValue
 from retraining.core.jobs.job import Job
 from retraining.core.jobs.requests import JobRequest
 from retraining.core.naming import console
-from retraining.core.untyped import ProtoJson
+from retraining.core.untyped import ProtoJson, XCom
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.boundary import sleep_over_outages
 from retraining.operators.airflow.cloud_task import CloudSensor, RunTask
@@ -68,15 +68,20 @@ class VertexJobOperator(RunTask, CloudSensor):
     @sleep_over_outages
     def look(self, cloud: CloudPort, context: Context) -> PokeReturnValue | bool:
         """Find, create, look: see `reconcile`."""
-        job_request, may_create = self._requested_job(cloud, context)
+        result = self.poll_job(cloud, *self._requested_job(cloud, context), context)
+        return False if result is None else PokeReturnValue(True, result)
+
+    def poll_job(
+        self, cloud: CloudPort, job_request: JobRequest, may_create: Callable[[], bool], context: Context
+    ) -> XCom | None:
+        """Return the result of a job; None while there is none."""
 
         def on_job(job: Job) -> None:
             push_link(self, context, JobLink, console.job_address(job.name, cloud.settings.project))
             push_link(self, context, JobLogsLink, console.job_logs_address(job.name, cloud.settings.project))
 
         identity = job_identity(context, job_request.custom_job)
-        result = Reconciler(cloud, job_request, identity, on_job, may_create).poll_job()
-        return False if result is None else PokeReturnValue(True, result)
+        return Reconciler(cloud, job_request, identity, on_job, may_create).poll_job()
 
     def _requested_job(self, cloud: CloudPort, context: Context) -> tuple[JobRequest, Callable[[], bool]]:
         """Return the request, and what is asked before it is paid for."""

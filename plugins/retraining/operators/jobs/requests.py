@@ -40,7 +40,7 @@ def request_training(cloud: CloudPort, record: Record) -> JobRequest:
 def request_evaluation(cloud: CloudPort, record: Record) -> JobRequest:
     """Request the comparison. Whom the challenger meets is asked once: later pokes go by the stored request."""
     plan = record.read_document(Plan)
-    champion, its_plan, proof = None, None, leakage.Proof()
+    version, champion, its_plan, proof = None, None, None, leakage.Proof()
     if record.find_document(EvaluateRequest) is None:
         version = cloud.registry.find_by_alias(plan.model, vertex.CHAMPION)
         if version is not None:
@@ -58,6 +58,7 @@ def request_evaluation(cloud: CloudPort, record: Record) -> JobRequest:
         cloud.settings.service_account,
         champion_trained_before=its_plan.window.test_start if its_plan else None,
         champion_data=its_plan.spec.data if its_plan else None,
+        champion_is_own=version is not None and version.labels.get(vertex.MODELS_LABEL) == vertex.OWN,
         proof=proof,
     )
     require_models(cloud, record, record.find_document(EvaluateRequest) or cast("EvaluateRequest", job_request.request))

@@ -1,0 +1,82 @@
+"""Scores of models of other frameworks: the jobs of their own trainers' images that make them.
+
+In: who meets whom. Out: a job for each image, before the comparison's own: a model is asked by the image that made it,
+and one image answers for both sides at once where it made both, so a comparison is at most three paid jobs and between
+TensorFlow's models one.
+"""
+
+from __future__ import annotations
+
+from retraining.core.catalog.machines import planned_machines
+from retraining.core.documents.evaluation import Challenger, Champion, EvaluateRequest
+from retraining.core.documents.plan import Plan
+from retraining.core.documents.scores import ModelScores, ScoredModel, ScoreRequest
+from retraining.core.jobs.requests import COMMAND, JobRequest, custom_job
+from retraining.core.naming import storage, vertex
+
+SCORE = "score"
+
+
+def scoring_jobs(
+    plan: Plan, request: EvaluateRequest, champion_image: str | None, service_account: str | None = None
+) -> dict[str, JobRequest]:
+    """Return the jobs by the first side that they score: `challenger`, `champion`; none where nobody is to be asked.
+
+    Args:
+        plan: The run.
+        request: Who meets whom; the sides with `scores_uri` are scored by their own trainers.
+        champion_image: Image that made the champion; None: it is not known.
+        service_account: Whom the jobs run as.
+    """
+    images: dict[str, dict[str, Challenger | Champion]] = {}
+    if request.challenger.scores_uri and (image := plan.spec.training.runtime.scoring_image):
+        images.setdefault(image, {})[vertex.CHALLENGER] = request.challenger
+    if request.champion and request.champion.scores_uri and champion_image:
+        images.setdefault(champion_image, {})[vertex.CHAMPION] = request.champion
+    return {
+        next(iter(sides)): _scoring_job(plan, request, image, sides, service_account) for image, sides in images.items()
+    }
+
+
+def _scoring_job(
+    plan: Plan,
+    request: EvaluateRequest,
+    image: str,
+    sides: dict[str, Challenger | Champion],
+    service_account: str | None,
+) -> JobRequest:
+    folder_uri = f"{request.scores_uri}/{next(iter(sides))}"
+    asked = ScoreRequest(
+        model=request.model,
+        run_key=request.run_key,
+        manifest_uri=request.manifest_uri,
+        splits=("test", "golden") if request.golden else ("test",),
+        label=request.label,
+        key=request.key,
+        models=tuple(
+            ScoredModel(model_uri=side.model_uri, scores_uri=side.scores_uri or "") for side in sides.values()
+        ),
+    )
+    request_uri = storage.document_uri(folder_uri, asked.kind_name())
+    job = custom_job(plan, "evaluate", request_uri, folder_uri, planned_machines(plan, "evaluate"), service_account)
+    container = {"image_uri": image, "command": list(COMMAND), "args": [SCORE, f"--request={request_uri}"]}
+    for pool in job["job_spec"]["worker_pool_specs"]:
+        pool["container_spec"] = container
+    return JobRequest(
+        request=asked,
+        request_uri=request_uri,
+        result_uri=asked.models[-1].scores_uri,
+        result_kind=ModelScores.kind_name(),
+        custom_job={**job, "display_name": vertex.job_display_name(plan.model, SCORE, plan.run_key)},
+    )
+
+
+def unscored_champion(request: EvaluateRequest, champion: Champion, reason: str) -> ModelScores:
+    """Return what stands in the place of a champion's scores when nobody can make them: the floor alone judges then."""
+    return ModelScores(
+        model=request.model,
+        run_key=request.run_key,
+        model_uri=champion.model_uri,
+        splits={},
+        skipped=f"cannot be scored any more: {reason}",
+    )
