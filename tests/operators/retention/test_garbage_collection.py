@@ -172,6 +172,23 @@ class TestRefusals:
 class TestLitter:
     """Small objects without an owner."""
 
+    def test_old_folders_of_scorings_go(self, scene) -> None:
+        """Their answers are in their table; those of a model that was not chosen stay."""
+        for moment, day in ((LONG_AGO, 1), (NOW - timedelta(days=1), 23)):
+            scene.bucket.now = moment
+            for model in (MODEL, "another"):
+                scene.bucket.put(f"gs://bucket/{model}/scoring/201312{day:02}t030000z-0123456789ab/plan.json", b"{}")
+        scene.look()
+        scene.cancel()
+        scene.delete()
+        left = sorted(uri for uri in scene.bucket.objects if "/scoring/" in uri)
+        assert [uri.split("/")[3] + uri.split("/")[5][:8] for uri in left] == [
+            "another20131201",
+            "another20131223",
+            f"{MODEL}20131223",
+        ]
+        assert ("scorings", 1) in {(item.what, item.deleted) for item in scene.done().litter}
+
     def test_old_wakes_and_pieces_of_uploads_go(self, scene) -> None:
         """A wake that is saved again while they go stays."""
         pieces = "gcloud/tmp/parallel_composite_uploads"
@@ -202,6 +219,7 @@ class TestLitter:
             ("leases", 0),
             ("uploads", 1),
             ("uploads", 0),
+            ("scorings", 0),
         }
 
     def test_run_tables_without_an_end_are_reported(self, scene) -> None:

@@ -79,6 +79,29 @@ def test_a_first_night_makes_a_champion_that_reads_digits(first) -> None:
     assert sum(empty) == pytest.approx(1)
 
 
+def test_all_clients_are_answered_as_the_training_was(first) -> None:
+    """The training's own requests, by gRPC, by the SDK and by REST, through TensorFlow Serving's routes."""
+    from google.cloud import aiplatform, aiplatform_v1
+
+    name, golden = first["deployment"]["endpoint_name"], first["report"]["golden"]
+    instances = [{"image": {"b64": request["instance"]["image"]["b64"]}} for request in golden]
+    region = name.split("/")[3]
+    client = aiplatform_v1.PredictionServiceClient(
+        client_options={"api_endpoint": f"{region}-aiplatform.googleapis.com"}
+    )
+    answers = [predict(name, instances), list(client.predict(endpoint=name, instances=instances).predictions)]
+    aiplatform.init(project=name.split("/")[1], location=region)
+    answers.append(aiplatform.Endpoint(name).predict(instances).predictions)
+    for found in answers:
+        for answer, request in zip(found, golden, strict=True):
+            assert list(answer) == pytest.approx(request["prediction"], abs=1e-5)
+    models = aiplatform_v1.ModelServiceClient(client_options={"api_endpoint": f"{region}-aiplatform.googleapis.com"})
+    served = models.get_model(name=first["registration"]["version_name"])
+    assert served.container_spec.image_uri.endswith("/retraining/tensorflow-serving:2.19.1")
+    assert served.container_spec.predict_route == "/v1/models/digits:predict"
+    assert first["report"]["model_uri"] == f"{served.artifact_uri}/1"
+
+
 def test_the_monitor_counts_answers_where_images_have_no_values(digits, first, make_run) -> None:
     """Requests with images are logged, and their answers are held against the training labels."""
     ones = [{"image": {"b64": base64.b64encode(content).decode()}} for content, digit in images("digit = 1")]

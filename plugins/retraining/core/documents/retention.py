@@ -10,7 +10,7 @@ from retraining.core.documents.document import Count, Document, ModelId, RunKey,
 
 KeepRun = Literal["alias", "serving", "running", "recent", "unfinished"]
 KeepSpan = Literal["young", "alias", "serving", "running", "recent", "unfinished", "window"]
-LitterKind = Literal["wakes", "uploads", "leases"]
+LitterKind = Literal["wakes", "uploads", "leases", "scorings"]
 DeploymentOutcome = Literal["settled", "undeployed", "left"]
 
 

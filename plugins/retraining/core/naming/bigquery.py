@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from datetime import datetime
+from datetime import UTC, datetime
 
 from retraining.core.documents.plan import Plan
 from retraining.core.naming.run_keys import frozen_set_key, stamp
 
+_BATCH_OUTPUT = re.compile(r"(?:predictions|errors)_(\d{4}_\d{2}_\d{2}T\d{2}_\d{2}_\d{2})_\d{3}Z_\d{3}")
 _RUN_TABLE = re.compile(r"(run|score|files)_[a-z][a-z0-9_]*__\d{8}t\d{6}z_[0-9a-f]{12}")
 
 
@@ -20,6 +21,15 @@ def run_table(plan: Plan) -> str:
 def files_table(plan: Plan) -> str:
     """Rows of the run's source files as `project.dataset.table`."""
     return f"{plan.project}.{plan.dataset}.files_{plan.model}__{plan.run_key.replace('-', '_')}"
+
+
+def time_of_batch_output(name: str) -> datetime | None:
+    """Return when Vertex AI named a table of predictions, or of their errors, by its full name; None: it is neither."""
+    found = _BATCH_OUTPUT.fullmatch(name.rpartition(".")[2])
+    try:
+        return datetime.strptime(found[1], "%Y_%m_%dT%H_%M_%S").replace(tzinfo=UTC) if found else None
+    except ValueError:  # no time: somebody else's name
+        return None
 
 
 def is_run_table(name: str) -> bool:

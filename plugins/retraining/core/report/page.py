@@ -99,6 +99,12 @@ class Page:
         return console.object_address(storage.all_runs_page_uri(self.plan.bucket, self.plan.model))
 
     @property
+    def serving_image(self) -> str:
+        """Image of what serves the run's model."""
+        own = self.plan.spec.deployment.container
+        return own.image if own else self.plan.serving_image
+
+    @property
     def headline(self) -> str:
         """The outcome in a few words."""
         return headline(self.run)

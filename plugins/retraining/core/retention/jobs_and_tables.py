@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from retraining.core.documents.retention import FoundJob, FoundTable, MaintenancePlan
-from retraining.core.naming.bigquery import is_run_table
+from retraining.core.naming.bigquery import is_run_table, time_of_batch_output
 from retraining.core.naming.vertex import run_of
 from retraining.core.retention.spans import Limits, whole_second
 
@@ -152,8 +152,15 @@ def _seen_silent(name: str, sign: datetime, limits: Limits, before: MaintenanceP
 
 
 def judge_tables(tables: Iterable[Table], limits: Limits) -> Iterator[FoundTable]:
-    """Run tables that will not go by themselves, or should be gone; other tables are nobody's business here."""
+    """Run tables that will not go by themselves, or should be gone, and what scorings that died left of their jobs.
+
+    Other tables are nobody's business here.
+    """
     for table in tables:
+        written = time_of_batch_output(table.name)
+        if written and table.expires is None and limits.as_of - written > TABLE_GRACE:
+            message = f"a batch prediction wrote it at {written:%Y-%m-%d %H:%M} UTC, and nobody took it: drop it"
+            yield FoundTable(table=table.name, words=message)
         if not is_run_table(table.name):
             continue
         if table.expires is None:

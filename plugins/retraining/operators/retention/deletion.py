@@ -54,7 +54,9 @@ def delete_garbage(cloud: CloudPort, record: Record, jobs: Sequence[CleanedJob])
     """
     plan = record.read_document(MaintenancePlan)
     limits = Limits(as_of=plan.as_of, min_age_days=plan.min_age_days)
-    require_own_places(plan, [uri for _, uri in object_folders(cloud.settings.bucket)], cloud.settings.bucket)
+    bucket = cloud.settings.bucket
+    folders = object_folders(bucket, [model.model for model in plan.models])
+    require_own_places(plan, [uri for _, uri in folders], bucket)
     models = [_delete_spans(cloud, model, limits, plan.dry_run) for model in plan.models]
     small_objects = [] if plan.dry_run else [_delete_objects(cloud, item, limits) for item in plan.litter]
     deployments = [] if plan.dry_run else [end_deployment(cloud, item, plan.as_of) for item in plan.deployments]

@@ -54,7 +54,7 @@ def find_garbage(
         dry_run=dry_run,
         min_age_days=limits.min_age_days,
         models=tuple(_survey(cloud, model, limits, active) for model in models),
-        litter=tuple(_count(cloud, what, uri, limits) for what, uri in object_folders(settings.bucket)),
+        litter=tuple(_count(cloud, what, uri, limits) for what, uri in object_folders(settings.bucket, models)),
         jobs=tuple(jobs),
         tables=tuple(jobs_and_tables.judge_tables(cloud.warehouse.list_tables(settings.dataset), limits)),
         deployments=tuple(
@@ -102,10 +102,11 @@ def find_active_job(cloud: CloudPort, job: Job) -> jobs_and_tables.ActiveJob | N
     )
 
 
-def object_folders(bucket: str) -> list[tuple[LitterKind, str]]:
+def object_folders(bucket: str, models: Sequence[str]) -> list[tuple[LitterKind, str]]:
     """Return the folders of small objects that nobody refers to once they are old, and what they hold."""
+    scorings: list[tuple[LitterKind, str]] = [("scorings", storage.scorings_uri(bucket, model)) for model in models]
     uploads: list[tuple[LitterKind, str]] = [("uploads", uri) for uri in storage.unfinished_upload_uris(bucket)]
-    return [("wakes", storage.pokes_uri(bucket)), ("leases", storage.leases_root(bucket)), *uploads]
+    return [("wakes", storage.pokes_uri(bucket)), ("leases", storage.leases_root(bucket)), *uploads, *scorings]
 
 
 def _count(cloud: CloudPort, what: LitterKind, uri: str, limits: Limits) -> Litter:
