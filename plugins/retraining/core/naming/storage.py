@@ -36,6 +36,11 @@ def document_uri(folder_uri: str, kind: str) -> str:
     return f"{folder_uri}/{kind}.json"
 
 
+def tfdv_uri(folder_uri: str, what: str) -> str:
+    """Return the address of a run's `schema` or `statistics` as TensorFlow Data Validation reads it."""
+    return f"{folder_uri}/{what}.pbtxt"
+
+
 def report_page_uri(folder_uri: str) -> str:
     """Return the address of the run's page for humans."""
     return f"{folder_uri}/report.html"

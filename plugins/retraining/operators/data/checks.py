@@ -5,13 +5,16 @@ from __future__ import annotations
 from airflow.sdk import Context
 
 from retraining.core.checks import dataset
+from retraining.core.data import tfdv
 from retraining.core.documents import Checks, Plan, Snapshot, Statistics
+from retraining.core.naming import storage
 from retraining.core.untyped import XCom
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator, RunTask
 from retraining.operators.data.earlier_runs import read_history
 from retraining.operators.data.repetition import job_attempt
 from retraining.operators.data.run_table import RunTable
+from retraining.operators.record.run_record import Record
 
 
 class CheckDataOperator(RunTask, CloudOperator):
@@ -29,6 +32,7 @@ class CheckDataOperator(RunTask, CloudOperator):
         counted = record.find_document(Statistics) or record.write_once(
             RunTable(cloud, planned, job_attempt(context)).count(taken)
         )
+        write_tfdv(cloud, record, planned, taken, counted)
         judged = record.find_document(Checks)
         if judged is None:
             judged = record.write_once(
@@ -44,3 +48,12 @@ class CheckDataOperator(RunTask, CloudOperator):
             "warnings": [finding.words for finding in judged.findings],
             "quarantined": [day.isoformat() for day in judged.quarantined],
         }
+
+
+def write_tfdv(cloud: CloudPort, record: Record, plan: Plan, snapshot: Snapshot, statistics: Statistics) -> None:
+    """Store schema and statistics as TensorFlow Data Validation reads them, where a shard holds plain examples."""
+    if tfdv.are_plain_examples(plan):
+        for what, render in (("schema", tfdv.render_schema), ("statistics", tfdv.render_statistics)):
+            text = render(plan, snapshot, statistics).encode()
+            uri = storage.tfdv_uri(record.folder_uri, what)
+            cloud.artifacts.write_once(uri, text, "text/plain; charset=utf-8")
