@@ -19,7 +19,9 @@ from tests.support.small_model import make_plan, make_spec
 DATASET = "core_numbers"
 INFINITE = 99.0  # JSON has no word for it
 QUERY = (
-    f"SELECT id, at, origin, IF(departures = {INFINITE}, CAST('inf' AS FLOAT64), departures) AS departures "
+    f"SELECT id, at, origin, IF(departures = {INFINITE}, CAST('inf' AS FLOAT64), departures) AS departures, "
+    f"IF(departures = 7, NULL, IF(departures = {INFINITE}, CAST('inf' AS FLOAT64), departures)) AS delay, "
+    "IF(departures BETWEEN 0 AND 39, MOD(CAST(departures AS INT64), 4), NULL) AS gate "
     "FROM core_numbers.hours"
 )
 COLUMNS = ("id:STRING", "at:TIMESTAMP", "origin:STRING", "departures:FLOAT")
@@ -65,6 +67,10 @@ def plan(local_cloud):
         data={"query": "hours.sql", "key": "id", "event_time": "at", "window_days": 10, "test_days": 2},
         features=[{"name": "origin", "kind": "categorical"}],
         label=LABEL,
+        auxiliary_labels=[
+            {"name": "delay", "kind": "regression", "transform": "log1p", "min": 0},
+            {"name": "gate", "kind": "multiclass", "classes": 3},
+        ],
         training={"model": "dense"},
         evaluation={"metric": "mae", "max_value": 9},
     )
@@ -100,6 +106,18 @@ def test_statistics_of_numbers(warehouse, plan) -> None:
     by_day = [[value for index, value in expected if index % 4 == day and index > 3] for day in range(4)]
     assert [day.label.mean for day in found.days] == pytest.approx([sum(day) / len(day) for day in by_day])
 
+    delays, gates = ([split.auxiliary_labels[name] for split in found.splits.values()] for name in ("delay", "gate"))
+    right = [value for index, value in expected if index not in (0, 2, 3) and value != 7]
+    assert sum(item.nulls for item in delays) == 1 + 5
+    assert sum(item.outside.rows for item in delays if item.outside) == 2
+    assert sum(item.nulls for item in gates) == 4
+    assert sum(item.outside.rows for item in gates if item.outside) == 49
+    by_class = [sum(counts) for counts in zip(*(item.counts for item in gates), strict=True)]
+    assert by_class == [sum(value % 4 == each for value in right if value < 50) for each in range(3)]
+    tests = [value for index, value in expected if index % 4 in (2, 3) and index not in (2, 3) and value != 7]
+    logs = [math.log1p(value) for value in tests]
+    assert delays[-1].numbers.trained_mean == pytest.approx(sum(logs) / len(logs))
+
 
 @pytest.mark.parametrize(
     ("label", "answers"),
@@ -109,8 +127,13 @@ def test_statistics_of_numbers(warehouse, plan) -> None:
             {**LABEL, "loss": "quantile", "quantiles": [0.1, 0.5]},
             ["[0,0.5]", "[0,19.5]", "[1,90]", "[-9,-7.25]", "[0,1e1]", "oops"],
         ),
+        (LABEL, [f'{{"delay":4,"prediction":{value}}}' for value in ("0.5", "19.5", "90", "-7.25", "1e1", '"oops"')]),
+        (
+            {**LABEL, "loss": "quantile", "quantiles": [0.1, 0.5]},
+            [f'{{"gate":[1,0],"quantiles":[0,{value}]}}' for value in ("0.5", "19.5", "90", "-7.25", "1e1", '"oops"')],
+        ),
     ],
-    ids=["number", "quantiles"],
+    ids=["number", "quantiles", "number-beside-others", "quantiles-beside-others"],
 )
 def test_answers_are_counted_by_their_bin(warehouse, plan, local_cloud, label, answers) -> None:
     from google.cloud import bigquery

@@ -62,7 +62,7 @@ def test_the_goal_is_the_metric_s(section, goal):
     [
         ({"metric": "val_loss", "goal": "maximize"}, "val_loss is better where it is lower; expected minimize"),
         ({"goal": "minimize"}, "val_auc is better where it is higher; expected maximize"),
-        ({"metric": "val_acc"}, r"tuning.metric names 'val_acc'; expected one of: val_loss, val_auc\."),
+        ({"metric": "val_acc"}, r"tuning.metric names 'val_acc'; expected one of: val_loss, val_auc, loss\."),
         ({"metric": "val_accuracy"}, "expected one of: val_loss, val_auc"),  # two classes: not reported
     ],
     ids=["loss-up", "auc-down", "unknown", "of-another-label"],
@@ -90,4 +90,36 @@ def test_metrics_are_those_that_the_trainer_reports():
         words = {node.arg for node in nodes if isinstance(node, ast.keyword)}
         words |= {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
         assert {word for word in words if word and word.startswith("val_")} == set(REPORTED[kind])
-    assert set(GOALS) == {metric for metrics in REPORTED.values() for metric in metrics}
+    assert set(GOALS) == {metric.removeprefix("val_") for metrics in REPORTED.values() for metric in metrics}
+
+
+@pytest.mark.parametrize(
+    ("metric", "goal"),
+    [
+        ("loss", "minimize"),
+        ("val_delay_9_r2", "maximize"),
+        ("val_delay_9_mae", "minimize"),
+        ("val_gone_auc", "maximize"),
+    ],
+)
+def test_any_metric_that_is_reported_can_be_tuned_by(metric, goal):
+    others = [{"name": "delay_9", "kind": "regression"}, {"name": "gone", "kind": "binary"}]
+    training = {"model": "dense", "hyperparameters": HYPERPARAMETERS}
+    spec = make_spec(tuning={**SECTION, "metric": metric}, auxiliary_labels=others, training=training)
+    assert spec.tuning.goal == goal
+    other = "maximize" if goal == "minimize" else "minimize"
+    with pytest.raises(ValueError, match=f"{metric} is better where it is"):
+        make_spec(tuning={**SECTION, "metric": metric, "goal": other}, auxiliary_labels=others, training=training)
+    if metric != "loss":
+        with pytest.raises(
+            ValueError, match=f"tuning.metric names '{metric}'; expected one of: val_loss, val_auc, loss"
+        ):
+            make_spec(tuning={**SECTION, "metric": metric}, training=training)
+
+
+def test_a_metric_of_ones_own_image_needs_its_goal():
+    training = {"model": "dense", "hyperparameters": HYPERPARAMETERS, "runtime": {"image": "gcr.io/p/own:1"}}
+    with pytest.raises(ValueError, match=r"tuning.metric 'profit' is of your own image: say tuning.goal"):
+        make_spec(tuning={**SECTION, "metric": "profit"}, training=training)
+    spec = make_spec(tuning={**SECTION, "metric": "profit", "goal": "minimize"}, training=training)
+    assert (spec.tuning.metric, spec.tuning.goal) == ("profit", "minimize")

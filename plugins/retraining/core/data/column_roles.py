@@ -76,6 +76,7 @@ def missing_columns(spec: ModelSpec, columns: Sequence[Column]) -> list[Misfit]:
     roles = [
         *((name, f"feature {name!r}") for name in spec.feature_names),
         (spec.label.name, "the label"),
+        *((label.name, "the auxiliary label") for label in spec.auxiliary_labels),
         (spec.data.key, "the key"),
         *([(spec.data.event_time, "the event time")] if spec.data.event_time else []),
         *((column, f"the baseline {name!r}") for name, column in spec.evaluation.baselines.items()),
@@ -111,8 +112,9 @@ def _roles(spec: ModelSpec) -> Iterator[tuple[str, _Role]]:
     for feature in spec.features:
         kind, is_list = (feature.of, True) if feature.kind == "sequence" else (feature.kind, False)
         yield feature.name, _Role(part=f"a {feature.kind} feature", types=types_of(kind), is_list=is_list)
-    label = spec.label
-    yield label.name, _Role(part=f"a {label.kind} label", types=types_of(label.kind), way_out="cast it in the query")
+    for label in (spec.label, *spec.auxiliary_labels):
+        part = f"a {label.kind} label"
+        yield label.name, _Role(part=part, types=types_of(label.kind), way_out="cast it in the query")
     for name in spec.evaluation.slices:
         yield (
             name,
@@ -135,7 +137,8 @@ def _roles(spec: ModelSpec) -> Iterator[tuple[str, _Role]]:
             types=columns.read_by_tensorflow_io if by_io else columns.read_from_table,
             way_out="cast it in the query, or set training.input to tfrecord",
         )
-        read = (*spec.feature_names, label.name, *spec.evaluation.baselines.values())
+        labels = (label.name for label in (spec.label, *spec.auxiliary_labels))
+        read = (*spec.feature_names, *labels, *spec.evaluation.baselines.values())
         yield from ((name, direct) for name in read)
 
 

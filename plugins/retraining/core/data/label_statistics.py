@@ -8,36 +8,34 @@ from typing import Any
 
 from retraining.core.data.sql import Parameter
 from retraining.core.documents.checks import DayLabels, LabelNumbers, LabelStatistics, OutsideLabels
-from retraining.core.spec.model import ModelSpec
+from retraining.core.spec.features import AuxiliaryLabel, Label
 from retraining.core.untyped import TemplateValues
 
 Row = Mapping[str, Any]
 
 
-def class_count(spec: ModelSpec) -> int:
+def class_count(label: Label | AuxiliaryLabel) -> int:
     """Return how many values the label may have, from 0 on."""
-    return spec.label.classes if spec.label.kind == "multiclass" else 2
+    return label.classes if label.kind == "multiclass" else 2
 
 
-def label_values(spec: ModelSpec) -> TemplateValues:
+def label_values(label: Label | AuxiliaryLabel) -> TemplateValues:
     """Return what the template needs to know of the label's kind."""
-    label = spec.label
     if label.kind != "regression":
         return {"binary": label.kind == "binary", "numbers": None}
     limits = [name for name, limit in (("low", label.lowest), ("high", label.max)) if limit is not None]
     return {"binary": False, "numbers": {"limits": limits, "log1p": label.transform == "log1p"}}
 
 
-def label_parameters(spec: ModelSpec) -> list[Parameter]:
-    """Return how many classes there are, or the bounds of a number."""
-    label = spec.label
+def label_parameters(label: Label | AuxiliaryLabel, stem: str = "") -> list[Parameter]:
+    """Return how many classes there are, or the bounds of a number; `stem` begins the names of an auxiliary label's."""
     if label.kind != "regression":
-        return [Parameter(name="classes", type="INT64", value=class_count(spec))]
-    limits = {"label_low": label.lowest, "label_high": label.max}
+        return [Parameter(name=f"{stem}_classes" if stem else "classes", type="INT64", value=class_count(label))]
+    limits = {f"{stem or 'label'}_low": label.lowest, f"{stem or 'label'}_high": label.max}
     return [Parameter(name=name, type="FLOAT64", value=value) for name, value in limits.items() if value is not None]
 
 
-def build_label(spec: ModelSpec, totals: Sequence[Row], rows: Sequence[Row]) -> LabelStatistics:
+def build_label(label: Label | AuxiliaryLabel, totals: Sequence[Row], rows: Sequence[Row]) -> LabelStatistics:
     """Return the statistics of the label from its split's rows per day and its rows per class.
 
     Of a regression the classes are `right` and, after the label's transform, `log1p`.
@@ -47,22 +45,22 @@ def build_label(spec: ModelSpec, totals: Sequence[Row], rows: Sequence[Row]) -> 
     outside = (
         OutsideLabels(rows=int(none["row_count"]), low=finite(none["low"]), high=finite(none["high"])) if none else None
     )
-    if spec.label.kind == "regression":
+    if label.kind == "regression":
         return LabelStatistics(mean=None, nulls=nulls, outside=outside, numbers=_numbers(rows))
     counts = {int(row["value"]): int(row["row_count"]) for row in rows if row["value"] is not None}
-    total, binary = sum(counts.values()), spec.label.kind == "binary"
+    total, binary = sum(counts.values()), label.kind == "binary"
     return LabelStatistics(
         mean=counts.get(1, 0) / total if binary and total else None,
         nulls=nulls,
-        counts=None if binary else tuple(counts.get(index, 0) for index in range(class_count(spec))),
+        counts=None if binary else tuple(counts.get(index, 0) for index in range(class_count(label))),
         outside=outside,
     )
 
 
-def build_day_label(spec: ModelSpec, totals: Sequence[Row], rows: Sequence[Row]) -> DayLabels:
+def build_day_label(label: Label, totals: Sequence[Row], rows: Sequence[Row]) -> DayLabels:
     """Return the label of one day from its rows per split and the row about its labels."""
     mean, deviation = (finite(rows[0][name]) if rows else None for name in ("mean", "deviation"))
-    is_number = spec.label.kind == "regression"
+    is_number = label.kind == "regression"
     return DayLabels(
         nulls=sum(int(row["nulls"]) for row in totals),
         outside=sum(int(row["outside"]) for row in rows),

@@ -34,6 +34,7 @@ from retraining.core.untyped import TemplateValues
 MAX_CATEGORIES = 1000
 QUANTILE_STEPS = 20
 SPLITS = ("train", "validation", "test")
+_AUXILIARY = ("auxiliary_rows", "auxiliary")
 
 Row = Mapping[str, Any]
 _Sections = Mapping[str, Mapping[tuple[str, str], list[Row]]]
@@ -47,7 +48,8 @@ def render_statistics_sql(plan: Plan, snapshot: Snapshot, quarantined: Sequence[
     `nulls` of the label, `low` and `high` are the first and last event in seconds since 1970), `keys` (`outside`: in
     train and validation), `label` (a row per class; of a regression `right` and, after the label's transform, `log1p`),
     `day_label` (`mean` is the share as in `DayLabels.rate`, of a regression the mean), `watched` (a row per day and
-    feature that has a limit, and the key), `numeric`, `category`, `size` (of images in bytes, of texts in characters),
+    feature that has a limit, and the key), `auxiliary_rows` and `auxiliary` (`nulls` of an auxiliary label, and rows as
+    of the label), `numeric`, `category`, `size` (of images in bytes, of texts in characters),
     `sequence` (lengths), `element` (a sequence's numbers), `element_category` (its categories). Split is by span first:
     all parts of the test days are the test split.
 
@@ -64,7 +66,8 @@ def render_statistics_sql(plan: Plan, snapshot: Snapshot, quarantined: Sequence[
         key=spec.data.key,
         event_time=spec.data.event_time,
         label=columns.read_column(spec.label.name, spec.label.kind),
-        **label_values(spec),
+        **label_values(spec.label),
+        auxiliary=columns.auxiliary(),
         watched=columns.watched(),
         numeric=columns.of_kind("numeric"),
         categorical=columns.of_kind("categorical"),
@@ -79,7 +82,8 @@ def render_statistics_sql(plan: Plan, snapshot: Snapshot, quarantined: Sequence[
         parameters=(
             Parameter(name="test_start", type="DATE", value=plan.window.test_start.isoformat()),
             Parameter(name="max_categories", type="INT64", value=MAX_CATEGORIES),
-            *label_parameters(spec),
+            *label_parameters(spec.label),
+            *columns.auxiliary_parameters(),
             *columns.limits(),
             *([Parameter(name="quarantined", type="DATE", value=days)] if days else []),
         ),
@@ -97,6 +101,18 @@ class _Columns:
     def read_column(self, name: str, role: str) -> TemplateValues:
         """Return how a column's values are read; what has a wrong type is a finding, and read as missing."""
         return {"name": name, "kind": reading(role, self._types.get(name, ""))}
+
+    def auxiliary(self) -> list[TemplateValues]:
+        """Return the auxiliary labels; `stem` begins the names of what the statement makes of one."""
+        return [
+            {**self.read_column(label.name, label.kind), **label_values(label), "stem": _stem(index)}
+            for index, label in enumerate(self._spec.auxiliary_labels)
+        ]
+
+    def auxiliary_parameters(self) -> list[Parameter]:
+        """Return what the statement compares them with."""
+        labels = enumerate(self._spec.auxiliary_labels)
+        return [parameter for index, label in labels for parameter in label_parameters(label, _stem(index))]
 
     def of_kind(self, kind: str) -> list[TemplateValues]:
         """Return the features of a kind."""
@@ -162,7 +178,7 @@ def build_days(plan: Plan, rows: Iterable[Row]) -> tuple[DayStatistics, ...]:
                 rows=sum(int(row["row_count"]) for row in totals),
                 last_event=_event(max(row["high"] for row in totals)),
                 key_nulls=int(key["nulls"]) if key else 0,
-                label=build_day_label(plan.spec, totals, labels),
+                label=build_day_label(plan.spec.label, totals, labels),
                 features={name: _day_feature(row) for name, row in sorted(watched.items())},
             )
         )
@@ -235,8 +251,16 @@ def _split(plan: Plan, split: str, sections: _Sections) -> SplitStatistics:
         first_event=_event(min(row["low"] for row in totals)) if timed else None,
         last_event=_event(max(row["high"] for row in totals)) if timed else None,
         features=features,
-        label=build_label(plan.spec, totals, sections["label"].get((split, ""), [])),
+        label=build_label(plan.spec.label, totals, sections["label"].get((split, ""), [])),
+        auxiliary_labels={
+            label.name: build_label(label, *(sections[name].get((split, label.name), []) for name in _AUXILIARY))
+            for label in plan.spec.auxiliary_labels
+        },
     )
+
+
+def _stem(index: int) -> str:
+    return f"auxiliary_{index}"
 
 
 def _numeric(rows: list[Row], row_count: int) -> NumericStatistics:

@@ -14,11 +14,12 @@ from retraining.core.documents.evaluation import Bootstrap, Challenger, Champion
 from retraining.core.documents.export import ExportRequest
 from retraining.core.documents.plan import JobTask, Machines, Plan, Pool
 from retraining.core.documents.snapshot import Snapshot
-from retraining.core.documents.training import Training, TrainRequest
+from retraining.core.documents.training import Training, TrainRequest, WeightedLabel
 from retraining.core.documents.tuning import Tuning
 from retraining.core.errors import PlanError
 from retraining.core.naming import serving, storage, vertex
 from retraining.core.spec.data import Data
+from retraining.core.spec.features import plain_label
 from retraining.core.spec.training import HyperparameterValue
 from retraining.core.untyped import ProtoJson
 
@@ -119,6 +120,9 @@ def train_request(
         statistics_uri=storage.document_uri(plan.run_uri, "statistics"),
         features=plan.spec.features,
         label=plan.spec.label,
+        auxiliary_labels=tuple(
+            WeightedLabel(label=plain_label(label), weight=label.weight) for label in plan.spec.auxiliary_labels
+        ),
         key=plan.spec.data.key,
         training=Training.model_validate(
             {
@@ -183,6 +187,7 @@ def _evaluate_request(plan: Plan, champion: Champion | None, skipped: str | None
         split="test",
         features=plan.spec.features,
         label=plan.spec.label,
+        auxiliary_labels=tuple(map(plain_label, plan.spec.auxiliary_labels)),
         key=plan.spec.data.key,
         challenger=Challenger(
             model_uri=serving.trained_model_uri(plan),

@@ -10,7 +10,7 @@ from retraining.core.documents import Report, SmokeTest
 from retraining.core.documents.document import DELETE_IT
 from retraining.core.documents.training import EncodedBytes, Golden
 from retraining.core.errors import ContractError, JobError
-from retraining.core.spec.features import Feature
+from retraining.core.spec.features import OUTPUT_NAMES, Feature
 
 MAX_ABS_ERROR = 1e-4
 """float32 sums differ by order; the trainer's and the endpoint's TensorFlow may not be the same."""
@@ -113,8 +113,11 @@ def _number(prediction: object) -> float:
 
 
 def _only(prediction: object) -> object:
-    """Return what a mapping of one output holds."""
-    return next(iter(prediction.values())) if isinstance(prediction, Mapping) and len(prediction) == 1 else prediction
+    """Return what a mapping holds as the label's output, beside those of auxiliary labels, or as the only one."""
+    if not isinstance(prediction, Mapping):
+        return prediction
+    own = [name for name in prediction if name in OUTPUT_NAMES or len(prediction) == 1]
+    return prediction[own[0]] if own else prediction
 
 
 def _is_list(value: object) -> TypeGuard[Sequence[object]]:

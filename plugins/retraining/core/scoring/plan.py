@@ -18,12 +18,11 @@ from retraining.core.naming.run_keys import RunKey
 from retraining.core.planning.windows import AsOf
 from retraining.core.promotion.versions import Version
 from retraining.core.settings import Settings
-from retraining.core.spec.features import Feature, Label
+from retraining.core.spec.features import OUTPUT_NAMES, Feature, Label
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.scoring import Scoring
 from retraining.core.suggestions import suggest
 
-OUTPUTS = ("score", "scores", "prediction", "quantiles")
 """What the trainer calls a model's answer; of another trainer's model with one output it is that one."""
 
 OVERRIDES = ("table", "query", "destination", "version", "machine", "replicas")
@@ -210,12 +209,12 @@ def _signature(scorer: Scorer) -> tuple[tuple[Feature, ...], str]:
     by_name = {feature.name: feature for feature in scorer.trained.spec.features}
     inputs, outputs = scorer.report.signature.inputs, scorer.report.signature.outputs
     strange = [name for name in inputs if name not in by_name]
-    output = next((name for name in OUTPUTS if name in outputs), None)
+    output = next((name for name in OUTPUT_NAMES if name in outputs), None)
     if output is None and len(outputs) == 1:
         output = next(iter(outputs))
     if not inputs or strange or output is None:
         found = f"a signature with inputs {_listed(inputs)} and outputs {_listed(outputs)}"
-        expected = f"inputs among {_listed(by_name)}, and an output {' or '.join(OUTPUTS)}"
+        expected = f"inputs among {_listed(by_name)}, and an output {' or '.join(OUTPUT_NAMES)}"
         raise PlanError(scorer.version.version_name, found, expected, "Name another version, or retrain the model")
     return tuple(by_name[name] for name in by_name if name in inputs), output
 

@@ -53,6 +53,8 @@ RULES: dict[str, Rule] = {
     "label_nulls": _NEVER_A_WARNING,
     "label_range": _NEVER_A_WARNING,
     "label_rate": _OF_DAYS,
+    "auxiliary_all_null": _FIXED,
+    "auxiliary_nulls": Rule(severity=None),
     "absent_class": Rule(severity="warn"),
     "constant_label": Rule(severity="block"),
     "max_label_shift": Rule(severity="warn", may_be=("warn", "block", "quarantine")),

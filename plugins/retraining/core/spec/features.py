@@ -170,3 +170,41 @@ class RegressionLabel(Section):
 Label = Annotated[BinaryLabel | MulticlassLabel | RegressionLabel, Field(discriminator="kind")]
 Weight = Annotated[float, Field(gt=0, le=1000)]
 """Of an auxiliary label's loss; that of the label is 1."""
+
+
+class AuxiliaryBinaryLabel(BinaryLabel):
+    """Trained beside the label: 0, 1 or NULL."""
+
+    weight: Weight = 1.0
+    """Its loss times this is added to the label's."""
+
+
+class AuxiliaryMulticlassLabel(MulticlassLabel):
+    """Trained beside the label: one of `classes` whole numbers from 0, or NULL."""
+
+    weight: Weight = 1.0
+    """Its loss times this is added to the label's."""
+
+
+class AuxiliaryRegressionLabel(RegressionLabel):
+    """Trained beside the label: a number, or NULL."""
+
+    weight: Weight = 1.0
+    """Its loss times this is added to the label's."""
+
+
+AuxiliaryLabel = Annotated[
+    AuxiliaryBinaryLabel | AuxiliaryMulticlassLabel | AuxiliaryRegressionLabel, Field(discriminator="kind")
+]
+OUTPUT_NAMES = ("score", "scores", "prediction", "quantiles")
+"""What the label's own output is called; each auxiliary label is an output by its name."""
+
+
+def plain_label(label: AuxiliaryLabel) -> Label:
+    """Return an auxiliary label as one of its kind, without the weight."""
+    kinds: dict[str, type[BinaryLabel | MulticlassLabel | RegressionLabel]] = {
+        "binary": BinaryLabel,
+        "multiclass": MulticlassLabel,
+        "regression": RegressionLabel,
+    }
+    return kinds[label.kind].model_validate(label.model_dump(exclude={"weight"}))

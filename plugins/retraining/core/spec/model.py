@@ -18,13 +18,13 @@ from retraining.core.spec.data import Data, DataChecks
 from retraining.core.spec.deployment import Deployment
 from retraining.core.spec.evaluation import IN_UNIT, METRICS, Evaluation
 from retraining.core.spec.feature_patterns import FeatureEntry, FeaturePattern, resolve_entries
-from retraining.core.spec.features import MAX_FEATURES, Feature, Label
+from retraining.core.spec.features import MAX_FEATURES, OUTPUT_NAMES, AuxiliaryLabel, Feature, Label
 from retraining.core.spec.messages import explain
 from retraining.core.spec.monitoring import Monitoring
 from retraining.core.spec.scoring import Scoring
 from retraining.core.spec.section import Section
 from retraining.core.spec.training import Training
-from retraining.core.spec.tuning import REPORTED, Tuning
+from retraining.core.spec.tuning import Tuning, reported_metrics
 from retraining.core.spec.yaml_file import SpecText
 from retraining.core.suggestions import suggest
 from retraining.core.untyped import YamlValues
@@ -48,6 +48,8 @@ class ModelSpec(Section):
     data: Data
     entries: Annotated[tuple[FeatureEntry, ...], Field(alias="features", min_length=1, max_length=MAX_FEATURES)]
     label: Label
+    auxiliary_labels: Annotated[tuple[AuxiliaryLabel, ...], Field(max_length=20)] = ()
+    """Trained beside the label and answered beside it; the label alone decides."""
     training: Training
     tuning: Tuning | None = None
     evaluation: Evaluation
@@ -70,7 +72,8 @@ class ModelSpec(Section):
     def resolve(self, columns: Sequence[str]) -> tuple[YamlValues, dict[str, tuple[str, ...]]]:
         """Return the spec's values with a feature for each column that a pattern names, and which these are."""
         data = self.data
-        taken = {self.label.name, data.key, *([data.event_time] if data.event_time else [])}
+        labels = (label.name for label in (self.label, *self.auxiliary_labels))
+        taken = {*labels, data.key, *([data.event_time] if data.event_time else [])}
         features, matched = resolve_entries(self.entries, columns, taken)
         values = self.model_dump(mode="json")
         return {**values, "features": [feature.model_dump(mode="json") for feature in features]}, matched
@@ -83,6 +86,15 @@ class ModelSpec(Section):
                 raise ValueError(f"feature {name!r} stands twice (BigQuery does not tell case apart)")
             seen.add(name.lower())
         roles = {"label.name": self.label.name, "data.key": self.data.key}
+        for label in self.auxiliary_labels:
+            if label.name.lower() in OUTPUT_NAMES:
+                raise ValueError(
+                    f"auxiliary_labels names {label.name!r}, which is an output of the label's own: give the column "
+                    "another name in the query"
+                )
+            if f"auxiliary label {label.name}" in roles:
+                raise ValueError(f"auxiliary_labels names {label.name!r} twice")
+            roles[f"auxiliary label {label.name}"] = label.name
         if self.data.event_time is not None:
             roles["data.event_time"] = self.data.event_time
         for role, name in roles.items():
@@ -118,9 +130,19 @@ class ModelSpec(Section):
             names = list(self.training.hyperparameters)
             if parameter.name not in names:
                 raise ValueError(_unknown("tuning.parameters", parameter.name, names))
-        reported = list(REPORTED[self.label.kind])
-        if self.tuning and self.tuning.metric not in reported:
+        return self
+
+    @model_validator(mode="after")
+    def _tuned_by_what_is_reported(self) -> Self:
+        reported = reported_metrics(self.label, self.auxiliary_labels)
+        if self.tuning is None or self.tuning.metric in reported:
+            return self
+        if self.training.runtime.image is None:
             raise ValueError(_unknown("tuning.metric", self.tuning.metric, reported))
+        if "goal" not in self.tuning.model_fields_set:
+            raise ValueError(
+                f"tuning.metric {self.tuning.metric!r} is of your own image: say tuning.goal, maximize or minimize"
+            )
         return self
 
     @model_validator(mode="after")
@@ -132,6 +154,7 @@ class ModelSpec(Section):
         for where, columns in (
             ("features", tuple(self.feature_names)),
             ("label", (self.label.name,)),
+            ("auxiliary_labels", tuple(label.name for label in self.auxiliary_labels)),
             ("evaluation.baselines", baselines),
         ):
             for column in columns:

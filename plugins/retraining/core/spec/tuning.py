@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
+from retraining.core.spec.features import AuxiliaryLabel, Label
 from retraining.core.spec.section import Section
 
 HyperparameterName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
@@ -16,20 +17,32 @@ Search = Literal["auto", "always", "never"]
 Goal = Literal["maximize", "minimize"]
 
 GOALS: Mapping[str, Goal] = {
-    "val_loss": "minimize",
-    "val_auc": "maximize",
-    "val_accuracy": "maximize",
-    "val_mae": "minimize",
-    "val_rmse": "minimize",
-    "val_r2": "maximize",
+    "loss": "minimize",
+    "auc": "maximize",
+    "accuracy": "maximize",
+    "mae": "minimize",
+    "rmse": "minimize",
+    "r2": "maximize",
 }
-"""Which values of a trial's metric are good."""
+"""Which values of a trial's metric are good, by the last part of its name."""
 REPORTED: Mapping[str, tuple[str, ...]] = {
     "binary": ("val_loss", "val_auc"),
     "multiclass": ("val_loss", "val_accuracy", "val_auc"),
     "regression": ("val_loss", "val_mae", "val_rmse", "val_r2"),
 }
-"""What a trial reports, by the kind of the label (`trainer/objective/`); `ModelSpec` holds `metric` to it."""
+"""What a trial reports of a label, by its kind (`trainer/objective/`)."""
+
+
+def reported_metrics(label: Label, auxiliary: Sequence[AuxiliaryLabel] = ()) -> list[str]:
+    """Return every metric that our trainer reports of an epoch; `ModelSpec` holds `metric` to it."""
+    others = [(item.name, name) for item in auxiliary for name in REPORTED[item.kind]]
+    return [*REPORTED[label.kind], *(f"val_{label}_{name.removeprefix('val_')}" for label, name in others), "loss"]
+
+
+def goal_of(metric: str) -> Goal | None:
+    """Return whether a metric of our trainer is to be low or high; None: it is of no kind that is known."""
+    is_ours = metric == "loss" or metric.startswith("val_")
+    return GOALS.get(metric.rpartition("_")[2]) if is_ours else None
 
 
 class Condition(Section):
@@ -80,7 +93,7 @@ class TuningParameter(Section):
 class Tuning(Section):
     """When hyperparameters are searched, with how many trials, over what.
 
-    `goal` follows from `metric`; one that is given must be the metric's own.
+    `goal` follows from `metric`, where our trainer reports it; one that is given must be the metric's own.
     `search`: `auto` by age and the champion's quality, `always` in each run, `never`. `recall` of the trials repeat the
     best ones of earlier studies. `spot`: trials on spot machines, whatever the final training uses.
     """
@@ -91,7 +104,7 @@ class Tuning(Section):
     parallel_trials: Trials = 3
     recall: Annotated[int, Field(ge=0, le=20)] = 3
     max_failed_trials: Trials = 3
-    metric: Annotated[str, StringConstraints(pattern=r"^val_[a-z_]+$")] = "val_auc"
+    metric: Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,199}$")] = "val_auc"
     goal: Goal = "maximize"
     algorithm: Literal["bayesian", "grid", "random"] = "bayesian"
     early_stopping: Literal["none", "median", "decay"] = "median"
@@ -103,11 +116,12 @@ class Tuning(Section):
     def _goal_of_metric(cls, values: Any) -> Any:  # noqa: ANN401 - what the file has, before it is checked
         if not isinstance(values, Mapping) or "goal" in values:
             return values
-        return {**values, "goal": GOALS.get(str(values.get("metric")), cls.model_fields["goal"].default)}
+        goal = goal_of(str(values.get("metric", cls.model_fields["metric"].default)))
+        return {**values, "goal": goal} if goal else values
 
     @model_validator(mode="after")
     def _goal_fits_metric(self) -> Self:
-        expected = GOALS.get(self.metric, self.goal)
+        expected = goal_of(self.metric) or self.goal
         if self.goal != expected:
             raise ValueError(
                 f"goal is {self.goal}, but metric {self.metric} is better where it is "
