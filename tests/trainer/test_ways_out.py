@@ -244,6 +244,14 @@ ELSEWHERE = {
     "regression.py, statistics": "Delete statistics.json, then clear the run's check_data task and what follows it",
     # evaluation/test_scores.py: every split has its scores
     "scores.py, contract": "delete the document beside it, clear the task",
+    # test_packages.py: the same wheel in its place, with its digest, for any Python, with what it needs
+    "packages/__init__.py, wheel": "Upload it, or correct the address",
+    "packages/__init__.py, digest": "Someone replaced the file, or the digest is old: look which",
+    "packages/__init__.py, python": "Upload one that does",
+    "packages/__init__.py, index": "Put the wheel into a bucket instead",
+    "packages/__init__.py, name": "Correct it, or put a wheel into a bucket",
+    "packages/__init__.py, pip": "Install it in the image",
+    "packages/__init__.py, import": "Packages are installed without what they depend on: name what is missing too",
     # storage/test_gcs.py: leads elsewhere
     "storage/__init__.py, name": "Delete the object: nothing of this system writes",
     # export/test_faults.py: a full disk
