@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -146,3 +147,34 @@ def test_a_night_of_each_other_architecture(
     assert found["plan"]["spec"]["training"]["model"] == name
     assert found["evaluation"]["challenger"]["metrics"]["auc"] >= OTHERS[name][2]
     assert found["registration"]["version_id"] == "1"
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_nights_of_three_frameworks_meet(examples_include: Path, local_cloud, make_run, monkeypatch) -> None:
+    """Scikit-learn's champion meets XGBoost's challenger and TensorFlow's: all are judged on the same rows."""
+    local_cloud.seed()
+    spec = spec_of("sklearn", examples_include)
+    monkeypatch.setattr(run_plan, "include_path", lambda: examples_include)
+    path = examples_include / "models" / f"{spec.name}.yaml"
+    first = path.read_text(encoding="utf-8")
+    dense = "  model: dense\n  epochs: 1\n  hyperparameters: {learning_rate: 0.0001}\n"
+    changes = {
+        "xgboost": first.replace("sklearn-trainer", "xgboost-trainer").replace("max_leaf_nodes: 15", "max_depth: 2"),
+        "tensorflow": re.sub(r"(?s)  model: boosted_trees.*?models: own}\n", dense, first).partition("deployment:")[0],
+    }
+    seen = {}
+    for day, (framework, text) in enumerate({"sklearn": first, **changes}.items(), start=20):
+        path.write_text(text, encoding="utf-8")
+        made = make_run(run_id=f"manual__{framework}", logical_date=datetime(2013, 11, day, 3, tzinfo=UTC))
+        seen[framework] = run_night(load_spec(path), made, last="decide")
+        if framework == "sklearn":
+            seen[framework] = run_night(load_spec(path), made)
+    assert seen["sklearn"]["evaluation"]["champion"] is None
+    for framework in changes:
+        evaluation, request = seen[framework]["evaluation"], seen[framework]["evaluate_request"]
+        assert evaluation["champion_skipped"] is None
+        assert evaluation["difference"]["metric"] == "auc"
+        assert evaluation["champion"]["metrics"]["auc"] > 0.55
+        assert request["champion"]["scores_uri"].endswith("/scores/champion/scores.json")
+        assert (request["challenger"]["scores_uri"] is None) == (framework == "tensorflow")

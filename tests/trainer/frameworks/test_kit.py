@@ -7,7 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from trainer_kit import job
 from trainer_kit.data import MOST_CATEGORIES, Encoder
+from trainer_kit.errors import RequestError
+from trainer_kit.model import StoredModel
+from trainer_kit.server import answer
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 
@@ -15,8 +19,6 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 @pytest.mark.parametrize(("kind", "name"), [("train_request", "TRAIN_KEYS"), ("score_request", "SCORE_KEYS")])
 def test_the_keys_of_requests_are_those_of_the_schema(kind: str, name: str) -> None:
     """A new key of a request is known here too, or the examples' images refuse every request."""
-    from trainer_kit import job
-
     schema = json.loads((REPOSITORY / "include" / "contracts" / f"{kind}.schema.json").read_bytes())
     assert getattr(job, name) == set(schema["properties"])
 
@@ -31,3 +33,63 @@ def test_what_training_did_not_see_is_missing() -> None:
     np.testing.assert_array_equal(matrix, np.array([[0, 1], [np.nan, 1], [np.nan, 2.5], [np.nan, np.nan]], np.float32))
     whole = Encoder.fit([features[0]], {"zone": [7, 7, -1]})
     np.testing.assert_array_equal(whole.encode({"zone": [-1, 7, 8]}), np.array([[1], [0], [np.nan]], np.float32))
+
+
+class Adding:
+    """A framework whose answer is the sum of the features, NaN as 0."""
+
+    packages = {"adding": "1"}
+    hyperparameters: dict[str, float] = {}
+
+    def predict(self, _model: object, matrix: np.ndarray, _classes: int | None) -> np.ndarray:
+        """Answer."""
+        return np.nansum(matrix, axis=1)
+
+
+FEATURES = [{"name": "zone", "kind": "categorical"}, {"name": "weight", "kind": "numeric"}]
+
+
+@pytest.fixture
+def stored() -> StoredModel:
+    """A model of two features."""
+    encoder = Encoder(features=FEATURES, categories={"zone": ["north", "south"]})
+    return StoredModel(framework=Adding(), model=None, encoder=encoder, label={"kind": "regression"})
+
+
+def test_the_server_answers_instances(stored) -> None:
+    """Texts, numbers, null; further keys are left alone."""
+    asked = [{"zone": "south", "weight": 2}, {"zone": None, "weight": None, "more": 1}, {"zone": "new", "weight": 0.5}]
+    assert answer(stored, json.dumps({"instances": asked}).encode()) == [3.0, 0.0, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("body", "saying"),
+    [
+        pytest.param("{}", "instances", id="no-instances"),
+        pytest.param("[]", "instances", id="list"),
+        pytest.param('{"instances": []}', "instances", id="empty"),
+        pytest.param('{"instances": [1]}', "instances", id="no-object"),
+        pytest.param('{"instances": [{"zone": "a"}]}', "without 'weight'", id="feature-missing"),
+        pytest.param('{"instances": [{"zone": "a", "weight": "2"}]}', "expected a number", id="text-for-number"),
+        pytest.param("not json", "Expecting value", id="no-json"),
+    ],
+)
+def test_the_server_refuses_by_name(stored, body, saying) -> None:
+    """What becomes a 400."""
+    with pytest.raises(ValueError, match=saying):
+        answer(stored, body.encode())
+
+
+@pytest.mark.parametrize(
+    ("changes", "saying"),
+    [
+        pytest.param({"trial_metric": "val_loss"}, "takes no trials", id="trial"),
+        pytest.param({"auxiliary_labels": [{"name": "x"}]}, "learns one label", id="auxiliary"),
+        pytest.param({"label": {"name": "y", "kind": "regression", "loss": "huber"}}, "loss mse", id="loss"),
+    ],
+)
+def test_what_is_not_learnt_is_refused_by_name(changes, saying) -> None:
+    """Before anything is read."""
+    request = {"label": {"name": "y", "kind": "binary"}, "training": {"hyperparameters": {}}, **changes}
+    with pytest.raises(RequestError, match=saying):
+        job.require_trainable(Adding(), request)
