@@ -37,7 +37,7 @@ def score_dag(spec: ModelSpec, scoring: Scoring) -> DAG:
     """Make the scoring of one model, as tasks."""
     with DAG(
         dag_id=f"score__{spec.name}",
-        description=f"Scores {scoring.query or scoring.table} into {scoring.destination}",
+        description=f"Scores {scoring.query or scoring.table or scoring.files} into {scoring.destination}",
         doc_md=RUNBOOK.replace("{name}", spec.name),
         schedule=cron_schedule(scoring.schedule) if scoring.schedule else None,
         catchup=False,

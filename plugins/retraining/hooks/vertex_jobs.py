@@ -145,7 +145,8 @@ def _job(job: CustomJob | HyperparameterTuningJob | BatchPredictionJob) -> Job:
     if type_ is JobType.BATCH:
         info = job.output_info
         dataset, table = info.bigquery_output_dataset.removeprefix("bq://"), info.bigquery_output_table
-        return replace(found, output_table=f"{dataset}.{table}" if table else "")
+        folder = info.gcs_output_directory
+        return replace(found, output_table=f"{dataset}.{table}" if table else "", output_folder=folder)
     spec = job.job_spec if type_ is JobType.CUSTOM else job.trial_job_spec
     spot = spec.scheduling.strategy.name == "SPOT"
     return replace(found, spot=spot, folder_uri=spec.base_output_directory.output_uri_prefix)

@@ -38,8 +38,8 @@ def column(name: str, type_: str, mode: str = "NULLABLE") -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"destination": "a.b"}, "expected query or table"),
-        ({"destination": "a.b", "query": "x.sql", "table": "a.c"}, "and not both"),
+        ({"destination": "a.b"}, "expected query, table or files, one of them"),
+        ({"destination": "a.b", "query": "x.sql", "table": "a.c"}, "one of them"),
         ({"destination": "a.B", "table": "A.b"}, "which is the source"),
         ({"destination": "b", "table": "a.b"}, "destination"),
         ({"destination": "a.b", "table": "a.c", "replicas": 0}, "replicas"),

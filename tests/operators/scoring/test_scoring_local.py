@@ -17,7 +17,7 @@ from retraining.core.spec.files import load_spec
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.registry import Upload
 from retraining.operators.scoring import scoring_plan
-from tests.support.airflow_release import AirflowRescheduleException
+from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 from tests.support.contracts import EXAMPLES
 from tests.support.scenes.served_models import PREBUILT, save_models, upload_model
 from tests.support.scenes.whole_run import load_dags
@@ -127,3 +127,72 @@ def test_a_day_is_replaced_whole_and_the_others_stay(spec, make_run) -> None:
     assert [name for name in left if name.startswith(("score_bulk", "predictions_", "errors_"))] == []
     claims = storage.Client().list_blobs(Cloud().settings.bucket, prefix="wakes/destinations/")
     assert [blob.name for blob in claims] == []
+
+
+def lines(folder: str, data: list[dict[str, Any]]) -> str:
+    """Two files of JSON lines; their address."""
+    bucket = storage.Client().bucket(Cloud().settings.bucket)
+    for number, part in enumerate((data[:5], data[5:])):
+        text = "\n".join(json.dumps(line) for line in part)
+        bucket.blob(f"{folder}/{number}.jsonl").upload_from_string(text)
+    return f"gs://{bucket.name}/{folder}/*.jsonl"
+
+
+def test_files_are_scored_into_files(spec, make_run) -> None:
+    """An answer for each line, with its key; the destination names them once they are whole."""
+    source = lines("bulk_lines", [{"id": f"k{n}", "carrier": "UA", "distance": n * 1.5} for n in range(20)])
+    settings = Cloud().settings
+    target = f"gs://{settings.bucket}/bulk_answers"
+    run = score(spec, make_run, "manual__files", 20, files=source, destination=target)
+    assert run.xcoms["write", "return_value"]["rows"] == 20
+    cloud = Cloud()
+    current = json.loads(cloud.artifacts.read_object(f"{target}/2013-11-20/current.json") or b"{}")
+    assert (current["rows"], current["scored_as_of"]) == (20, "2013-11-20T03:00:00Z")
+    found = [
+        json.loads(line)
+        for item in cloud.objects.match(current["predictions"])
+        for line in (cloud.artifacts.read_object(item.uri) or b"").splitlines()
+    ]
+    assert sorted(line["key"] for line in found) == sorted(f"k{n}" for n in range(20))
+    assert {line["prediction"] for line in found} == {0.25}
+
+
+def test_lines_without_an_answer_are_not_announced(spec, make_run) -> None:
+    """One bad line takes its batch of 64 with it; what the destination names stays."""
+    data = [{"id": f"k{n}", "carrier": "UA", "distance": "far" if n == 7 else 1.5} for n in range(100)]
+    source, target = lines("bulk_bad", data), f"gs://{Cloud().settings.bucket}/bulk_bad_answers"
+    with pytest.raises(AirflowFailException, match=r"(?s)36 answers for 100 lines; .*stays as it was"):
+        score(spec, make_run, "manual__bad", 20, files=source, destination=target)
+    assert Cloud().artifacts.read_object(f"{target}/2013-11-20/current.json") is None
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ({"id": "a", "carrier": "UA"}, r"0\.jsonl: no distance in its first line"),
+        ({"id": "a", "carrier": "UA", "distance": 1.5, "late": 0}, "late in its first line"),
+        (["a", "UA", 1.5], "a first line that is no object"),
+    ],
+)
+def test_lines_that_are_no_instances_are_refused_before_a_job(spec, make_run, line, words) -> None:
+    source = lines("bulk_strange", [line] * 6)
+    name = f"{type(line).__name__}_{len(line)}"
+    target = f"gs://{Cloud().settings.bucket}/bulk_strange_{name}"
+    with pytest.raises(AirflowFailException, match=words):
+        score(spec, make_run, f"manual__{name}", 20, files=source, destination=target)
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"files": "gs://b-b/in/*.jsonl"}, "answers for files go into a folder gs://"),
+        ({"destination": "gs://b-b/out"}, "answers for a table or query go into a table"),
+        ({"files": "gs://b-b/out/*.jsonl", "destination": "gs://b-b/out"}, "where files .* lie: name another folder"),
+        ({"files": "gs://b-b/*.jsonl", "destination": "gs://b-b/out"}, "where files .* lie: name another folder"),
+        ({"files": "gs://b-b/in/*.jsonl", "table": "a.b"}, "table and files. Expected one of them"),
+        ({"files": "gs://b-b/none/*.jsonl", "destination": "gs://b-b/out"}, "no file"),
+    ],
+)
+def test_files_and_folders_that_cannot_be_are_refused_by_name(spec, make_run, params, words) -> None:
+    with pytest.raises(AirflowFailException, match=words):
+        score(spec, make_run, f"manual__{len(str(params))}", 20, **params)

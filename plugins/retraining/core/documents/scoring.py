@@ -25,10 +25,11 @@ from retraining.core.spec.features import Feature
 
 
 class ScoringSource(Value):
-    """What is scored: a table, or the rows of a query."""
+    """What is scored: a table, the rows of a query, or files of JSON lines."""
 
     table: TableName | None = None
     query: Query | None = None
+    files: Uri | None = None
 
 
 class ScoringVersion(Value):
@@ -41,9 +42,9 @@ class ScoringVersion(Value):
 
 
 class Destination(Value):
-    """The table that is replaced; of a partitioned one the day."""
+    """The table that is replaced; of a partitioned one the day. Or the folder that answers for files go into."""
 
-    table: TableName
+    table: TableName | Uri
     day: Day | None = None
 
 
@@ -86,28 +87,29 @@ class ScoringPlan(Document):
 
 
 class ScoringInput(Document):
-    """The instances: a table of its own, with the key and what the model reads."""
+    """The instances: a table of its own, with the key and what the model reads; or the source's files."""
 
     kind: Literal["scoring_input"] = "scoring_input"
     model: ModelId
     run_key: RunKey
-    table: TableName
-    key_type: Literal["INTEGER", "STRING"]
+    table: TableName | Uri
+    key_type: Literal["INTEGER", "STRING"] | None
+    """Of files it is not known."""
     rows: Positive
     fingerprint: Text
-    """XOR over the rows' fingerprints."""
+    """XOR over the rows' fingerprints; of files a digest of their names and generations."""
     bytes_processed: Count
 
 
 class Predictions(Document):
-    """What the batch prediction left."""
+    """What the batch prediction left: tables, or a folder of files."""
 
     kind: Literal["predictions"] = "predictions"
     model: ModelId
     run_key: RunKey
     job: Text
-    table: TableName
-    errors_table: TableName
+    table: TableName | Uri
+    errors_table: TableName | Uri
     """Is there only when rows have no answer."""
     seconds: Amount | None = None
 

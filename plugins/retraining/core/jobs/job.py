@@ -65,7 +65,7 @@ class Job:
     """A job as the service sees it.
 
     `spot`: on spot machines. `error_code` is a google.rpc.Code, 0 for none. `folder_uri` is its base output directory.
-    `output_table` is a batch prediction's, as `project.dataset.table`.
+    `output_table` and `output_folder` are a batch prediction's, as `project.dataset.table` and `gs://…`.
     """
 
     name: str
@@ -79,6 +79,7 @@ class Job:
     error_message: str = ""
     folder_uri: str = ""
     output_table: str = ""
+    output_folder: str = ""
 
     @property
     def job_id(self) -> str:

@@ -25,7 +25,8 @@ from retraining.core.suggestions import suggest
 
 """What the trainer calls a model's answer; of another trainer's model with one output it is that one."""
 
-OVERRIDES = ("table", "query", "destination", "version", "machine", "replicas")
+SOURCES = ("table", "query", "files")
+OVERRIDES = ("table", "query", "files", "destination", "version", "machine", "replicas")
 """Params that stand for keys of the section `scoring`."""
 
 
@@ -50,21 +51,22 @@ class Scorer:
 
 
 def with_params(spec: ModelSpec, params: Mapping[str, Any]) -> Scoring:
-    """Return the section with what the form changed; of table and query the one that is given counts.
+    """Return the section with what the form changed; of table, query and files the one that is given counts.
 
     Raises:
-        PlanError: Both are given, or a value cannot be.
+        PlanError: Several are given, or a value cannot be.
         SpecError: The spec has no such section.
     """
     scoring = spec.scoring
     if scoring is None:
         raise SpecError(f"{spec.name}.yaml", "no section scoring", "one", "Add it (docs/batch-scoring.md)")
     given = {name: params[name] for name in OVERRIDES if params.get(name) is not None}
-    if "table" in given and "query" in given:
-        raise PlanError("Params", "table and query", "one of them", "Trigger again with one")
+    sources = [name for name in SOURCES if name in given]
+    if len(sources) > 1:
+        raise PlanError("Params", " and ".join(sources), "one of them", "Trigger again with one")
     values = scoring.model_dump(mode="json")
-    if "table" in given or "query" in given:
-        values |= {"table": None, "query": None}
+    if sources:
+        values |= dict.fromkeys(SOURCES)
     try:
         return Scoring.model_validate({**values, **given})
     except ValueError as error:
@@ -149,7 +151,7 @@ def batch_machines(scoring: Scoring) -> Machines:
 
 def explain(plan: ScoringPlan) -> list[str]:
     """Return what the scoring will do, a line per fact, for the task log."""
-    source = plan.source.query.path if plan.source.query else plan.source.table
+    source = plan.source.query.path if plan.source.query else plan.source.table or plan.source.files
     day = f", the day {plan.destination.day}" if plan.destination.day else ", whole"
     price = plan.estimate_usd
     lines = [
@@ -169,11 +171,15 @@ def explain(plan: ScoringPlan) -> list[str]:
 def _source(scoring: Scoring, sql: str | None, project: str) -> ScoringSource:
     if scoring.query and sql:
         return ScoringSource(query=Query(path=scoring.query, sql=sql, sha256=digest(sql.encode())))
+    if scoring.files:
+        return ScoringSource(files=scoring.files)
     return ScoringSource(table=bigquery.full_table(str(scoring.table), project))
 
 
 def _destination(scoring: Scoring, asked: AskedScoring, project: str) -> Destination:
     day = asked.as_of.value.date() if scoring.partition else None
+    if scoring.files:
+        return Destination(table=f"{scoring.destination}/{day}" if day else scoring.destination)
     return Destination(table=bigquery.full_table(scoring.destination, project), day=day)
 
 
@@ -195,7 +201,7 @@ def _key(
 ) -> str:
     """Return the key of a scoring: one with the same inputs has the same documents."""
     decides = {
-        "source": [source.table, source.query and source.query.sha256],
+        "source": [source.table, source.query and source.query.sha256, *([source.files] if source.files else [])],
         "destination": destination.model_dump(mode="json"),
         "version": version.version_name,
         "environment": environment,

@@ -12,23 +12,28 @@ TASK = "predict"
 
 
 def batch_job(plan: ScoringPlan, instances: ScoringInput, service_account: str | None = None) -> JobRequest:
-    """Return the job: the version, its rows from the table of instances, its answers into tables of the dataset.
+    """Return the job: the version, its rows from the table of instances or from files, its answers into the like.
 
     Another job follows only what the service did to one: a model that fails on its rows would fail again.
     """
+    files = plan.source.files
     job = {
         "display_name": vertex.job_display_name(plan.model, TASK, plan.run_key),
         "model": plan.version.version_name,
         "input_config": {
             "instances_format": "bigquery",
             "bigquery_source": {"input_uri": f"bq://{instances.table}"},
-        },
+        }
+        if not files
+        else {"instances_format": "jsonl", "gcs_source": {"uris": [files]}},
         # The answers have the key alone: the rows themselves would be written a second time.
         "instance_config": {"instance_type": "object", "key_field": plan.key},
         "output_config": {
             "predictions_format": "bigquery",
             "bigquery_destination": {"output_uri": f"bq://{plan.project}.{plan.dataset}"},
-        },
+        }
+        if not files
+        else {"predictions_format": "jsonl", "gcs_destination": {"output_uri_prefix": plan.destination.table}},
         "dedicated_resources": {
             "machine_spec": {"machine_type": plan.machine},
             "starting_replica_count": plan.replicas,
@@ -49,10 +54,21 @@ def predictions_of(plan: ScoringPlan, job: Job) -> Predictions:
     Raises:
         JobError: It does not say where.
     """
+    if plan.source.files and job.output_folder:
+        return Predictions(
+            model=plan.model,
+            run_key=plan.run_key,
+            job=job.name,
+            table=job.output_folder.rstrip("/"),
+            errors_table=job.output_folder.rstrip("/"),
+            seconds=job.seconds,
+        )
     project_dataset, _, table = job.output_table.rpartition(".")
     if not project_dataset:
-        found = "it succeeded and names no table of predictions"
-        raise JobError(job.job_id, found, "bigquery_output_table", "Look at the job, then trigger again with Force")
+        found = "it succeeded and does not say where its predictions are"
+        raise JobError(
+            job.job_id, found, "an output table or directory", "Look at the job, then trigger again with Force"
+        )
     return Predictions(
         model=plan.model,
         run_key=plan.run_key,

@@ -15,17 +15,25 @@ VERSION_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,126}[a-z0-9])?$"
 SQL_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9_./-]{0,190}\.sql$"
 MAX_REPLICAS = 1000
 
+FILES_PATTERN = r"^gs://[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]/[^*]*\*?[^*]*$"
+FOLDER_PATTERN = r"^gs://[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]/[^*]*[^*/]$"
+DESTINATION_PATTERN = f"{TABLE_PATTERN}|{FOLDER_PATTERN}"
+
 Table = Annotated[str, StringConstraints(pattern=TABLE_PATTERN)]
 """`dataset.table`, or `project.dataset.table`."""
 
 
 class Scoring(Section):
-    """What `score__<model>` scores, by which version, and the table that its answers go to."""
+    """What `score__<model>` scores, by which version, and the table that its answers go to.
+
+    JSON lines of `files` are scored into files below a folder.
+    """
 
     schedule: Cron | None = None
     query: Annotated[str, StringConstraints(pattern=SQL_PATTERN)] | None = None
     table: Table | None = None
-    destination: Table
+    files: Annotated[str, StringConstraints(max_length=1024, pattern=FILES_PATTERN)] | None = None
+    destination: Annotated[str, StringConstraints(max_length=1024, pattern=DESTINATION_PATTERN)]
     partition: bool = True
     version: Annotated[str, StringConstraints(pattern=VERSION_PATTERN)] = "champion"
     machine: MachineType = "n1-standard-4"
@@ -35,8 +43,18 @@ class Scoring(Section):
 
     @model_validator(mode="after")
     def _has_one_source(self) -> Self:
-        if (self.query is None) == (self.table is None):
-            raise ValueError("expected query or table, and not both: what is scored")
+        if [self.query, self.table, self.files].count(None) != 2:
+            raise ValueError("expected query, table or files, one of them: what is scored")
+        into_folder = self.destination.startswith("gs://")
+        if (self.files is not None) != into_folder:
+            kinds = ("files", "a folder gs://bucket/folder") if self.files else ("a table or query", "a table")
+            raise ValueError(f"destination is {self.destination}, and answers for {kinds[0]} go into {kinds[1]}")
         if self.table is not None and self.table.lower() == self.destination.lower():
             raise ValueError(f"destination is {self.destination}, which is the source: name another table")
+        if self.files is not None and self._meet(self.files.partition("*")[0]):
+            raise ValueError(f"destination is {self.destination}, where files {self.files} lie: name another folder")
         return self
+
+    def _meet(self, read: str) -> bool:
+        written = f"{self.destination}/"
+        return read.startswith(written) or ("*" in str(self.files) and written.startswith(read))

@@ -14,7 +14,15 @@ from retraining.core.planning.params import (
     hyperparameters_of_form,
 )
 from retraining.core.spec.model import ModelSpec
-from retraining.core.spec.scoring import MAX_REPLICAS, SQL_PATTERN, TABLE_PATTERN, VERSION_PATTERN, Scoring
+from retraining.core.spec.scoring import (
+    DESTINATION_PATTERN,
+    FILES_PATTERN,
+    MAX_REPLICAS,
+    SQL_PATTERN,
+    TABLE_PATTERN,
+    VERSION_PATTERN,
+    Scoring,
+)
 from retraining.core.spec.tuning import Search
 from retraining.core.untyped import JsonObject
 
@@ -68,6 +76,7 @@ def score_params(spec: ModelSpec) -> dict[str, Param]:
         ),
         "table": _text_param(TABLE_PATTERN, "Table to score, dataset.table. Empty: the spec's table or query."),
         "query": _text_param(SQL_PATTERN, "Query to score, a path below include/sql. Empty: the spec's."),
+        "files": _text_param(FILES_PATTERN, "JSON lines to score, gs://bucket/folder/*.json. Empty: the spec's."),
         **_scoring_params(scoring),
     }
 
@@ -78,9 +87,9 @@ def _scoring_params(scoring: Scoring) -> dict[str, Param]:
         "destination": Param(
             scoring.destination,
             type="string",
-            pattern=TABLE_PATTERN,
+            pattern=DESTINATION_PATTERN,
             section=_SCORING,
-            description="Table that the answers go to, dataset.table.",
+            description="Table that the answers go to, dataset.table; of files a folder, gs://bucket/folder.",
         ),
         "version": Param(
             scoring.version,

@@ -13,6 +13,7 @@ from retraining.core.untyped import Row, XCom
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
 from retraining.operators.record.run_record import Record
+from retraining.operators.scoring.lines import write_lines
 from retraining.operators.scoring.scoring_task import (
     ScoringTask,
     claim_destination,
@@ -41,6 +42,8 @@ class WriteAnswersOperator(ScoringTask, CloudOperator):
     def _write(self, cloud: CloudPort, record: Record, context: Context) -> ScoringResult:
         planned, instances = record.read_document(ScoringPlan), record.read_document(ScoringInput)
         predictions, warehouse = record.read_document(Predictions), cloud.warehouse
+        if planned.source.files is not None:
+            return write_lines(cloud, planned, instances, predictions)
         schema = warehouse.table_schema(predictions.table)
         if schema is None:
             way_out = "Trigger the DAG again with Force"
@@ -87,6 +90,9 @@ class CleanUpScoringOperator(ScoringTask, CloudOperator):
         if planned is None:
             return []
         predictions = record.find_document(Predictions)
+        if planned.source.files is not None:  # the answers are the destination's own
+            release_destination(cloud, planned, context)
+            return []
         tables = [planned.input_table, *([predictions.table, predictions.errors_table] if predictions else [])]
         done = record.find_document(ScoringResult) is not None
         for table in tables if done else ():

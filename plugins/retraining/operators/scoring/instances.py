@@ -10,6 +10,7 @@ from retraining.core.untyped import XCom
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
 from retraining.operators.record.run_record import Record
+from retraining.operators.scoring.lines import take_lines
 from retraining.operators.scoring.scoring_task import ScoringTask, claim_destination, statement_id
 
 
@@ -28,17 +29,21 @@ class SnapshotInstancesOperator(ScoringTask, CloudOperator):
             claim_destination(cloud, planned, context)
         if found is None:
             found = record.write_once(self._take(cloud, planned, context))
-        elif self._is_needed(record) and cloud.warehouse.table_schema(found.table) is None:
+        elif self._is_needed(planned, record) and cloud.warehouse.table_schema(found.table) is None:
             self.log.warning("%s has expired: it is made again", found.table)
             source.require_same_rows(found, self._take(cloud, planned, context))
         self.log.info("%d rows to score in %s", found.rows, found.table)
         return {"table": found.table, "rows": found.rows}
 
     @staticmethod
-    def _is_needed(record: Record) -> bool:
+    def _is_needed(planned: ScoringPlan, record: Record) -> bool:
+        if planned.source.files is not None:
+            return False
         return record.find_document(Predictions) is None and record.find_document(ScoringResult) is None
 
     def _take(self, cloud: CloudPort, planned: ScoringPlan, context: Context) -> ScoringInput:
+        if planned.source.files is not None:
+            return take_lines(cloud, planned)
         warehouse, where = cloud.warehouse, source.where_of(planned)
         columns = source.require_columns(planned, warehouse.dry_run(source.render_source_sql(planned), where).schema)
         key_type = columns[planned.key].type

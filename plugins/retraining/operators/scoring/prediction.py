@@ -50,9 +50,10 @@ class PredictOperator(ScoringTask, VertexJobOperator):
             DataError: The table of instances has expired.
         """
         del job_request
-        claim_destination(cloud, record.read_document(ScoringPlan), context)
+        planned = record.read_document(ScoringPlan)
+        claim_destination(cloud, planned, context)
         table = record.read_document(ScoringInput).table
-        if cloud.warehouse.table_schema(table) is None:
+        if planned.source.files is None and cloud.warehouse.table_schema(table) is None:
             raise DataError(table, "it has expired", "the table that snapshot made", "Clear snapshot and what follows")
         return True
 
