@@ -21,6 +21,7 @@ from trainer.errors import DataError, RequestError
 from trainer.evaluation.job import evaluate
 from trainer.input import open_source
 from trainer.objective.outputs import objective_of
+from trainer.training.job import train
 
 LABEL = {"name": "late", "kind": "binary"}
 MINUTES = {"label": {"name": "minutes", "kind": "regression", "loss": "huber"}, "weight": 0.5}
@@ -288,3 +289,14 @@ def test_numbers_need_statistics_of_their_own(flights, tmp_path: Path) -> None:
     unknown = {"label": {"name": "distance", "kind": "regression"}, "weight": 1.0}
     with pytest.raises(DataError, match="nothing about label 'distance' as a number"):
         start(flights, tmp_path, unknown, features=FEATURES[1:])
+
+
+def test_a_trial_reports_the_metric_of_an_auxiliary_label(flights, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("CLOUD_ML_TRIAL_ID", "1")
+    monkeypatch.setenv("CLOUD_ML_HP_METRIC_FILE", str(tmp_path / "metrics"))
+    request = request_in(flights, tmp_path, MINUTES, trial_metric="val_minutes_mae", training={"epochs": 2})
+    job = flights.job(request)
+    with open_source(job.manifest, job.manifest.splits, flights.storage) as source:
+        assert train(job, source) is None
+    lines = [json.loads(line) for line in (tmp_path / "metrics").read_text().splitlines()]
+    assert [0 < float(line["val_minutes_mae"]) < 300 for line in lines] == [True, True]

@@ -57,6 +57,21 @@ def test_the_page_says_what_the_documents_say(documents):
         assert gate["words"].replace("'", "&#39;") in page
 
 
+def test_auxiliary_labels_are_there_for_information(documents):
+    """With the champion's, where it answers them in the same form."""
+    ours = documents["evaluation"]["challenger"]["auxiliary"]["arrival_delay"]
+    page = render(documents)
+    assert "Trained beside late, which alone decides" in page
+    assert page.count("<td>arrival_delay</td>") == 5  # it has no quantiles
+    documents["evaluation"]["champion"]["auxiliary"] = {
+        "arrival_delay": {**ours, "metrics": {**ours["metrics"], "mae": 12.75}}
+    }
+    assert "12.75" not in page
+    assert "12.75" in render(documents)
+    documents["evaluation"]["challenger"]["auxiliary"] = {}
+    assert "arrival_delay" not in render(documents)
+
+
 def test_the_use_of_the_machine_is_said_where_it_is_known(documents):
     """Another container than ours need not measure it."""
     documents["report"]["usage"] = {"cpu_seconds": 11.1, "cores": 8, "cpu_share": 0.49, "memory_mb": 1564.2}

@@ -114,6 +114,8 @@ def test_a_night_of_it_makes_a_champion(name: str, examples_include: Path, local
     assert found["decision"]["verdict"] == "promote", found["decision"]["words"]
     assert found["deployment"]["deployed"]
     assert ("tuning" in found) == (name == "tuning")
+    auxiliary = {label["name"] for label in found["plan"]["spec"]["auxiliary_labels"]}
+    assert set(found["evaluation"]["challenger"]["auxiliary"]) == auxiliary
 
 
 def night_of(spec: ModelSpec, make_run) -> dict[str, Any]:
