@@ -290,6 +290,7 @@ class TensorFlowServing:
         parser.add_argument("--rest_api_port", type=int, default=int(os.environ.get("PORT", "8501")))
         parser.add_argument("--model_name", default=os.environ.get("MODEL_NAME", "model"))
         parser.add_argument("--model_base_path", default="")
+        parser.add_argument("--file_system_poll_wait_seconds", type=int)  # a copy does not change
         flags, others = parser.parse_known_args(arguments)
         if others:
             print(f"tensorflow_model_server: without effect here: {' '.join(others)}")
