@@ -120,7 +120,7 @@ def rows_of(dataset: tf.data.Dataset) -> list[tuple[list[int], list[float]]]:
 
 def examples(rows: range) -> SimpleNamespace:
     numbers = tf.constant(list(rows))
-    return SimpleNamespace(train=Blocks(plain=tf.data.Dataset.from_tensors((numbers, numbers))))
+    return SimpleNamespace(train=Blocks(plain=tf.data.Dataset.from_tensors((numbers, numbers))), augmentation=None)
 
 
 def test_two_workers_take_halves_of_the_batches_that_one_device_gets() -> None:
