@@ -6,7 +6,6 @@ The first night is run once: a night that was run takes its own documents.
 from __future__ import annotations
 
 import base64
-import json
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -20,7 +19,7 @@ from retraining.core.settings import include_path
 from retraining.core.spec.files import load_spec
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 from tests.support.scenes.asked_endpoint import predict, retire
-from tests.support.scenes.whole_run import load_dags, run_night
+from tests.support.scenes.whole_run import load_dags, run_night, run_scoring
 
 FIRST, SECOND = (datetime(2013, 11, day, 3, tzinfo=UTC) for day in (20, 21))
 
@@ -132,7 +131,7 @@ def test_a_table_is_scored_in_bulk_as_the_endpoint_answers(digits, first, make_r
     from google.cloud import bigquery
 
     client = bigquery.Client()
-    result = run_scoring(digits, make_run(run_id="manual__score", logical_date=FIRST))
+    result = run_scoring(digits, make_run(run_id="manual__score", logical_date=FIRST))["scoring"]
     rows = list(client.query_and_wait("SELECT * FROM retraining.digit_scores ORDER BY image_id"))
     sent = list(client.query_and_wait("SELECT image_id, image FROM digits.images ORDER BY image_id"))
     assert result["rows"] == len(rows) == len(sent)
@@ -148,28 +147,7 @@ def test_a_table_is_scored_in_bulk_as_the_endpoint_answers(digits, first, make_r
     assert {row.model_version for row in rows} == {first["registration"]["version_id"]}
     left = [table.table_id for table in client.list_tables("retraining")]
     assert [name for name in left if name.startswith(("score_", "predictions_", "errors_"))] == []
-    assert run_scoring(digits, make_run(run_id="manual__again", logical_date=FIRST)) == result
-
-
-def run_scoring(spec: Any, run: Any) -> dict[str, Any]:
-    """Run every task of a scoring; give its result."""
-    from google.cloud import storage
-
-    dag = load_dags("score").score_dag(spec, spec.scoring)
-    run.dag_id, run.params = dag.dag_id, dag.params.dump()
-    deadline = time.monotonic() + 300
-    for task in dag.topological_sort():
-        while True:
-            try:
-                run.execute(task)
-                break
-            except AirflowRescheduleException:
-                assert time.monotonic() < deadline, f"{task.task_id} did not end"
-    bucket, _, folder = run.xcoms["plan", "return_value"]["run_uri"].removeprefix("gs://").partition("/")
-    result: dict[str, Any] = json.loads(
-        storage.Client().bucket(bucket).blob(f"{folder}/scoring.json").download_as_bytes()
-    )
-    return result
+    assert run_scoring(digits, make_run(run_id="manual__again", logical_date=FIRST))["scoring"] == result
 
 
 @pytest.mark.long

@@ -139,7 +139,11 @@ CASES = [
     Case(JOBS, "roles/storage.objectUser", "to write a shard", "storage.objects.create", write_shard),
     Case(AGENT, "roles/aiplatform.serviceAgent", "to register a version", "storage.buckets.get", upload_model),
 ]
-IN_THE_NIGHT = [(AGENT, "roles/bigquery.dataEditor", "to log requests", "bigquery.tables.updateData")]
+IN_THE_NIGHT = [
+    (AGENT, "roles/bigquery.dataEditor", "to log requests", "bigquery.tables.updateData"),
+    (AGENT, "roles/bigquery.readSessionUser", "to read what is scored in bulk", "bigquery.readsessions.create"),
+    (AGENT, "roles/bigquery.jobUser", "to write answers in bulk", "bigquery.jobs.create"),
+]
 
 
 @pytest.fixture(scope="module")

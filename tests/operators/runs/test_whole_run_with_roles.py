@@ -1,4 +1,4 @@
-"""A whole night, the way back, the cleaning and the monitor, with exactly the roles of docs/composer.md."""
+"""A whole night, the way back, a scoring, the cleaning and the monitor, with exactly the roles of docs/composer.md."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from retraining.core.spec.files import load_spec
 from retraining.hooks.cloud import Cloud
 from retraining.operators.monitoring import drift_measurement
 from retraining.operators.retention import garbage_collection
+from retraining.operators.scoring import scoring_plan
 from tests.support.scenes.data_tasks import make_source
 from tests.support.scenes.roles import JOBS_ACCOUNT, ROOT, SOURCE, Role, Roles, documented_roles
 from tests.support.scenes.served_models import PREBUILT
-from tests.support.scenes.whole_run import load_dags, run_night
+from tests.support.scenes.whole_run import load_dags, run_night, run_scoring
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
@@ -45,6 +46,7 @@ features:
 label: {{name: late, kind: binary}}
 training: {{model: dense, epochs: 8, batch_size: 64, seed: 7, hyperparameters: {{learning_rate: 0.01}}}}
 evaluation: {{metric: auc, min_value: 0.7, promote: {{min_examples: 100}}}}
+scoring: {{table: {SOURCE}.night, destination: retraining.{MODEL}_scores, partition: false}}
 """
 # Late are the heavy parcels of one carrier.
 ROWS = f"""
@@ -59,6 +61,11 @@ FROM UNNEST(GENERATE_ARRAY(0, {DAYS * PER_DAY - 1})) AS i
 """
 QUERY = f"SELECT * FROM {SOURCE}.night WHERE seen_at >= @window_start AND seen_at < LEAST(@window_end, @as_of)"
 INSTANCES = [{"carrier": f"carrier {number % 5}", "weight": float(number)} for number in range(200)]
+# Of Vertex AI's service agent: a batch prediction reads and writes as it.
+SCORING_ROLES = {
+    "roles/bigquery.readSessionUser": "bigquery.readsessions.create",
+    "roles/bigquery.jobUser": "bigquery.jobs.create",
+}
 
 
 @pytest.fixture
@@ -67,7 +74,7 @@ def spec(local_cloud: Any, include: Path, monkeypatch: pytest.MonkeyPatch) -> It
     make_source(local_cloud, SOURCE, ROWS)
     monkeypatch.setenv("RETRAINING_SERVICE_ACCOUNT", JOBS_ACCOUNT)
     monkeypatch.setenv("RETRAINING_WATCH_S", "60")
-    for module in (drift_measurement, garbage_collection):
+    for module in (drift_measurement, garbage_collection, scoring_plan):
         monkeypatch.setattr(module, "include_path", lambda: include)
     (include / "models" / f"{MODEL}.yaml").write_text(SPEC)
     (include / "sql" / MODEL).mkdir(parents=True)
@@ -176,7 +183,7 @@ def test_the_documented_roles_are_enough(local_cloud: Any, spec: Any, make_run: 
     """From the plan to the endpoint, back to the version before, cleaned and watched."""
     roles = Roles(local_cloud)
     parent = f"projects/{local_cloud.project}/locations/{local_cloud.region}"
-    agents = next(row for row in documented_roles() if row.who.startswith("Vertex") and "dataEditor" in row.role)
+    agents = {row.role: row for row in documented_roles() if row.who.startswith("Vertex")}
     with roles.in_force():
         found = run_night(spec, make_run())
         assert found["decision"]["verdict"] == "promote"
@@ -189,7 +196,14 @@ def test_the_documented_roles_are_enough(local_cloud: Any, spec: Any, make_run: 
         assert champion is not None
         assert champion.version_name == first
         assert newer not in Cloud().endpoints.read_endpoint(endpoint).deployed
-        assert_requests_wait(local_cloud, roles, agents, endpoint)
+        assert_requests_wait(local_cloud, roles, agents["roles/bigquery.dataEditor"], endpoint)
+        assert run_scoring(spec, make_run(run_id="manual__score"))["scoring"]["rows"] == DAYS * PER_DAY
+        for day, (role, permission) in enumerate(SCORING_ROLES.items(), start=21):
+            roles.grant(without=agents[role])
+            another = make_run(run_id=f"manual__{day}", logical_date=datetime(2013, 11, day, 3, tzinfo=UTC))
+            with pytest.raises(Exception, match=rf"{permission}.* for service-\S+gserviceaccount\.com"):
+                run_scoring(spec, another, destination=f"retraining.{MODEL}_{day}")
+        roles.grant()
         measured, decided = watch(make_run, spec, 2 * len(INSTANCES))
         assert decided["because"] == "drift", measured
         assert clean(make_run)["maintenance_uri"]

@@ -1,4 +1,4 @@
-"""Whole nights of a model on the local cloud: the tasks of its DAG one by one, as a worker runs them.
+"""Whole nights and scorings of a model on the local cloud: the tasks of its DAG one by one, as a worker runs them.
 
 Comes in: a spec and a DAG run. Goes out: the documents that the run left on storage.
 """
@@ -31,8 +31,16 @@ def load_dags(name: str) -> Any:
 
 def run_night(spec: Any, run: Any, last: str | None = None) -> dict[str, Any]:
     """Run every task of a night, or all up to `last`; give its documents by kind."""
-    dag = load_dags("retrain").retrain_dag(spec)
-    run.dag_id, run.params = dag.dag_id, dag.params.dump()
+    return _run_tasks(load_dags("retrain").retrain_dag(spec), run, last)
+
+
+def run_scoring(spec: Any, run: Any, **params: Any) -> dict[str, Any]:
+    """Run every task of a scoring; give its documents by kind."""
+    return _run_tasks(load_dags("score").score_dag(spec, spec.scoring), run, **params)
+
+
+def _run_tasks(dag: Any, run: Any, last: str | None = None, **params: Any) -> dict[str, Any]:
+    run.dag_id, run.params = dag.dag_id, dag.params.dump() | params
     for task in dag.topological_sort():
         deadline = time.monotonic() + TIMEOUT_S
         while True:

@@ -90,12 +90,14 @@ def asked(event: str, path: str, body: bytes) -> tuple[str, Resources]:
         return f"{event}/anonymous", resources
     if event not in ("bigquery.jobs.insert", "bigquery.jobs.query"):
         return event, resources
+    if not body:  # a part of a resumable upload, whose beginning said what is loaded
+        return f"{event}/upload", resources
     try:
         document = json.loads(body)
     except ValueError:
         document = None
     if not isinstance(document, dict):
-        return f"{event}/upload", resources
+        return f"{event}/multipart", resources
     configuration = document if event == "bigquery.jobs.query" else document.get("configuration", {})
     kind = next((kind for kind in ("load", "extract", "copy") if kind in configuration), "query")
     if kind == "load":
