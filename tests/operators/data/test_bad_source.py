@@ -198,7 +198,8 @@ def test_keys_that_are_none(night, documents, select, check) -> None:
     night.snapshot()
     with pytest.raises(AirflowFailException, match=rf"checks\.json: \d findings block: .*{check}"):
         night.check_data()
-    assert documents(planned["run_uri"]) == ["checks.json", "plan.json", "snapshot.json", "statistics.json"]
+    written = ["checks.json", "plan.json", "schema.pbtxt", "snapshot.json", "statistics.json", "statistics.pbtxt"]
+    assert documents(planned["run_uri"]) == written
 
 
 def test_events_of_the_future_are_left_out(night, client) -> None:
