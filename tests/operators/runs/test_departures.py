@@ -111,6 +111,7 @@ def test_each_row_counts_its_hour_and_knows_only_what_was_before_it(spec) -> Non
     assert sum(row.departures == 0 for row in rows) > 100  # nights
 
 
+@pytest.mark.long
 def test_it_beats_the_same_hour_last_week_and_answers_for_an_airport(night) -> None:
     """On the test days, as the run's evaluation has it; the timetable alone and yesterday are beaten too."""
     found = night(FIRST)

@@ -51,7 +51,7 @@ def test_the_model_learns_and_the_report_says_what_happened(trained, exported) -
     assert report.hyperparameters["hidden_units"] == (16, 8)
     assert parse_document(Report, Path(request.report_uri).read_bytes(), "report") == report
     assert said[1].startswith("train: first steps ")
-    assert "(startup " in said[1]
+    assert ", first call " in said[1]
     assert said[2].startswith("epoch 1/3 loss=")
     assert "val_auc=" in said[2]
     assert said[2].endswith("examples/s")
