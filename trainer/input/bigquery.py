@@ -97,6 +97,6 @@ class TableSplit:
             columns.require_types(session.schema, table)
             with Slices(session.streams, columns.slices) as slices:
                 yield from slices
-        except Exception as error:
+        except Exception as error:  # of any class: TensorFlow makes its own of it, and `reading` raises this one
             self._failure = error
             raise
