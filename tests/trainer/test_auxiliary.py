@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
 import json
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,16 @@ import pyarrow as pa
 import pytest
 import tensorflow as tf
 
+from tests.support.flights import (
+    COUNT,
+    FEATURES,
+    SCHEMA,
+    draw_features,
+    label_statistics,
+    make_table,
+    write_statistics,
+)
 from tests.support.trainer_documents import make_label
-from tests.trainer.conftest import RUN_KEY
-from tests.trainer.test_numbers import label_statistics
 from trainer.contract.documents import Evaluation, Report, WeightedLabel
 from trainer.errors import DataError, RequestError
 from trainer.evaluation.job import evaluate
@@ -26,14 +32,7 @@ from trainer.training.job import train
 LABEL = {"name": "late", "kind": "binary"}
 MINUTES = {"label": {"name": "minutes", "kind": "regression", "loss": "huber"}, "weight": 0.5}
 GATE = {"label": {"name": "gate", "kind": "multiclass", "classes": 3}, "weight": 0.25}
-FEATURES = [
-    {"name": "distance", "kind": "numeric", "normalize": True, "missing": "mean"},
-    {"name": "carrier", "kind": "categorical", "embedding_dim": 2},
-]
-SCHEMA = [
-    {"name": "flight_id", "type": "STRING", "mode": "REQUIRED"},
-    {"name": "distance", "type": "FLOAT", "mode": "NULLABLE"},
-    {"name": "carrier", "type": "STRING", "mode": "NULLABLE"},
+COLUMNS_OF_LABELS = [
     {"name": "late", "type": "BOOLEAN", "mode": "NULLABLE"},
     {"name": "minutes", "type": "FLOAT", "mode": "NULLABLE"},
     {"name": "gate", "type": "INTEGER", "mode": "NULLABLE"},
@@ -41,54 +40,27 @@ SCHEMA = [
 ]
 
 
-def make_rows(days: int = 6, rows_per_day: int = 100) -> pa.Table:
+def make_rows() -> pa.Table:
     """Flights: late by distance, with minutes that a third of them lacks, and a gate by carrier and distance."""
-    random = np.random.default_rng(4)
-    count = days * rows_per_day
-    distance, slow = random.uniform(100, 3000, count), random.random(count) < 0.5
-    unknown = random.random((2, count)) < 0.33
-    return pa.table(
-        {
-            "flight_id": [f"flight-{index}" for index in range(count)],
-            "distance": distance,
-            "carrier": np.where(slow, "slow", "fast").tolist(),
-            "late": pa.array(distance + random.normal(0, 200, count) > 1500),
-            "minutes": pa.array(30 + distance / 8 + 60 * slow + random.normal(0, 8, count), mask=unknown[0]),
-            "gate": pa.array(np.where(slow, 2, (distance > 1000).astype(np.int64)), mask=unknown[1]),
-            "wrong": pa.array(np.full(count, 3)),
-            "span": [datetime.date(2024, 1, 1) + datetime.timedelta(days=row // rows_per_day) for row in range(count)],
-            "part": np.where(random.random(count) < 0.2, "validation", "train").tolist(),
-            "shard": (np.arange(count) % 2).astype(np.int64),
-            "row_hash": random.permutation(count).astype(np.int64) * 7919,
-        }
-    )
+    random, distance, slow = draw_features()
+    unknown = random.random((2, COUNT)) < 0.33
+    labels = {
+        "late": pa.array(distance + random.normal(0, 200, COUNT) > 1500),
+        "minutes": pa.array(30 + distance / 8 + 60 * slow + random.normal(0, 8, COUNT), mask=unknown[0]),
+        "gate": pa.array(np.where(slow, 2, (distance > 1000).astype(np.int64)), mask=unknown[1]),
+        "wrong": pa.array(np.full(COUNT, 3)),
+    }
+    return make_table(random, distance, slow, **labels)
 
 
 @pytest.fixture(scope="module")
 def flights(exported, tmp_path_factory: pytest.TempPathFactory):
     """An exported run with three labels."""
     run = type(exported)(path=tmp_path_factory.mktemp("flights"), rows=make_rows())
-    run.export(schema=SCHEMA, model="flights")
+    run.export(schema=SCHEMA + COLUMNS_OF_LABELS, model="flights")
     minutes = run.rows["minutes"].drop_null().to_numpy()
-    numeric = {"kind": "numeric", "nulls": 0, "min": 100, "max": 3000, "mean": 1500, "stddev": 800, "quantiles": []}
-    top = [{"value": value, "count": 1} for value in ("fast", "slow")]
-    split = {
-        "rows": 1,
-        "features": {"distance": numeric, "carrier": {"kind": "categorical", "nulls": 0, "distinct": 2, "top": top}},
-        "label": {"mean": 0.5, "nulls": 0},
-        "auxiliary_labels": {"minutes": label_statistics(minutes, minutes)},
-    }
-    document = {
-        "schema_version": 1,
-        "kind": "statistics",
-        "model": "flights",
-        "run_key": RUN_KEY,
-        "table": "project.dataset.flights",
-        "keys": {"distinct": 1, "nulls": 0},
-        "window": {"start": "2024-01-01", "end": "2024-01-07", "test_start": "2024-01-05"},
-        "splits": dict.fromkeys(("train", "validation", "test"), split),
-    }
-    (run.path / "statistics.json").write_text(json.dumps(document))
+    auxiliary = {"minutes": label_statistics(minutes, minutes)}
+    write_statistics(run, "statistics.json", label={"mean": 0.5, "nulls": 0}, auxiliary_labels=auxiliary)
     return run
 
 

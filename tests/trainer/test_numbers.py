@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,8 @@ import pyarrow as pa
 import pytest
 import tensorflow as tf
 
-from tests.trainer.conftest import RUN_KEY
+from tests.support import flights as data
+from tests.support.flights import COUNT, draw_features, label_statistics, make_table, write_statistics
 from trainer.contract.documents import Evaluation, NumberMetrics, Report
 from trainer.contract.reading import parse_document
 from trainer.errors import DataError, RequestError
@@ -21,88 +20,36 @@ from trainer.input import open_source
 
 LABEL = {"name": "minutes", "kind": "regression"}
 QUANTILES = {**LABEL, "loss": "quantile", "quantiles": [0.1, 0.5, 0.9]}
-FEATURES = [
-    {"name": "distance", "kind": "numeric", "normalize": True, "missing": "mean"},
-    {"name": "carrier", "kind": "categorical", "embedding_dim": None},
-]
-SCHEMA = [
-    {"name": "flight_id", "type": "STRING", "mode": "REQUIRED"},
-    {"name": "distance", "type": "FLOAT", "mode": "NULLABLE"},
-    {"name": "carrier", "type": "STRING", "mode": "NULLABLE"},
+FEATURES = [data.FEATURES[0], {**data.FEATURES[1], "embedding_dim": None}]
+COLUMNS_OF_LABELS = [
     {"name": "minutes", "type": "FLOAT", "mode": "NULLABLE"},
     {"name": "delays", "type": "INTEGER", "mode": "NULLABLE"},
     {"name": "last_minutes", "type": "FLOAT", "mode": "NULLABLE"},
 ]
 
 
-def make_rows(days: int = 6, rows_per_day: int = 100) -> pa.Table:
+def make_rows() -> pa.Table:
     """Flights whose minutes follow from distance and carrier, with a little noise."""
-    random = np.random.default_rng(4)
-    count = days * rows_per_day
-    distance, slow = random.uniform(100, 3000, count), random.random(count) < 0.5
-    minutes = 30 + distance / 8 + 60 * slow + random.normal(0, 8, count)
-    last = np.where(random.random(count) < 0.1, np.nan, minutes + random.normal(0, 90, count))
-    return pa.table(
-        {
-            "flight_id": [f"flight-{index}" for index in range(count)],
-            "distance": distance,
-            "carrier": np.where(slow, "slow", "fast").tolist(),
-            "minutes": minutes,
-            "delays": random.poisson(np.exp(distance / 1500)).astype(np.int64),
-            "last_minutes": pa.array(last, mask=np.isnan(last)),
-            "span": [datetime.date(2024, 1, 1) + datetime.timedelta(days=row // rows_per_day) for row in range(count)],
-            "part": np.where(random.random(count) < 0.2, "validation", "train").tolist(),
-            "shard": (np.arange(count) % 2).astype(np.int64),
-            "row_hash": random.permutation(count).astype(np.int64) * 7919,
-        }
-    )
-
-
-def label_statistics(values: np.ndarray, trained: np.ndarray) -> dict[str, Any]:
-    """What BigQuery would have counted."""
-    numbers = {
-        "min": values.min(),
-        "max": values.max(),
-        "mean": values.mean(),
-        "stddev": values.std(),
-        "quantiles": np.quantile(values, np.linspace(0, 1, 21)).tolist(),
-        "trained_mean": trained.mean(),
-        "trained_stddev": trained.std(),
+    random, distance, slow = draw_features()
+    minutes = 30 + distance / 8 + 60 * slow + random.normal(0, 8, COUNT)
+    last = np.where(random.random(COUNT) < 0.1, np.nan, minutes + random.normal(0, 90, COUNT))
+    labels = {
+        "minutes": minutes,
+        "delays": random.poisson(np.exp(distance / 1500)).astype(np.int64),
+        "last_minutes": pa.array(last, mask=np.isnan(last)),
     }
-    return {"mean": None, "nulls": 0, "numbers": numbers}
-
-
-def write_statistics(run, name: str, column: str, *, log1p: bool = False) -> None:
-    """The statistics of a run with that label."""
-    values = run.rows[column].to_numpy().astype(np.float64)
-    numeric = {"kind": "numeric", "nulls": 0, "min": 100, "max": 3000, "mean": 1500, "stddev": 800, "quantiles": []}
-    top = [{"value": value, "count": 1} for value in ("fast", "slow")]
-    split = {
-        "rows": 1,
-        "features": {"distance": numeric, "carrier": {"kind": "categorical", "nulls": 0, "distinct": 2, "top": top}},
-        "label": label_statistics(values, np.log1p(values) if log1p else values),
-    }
-    document = {
-        "schema_version": 1,
-        "kind": "statistics",
-        "model": "flights",
-        "run_key": RUN_KEY,
-        "table": "project.dataset.flights",
-        "keys": {"distinct": 1, "nulls": 0},
-        "window": {"start": "2024-01-01", "end": "2024-01-07", "test_start": "2024-01-05"},
-        "splits": dict.fromkeys(("train", "validation", "test"), split),
-    }
-    (run.path / name).write_text(json.dumps(document))
+    return make_table(random, distance, slow, **labels)
 
 
 @pytest.fixture(scope="module")
 def flights(exported, tmp_path_factory: pytest.TempPathFactory):
     """An exported run whose label is a number."""
     run = type(exported)(path=tmp_path_factory.mktemp("flights"), rows=make_rows())
-    run.export(schema=SCHEMA, model="flights")
-    write_statistics(run, "statistics.json", "minutes")
-    write_statistics(run, "log1p.json", "minutes", log1p=True)
-    write_statistics(run, "delays.json", "delays")
+    run.export(schema=data.SCHEMA + COLUMNS_OF_LABELS, model="flights")
+    minutes, delays = (run.rows[name].to_numpy().astype(np.float64) for name in ("minutes", "delays"))
+    write_statistics(run, "statistics.json", label=label_statistics(minutes, minutes))
+    write_statistics(run, "log1p.json", label=label_statistics(minutes, np.log1p(minutes)))
+    write_statistics(run, "delays.json", label=label_statistics(delays, delays))
     return run
 
 

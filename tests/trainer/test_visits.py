@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
 import json
 import subprocess
 import sys
@@ -14,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tests.support.flights import place_rows
 from tests.support.trainer_documents import make_label
 from trainer.contract.documents import Evaluation, Report
 from trainer.evaluation.job import evaluate
@@ -45,7 +45,6 @@ def make_rows(days: int = 6, rows_per_day: int = 60) -> pa.Table:
     lengths = random.integers(0, 9, count)
     pages = [random.choice(WORDS[:3], length).tolist() for length in lengths]
     bought = ["help" not in visit[-3:] for visit in pages]
-    first = datetime.date(2024, 1, 1)
     return pa.table(
         {
             "visit_id": [f"visit-{index}" for index in range(count)],
@@ -54,10 +53,7 @@ def make_rows(days: int = 6, rows_per_day: int = 60) -> pa.Table:
             "codes": pa.array([random.integers(1, 4, length % 3).tolist() for length in lengths], pa.list_(pa.int64())),
             "seconds": pa.array([random.normal(20, 5, len(visit)).tolist() for visit in pages], pa.list_(pa.float64())),
             "bought": np.array(bought).astype(np.int64),
-            "span": [first + datetime.timedelta(days=index // rows_per_day) for index in range(count)],
-            "part": np.where(random.random(count) < 0.2, "validation", "train").tolist(),
-            "shard": (np.arange(count) % 2).astype(np.int64),
-            "row_hash": random.permutation(count).astype(np.int64) * 7919,
+            **place_rows(random, count, rows_per_day),
         }
     )
 
