@@ -193,8 +193,8 @@ hooks: $(VENV)/airflow/.ready ## Look at each commit as CI does first (git hooks
 	@$(VENV)/airflow/bin/pre-commit install
 
 .PHONY: containers
-containers: setup tuning-env $(VENV)/containers/.ready ## Build the images with podman and run a night in them: the trainer's as jobs, docker-compose.yaml whole (20 min)
-	@$(AIRFLOW_PY) -m pytest -m long -s tests/dev/containers/test_night.py
+containers: setup tuning-env $(VENV)/containers/.ready ## Build the images with podman and run them: the examples' against the contract, the trainer's as a night's jobs, docker-compose.yaml whole (25 min)
+	@$(AIRFLOW_PY) -m pytest -m long -s tests/dev/containers
 
 .PHONY: lint
 lint: $(VENV)/airflow/.ready ## ruff over everything

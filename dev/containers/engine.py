@@ -89,13 +89,16 @@ class Engine:
             return f"podman does not work here ({error}): install the packages {PACKAGES}"
         return ""
 
-    def build(self, dockerfile: Path, *names: str, context: Path = REPOSITORY_PATH) -> None:
-        """Build an image under all names; layers that are there are taken.
+    def build(
+        self, dockerfile: Path, *names: str, context: Path = REPOSITORY_PATH, arguments: Sequence[str] = ()
+    ) -> None:
+        """Build an image under all names, with build arguments `NAME=value`; layers that are there are taken.
 
         Raises:
             EngineError: It does not build.
         """
         options = ["--network", "host", *_pip_options(self.folder), "--file", dockerfile]
+        options += [word for argument in arguments for word in ("--build-arg", argument)]
         tags = [word for name in names for word in ("--tag", name)]
         self.podman("build", *options, *tags, context, timeout_s=1200)
 

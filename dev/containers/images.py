@@ -16,8 +16,11 @@ from demo.checkout import CLOUD_CONFIG_PATH, REPOSITORY_PATH
 from localcloud.environment.config import read_config
 from localcloud.state import Settings
 
+EXAMPLES_PATH = REPOSITORY_PATH / "examples"
 # The one that the demonstration's jobs ask for.
 TRAINER_IMAGE = read_config(CLOUD_CONFIG_PATH).client_variables(Settings())["RETRAINING_TRAINER_IMAGE"]
+# Trainers of other frameworks, by the example's folder.
+EXAMPLE_IMAGES = {framework: f"localhost/{framework}-trainer:1" for framework in ("sklearn", "xgboost")}
 # What podman-compose calls the images that it builds for the services of that project.
 PROJECT = "retraining-check"
 LOCALCLOUD_IMAGES = (f"localhost/{PROJECT}_localcloud", f"localhost/{PROJECT}_localcloud-seed")
@@ -45,13 +48,16 @@ def get_base_images(engine: Engine) -> list[str]:
 
 
 def build_own_images(engine: Engine) -> None:
-    """Build the trainer's image and the local cloud's, as a user does.
+    """Build the trainer's image, the local cloud's and those of the examples' frameworks, as a user does.
 
     Raises:
         EngineError: One does not build.
     """
     engine.build(REPOSITORY_PATH / "trainer" / "Dockerfile", TRAINER_IMAGE)
     engine.build(REPOSITORY_PATH / "dev" / "compose" / "localcloud.Dockerfile", *LOCALCLOUD_IMAGES)
+    for framework, name in EXAMPLE_IMAGES.items():
+        dockerfile = EXAMPLES_PATH / "trainer_kit" / "Dockerfile"
+        engine.build(dockerfile, name, context=EXAMPLES_PATH, arguments=[f"FRAMEWORK={framework}"])
 
 
 def _build_stand_in(engine: Engine, name: str, containerfile: str) -> None:

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from containers.compose import PROGRAM_PATH, Compose
-from containers.engine import Engine, EngineError
-from containers.images import STAND_INS, TRAINER_IMAGE, build_own_images, get_base_images
+from containers.compose import Compose
+from containers.engine import Engine
+from containers.images import TRAINER_IMAGE
 from demo.airflow_api import AirflowApi
 from demo.checkout import REPOSITORY_PATH
 from demo.dag_run import DAG_ID, run_dag, wait_for_dag
@@ -63,27 +63,6 @@ if not mark.exists():
     time.sleep(600)
 """
 DEAF = "import time; print('up', flush=True); time.sleep(600)"
-
-
-@pytest.fixture(scope="module")
-def engine() -> Engine:
-    """Podman with all images; without it the tests are skipped, and the reason says what is missing."""
-    engine = Engine()
-    if missing := engine.find_missing():
-        pytest.skip(missing)
-    if not PROGRAM_PATH.exists():
-        pytest.skip(f"{PROGRAM_PATH} is not here: run `make containers`")
-    try:
-        stand_ins = get_base_images(engine)
-    except EngineError as error:
-        pytest.skip(f"no base images: {error}")
-    print(f"stand-ins: {', '.join(stand_ins) or 'none'}")
-    try:
-        engine.podman("run", "--rm", "--network", "none", "--entrypoint", "true", next(iter(STAND_INS)))
-    except EngineError as error:
-        pytest.skip(f"podman runs no container here: {error}")
-    build_own_images(engine)
-    return engine
 
 
 @pytest.fixture

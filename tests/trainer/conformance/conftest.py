@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
+import signal
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,30 +21,64 @@ SHIPPED = tuple(f"here/retraining/{name}:1" for name in ("trainer", "sklearn-tra
 
 
 @dataclass(frozen=True, kw_only=True)
+class Job:
+    """A command of an image, running.
+
+    Attributes:
+        process: The command, or podman's that waits for it.
+        container: Its name; "": it is a process of this machine.
+    """
+
+    process: subprocess.Popen[str]
+    container: str = ""
+
+    def end(self, number: signal.Signals) -> int:
+        """Send a signal, to a container by podman, and return the exit code."""
+        if self.container:
+            subprocess.run(
+                ["podman", "kill", f"--signal={number.name}", self.container], check=True, stdout=subprocess.DEVNULL
+            )
+        else:
+            self.process.send_signal(number)
+        self.process.communicate(timeout=60)
+        return self.process.returncode
+
+
+@dataclass(frozen=True, kw_only=True)
 class Trainer:
-    """Starts an image's commands: as processes where the local cloud's table has it, else as podman's containers."""
+    """Starts an image's commands: as processes where the local cloud's table has it, else as podman's containers.
+
+    Attributes:
+        image: Its address.
+        is_ours: Whether it is this project's own.
+        folder: Holds all that a job reads and writes; a container has it at the same path.
+    """
 
     image: str
     is_ours: bool
+    folder: Path
 
-    def start(self, command: str, request: Path) -> subprocess.Popen[str]:
+    def start(self, command: str, request: Path) -> Job:
         """Start a job."""
         arguments = [command, f"--request={request}"]
-        known = TABLE.find_image(self.image, "training")
+        known, name = TABLE.find_image(self.image, "training"), ""
         env: dict[str, str] | None = None
         if known is not None:
             program = [str(known.python), "-m", "trainer.task"]
             env = {"PYTHONPATH": os.pathsep.join(map(str, known.import_roots)), "HOME": str(request.parent)}
             env |= {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "PYTHONUNBUFFERED": "1"}
         else:
-            folder = request.parents[1]
-            program = ["podman", "run", "--rm", f"--volume={folder}:{folder}", "--entrypoint=python", self.image]
+            name = f"check-trainer-{secrets.token_hex(4)}"
+            program = ["podman", "run", "--rm", f"--name={name}", "--network=none", "--security-opt=label=disable"]
+            # The folder is this user's: of podman's containers their root, also without root's rights here.
+            program += ["--user=0", f"--volume={self.folder}:{self.folder}", "--entrypoint=python", self.image]
             program += ["-m", "trainer.task"]
-        return subprocess.Popen([*program, *arguments], env=env, stdout=-1, stderr=-1, text=True, cwd=request.parent)
+        process = subprocess.Popen([*program, *arguments], env=env, stdout=-1, stderr=-1, text=True, cwd=request.parent)
+        return Job(process=process, container=name)
 
     def run(self, command: str, request: Path) -> subprocess.CompletedProcess[str]:
         """Run a job to its end."""
-        process = self.start(command, request)
+        process = self.start(command, request).process
         out, err = process.communicate(timeout=300)
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
@@ -56,12 +92,12 @@ def images() -> list[Any]:
 
 
 @pytest.fixture(scope="session", params=images(), ids=lambda image: image.rpartition("/")[2].partition(":")[0])
-def trainer(request: pytest.FixtureRequest) -> Trainer:
+def trainer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Trainer:
     """Each trainer."""
     image: Any = request.param
     known = TABLE.find_image(image, "training")
     if known is None and shutil.which("podman") is None:
         pytest.fail(f"{image}: not in dev/demo/localcloud.json, and there is no podman. Add an entry, or install it")
     if known is not None and not known.python.exists():
-        pytest.fail(f"{image}: no {known.python}. make sklearn-env xgboost-env makes those of the examples")
-    return Trainer(image=image, is_ours=image == SHIPPED[0])
+        pytest.fail(f"{image}: no {known.python}. make frameworks-env makes those of the examples")
+    return Trainer(image=image, is_ours=image == SHIPPED[0], folder=tmp_path_factory.getbasetemp())
