@@ -1,4 +1,4 @@
-"""One served model: its container's process, watched, started again when it dies.
+"""One served model: its container, or the process in its place, watched, started again when it dies.
 
 Comes in: a container with routes, and artifacts on storage. Goes out: answers to its requests, as bytes. Containers
 share the network of this machine: AIP_HTTP_PORT is a free port, and not the first of the spec's.
@@ -207,6 +207,7 @@ class ServedModel:
             log=self._log,
             guardian=self._machinery.guardian,
             on_exit=lambda _replica, _code: ended.set(),
+            end=command.end,
         )
         try:
             if container.artifact_uri and not artifacts.exists():

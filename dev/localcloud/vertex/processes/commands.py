@@ -186,7 +186,7 @@ def _environment(
 def serving_command(
     *, spec: ModelContainerSpec, image: Image, variables: Mapping[str, str], own: Mapping[str, str], folder: Path
 ) -> Command:
-    """Return how a served model's process is started.
+    """Return how a served model's process, or its container, is started and ended.
 
     Args:
         variables: What the service tells a container that serves: `AIP_*`, and the way to the local cloud.
@@ -194,8 +194,11 @@ def serving_command(
         folder: The process's home.
 
     Raises:
-        FailedPrecondition: Neither the spec nor the table has a command.
+        FailedPrecondition: Neither the spec nor the table has a command; or podman does not have the image.
     """
+    if image.runtime == "container":
+        arguments, end = container_command(spec, _known_variables(variables), folder)
+        return Command(arguments=arguments, env=dict(os.environ), end=end)
     quiet = {"TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "-1", "OMP_NUM_THREADS": "1"}
     env = {**_environment(image, {**quiet, **variables}, list(spec.env), folder, []), **own}
     return Command(arguments=_process_arguments(spec, image, env), env=env)

@@ -1,6 +1,6 @@
-"""A replica as a container of podman's, for images whose entry in the table says `"runtime": "container"`.
+"""A replica or served model as a container of podman's, for images whose entry says `"runtime": "container"`.
 
-Comes in: a container spec and the variables of its replica. Goes out: the command line that starts the container, and
+Comes in: a container spec and the variables that it gets. Goes out: the command line that starts the container, and
 the one that ends it: a killed `podman run` leaves its container behind.
 
 The container is on this machine's network, so that the addresses of the local cloud and of the other replicas hold. The
@@ -18,7 +18,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from google.cloud.aiplatform_v1.types import ContainerSpec
+from google.cloud.aiplatform_v1.types import ContainerSpec, ModelContainerSpec
 
 from localcloud.vertex.processes.replicas import expand_variables
 from localcloud.vertex.wire.errors import FailedPrecondition
@@ -27,13 +27,15 @@ METRIC_VARIABLE = "CLOUD_ML_HP_METRIC_FILE"
 _LOOK_TIMEOUT_S = 60
 
 
-def container_command(spec: ContainerSpec, variables: Mapping[str, str], folder: Path) -> tuple[list[str], list[str]]:
-    """Return the command line that starts a replica's container, and the one that ends it in whatever state it is.
+def container_command(
+    spec: ContainerSpec | ModelContainerSpec, variables: Mapping[str, str], folder: Path
+) -> tuple[list[str], list[str]]:
+    """Return the command line that starts a container, and the one that ends it in whatever state it is.
 
     Args:
         spec: Image, command, arguments and variables of its own.
-        variables: What the service tells every replica.
-        folder: The job's folder; copies of mounted files go below it.
+        variables: What the service tells it.
+        folder: The job's, or the served model's; copies of mounted files go below it.
 
     Raises:
         FailedPrecondition: podman is not here, or does not have the image.
@@ -89,6 +91,8 @@ def _mounts(variables: Mapping[str, str], folder: Path) -> list[str]:
     mounts = dict[str, None]()
     for name, value in variables.items():
         path = Path(value)
+        if name.startswith("AIP_"):  # routes look like paths
+            continue
         if name == METRIC_VARIABLE:  # reported into by the program, read from outside
             path.parent.chmod(0o777)
             mounts[f"{path.parent}:{path.parent}"] = None

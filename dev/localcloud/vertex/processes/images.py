@@ -28,7 +28,7 @@ class Image:
 
     Args:
         pattern: Shell pattern that the URI fitted.
-        runtime: What a replica is: a process of this machine, or the image's container.
+        runtime: What a replica, or a served model, is: a process of this machine, or the image's container.
         python: A process's interpreter; its folder comes first on the PATH.
         import_roots: Folders on the PYTHONPATH.
         entrypoint: What a process runs where its spec names no command; none: it must name one.
@@ -76,10 +76,8 @@ class Images:
 
     def _read_image(self, entry: dict[str, Any], path: Path) -> Image:
         runtime = entry.get("runtime", "process")
-        if runtime not in get_args(Runtime) or (runtime == "container" and entry.get("use") != "training"):
-            raise ValueError(
-                f"{path}: image {entry!r} has the runtime {runtime!r}. Expected process, or, for training, container."
-            )
+        if runtime not in get_args(Runtime):
+            raise ValueError(f"{path}: image {entry!r} has the runtime {runtime!r}. Expected process or container.")
         try:
             return Image(
                 pattern=entry["pattern"],

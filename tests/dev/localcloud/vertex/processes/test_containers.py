@@ -1,6 +1,6 @@
-"""Jobs whose image runs as a container, with a program in podman's place that starts the command as a process.
+"""Jobs and models whose image runs as a container; a program in podman's place starts the command as a process.
 
-With podman itself: tests/dev/compose/test_containers.py, among the long tests.
+With podman itself: tests/dev/containers, among the long tests.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from google.cloud import aiplatform_v1 as v1
 from localcloud.vertex.processes.commands import replica_command
 from localcloud.vertex.processes.images import Images
 from localcloud.vertex.wire.errors import FailedPrecondition
-from tests.dev.localcloud.vertex.conftest import make_pool, poll
+from tests.dev.localcloud.vertex.conftest import deploy, make_pool, poll
+from tests.dev.localcloud.vertex.endpoints.test_containers import SERVER, ask, register
 
 IMAGE = "host/mine/trainer:1"
-TABLE = {"images": [{"pattern": "*/mine/*", "use": "training", "runtime": "container"}]}
+TABLE = {"images": [{"pattern": "*/mine/*", "use": use, "runtime": "container"} for use in ("training", "serving")]}
 # Knows one image; `run` becomes the container's command, with the container's variables; every call is written down.
 PODMAN = f"""#!{sys.executable}
 import json, os, pathlib, sys
@@ -159,19 +160,11 @@ def test_packages_are_not_installed_into_a_container(tmp_path, images, podman):
         build(spec, tmp_path, images)
 
 
-@pytest.mark.parametrize(
-    "entry",
-    [
-        pytest.param({"use": "serving", "runtime": "container"}, id="serving"),
-        pytest.param({"use": "training", "runtime": "vm"}, id="unknown"),
-    ],
-)
-def test_a_runtime_that_is_not_offered_is_refused(tmp_path, entry):
+def test_a_runtime_that_is_not_offered_is_refused(tmp_path):
     """When the table is read, not when a job starts."""
-    (tmp_path / "images.json").write_text(json.dumps({"images": [{"pattern": "*", **entry}]}))
-    with pytest.raises(
-        ValueError, match=f"runtime '{entry['runtime']}'. Expected process, or, for training, container"
-    ):
+    table = {"images": [{"pattern": "*", "use": "training", "runtime": "vm"}]}
+    (tmp_path / "images.json").write_text(json.dumps(table))
+    with pytest.raises(ValueError, match=r"runtime 'vm'\. Expected process or container"):
         Images(tmp_path / "images.json")
 
 
@@ -201,3 +194,17 @@ def test_a_restart_ends_what_a_crash_of_everything_left(solo, solo_api, podman):
     assert not podman("rm")
     solo.start()
     assert [words[-1] for words in podman("rm")] == [name]
+
+
+def test_a_container_serves_and_is_ended(solo_api, podman):
+    """A route is no folder of this machine to be mounted; undeployed, its container is removed by name."""
+    container = {"image_uri": IMAGE, "command": ["python", "-c", SERVER], "predict_route": "/", "health_route": "/well"}
+    model = register(solo_api, container=container)
+    made = solo_api.endpoints.create_endpoint(parent=solo_api.parent, endpoint={"display_name": "own"}).result()
+    deployed = deploy(solo_api, made.name, model, {"0": 100})
+    assert ask(solo_api, made.name, 1, 2.5) == [1, 2.5]
+    (words,) = podman("run")
+    assert "AIP_PREDICT_ROUTE=/" in values(words, "--env")
+    assert not [mount for mount in values(words, "--volume") if mount.startswith("/:")]
+    solo_api.endpoints.undeploy_model(endpoint=made.name, deployed_model_id=deployed.id).result(timeout=30)
+    assert values(words, "--name")[0] in [words[-1] for words in podman("rm")]
