@@ -36,10 +36,11 @@ def model_lines(documents: Mapping[str, Document]) -> list[str]:
     """Return the test metrics beside the champion's and the base rate's, the decision, and the registered version."""
     evaluation, decision = documents["evaluation"], documents["decision"]
     champion = evaluation.get("champion")
-    lines = ["test       metric        challenger   champion"]
-    for name, value in evaluation["challenger"]["metrics"].items():
+    lines = ["test       metric              challenger   champion"]
+    measured = {name: value for name, value in evaluation["challenger"]["metrics"].items() if value is not None}
+    for name, value in measured.items():
         other = f"{champion['metrics'][name]:.4f}" if champion else "-"
-        lines.append(f"           {name:<12}  {value:10.4f}   {other:>8}")
+        lines.append(f"           {name:<18}  {value:10.4f}   {other:>8}")
     lines.append(f"           log_loss of always predicting the base rate: {evaluation['baseline']['log_loss']:.4f}")
     lines.append(f"decision   {decision['words']}")
     registration, deployment = documents.get("registration"), documents.get("deployment")

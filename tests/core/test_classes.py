@@ -152,6 +152,11 @@ def test_types_are_checked(plan, column, type_):
             id="slices",
         ),
         pytest.param(
+            {"evaluation": {"metric": "top3_accuracy", "min_value": 0.9}},
+            "names 'top3_accuracy'; expected one of: auc, log_loss, accuracy, brier, balanced_accuracy, macro_f1",
+            id="three classes have no top three",
+        ),
+        pytest.param(
             {"monitoring": {"drift": {"features": {"image": 0.5}}}},
             "monitoring.drift.features names 'image', which is an image",
             id="drift",

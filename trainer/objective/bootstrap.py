@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from trainer.contract.documents import Difference, Metric
-from trainer.objective.metrics import PER_EXAMPLE, Floats, Weighing, weigh_area
-from trainer.objective.number_metrics import weighing
+from trainer.objective.class_metrics import weigh_scores
+from trainer.objective.metrics import Floats, Weighing
+from trainer.objective.number_metrics import IN_NUMBERS, weighing
 
 
 def bootstrap_difference(
@@ -60,17 +61,16 @@ def _comparison(
     labels: Floats, challenger: Floats, champion: Floats, metric: Metric, quantiles: Sequence[float]
 ) -> Weighing:
     """Give the function from weights to difference; what does not depend on weights is done once."""
-    if metric in PER_EXAMPLE:
-        per_example = PER_EXAMPLE[metric]
-        differences = per_example(labels, challenger) - per_example(labels, champion)
-        return lambda weights: float(weights @ differences / weights.sum())
-    if metric == "auc":
-        ours, theirs = weigh_area(labels, challenger), weigh_area(labels, champion)
-    else:
-        ours, theirs = (weighing(metric, labels, scores, quantiles) for scores in (challenger, champion))
+    ours, theirs = (_weigh(metric, labels, scores, quantiles) for scores in (challenger, champion))
 
     def compare(weights: Floats) -> float | None:
         mine, champions = ours(weights), theirs(weights)
         return None if mine is None or champions is None else mine - champions
 
     return compare
+
+
+def _weigh(metric: Metric, labels: Floats, scores: Floats, quantiles: Sequence[float]) -> Weighing:
+    if metric in IN_NUMBERS:
+        return weighing(metric, labels, scores, quantiles)
+    return weigh_scores(metric, labels, scores)

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from trainer.contract.documents import Baseline, Metrics
+from trainer.contract.documents import Baseline
 
 Values = npt.NDArray[Any]
 """Labels as they stand in the examples. [n]"""
@@ -65,15 +65,22 @@ class Ranking:
 
 def auc(labels: Floats, ranking: Ranking, weights: Floats) -> float | None:
     """Give the area under the ROC curve; None where a class is absent. [n], [n] → scalar."""
-    ranked_weights = weights[ranking.positions]
-    positive = ranked_weights * labels[ranking.positions]
-    by_group = np.add.reduceat(positive, ranking.starts) if len(ranked_weights) else positive
-    negative = (np.add.reduceat(ranked_weights, ranking.starts) if len(ranked_weights) else ranked_weights) - by_group
-    total = by_group.sum() * negative.sum()
+    positive, negative = weights_by_score(labels, ranking, weights)
+    total = positive.sum() * negative.sum()
     if total == 0:
         return None
     below = np.cumsum(negative) - negative
-    return float((by_group * (below + negative / 2)).sum() / total)
+    return float((positive * (below + negative / 2)).sum() / total)
+
+
+def weights_by_score(labels: Floats, ranking: Ranking, weights: Floats) -> tuple[Floats, Floats]:
+    """Give the weight of positives and of negatives at each score, ascending. [n], [n] → [n_groups] each."""
+    ranked_weights = weights[ranking.positions]
+    positive = ranked_weights * labels[ranking.positions]
+    if not len(ranked_weights):
+        return positive, ranked_weights
+    found = np.add.reduceat(positive, ranking.starts)
+    return found, np.add.reduceat(ranked_weights, ranking.starts) - found
 
 
 def macro_auc(labels: Floats, rankings: Sequence[Ranking], weights: Floats) -> float | None:
@@ -110,19 +117,6 @@ def squared_errors(labels: Floats, scores: Floats) -> Floats:
         chosen = _of_label(labels, scores)
         return np.asarray(np.square(scores).sum(axis=1) - 2 * chosen + 1, np.float64)
     return np.asarray(np.square(scores - labels), np.float64)
-
-
-PER_EXAMPLE: dict[str, Callable[[Floats, Floats], Floats]] = {
-    "log_loss": log_losses,
-    "accuracy": hits,
-    "brier": squared_errors,
-}
-
-
-def measure_scores(labels: Floats, scores: Floats) -> Metrics:
-    """Give all metrics of one model. [n], [n] or [n, K], at least one example."""
-    means = {name: float(values(labels, scores).mean()) for name, values in PER_EXAMPLE.items()}
-    return Metrics(auc=area(labels, scores), **means)
 
 
 def area(labels: Floats, scores: Floats) -> float | None:

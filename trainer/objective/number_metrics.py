@@ -31,6 +31,7 @@ from trainer.contract.documents import Answers as AnswersDocument
 from trainer.objective.metrics import Floats, Weighing
 
 MEDIAN = 0.5
+IN_NUMBERS = frozenset({"mae", "rmse", "r2", "medae", "smape", "pinball"})
 _STEPS = np.linspace(0, 1, 21)
 _RESIDUAL_BINS = 40
 _ANSWER_BINS = 20

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from trainer.contract.documents import Label, Quality, RegressionLabel
-from trainer.objective.metrics import Floats, measure_scores
+from trainer.objective.class_metrics import measure_scores
+from trainer.objective.metrics import Floats
 from trainer.objective.number_metrics import measure_numbers
 
 

@@ -42,11 +42,13 @@ def test_the_words_say_what_helps() -> None:
 @pytest.mark.parametrize(
     ("label", "expected"),
     [
-        ((0.2, None), {"auc": 0.5, "accuracy": 0.8, "log_loss": 0.5004, "brier": 0.16}),
-        ((None, (6, 3, 1)), {"auc": 0.5, "accuracy": 0.6, "log_loss": 0.8979, "brier": 0.54}),
-        ((0.0, None), {"auc": 0.5, "accuracy": 1.0, "log_loss": 0.0, "brier": 0.0}),
+        ((0.2, None), {"auc": 0.5, "accuracy": 0.8, "log_loss": 0.5004, "brier": 0.16, "pr_auc": 0.2}),
+        ((None, (6, 3, 1)), {"auc": 0.5, "accuracy": 0.6, "log_loss": 0.8979, "brier": 0.54, "macro_f1": 0.25}),
+        ((None, (5, 3, 1, 1)), {"balanced_accuracy": 0.25, "top3_accuracy": 0.9}),
+        ((None, (1, 3)), {"brier": 0.375}),
+        ((0.0, None), {"auc": 0.5, "accuracy": 1.0, "log_loss": 0.0, "brier": 0.0, "pr_auc": 0.0}),
     ],
-    ids=["binary", "classes", "one class"],
+    ids=["binary", "classes", "four classes", "two of several", "one class"],
 )
 def test_what_a_constant_model_scores(label, expected) -> None:
     """By the metrics' definitions."""

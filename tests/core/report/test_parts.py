@@ -109,6 +109,17 @@ class TestQuality:
         rows = {row.metric: row for row in metric_rows(run_of(), evaluation(challenger=worse))}
         assert rows["log_loss"].gain == pytest.approx(-0.04)
 
+    def test_only_what_the_labels_kind_has_is_shown(self):
+        """Of two classes the precision-recall curve, of more than three the top three."""
+        binary = {row.metric: row for row in metric_rows(run_of(), evaluation())}
+        assert binary["pr_auc"].gain == pytest.approx(0.02)
+        assert binary["calibration_error"].gain == pytest.approx(0.005)
+        assert "macro_f1" not in binary
+        several = documents.Evaluation.parse(json.dumps(example("evaluation__classes")))
+        rows = {row.metric: row for row in metric_rows(run_of(), several)}
+        assert rows["top3_accuracy"].baseline == pytest.approx(1.0)
+        assert "pr_auc" not in rows
+
     def test_base_rate_ranks_nothing_and_errs_by_the_variance(self):
         """A constant prediction has AUC 0.5 and Brier p(1-p)."""
         judged = evaluation(baseline={"log_loss": 0.5, "accuracy": 0.8}, label_rate=0.2)

@@ -195,6 +195,11 @@ def test_dates_are_text(tmp_path):
         ("kind: numeric", "unit: km", r"features.1.kind is missing. Expected one of: numeric, categorical"),
         ("kind: binary", "kind: binari", r"label.kind is 'binari'. Expected one of: binary, multiclass. .*'binary'\?"),
         ("metric: auc", "metric: acuracy", r"evaluation.metric is 'acuracy'.* Did you mean 'accuracy'\?"),
+        (
+            "auc, min_value: 0.6",
+            "calibration_error, max_value: 1",
+            "metric of a binary label names 'calibration_error'",
+        ),
         ("learning_rate: 0.01", "learning_rate: {a: [b]}", r"training.hyperparameters.learning_rate is {'a': \['b'\]}"),
         ("learning_rate: 0.01", "numeric: {a: 1}", r"training.hyperparameters.numeric is"),
         ("slices: [carrier]", "slices: carrier", r"evaluation.slices is 'carrier'. Expected a list"),

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.objective.bootstrap import bootstrap_difference
+from trainer.objective.class_metrics import measure_scores
 from trainer.objective.metrics import (
     Ranking,
     auc,
@@ -18,7 +19,6 @@ from trainer.objective.metrics import (
     count_labels,
     macro_auc,
     measure_baseline,
-    measure_scores,
 )
 
 

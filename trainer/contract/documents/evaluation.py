@@ -131,7 +131,10 @@ class Shard:
 
 @dataclass(frozen=True, kw_only=True)
 class Metrics:
-    """Quality over some rows. `auc` and `accuracy`: higher is better; `log_loss` and `brier`: lower is better."""
+    """Quality over some rows; of `log_loss`, `brier` and `calibration_error` lower is better.
+
+    Null is what the label's kind does not have, and what an earlier release did not measure.
+    """
 
     auc: Share | None
     """Area under the ROC curve, exact; null where only one class is present.
@@ -143,6 +146,16 @@ class Metrics:
     """Of the most likely class; with two classes at threshold 0.5."""
     brier: Annotated[float, Limits(minimum=0, maximum=2)]
     """Mean squared error of the score; with several classes summed over them, so up to 2."""
+    pr_auc: Share | None = None
+    """Of a binary label: area under the precision-recall curve (average precision); null: no positives."""
+    calibration_error: Share | None = None
+    """Of a binary label: expected difference of score and share of positives, over 15 equal bins of the score."""
+    balanced_accuracy: Share | None = None
+    """Of several classes: mean recall over the classes that are there."""
+    macro_f1: Share | None = None
+    """Of several classes: mean F1 over the classes that are there or answered."""
+    top3_accuracy: Share | None = None
+    """Of more than three classes: of the three likeliest."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -75,5 +75,21 @@ InstanceValue = bool | int | float | str | None
 """Of a slice, or of an instance; null stands for NaN."""
 UtcTime = Annotated[str, Limits(pattern="^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}Z$")]
 Share = Annotated[float, Limits(minimum=0, maximum=1)]
-Metric = Literal["auc", "accuracy", "log_loss", "brier", "mae", "rmse", "r2", "medae", "smape", "pinball"]
+Metric = Literal[
+    "auc",
+    "accuracy",
+    "log_loss",
+    "brier",
+    "pr_auc",
+    "calibration_error",
+    "balanced_accuracy",
+    "macro_f1",
+    "top3_accuracy",
+    "mae",
+    "rmse",
+    "r2",
+    "medae",
+    "smape",
+    "pinball",
+]
 Confidence = Annotated[float, Limits(above=0.5, below=1)]

@@ -5,15 +5,13 @@ Asked before anything is paid for, of the label's statistics alone.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from retraining.core.checks.findings import finding
 from retraining.core.documents.checks import Finding, LabelStatistics, Statistics
-from retraining.core.spec.evaluation import HIGHER_IS_BETTER, Metric
+from retraining.core.spec import metrics
+from retraining.core.spec.metrics import HIGHER_IS_BETTER, Metric
 from retraining.core.spec.model import ModelSpec
-
-CONSTANT_AUC = 0.5
 
 
 def decision_findings(spec: ModelSpec, statistics: Statistics) -> Iterator[Finding]:
@@ -33,24 +31,12 @@ def decision_findings(spec: ModelSpec, statistics: Statistics) -> Iterator[Findi
 
 
 def constant_score(metric: Metric, label: LabelStatistics) -> float | None:
-    """Return what a model scores that always answers with the shares of the test labels; None: it is not known.
-
-    The AUC of equal scores is 1/2; the rest follows from the metrics' definitions.
-    """
+    """Return what a model scores that always answers with the shares of the test labels; None: it is not known."""
     if label.numbers is not None:
         # The mean of the labels explains nothing of their variance; of the other metrics the quantiles say too little.
         return {"r2": 0.0, "rmse": label.numbers.stddev}.get(metric)
     shares = _shares(label)
-    if not shares:
-        return None
-    if metric == "auc":
-        return CONSTANT_AUC
-    if metric == "accuracy":
-        return max(shares)
-    if metric == "log_loss":
-        return -sum(share * math.log(share) for share in shares if share > 0)
-    # Of a binary label the squared error of the one probability, of several classes the sum over them.
-    return shares[1] * (1 - shares[1]) if label.counts is None else sum(share * (1 - share) for share in shares)
+    return metrics.constant_score(metric, shares, binary=label.counts is None) if shares else None
 
 
 def _shares(label: LabelStatistics) -> list[float]:

@@ -23,8 +23,8 @@ from retraining.core.documents.document import (
 )
 from retraining.core.documents.export import DistinctTexts, ManifestFile
 from retraining.core.documents.training import InstanceValue, Seed
-from retraining.core.spec.evaluation import Metric
 from retraining.core.spec.features import Feature, Label
+from retraining.core.spec.metrics import Metric
 from retraining.core.spec.packages import Package
 from retraining.core.spec.training import LiteForm
 
@@ -122,7 +122,10 @@ class Shard(Value):
 
 
 class Metrics(Value):
-    """Quality over some rows. `auc` and `accuracy`: higher is better; `log_loss` and `brier`: lower is better."""
+    """Quality over some rows; of `log_loss`, `brier` and `calibration_error` lower is better.
+
+    Null is what the label's kind does not have, and what an earlier release did not measure.
+    """
 
     auc: Share | None
     """Area under the ROC curve, exact; null where only one class is present.
@@ -134,6 +137,16 @@ class Metrics(Value):
     """Of the most likely class; with two classes at threshold 0.5."""
     brier: Annotated[float, Field(allow_inf_nan=False, ge=0, le=2)]
     """Mean squared error of the score; with several classes summed over them, so up to 2."""
+    pr_auc: Share | None = None
+    """Of a binary label: area under the precision-recall curve (average precision); null: no positives."""
+    calibration_error: Share | None = None
+    """Of a binary label: expected difference of score and share of positives, over 15 equal bins of the score."""
+    balanced_accuracy: Share | None = None
+    """Of several classes: mean recall over the classes that are there."""
+    macro_f1: Share | None = None
+    """Of several classes: mean F1 over the classes that are there or answered."""
+    top3_accuracy: Share | None = None
+    """Of more than three classes: of the three likeliest."""
 
 
 class NumberMetrics(Value):

@@ -13,7 +13,7 @@ from retraining.core.documents.plan import Plan
 from retraining.core.errors import ContractError
 from retraining.core.naming.run_keys import RunKey
 from retraining.core.naming.storage import document_uri
-from retraining.core.spec.evaluation import HIGHER_IS_BETTER, Metric
+from retraining.core.spec.metrics import HIGHER_IS_BETTER, Metric
 
 InputName = Literal["plan", "evaluation", "evaluate_request"]
 

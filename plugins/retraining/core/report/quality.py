@@ -10,19 +10,24 @@ from retraining.core.documents.evaluation import NumberMetrics, Quality
 from retraining.core.promotion.gates import value_of
 from retraining.core.report import charts
 from retraining.core.report.run import Run
-from retraining.core.spec.evaluation import HIGHER_IS_BETTER, METRICS, Metric
+from retraining.core.spec.metrics import HIGHER_IS_BETTER, Metric, constant_score
 
 METRIC_WORDS: dict[Metric, str] = {
     "auc": "area under the ROC curve",
     "log_loss": "mean negative log likelihood",
     "accuracy": "share of right answers at 0.5",
     "brier": "mean squared error of the probability",
+    "pr_auc": "area under the precision-recall curve",
+    "calibration_error": "expected difference of probability and share of positives, over 15 bins",
 }
 CLASSES_WORDS: dict[Metric, str] = {
     "auc": "area under the ROC curve, each class against the rest, mean over classes",
     "log_loss": "mean negative log likelihood of the right class",
     "accuracy": "share of examples whose likeliest class is right",
     "brier": "squared error of the probabilities, summed over classes",
+    "balanced_accuracy": "recall of each class, mean over classes",
+    "macro_f1": "harmonic mean of precision and recall of each class, mean over classes",
+    "top3_accuracy": "share of examples whose right class is among the three likeliest",
 }
 NUMBER_WORDS: dict[Metric, str] = {
     "mae": "mean absolute error",
@@ -32,6 +37,8 @@ NUMBER_WORDS: dict[Metric, str] = {
     "smape": "mean of 2 |answer - label| / (|answer| + |label|)",
     "pinball": "pinball loss, mean over the quantiles",
 }
+MAIN: tuple[Metric, ...] = ("auc", "r2")
+"""Shown even where they are not defined."""
 SLICES_SHOWN = 12
 INTERVAL_WIDTH = 480.0
 BOUND_IN_SIGHT = 4.0  # times the interval's farthest end from 0
@@ -94,10 +101,9 @@ def metric_rows(run: Run, evaluation: Evaluation) -> list[MetricRow]:
     """Return the rows of the metrics table, the metric that decides first."""
     decides = run.plan.spec.evaluation.metric
     message = CLASSES_WORDS if evaluation.label_counts else METRIC_WORDS
-    known = METRICS["binary"]
     if isinstance(evaluation.challenger.metrics, NumberMetrics):
         message = NUMBER_WORDS
-        known = tuple(name for name in NUMBER_WORDS if name != "pinball" or evaluation.challenger.metrics.pinball)
+    known = [name for name in message if name in MAIN or value_of(evaluation.challenger.metrics, name) is not None]
     theirs = evaluation.champion.metrics if evaluation.champion else None
     rows = []
     for metric in sorted(known, key=lambda name: name != decides):
@@ -121,19 +127,16 @@ def metric_rows(run: Run, evaluation: Evaluation) -> list[MetricRow]:
 def base_rate_value(metric: Metric, evaluation: Evaluation) -> float | None:
     """Return a metric of always predicting the base rate: it ranks nothing (AUC 0.5), and errs by the label's variance.
 
-    With several classes the shares of all are predicted: Σ (p - p²) of the shares p. Of a number it is the mean of the
-    test labels.
+    With several classes the shares of all are predicted. Of a number it is the mean of the test labels.
     """
     if evaluation.baseline is None:
         return next((value_of(item.metrics, metric) for item in evaluation.baselines if item.name == "mean"), None)
-    if metric == "auc":
-        return 0.5
-    if metric != "brier":
-        return evaluation.baseline.log_loss if metric == "log_loss" else evaluation.baseline.accuracy
-    if evaluation.label_counts:
-        return 1 - sum((count / evaluation.rows) ** 2 for count in evaluation.label_counts)
-    rate = evaluation.label_rate or 0.0
-    return rate * (1 - rate)
+    stored: float | None = getattr(evaluation.baseline, metric, None)
+    if stored is not None:
+        return stored
+    rate, counts = evaluation.label_rate or 0.0, evaluation.label_counts
+    shares = [count / sum(counts) for count in counts] if counts else [1 - rate, rate]
+    return constant_score(metric, shares, binary=not counts)
 
 
 def interval(run: Run, evaluation: Evaluation) -> Interval | None:

@@ -9,7 +9,7 @@ from retraining.core.documents.evaluation import AnsweredBin
 from retraining.core.promotion.gates import value_of
 from retraining.core.report import charts
 from retraining.core.report.charts import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Scale, Tick
-from retraining.core.spec.evaluation import HIGHER_IS_BETTER, Metric
+from retraining.core.spec.metrics import HIGHER_IS_BETTER, Metric
 
 
 @dataclass(frozen=True, kw_only=True)

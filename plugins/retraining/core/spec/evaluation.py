@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
+from retraining.core.spec.metrics import HIGHER_IS_BETTER, IN_UNIT, Metric
 from retraining.core.spec.section import ColumnName, Count, Section
 
-Metric = Literal["auc", "accuracy", "log_loss", "brier", "mae", "rmse", "r2", "medae", "smape", "pinball"]
-HIGHER_IS_BETTER: frozenset[str] = frozenset({"auc", "accuracy", "r2"})
-METRICS: Mapping[str, tuple[Metric, ...]] = {
-    "binary": ("auc", "log_loss", "accuracy", "brier"),
-    "multiclass": ("auc", "log_loss", "accuracy", "brier"),
-    "regression": ("mae", "rmse", "r2", "medae", "smape", "pinball"),
-}
-"""By the kind of the label; `ModelSpec` holds `metric` to it. `pinball` is of labels with quantiles."""
-IN_UNIT: frozenset[str] = frozenset({"mae", "rmse", "medae", "pinball"})
-"""Metrics in the label's own unit: no amount of them is large or small by itself."""
 BaselineName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,40}$")]
 CONSTANT_BASELINES = ("mean", "median")
 

@@ -16,10 +16,11 @@ from retraining.core.spec.cluster import resolve_tier, strategy_problem
 from retraining.core.spec.cron import Cron
 from retraining.core.spec.data import Data, DataChecks
 from retraining.core.spec.deployment import Deployment
-from retraining.core.spec.evaluation import IN_UNIT, METRICS, Evaluation
+from retraining.core.spec.evaluation import Evaluation
 from retraining.core.spec.feature_patterns import FeatureEntry, FeaturePattern, resolve_entries
 from retraining.core.spec.features import MAX_FEATURES, OUTPUT_NAMES, AuxiliaryLabel, Feature, Label
 from retraining.core.spec.messages import explain
+from retraining.core.spec.metrics import IN_UNIT, METRICS, ONLY_SHOWN
 from retraining.core.spec.monitoring import Monitoring
 from retraining.core.spec.scoring import Scoring
 from retraining.core.spec.section import Section
@@ -165,7 +166,8 @@ class ModelSpec(Section):
     @model_validator(mode="after")
     def _judged_by_the_labels_kind(self) -> Self:
         evaluation, metric = self.evaluation, self.evaluation.metric
-        known: list[str] = [name for name in METRICS[self.label.kind] if name != "pinball" or self._has_quantiles]
+        left_out = {*ONLY_SHOWN, *self._undefined_metrics}
+        known: list[str] = [name for name in METRICS[self.label.kind] if name not in left_out]
         if metric not in known:
             raise ValueError(_unknown(f"evaluation.metric of a {self.label.kind} label", metric, known))
         if self.label.kind != "regression" and evaluation.baselines:
@@ -186,8 +188,11 @@ class ModelSpec(Section):
         return self
 
     @property
-    def _has_quantiles(self) -> bool:
-        return self.label.kind == "regression" and bool(self.label.quantiles)
+    def _undefined_metrics(self) -> list[str]:
+        """Those of the label's kind that this label does not have."""
+        quantiles = self.label.kind == "regression" and self.label.quantiles
+        several = self.label.kind == "multiclass" and self.label.classes > 3
+        return [name for name, there in (("pinball", quantiles), ("top3_accuracy", several)) if not there]
 
     @model_validator(mode="after")
     def _only_values_are_compared(self) -> Self:

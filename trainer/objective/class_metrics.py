@@ -1,0 +1,149 @@
+"""Metrics of classes by name, exact, in NumPy; each is a function of weights. Simple ones are in `metrics.py`.
+
+With two classes, label y ∈ {0, 1}, score p [n], weight w:
+
+| metric | formula | source |
+|---|---|---|
+| pr_auc | Σ over scores of precision times the gain in recall; None without positives | Davis, Goadrich 2006 |
+| calibration_error | Σ over 15 equal bins of p of abs(Σ w (p - y)) / Σ w | Naeini, Cooper, Hauskrecht 2015, AAAI |
+
+With more, of the confusion of y and the most likely class:
+
+| metric | formula | source |
+|---|---|---|
+| balanced_accuracy | mean recall over the classes that are there | Brodersen et al. 2010, ICPR |
+| macro_f1 | mean over classes that are there or answered of 2 right / (there + answered) | Lewis et al. 1996, SIGIR |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from trainer.contract.documents import Metrics
+from trainer.objective.metrics import (
+    Floats,
+    Ranking,
+    Weighing,
+    hits,
+    log_losses,
+    squared_errors,
+    weigh_area,
+    weights_by_score,
+)
+
+_BINS = 15
+_TOP = 3
+
+
+def measure_scores(labels: Floats, scores: Floats, weights: Floats | None = None) -> Metrics:
+    """Give all metrics of one model.
+
+    Args:
+        labels: At least one. [n]
+        scores: [n] or [n, K]
+        weights: None: all count the same. [n]
+    """
+    weights = np.ones(len(labels)) if weights is None else weights
+    values: dict[str, Any] = {name: weigh(labels, scores)(weights) for name, weigh in _weighings(scores).items()}
+    return Metrics(**values)
+
+
+def weigh_scores(metric: str, labels: Floats, scores: Floats) -> Weighing:
+    """Give the function from weights to a metric; what does not depend on weights is done once."""
+    return _weighings(scores)[metric](labels, scores)
+
+
+def weigh_precision(labels: Floats, scores: Floats) -> Weighing:
+    """Give the function from weights to the area under the precision-recall curve. [n], [n]."""
+    ranking = Ranking.of(scores)
+
+    def area(weights: Floats) -> float | None:
+        positive, negative = weights_by_score(labels, ranking, weights)
+        found = np.cumsum(positive[::-1])
+        answered = found + np.cumsum(negative[::-1])
+        if not len(found) or found[-1] == 0:
+            return None
+        precision = found / np.where(answered == 0, 1, answered)
+        return float(precision @ positive[::-1] / found[-1])
+
+    return area
+
+
+def weigh_calibration(labels: Floats, scores: Floats) -> Weighing:
+    """Give the function from weights to the expected calibration error. [n], [n]."""
+    bins = np.searchsorted(np.linspace(0, 1, _BINS + 1)[1:-1], scores)
+    errors = scores - labels
+    return lambda weights: float(np.abs(np.bincount(bins, weights * errors)).sum() / weights.sum())
+
+
+def weigh_balanced_accuracy(labels: Floats, scores: Floats) -> Weighing:
+    """Give the function from weights to the mean recall. [n], [n, K]."""
+    confuse = _weigh_confusion(labels, scores)
+
+    def mean_recall(weights: Floats) -> float:
+        right, there, _ = confuse(weights)
+        return float((right[there > 0] / there[there > 0]).mean())
+
+    return mean_recall
+
+
+def weigh_macro_f1(labels: Floats, scores: Floats) -> Weighing:
+    """Give the function from weights to the mean F1. [n], [n, K]."""
+    confuse = _weigh_confusion(labels, scores)
+
+    def mean_f1(weights: Floats) -> float:
+        right, there, answered = confuse(weights)
+        known = there + answered > 0
+        return float((2 * right[known] / (there + answered)[known]).mean())
+
+    return mean_f1
+
+
+def among_top(labels: Floats, scores: Floats, most: int = _TOP) -> Floats:
+    """Give 1 where the right class is among the likeliest; of equal scores the first counts. [n], [n, K] → [n]."""
+    place = labels.astype(np.intp)[:, np.newaxis]
+    own = np.take_along_axis(scores, place, axis=1)
+    before = (scores > own) | ((scores == own) & (np.arange(scores.shape[1]) < place))
+    return np.asarray(before.sum(axis=1) < most, np.float64)
+
+
+def _weigh_confusion(labels: Floats, scores: Floats) -> Callable[[Floats], tuple[Floats, Floats, Floats]]:
+    """Give the function from weights to what is right, there and answered of each class. → [K] each."""
+    classes = scores.shape[1]
+    label, answer = labels.astype(np.int64), scores.argmax(axis=1)
+    right = label == answer
+
+    def confuse(weights: Floats) -> tuple[Floats, Floats, Floats]:
+        parts = (label[right], weights[right]), (label, weights), (answer, weights)
+        sums = [np.bincount(values, amounts, classes).astype(np.float64) for values, amounts in parts]
+        return sums[0], sums[1], sums[2]
+
+    return confuse
+
+
+def _mean(values: Callable[[Floats, Floats], Floats]) -> Callable[[Floats, Floats], Weighing]:
+    def weigh(labels: Floats, scores: Floats) -> Weighing:
+        each = values(labels, scores)
+        return lambda weights: float(weights @ each / weights.sum())
+
+    return weigh
+
+
+_EVERY: Mapping[str, Callable[[Floats, Floats], Weighing]] = {
+    "auc": weigh_area,
+    "log_loss": _mean(log_losses),
+    "accuracy": _mean(hits),
+    "brier": _mean(squared_errors),
+}
+_BINARY = {**_EVERY, "pr_auc": weigh_precision, "calibration_error": weigh_calibration}
+_SEVERAL = {**_EVERY, "balanced_accuracy": weigh_balanced_accuracy, "macro_f1": weigh_macro_f1}
+
+
+def _weighings(scores: Floats) -> Mapping[str, Callable[[Floats, Floats], Weighing]]:
+    """Give the metrics that are defined for such scores. [n] or [n, K]."""
+    if scores.ndim == 1:
+        return _BINARY
+    return {**_SEVERAL, "top3_accuracy": _mean(among_top)} if scores.shape[1] > _TOP else _SEVERAL
