@@ -111,14 +111,20 @@ def test_the_log_says_what_will_be_done():
     assert "override training.epochs = 1" in text
     assert "USD at list prices of" in text
     assert "lost and failed jobs come on top" in text
-    assert "an endpoint's n1-standard-2 in us-central1: 0.1092 USD an hour each, at least 1 of them" in lines
+    assert lines[-1] == (
+        "an endpoint's n1-standard-2 in us-central1: 0.1092 USD an hour each, at least 1 of them; "
+        "as many for the version before, kept for 24 hours after each new one, 2.62 USD"
+    )
 
 
 def test_the_log_says_that_no_price_is_known():
     """Nothing is not the same as nothing to pay."""
     job, endpoint = plan.explain(make_plan(prices=None))[-2:]
     assert job == "price unknown: no list price for n1-standard-4, pd-ssd in us-central1"
-    assert endpoint == "an endpoint's n1-standard-2 in us-central1: price unknown, at least 1 of them"
+    assert endpoint == (
+        "an endpoint's n1-standard-2 in us-central1: price unknown, at least 1 of them; "
+        "as many for the version before, kept for 24 hours after each new one"
+    )
 
 
 def test_an_unknown_price_makes_a_plan_that_names_it_and_a_budget_refuses_it_by_name():

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from retraining.core.documents.deployment import Kept
 from retraining.core.errors import ContractError
 from retraining.core.promotion import rollouts, smoke_tests
 from tests.support.small_rollout import MINE, MODEL, NOW, PLAN, REGISTRATION, before, rollout, version
@@ -23,7 +24,7 @@ def test_a_rollout_of_the_champion_itself_goes_back_to_the_one_before():
 
 
 def test_earlier_smoke_requests_stay_known():
-    asked = rollouts.with_smoke_request(rollout(), NOW, NOW, 3)
+    asked = rollouts.with_smoke_request(rollout(), [MINE], NOW, NOW, 3)
     begun = rollouts.begun(PLAN, REGISTRATION, rollout(smoke_requests=asked), before(), "dag-run", NOW)
     assert begun.smoke_requests == asked
     assert (begun.state, begun.starts, begun.operation) == ("going", 0, None)
@@ -58,6 +59,7 @@ def test_deployments_that_bring_nothing_end():
     ("state", "champion", "expected"),
     [
         ("going", version("4"), "returning"),
+        ("ramping", version("4"), "returning"),
         ("proven", version("4"), "done"),
         ("proven", version("3"), "returning"),
         ("proven", None, "returning"),
@@ -78,8 +80,32 @@ def test_who_gives_no_sign_for_long_does_not_come_back():
     assert not rollouts.is_left(None, late, 60)
 
 
-def test_all_others_are_replaced():
-    assert rollouts.replaced(rollout(), {MINE: f"{MODEL}@4", "30": f"{MODEL}@3"}) == {"30": f"{MODEL}@3"}
+def test_all_others_are_replaced_but_the_one_that_is_kept():
+    deployed = {MINE: f"{MODEL}@4", "30": f"{MODEL}@3", "20": f"{MODEL}@2"}
+    assert rollouts.replaced(rollout(), deployed).keys() == {"30", "20"}
+    kept = rollouts.kept(rollout(), NOW)
+    assert kept == Kept(version_name=f"{MODEL}@3", until=NOW + timedelta(hours=24))
+    assert rollouts.replaced(rollout(kept=kept), deployed).keys() == {"20"}
+
+
+def test_nothing_is_kept_after_a_first_version_or_where_it_is_not_wanted():
+    assert rollouts.kept(rollout(before=before(champion_name=None)), NOW) is None
+    assert rollouts.kept(rollout(keep_previous_hours=0), NOW) is None
+
+
+def test_what_is_kept_is_unclaimed_when_its_time_is_over():
+    deployed, ours = {MINE: f"{MODEL}@4", "30": f"{MODEL}@3"}, {MINE, "30"}
+    ended = rollout("ended", kept=Kept(version_name=f"{MODEL}@3", until=NOW))
+    earlier = NOW - timedelta(seconds=1)
+    assert rollouts.unclaimed(deployed, {MINE: 100}, ours, ended, NOW) == ["30"]
+    assert rollouts.unclaimed(deployed, {MINE: 100}, ours, ended, earlier) == []
+    assert rollouts.unclaimed(deployed, {MINE: 100}, {MINE}, ended, NOW) == [], "a person deployed it"
+
+
+def test_what_is_kept_stays_so_when_the_next_rollout_comes_to_nothing():
+    kept = rollouts.kept(rollout(), NOW)
+    next_one = rollouts.begun(PLAN, REGISTRATION, rollout(kept=kept), before(), "dag-run", NOW)
+    assert next_one.kept == kept
 
 
 class _Request:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 from datetime import timedelta
 from typing import Any
@@ -14,35 +13,16 @@ from retraining.core.errors import ConflictError, JobError
 from retraining.core.naming.vertex import deployed_model_id
 from retraining.operators.deployment.approval import RequestApprovalOperator
 from retraining.operators.deployment.registration import RegisterModelOperator
-from retraining.operators.deployment.rollout_state import RolloutState
 from retraining.operators.deployment.version_deployment import DeployModelOperator
 from retraining.operators.evaluation.decision import DecideOperator
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
-from tests.support.scenes.deployment import FOLDER, Scene, example
+from tests.support.scenes.deployment import FOLDER, Scene, deploy, deploy_at_last, example, register
 
 
 @pytest.fixture
 def scene() -> Scene:
     """The scene that the operators meet."""
     return Scene()
-
-
-def register(scene: Scene, run: Any) -> Any:
-    """Run the register task."""
-    return run.execute(RegisterModelOperator(task_id="register", run_uri=FOLDER, cloud=scene.cloud.connect))
-
-
-def deploy(scene: Scene, run: Any, **kwargs: Any) -> Any:
-    """Run a wake of the deploy task."""
-    return run.execute(DeployModelOperator(task_id="deploy", run_uri=FOLDER, cloud=scene.cloud.connect, **kwargs))
-
-
-def deploy_at_last(scene: Scene, run: Any) -> Any:
-    """Wake the deploy task until it ends."""
-    for _ in range(20):
-        with contextlib.suppress(AirflowRescheduleException):
-            return deploy(scene, run)
-    raise AssertionError("it never ends")
 
 
 def test_a_promoted_version_is_challenger_until_it_serves(scene, make_run) -> None:
@@ -58,18 +38,6 @@ def test_a_promoted_version_is_challenger_until_it_serves(scene, make_run) -> No
     assert scene.read("deployment")["smoke_test"]["requests"] == len(scene.report["golden"])
     assert len(scene.cloud.endpoints.deploys) == 1
     assert run.xcoms["deploy", "link_endpoint"].endswith("/endpoints/flight-delays?project=p")
-
-
-def test_the_old_champion_becomes_previous_and_leaves(scene, make_run) -> None:
-    """The new version gets no traffic before it is there; the old one goes after the new one answered."""
-    old = scene.old_champion()
-    run = make_run()
-    register(scene, run)
-    assert "after version 1" in deploy(scene, run)["words"]
-    assert scene.cloud.registry.versions["1"].aliases == ("previous",)
-    assert scene.cloud.registry.versions["2"].aliases == ("champion", "default")
-    assert scene.cloud.endpoints.undeployed == [old]
-    assert scene.read("deployment")["previous_version_name"].endswith("@1")
 
 
 def test_wrong_answers_bring_the_old_traffic_back(scene, make_run) -> None:
@@ -272,22 +240,6 @@ def test_another_worker_that_just_asked_is_waited_for(scene, make_run) -> None:
     assert len(asked) == 1
 
 
-def test_the_old_version_may_answer_for_a_moment(scene, make_run) -> None:
-    """The service sends requests another way a little later; the smoke test asks until its own version answers."""
-    old = scene.old_champion()
-    run = make_run()
-    register(scene, run)
-    real, answers = scene.cloud.endpoints.predict, []
-
-    def slowly(endpoint: Any, instances: Any) -> Any:
-        answers.append(real(endpoint, instances))
-        return dataclasses.replace(answers[-1], deployed_model_id=old if len(answers) < 3 else scene.mine)
-
-    scene.cloud.endpoints.predict = slowly
-    assert deploy(scene, run)["deployed"]
-    assert len(answers) == 3
-
-
 def test_a_champion_that_the_decision_did_not_meet_is_not_replaced(scene, make_run) -> None:
     """A person went back while the run waited; what the message says brings a version that met that champion."""
     run = make_run()
@@ -330,34 +282,6 @@ def test_a_person_is_not_asked_for_what_would_be_refused(scene, make_run) -> Non
     found = run.execute(task)
     assert not found["approved"]
     assert "Evaluate again" in found["words"]
-
-
-def test_smoke_requests_are_written_down_before_they_are_sent(scene, make_run) -> None:
-    """Of a test that passed, of one that failed, and of one that nobody ended: the monitor leaves all of them out."""
-    run = make_run()
-    register(scene, run)
-    known: list[Any] = []
-    real = scene.cloud.endpoints.predict
-
-    def predict(endpoint: Any, instances: Any) -> Any:
-        known.extend(RolloutState(scene.cloud, "flight_delays").read_rollout().smoke_requests)
-        scene.cloud.clock.sleep(3)
-        return real(endpoint, instances)
-
-    scene.cloud.endpoints.predict = predict
-    scene.wrong_answers()
-    asked = scene.cloud.clock.now()
-    with pytest.raises(AirflowFailException):
-        deploy(scene, run)
-    assert [(item.deployed_model_id, item.instances) for item in known] == [(scene.mine, len(scene.report["golden"]))]
-    assert known[0].start < asked
-    assert known[0].end >= asked + timedelta(minutes=4)
-    scene.right_answers()
-    scene.cloud.clock.sleep(3600)
-    assert deploy_at_last(scene, run)["deployed"]
-    first, second = RolloutState(scene.cloud, "flight_delays").read_rollout().smoke_requests
-    assert first == known[0]
-    assert second.end - second.start == timedelta(seconds=3 + 2 * 10)
 
 
 def test_a_rejected_first_version_is_default_only_until_a_better_one_is_there(scene, make_run) -> None:

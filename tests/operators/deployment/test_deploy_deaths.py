@@ -88,8 +88,9 @@ class Night:
 def night(make_run: Any) -> Callable[..., Night]:
     """Makes a promoted run: version 3, after a champion (2) and its predecessor (1); or the first one of all."""
 
-    def make(*, first: bool = False) -> Night:
+    def make(*, first: bool = False, keep_hours: int = 24) -> Night:
         scene = Scene()
+        scene.deployment(keep_previous_hours=keep_hours)
         if not first:
             before = scene.cloud.registry.add("20121231t000000z-000000000000")
             scene.old_champion()
@@ -111,11 +112,12 @@ def deaths(make: Callable[[], Night], play: Callable[[Night, int, bool], Any]) -
             yield f"{'after' if after else 'before'} call {at} ({night.calls[at - 1]})", night
 
 
-def require_served(where: str, night: Night, champion: str, previous: str | None) -> None:
-    """This run's version has everything, and nothing else is paid."""
+def require_served(where: str, night: Night, champion: str, previous: str | None, *, kept: bool = True) -> None:
+    """This run's version has everything, and nothing else is paid but the version before, while it is kept."""
     scene = night.scene
     assert scene.endpoint.traffic == {scene.mine: 100}, where
-    assert list(scene.endpoint.deployed) == [scene.mine], where
+    paid = [champion, previous] if kept and previous else [champion]
+    assert sorted(name.split("@")[1] for name in scene.endpoint.deployed.values()) == sorted(paid), where
     assert not scene.cloud.endpoints.running, where
     assert (scene.holder("champion"), scene.holder("previous"), scene.holder("default")) == (
         champion,
@@ -137,11 +139,17 @@ def require_as_before(where: str, night: Night, *, first: bool) -> None:
     assert scene.holder("challenger") == ("1" if first else "3"), where
 
 
-@pytest.mark.parametrize("first", [False, True], ids=["after a champion", "the first"])
-def test_a_death_anywhere_and_another_try_end_in_one_champion(night, first: bool) -> None:
+@pytest.mark.parametrize(
+    ("first", "hours"), [(False, 24), (False, 0), (True, 24)], ids=["after a champion", "not kept", "the first"]
+)
+def test_a_death_anywhere_and_another_try_end_in_one_champion(night, first: bool, hours: int) -> None:
     """Once deployed and undeployed, aliases right, the document names whom it followed."""
-    for where, seen in deaths(lambda: night(first=first), lambda it, at, after: it.deploy(at, after=after)):
-        require_served(where, seen, "1" if first else "3", None if first else "2")
+
+    def make() -> Night:
+        return night(first=first, keep_hours=hours)
+
+    for where, seen in deaths(make, lambda it, at, after: it.deploy(at, after=after)):
+        require_served(where, seen, "1" if first else "3", None if first else "2", kept=bool(hours))
         document = seen.scene.read("deployment")
         assert document["deployed"], where
         assert (document["previous_version_name"] or "@none").split("@")[1] == ("none" if first else "2"), where
@@ -254,7 +262,8 @@ def test_the_daily_cleaning_settles_what_everybody_died_of(night) -> None:
     for where, seen in deaths(night, lambda it, at, after: it.deploy(at, after=after, tries=1)):
         outcomes.add(tuple(seen.clean()))
         if seen.scene.holder("champion") == "3":
-            require_served(where, seen, "3", "2")
+            seen.clean()  # of a rollout that the first one settled, a day later
+            require_served(where, seen, "3", "2", kept=False)
         else:
             require_as_before(where, seen, first=False)
         assert seen.clean() == [], where
@@ -277,10 +286,11 @@ def test_a_cleaning_leaves_what_a_person_deployed(night) -> None:
     it = night()
     assert it.deploy() == "deployed"
     endpoints, old = it.scene.cloud.endpoints, it.scene.cloud.registry.versions["2"]
-    for deployed_id in ("77", deployed_model_id(old.run_key)):
-        endpoints.endpoint = dataclasses.replace(
-            endpoints.endpoint, deployed={**endpoints.endpoint.deployed, deployed_id: old.version_name}
-        )
+    endpoints.endpoint = dataclasses.replace(
+        endpoints.endpoint, deployed={**endpoints.endpoint.deployed, "77": old.version_name}
+    )
+    assert deployed_model_id(old.run_key) in it.scene.endpoint.deployed
+    assert list(find_deployments(it.scene.cloud, "flight_delays", it.scene.cloud.clock.now())) == []
     assert it.clean() == ["undeployed"]
     assert set(it.scene.endpoint.deployed) == {"77", it.scene.mine}
 
@@ -321,7 +331,7 @@ def test_machines_that_leave_slowly_are_waited_for(night) -> None:
 
 def test_every_call_was_died_at(night) -> None:
     """The count that the deaths above go through."""
-    it = night()
+    it = night(keep_hours=0)
     assert it.deploy() == "deployed"
     assert {"set_traffic", "predict", "merge_aliases", "move_alias", "undeploy", "start_deploy"} <= set(it.calls)
     assert f"{FOLDER}/deployment.json" in it.scene.cloud.artifacts.objects

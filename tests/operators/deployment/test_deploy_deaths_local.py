@@ -34,6 +34,7 @@ from tests.support.scenes.served_models import INSTANCE, save_models, upload_mod
 OLD, NEW = 0.25, 0.75
 CHANGES = {"start_deploy", "set_traffic", "predict", "merge_aliases", "move_alias", "remove_alias", "undeploy"}
 MOST_WAKES = 60
+MOST_OF_ONE = 3
 
 
 class Waiting(Clock):
@@ -219,7 +220,7 @@ def night(local_cloud, make_run, model_paths) -> Iterator[Callable[[], Night]]:
 
 
 BEFORE = {"score": OLD, "answers": "1", "deployed": 1, "champion": "1", "previous": None, "default": "1"}
-THEN = {"score": NEW, "answers": "2", "deployed": 1, "champion": "2", "previous": "1", "default": "2"}
+THEN = {"score": NEW, "answers": "2", "deployed": 2, "champion": "2", "previous": "1", "default": "2"}
 
 
 @pytest.mark.long
@@ -246,6 +247,8 @@ def test_dead_at_every_change(night) -> None:
         if name not in CHANGES:
             continue
         nth = calls[:number].count(name)
+        if nth > MOST_OF_ONE:  # how often the champion answers a smoke request in the other's place is chance
+            continue
         for after in (False, True):
             it = night()
             where = f"{'after' if after else 'before'} {name} {nth}"

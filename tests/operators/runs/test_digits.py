@@ -72,7 +72,7 @@ def test_a_first_night_makes_a_champion_that_reads_digits(first, asked) -> None:
     assert sum(first["statistics"]["splits"]["train"]["label"]["counts"]) == manifest["splits"]["train"]["rows"]
     assert evaluation["challenger"]["metrics"]["accuracy"] > 0.95
     assert first["decision"]["verdict"] == "promote"
-    assert first["deployment"]["smoke_test"] == {"requests": 5, "max_abs_error": 0}
+    assert first["deployment"]["smoke_test"] == {"requests": 5, "max_abs_error": 0, "answers": 3, "asked": 3}
     assert "Class by class" in first["page"]
     tested = images("captured_at >= '2013-11-06' AND captured_at < '2013-11-20'")
     assert len(tested) == evaluation["rows"]

@@ -44,6 +44,7 @@ class FakeEndpoints:
         self.running: dict[str, tuple[str, str, str]] = {}
         self.predictions: list[Any] = []
         self.instances: list[Any] = []
+        self.asked = 0
         self.undeployed: list[str] = []
         self._environment = environment
 
@@ -140,12 +141,13 @@ class FakeEndpoints:
             self._remove(endpoint.name, deployed_id)
 
     def predict(self, endpoint: Endpoint, instances: Sequence[Mapping[str, Any]]) -> Answer:
-        """As the hook; the model with the most traffic answers."""
+        """As the hook; those with traffic answer in turn, whatever their shares."""
         self.instances = list(instances)
-        traffic = self.by_name[endpoint.name].traffic
-        if not traffic:
+        serving = sorted(self.by_name[endpoint.name].traffic)
+        if not serving:
             raise FailedPrecondition(f"{endpoint.name} has no deployed model that gets requests")
-        return Answer(predictions=self.predictions, deployed_model_id=max(traffic, key=traffic.__getitem__))
+        self.asked += 1
+        return Answer(predictions=self.predictions, deployed_model_id=serving[self.asked % len(serving)])
 
     def touch(self, name: str) -> None:
         """Change an endpoint as somebody else would."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Any
 
 from retraining.core.documents import KINDS, Document
 from retraining.core.naming.vertex import deployed_model_id
 from retraining.hooks.endpoints import Endpoint
+from retraining.operators.deployment.registration import RegisterModelOperator
+from retraining.operators.deployment.version_deployment import DeployModelOperator
+from tests.support.airflow_release import AirflowRescheduleException
 from tests.support.contracts import EXAMPLES
 from tests.support.fakes.cloud import FakeCloud
 from tests.support.fakes.settings import here
@@ -71,6 +75,11 @@ class Scene:
         against = {"version_id": version_id, "run_key": run_key, "as_of": "2013-01-01T00:00:00Z"}
         self.change("decision", champion=against)
 
+    def deployment(self, **values: Any) -> None:
+        """Store the plan anew with other values in its spec's section `deployment`."""
+        spec = self.read("plan")["spec"]
+        self.change("plan", spec=spec | {"deployment": spec["deployment"] | values})
+
     def old_champion(self, run_key: str = "20130101t000000z-000000000000") -> str:
         """A champion that serves, and that the decision was taken against; gives its deployed-model id."""
         version = self.cloud.registry.add(run_key)
@@ -91,3 +100,21 @@ class Scene:
 
 
 FOLDER = Scene().folder
+
+
+def register(scene: Scene, run: Any) -> Any:
+    """Run the register task."""
+    return run.execute(RegisterModelOperator(task_id="register", run_uri=FOLDER, cloud=scene.cloud.connect))
+
+
+def deploy(scene: Scene, run: Any, **kwargs: Any) -> Any:
+    """Run a wake of the deploy task."""
+    return run.execute(DeployModelOperator(task_id="deploy", run_uri=FOLDER, cloud=scene.cloud.connect, **kwargs))
+
+
+def deploy_at_last(scene: Scene, run: Any) -> Any:
+    """Wake the deploy task until it ends."""
+    for _ in range(20):
+        with contextlib.suppress(AirflowRescheduleException):
+            return deploy(scene, run)
+    raise AssertionError("it never ends")

@@ -11,6 +11,7 @@ from retraining.core.documents.document import (
     Document,
     ModelId,
     Number,
+    Positive,
     RunKey,
     Text,
     UtcTime,
@@ -31,10 +32,15 @@ class Registration(Document):
 
 
 class SmokeTest(Value):
-    """Golden requests sent to the endpoint, and the largest distance from the saved model's own answers."""
+    """Golden requests sent to the endpoint, and the largest distance from the saved model's own answers.
+
+    All `requests` are sent together, `asked` times, until the new version gave `answers` of the answers.
+    """
 
     requests: Count
     max_abs_error: Number
+    answers: Positive = 1
+    asked: Positive = 1
 
 
 class Deployment(Document):
@@ -54,7 +60,7 @@ class Deployment(Document):
     log_table: str | None
 
 
-RolloutState = Literal["going", "proven", "done", "returning", "ended"]
+RolloutState = Literal["going", "ramping", "proven", "done", "returning", "ended"]
 
 
 class SmokeRequest(Value):
@@ -79,13 +85,22 @@ class Before(Value):
     traffic: dict[str, Annotated[int, Field(ge=0, le=100)]]
 
 
+class Kept(Value):
+    """The version that served before: it stays on the endpoint without traffic until then, for a quick way back."""
+
+    version_name: Text
+    until: UtcTime
+
+
 class Rollout(Document):
     """The change of a model's champion that is under way, or the last one: one object per model, changed by generation.
 
-    `going`: the version is deployed and tested. `proven`: it passed, the aliases are being moved. `done`: it is
-    champion, the others leave. `returning`: all is brought back to `before`, for the reason `because`. `ended`: nothing
-    is open. `writer` is who wrote this; `asked` is when the deployment was last asked for, `starts` times so far.
-    `smoke_requests` are of this and of earlier rollouts: the monitor leaves them out.
+    `going`: the version is deployed and tested with a small share of the traffic. `ramping`: it passed, and its share
+    grows. `proven`: it has all traffic, the aliases are being moved. `done`: it is champion, the others leave, but for
+    the one that is `kept`. `returning`: all is brought back to `before`, for the reason `because`. `ended`: nothing is
+    open. `writer` is who wrote this; `asked` is when the deployment was last asked for, `starts` times so far.
+    `smoke_requests` are of this and of earlier rollouts: the monitor leaves them out. `kept` is an earlier rollout's
+    until this one is done; `keep_previous_hours` is what the run's spec says.
     """
 
     kind: Literal["rollout"] = "rollout"
@@ -105,3 +120,5 @@ class Rollout(Document):
     operation: str | None
     smoke_test: SmokeTest | None
     smoke_requests: tuple[SmokeRequest, ...]
+    keep_previous_hours: Count = 0
+    kept: Kept | None = None

@@ -212,4 +212,9 @@ def explain_price(plan: Plan) -> str:
 def _endpoint_price(plan: Plan) -> str:
     deployment, rate = plan.spec.deployment, plan.endpoint_usd_per_hour
     each = "price unknown" if rate is None else f"{rate:.4f} USD an hour each"
-    return f"an endpoint's {deployment.machine} in {plan.region}: {each}, at least {deployment.min_replicas} of them"
+    price = f"an endpoint's {deployment.machine} in {plan.region}: {each}, at least {deployment.min_replicas} of them"
+    hours = deployment.keep_previous_hours
+    if not hours:
+        return price
+    cost = "" if rate is None else f", {rate * deployment.min_replicas * hours:.2f} USD"
+    return f"{price}; as many for the version before, kept for {hours} hours after each new one{cost}"

@@ -110,12 +110,14 @@ def deployed(plan: Plan, rollout: Rollout, endpoint_name: str) -> Deployment:
     """Return the document of a run whose version serves all requests."""
     before = rollout.before
     message = f"Version {rollout.version_id} serves all requests as champion"
-    message += f", after version {before.champion_id}." if before.champion_id else ", the first one."
+    message += f", after version {before.champion_id}" if before.champion_id else ", the first one"
+    if rollout.kept:
+        message += f", which stays deployed without traffic until {format_time(rollout.kept.until)}"
     return Deployment(
         model=rollout.model,
         run_key=rollout.run_key,
         deployed=True,
-        words=message,
+        words=f"{message}.",
         endpoint_name=endpoint_name,
         deployed_model_id=rollout.deployed_model_id,
         traffic={rollout.deployed_model_id: 100},

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 
 from retraining.core.documents import Before, Plan, Registration, Rollout, SmokeRequest
-from retraining.core.documents.deployment import RolloutState
+from retraining.core.documents.deployment import Kept, RolloutState
 from retraining.core.errors import JobError
 from retraining.core.naming.vertex import deployed_model_id
 from retraining.core.promotion.versions import Version
@@ -27,7 +27,7 @@ MOST_STARTS = 3
 CLOCKS_APART = timedelta(seconds=10)
 """The log's time is the service's, and only roughly that of the answer."""
 
-TEST_TAKES = timedelta(minutes=4)
+TEST_TAKES = timedelta(minutes=12)
 """At most: what a test that nobody ended is taken to have lasted."""
 
 SMOKE_REQUESTS_KEPT = 500
@@ -98,6 +98,8 @@ def begun(
         operation=None,
         smoke_test=None,
         smoke_requests=earlier.smoke_requests if earlier else (),
+        keep_previous_hours=plan.spec.deployment.keep_previous_hours,
+        kept=earlier.kept if earlier else None,
     )
 
 
@@ -161,14 +163,21 @@ def direction(rollout: Rollout, champion: Version | None) -> tuple[RolloutState,
     """
     if rollout.state == "proven" and champion is not None and champion.version_id == rollout.version_id:
         return "done", rollout.because
-    if rollout.state in ("going", "proven"):
+    if rollout.state in ("going", "ramping", "proven"):
         return "returning", "its run ended before it was done"
     return rollout.state, rollout.because
 
 
+def kept(rollout: Rollout, now: datetime) -> Kept | None:
+    """Return what stays deployed without traffic once a rollout is done; None: nobody served, or it is not wanted."""
+    before, hours = rollout.before.champion_name, rollout.keep_previous_hours
+    return Kept(version_name=before, until=now + timedelta(hours=hours)) if before and hours else None
+
+
 def replaced(rollout: Rollout, deployed: Mapping[str, str]) -> dict[str, str]:
-    """Return what the new champion has replaced: version names by deployed-model id."""
-    return {key: name for key, name in deployed.items() if key != rollout.deployed_model_id}
+    """Return what the new champion has replaced and nobody keeps: version names by deployed-model id."""
+    stays = rollout.kept.version_name if rollout.kept else None
+    return {key: name for key, name in deployed.items() if key != rollout.deployed_model_id and name != stays}
 
 
 def traffic_before(rollout: Rollout, deployed: Mapping[str, str]) -> dict[str, int]:
@@ -191,39 +200,51 @@ def traffic_before(rollout: Rollout, deployed: Mapping[str, str]) -> dict[str, i
 
 
 def unclaimed(
-    deployed: Iterable[str], traffic: Mapping[str, int], ours: Collection[str], rollout: Rollout | None
+    deployed: Mapping[str, str],
+    traffic: Mapping[str, int],
+    ours: Collection[str],
+    rollout: Rollout | None,
+    now: datetime,
 ) -> list[str]:
-    """Return the deployed models that cost and serve nobody: without traffic, made by a run, and no rollout is open.
+    """Return the deployed models that cost and serve nobody.
+
+    They are without traffic, made by a run, not kept for a way back, and no rollout is open.
 
     Args:
-        deployed: Ids of all deployed models of the endpoint.
+        deployed: Version names of all deployed models of the endpoint, by id.
         traffic: By id.
         ours: Ids that runs of this system give to their deployed models; what a person deployed is not among them.
         rollout: Of the model.
+        now: Whether what is kept still is.
     """
     if is_open(rollout):
         return []
-    return sorted(key for key in deployed if key in ours and not traffic.get(key))
+    held = rollout.kept if rollout else None
+    stays = held.version_name if held and held.until > now else None
+    return sorted(key for key, name in deployed.items() if key in ours and not traffic.get(key) and name != stays)
 
 
-def with_smoke_request(rollout: Rollout, start: datetime, end: datetime, instances: int) -> tuple[SmokeRequest, ...]:
+def with_smoke_request(
+    rollout: Rollout, answering: Iterable[str], start: datetime, end: datetime, instances: int
+) -> tuple[SmokeRequest, ...]:
     """Return the smoke requests that the monitor leaves out, with one more, or with this one's end where it was open.
 
     Args:
         rollout: Whose version is asked.
+        answering: Ids of the deployed models that may answer.
         start: When it began.
         end: When it ended, or will have ended at the latest.
         instances: Of the request.
     """
-    one = SmokeRequest(
-        deployed_model_id=rollout.deployed_model_id,
-        instances=instances,
-        start=(start - CLOCKS_APART).replace(microsecond=0),
-        end=(end + CLOCKS_APART).replace(microsecond=0),
-    )
-    kept = [
-        item
-        for item in rollout.smoke_requests
-        if (item.deployed_model_id, item.start) != (one.deployed_model_id, one.start)
+    asked = [
+        SmokeRequest(
+            deployed_model_id=deployed_id,
+            instances=instances,
+            start=(start - CLOCKS_APART).replace(microsecond=0),
+            end=(end + CLOCKS_APART).replace(microsecond=0),
+        )
+        for deployed_id in answering
     ]
-    return (*kept, one)[-SMOKE_REQUESTS_KEPT:]
+    known = {(item.deployed_model_id, item.start) for item in asked}
+    others = [item for item in rollout.smoke_requests if (item.deployed_model_id, item.start) not in known]
+    return (*others, *asked)[-SMOKE_REQUESTS_KEPT:]

@@ -15,8 +15,12 @@ from retraining.core.spec.features import OUTPUT_NAMES, Feature
 MAX_ABS_ERROR = 1e-4
 """float32 sums differ by order; the trainer's and the endpoint's TensorFlow may not be the same."""
 
-ASK_FOR = timedelta(minutes=1)
-"""The service takes a moment to send requests another way."""
+ASK_FOR = timedelta(minutes=10)
+MOST_ASKED = 2000
+"""A model that has 1 % of the traffic then gave fewer than `ENOUGH` answers once in two million times."""
+
+ENOUGH = 3
+"""Answers of the new version that are compared: a version has several machines."""
 
 
 def instances(smoke_requests: Sequence[Golden], features: Sequence[Feature]) -> list[dict[str, object]]:
@@ -86,10 +90,21 @@ def require_requests(report: Report, report_uri: str) -> None:
         raise ContractError(report_uri, "no golden requests", "some", DELETE_IT)
 
 
-def wrong_model_answers(endpoint_name: str, answered: str, expected: str) -> JobError:
-    """Return the failure of an endpoint that still sends requests to another model after `ASK_FOR`."""
-    found = f"{answered} answers, a minute after all requests go to {expected}"
-    return JobError(endpoint_name, found, expected, "Clear the deploy task")
+def worst_of(tests: Sequence[SmokeTest], asked: int) -> SmokeTest:
+    """Return what several answers of the new version to the same requests come to.
+
+    Args:
+        tests: One per answer.
+        asked: How often the endpoint was asked for them.
+    """
+    worst = max(tests, key=lambda test: test.max_abs_error)
+    return worst.model_copy(update={"answers": len(tests), "asked": asked})
+
+
+def too_few_answers(endpoint_name: str, answers: int, asked: int, expected: str, percent: int) -> JobError:
+    """Return the failure of an endpoint that sends too few requests to a version."""
+    found = f"{answers} of {asked} requests were answered by deployed model {expected}, which has {percent} % of them"
+    return JobError(endpoint_name, found, f"{ENOUGH}, to compare them", "Look at the endpoint, clear the deploy task")
 
 
 def _as_sent(value: object, kind: str | None) -> object:

@@ -58,6 +58,7 @@ class Deployment(Section):
     min_replicas: Annotated[int, Field(ge=1, le=1000)] = 1
     max_replicas: Annotated[int, Field(ge=1, le=1000)] = 1
     canary_percent: tuple[Annotated[int, Field(ge=1, le=100)], ...] = (100,)
+    keep_previous_hours: Annotated[int, Field(ge=0, le=720)] = 24
     approval: bool = False
     container: Container | None = None
 

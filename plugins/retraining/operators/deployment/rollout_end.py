@@ -58,8 +58,9 @@ def settle_rollout(cloud: CloudPort, state: RolloutState) -> bool:
     next_state, reason = rollouts.direction(rollout, champion)
     if next_state != rollout.state:
         if next_state == "done" and champion is not None:
-            complete_aliases(cloud.registry, champion)
-        state.change_rollout(state=next_state, because=reason)
+            complete_rollout(cloud.registry, champion, state)
+        else:
+            state.change_rollout(state=next_state, because=reason)
     if next_state == "returning":
         return roll_back(cloud, state)
     if not undeploy_replaced(cloud, state):
@@ -68,14 +69,15 @@ def settle_rollout(cloud: CloudPort, state: RolloutState) -> bool:
     return True
 
 
-def complete_aliases(registry: RegistryPort, champion: Version) -> None:
-    """Give a new champion `default`, and take `challenger` from it."""
+def complete_rollout(registry: RegistryPort, champion: Version, state: RolloutState) -> None:
+    """Give a new champion `default`, take `challenger` from it; write down that it is done, and who is kept."""
     if wishes := aliases.changes_of_office(champion):
         registry.merge_aliases(champion, wishes)
+    state.change_rollout(state="done", kept=rollouts.kept(state.current, state.moment()))
 
 
 def undeploy_replaced(cloud: CloudPort, state: RolloutState) -> bool:
-    """Take off the endpoint what the new champion has replaced; its machines are not waited for.
+    """Take off the endpoint what the new champion has replaced and nobody keeps; its machines are not waited for.
 
     False: work goes on there, perhaps this very one of an earlier poke, so nothing can be asked for now.
     """

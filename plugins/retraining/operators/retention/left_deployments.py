@@ -34,7 +34,7 @@ def find_deployments(cloud: CloudPort, model: str, as_of: datetime) -> Iterator[
     rollout = RolloutState(cloud, model).read_rollout()
     if _is_left(cloud, rollout, as_of) and rollout:
         yield left_rollout(rollout)
-    for deployed_id, version_name in _unclaimed(cloud, model, rollout).items():
+    for deployed_id, version_name in _unclaimed(cloud, model, rollout, as_of).items():
         yield unclaimed_model(model, deployed_id, version_name)
 
 
@@ -43,7 +43,7 @@ def end_deployment(cloud: CloudPort, deployment: FoundDeployment, as_of: datetim
     state = RolloutState(cloud, deployment.model)
     if deployment.what == "rollout":
         return _settle(cloud, state, deployment, as_of)
-    if deployment.deployed_model_id not in _unclaimed(cloud, deployment.model, state.read_rollout()):
+    if deployment.deployed_model_id not in _unclaimed(cloud, deployment.model, state.read_rollout(), as_of):
         return cleaned(deployment, "left", "it has traffic, is gone, or a run is at work on it")
     endpoint = cloud.endpoints.get(deployment.model)
     if endpoint is not None:
@@ -74,7 +74,7 @@ def _is_left(cloud: CloudPort, rollout: Rollout | None, as_of: datetime) -> bool
     return rollouts.is_left(rollout, as_of, cloud.settings.wake_interval_s)
 
 
-def _unclaimed(cloud: CloudPort, model: str, rollout: Rollout | None) -> dict[str, str]:
+def _unclaimed(cloud: CloudPort, model: str, rollout: Rollout | None, as_of: datetime) -> dict[str, str]:
     """Return the version names of deployed models that runs made and that nobody claims, by id."""
     endpoint = cloud.endpoints.get(model)
     if endpoint is None or len(endpoint.deployed) == len(endpoint.traffic):
@@ -84,5 +84,5 @@ def _unclaimed(cloud: CloudPort, model: str, rollout: Rollout | None) -> dict[st
         for version in cloud.registry.list_versions(model)
         if version.run_key and cloud.environment.owns(version.labels, version.artifact_uri)
     }
-    unclaimed = rollouts.unclaimed(endpoint.deployed, endpoint.traffic, ours, rollout)
+    unclaimed = rollouts.unclaimed(endpoint.deployed, endpoint.traffic, ours, rollout, as_of)
     return {deployed_id: endpoint.deployed[deployed_id] for deployed_id in unclaimed}
