@@ -20,6 +20,9 @@ TABLE ?=
 LABEL ?=
 KEY ?=
 TIME ?=
+FROM ?=
+TO ?=
+SCHEMA ?=
 MODEL ?=
 IMAGE ?=
 RUNS ?=
@@ -132,6 +135,10 @@ localcloud-down: $(VENV)/localcloud/.ready ## Stop the local cloud
 .PHONY: new-model
 new-model: $(VENV)/airflow/.ready ## Write a first YAML and SQL of a model from a look at its table (NAME=, TABLE=dataset.table, LABEL=, KEY=, TIME= unless its rows have none; RETRAINING_PROJECT and RETRAINING_REGION say where)
 	@PYTHONPATH=plugins $(AIRFLOW_PY) -m retraining.hooks.new_model --name '$(NAME)' --table '$(TABLE)' --label '$(LABEL)' --key '$(KEY)' --time '$(TIME)' --project '$(RETRAINING_PROJECT)' --region '$(RETRAINING_REGION)'
+
+.PHONY: tfrecords-to-parquet
+tfrecords-to-parquet: $(VENV)/trainer/.ready ## Make Parquet files of TFRecord files, which BigQuery does not load, and print data.files for them (FROM='gs://…/*.tfrecord', TO=gs://…; SCHEMA='id:STRING, pixels:FLOAT64[784]' where a look at the first does not do)
+	@TF_CPP_MIN_LOG_LEVEL=3 exec $(TRAINER_PY) -m trainer.tools.tfrecords --from '$(FROM)' --to '$(TO)' --schema '$(SCHEMA)'
 
 .PHONY: preview
 preview: $(VENV)/airflow/.ready ## Plan, snapshot and checks of a run without Airflow: rows, splits, findings, cost; nothing is kept (MODEL=, AS_OF=)

@@ -235,7 +235,7 @@ TRAINER = {
     ),
     "trainer.tools": Room(
         "run by hand or by make, never in a job",
-        ("trainer", "trainer.storage", "trainer.contract", "trainer.export", "trainer.models"),
+        ("trainer", "trainer.storage", "trainer.contract", "trainer.input", "trainer.export", "trainer.models"),
     ),
     "trainer.task": Room(
         "arguments → one job",

@@ -237,6 +237,16 @@ BESIDE = {
 ELSEWHERE = {
     "gcs.py, bucket": "Create it or mend the address",  # storage/test_gcs.py: a missing bucket
     "gcs.py, answer": "Start again",  # test_task.py, export/test_faults.py: the next try goes on
+    # tools/test_tfrecords.py: what is refused and corrected
+    "tfrecords.py, source": "Correct the address",
+    "tfrecords.py, target": "Name another folder, or empty it",
+    "tfrecords.py, gone": "Start again",
+    "tfrecords.py, record": "Write that file anew, or name the others",
+    "example_columns.py, misfit": "Say in SCHEMA what every example has, as name:TYPE of one value",
+    "example_columns.py, said": "Correct it",
+    "example_columns.py, nothing": "Name other files",
+    "example_columns.py, kinds": "Write them anew",
+    "example_columns.py, names": "Name one of them in SCHEMA",
     "package.py, setuptools": "Run it in the trainer's environment",  # tools/test_package.py, which runs there
     # training/test_interruption.py: SIGTERM
     "step_control.py, preempted": "The state is saved; started again, it goes on there",

@@ -25,6 +25,7 @@ from trainer.input.source import Dataset, ParseSpec, Share, Tensor
 
 _HEAD_BYTES = 12
 _CRC_BYTES = 4
+_GZIP = b"\x1f\x8b"
 _UNROLLED_ROWS = 8192  # of records that hold several: the batch costs more than its rows
 _KINDS = {tf.int64: "int64_list", tf.float32: "float_list", tf.string: "bytes_list"}
 
@@ -65,7 +66,7 @@ class Records:
         """Check framing, CRC32C and features of every record until one is wrong."""
         features = self.parser(spec).stored
         try:
-            for record in _records(shard, compression):
+            for record in read_records(shard, compression):
                 try:
                     example = tf.train.Example.FromString(record.data)
                 except DecodeError:
@@ -80,20 +81,22 @@ class Records:
     def count_rows(self, shard: Shard, compression: str) -> int:
         """Count records, or the real rows in them."""
         if self._layout.rows_per_record == 1:
-            return sum(1 for _ in _records(shard, compression))
+            return sum(1 for _ in read_records(shard, compression))
         return sum(
             tf.train.Example.FromString(record.data).features.feature[ROWS].int64_list.value[0]
-            for record in _records(shard, compression)
+            for record in read_records(shard, compression)
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Record:
+class Record:
+    """What a file holds at a place, which is named as messages name it."""
+
     where: str
     data: bytes
 
 
-def _records(shard: Shard, compression: str) -> Iterator[_Record]:
+def read_records(shard: Shard, compression: str) -> Iterator[Record]:
     """Give a file's records.
 
     Raises:
@@ -105,11 +108,19 @@ def _records(shard: Shard, compression: str) -> Iterator[_Record]:
             while head := content.read(_HEAD_BYTES):
                 where = f"{shard.uri}, record {number} (counted from 0; at byte {offset} uncompressed)"
                 data = _data(content, head, where)
-                yield _Record(where=where, data=data)
+                yield Record(where=where, data=data)
                 number, offset = number + 1, offset + _HEAD_BYTES + len(data) + _CRC_BYTES
     except CutOffError as error:
         where = f"{shard.uri}, record {number} (counted from 0; at byte {offset} uncompressed)"
-        raise DataError(where, f"the file ends inside it: {error}", f"{shard.rows} examples", WAY_OUT) from error
+        raise DataError(where, f"the file ends inside it: {error}", "a whole record", WAY_OUT) from error
+
+
+def compression_of(path: str) -> str:
+    """Give how a file is compressed, GZIP or not at all, by its first record: a length may begin as gzip does."""
+    with tf.io.gfile.GFile(path, "rb") as raw:
+        head = raw.read(_HEAD_BYTES)
+    framed = len(head) == _HEAD_BYTES and _masked_crc(head[:8]) == struct.unpack("<I", head[8:])[0]
+    return "GZIP" if head.startswith(_GZIP) and not framed else ""
 
 
 def _data(content: Content, head: bytes, where: str) -> bytes:
@@ -128,8 +139,7 @@ def _data(content: Content, head: bytes, where: str) -> bytes:
 
 
 def _require_crc(content: bytes, stored: bytes, where: str, what: str) -> None:
-    plain = google_crc32c.value(content)
-    actual = (((plain >> 15) | (plain << 17)) + 0xA282EAD8) & 0xFFFFFFFF
+    actual = _masked_crc(content)
     (expected,) = struct.unpack("<I", stored)
     if actual != expected:
         raise DataError(
@@ -137,7 +147,12 @@ def _require_crc(content: bytes, stored: bytes, where: str, what: str) -> None:
         )
 
 
-def _feature_fault(record: _Record, example: tf.train.Example, features: ParseSpec) -> DataError | None:
+def _masked_crc(content: bytes) -> int:
+    plain: int = google_crc32c.value(content)
+    return (((plain >> 15) | (plain << 17)) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def _feature_fault(record: Record, example: tf.train.Example, features: ParseSpec) -> DataError | None:
     for name, spec in features.items():
         kind = _KINDS[spec.dtype]
         stored = example.features.feature.get(name)
@@ -155,5 +170,5 @@ def _feature_fault(record: _Record, example: tf.train.Example, features: ParseSp
     return None
 
 
-def _column_fault(record: _Record, name: str, found: str, expected: str) -> DataError:
+def _column_fault(record: Record, name: str, found: str, expected: str) -> DataError:
     return DataError(f"{record.where}, column {name!r}", found, f"{expected}, as the manifest's schema has it", WAY_OUT)

@@ -6,6 +6,7 @@ import gzip
 from datetime import UTC, datetime
 
 import pytest
+from pydantic import ValidationError
 
 from retraining.core.data.source_files import (
     HEADER_BYTES,
@@ -111,6 +112,23 @@ def test_the_load_names_columns_and_skips_headers() -> None:
     assert listed["schema"]["fields"] == [{"name": "prices", "type": "FLOAT64", "mode": "REPEATED"}]
     assert listed["parquetOptions"] == {"enableListInference": True}
     assert "skipLeadingRows" not in listed
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"format": "tfrecord"},
+        {"uris": "gs://shop/*.tfrecord"},
+        {"uris": "gs://shop/*.tfrecords.gz", "format": "parquet"},
+        {"uris": ["gs://shop/*.parquet", "gs://shop/train.tfrecord-00000-of-00010"], "format": "parquet"},
+    ],
+    ids=["format", "ending", "gzip", "part"],
+)
+def test_tfrecord_files_are_refused_with_the_command_that_helps(values: dict[str, object]) -> None:
+    """And what it makes of them is taken."""
+    with pytest.raises(ValidationError, match=r"make tfrecords-to-parquet FROM=gs://… TO=gs://…, and write the files"):
+        make_files(**values)
+    assert make_files(uris="gs://shop/train.tfrecord-00000-of-00010.parquet", format="parquet")
 
 
 def test_a_query_without_files_stays_as_it_is() -> None:

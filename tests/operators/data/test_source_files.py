@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import subprocess
 import uuid
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from retraining.hooks.cloud import Cloud
 from tests.support.airflow_release import AirflowFailException
 from tests.support.scenes.data_tasks import Night, make_source
 
+REPOSITORY = Path(__file__).resolve().parents[3]
 COLUMNS = {
     "id": "STRING",
     "seen_at": "TIMESTAMP",
@@ -253,3 +255,50 @@ def test_a_file_that_changed_is_another_day(make_night, bucket, read) -> None:
     spans = [read(f"{uri}/snapshot.json")["spans"] for uri in (before["run_uri"], again["run_uri"])]
     changed = [new["span"] for old, new in zip(*spans, strict=True) if old["fingerprint"] != new["fingerprint"]]
     assert changed == ["2013-11-09"]
+
+
+WRITE_TFRECORDS = """
+import json, sys
+import tensorflow as tf
+
+def feature(value):
+    if isinstance(value, str):
+        return tf.train.Feature(bytes_list=tf.train.BytesList(value=[value.encode()]))
+    if isinstance(value, float):
+        return tf.train.Feature(float_list=tf.train.FloatList(value=[value]))
+    return tf.train.Feature(int64_list=tf.train.Int64List(value=[int(value)]))
+
+for number, lines in enumerate(json.load(sys.stdin)):
+    with tf.io.TFRecordWriter(f"{sys.argv[1]}/{number}.tfrecord", "GZIP" if number else "") as writer:
+        for line in lines:
+            features = {name: feature(value) for name, value in line.items() if value is not None}
+            writer.write(tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString())
+"""
+OF_EXAMPLES = """SELECT id, TIMESTAMP(seen_at) AS seen_at, DATE(day) AS day, carrier, note, distance,
+heavy = 1 AS heavy, late FROM files WHERE TIMESTAMP(seen_at) < @window_end"""
+
+
+def run_trainer(*arguments: str, stdin: str | None = None) -> str:
+    """Run Python where TensorFlow is; give what it printed."""
+    command = [str(REPOSITORY / ".venv/trainer/bin/python"), *arguments]
+    return subprocess.run(command, input=stdin, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.long
+def test_tfrecord_files_are_read_as_the_parquet_files_made_of_them(make_night, bucket, read, tmp_path) -> None:
+    """By `make tfrecords-to-parquet`, whose columns go into the YAML as they are printed: the rows are the table's."""
+    run_trainer("-c", WRITE_TFRECORDS, str(tmp_path), stdin=json.dumps([LINES[:100], LINES[100:]]))
+    for path in tmp_path.glob("*.tfrecord"):
+        put(bucket, f"old/{path.name}", path.read_bytes())
+    old, new = f"gs://{bucket.name}/old/*.tfrecord", f"gs://{bucket.name}/new"
+    printed = run_trainer("-m", "trainer.tools.tfrecords", "--from", old, "--to", new)
+    files = printed[printed.index("files:") :].rstrip().replace("\n", "\n  ")
+    of_table = "SELECT * FROM files_source.parcels WHERE seen_at >= LEAST(@window_start, @window_end, @as_of)"
+    fingerprints = {}
+    for name, source_yaml, query in (("tfrecords", files, OF_EXAMPLES), ("of_table", "", of_table)):
+        night = make_night(f"query: {name}/examples.sql\n  {source_yaml}", name, query)
+        planned = night.plan()
+        assert night.snapshot()["rows"] == 240
+        spans = read(f"{planned['run_uri']}/snapshot.json")["spans"]
+        fingerprints[name] = [(span["span"], span["fingerprint"]) for span in spans]
+    assert fingerprints["tfrecords"] == fingerprints["of_table"]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, StringConstraints, model_validator
+from pydantic import BeforeValidator, Field, StringConstraints, field_validator, model_validator
 
 from retraining.core.spec.section import ColumnName, Section
 
@@ -18,6 +19,13 @@ FileUri = Annotated[
     str, StringConstraints(max_length=1024, pattern=r"^gs://[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]/[^*]*\*?[^*]*$")
 ]
 """With one wildcard at most, which also stands for slashes, as BigQuery has it."""
+
+_TFRECORDS = re.compile(r"\.tfrecords?([-.*][0-9of*-]*)?(\.gz)?$")
+"""Also a part of several, `.tfrecord-00000-of-00010`."""
+_NO_TFRECORDS = (
+    "BigQuery loads no TFRecord files. Make Parquet files of them, make tfrecords-to-parquet FROM=gs://… TO=gs://…, "
+    "and write the files that it prints here"
+)
 
 
 class FileColumn(Section):
@@ -42,6 +50,21 @@ class SourceFiles(Section):
     columns: Annotated[tuple[FileColumn, ...], Field(min_length=1, max_length=MAX_COLUMNS)]
     delimiter: Annotated[str, StringConstraints(min_length=1, max_length=1)] = ","
     null_text: Annotated[str, StringConstraints(min_length=1, max_length=100)] | None = None
+
+    @field_validator("format", mode="before")
+    @classmethod
+    def _is_loaded(cls, value: object) -> object:
+        if isinstance(value, str) and value.lower().startswith("tfrecord"):
+            raise ValueError(_NO_TFRECORDS)
+        return value
+
+    @field_validator("uris")
+    @classmethod
+    def _are_loaded(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for uri in value:
+            if _TFRECORDS.search(uri):
+                raise ValueError(f"{uri}: {_NO_TFRECORDS}")
+        return value
 
     @model_validator(mode="after")
     def _fits_its_format(self) -> Self:
