@@ -74,6 +74,7 @@ OPERATORS = {
         "`snapshot`, `check_data`: the run table, and whether it is fit to train on",
         (
             "retraining.core.*",
+            "retraining.hooks",
             "retraining.hooks.ports",
             "retraining.operators.airflow",
             "retraining.operators.record",

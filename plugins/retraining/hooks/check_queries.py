@@ -1,7 +1,8 @@
 """`python -m retraining.hooks.check_queries --project my-project --region us-central1`: BigQuery about every query.
 
 In: the models' files, a project, this machine's own credentials (`gcloud auth application-default login`). Out: unknown
-tables and columns, and columns whose type their role cannot take, in words. Dry runs: nothing is read, nothing costs.
+tables and columns, columns whose type their role cannot take, and files of other columns than `data.files` says, in
+words. Dry runs, and the beginnings or ends of files: no table is read, nothing costs.
 """
 
 from __future__ import annotations
@@ -23,16 +24,25 @@ from retraining.core.settings import include_path
 from retraining.core.spec.files import find_specs, load_frozen_set_query, load_query, load_spec
 from retraining.core.spec.messages import raise_findings
 from retraining.core.spec.model import ModelSpec
+from retraining.hooks.artifacts import Artifacts
+from retraining.hooks.objects import Objects
 from retraining.hooks.session import SCOPES, Session
+from retraining.hooks.source_files import look
 from retraining.hooks.warehouse import Warehouse
 
 
-def check(spec: ModelSpec, include: Path, warehouse: Warehouse) -> str:
-    """Return one line about a model's queries.
+def check(spec: ModelSpec, include: Path, session: Session) -> str:
+    """Return one line about a model's queries, and its files.
 
     Raises:
-        RetrainingError: BigQuery refuses one, or its columns are not what the spec needs.
+        RetrainingError: BigQuery refuses one, or its columns are not what the spec needs; or a file has others than
+            the spec says.
     """
+    warehouse, files = Warehouse(session), ""
+    if spec.data.files is not None:
+        found = look(spec.data.files, Objects(session), Artifacts(session))
+        fit = "are there" if spec.data.files.format == "json" else "have the columns of data.files"
+        files = f"; {found.count} files of {found.bytes:,} bytes {fit}"
     columns = _columns_of(spec.data.source_name, render_columns_sql(spec, load_query(spec, include)), warehouse)
     spec, _ = resolve_patterns(spec, [column.name for column in columns])
     _require_columns(spec, spec.data.source_name, columns)
@@ -40,7 +50,7 @@ def check(spec: ModelSpec, include: Path, warehouse: Warehouse) -> str:
     if frozen is not None:
         where = str(spec.data.golden_query)
         _require_columns(spec, where, _columns_of(where, Query(sql=frozen), warehouse))
-    return f"{spec.name}: BigQuery takes its queries, and their columns fit"
+    return f"{spec.name}: BigQuery takes its queries, and their columns fit{files}"
 
 
 def _columns_of(where: str, query: Query, warehouse: Warehouse) -> tuple[Column, ...]:
@@ -67,33 +77,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--include", type=Path, help="folder with models and sql (default: the one beside dags)")
     options = parser.parse_args(arguments)
     failed = False
-    for line, wrong in _lines(options.include or include_path(), own_warehouse(options.project, options.region)):
+    for line, wrong in _lines(options.include or include_path(), own_session(options.project, options.region)):
         print(line, file=sys.stderr if wrong else sys.stdout)
         failed = failed or wrong
     return int(failed)
 
 
-def _lines(include: Path, warehouse: Warehouse) -> Iterator[tuple[str, bool]]:
+def _lines(include: Path, session: Session) -> Iterator[tuple[str, bool]]:
     for path in find_specs(include):
         try:
-            yield check(load_spec(path), include, warehouse), False
+            yield check(load_spec(path), include, session), False
         except RetrainingError as error:
             yield str(error), True
 
 
-def own_warehouse(project: str, region: str, max_bytes_billed: int = 0) -> Warehouse:
-    """Return BigQuery in a project and region, asked with this machine's own credentials."""
+def own_session(project: str, region: str, max_bytes_billed: int = 0) -> Session:
+    """Return a project and region, asked with this machine's own credentials."""
     import google.auth
 
     credentials, _ = google.auth.default(scopes=list(SCOPES))
-    session = Session(
+    return Session(
         project=project,
         region=region,
         environment=Environment(label="check-models", bucket=""),
         max_bytes_billed=max_bytes_billed,
         credentials=credentials,
     )
-    return Warehouse(session)
 
 
 if __name__ == "__main__":

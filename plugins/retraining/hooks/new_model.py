@@ -19,6 +19,7 @@ from retraining.core.errors import DataError, SettingsError, SpecError
 from retraining.core.settings import SETTINGS, include_path
 from retraining.core.spec.files import load_spec
 from retraining.hooks import check_queries
+from retraining.hooks.session import Session
 from retraining.hooks.shell import print_answer
 from retraining.hooks.warehouse import Warehouse
 
@@ -26,7 +27,7 @@ MAX_BYTES = 10**11
 """That the look may read: some 0.6 USD at BigQuery's list price."""
 
 
-def make_model(model: NewModel, project: str, include: Path, warehouse: Warehouse) -> list[str]:
+def make_model(model: NewModel, include: Path, session: Session) -> list[str]:
     """Write both files; return a line about each, and BigQuery's word on the query.
 
     Raises:
@@ -36,7 +37,7 @@ def make_model(model: NewModel, project: str, include: Path, warehouse: Warehous
     for path in (*paths, paths[0].with_suffix(".yml")):
         if path.exists():
             raise SpecError(str(path), "a file", "none: it is not written over", "Choose another NAME, or remove it")
-    table = model.full_table(project)
+    table, warehouse = model.full_table(session.project), Warehouse(session)
     columns = _columns(model, table, warehouse)
     query = render_profile_sql(model, table, columns)
     read = warehouse.dry_run(query, model.table).bytes_processed
@@ -46,7 +47,7 @@ def make_model(model: NewModel, project: str, include: Path, warehouse: Warehous
     rows = warehouse.run_query(query, f"new_model_{uuid.uuid4().hex}", model.table).rows
     files = write_model(model, build_profile(model, columns, rows[0]))
     _write_files(files, *paths)
-    taken = check_queries.check(load_spec(paths[0]), include, warehouse)
+    taken = check_queries.check(load_spec(paths[0]), include, session)
     return [f"{model.table}: {read / 1e6:,.1f} MB read", *(f"{path}: written" for path in paths), taken]
 
 
@@ -92,8 +93,8 @@ def _answer(given: argparse.Namespace) -> list[str]:
     for name in ("project", "region"):
         _require_setting(name, getattr(given, name))
     model = NewModel(name=given.name, table=given.table, label=given.label, key=given.key, time=given.time)
-    warehouse = check_queries.own_warehouse(given.project, given.region, MAX_BYTES)
-    return make_model(model, given.project, given.include or include_path(), warehouse)
+    session = check_queries.own_session(given.project, given.region, MAX_BYTES)
+    return make_model(model, given.include or include_path(), session)
 
 
 def _require_setting(name: str, value: str) -> None:

@@ -15,6 +15,7 @@ import pyarrow.parquet
 import pytest
 from google.cloud import bigquery, storage
 
+from retraining.core.errors import DataError
 from retraining.core.spec.files import load_spec
 from retraining.hooks import check_queries
 from retraining.hooks.cloud import Cloud
@@ -186,7 +187,12 @@ def test_a_query_reads_them_as_a_table(make_night, bucket, read) -> None:
     assert night.snapshot()["rows"] == 239
     assert "SELECT near.*" in read(f"{planned['run_uri']}/plan.json")["query"]["sql"]
     spec = load_spec(night.include / "models" / f"{name}.yaml")
-    assert "take" in check_queries.check(spec, night.include, Cloud().warehouse)
+    taken = check_queries.check(spec, night.include, Cloud().session)
+    assert "takes its queries, and their columns fit; 1 files of " in taken
+    assert taken.endswith("bytes have the columns of data.files")
+    put(bucket, "parcels/2.csv", csv_of(LINES, list(COLUMNS)[1:]))
+    with pytest.raises(DataError, match=r"parcels/2\.csv: no column 'id'"):
+        check_queries.check(spec, night.include, Cloud().session)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from retraining.core.spec.files import find_specs, load_frozen_set_query, load_q
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.sql_file import used_parameters
 
-CLOUD_WORDS = "make check-models RETRAINING_PROJECT=… RETRAINING_REGION=… asks BigQuery"
+CLOUD_WORDS = "make check-models RETRAINING_PROJECT=… RETRAINING_REGION=… looks"
 REGION_WORDS = "make check-models RETRAINING_REGION=us-central1 looks for its machines there too"
 
 
@@ -64,7 +64,7 @@ def not_looked_at(spec: ModelSpec) -> list[str]:
         parts.append(f"which columns the features {named} are ({CLOUD_WORDS})")
     if spec.data.files is not None:
         uris = ", ".join(spec.data.files.uris)
-        parts.append(f"whether there are files {uris}, and whether they have these columns (make preview looks)")
+        parts.append(f"whether there are files {uris}, and whether they have these columns ({CLOUD_WORDS})")
     return [f"{spec.name}.yaml: not looked at: {part}" for part in parts]
 
 

@@ -9,7 +9,6 @@ from typing import Any
 from retraining.core.checks import quarantine
 from retraining.core.data import frozen_set, snapshot, source_files, statistics
 from retraining.core.data.columns import own_columns, schema_hash
-from retraining.core.data.span_store import StoredObject
 from retraining.core.data.sql import Query
 from retraining.core.documents import Column, FrozenSet, GoldenWork, LeftOut, Plan, Snapshot, Span, Statistics
 from retraining.core.documents.snapshot import SourceFilesRead
@@ -19,6 +18,7 @@ from retraining.core.naming.spans import MARKER, SpanPlace, marker_uri, place_of
 from retraining.core.spec.source_files import SourceFiles
 from retraining.core.untyped import Row
 from retraining.hooks.ports import CloudPort
+from retraining.hooks.source_files import list_files, look
 
 
 class RunTable:
@@ -80,24 +80,13 @@ class RunTable:
     def _load_files(self, files: SourceFiles) -> SourceFilesRead:
         """Load the source's files into a table of this run, if each has the columns that the spec says."""
         plan, cloud = self._plan, self._cloud
-        found = {uri: cloud.objects.match(uri) for uri in files.uris}
-        described, objects = source_files.require_files(found), source_files.distinct(found)
-        if files.format != "json":
-            source_files.require_columns(files, objects, self._file_columns(files, objects))
+        described = look(files, cloud.objects, cloud.artifacts)
         version = described.sha256[:8]  # files that changed since are other jobs
         made = self._job_id(f"files_table_{version}")
         cloud.warehouse.run_query(source_files.render_files_table_sql(plan), made, source_files.WHERE)
         cloud.warehouse.load_files(source_files.build_load(plan), self._job_id(f"files_{version}"), source_files.WHERE)
-        again = {uri: cloud.objects.match(uri) for uri in files.uris}
-        source_files.require_unchanged(described, source_files.require_files(again))
+        source_files.require_unchanged(described, list_files(files.uris, cloud.objects)[0])
         return described
-
-    def _file_columns(self, files: SourceFiles, objects: list[StoredObject]) -> Mapping[str, list[str] | None]:
-        artifacts = self._cloud.artifacts
-        if files.format == "csv":
-            beginnings = artifacts.read_ranges(source_files.headers_to_read(objects))
-            return {uri: source_files.parse_header(data, files.delimiter) for uri, data in beginnings.items()}
-        return artifacts.parquet_columns({item.uri: item.bytes for item in objects})
 
     def _counted(self, query: Query, where: str) -> list[Row]:
         return self._cloud.warehouse.run_query(query, self._job_id(where.replace(" ", "_")), where).rows
