@@ -25,6 +25,7 @@ TO ?=
 SCHEMA ?=
 MODEL ?=
 IMAGE ?=
+RUN ?=
 RUNS ?=
 DO ?= models
 # Where this is set, each of the many processes of a test or demonstration would compile Airflow and Google's clients.
@@ -71,6 +72,7 @@ $(VENV)/xgboost/.ready: examples/xgboost/image/requirements.txt
 $(VENV)/localcloud/.ready: dev/requirements.txt
 $(VENV)/tuning/.ready: dev/localcloud/tuning-requirements.txt
 $(VENV)/bench-tfx/.ready: dev/bench/requirements-tfx.txt
+$(VENV)/tfdv/.ready: dev/tfdv/requirements.txt
 $(VENV)/floor/.ready: requirements-floor.txt
 $(VENV)/containers/.ready: dev/containers/requirements.txt
 $(VENV)/audit/.ready: requirements-audit.txt
@@ -88,6 +90,9 @@ tuning-env: $(VENV)/tuning/.ready ## Make the environment of the local cloud's t
 TFIO_ENV := $(shell $(PYTHON) -c 'import sys; sys.exit(sys.version_info >= (3, 13))' 2>/dev/null && echo $(VENV)/tfio/.ready)
 .PHONY: tfio-env
 tfio-env: $(VENV)/tfio/.ready ## Make the environment of training.reader tensorflow_io (TensorFlow 2.16, Python 3.11 or 3.12; test makes it)
+
+# TensorFlow Data Validation has Python 3.11 alone: its test is left out elsewhere.
+TFDV_ENV := $(shell $(PYTHON) -c 'import sys; sys.exit(sys.version_info >= (3, 12))' 2>/dev/null && echo $(VENV)/tfdv/.ready)
 
 FRAMEWORK_ENVS := $(VENV)/sklearn/.ready $(VENV)/xgboost/.ready
 .PHONY: frameworks-env
@@ -108,6 +113,7 @@ lock: | $(UV) ## Resolve the *.in files again into hash-locked requirements
 	$(COMPILE) --upgrade examples/sklearn/image/requirements.in -o examples/sklearn/image/requirements.txt
 	$(COMPILE) --upgrade examples/xgboost/image/requirements.in -o examples/xgboost/image/requirements.txt
 	$(COMPILE) --upgrade dev/bench/requirements-tfx.in -o dev/bench/requirements-tfx.txt
+	$(COMPILE) --upgrade dev/tfdv/requirements.in -o dev/tfdv/requirements.txt
 	$(COMPILE) --upgrade --exclude-newer $(FLOOR_DATE) requirements-floor.in -o requirements-floor.txt
 	$(COMPILE) --upgrade requirements-audit.in -o requirements-audit.txt
 	echo 'uv' | $(COMPILE) --upgrade - -o requirements-uv.txt
@@ -153,6 +159,11 @@ tensorboard: $(VENV)/trainer/.ready ## TensorBoard over several runs of a model 
 	@test -n '$(MODEL)' -a -n '$(RUNS)' -a -n '$(RETRAINING_BUCKET)' || { echo "make: expected MODEL=…, RUNS='KEY KEY' and RETRAINING_BUCKET. DO='runs MODEL' lists the keys" >&2; exit 2; }
 	@TF_CPP_MIN_LOG_LEVEL=3 exec $(TRAINER_PY) -m tensorboard.main --port $(or $(filter-out 8080,$(PORT)),6006) --logdir_spec '$(subst $(space),$(comma),$(foreach run,$(RUNS),$(run):gs://$(RETRAINING_BUCKET)/$(MODEL)/runs/$(run)/training/logs))'
 
+.PHONY: tfdv
+tfdv: $(VENV)/tfdv/.ready ## TensorFlow Data Validation looks at a run's schema, statistics and shards (MODEL=, RUN=, RETRAINING_BUCKET; Python 3.11)
+	@test -n '$(MODEL)' -a -n '$(RUN)' -a -n '$(RETRAINING_BUCKET)' || { echo "make: expected MODEL=…, RUN=… and RETRAINING_BUCKET. DO='runs MODEL' lists the keys" >&2; exit 2; }
+	@PYTHONPATH=dev TF_CPP_MIN_LOG_LEVEL=3 $(VENV)/tfdv/bin/python -m tfdv gs://$(RETRAINING_BUCKET)/$(MODEL)/runs/$(RUN)
+
 # --- checks ---------------------------------------------------------------------------------------------------------
 
 .PHONY: test test-trainer test-nights
@@ -178,7 +189,7 @@ test-floor: setup $(VENV)/floor/.ready ## Run core, hooks, operators and DAGs on
 	@$(VENV)/floor/bin/python -m pytest -q -W default -m "not long" $(FLOOR_TESTS)
 
 .PHONY: test-long
-test-long: setup tuning-env $(TFIO_ENV) $(FRAMEWORK_ENVS) $(VENV)/containers/.ready ## Run the tests that take minutes
+test-long: setup tuning-env $(TFIO_ENV) $(TFDV_ENV) $(FRAMEWORK_ENVS) $(VENV)/containers/.ready ## Run the tests that take minutes
 	@$(AIRFLOW_PY) -m pytest -m long -s --ignore tests/trainer
 	@$(TRAINER_PY) -m pytest -m long tests/trainer
 

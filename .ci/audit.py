@@ -34,6 +34,7 @@ LOCKS = (
     "dev/requirements.txt",
     "dev/localcloud/tuning-requirements.txt",
     "dev/bench/requirements-tfx.txt",
+    "dev/tfdv/requirements.txt",
     "dev/containers/requirements.txt",
     "dev/containers/airflow-requirements.txt",
 )

@@ -18,6 +18,7 @@ SOURCE_ROOTS = {
     "localcloud": REPOSITORY / "dev" / "localcloud",
     "demo": REPOSITORY / "dev" / "demo",
     "bench": REPOSITORY / "dev" / "bench",
+    "tfdv": REPOSITORY / "dev" / "tfdv",
     "containers": REPOSITORY / "dev" / "containers",
     "contracts": REPOSITORY / "dev" / "contracts",
 }

@@ -74,6 +74,16 @@ def test_each_split_is_a_data_set(documents) -> None:
     assert statistics.count('step: "late"') == statistics.count('step: "carrier"') == 3
 
 
+def test_categories_are_ranked_with_their_counts(documents) -> None:
+    """TFDV looks for values outside a domain among the ranks alone."""
+    top = documents["statistics"]["splits"]["test"]["features"]["carrier"]["top"]
+    _, statistics = render(documents)
+    (test,) = [each for each in statistics.split("datasets {") if 'name: "test"' in each]
+    ranks = re.findall(r'low_rank: (\d+) high_rank: (\d+) label: "(\w+)" sample_count: (\d+)', " ".join(test.split()))
+    assert ranks == [(str(rank), str(rank), item["value"], str(item["count"])) for rank, item in enumerate(top)]
+    assert ranks
+
+
 def test_a_value_is_written_so_that_protobuf_reads_it(documents) -> None:
     """Quotes, backslashes and control characters as octal numbers, all else as it is."""
     top = documents["statistics"]["splits"]["train"]["features"]["carrier"]["top"]

@@ -23,6 +23,7 @@ from retraining.core.documents.checks import (
     SplitStatistics,
     Statistics,
     TextStatistics,
+    ValueCount,
 )
 from retraining.core.documents.plan import Plan
 from retraining.core.documents.snapshot import Column, Snapshot
@@ -114,8 +115,7 @@ def _statistics(split: SplitStatistics, each: FeatureStatistics) -> Message:
         case NumericStatistics():
             return {"num_stats": {"common_stats": common, **_numbers(each, there)}}
         case CategoricalStatistics():
-            values = [{"value": item.value, "frequency": item.count} for item in each.top[:SHOWN_VALUES]]
-            return {"string_stats": {"common_stats": common, "unique": each.distinct, "top_values": values}}
+            return {"string_stats": {"common_stats": common, **_values(each.distinct, each.top)}}
         case ImageStatistics():
             sizes = {"min_num_bytes": each.min_bytes, "max_num_bytes": each.max_bytes}
             return {"bytes_stats": {"common_stats": common, "avg_num_bytes": each.mean_bytes, **sizes}}
@@ -127,12 +127,23 @@ def _statistics(split: SplitStatistics, each: FeatureStatistics) -> Message:
                 "tot_num_values": round((each.mean_length or 0) * there),
             }
             if each.top:
-                values = [{"value": item.value, "frequency": item.count} for item in each.top[:SHOWN_VALUES]]
-                strings = {"unique": each.distinct, "top_values": values}
-                return {"string_stats": {"common_stats": {**common, **lengths}, **strings}}
+                return {"string_stats": {"common_stats": {**common, **lengths}, **_values(each.distinct, each.top)}}
             return {"num_stats": {"common_stats": {**common, **lengths}, "mean": each.mean, "std_dev": each.stddev}}
         case TextStatistics():
             return {"string_stats": {"common_stats": common, "avg_length": each.mean_length}}
+
+
+def _values(distinct: int, top: Sequence[ValueCount]) -> Message:
+    """Return values with their counts: `top_values` for people, and ranks, by which TFDV looks for unknown ones."""
+    ranks = [
+        {"low_rank": rank, "high_rank": rank, "label": item.value, "sample_count": item.count}
+        for rank, item in enumerate(top)
+    ]
+    return {
+        "unique": distinct,
+        "top_values": [{"value": item.value, "frequency": item.count} for item in top[:SHOWN_VALUES]],
+        "rank_histogram": {"buckets": ranks},
+    }
 
 
 def _label_statistics(rows: int, label: LabelStatistics) -> Message:

@@ -1,0 +1,1 @@
+"""TensorFlow Data Validation beside a run, in an environment of its own."""
