@@ -44,6 +44,7 @@ def column(name: str, type_: str, mode: str = "NULLABLE") -> dict[str, Any]:
         ({"destination": "b", "table": "a.b"}, "destination"),
         ({"destination": "a.b", "table": "a.c", "replicas": 0}, "replicas"),
         ({"destination": "a.b", "query": "x.txt"}, "query"),
+        ({"destination": "gs://b-b/out", "files": "gs://b-b/in/*.jsonl.gz"}, "unpack them"),
     ],
 )
 def test_a_section_that_cannot_be_is_refused(values, words) -> None:

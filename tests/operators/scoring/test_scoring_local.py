@@ -169,9 +169,9 @@ def test_lines_without_an_answer_are_not_announced(spec, make_run) -> None:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ({"id": "a", "carrier": "UA"}, r"0\.jsonl: no distance in its first line"),
-        ({"id": "a", "carrier": "UA", "distance": 1.5, "late": 0}, "late in its first line"),
-        (["a", "UA", 1.5], "a first line that is no object"),
+        ({"id": "a", "carrier": "UA"}, r"0\.jsonl, line 1: no distance"),
+        ({"id": "a", "carrier": "UA", "distance": 1.5, "late": 0}, "a line with late"),
+        (["a", "UA", 1.5], "no object"),
     ],
 )
 def test_lines_that_are_no_instances_are_refused_before_a_job(spec, make_run, line, words) -> None:

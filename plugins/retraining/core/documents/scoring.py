@@ -98,6 +98,8 @@ class ScoringInput(Document):
     rows: Positive
     fingerprint: Text
     """XOR over the rows' fingerprints; of files a digest of their names and generations."""
+    keys: Text | None = None
+    """Of files: tells the keys of their lines from any others. Null: of a table, or nobody looked."""
     bytes_processed: Count
 
 

@@ -7,14 +7,18 @@ that counts: readers see the old answers until that object is replaced, and then
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NoReturn, cast
 
 from retraining.core.data.span_store import StoredObject
 from retraining.core.documents.document import canonical_json, format_time
 from retraining.core.documents.scoring import Predictions, ScoringInput, ScoringPlan
 from retraining.core.errors import DataError
+from retraining.core.scoring.answers import SHOWN
+from retraining.core.scoring.keys import Key, KeySet, name_keys
 
 RESULTS, ERRORS = "prediction.results-", "prediction.errors_stats-"
 """What Vertex AI calls the objects of answers, and of what has none."""
@@ -26,97 +30,142 @@ _GZIP = b"\x1f\x8b"
 _WAY_OUT = "Correct the files, then clear plan and what follows it"
 
 
-class LineCount:
-    """Counts the lines of one file, piece by piece, without the blank ones."""
-
-    def __init__(self) -> None:
-        self.lines = 0
-        self.first = b""
-        self._rest = b""
-
-    def add(self, piece: bytes) -> None:
-        """Count what a piece ends; what it begins is kept."""
-        *whole, self._rest = (self._rest + piece).split(b"\n")
+def split_lines(pieces: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of a file that comes in pieces, with their numbers, without the blank ones."""
+    number, rest = 0, b""
+    for piece in pieces:
+        *whole, rest = (rest + piece).split(b"\n")
         for line in whole:
-            self._count(line)
-
-    def end(self) -> None:
-        """Count a last line that nothing ends."""
-        self._count(self._rest)
-        self._rest = b""
-
-    def _count(self, line: bytes) -> None:
-        if line.strip():
-            self.first = self.first or line
-            self.lines += 1
+            number += 1
+            if line.strip():
+                yield number, line
+    if rest.strip():
+        yield number + 1, rest
 
 
-def require_instance(plan: ScoringPlan, uri: str, first: bytes) -> None:
-    """Refuse a file whose first line is no instance of the version.
+def instance_key(plan: ScoringPlan, where: str, line: bytes) -> Key:
+    """Return the key of a line that is an instance of the version.
+
+    Args:
+        plan: The scoring.
+        where: File and number of the line.
+        line: As it stands there.
 
     Raises:
         DataError: It is none.
     """
-    if not first:
-        return
     wanted = [plan.key, *(feature.name for feature in plan.features)]
     expected = f"JSON lines, each with {', '.join(wanted)}"
-    if first.startswith(_GZIP):
-        raise DataError(uri, "a compressed file", f"plain {expected}", "Unpack it: a batch prediction reads text")
+    if line.startswith(_GZIP):
+        way_out = "Unpack it (gunzip): a batch prediction reads JSON lines as plain text"
+        raise DataError(where, "a compressed file", f"plain {expected}", way_out)
     try:
-        values = json.loads(first)
+        values = json.loads(line)
     except ValueError:
-        raise DataError(uri, f"a first line {first[:80]!r}", expected, _WAY_OUT) from None
+        raise DataError(where, f"no JSON: {line[:80]!r}", expected, _WAY_OUT) from None
     if not isinstance(values, dict):
-        raise DataError(uri, f"a first line that is no object: {first[:80]!r}", expected, _WAY_OUT)
+        raise DataError(where, f"no object: {line[:80]!r}", expected, _WAY_OUT)
     if missing := [name for name in wanted if name not in values]:
-        raise DataError(uri, f"no {', '.join(missing)} in its first line", expected, _WAY_OUT)
+        raise DataError(where, f"no {', '.join(missing)}", expected, _WAY_OUT)
     if strange := [name for name in values if name not in wanted]:
-        raise DataError(uri, f"{', '.join(strange)} in its first line", f"{expected}, and nothing else", _WAY_OUT)
+        raise DataError(where, f"a line with {', '.join(strange)}", f"{expected}, and nothing else", _WAY_OUT)
+    key = values[plan.key]
+    if not _is_key(key):
+        raise DataError(where, f"the key {plan.key} is {json.dumps(key)[:80]}", "a text or a whole number", _WAY_OUT)
+    return cast(Key, key)
 
 
-def build_input(plan: ScoringPlan, objects: Sequence[StoredObject], lines: int) -> ScoringInput:
+def answer_key(plan: ScoringPlan, where: str, line: bytes) -> Key:
+    """Return the key of a line of answers whose prediction can be read.
+
+    Raises:
+        DataError: It is of another form.
+    """
+    with contextlib.suppress(ValueError):
+        values = json.loads(line)
+        if isinstance(values, dict) and _is_key(values.get("key")) and _is_answer(plan, values.get("prediction")):
+            return cast(Key, values["key"])
+    form = f"{plan.answer_size} numbers" if plan.answer_size else "a number"
+    way_out = f"{plan.destination.table} stays as it was. Compare the serving image with the version's signature"
+    found = f"an answer {line[:200].decode(errors='replace')}"
+    raise DataError(where, found, f"a key, and {form} as {plan.output!r}", way_out)
+
+
+def require_distinct(plan: ScoringPlan, sent: KeySet, keys: Iterable[Key]) -> None:
+    """Refuse lines of which some have the same key: their answers could not be told apart.
+
+    Args:
+        plan: The scoring.
+        sent: The keys of all lines.
+        keys: The same once more, to name some.
+
+    Raises:
+        DataError: Some have.
+    """
+    if doubled := sent.doubled():
+        found = f"{len(doubled)} {plan.key} more than once in {sent.lines} lines: {name_keys(doubled, keys, SHOWN)}"
+        raise DataError(str(plan.source.files), found, "each key once", _WAY_OUT)
+
+
+def build_input(plan: ScoringPlan, objects: Sequence[StoredObject], sent: KeySet) -> ScoringInput:
     """Return the document of the instances.
 
     Raises:
         DataError: There is no file, or no line.
     """
     source = str(plan.source.files)
-    if not lines:
+    if not sent.lines:
         found = "no line" if objects else "no file"
         raise DataError(source, found, "one at least", f"Correct the address, or have the file written. {_WAY_OUT}")
-    names = canonical_json([[item.uri, item.generation] for item in objects])
     return ScoringInput(
         model=plan.model,
         run_key=plan.run_key,
         table=source,
         key_type=None,
-        rows=lines,
-        fingerprint=hashlib.sha256(names).hexdigest(),
+        rows=sent.lines,
+        fingerprint=fingerprint(objects),
+        keys=sent.digest,
         bytes_processed=sum(item.bytes for item in objects),
     )
 
 
-def require_whole(
-    plan: ScoringPlan, instances: ScoringInput, predictions: Predictions, answers: int, errors: str
-) -> None:
-    """Refuse answers that are not as many as the instances, before `current.json` names them.
+def fingerprint(objects: Sequence[StoredObject]) -> str:
+    """Return what tells files from others, and from themselves once they are written again."""
+    return hashlib.sha256(canonical_json([[item.uri, item.generation] for item in objects])).hexdigest()
+
+
+def is_whole(instances: ScoringInput, answered: KeySet) -> bool:
+    """Tell whether there is an answer for each line, and no other; a document of an earlier release has no keys."""
+    return answered.lines == instances.rows and instances.keys in (None, answered.digest)
+
+
+def describe_difference(key: str, sent: KeySet, answered: KeySet, named: Callable[[], Iterable[Key]]) -> Iterator[str]:
+    """Yield which lines have no answer, or several, and which answers are of no line.
 
     Args:
-        plan: The scoring.
-        instances: What was sent.
-        predictions: Of the job.
-        answers: Lines of answers.
-        errors: What the job says of lines that have none.
+        key: Its name.
+        sent: The keys of the lines.
+        answered: The keys of the answers.
+        named: Gives all of them once more, to name some.
+    """
+    kinds = {
+        "without an answer": sent.without(answered),
+        "answered more than once": answered.doubled(),
+        "answered and not asked": answered.without(sent),
+    }
+    for what, marks in kinds.items():
+        if marks:
+            yield f"{len(marks)} {what}: {key} {name_keys(marks, named(), SHOWN)}"
+
+
+def refuse_answers(plan: ScoringPlan, predictions: Predictions, found: Iterable[str]) -> NoReturn:
+    """Refuse answers that are not one per line, before `current.json` names them.
 
     Raises:
-        DataError: There are fewer or more.
+        DataError: Always.
     """
-    if answers == instances.rows:
-        return
-    found = f"{answers} answers for {instances.rows} lines{f'; {errors[:500]}' if errors else ''}"
     way_out = f"{plan.destination.table} stays as it was. Correct these lines, then trigger the DAG again with Force"
-    raise DataError(predictions.table, found, "one for each", way_out)
+    raise DataError(predictions.table, "; ".join(filter(None, found)), "one for each", way_out)
 
 
 def current_uri(plan: ScoringPlan) -> str:
@@ -134,3 +183,15 @@ def current(plan: ScoringPlan, instances: ScoringInput, predictions: Predictions
         "job": predictions.job,
     }
     return (json.dumps(values, indent=2) + "\n").encode()
+
+
+def _is_key(value: object) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool)
+
+
+def _is_answer(plan: ScoringPlan, prediction: object) -> bool:
+    """Tell whether a prediction is what the query of answers in a table takes for one."""
+    value = prediction.get(plan.output) if isinstance(prediction, dict) else prediction
+    numbers = value if isinstance(value, list) else [value]
+    fits = len(numbers) == plan.answer_size if plan.answer_size else len(numbers) > 0
+    return fits and all(isinstance(number, int | float) and not isinstance(number, bool) for number in numbers)

@@ -51,6 +51,8 @@ class Scoring(Section):
             raise ValueError(f"destination is {self.destination}, and answers for {kinds[0]} go into {kinds[1]}")
         if self.table is not None and self.table.lower() == self.destination.lower():
             raise ValueError(f"destination is {self.destination}, which is the source: name another table")
+        if self.files is not None and self.files.endswith(".gz"):
+            raise ValueError(f"files is {self.files}: unpack them, a batch prediction reads JSON lines as plain text")
         if self.files is not None and self._meet(self.files.partition("*")[0]):
             raise ValueError(f"destination is {self.destination}, where files {self.files} lie: name another folder")
         return self

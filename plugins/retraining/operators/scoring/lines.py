@@ -2,48 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
 
 from retraining.core.catalog.cost import load_prices
 from retraining.core.data.span_store import StoredObject
 from retraining.core.documents import Predictions, ScoringInput, ScoringPlan, ScoringResult
+from retraining.core.errors import DataError
 from retraining.core.scoring import answers, lines
+from retraining.core.scoring.keys import Key, KeySet
 from retraining.core.settings import include_path
 from retraining.hooks.ports import CloudPort
 
+_WAY_OUT = "Once nobody writes there any more, trigger the DAG again with Force"
+
 
 def take_lines(cloud: CloudPort, planned: ScoringPlan) -> ScoringInput:
-    """Count the lines to score, and look whether each file begins with an instance."""
-    objects = cloud.objects.match(str(planned.source.files))
-    total = 0
-    for item in objects:
-        counted = _count(cloud, item)
-        lines.require_instance(planned, item.uri, counted.first)
-        total += counted.lines
-    return lines.build_input(planned, objects, total)
+    """Look whether every line is an instance with a key of its own, and count them."""
+    asked = _instances(cloud, planned)
+    sent = KeySet.of(asked.keys())
+    lines.require_distinct(planned, sent, asked.keys())
+    return lines.build_input(planned, asked.objects, sent)
 
 
 def write_lines(cloud: CloudPort, planned: ScoringPlan, sent: ScoringInput, predictions: Predictions) -> ScoringResult:
-    """Let the destination name the answers of a job, if they are as many as the lines."""
-    total = sum(_count(cloud, item).lines for item in cloud.objects.match(f"{predictions.table}/{lines.RESULTS}*"))
-    errors = " ".join(
-        (cloud.artifacts.read_object(item.uri) or b"").decode(errors="replace").strip()
-        for item in cloud.objects.match(f"{predictions.table}/{lines.ERRORS}*")
-    )
-    lines.require_whole(planned, sent, predictions, total, errors)
+    """Let the destination name the answers of a job, if there is one for each line."""
+    found = cloud.objects.match(f"{predictions.table}/{lines.RESULTS}*")
+    said = _Lines(cloud, planned, found, lines.answer_key)
+    answered = KeySet.of(said.keys())
+    if not lines.is_whole(sent, answered):
+        lines.refuse_answers(planned, predictions, _problems(cloud, planned, sent, predictions, said, answered))
     cloud.artifacts.overwrite(lines.current_uri(planned), lines.current(planned, sent, predictions), "application/json")
     return answers.build_result(planned, sent, predictions, load_prices(include_path()))
 
 
-def _count(cloud: CloudPort, item: StoredObject) -> lines.LineCount:
-    counted = lines.LineCount()
-    for piece in _pieces(cloud, item):
-        counted.add(piece)
-    counted.end()
-    return counted
+@dataclass(frozen=True)
+class _Lines:
+    """The lines of some files, and how a key is read from one; each use reads the files anew."""
+
+    cloud: CloudPort
+    planned: ScoringPlan
+    objects: Sequence[StoredObject]
+    read_key: Callable[[ScoringPlan, str, bytes], Key]
+
+    def keys(self) -> Iterator[Key]:
+        """Yield the key of each line."""
+        for item in self.objects:
+            for number, line in lines.split_lines(self._pieces(item)):
+                yield self.read_key(self.planned, f"{item.uri}, line {number}", line)
+
+    def _pieces(self, item: StoredObject) -> Iterator[bytes]:
+        for start in range(0, item.bytes, lines.PIECE_BYTES):
+            end = min(item.bytes, start + lines.PIECE_BYTES)
+            piece = self.cloud.artifacts.read_ranges({item.uri: (start, end)}).get(item.uri, b"")
+            if len(piece) < end - start:
+                raise DataError(item.uri, "it was deleted or written again meanwhile", "files that stay", _WAY_OUT)
+            yield piece
 
 
-def _pieces(cloud: CloudPort, item: StoredObject) -> Iterator[bytes]:
-    for start in range(0, item.bytes, lines.PIECE_BYTES):
-        end = min(item.bytes, start + lines.PIECE_BYTES)
-        yield cloud.artifacts.read_ranges({item.uri: (start, end)}).get(item.uri, b"")
+def _instances(cloud: CloudPort, planned: ScoringPlan) -> _Lines:
+    return _Lines(cloud, planned, cloud.objects.match(str(planned.source.files)), lines.instance_key)
+
+
+def _problems(
+    cloud: CloudPort,
+    planned: ScoringPlan,
+    sent: ScoringInput,
+    predictions: Predictions,
+    said: _Lines,
+    answered: KeySet,
+) -> Iterator[str]:
+    """Say what is missing or too much; the files are read once more for that."""
+    yield f"{answered.lines} answers for {sent.rows} lines"
+    asked = _instances(cloud, planned)
+    if lines.fingerprint(asked.objects) != sent.fingerprint:
+        yield f"{planned.source.files} has changed since snapshot read it"
+    else:
+        sent_keys = KeySet.of(asked.keys())
+        yield from lines.describe_difference(planned.key, sent_keys, answered, lambda: chain(asked.keys(), said.keys()))
+    for item in cloud.objects.match(f"{predictions.table}/{lines.ERRORS}*"):
+        yield (cloud.artifacts.read_object(item.uri) or b"").decode(errors="replace").strip()[:500]
