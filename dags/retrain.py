@@ -8,6 +8,7 @@ from pathlib import Path
 from airflow.sdk import DAG, Asset, BaseOperator, chain, get_parsing_context
 
 from retraining.core.catalog.capabilities import load_capabilities, require_trainable
+from retraining.core.catalog.trainers import require_trainer
 from retraining.core.errors import SpecError
 from retraining.core.jobs.job import JobType
 from retraining.core.naming import dags as dag_names
@@ -120,6 +121,7 @@ def build_dags(include: Path, only: str | None) -> dict[str, DAG]:
             load_query(spec, include)
             load_frozen_set_query(spec, include)
             require_trainable(spec, load_capabilities())
+            require_trainer(spec, include)
             dags[dag_id] = retrain_dag(spec)
         except SpecError as error:
             dags[dag_id] = invalid_dag(dag_id, path, error)

@@ -1,5 +1,7 @@
 """`python -m trainer.task {train,score} --request=gs://…`: the jobs of a trainer, whatever its framework.
 
+`python -m trainer.task describe` prints what can be asked of it.
+
 Exit codes: 0 done, also where an earlier process had done it; 2 the request or the data is wrong; 143 SIGTERM, the
 machine was taken away: started again it begins anew; 1 anything else.
 """
@@ -38,6 +40,19 @@ SMOKE_REQUESTS = 5
 COMMON_KEYS = {"schema_version", "kind", "model", "run_key", "manifest_uri", "label", "key"}
 TRAIN_KEYS = COMMON_KEYS | {"statistics_uri", "features", "training", "seed", "trial_metric", "priors"}
 TRAIN_KEYS |= {"auxiliary_labels", "model_uri", "report_uri", "checkpoint_uri", "tensorboard_uri"}
+DESCRIPTION: dict[str, Any] = {
+    "kind": "trainer",
+    "schema_version": 1,
+    "labels": ["binary", "multiclass", "regression"],
+    "losses": ["mse"],
+    "transforms": ["none"],
+    "features": ["numeric", "categorical"],
+    "inputs": ["tfrecord"],
+    "auxiliary_labels": False,
+    "trials": False,
+    "several_machines": False,
+}
+"""What is read before a job is paid for, and `require_trainable` refuses what is left."""
 SCORE_KEYS = COMMON_KEYS | {"splits", "models"}
 
 
@@ -45,10 +60,15 @@ def main(framework: Framework) -> int:
     """Run a command; return its exit code."""
     end_on_sigterm()
     parser = argparse.ArgumentParser(prog="python -m trainer.task", description=__doc__)
-    parser.add_argument("command", choices=["train", "score"])
-    parser.add_argument("--request", required=True)
+    parser.add_argument("command", choices=["train", "score", "describe"])
+    parser.add_argument("--request")
     options, rest = parser.parse_known_args()
+    if options.command == "describe":
+        print(json.dumps(DESCRIPTION | {"hyperparameters": sorted(framework.hyperparameters)}, indent=2))
+        return 0
     try:
+        if options.request is None:
+            raise RequestError("flag --request", "is missing", "the request's address")
         if rest:
             raise RequestError(f"flag {rest[0]!r}", "is not known", "--request", "Search hyperparameters elsewhere")
         {"train": train, "score": score}[options.command](framework, options.request, Storage())
@@ -152,9 +172,10 @@ def require_trainable(framework: Framework, request: Mapping[str, Any]) -> None:
     if unknown := sorted(set(training["hyperparameters"]).difference(framework.hyperparameters)):
         known = ", ".join(sorted(framework.hyperparameters))
         raise RequestError(f"hyperparameter {unknown[0]!r}", "is not known", known)
-    if label["kind"] == "regression" and (label.get("loss", "mse"), label.get("transform", "none")) != ("mse", "none"):
-        found = f"loss {label.get('loss')}, transform {label.get('transform')}"
-        raise RequestError(f"label {label['name']!r}", found, "loss mse without transform, which this image learns")
+    for what, default, known in (("loss", "mse", "losses"), ("transform", "none", "transforms")):
+        if label["kind"] == "regression" and label.get(what, default) not in DESCRIPTION[known]:
+            expected = f"{', '.join(DESCRIPTION[known])}, which this image learns"
+            raise RequestError(f"label {label['name']!r}", f"{what} {label[what]}", expected)
 
 
 def labels_of(label: Mapping[str, Any], columns: Mapping[str, Sequence[Scalar]]) -> Array:

@@ -16,6 +16,7 @@ from pathlib import Path
 from retraining.core.catalog.capabilities import load_capabilities, require_trainable
 from retraining.core.catalog.cost import load_prices, query_cost
 from retraining.core.catalog.hardware import load_hardware, require_machines
+from retraining.core.catalog.trainers import require_trainer
 from retraining.core.checks import dataset
 from retraining.core.documents import Plan
 from retraining.core.documents.plan import Trigger
@@ -45,6 +46,7 @@ def make_plan(model: str, as_of: str, cloud: CloudPort, include: Path) -> Plan:
         raise SpecError("MODEL", f"no model {model!r}", f"one of: {', '.join(known)}", suggest(model, known))
     spec = files.load_spec(path)
     require_trainable(spec, load_capabilities())
+    require_trainer(spec, include)
     name, now = f"preview-{uuid.uuid4().hex}", cloud.clock.now()
     asked = plan.AskedRun(
         as_of=windows.resolve_as_of(as_of, None, None, now, now),

@@ -7,7 +7,9 @@ import secrets
 import shutil
 import signal
 import subprocess
-from dataclasses import dataclass
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +37,27 @@ class Job:
     def end(self, number: signal.Signals) -> int:
         """Send a signal, to a container by podman, and return the exit code."""
         if self.container:
-            subprocess.run(
-                ["podman", "kill", f"--signal={number.name}", self.container], check=True, stdout=subprocess.DEVNULL
-            )
+            end = time.monotonic() + 60
+            while not self._can_be_sent(number) and self.process.poll() is None and time.monotonic() < end:
+                time.sleep(0.1)
+            _podman("kill", f"--signal={number.name}", self.container)
         else:
             self.process.send_signal(number)
         self.process.communicate(timeout=60)
         return self.process.returncode
+
+    def _can_be_sent(self, number: signal.Signals) -> bool:
+        """Tell whether the container's first process would see the signal: the kernel drops what it does not catch."""
+        pid = _podman("inspect", "--format={{.State.Pid}}", self.container).strip() or "0"
+        if pid == "0" or number == signal.SIGKILL:
+            return pid != "0"
+        status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+        return bool((int(status["SigCgt"], 16) | int(status["SigBlk"], 16)) >> (number - 1) & 1)
+
+
+def _podman(*arguments: str) -> str:
+    """Run podman and return what it prints; of a container that is not there: nothing."""
+    return subprocess.run(["podman", *arguments], capture_output=True, text=True, check=False).stdout
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,31 +68,40 @@ class Trainer:
         image: Its address.
         is_ours: Whether it is this project's own.
         folder: Holds all that a job reads and writes; a container has it at the same path.
+        containers: That were started.
     """
 
     image: str
     is_ours: bool
     folder: Path
+    containers: list[str] = field(default_factory=list)
 
-    def start(self, command: str, request: Path) -> Job:
-        """Start a job."""
-        arguments = [command, f"--request={request}"]
+    @property
+    def name(self) -> str:
+        """The image's, without registry and tag."""
+        return self.image.rpartition("/")[2].partition(":")[0]
+
+    def start(self, command: str, request: Path | None = None) -> Job:
+        """Start a job, or what needs no request."""
+        arguments = [command, *([f"--request={request}"] if request else [])]
+        place = request.parent if request else self.folder
         known, name = TABLE.find_image(self.image, "training"), ""
         env: dict[str, str] | None = None
         if known is not None:
             program = [str(known.python), "-m", "trainer.task"]
-            env = {"PYTHONPATH": os.pathsep.join(map(str, known.import_roots)), "HOME": str(request.parent)}
+            env = {"PYTHONPATH": os.pathsep.join(map(str, known.import_roots)), "HOME": str(place)}
             env |= {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "PYTHONUNBUFFERED": "1"}
         else:
             name = f"check-trainer-{secrets.token_hex(4)}"
+            self.containers.append(name)
             program = ["podman", "run", "--rm", f"--name={name}", "--network=none", "--security-opt=label=disable"]
             # The folder is this user's: of podman's containers their root, also without root's rights here.
             program += ["--user=0", f"--volume={self.folder}:{self.folder}", "--entrypoint=python", self.image]
             program += ["-m", "trainer.task"]
-        process = subprocess.Popen([*program, *arguments], env=env, stdout=-1, stderr=-1, text=True, cwd=request.parent)
+        process = subprocess.Popen([*program, *arguments], env=env, stdout=-1, stderr=-1, text=True, cwd=place)
         return Job(process=process, container=name)
 
-    def run(self, command: str, request: Path) -> subprocess.CompletedProcess[str]:
+    def run(self, command: str, request: Path | None = None) -> subprocess.CompletedProcess[str]:
         """Run a job to its end."""
         process = self.start(command, request).process
         out, err = process.communicate(timeout=300)
@@ -92,12 +117,15 @@ def images() -> list[Any]:
 
 
 @pytest.fixture(scope="session", params=images(), ids=lambda image: image.rpartition("/")[2].partition(":")[0])
-def trainer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Trainer:
-    """Each trainer."""
+def trainer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trainer]:
+    """Each trainer; none of its containers is left."""
     image: Any = request.param
     known = TABLE.find_image(image, "training")
     if known is None and shutil.which("podman") is None:
         pytest.fail(f"{image}: not in dev/demo/localcloud.json, and there is no podman. Add an entry, or install it")
     if known is not None and not known.python.exists():
         pytest.fail(f"{image}: no {known.python}. make frameworks-env makes those of the examples")
-    return Trainer(image=image, is_ours=image == SHIPPED[0], folder=tmp_path_factory.getbasetemp())
+    trainer = Trainer(image=image, is_ours=image == SHIPPED[0], folder=tmp_path_factory.getbasetemp())
+    yield trainer
+    if trainer.containers:
+        _podman("rm", "--force", "--ignore", *trainer.containers)

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow.compute as pc
 import pytest
 
-from tests.trainer.conformance.conftest import Trainer
+from tests.trainer.conformance.conftest import REPOSITORY, Trainer
 from tests.trainer.conftest import Run
 from trainer.contract.documents import ModelScores, Report
 from trainer.contract.reading import parse_document, serialise
@@ -142,6 +142,37 @@ def test_a_wrong_request_is_refused_by_name(trainer, run, tmp_path, name) -> Non
     assert done.returncode == 2, done.stderr
     assert saying in done.stderr.strip().splitlines()[-1]
     assert not (tmp_path / "out" / "report.json").exists()
+
+
+FURTHER = {"label": {"name": "distance", "kind": "regression"}, "weight": 1.0}
+ABILITIES: list[tuple[str, str, dict[str, Any]]] = [
+    ("trials", "trial_metric", {"trial_metric": "val_loss"}),
+    ("auxiliary_labels", "auxiliary_labels", {"auxiliary_labels": [FURTHER]}),
+    ("features", "text", {"features": [{"name": "carrier", "kind": "text"}]}),
+    ("losses", "poisson", {"label": {"name": "weight", "kind": "regression", "loss": "poisson"}}),
+    ("transforms", "log1p", {"label": {"name": "weight", "kind": "regression", "transform": "log1p"}}),
+    ("hyperparameters", "colour", {"training": {"hyperparameters": {"colour": 1}}}),
+]
+"""A field of the image's own description, a word of its refusal, and a request that a model could make of it."""
+
+
+def test_an_image_says_what_it_refuses(trainer, run, tmp_path) -> None:
+    """Its description is the file that an example brings; what that leaves out is refused by name, exit code 2."""
+    if trainer.is_ours:
+        pytest.skip("what it can do stands in include/contracts/capabilities.json")
+    done = trainer.run("describe")
+    assert done.returncode == 0, done.stderr
+    description = json.loads(done.stdout)
+    assert description["kind"] == "trainer"
+    for path in REPOSITORY.glob(f"examples/*/trainers/{trainer.name}.json"):
+        assert json.loads(path.read_bytes()) == description, f"write what describe prints to {path}"
+    for field, word, changes in ABILITIES:
+        known = description[field]
+        if known is True or (isinstance(known, list) and word in known):
+            continue
+        done = trainer.run("train", train_request(run, tmp_path, trainer, **changes))
+        assert done.returncode == 2, (field, done.stderr)
+        assert word in done.stderr.strip().splitlines()[-1]
 
 
 def test_a_corrupt_shard_is_refused_by_name(trainer, run, tmp_path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from retraining.core.catalog.capabilities import load_capabilities, require_trainable
 from retraining.core.catalog.containers import load_containers, require_serving_container, require_training_container
 from retraining.core.catalog.hardware import load_hardware, require_machines
+from retraining.core.catalog.trainers import require_trainer, trainer_path
 from retraining.core.errors import RetrainingError
 from retraining.core.settings import include_path
 from retraining.core.spec.files import find_specs, load_frozen_set_query, load_query, load_scoring_query, load_spec
@@ -18,6 +19,7 @@ from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.sql_file import used_parameters
 
 CLOUD_WORDS = "make check-models RETRAINING_PROJECT=… RETRAINING_REGION=… looks"
+TRAINER_WORDS = "what its command describe prints, docs/trainer-contract.md"
 REGION_WORDS = "make check-models RETRAINING_REGION=us-central1 looks for its machines there too"
 
 
@@ -33,12 +35,13 @@ def check(path: Path, include: Path, region: str | None = None) -> str:
     if spec.scoring is not None and spec.scoring.query is not None:
         load_scoring_query(spec.name, spec.scoring.query, include)
     require_trainable(spec, load_capabilities())
+    require_trainer(spec, include)
     require_machines(spec, load_hardware(include_path()), region)
     containers = load_containers(include_path())
     require_training_container(spec, containers)
     require_serving_container(spec, "", containers)
     schedule = spec.schedule or "no schedule"
-    for line in [*(f"warning: {warning}" for warning in warnings_of(spec, sql)), *not_looked_at(spec)]:
+    for line in [*(f"warning: {warning}" for warning in warnings_of(spec, sql)), *not_looked_at(spec, include)]:
         print(line, file=sys.stderr)
     features = " and ".join(
         [*([f"{len(spec.features)} features"] if spec.features else []), *(pattern.names for pattern in spec.patterns)]
@@ -56,8 +59,8 @@ def warnings_of(spec: ModelSpec, sql: str) -> list[str]:
     return []
 
 
-def not_looked_at(spec: ModelSpec) -> list[str]:
-    """Return what of a model is known to nobody but its cloud."""
+def not_looked_at(spec: ModelSpec, include: Path) -> list[str]:
+    """Return what of a model is known to nobody but its cloud or its image."""
     parts = []
     if spec.patterns:
         named = ", ".join(pattern.names for pattern in spec.patterns)
@@ -65,6 +68,11 @@ def not_looked_at(spec: ModelSpec) -> list[str]:
     if spec.data.files is not None:
         uris = ", ".join(spec.data.files.uris)
         parts.append(f"whether there are files {uris}, and whether they have these columns ({CLOUD_WORDS})")
+    trainer = trainer_path(spec, include)
+    if trainer is not None and not trainer.is_file():
+        parts.append(
+            f"whether {spec.training.runtime.image} can train it (no trainers/{trainer.name}: {TRAINER_WORDS})"
+        )
     return [f"{spec.name}.yaml: not looked at: {part}" for part in parts]
 
 

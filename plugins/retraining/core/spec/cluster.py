@@ -7,6 +7,7 @@ https://cloud.google.com/vertex-ai/docs/training/distributed-training
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
@@ -127,6 +128,12 @@ class Runtime(Section):
                 "models own are of another framework, whose image trains and scores them: name it in image"
             )
         return self
+
+    @property
+    def image_name(self) -> str | None:
+        """The own image's name without registry, tag and digest; None: there is none."""
+        named = re.search(r"([^/:@]+)([:@][^/]*)?$", self.image or "")
+        return named.group(1) if named else None
 
     @property
     def scoring_image(self) -> str | None:

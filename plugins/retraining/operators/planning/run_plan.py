@@ -11,6 +11,7 @@ from retraining.core.catalog.capabilities import addresses, load_capabilities, r
 from retraining.core.catalog.containers import load_containers, require_serving_container, require_training_container
 from retraining.core.catalog.cost import load_prices
 from retraining.core.catalog.hardware import load_hardware, require_machines
+from retraining.core.catalog.trainers import require_trainer
 from retraining.core.documents import Plan
 from retraining.core.naming import console
 from retraining.core.naming.addresses import ObjectAddress
@@ -67,6 +68,7 @@ class PlanRunOperator(CloudOperator):
             frozen_set_sql=files.load_frozen_set_query(spec, include),
         )
         require_trainable(planned.spec, load_capabilities(), f"{self.model} with the columns of its query")
+        require_trainer(planned.spec, include, f"{self.model} with this run's Params")
         require_machines(planned.spec, load_hardware(include), planned.region, planned.machines)
         containers, day = load_containers(include), planned.as_of.date()
         require_training_container(planned.spec, containers, day)

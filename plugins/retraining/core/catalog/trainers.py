@@ -1,0 +1,101 @@
+"""What an image of one's own can train, as it says of itself: asked before a job of it is paid for.
+
+In: `include/trainers/<image's name>.json`, what its command `describe` prints (docs/trainer-contract.md), and a spec.
+Out: everything that the image would refuse, with the way out. An image without such a file is taken as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+from retraining.core.documents.document import Document, Text
+from retraining.core.errors import ContractError, SettingsError
+from retraining.core.spec.cluster import resolve_tier
+from retraining.core.spec.features import Loss
+from retraining.core.spec.messages import Finding, raise_findings
+from retraining.core.spec.model import ModelSpec
+from retraining.core.spec.training import InputSource
+from retraining.core.suggestions import suggest
+
+_ANOTHER = "Change the value, or train in an image that can (training.runtime.image)"
+
+
+class Trainer(Document):
+    """What an image takes. `losses` and `transforms` are those of numbers as label."""
+
+    kind: Literal["trainer"] = "trainer"
+    labels: tuple[Literal["binary", "multiclass", "regression"], ...]
+    losses: tuple[Loss, ...]
+    transforms: tuple[Literal["none", "log1p"], ...]
+    features: tuple[Literal["numeric", "categorical", "image", "sequence", "text"], ...]
+    inputs: tuple[InputSource, ...]
+    hyperparameters: tuple[Text, ...]
+    auxiliary_labels: bool
+    trials: bool
+    several_machines: bool
+
+
+def trainer_path(spec: ModelSpec, include: Path) -> Path | None:
+    """Return where the spec's own image is described, if it is; None: the spec has none."""
+    name = spec.training.runtime.image_name
+    return include / "trainers" / f"{name}.json" if name else None
+
+
+def require_trainer(spec: ModelSpec, include: Path, where: str | None = None) -> None:
+    """Refuse a spec, or a run's changed one, that its own image would refuse.
+
+    Args:
+        spec: With the run's overrides, where there are some.
+        include: Folder with `trainers`.
+        where: Names the spec in messages; by default its file.
+
+    Raises:
+        SpecError: The image has said that it cannot; the message has all findings.
+        SettingsError: The image's file is malformed.
+    """
+    path = trainer_path(spec, include)
+    if path is None or not path.is_file():
+        return
+    try:
+        trainer = Trainer.parse(path.read_bytes(), f"trainers/{path.name}")
+    except ContractError as error:
+        raise SettingsError(
+            error.where, error.found, error.expected, "Write what the image's command describe prints"
+        ) from error
+    where = where or f"{spec.name}.yaml"
+    findings = [*_not_taken(spec, trainer, path.stem), *_not_done(spec, trainer, path.stem)]
+    raise_findings(where, [(f"{where}, {item[0]}", item[1], item[2], item[3]) for item in findings])
+
+
+def _not_taken(spec: ModelSpec, trainer: Trainer, image: str) -> Iterator[Finding]:
+    """Yield values that are none of those that the image takes."""
+    label, training = spec.label, spec.training
+    asked: list[tuple[str, str, str, Sequence[str]]] = [("label", "kind", label.kind, trainer.labels)]
+    if label.kind == "regression" and "regression" in trainer.labels:
+        asked.append(("label", "loss", label.loss, trainer.losses))
+        asked.append(("label", "transform", label.transform, trainer.transforms))
+    asked += [(f"feature {item.name!r}", "kind", item.kind, trainer.features) for item in spec.features]
+    asked.append(("training", "input", training.input, trainer.inputs))
+    names = training.hyperparameters
+    asked += [("training.hyperparameters", "hyperparameter", name, trainer.hyperparameters) for name in names]
+    for place, what, value, known in asked:
+        if value not in known:
+            expected = f"one of: {', '.join(sorted(known))}, which the image {image} takes"
+            yield place, f"{what} {value}", expected, suggest(value, sorted(known)) or _ANOTHER
+
+
+def _not_done(spec: ModelSpec, trainer: Trainer, image: str) -> Iterator[Finding]:
+    """Yield what the image does not do at all."""
+    cluster = resolve_tier(spec.training.cluster)
+    several = [role for role in (cluster.workers, cluster.parameter_servers) if role and role.count]
+    asked = (
+        ("auxiliary_labels", bool(spec.auxiliary_labels), trainer.auxiliary_labels, "one label"),
+        ("tuning", spec.tuning is not None, trainer.trials, "no trials of a study"),
+        ("training.cluster", bool(several or cluster.evaluator), trainer.several_machines, "one machine"),
+    )
+    for place, is_asked, is_done, instead in asked:
+        if is_asked and not is_done:
+            found = f"the image {image} says of itself that it takes {instead}"
+            yield place, found, "", "Remove the key, or train in an image that can (training.runtime.image)"
