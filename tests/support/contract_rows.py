@@ -82,6 +82,7 @@ ROWS = [
     Row("evaluation__duel", "challenger.metrics.auc", 1.5, "at most 1"),
     Row("evaluation__duel", "challenger.metrics.log_loss", -0.1, "at least 0"),
     Row("evaluation__duel", "rows", 0, "at least 1"),
+    Row("evaluation__duel", "slice_differences[0].difference.deviation", -0.1, "at least 0"),
     Row("evaluation__classes", "label_counts[1]", -1, "at least 0"),
     Row("evaluation__lite", "lite[0].bytes", -1, "at least 0"),
     Row("export_request__two_new_spans", "table", GONE, ""),

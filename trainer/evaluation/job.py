@@ -9,21 +9,22 @@ column is gone or the label has other classes, is left out and the evaluation sa
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from trainer.contract.documents import (
     AuxiliaryScores,
-    Difference,
     EvaluateRequest,
     Evaluation,
     GoldenScores,
     Label,
     Manifest,
+    Metric,
     ModelScores,
     Quality,
     RegressionLabel,
@@ -31,6 +32,7 @@ from trainer.contract.documents import (
     Scores,
     ScoresFile,
     Slice,
+    SliceDifference,
 )
 from trainer.contract.reading import read_document, serialise
 from trainer.errors import NEW_ATTEMPT, DataError
@@ -39,8 +41,9 @@ from trainer.evaluation.lite.artifacts import make_lite_models
 from trainer.evaluation.score_job import file_uri, write_document
 from trainer.evaluation.scores import Examples, align_scores, read_given_scores, shards_of, write_scores
 from trainer.evaluation.scoring import Columns, Scored, load_model, score
+from trainer.evaluation.slices import Cut, cut_column
 from trainer.input.source import Source, Split
-from trainer.objective.bootstrap import bootstrap_difference
+from trainer.objective.bootstrap import Pair, Resampling, bootstrap_metrics, bootstrap_slices
 from trainer.objective.labels import require_labels
 from trainer.objective.metrics import Floats, confusion, count_labels, measure_baseline
 from trainer.objective.number_metrics import describe_answers, measure_baselines
@@ -51,6 +54,7 @@ from trainer.storage import Storage, join_uri
 LOGGER = logging.getLogger(__name__)
 CHALLENGER, CHAMPION = "challenger", "champion"
 _MOST_CLASSES_SHOWN = 100
+_MOST_CLASSES_RANKED = 20
 
 
 def evaluate(request: EvaluateRequest, manifest: Manifest, source: Source, storage: Storage) -> Evaluation:
@@ -76,7 +80,8 @@ def evaluate(request: EvaluateRequest, manifest: Manifest, source: Source, stora
     comparison = _Comparison(request, manifest, columns, judged, storage)
     numbers = tuple(request.baselines.values())
     scored = comparison.score_split(request.split, split, request.slices, numbers, request.auxiliary_labels)
-    measured = {name: _judge(request, scored, name) for name in scored.scores}
+    cuts = {name: cut_column(name, values, request.min_slice_examples) for name, values in scored.slices.items()}
+    measured = {name: _judge(request, scored, name, cuts) for name in scored.scores}
     for name, judgement in measured.items():
         LOGGER.info("evaluate: %s on %s examples: %s", name, len(scored.labels), _numbers(judgement.metrics))
     full = measured[CHALLENGER].metrics
@@ -93,7 +98,7 @@ def evaluate(request: EvaluateRequest, manifest: Manifest, source: Source, stora
         challenger=measured[CHALLENGER],
         champion=measured.get(CHAMPION),
         champion_skipped=judged.skipped,
-        difference=_difference(request, scored) if CHAMPION in measured else None,
+        **(_differences(request, scored, full, cuts) if CHAMPION in measured else {"difference": None}),
         golden=golden,
         lite=lite,
     )
@@ -243,17 +248,12 @@ def _score_frozen_set(
     )
 
 
-def _judge(request: EvaluateRequest, scored: Scored, name: str) -> Scores:
-    """Measure one model on all examples and on every slice that is large enough, largest first."""
+def _judge(request: EvaluateRequest, scored: Scored, name: str, cuts: Mapping[str, Sequence[Cut]]) -> Scores:
+    """Measure one model on all examples and on every slice."""
     scores, slices = scored.scores[name], []
-    for column, values in scored.slices.items():
-        distinct, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-        for index in np.argsort(-counts, kind="stable"):
-            if counts[index] >= request.min_slice_examples:
-                chosen = inverse == index
-                metrics = measure_by(request.label, scored.labels[chosen], scores[chosen])
-                value = distinct[index].decode(errors="replace")
-                slices.append(Slice(column=column, value=value, rows=int(counts[index]), metrics=metrics))
+    for cut in itertools.chain.from_iterable(cuts.values()):
+        metrics = measure_by(request.label, scored.labels[cut.rows], scores[cut.rows])
+        slices.append(Slice(column=cut.column, value=cut.value, rows=len(cut.rows), metrics=metrics))
     metrics, label = measure_by(request.label, scored.labels, scores), request.label
     auxiliary = _measure_auxiliary(request, scored, name)
     if isinstance(label, RegressionLabel):
@@ -281,17 +281,34 @@ def _measure_auxiliary(request: EvaluateRequest, scored: Scored, model: str) -> 
     return measured
 
 
-def _difference(request: EvaluateRequest, scored: Scored) -> Difference | None:
-    return bootstrap_difference(
-        scored.labels,
-        scored.scores[CHALLENGER],
-        scored.scores[CHAMPION],
-        metric=request.metric,
-        samples=request.bootstrap.samples,
-        seed=request.bootstrap.seed,
-        confidence=request.bootstrap.confidence,
-        quantiles=request.label.quantiles if isinstance(request.label, RegressionLabel) else (),
+def _differences(
+    request: EvaluateRequest, scored: Scored, measured: Quality, cuts: Mapping[str, Sequence[Cut]]
+) -> dict[str, Any]:
+    """Return the evaluation's fields about the differences: of every metric, and of the one that decides by slice."""
+    label, drawn = request.label, request.bootstrap
+    pair = Pair(
+        labels=scored.labels,
+        challenger=scored.scores[CHALLENGER],
+        champion=scored.scores[CHAMPION],
+        quantiles=label.quantiles if isinstance(label, RegressionLabel) else (),
     )
+    resampling = Resampling(samples=drawn.samples, seed=drawn.seed, confidence=drawn.confidence)
+    many = pair.challenger.ndim == 2 and pair.challenger.shape[1] > _MOST_CLASSES_RANKED
+    left_out = {"auc"} if many else set()  # it sorts and sums once for each class
+    shown = [name for name in get_args(Metric) if getattr(measured, name, None) is not None and name not in left_out]
+    every = bootstrap_metrics(pair, list(dict.fromkeys([request.metric, *shown])), resampling)
+    slices = []
+    for each in cuts.values():  # a column at a time: it is all sorted again, and then forgotten
+        found = bootstrap_slices(pair, request.metric, [cut.rows for cut in each], resampling)
+        slices += [
+            SliceDifference(column=cut.column, value=cut.value, rows=len(cut.rows), difference=difference)
+            for cut, difference in zip(each, found, strict=True)
+        ]
+    return {
+        "difference": every.get(request.metric),
+        "differences": tuple(every.values()),
+        "slice_differences": tuple(slices),
+    }
 
 
 def _confusion(labels: Floats, scores: Floats) -> tuple[tuple[int, ...], ...] | None:

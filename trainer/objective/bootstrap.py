@@ -1,76 +1,136 @@
-"""The difference between two models, and how sure it is: resamples of the examples that both were scored on."""
+"""The differences between two models, and how sure they are: resamples of the examples that both were scored on.
+
+Comes in: labels and both models' scores. Goes out: for each metric, and for each slice of the rows, the difference,
+its interval and its standard error. A sample is drawn as counts, and each metric is computed by weights, so that
+memory is that of the examples, whatever the number of samples, metrics and slices.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from trainer.contract.documents import Difference, Metric
 from trainer.objective.class_metrics import weigh_scores
 from trainer.objective.metrics import Floats, Weighing
 from trainer.objective.number_metrics import IN_NUMBERS, weighing
 
+Rows = npt.NDArray[np.intp]
+"""Indices of examples. [n_rows]"""
 
-def bootstrap_difference(
-    labels: Floats,
-    challenger: Floats,
-    champion: Floats,
-    *,
-    metric: Metric,
-    samples: int,
-    seed: int,
-    confidence: float,
-    quantiles: Sequence[float] = (),
-) -> Difference | None:
-    """Resample the examples and compare both models on each sample: a paired percentile bootstrap.
 
-    Efron, Tibshirani, An Introduction to the Bootstrap (1993), chapter 13. Samples in which the metric is
-    not defined are left out.
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """Two models' answers to the same examples.
 
-    Args:
+    Attributes:
         labels: [n]
-        challenger: Its scores. [n] or [n, K]
-        champion: Its scores on the same examples, in the same shape.
-        samples: How many samples of n examples with replacement.
-        confidence: Share of the samples inside the interval.
-
-    Returns:
-        Challenger minus champion: the difference on the examples themselves and its interval; None where AUC or
-        R² is not defined because all labels are equal.
+        challenger: [n] or [n, K]
+        champion: In the same shape.
+        quantiles: Of a label that is a number.
     """
-    compare = _comparison(labels, challenger, champion, metric, quantiles)
-    mean = compare(np.ones(len(labels)))
+
+    labels: Floats
+    challenger: Floats
+    champion: Floats
+    quantiles: Sequence[float] = ()
+
+    def part(self, rows: Rows) -> Pair:
+        """Give some of the examples."""
+        scores = {"challenger": self.challenger[rows], "champion": self.champion[rows]}
+        return Pair(labels=self.labels[rows], quantiles=self.quantiles, **scores)
+
+    def weigh(self, metric: Metric) -> Weighing:
+        """Give the function from weights to challenger minus champion; what does not depend on weights is done once."""
+        ours, theirs = (self._weigh(metric, scores) for scores in (self.challenger, self.champion))
+
+        def compare(weights: Floats) -> float | None:
+            if not weights.any():  # a slice that a sample has left out
+                return None
+            mine, champions = ours(weights), theirs(weights)
+            return None if mine is None or champions is None else mine - champions
+
+        return compare
+
+    def _weigh(self, metric: Metric, scores: Floats) -> Weighing:
+        if metric in IN_NUMBERS:
+            return weighing(metric, self.labels, scores, self.quantiles)
+        return weigh_scores(metric, self.labels, scores)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resampling:
+    """How samples are drawn.
+
+    Attributes:
+        samples: How many.
+        seed: Of what is random: the same samples each time.
+        confidence: Share of the samples inside an interval.
+    """
+
+    samples: int
+    seed: int
+    confidence: float
+
+    def draws(self, n: int) -> Iterator[Floats]:
+        """Yield how often each example is in a sample of n with replacement. [n] each.
+
+        Efron, Tibshirani, An Introduction to the Bootstrap (1993), chapter 6: counts are multinomial, and a resample
+        is the examples weighted by them.
+        """
+        random = np.random.default_rng(self.seed)
+        for _ in range(self.samples):
+            yield np.bincount(random.integers(0, n, n), minlength=n).astype(np.float64)
+
+
+def bootstrap_metrics(pair: Pair, metrics: Sequence[Metric], resampling: Resampling) -> dict[Metric, Difference]:
+    """Give each metric's difference over all examples; those that are not defined on them are left out."""
+    compared = _compare(len(pair.labels), [(pair.weigh(metric), None) for metric in metrics], resampling)
+    found = [_difference(metric, *values, resampling) for metric, values in zip(metrics, compared, strict=True)]
+    return {difference.metric: difference for difference in found if difference is not None}
+
+
+def bootstrap_slices(
+    pair: Pair, metric: Metric, slices: Sequence[Rows], resampling: Resampling
+) -> list[Difference | None]:
+    """Give the difference in each slice; None where the metric is not defined."""
+    every = [(pair.part(rows).weigh(metric), rows) for rows in slices]
+    return [_difference(metric, *values, resampling) for values in _compare(len(pair.labels), every, resampling)]
+
+
+def _compare(
+    n: int, comparisons: Sequence[tuple[Weighing, Rows | None]], resampling: Resampling
+) -> Iterator[tuple[float | None, Floats]]:
+    """Yield each comparison on the examples themselves and on every sample, NaN where it is not defined. [samples]."""
+
+    def compare(weights: Floats) -> list[float | None]:
+        return [weigh(weights if rows is None else weights[rows]) for weigh, rows in comparisons]
+
+    means = compare(np.ones(n))
+    drawn = np.full((len(comparisons), resampling.samples), np.nan)
+    if any(mean is not None for mean in means):
+        for place, weights in enumerate(resampling.draws(n)):
+            drawn[:, place] = [np.nan if value is None else value for value in compare(weights)]
+    yield from zip(means, drawn, strict=True)
+
+
+def _difference(metric: Metric, mean: float | None, drawn: Floats, resampling: Resampling) -> Difference | None:
+    """Give the paired percentile interval (Efron, Tibshirani 1993, chapter 13) and the standard error (chapter 6)."""
     if mean is None:
         return None
-    random = np.random.default_rng(seed)
-    drawn = []
-    for _ in range(samples):
-        counts = np.bincount(random.integers(0, len(labels), len(labels)), minlength=len(labels)).astype(np.float64)
-        difference = compare(counts)
-        if difference is not None:
-            drawn.append(difference)
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(drawn or [mean], [tail, 1 - tail])
+    known = drawn[~np.isnan(drawn)]
+    known = known if known.size else np.array([mean])
+    tail = (1 - resampling.confidence) / 2
+    low, high = np.quantile(known, [tail, 1 - tail])
     return Difference(
-        metric=metric, mean=mean, low=float(low), high=float(high), confidence=confidence, samples=samples
+        metric=metric,
+        mean=mean,
+        low=float(low),
+        high=float(high),
+        deviation=float(known.std()),
+        confidence=resampling.confidence,
+        samples=resampling.samples,
     )
-
-
-def _comparison(
-    labels: Floats, challenger: Floats, champion: Floats, metric: Metric, quantiles: Sequence[float]
-) -> Weighing:
-    """Give the function from weights to difference; what does not depend on weights is done once."""
-    ours, theirs = (_weigh(metric, labels, scores, quantiles) for scores in (challenger, champion))
-
-    def compare(weights: Floats) -> float | None:
-        mine, champions = ours(weights), theirs(weights)
-        return None if mine is None or champions is None else mine - champions
-
-    return compare
-
-
-def _weigh(metric: Metric, labels: Floats, scores: Floats, quantiles: Sequence[float]) -> Weighing:
-    if metric in IN_NUMBERS:
-        return weighing(metric, labels, scores, quantiles)
-    return weigh_scores(metric, labels, scores)

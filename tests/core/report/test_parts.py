@@ -114,6 +114,8 @@ class TestQuality:
         binary = {row.metric: row for row in metric_rows(run_of(), evaluation())}
         assert binary["pr_auc"].gain == pytest.approx(0.02)
         assert binary["calibration_error"].gain == pytest.approx(0.005)
+        assert binary["brier"].gains == (-0.001, 0.003)
+        assert binary["pr_auc"].gains is None
         assert "macro_f1" not in binary
         several = documents.Evaluation.parse(json.dumps(example("evaluation__classes")))
         rows = {row.metric: row for row in metric_rows(run_of(), several)}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.objective.bootstrap import bootstrap_difference
+from tests.support.differences import bootstrap_difference
 from trainer.objective.class_metrics import measure_scores
 from trainer.objective.metrics import (
     Ranking,

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support.differences import bootstrap_difference
 from trainer.contract.documents import Metric
-from trainer.objective.bootstrap import bootstrap_difference
 from trainer.objective.number_metrics import (
     describe_answers,
     measure_baselines,

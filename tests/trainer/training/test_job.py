@@ -242,7 +242,13 @@ def test_both_models_are_judged_on_the_same_examples(trained, judge, exported, t
     assert found.difference.mean == pytest.approx(found.challenger.metrics.auc - found.champion.metrics.auc)
     assert 0 < found.difference.low < found.difference.high
     assert found.difference.confidence == 0.9
+    measured = ["auc", "accuracy", "log_loss", "brier", "pr_auc", "calibration_error"]
+    assert [item.metric for item in found.differences] == measured
     values = [(item.column, item.value) for item in found.challenger.slices]
+    assert [(item.column, item.value) for item in found.slice_differences] == values
+    for ours, theirs, item in zip(found.challenger.slices, found.champion.slices, found.slice_differences, strict=True):
+        assert item.difference.mean == pytest.approx(ours.metrics.auc - theirs.metrics.auc)
+        assert item.difference.low < item.difference.mean < item.difference.high
     assert ("express", "true") in values
     assert ("express", "false") in values
     assert all(item.rows >= 80 for item in found.challenger.slices)

@@ -26,6 +26,7 @@ from trainer.contract.documents.evaluation import (
     Scores,
     Shard,
     Slice,
+    SliceDifference,
 )
 from trainer.contract.documents.export import (
     Column,
@@ -252,6 +253,7 @@ __all__ = [
     "Signature",
     "Size",
     "Slice",
+    "SliceDifference",
     "Span",
     "SpanFile",
     "SpanName",

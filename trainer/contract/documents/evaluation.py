@@ -279,6 +279,19 @@ class Difference:
     high: Number
     confidence: Number
     samples: Count
+    deviation: Amount | None = None
+    """Standard error, by the resamples; null: of an earlier release."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SliceDifference:
+    """The difference over the rows with one value in one column, in the metric that decides."""
+
+    column: Text
+    value: InstanceValue
+    rows: Positive
+    difference: Difference | None
+    """null: the metric is not defined on these rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -336,7 +349,11 @@ class Evaluation:
     baselines: tuple[NumberBaseline, ...] = ()
     """Of a number."""
     difference: Difference | None
-    """null: no champion."""
+    """In the metric that decides; null: no champion."""
+    differences: tuple[Difference, ...] = ()
+    """In every metric that is defined; none of an AUC over many classes that does not decide."""
+    slice_differences: tuple[SliceDifference, ...] = ()
+    """Of every slice that is large enough; empty also in an evaluation of an earlier release."""
     golden: GoldenScores | None = None
     """null: there is no frozen set."""
     lite: tuple[LiteArtifact, ...] = ()

@@ -39,6 +39,7 @@ from retraining.core.documents.evaluation import (
     Scores,
     Shard,
     Slice,
+    SliceDifference,
 )
 from retraining.core.documents.export import (
     ExportRequest,
@@ -201,6 +202,7 @@ __all__ = [
     "Shard",
     "Signature",
     "Slice",
+    "SliceDifference",
     "SmokeRequest",
     "SmokeTest",
     "Snapshot",

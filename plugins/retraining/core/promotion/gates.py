@@ -8,11 +8,12 @@ from typing import Literal
 
 from retraining.core.documents.decision import Decision, DecisionChampion, Gate, GateName, Verdict
 from retraining.core.documents.document import format_time
-from retraining.core.documents.evaluation import Baseline, Champion, EvaluateRequest, Evaluation, Quality
+from retraining.core.documents.evaluation import Baseline, Champion, EvaluateRequest, Evaluation
 from retraining.core.documents.plan import Plan
 from retraining.core.errors import ContractError
 from retraining.core.naming.run_keys import RunKey
 from retraining.core.naming.storage import document_uri
+from retraining.core.promotion.slices import slice_losses, surely_worse, value_of
 from retraining.core.spec.metrics import HIGHER_IS_BETTER, Metric
 
 InputName = Literal["plan", "evaluation", "evaluate_request"]
@@ -62,12 +63,6 @@ def _held_against(champion: Champion | None) -> DecisionChampion | None:
     if champion is None:
         return None
     return DecisionChampion(version_id=champion.version_id, run_key=champion.run_key, as_of=champion.as_of)
-
-
-def value_of(metrics: Quality, metric: Metric) -> float | None:
-    """Return one metric out of several; None where it is not defined (AUC of one class, R² of equal labels)."""
-    value: float | None = getattr(metrics, metric, None)
-    return value
 
 
 def _same_run(plan: Plan, request: EvaluateRequest, evaluation: Evaluation) -> None:
@@ -251,32 +246,26 @@ def _amount(value: float) -> str:
 
 
 def _slices(plan: Plan, request: EvaluateRequest, evaluation: Evaluation) -> Gate:
+    """Stop a model that is surely worse for some of the rows; by chance alone hardly any is stopped."""
     metric, promote = plan.spec.evaluation.metric, plan.spec.evaluation.promote
-    expected = f"no slice of {request.min_slice_examples} rows or more loses over {promote.max_slice_loss:g}"
+    expected = f"no slice of {request.min_slice_examples} rows or more surely loses over {promote.max_slice_loss:g}"
     if evaluation.champion is None:
         found = "no duel" if evaluation.champion_skipped else "no champion"
         return _gate("slices", True, found, expected, "there is no champion to compare slices with")
-    theirs = {(item.column, str(item.value)): item for item in evaluation.champion.slices}
-    losses: list[tuple[float, str]] = []
-    for ours in evaluation.challenger.slices:
-        other = theirs.get((ours.column, str(ours.value)))
-        if other is None or ours.rows < request.min_slice_examples:
-            continue
-        mine, champions = value_of(ours.metrics, metric), value_of(other.metrics, metric)
-        if mine is None or champions is None:
-            continue
-        loss = champions - mine if metric in HIGHER_IS_BETTER else mine - champions
-        losses.append((loss, f"{ours.column} {ours.value!r} ({mine:.3f} against {champions:.3f})"))
+    losses = slice_losses(evaluation, metric, request.min_slice_examples)
     if not losses:
         return _gate("slices", True, "no slice large enough", expected, "no slice is large enough to compare")
-    worst, where = max(losses)
-    passed = worst <= promote.max_slice_loss
-    if passed:
-        message = f"no slice loses more than {promote.max_slice_loss:g} {metric}"
-    else:
-        verb = "falls" if metric in HIGHER_IS_BETTER else "rises"
-        message = f"{metric} {verb} by {worst:.3f} for {where}, more than {promote.max_slice_loss:g}"
-    return _gate("slices", passed, f"largest loss {worst:.4f}: {where}", expected, message)
+    worse = surely_worse(losses, promote.max_slice_loss, 1 - promote.confidence)
+    worst = max(worse or losses, key=lambda loss: loss.mean)
+    beyond = worst.mean > promote.max_slice_loss
+    verb = "falls" if metric in HIGHER_IS_BETTER else "rises"
+    fall = f"{metric} {verb} by {worst.mean:.3f} for {worst.where}"
+    message = f"no slice loses more than {promote.max_slice_loss:g} {metric}"
+    if worse:
+        message = f"{fall}, surely more than {promote.max_slice_loss:g}"
+    elif beyond:
+        message = f"no slice surely loses more than {promote.max_slice_loss:g} {metric} ({fall}: not sure)"
+    return _gate("slices", not worse, f"largest loss {worst.mean:.4f}: {worst.where}", expected, message)
 
 
 def _message(plan: Plan, verdict: Verdict, gates: tuple[Gate, ...]) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from retraining.core.documents import Evaluation, Report, Slice
-from retraining.core.documents.evaluation import NumberMetrics, Quality
-from retraining.core.promotion.gates import value_of
+from retraining.core.documents.evaluation import Difference, NumberMetrics, Quality, SliceDifference
+from retraining.core.promotion.slices import value_of
 from retraining.core.report import charts
 from retraining.core.report.run import Run
 from retraining.core.spec.metrics import HIGHER_IS_BETTER, Metric, constant_score
@@ -49,7 +49,7 @@ TRACK_WIDTH = 130.0
 class MetricRow:
     """One metric of the two models and of always predicting the base rate, of a number the mean.
 
-    `gain` > 0: the challenger is better.
+    `gain` > 0: the challenger is better; `gains` is its interval.
     """
 
     metric: Metric
@@ -60,6 +60,7 @@ class MetricRow:
     champion: float | None
     baseline: float | None
     gain: float | None
+    gains: tuple[float, float] | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +85,7 @@ class Interval:
 
 @dataclass(frozen=True, kw_only=True)
 class SliceRow:
-    """One slice. `counts`: large enough to be judged. x: places on the row's small track."""
+    """One slice. `counts`: large enough to be judged. `gains`: the gain's interval. x: places on the track."""
 
     column: str
     value: str
@@ -93,6 +94,7 @@ class SliceRow:
     challenger: float | None
     champion: float | None
     gain: float | None
+    gains: tuple[float, float] | None
     x_challenger: float | None
     x_champion: float | None
 
@@ -105,6 +107,7 @@ def metric_rows(run: Run, evaluation: Evaluation) -> list[MetricRow]:
         message = NUMBER_WORDS
     known = [name for name in message if name in MAIN or value_of(evaluation.challenger.metrics, name) is not None]
     theirs = evaluation.champion.metrics if evaluation.champion else None
+    differences = {item.metric: item for item in evaluation.differences}
     rows = []
     for metric in sorted(known, key=lambda name: name != decides):
         ours = value_of(evaluation.challenger.metrics, metric)
@@ -119,6 +122,7 @@ def metric_rows(run: Run, evaluation: Evaluation) -> list[MetricRow]:
                 champion=other,
                 baseline=base_rate_value(metric, evaluation),
                 gain=_gain(metric, ours, other),
+                gains=_gains(differences.get(metric)),
             )
         )
     return rows
@@ -182,7 +186,8 @@ def slice_rows(run: Run, evaluation: Evaluation) -> list[SliceRow]:
     if known:
         low, high = charts.padded(known)
         x = charts.Scale(low=low, high=high, start=6, end=TRACK_WIDTH - 6)
-    rows = [_slice_row(metric, least, s, other, x) for s, other in pairs]
+    gains = {_identity(item): _gains(item.difference) for item in evaluation.slice_differences}
+    rows = [replace(_slice_row(metric, least, s, other, x), gains=gains.get(_identity(s))) for s, other in pairs]
     sign = 1 if metric in HIGHER_IS_BETTER else -1
 
     def badness(row: SliceRow) -> tuple[bool, bool, float, str, str]:
@@ -214,6 +219,7 @@ def _slice_row(metric: Metric, least: int, ours: Slice, other: Quality | None, x
         challenger=mine,
         champion=champions,
         gain=_gain(metric, mine, champions),
+        gains=None,
         x_challenger=x(mine) if x and mine is not None else None,
         x_champion=x(champions) if x and champions is not None else None,
     )
@@ -229,9 +235,17 @@ def _gain(metric: Metric, ours: float | None, theirs: float | None) -> float | N
     return ours - theirs if metric in HIGHER_IS_BETTER else theirs - ours
 
 
+def _gains(difference: Difference | None) -> tuple[float, float] | None:
+    """Return a difference's interval, oriented so that more is better."""
+    if difference is None:
+        return None
+    higher = difference.metric in HIGHER_IS_BETTER
+    return (difference.low, difference.high) if higher else (-difference.high, -difference.low)
+
+
 def _signed(value: float | None, sign: int) -> float | None:
     return None if value is None else sign * value
 
 
-def _identity(item: Slice) -> tuple[str, str]:
+def _identity(item: Slice | SliceDifference) -> tuple[str, str]:
     return item.column, str(item.value)

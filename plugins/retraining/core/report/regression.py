@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from retraining.core.documents import Evaluation
 from retraining.core.documents.evaluation import AnsweredBin
-from retraining.core.promotion.gates import value_of
+from retraining.core.promotion.slices import value_of
 from retraining.core.report import charts
 from retraining.core.report.charts import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Scale, Tick
 from retraining.core.spec.metrics import HIGHER_IS_BETTER, Metric

@@ -1,0 +1,77 @@
+"""Differences of two models, whole and by slice, and how sure they are."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from trainer.objective.bootstrap import Pair, Resampling, bootstrap_metrics, bootstrap_slices
+
+RESAMPLING = Resampling(samples=200, seed=1, confidence=0.9)
+
+
+def make_pair(n: int = 2000, noise: float = 0.3) -> Pair:
+    """A model, and the same one with noise."""
+    random = np.random.default_rng(5)
+    labels = (random.random(n) < 0.3).astype(np.float64)
+    good = np.clip(labels * 0.2 + random.random(n) * 0.8, 0, 1)
+    noisy = np.clip(good + random.normal(0, noise, n), 0, 1)
+    return Pair(labels=labels, challenger=good, champion=noisy)
+
+
+def test_every_metric_sees_the_same_samples() -> None:
+    pair = make_pair()
+    both = bootstrap_metrics(pair, ["auc", "brier"], RESAMPLING)
+    assert both["auc"] == bootstrap_metrics(pair, ["auc"], RESAMPLING)["auc"]
+    assert both["brier"] == bootstrap_metrics(pair, ["brier"], RESAMPLING)["brier"]
+
+
+def test_the_standard_error_of_a_mean_is_the_one_of_the_formula() -> None:
+    pair = make_pair()
+    found = bootstrap_metrics(pair, ["brier"], Resampling(samples=1000, seed=1, confidence=0.9))["brier"]
+    differences = (pair.challenger - pair.labels) ** 2 - (pair.champion - pair.labels) ** 2
+    assert found.deviation == pytest.approx(differences.std() / np.sqrt(len(differences)), rel=0.1)
+
+
+def test_a_metric_that_is_not_defined_is_left_out() -> None:
+    ones = Pair(labels=np.ones(50), challenger=np.linspace(0, 1, 50), champion=np.linspace(1, 0, 50))
+    assert list(bootstrap_metrics(ones, ["auc", "brier"], RESAMPLING)) == ["brier"]
+
+
+def test_a_slice_is_resampled_as_a_part_of_the_whole() -> None:
+    """Its difference is that of its rows alone, and its interval about that of a sample of its rows."""
+    pair, rows = make_pair(), np.arange(0, 2000, 2)
+    whole, part = bootstrap_slices(pair, "auc", [np.arange(2000), rows], RESAMPLING)
+    assert whole == bootstrap_metrics(pair, ["auc"], RESAMPLING)["auc"]
+    alone = bootstrap_metrics(pair.part(rows), ["auc"], RESAMPLING)["auc"]
+    assert part is not None
+    assert part.mean == alone.mean
+    assert part.deviation == pytest.approx(alone.deviation, rel=0.2)
+
+
+def test_a_slice_of_one_class_has_no_difference_of_auc() -> None:
+    pair = make_pair()
+    assert bootstrap_slices(pair, "auc", [np.flatnonzero(pair.labels == 1)], RESAMPLING) == [None]
+
+
+def test_samples_that_leave_a_slice_out_do_not_count() -> None:
+    """A slice of one row is in about two samples of three."""
+    found = bootstrap_slices(make_pair(), "brier", [np.array([7])], RESAMPLING)[0]
+    assert found is not None
+    assert found.low == pytest.approx(found.mean) == pytest.approx(found.high)
+
+
+def test_memory_does_not_grow_with_samples_and_slices() -> None:
+    """200,000 rows, 50 slices, 100 samples: well below a matrix of rows and samples, which is 160 MB."""
+    pair = make_pair(200_000)
+    slices = np.array_split(np.arange(200_000), 50)
+    few = Resampling(samples=100, seed=1, confidence=0.9)
+    tracemalloc.start()
+    try:
+        bootstrap_slices(pair, "brier", slices, few)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 30e6
