@@ -151,7 +151,7 @@ preview: $(VENV)/airflow/.ready ## Plan, snapshot and checks of a run without Ai
 	@PYTHONPATH=plugins $(AIRFLOW_PY) -m retraining.commands.preview '$(MODEL)' --as-of '$(AS_OF)'
 
 .PHONY: retraining
-retraining: $(VENV)/airflow/.ready ## The command line for daily use: DO='models', 'runs MODEL', 'why MODEL', 'compare RUN RUN', 'run MODEL'
+retraining: $(VENV)/airflow/.ready ## The command line for daily use: DO='models', 'runs MODEL', 'why MODEL', 'compare RUN RUN', 'replay RUN', 'run MODEL'
 	@PYTHONPATH=plugins $(AIRFLOW_PY) -m retraining $(DO)
 
 .PHONY: tensorboard

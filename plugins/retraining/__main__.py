@@ -1,4 +1,4 @@
-"""`python -m retraining models | run MODEL | why MODEL | runs MODEL | compare RUN RUN`."""
+"""`python -m retraining models | run MODEL | why MODEL | runs MODEL | compare RUN RUN | replay RUN`."""
 
 import sys
 

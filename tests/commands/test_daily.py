@@ -13,7 +13,9 @@ import pytest
 
 from retraining.commands import daily
 from retraining.core import documents
+from retraining.core.jobs import requests
 from retraining.core.naming import storage
+from retraining.core.promotion import gates
 from retraining.hooks.cloud import OwnCloud
 from tests.support.fakes.cloud import FakeCloud
 from tests.support.small_decision import decide, evaluation, scores
@@ -136,6 +138,43 @@ def test_a_run_that_cannot_be_read_hides_no_other(cloud, capsys):
     assert plan.run_key in ask(cloud, capsys, "runs", "late")
 
 
+@pytest.fixture
+def decided(cloud):
+    """The folder of a run whose decision can be taken again."""
+    plan = make_plan(settings=cloud.settings)
+    request, judged = requests.evaluation_job(plan, None).request, evaluation(plan, scores(0.7))
+    inputs = {document.kind_name(): document.digest() for document in (plan, request, judged)}
+    store(cloud, plan, request, judged, gates.decide(plan, request, judged, inputs))
+    return plan.run_uri
+
+
+def test_a_decision_is_the_same_again(cloud, capsys, decided):
+    """By the folder's address and by the run's key."""
+    for run in (decided, f"{decided}/", decided.rsplit("/", 1)[1]):
+        out = ask(cloud, capsys, "replay", run)
+        assert out.startswith(f"{decided}: the same decision, promote. Promoted: the first champion of late")
+
+
+def test_a_decision_that_comes_out_differently_is_shown(cloud, capsys, decided):
+    """An evaluation that was changed by hand: its digest, the gate and the verdict are others."""
+    uri = storage.document_uri(decided, "evaluation")
+    worse = cloud.artifacts.read_object(uri).replace(b'"auc": 0.7', b'"auc": 0.5')
+    cloud.artifacts.overwrite(uri, worse, "application/json")
+    assert daily.main(("replay", decided), cloud.connect) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"{decided}: another decision"
+    assert "verdict: stored 'promote', now 'reject'" in lines
+    assert "gates.floor.passed: stored True, now False" in lines
+    assert sum(line.startswith("inputs.evaluation: stored ") for line in lines) == 1
+
+
+def test_a_run_without_a_decision_cannot_be_replayed(cloud, capsys):
+    plan = store(cloud, make_plan(settings=cloud.settings))
+    err = ask(cloud, capsys, "replay", plan.run_uri, code=1)
+    assert f"no {plan.run_uri}/evaluate_request.json" in err
+    assert "a run that came to its decision" in err
+
+
 @pytest.mark.usefixtures("local_cloud")
 def test_it_reads_what_lies_in_a_bucket(capsys):
     """On the local cloud's storage, with the credentials of this process's environment."""
@@ -152,7 +191,7 @@ def test_it_is_a_program_that_needs_no_airflow():
     environment = {"PYTHONPATH": str(Path(daily.__file__).parents[2])}
     help_ = [sys.executable, "-X", "importtime", "-m", "retraining", "--help"]
     done = subprocess.run(help_, check=True, env=environment, capture_output=True, text=True)
-    assert "{models,run,why,runs,compare}" in done.stdout
+    assert "{models,run,why,runs,compare,replay}" in done.stdout
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "retraining.commands.daily" in imported
     assert "airflow" not in imported

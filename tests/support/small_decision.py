@@ -6,6 +6,7 @@ from retraining.core import documents as d
 from retraining.core.data import leakage
 from retraining.core.jobs import requests
 from retraining.core.promotion import gates
+from retraining.core.promotion.replay import decision_changes, replay_decision
 
 DIGESTS = {"plan": "a" * 64, "evaluation": "b" * 64, "evaluate_request": "c" * 64}
 CHAMPION = gates.champion_of(
@@ -56,10 +57,17 @@ def evaluation(the_plan, ours, theirs=None, gain=(0.013, 0.006, 0.02), rows=5000
 
 
 def decide(the_plan, ours, theirs=None, champion=CHAMPION, proof=PROVEN, **changes):
+    """The decision, taken twice: from the documents, and from their bytes."""
     against = champion if theirs or champion is not CHAMPION else None
     request = requests.evaluation_job(the_plan, against, proof=proof).request
     assert isinstance(request, d.EvaluateRequest)
-    return gates.decide(the_plan, request, evaluation(the_plan, ours, theirs, **changes), DIGESTS)
+    judged = evaluation(the_plan, ours, theirs, **changes)
+    stored = {"plan": the_plan, "evaluate_request": request, "evaluation": judged}
+    digests = {kind: document.digest() for kind, document in stored.items()}
+    decision = gates.decide(the_plan, request, judged, digests)
+    again = replay_decision({kind: document.to_bytes() for kind, document in stored.items()})
+    assert decision_changes(decision, again) == []
+    return decision
 
 
 def failed(decision):

@@ -1,4 +1,4 @@
-"""`python -m retraining`: models, their runs, why they ended so, and one more run, ordered of Airflow.
+"""`python -m retraining`: models, their runs, why they ended so, a decision again, one more run, ordered of Airflow.
 
 In: the settings, this machine's own credentials, and for `run` a login of Airflow. Out: lines for a terminal.
 """
@@ -11,8 +11,11 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 
-from retraining.commands.stored_runs import find_run, last_ledger_row, newest_runs, whole_run
+from retraining.commands.stored_runs import find_run, last_ledger_row, newest_runs, read_stored, whole_run
+from retraining.core.documents import Decision
 from retraining.core.errors import PlanError, SpecError
+from retraining.core.naming import storage
+from retraining.core.promotion.replay import REPLAYED, decision_changes, replay_decision
 from retraining.core.report import terminal
 from retraining.core.settings import include_path
 from retraining.core.spec.files import find_specs, load_spec
@@ -53,6 +56,19 @@ def compare(cloud: CloudPort, before: str, now: str) -> list[str]:
     """Return two runs, by their keys, side by side."""
     names, bucket = _names(), cloud.settings.bucket
     return terminal.compare_runs(*(find_run(cloud.artifacts, bucket, names, key) for key in (before, now)))
+
+
+def replay(cloud: CloudPort, run: str) -> tuple[list[str], bool]:
+    """Return whether a run's decision, taken again from its stored documents, is the same, and what differs."""
+    artifacts, folder = cloud.artifacts, run.rstrip("/")
+    if not run.startswith("gs://"):
+        folder = find_run(artifacts, cloud.settings.bucket, _names(), run).plan.run_uri
+    stored = read_stored(artifacts, folder, REPLAYED)
+    before = Decision.parse(stored["decision"], storage.document_uri(folder, "decision"))
+    changes = decision_changes(before, replay_decision(stored))
+    if not changes:
+        return [f"{folder}: the same decision, {before.verdict}. {before.words}"], True
+    return [f"{folder}: another decision", *changes], False
 
 
 def order_run(api: AirflowApi, model: str, params: Iterable[str]) -> list[str]:
@@ -97,6 +113,8 @@ def _parser() -> argparse.ArgumentParser:
     both = commands.add_parser("compare", help="two runs side by side")
     both.add_argument("before", help="a run's key, as runs prints it")
     both.add_argument("now", help="another one")
+    again = commands.add_parser("replay", help="take a run's decision again from its stored documents")
+    again.add_argument("run", help="its key, or the address of its folder")
     return parser
 
 
@@ -104,9 +122,11 @@ def main(arguments: Sequence[str] | None = None, connect: Callable[[], CloudPort
     """Do what is asked and print it.
 
     Returns:
-        0, or 1 with the reason.
+        0, or 1 with the reason; 1 also of a decision that comes out differently.
     """
     given = _parser().parse_args(arguments)
+    if given.command == "replay":
+        return print_answer(lambda: replay(connect(), given.run))
     return print_answer(lambda: (_answer(given, connect), True))
 
 

@@ -53,6 +53,19 @@ def last_ledger_row(artifacts: ArtifactsPort, bucket: str, model: str) -> Ledger
     return Ledger.parse(data, uris[-1]) if data else None
 
 
+def read_stored(artifacts: ArtifactsPort, folder: str, kinds: Iterable[str]) -> dict[str, bytes]:
+    """Return documents of a run as they are stored, by kind.
+
+    Raises:
+        DataError: One is not there.
+    """
+    uris = {kind: storage.document_uri(folder, kind) for kind in kinds}
+    stored = artifacts.read_some(list(uris.values()))
+    if missing := [uri for uri in uris.values() if uri not in stored]:
+        raise DataError("RUN", f"no {missing[0]}", "a run that came to its decision", "List them: runs MODEL")
+    return {kind: stored[uri] for kind, uri in uris.items()}
+
+
 def _read_run(artifacts: ArtifactsPort, folder: str, kinds: Iterable[str]) -> Run | None:
     """Return some documents of a run; None: it has no plan."""
     uris = {storage.document_uri(folder, kind): kind for kind in kinds}

@@ -25,7 +25,8 @@ def test_a_better_challenger_is_promoted_and_says_by_how_much(small_plan):
     asked = ["mode", "newer_champion", "unseen", "examples", "floor", "gain", "slices"]
     assert [gate.gate for gate in decision.gates] == asked
     assert decision.champion == d.DecisionChampion(version_id="3", run_key=CHAMPION.run_key, as_of=CHAMPION.as_of)
-    assert decision.inputs == DIGESTS
+    assert decision.inputs["plan"] == small_plan.digest()
+    assert set(decision.inputs) == set(DIGESTS)
 
 
 def test_a_replay_gives_the_same_bytes(small_plan):

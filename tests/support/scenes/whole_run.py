@@ -13,6 +13,8 @@ from typing import Any
 
 from google.cloud import storage
 
+from retraining.core.documents import Decision
+from retraining.core.promotion.replay import REPLAYED, decision_changes, replay_decision
 from tests.support.airflow_release import AirflowRescheduleException
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -31,7 +33,18 @@ def load_dags(name: str) -> Any:
 
 def run_night(spec: Any, run: Any, last: str | None = None) -> dict[str, Any]:
     """Run every task of a night, or all up to `last`; give its documents by kind."""
-    return _run_tasks(load_dags("retrain").retrain_dag(spec), run, last)
+    found = _run_tasks(load_dags("retrain").retrain_dag(spec), run, last)
+    if "decision" in found:
+        require_same_decision(run.xcoms["plan", "return_value"]["run_uri"])
+    return found
+
+
+def require_same_decision(run_uri: str) -> None:
+    """Take the decision of a run again, from the bytes that it left."""
+    bucket, _, folder = run_uri.removeprefix("gs://").partition("/")
+    blobs = {kind: storage.Client().bucket(bucket).blob(f"{folder}/{kind}.json") for kind in REPLAYED}
+    stored = {kind: blob.download_as_bytes() for kind, blob in blobs.items()}
+    assert decision_changes(Decision.parse(stored["decision"]), replay_decision(stored)) == []
 
 
 def run_scoring(spec: Any, run: Any, **params: Any) -> dict[str, Any]:
