@@ -8,6 +8,7 @@ A fault is a JSON document, made by `POST /faults` on Vertex AI's REST port, the
   `<Service>.<Method>`            a call of Vertex AI (`JobService.*`)
   `<Service>.<Method>/operation`  the long-running work behind it (`EndpointService.DeployModel/operation`)
   `Job.Start`, `Replica.Run`      a custom job about to get its machines; a running replica of one
+  `DeployedModel.Predict <endpoint>/<deployed model>`  a request to the serving process of a deployed model
   `storage.objects.insert gs://bucket/name`    a call of Cloud Storage, by the method's id in its discovery document
   `bigquery.tables.get project.dataset.table`  a call of BigQuery's REST API, likewise
   `Query.Run SELECT …`                         a query that was accepted and is about to run (its text on one line)
@@ -18,6 +19,7 @@ A fault is a JSON document, made by `POST /faults` on Vertex AI's REST port, the
   `error`          answer `code` (default UNAVAILABLE) with `message`; a job, an operation and a query end with it
   `lost_response`  do the work, then answer `code`: the caller does not learn that it worked
   `delay`          wait `seconds` first
+  `skew`           (DeployedModel.Predict) add `by` to each number of the answer
   `break`          (ReadRows) send `after` rows, then end the stream with `code`
   `split`          (CreateReadSession) cut the table into as many streams as the client asks for, however small it is;
                    into `streams` of them when that is not 0
@@ -42,11 +44,11 @@ from typing import Any, Literal, get_args
 
 from localcloud.codes import HTTP_STATUS
 
-ActionKind = Literal["error", "lost_response", "delay", "break", "split", "preempt"]
+ActionKind = Literal["error", "lost_response", "delay", "skew", "break", "split", "preempt"]
 Fault = dict[str, Any]
 """A checked fault: target, filter, skip, count, action."""
 Action = dict[str, Any]
-"""What to do: kind, code, message, reason, seconds, after, streams, grace_seconds, replica."""
+"""What to do: kind, code, message, reason, seconds, by, after, streams, grace_seconds, replica."""
 
 CODES = tuple(code for code in HTTP_STATUS if code != "OK")
 _KEYS = {"target", "filter", "skip", "count", "action"}
@@ -55,6 +57,7 @@ ACTION_DEFAULTS: Action = {
     "message": "",
     "reason": "",
     "seconds": 0.0,
+    "by": 0.0,
     "after": 0,
     "streams": 0,
     "grace_seconds": 0.0,

@@ -102,6 +102,11 @@ class State:
         return self.path / "logs.sqlite"
 
     @property
+    def measurements_path(self) -> Path:
+        """The SQLite file of Cloud Monitoring."""
+        return self.path / "measurements.sqlite"
+
+    @property
     def faults_path(self) -> Path:
         """The SQLite file of the faults in force, which every server reads."""
         return self.path / "faults.sqlite"

@@ -17,7 +17,7 @@ LOCALCLOUD = {
         "Cloud Storage: what its server does differently from the service", ("localcloud", "localcloud.http")
     ),
     "localcloud.logs": Room(
-        "Cloud Logging: entries, filters, and the service that lists them",
+        "Cloud Logging, and Cloud Monitoring in `metrics`: what is kept, filters, and the services that list it",
         ("localcloud", "localcloud.access", "localcloud.http"),
     ),
     "localcloud.gateway": Room(
@@ -64,8 +64,13 @@ VERTEX = {
     ),
     "localcloud.vertex.models": Room("the model registry", ("localcloud.vertex.wire", "localcloud.vertex.resources")),
     "localcloud.vertex.endpoints": Room(
-        "endpoints, deployments, predictions and their log",
-        ("localcloud.vertex.wire", "localcloud.vertex.resources", "localcloud.vertex.processes"),
+        "endpoints, deployments, predictions, their log and their measurements",
+        (
+            "localcloud.logs",
+            "localcloud.vertex.wire",
+            "localcloud.vertex.resources",
+            "localcloud.vertex.processes",
+        ),
     ),
     "localcloud.vertex.tuning": Room(
         "tuning jobs and studies",
@@ -84,6 +89,6 @@ VERTEX = {
     ),
     "localcloud.vertex": Room(
         "the server: hands each family what it needs, of another one too",
-        ("localcloud", "localcloud.access", "localcloud.environment", "localcloud.vertex.*"),
+        ("localcloud", "localcloud.access", "localcloud.environment", "localcloud.logs", "localcloud.vertex.*"),
     ),
 }

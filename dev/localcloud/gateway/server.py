@@ -33,6 +33,8 @@ from localcloud.gateway.resource_manager import ResourceManager
 from localcloud.http import http1
 from localcloud.http.http1 import Exchange, Head, MalformedMessageError, Peer, Request, Response
 from localcloud.http.routes import Address, Handler, Route, Routes
+from localcloud.logs.metrics.measurements import Measurements
+from localcloud.logs.metrics.service import MetricService
 from localcloud.logs.service import LogService
 from localcloud.logs.store import LogStore, is_found
 from localcloud.projects import Projects
@@ -278,7 +280,10 @@ async def serve_gateway(state: State) -> None:
     storage = StorageBatches(permitted.choose).choose
     routes = Routes(state, identity=guard_identity(identity.answer, iam), logs=logs.answer, storage=storage)
     gateway = Gateway(Authority(state), routes, bearers)
-    grpc_server = logs.start_grpc(state.socket_path("logging_grpc"), GrpcDoor(bearers, iam), ResourceManager(projects))
+    measured = MetricService(Measurements(state.measurements_path), projects)
+    grpc_server = logs.start_grpc(
+        state.socket_path("logging_grpc"), GrpcDoor(bearers, iam), ResourceManager(projects), measured
+    )
     server = await asyncio.start_server(
         gateway.serve, settings.gateway_host, settings.ports["gateway"], limit=http1.HEAD_LIMIT_BYTES, backlog=512
     )

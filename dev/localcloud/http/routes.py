@@ -100,6 +100,7 @@ class Routes:
                 Route(host="storage.googleapis.com", rest=storage),
                 Route(host="www.googleapis.com", rest=by_path),
                 Route(host="logging.googleapis.com", grpc=logs_grpc, rest=lambda _head: logs),
+                Route(host="monitoring.googleapis.com", grpc=logs_grpc),
                 Route(host="oauth2.googleapis.com", rest=lambda _head: identity),
                 Route(host="iamcredentials.googleapis.com", rest=lambda _head: identity),
                 Route(host="cloudresourcemanager.googleapis.com", grpc=logs_grpc, rest=lambda _head: identity),

@@ -25,12 +25,14 @@ from localcloud.access.iam import Iam
 from localcloud.environment.variables import google_environment
 from localcloud.errors import LocalCloudError
 from localcloud.faults import FaultShelf
+from localcloud.logs.metrics.measurements import Measurements
 from localcloud.projects import Projects
 from localcloud.state import PROJECT, State
 from localcloud.vertex.batch.run import BatchMachinery
 from localcloud.vertex.batch.runner import BatchRunner
 from localcloud.vertex.batch.service import BatchPredictionJobs
 from localcloud.vertex.endpoints.deployments import Deployments
+from localcloud.vertex.endpoints.meter import Meter
 from localcloud.vertex.endpoints.predictions import Predictions
 from localcloud.vertex.endpoints.request_log import RequestLog
 from localcloud.vertex.endpoints.service import Endpoints
@@ -99,6 +101,7 @@ class VertexServer:
             )
         )
         self._request_log = RequestLog(self._store, clients)
+        self._measurements = Measurements(state.measurements_path)
         self._jobs = CustomJobs(self._store, self._operations, machinery.buckets, self._runner)
         self._models = Models(self._store, self._operations, machinery.buckets)
         services = Services(
@@ -156,7 +159,7 @@ class VertexServer:
                 Endpoints(store, operations),
                 Deployments(store, operations, self._serving, find_model),
             ),
-            "PredictionService": (Predictions(store, self._serving, self._request_log),),
+            "PredictionService": (Predictions(store, self._serving, self._request_log, Meter(self._measurements)),),
             "PipelineService": (TrainingPipelines(store, operations, self._pipelines, check_spec),),
             "Operations": (OperationService(store, operations),),
         }
@@ -189,6 +192,7 @@ class VertexServer:
         self._batches.resume()
         self._pipelines.resume()
         self._shipper.close()
+        self._measurements.close()
         self._store.close()
         self._fault_shelf.close()
         self._lock.close()

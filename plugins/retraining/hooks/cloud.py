@@ -16,6 +16,7 @@ from retraining.hooks.logs import JobLogs
 from retraining.hooks.model_files import ModelFiles
 from retraining.hooks.objects import Objects
 from retraining.hooks.registry import Registry
+from retraining.hooks.serving_metrics import ServingMetrics
 from retraining.hooks.session import Session, connect, connect_by_environment
 from retraining.hooks.vertex_jobs import VertexJobs
 from retraining.hooks.warehouse import Warehouse
@@ -81,6 +82,11 @@ class Cloud:
     def endpoints(self) -> Endpoints:
         """Vertex AI endpoints."""
         return Endpoints(self.session)
+
+    @cached_property
+    def serving_metrics(self) -> ServingMetrics:
+        """Cloud Monitoring, of endpoints."""
+        return ServingMetrics(self.session)
 
 
 class OwnCloud(Cloud):

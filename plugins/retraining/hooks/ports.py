@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from retraining.core.data.source_files import Load
 from retraining.core.data.span_store import StoredObject
 from retraining.core.data.sql import Query
+from retraining.core.documents import Served
 from retraining.core.jobs.job import Job, JobType
 from retraining.core.naming.environments import Environment
 from retraining.core.promotion.versions import Version
@@ -250,6 +251,13 @@ class EndpointsPort(Protocol):
         """Ask the endpoint, as any application would."""
 
 
+class ServingMetricsPort(Protocol):
+    """What endpoints measured."""
+
+    def served(self, endpoint_name: str, start: datetime, end: datetime) -> dict[str, Served]:
+        """Return what each deployed model answered after a time and up to another one, by id."""
+
+
 class CloudPort(Protocol):
     """All that a task may ask, and where it is."""
 
@@ -296,3 +304,7 @@ class CloudPort(Protocol):
     @property
     def endpoints(self) -> EndpointsPort:
         """Vertex AI endpoints."""
+
+    @property
+    def serving_metrics(self) -> ServingMetricsPort:
+        """Cloud Monitoring, of endpoints."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -71,6 +72,12 @@ def test_a_version_comes_without_traffic_and_answers_with_it(cloud, endpoint, de
     assert changed.etag != seen.etag
     assert cloud.endpoints.set_traffic(seen, {mine: 100}).traffic == {mine: 100}  # as after a lost answer
     assert answers(cloud, endpoint) == mine
+    assert answers(cloud, endpoint) == mine
+    now = cloud.clock.now()
+    served = cloud.serving_metrics.served(endpoint.name, now - timedelta(minutes=1), now)
+    assert served.keys() == {mine}
+    assert (served[mine].requests, served[mine].errors) == (2, 0)
+    assert served[mine].latency_ms > 0
 
 
 def test_traffic_goes_from_one_version_to_the_next(cloud, endpoint, deploy) -> None:

@@ -6,7 +6,7 @@ from retraining.hooks.ports import CloudPort
 from tests.support.fakes.bucket import FakeBucket
 from tests.support.fakes.clock import FakeClock
 from tests.support.fakes.jobs import FakeJobs, FakeLogs
-from tests.support.fakes.serving import FakeEndpoints, FakeModelFiles, FakeRegistry
+from tests.support.fakes.serving import FakeEndpoints, FakeModelFiles, FakeRegistry, FakeServingMetrics
 from tests.support.fakes.settings import ENVIRONMENT, SETTINGS
 from tests.support.fakes.warehouse import FakeWarehouse
 
@@ -23,6 +23,7 @@ class FakeCloud:
         self.jobs = FakeJobs()
         self.logs = FakeLogs()
         self.endpoints = FakeEndpoints()
+        self.serving_metrics = FakeServingMetrics(self.endpoints)
         self.registry = FakeRegistry(endpoints=self.endpoints)
         self.model_files = FakeModelFiles(self.artifacts)
 

@@ -1,4 +1,4 @@
-"""PredictionService: choose a deployed model by the traffic split, ask it, log the answer."""
+"""PredictionService: choose a deployed model by the traffic split, ask it, measure and log the answer."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from google.cloud.aiplatform_v1.types import DeployedModel, Endpoint, PredictRes
 from google.protobuf import struct_pb2
 
 from localcloud.vertex.endpoints import traffic
+from localcloud.vertex.endpoints.meter import Measured, Meter
 from localcloud.vertex.endpoints.request_log import Json, RequestLog
 from localcloud.vertex.endpoints.serving import Serving
 from localcloud.vertex.processes.serving_contract import read_predictions, request_body
@@ -30,20 +31,23 @@ class Predictions:
     Args:
         serving: Runs what is deployed to them.
         request_log: Takes a sample of what is asked and answered.
+        meter: Takes the code and the time of every answer.
     """
 
-    def __init__(self, store: Store, serving: Serving, request_log: RequestLog) -> None:
+    def __init__(self, store: Store, serving: Serving, request_log: RequestLog, meter: Meter) -> None:
         self._store = store
         self._serving = serving
         self._request_log = request_log
+        self._meter = meter
 
     def predict(self, request: types.PredictRequest) -> PredictResponse:
         """Return predictions for instances, one each."""
         endpoint, deployed = self._choose(request.endpoint)
         instances = [to_json(value) for value in raw(request).instances]
         parameters = to_json(raw(request).parameters)
-        answer = self._ask(endpoint, deployed, request_body(instances, parameters))
-        predictions = read_predictions(answer, len(instances))
+        with self._meter.measure(endpoint.name, deployed.id, len(instances)) as measured:
+            answer = self._ask(endpoint, deployed, request_body(instances, parameters), measured)
+            predictions = read_predictions(answer, len(instances))
         self._request_log.record(endpoint, deployed.id, instances, predictions)
         response = PredictResponse(
             deployed_model_id=deployed.id,
@@ -58,8 +62,10 @@ class Predictions:
         """Return the container's own answer to the container's own request."""
         endpoint, deployed = self._choose(request.endpoint)
         data = bytes(request.http_body.data)
-        answer = self._ask(endpoint, deployed, data)
-        self._request_log.record(endpoint, deployed.id, _rows(data, "instances"), _rows(answer, "predictions"))
+        instances = _rows(data, "instances")
+        with self._meter.measure(endpoint.name, deployed.id, len(instances)) as measured:
+            answer = self._ask(endpoint, deployed, data, measured)
+        self._request_log.record(endpoint, deployed.id, instances, _rows(answer, "predictions"))
         headers = {
             "X-Vertex-AI-Endpoint-Id": names.last_part(endpoint.name),
             "X-Vertex-AI-Deployed-Model-Id": deployed.id,
@@ -68,13 +74,14 @@ class Predictions:
         }
         return Answer(httpbody_pb2.HttpBody(content_type="application/json", data=answer), headers)
 
-    def _ask(self, endpoint: Endpoint, deployed: DeployedModel, body: bytes) -> bytes:
+    def _ask(self, endpoint: Endpoint, deployed: DeployedModel, body: bytes, measured: Measured) -> bytes:
         if len(body) > MAX_REQUEST_BYTES:
             raise InvalidArgument(
                 f"The request has {len(body)} bytes. Expected at most {MAX_REQUEST_BYTES}, the limit of a public"
                 " endpoint. Send fewer instances at a time."
             )
-        return self._serving.predict(endpoint.name, deployed.id, body)
+        with measured.model_time():
+            return self._serving.predict(endpoint.name, deployed.id, body)
 
     def _choose(self, name: str) -> tuple[Endpoint, DeployedModel]:
         if "/publishers/" in name:

@@ -5,11 +5,14 @@ Comes in: a model version and the id it is deployed under. Goes out: answers to 
 
 from __future__ import annotations
 
+import json
 import logging
 import shutil
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from google.cloud.aiplatform_v1.types import DeployedModel, Model
 
@@ -77,7 +80,9 @@ class Serving:
             raise Unavailable(
                 f"The deployed model {deployed_model_id} of {endpoint_name} is not up. Try again in a moment."
             )
-        return served.predict(body)
+        about = f"{names.last_part(endpoint_name)}/{deployed_model_id}"
+        fault = self._machinery.faults.take("DeployedModel.Predict", kinds=("error", "delay", "skew"), about=about)
+        return served.predict(body) if fault is None else _faulty(fault, lambda: served.predict(body))
 
     def resume(self) -> None:
         """After a restart: serve everything that is deployed, in the background."""
@@ -139,3 +144,23 @@ class Serving:
         with self._lock:
             self._served[(endpoint_name, deployed.id)] = served
         return served
+
+
+def _faulty(action: Mapping[str, Any], predict: Callable[[], bytes]) -> bytes:
+    """Answer as a serving process with a fault does."""
+    if action["kind"] == "error":
+        raise ApiError(action["message"], code=action["code"])
+    if action["kind"] == "delay":
+        time.sleep(action["seconds"])
+        return predict()
+    document = json.loads(predict())
+    return json.dumps({**document, "predictions": _skewed(document.get("predictions"), action["by"])}).encode()
+
+
+def _skewed(answer: object, by: float) -> object:
+    """Return an answer with another number in the place of each."""
+    if isinstance(answer, list):
+        return [_skewed(each, by) for each in answer]
+    if isinstance(answer, dict):
+        return {key: _skewed(each, by) for key, each in answer.items()}
+    return answer + by if isinstance(answer, int | float) else answer

@@ -52,7 +52,7 @@ class Faults:
             raise NotFound(f"The fault {number} does not exist (a fault is gone once it hit `count` times).")
 
     def take(
-        self, event: str, subject: Message = None, kinds: tuple[str, ...] = get_args(ActionKind)
+        self, event: str, subject: Message = None, kinds: tuple[str, ...] = get_args(ActionKind), about: str = ""
     ) -> dict[str, Any] | None:
         """Return the action of the first fault that hits this event, or None; counts it.
 
@@ -60,9 +60,10 @@ class Faults:
             event: What is about to happen, in the form of `target`.
             subject: The job it happens to, for the fault's filter.
             kinds: Action kinds that the caller can carry out.
+            about: What it concerns, as `target` may name it after the event.
         """
 
         def passes(expression: str) -> bool:
             return not expression or (subject is not None and compile_filter(expression, JOB_FIELDS)(subject))
 
-        return self._shelf.take(event, kinds=kinds, passes=passes)
+        return self._shelf.take(event, about, kinds=kinds, passes=passes)

@@ -24,7 +24,15 @@ from retraining.core.documents.checks import (
     Volume,
 )
 from retraining.core.documents.decision import Decision, DecisionChampion, Gate
-from retraining.core.documents.deployment import Before, Deployment, Registration, Rollout, SmokeRequest, SmokeTest
+from retraining.core.documents.deployment import (
+    Before,
+    Deployment,
+    Registration,
+    Rollout,
+    Served,
+    SmokeRequest,
+    SmokeTest,
+)
 from retraining.core.documents.document import Document, Value, canonical_json, digest
 from retraining.core.documents.evaluation import (
     Baseline,
@@ -199,6 +207,7 @@ __all__ = [
     "ScoringSource",
     "ScoringVersion",
     "SequenceStatistics",
+    "Served",
     "Shard",
     "Signature",
     "Slice",

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from retraining.core.documents.document import (
+    Amount,
     Count,
     Document,
     ModelId,
@@ -41,6 +42,14 @@ class SmokeTest(Value):
     max_abs_error: Number
     answers: Positive = 1
     asked: Positive = 1
+
+
+class Served(Value):
+    """What a deployed model answered in some minutes: requests, errors among them, latency at the 95th percentile."""
+
+    requests: Count
+    errors: Count
+    latency_ms: Amount | None
 
 
 class Deployment(Document):

@@ -16,7 +16,7 @@ import pytest
 import requests
 from google.api import httpbody_pb2
 from google.api_core import exceptions
-from google.cloud import bigquery
+from google.cloud import bigquery, monitoring_v3
 from google.protobuf import field_mask_pb2, json_format, struct_pb2
 
 from tests.dev.localcloud.vertex.conftest import deploy, poll
@@ -145,6 +145,46 @@ def test_raw_predictions_pass_the_containers_own_bodies(api, endpoint, rest):
 def test_instances_that_do_not_fit_are_refused(api, endpoint, row, words):
     with pytest.raises(exceptions.InvalidArgument, match=words):
         api.predictions.predict(endpoint=endpoint, instances=[value(row)])
+
+
+def test_a_deployed_models_process_may_err_be_slow_or_wrong(api, endpoint, add_fault):
+    """One model alone; what it does is measured as its own."""
+
+    def ask() -> dict[str, Any]:
+        """What each of both says."""
+        found, _asked = {}, instances({"carrier": "UA", "distance": 4})
+        while len(found) < 2:
+            with contextlib.suppress(exceptions.InternalServerError):
+                answer = api.predictions.predict(
+                    endpoint=endpoint, instances=instances({"carrier": "UA", "distance": 4})
+                )
+                found[answer.deployed_model_id] = answer.predictions[0]
+        return found
+
+    add_fault("DeployedModel.Predict served/2", "skew", count=0, by=0.5)
+    assert ask() == {"1": 8.0, "2": 8.5}
+    add_fault("DeployedModel.Predict served/1", "delay", count=1, seconds=0.3)
+    add_fault("DeployedModel.Predict served/1", "error", count=1, code="INTERNAL")
+    begun = time.time()
+    for _ in range(3):
+        ask()
+    interval = {"start_time": {"seconds": int(begun - 60)}, "end_time": {"seconds": int(time.time()) + 1}}
+    measured = {}
+    for name in ("error_count", "prediction_latencies"):
+        request = {
+            "name": f"projects/{endpoint.split('/')[1]}",
+            "filter": f'metric.type = "aiplatform.googleapis.com/prediction/online/{name}"'
+            ' AND resource.labels.endpoint_id = "served" AND metric.labels.latency_type != "overhead"',
+            "interval": interval,
+            "aggregation": {"alignment_period": {"seconds": 120}, "per_series_aligner": "ALIGN_DELTA"},
+        }
+        found = monitoring_v3.MetricServiceClient().list_time_series(request=request)
+        measured[name] = {one.metric.labels["deployed_model_id"]: one.points[0].value for one in found}
+    errors = {key: value.int64_value for key, value in measured["error_count"].items()}
+    assert errors["1"] >= 1
+    latencies = {key: value.distribution_value for key, value in measured["prediction_latencies"].items()}
+    assert latencies["1"].mean * latencies["1"].count >= 300
+    assert latencies["2"].count >= 3
 
 
 def test_bytes_come_in_base64(api, endpoint, rest):

@@ -1,0 +1,1 @@
+"""Cloud Monitoring: what deployed models answered, measured, and the service that lists it."""
