@@ -210,6 +210,7 @@ def test_a_champion_that_cannot_be_scored_leaves_the_floor_to_decide(plan):
         f"{SKIPPED}, so it cannot be judged any more and the floor alone decides."
     )
     assert decision.champion is not None
+    assert {gate.gate: gate.found for gate in decision.gates}["gain"] == "no comparison"
 
 
 def test_then_a_challenger_below_the_floor_is_rejected(plan):

@@ -94,7 +94,8 @@ def preview(planned: Plan, cloud: CloudPort, include: Path) -> tuple[list[str], 
 def _query_price(planned: Plan, read: int, include: Path) -> str:
     prices = load_prices(include)
     usd = query_cost(read, prices, planned.region) if prices else None
-    price = f"no list price in {planned.region}" if usd is None else f"{usd:.4f} USD at list prices"
+    unknown = f"price unknown: no list price for queries in {planned.region}"
+    price = unknown if usd is None else f"{usd:.4f} USD at list prices"
     return f"{read / 1e6:,.1f} MB read: {price}, each run"
 
 

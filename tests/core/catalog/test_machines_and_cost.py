@@ -102,6 +102,23 @@ def test_spot_is_cheaper_but_its_disk_is_not(prices):
     assert mixed == pytest.approx((full + spot) / 2, abs=1e-4)
 
 
+def test_a_family_may_have_a_spot_price_of_its_own(prices):
+    """Of e2 more is left than of the others; its disk is not cheaper."""
+    e2 = with_cluster(tier="CUSTOM", chief={"machine": "e2-standard-4"}, spot=True)
+    full, spot = (job_cost(e2, "train", 3600, seconds, prices, "us-central1") for seconds in (0, 3600))
+    rate = prices.regions["us-central1"].machines["e2"]
+    machine = (4 * rate.vcpu_hour + 16 * rate.memory_gb_hour) * (1 + prices.surcharge)
+    assert prices.spot_factors["e2"] > prices.spot_factor
+    assert full - spot == pytest.approx((1 - prices.spot_factors["e2"]) * machine, abs=2e-4)
+
+
+def test_the_memory_of_c3d_is_that_of_its_machines(prices):
+    """Compute Engine's prices on 2025-03-06, with Vertex AI's surcharge."""
+    listed = {"c3d-highcpu-360": 13.445652, "c3d-highmem-16": 0.97976, "c3d-highcpu-90": 3.361413}
+    for machine, usd in listed.items():
+        assert cost.machine_hourly(prices, machine, "us-central1") == pytest.approx(usd * 1.15, abs=1e-4)
+
+
 def test_each_type_of_disk_has_its_own_price(prices):
     # 730 GB for an hour are a GB for a month.
     ssd, standard = (
@@ -337,6 +354,8 @@ def test_a_run_over_its_budget_is_refused_and_the_message_has_the_sum(prices):
 
 
 def test_a_budget_without_a_known_price_is_refused_by_name_and_no_budget_refuses_nothing():
-    with pytest.raises(PlanError, match=r"late, budget_usd: no list price for m9-x-4.*remove budget_usd.*over_budget"):
+    with pytest.raises(
+        PlanError, match=r"late, budget_usd: price unknown: no list price for m9-x-4.*remove budget_usd.*over_budget"
+    ):
         cost.require_budget(make_spec(budget_usd=10.0), None, ["m9-x-4"])
     cost.require_budget(make_spec(), None, ["m9-x-4"])

@@ -297,4 +297,4 @@ def test_the_page_has_no_sum_where_no_price_is_known():
     assert "at an unknown list price" in page
     assert "0.0000" not in page
     assert page.count('<td class="n">unknown</td>') > 1
-    assert "no list price was known for n1-standard-4, pd-ssd in us-central1" in page
+    assert "the price was unknown: no list price for n1-standard-4, pd-ssd in us-central1" in page

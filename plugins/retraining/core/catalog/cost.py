@@ -66,8 +66,9 @@ class RegionPrices(Value):
 class Prices(Document):
     """List prices by region, those of machines of the day `effective`; free allowances are not taken off.
 
-    `surcharge` is what Vertex AI takes on top of Compute Engine's price, as a share. `shapes` are the machines' sizes
-    by family and class. `tpu_chips` names the accelerator of machines that are priced by chip.
+    `surcharge` is what Vertex AI takes on top of Compute Engine's price, as a share. `spot_factor` is what is left of
+    a price on spot machines, `spot_factors` by family where another is known. `shapes` are the machines' sizes by
+    family and class. `tpu_chips` names the accelerator of machines that are priced by chip.
     """
 
     kind: Literal["prices"] = "prices"
@@ -76,6 +77,7 @@ class Prices(Document):
     note: str
     surcharge: float
     spot_factor: float
+    spot_factors: dict[str, float] = {}
     shapes: dict[str, dict[str, Shape]]
     tpu_chips: dict[str, str]
     regions: dict[str, RegionPrices]
@@ -167,7 +169,7 @@ def require_budget(spec: ModelSpec, estimated: Estimate | None, unknown: Sequenc
     if estimated is None:
         raise PlanError(
             where,
-            f"no list price for {', '.join(unknown) or 'its machines'} in this region",
+            f"price unknown: no list price for {', '.join(unknown) or 'its machines'} in this region",
             "a budget whose machines all have a price in include/prices",
             f"Add a newer file with it, remove budget_usd, or {way_out}",
         )
@@ -215,7 +217,8 @@ def _pool_hourly(prices: Prices, pool: Pool, region: str, spot: bool) -> float |
         return None
     known = {name: part for name, part in parts.items() if part is not None}
     disk = known.pop(pool.disk_type)
-    rate = sum(known.values()) * (prices.spot_factor if spot else 1.0)
+    factor = prices.spot_factors.get(_split_machine(pool.machine)[0], prices.spot_factor) if spot else 1.0
+    rate = sum(known.values()) * factor
     return pool.count * (rate + disk) * (1 + prices.surcharge)
 
 

@@ -18,6 +18,9 @@ from retraining.core.spec.metrics import HIGHER_IS_BETTER, Metric
 
 InputName = Literal["plan", "evaluation", "evaluate_request"]
 
+NO_COMPARISON = "no comparison"
+"""What gates find where no champion was scored beside the challenger; documents of 0.2.0 and older say: no duel."""
+
 
 def decide(
     plan: Plan, evaluate_request: EvaluateRequest, evaluation: Evaluation, digests: Mapping[InputName, str]
@@ -210,11 +213,11 @@ def _gain(plan: Plan, request: EvaluateRequest, evaluation: Evaluation) -> Gate:
     expected = f"lower end of the gain's interval over {promote.min_gain:g}"
     if request.champion is None or evaluation.champion is None:
         if request.champion_skipped:
-            return _gate("gain", False, "no duel", expected, "there was no duel, so no gain is known")
+            return _gate("gain", False, NO_COMPARISON, expected, "there was no comparison, so no gain is known")
         if evaluation.champion_skipped:
             # It would serve on and could never be judged again: whoever changed the columns wants a new champion.
             message = f"{evaluation.champion_skipped}, so it cannot be judged any more and the floor alone decides"
-            return _gate("gain", True, "no duel", expected, message)
+            return _gate("gain", True, NO_COMPARISON, expected, message)
         return _gate("gain", True, "no champion", expected, "there is no champion to beat")
     difference = evaluation.difference
     ours, theirs = (value_of(scores.metrics, metric) for scores in (evaluation.challenger, evaluation.champion))
@@ -250,7 +253,7 @@ def _slices(plan: Plan, request: EvaluateRequest, evaluation: Evaluation) -> Gat
     metric, promote = plan.spec.evaluation.metric, plan.spec.evaluation.promote
     expected = f"no slice of {request.min_slice_examples} rows or more surely loses over {promote.max_slice_loss:g}"
     if evaluation.champion is None:
-        found = "no duel" if evaluation.champion_skipped else "no champion"
+        found = NO_COMPARISON if evaluation.champion_skipped else "no champion"
         return _gate("slices", True, found, expected, "there is no champion to compare slices with")
     losses = slice_losses(evaluation, metric, request.min_slice_examples)
     if not losses:
@@ -274,7 +277,7 @@ def _message(plan: Plan, verdict: Verdict, gates: tuple[Gate, ...]) -> str:
         found = {gate.gate: gate.found for gate in gates}
         if "no champion" in messages["gain"]:
             return f"Promoted: the first champion of {plan.model}; {messages['floor']}."
-        if found["gain"] == "no duel":
+        if found["gain"] == NO_COMPARISON:
             return f"Promoted: {messages['floor']}; {messages['gain']}."
         return f"Promoted: {messages['gain']}; {messages['slices']}."
     failed = [gate.words for gate in gates if not gate.passed and gate.gate != "mode"]

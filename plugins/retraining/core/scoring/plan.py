@@ -163,7 +163,7 @@ def explain(plan: ScoringPlan) -> list[str]:
         f"on up to {plan.replicas} {plan.machine}, given up after {plan.timeout_s / 3600:g} hours",
     ]
     if price is None:
-        return [*lines, f"no list price for this machine in {plan.region}: nobody knows what this costs"]
+        return [*lines, f"price unknown: no list price for {plan.machine} in {plan.region}"]
     rate = f"{sum(price.per_hour.values()):.2f} USD an hour, at most {price.at_most:.2f}"
     return [*lines, f"{rate}, at list prices of {price.prices_date}, for one job; queries and lost jobs come on top"]
 
