@@ -17,6 +17,7 @@ FRAMEWORK ?= 2.15
 TEST ?= tests/core
 NAME ?=
 TABLE ?=
+FILES ?=
 LABEL ?=
 KEY ?=
 TIME ?=
@@ -139,8 +140,8 @@ localcloud-down: $(VENV)/localcloud/.ready ## Stop the local cloud
 # --- models ---------------------------------------------------------------------------------------------------------
 
 .PHONY: new-model
-new-model: $(VENV)/airflow/.ready ## Write a first YAML and SQL of a model from a look at its table (NAME=, TABLE=dataset.table, LABEL=, KEY=, TIME= unless its rows have none; RETRAINING_PROJECT and RETRAINING_REGION say where)
-	@PYTHONPATH=plugins $(AIRFLOW_PY) -m retraining.hooks.new_model --name '$(NAME)' --table '$(TABLE)' --label '$(LABEL)' --key '$(KEY)' --time '$(TIME)' --project '$(RETRAINING_PROJECT)' --region '$(RETRAINING_REGION)'
+new-model: $(VENV)/airflow/.ready ## Write a first YAML and SQL of a model from a look at its table (NAME=, TABLE=dataset.table or FILES='gs://…/*.csv', LABEL=, KEY=, TIME= unless its rows have none; RETRAINING_PROJECT, RETRAINING_REGION and, of files, RETRAINING_DATASET say where)
+	@PYTHONPATH=plugins $(AIRFLOW_PY) -m retraining.hooks.new_model --name '$(NAME)' --table '$(TABLE)' --files '$(FILES)' --dataset '$(RETRAINING_DATASET)' --label '$(LABEL)' --key '$(KEY)' --time '$(TIME)' --project '$(RETRAINING_PROJECT)' --region '$(RETRAINING_REGION)'
 
 .PHONY: tfrecords-to-parquet
 tfrecords-to-parquet: $(VENV)/trainer/.ready ## Make Parquet files of TFRecord files, which BigQuery does not load, and print data.files for them (FROM='gs://…/*.tfrecord', TO=gs://…; SCHEMA='id:STRING, pixels:FLOAT64[784]' where a look at the first does not do)

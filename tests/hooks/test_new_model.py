@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from google.cloud import storage
 
 from retraining.core.catalog import check_models
 from retraining.core.data.sql import Query
+from retraining.core.spec.files import load_spec
 from retraining.hooks import new_model
 
 
@@ -87,3 +89,69 @@ def test_what_cannot_be_is_refused_by_name(tmp_path, cloud, table, capsys, chang
     assert run(tmp_path, cloud, table, **changes) == 1
     assert message in capsys.readouterr().err
     assert not (tmp_path / "sql").exists()
+
+
+@pytest.fixture
+def bucket(local_cloud, unique) -> storage.Bucket:
+    """A bucket of the user's own."""
+    return storage.Client(project=local_cloud.project).create_bucket(f"parcels-{unique}", location="us-central1")
+
+
+HEADER = "id,sent,carrier,weight,late\n"
+
+
+def lines(first: int, last: int) -> str:
+    """Rows of a CSV file: one an hour."""
+    return "".join(
+        f"p{i},2024-01-{1 + i // 24:02d} {i % 24:02d}:00:00 UTC,{'AB'[i % 3 == 0]},{i / 7},{i % 4 // 3}\n"
+        for i in range(first, last)
+    )
+
+
+def test_a_look_at_files_makes_a_valid_model(tmp_path, cloud, bucket, capsys):
+    """Their columns and types are pinned, and the table that they were loaded into is gone."""
+    for name, (first, last) in {"a.csv": (0, 300), "b.csv": (300, 600)}.items():
+        bucket.blob(f"visits/{name}").upload_from_string(HEADER + lines(first, last))
+    uri = f"gs://{bucket.name}/visits/*.csv"
+    assert run(tmp_path, cloud, "", files=uri, dataset=cloud.settings.dataset) == 0
+    said = capsys.readouterr().out
+    assert "parcels: BigQuery takes its queries, and their columns fit; 2 files of" in said
+    assert check_models.main(["--include", str(tmp_path)]) == 0
+    spec = load_spec(tmp_path / "models" / "parcels.yaml")
+    assert [(column.name, column.type) for column in spec.data.files.columns] == [
+        ("id", "STRING"),
+        ("sent", "TIMESTAMP"),
+        ("carrier", "STRING"),
+        ("weight", "FLOAT64"),
+        ("late", "INT64"),
+    ]
+    assert (spec.data.files.uris, spec.data.files.format, spec.data.window_days) == ((uri,), "csv", 25)
+    yaml = (tmp_path / "models" / "parcels.yaml").read_text(encoding="utf-8")
+    assert "columns:  # guess: the types that BigQuery found" in yaml
+    assert f"from {uri}: 600 rows from 2024-01-01 to 2024-01-25" in yaml
+    assert not [table for table in cloud.warehouse.list_tables(cloud.settings.dataset) if ".new_model_" in table.name]
+
+
+@pytest.mark.parametrize(
+    ("content", "changes", "message"),
+    [
+        (b"", {"files": "gs://BUCKET/none/*.csv"}, "no file gs://"),
+        (b"", {"files": "gs://BUCKET/*.txt"}, "FILES: 'gs://"),
+        (b"", {"files": "gs://BUCKET/*.tfrecord"}, "make tfrecords-to-parquet FROM="),
+        (b"", {"table": "shop.parcels"}, "FILES: TABLE beside it"),
+        (b"", {"dataset": ""}, "RETRAINING_DATASET: not set"),
+        (b"", {}, "1 files, all empty"),
+        (HEADER.replace("id", "parcel").encode() + lines(0, 9).encode(), {}, "KEY of gs://"),
+        (HEADER.encode() + lines(0, 9).encode() + b"p,never,A,1,1\n", {}, "'sent' is STRING"),
+    ],
+    ids=["no file", "ending", "TFRecord", "table too", "no dataset", "empty", "no key", "not a time"],
+)
+def test_files_that_make_no_model_are_refused(tmp_path, cloud, bucket, capsys, content, changes, message):
+    """By name; no file is written, and no table left."""
+    given = {"files": "gs://BUCKET/*.csv", "dataset": cloud.settings.dataset} | changes
+    given["files"] = given["files"].replace("BUCKET", bucket.name)
+    bucket.blob("a" + given["files"][given["files"].rindex(".") :]).upload_from_string(content)
+    assert run(tmp_path, cloud, given.pop("table", ""), **given) == 1
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "sql").exists()
+    assert not [table for table in cloud.warehouse.list_tables(cloud.settings.dataset) if ".new_model_" in table.name]

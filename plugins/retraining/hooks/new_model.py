@@ -1,7 +1,8 @@
 """`python -m retraining.hooks.new_model`: a first YAML and SQL file of a model, from a look at its table.
 
 In: names, a project, this machine's own credentials (`gcloud auth application-default login`). Out: two new files that
-`make check-models` takes, or what is wrong, in words. The table's columns are read once, by one statement.
+`make check-models` takes, or what is wrong, in words. The table's columns are read once, by one statement; files are
+loaded into a table for it, which is deleted.
 """
 
 from __future__ import annotations
@@ -10,25 +11,37 @@ import argparse
 import sys
 import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from retraining.core.data.new_model import ModelFiles, write_model
+from retraining.core.data.source_files import detecting_load, render_files_table_sql
 from retraining.core.data.table_profile import NewModel, build_profile, render_profile_sql, require_columns
 from retraining.core.documents.snapshot import Column
 from retraining.core.errors import DataError, SettingsError, SpecError
 from retraining.core.settings import SETTINGS, include_path
 from retraining.core.spec.files import load_spec
+from retraining.core.spec.source_files import SourceFiles
 from retraining.hooks import check_queries
+from retraining.hooks.artifacts import Artifacts
+from retraining.hooks.objects import Objects
 from retraining.hooks.session import Session
 from retraining.hooks.shell import print_answer
+from retraining.hooks.source_files import list_files, look
 from retraining.hooks.warehouse import Warehouse
 
 MAX_BYTES = 10**11
 """That the look may read: some 0.6 USD at BigQuery's list price."""
 
 
-def make_model(model: NewModel, include: Path, session: Session) -> list[str]:
+def make_model(model: NewModel, include: Path, session: Session, files: str = "") -> list[str]:
     """Write both files; return a line about each, and BigQuery's word on the query.
+
+    Args:
+        model: What its user says of it.
+        include: Where its files go.
+        session: Where its table is, or is made of files and deleted again.
+        files: Their address; none: the table holds the examples.
 
     Raises:
         RetrainingError: A file is there already, the table or a column is not, or no model can be made of them.
@@ -37,27 +50,53 @@ def make_model(model: NewModel, include: Path, session: Session) -> list[str]:
     for path in (*paths, paths[0].with_suffix(".yml")):
         if path.exists():
             raise SpecError(str(path), "a file", "none: it is not written over", "Choose another NAME, or remove it")
+    if not files:
+        return _look_and_write(model, include, session, paths)
+    table = model.full_table(session.project)
+    try:
+        model = replace(model, files=_load_files(files, table, session))
+        return _look_and_write(model, include, session, paths)
+    finally:
+        Warehouse(session).delete_table(table)
+
+
+def _load_files(uri: str, table: str, session: Session) -> SourceFiles:
+    """Load files into a table that expires; return them with the columns that BigQuery finds in the first."""
+    warehouse, objects = Warehouse(session), Objects(session)
+    detecting = detecting_load(uri, list_files([uri], objects)[1], table)
+    warehouse.load_files(detecting, _job_id(), uri)
+    load = detecting.pinned(_columns_of(table, warehouse))
+    look(load.files, objects, Artifacts(session))
+    warehouse.run_query(render_files_table_sql(load), _job_id(), uri)
+    warehouse.load_files(load, _job_id(), uri)
+    return load.files
+
+
+def _look_and_write(model: NewModel, include: Path, session: Session, paths: tuple[Path, Path]) -> list[str]:
     table, warehouse = model.full_table(session.project), Warehouse(session)
-    columns = _columns(model, table, warehouse)
+    columns = _columns_of(table, warehouse)
+    require_columns(model, columns)
     query = render_profile_sql(model, table, columns)
-    read = warehouse.dry_run(query, model.table).bytes_processed
+    read = warehouse.dry_run(query, model.source).bytes_processed
     if read > MAX_BYTES:
         expected = f"at most {MAX_BYTES // 10**9} GB for a look"
-        raise DataError(model.table, f"{read / 1e9:,.0f} GB to read", expected, "Make a view of some weeks, name that")
-    rows = warehouse.run_query(query, f"new_model_{uuid.uuid4().hex}", model.table).rows
+        raise DataError(model.source, f"{read / 1e9:,.0f} GB to read", expected, "Make a view of some weeks, name that")
+    rows = warehouse.run_query(query, _job_id(), model.source).rows
     files = write_model(model, build_profile(model, columns, rows[0]))
     _write_files(files, *paths)
     taken = check_queries.check(load_spec(paths[0]), include, session)
-    return [f"{model.table}: {read / 1e6:,.1f} MB read", *(f"{path}: written" for path in paths), taken]
+    return [f"{model.source}: {read / 1e6:,.1f} MB read", *(f"{path}: written" for path in paths), taken]
 
 
-def _columns(model: NewModel, table: str, warehouse: Warehouse) -> list[Column]:
+def _job_id() -> str:
+    return f"new_model_{uuid.uuid4().hex}"
+
+
+def _columns_of(table: str, warehouse: Warehouse) -> list[Column]:
     schema = warehouse.table_schema(table)
     if schema is None:
         raise DataError("TABLE", f"no table {table}", "one that this account may read", "Correct its name")
-    top = [Column(name=item["name"], type=item["type"], mode=item["mode"] or "NULLABLE") for item in schema]
-    require_columns(model, top)
-    return top
+    return [Column(name=item["name"], type=item["type"], mode=item["mode"] or "NULLABLE") for item in schema]
 
 
 def _write_files(files: ModelFiles, yaml_path: Path, sql_path: Path) -> None:
@@ -77,6 +116,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, meaning in (
         ("name", "the model's name, and its files'"),
         ("table", "dataset.table or project.dataset.table"),
+        ("files", "in place of a table: gs://… of CSV, JSON lines or Parquet files, with one * at most"),
+        ("dataset", "dataset that files are loaded into for the look"),
         ("label", "column that is predicted"),
         ("key", "column that is different in each row"),
         ("time", "column with the time of a row's event; left out: examples without a time"),
@@ -92,9 +133,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _answer(given: argparse.Namespace) -> list[str]:
     for name in ("project", "region"):
         _require_setting(name, getattr(given, name))
-    model = NewModel(name=given.name, table=given.table, label=given.label, key=given.key, time=given.time)
+    if given.files:
+        _require_setting("dataset", given.dataset)
+        if given.table:
+            raise SpecError("FILES", "TABLE beside it", "one of them", "Leave out the other")
+    table = f"{given.dataset}.new_model_{uuid.uuid4().hex}" if given.files else given.table
+    model = NewModel(name=given.name, table=table, label=given.label, key=given.key, time=given.time)
     session = check_queries.own_session(given.project, given.region, MAX_BYTES)
-    return make_model(model, given.include or include_path(), session)
+    return make_model(model, given.include or include_path(), session, given.files)
 
 
 def _require_setting(name: str, value: str) -> None:

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from retraining.core.data.query_failures import MAX_JOBS_PER_ID, is_lasting, load_failure, query_failure
-from retraining.core.data.source_files import Load
+from retraining.core.data.source_files import DetectingLoad, Load
 from retraining.core.data.sql import Query
 from retraining.core.errors import DataError, JobError, RetrainingError
 from retraining.core.retention.jobs_and_tables import Table
@@ -111,7 +111,7 @@ class Warehouse:
         LOGGER.info("%s: %d bytes processed", where, found.bytes_processed)
         return found
 
-    def load_files(self, load: Load, job_id: str, where: str) -> None:
+    def load_files(self, load: Load | DetectingLoad, job_id: str, where: str) -> None:
         """Append the rows of files to a table as the job of this id, or join the one that has it; all or none.
 
         Args:

@@ -12,6 +12,7 @@ from retraining.core.data.source_files import (
     HEADER_BYTES,
     Load,
     column_problem,
+    detecting_load,
     parse_header,
     require_columns,
     require_files,
@@ -19,6 +20,7 @@ from retraining.core.data.source_files import (
     with_files,
 )
 from retraining.core.data.span_store import StoredObject
+from retraining.core.documents.snapshot import Column
 from retraining.core.errors import DataError, JobError
 from retraining.core.spec.source_files import SourceFiles
 from tests.support.small_model import make_spec
@@ -129,6 +131,30 @@ def test_tfrecord_files_are_refused_with_the_command_that_helps(values: dict[str
     with pytest.raises(ValidationError, match=r"make tfrecords-to-parquet FROM=gs://… TO=gs://…, and write the files"):
         make_files(**values)
     assert make_files(uris="gs://shop/train.tfrecord-00000-of-00010.parquet", format="parquet")
+
+
+def test_what_bigquery_finds_in_the_first_file_is_pinned_for_all() -> None:
+    """In the spec's words; of an ending that says the format, gzipped or not."""
+    found = [stored("gs://shop/a.tsv.gz"), stored("gs://shop/b.tsv.gz")]
+    load = detecting_load("gs://shop/*.tsv.gz", found, "my-project.shop.look")
+    api = load.to_api()
+    assert (api["sourceUris"], api["autodetect"], api["fieldDelimiter"]) == (["gs://shop/a.tsv.gz"], True, "\t")
+    columns = [Column(name="id", type="INTEGER", mode="NULLABLE"), Column(name="late", type="BOOLEAN", mode="NULLABLE")]
+    files = load.pinned(columns).files
+    assert (files.uris, files.format, files.delimiter) == (("gs://shop/*.tsv.gz",), "csv", "\t")
+    assert [(column.name, column.type) for column in files.columns] == [("id", "INT64"), ("late", "BOOL")]
+    tags = Column(name="tags", type="FLOAT", mode="REPEATED")
+    listed = detecting_load("gs://shop/*.parquet", found, "my-project.shop.look").pinned([tags]).files
+    assert (listed.format, listed.columns[0].type) == ("parquet", "ARRAY<FLOAT64>")
+
+
+@pytest.mark.parametrize(
+    "column", [Column(name="by", type="RECORD", mode="NULLABLE"), Column(name="a b", type="STRING", mode="NULLABLE")]
+)
+def test_columns_that_no_spec_can_have_are_not_pinned(column: Column) -> None:
+    load = detecting_load("gs://shop/*.jsonl", [stored("gs://shop/a.jsonl")], "my-project.shop.look")
+    with pytest.raises(DataError, match=rf"FILES, gs://shop/a\.jsonl: '({column.type}|{column.name})'"):
+        load.pinned([column])
 
 
 def test_a_query_without_files_stays_as_it_is() -> None:

@@ -63,7 +63,7 @@ def write_model(model: NewModel, profile: TableProfile) -> ModelFiles:
             kinds[name] = "numeric" if found.column.type in types_of("numeric") else "categorical"
     if not kinds:
         reasons = f"no feature: {', '.join(left_out) or 'no other column'}"
-        raise DataError(model.table, reasons, "numbers or categories", "Make a view that has some, and name that")
+        raise DataError(model.source, reasons, "numbers or categories", model.way_out("has some"))
     days, window = profile.days, min(60, max(2, profile.days))
     test_days = min(7, max(1, window // 8))
     rows_per_day = profile.rows / days
@@ -104,10 +104,10 @@ def _guess_label(model: NewModel, profile: TableProfile) -> _Label:
     if found.column.type in types_of("regression") and (found.distinct or 0) > 1:
         return _Label(text=f"{{name: {name}, kind: regression}}", note=values, metric="r2", min_value=0.0)
     raise DataError(
-        f"LABEL of {model.table}",
+        f"LABEL of {model.source}",
         f"{model.label!r} ({found.column.type}) has {values}",
         "0 and 1, classes from 0 on, or numbers",
-        "Make a view with such a column (CAST(x > 15 AS INT64), a CASE), and name that",
+        model.way_out("has such a column (CAST(x > 15 AS INT64), a CASE)"),
     )
 
 

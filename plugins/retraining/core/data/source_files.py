@@ -13,16 +13,20 @@ import io
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from pydantic import ValidationError
 
 from retraining.core.data.span_store import StoredObject
 from retraining.core.data.sql import Query, render
 from retraining.core.documents.document import canonical_json
 from retraining.core.documents.plan import Plan
-from retraining.core.documents.snapshot import SourceFilesRead
-from retraining.core.errors import ContractError, DataError, JobError
+from retraining.core.documents.snapshot import Column, SourceFilesRead
+from retraining.core.errors import ContractError, DataError, JobError, SpecError
 from retraining.core.naming import bigquery
 from retraining.core.spec.data import Data
-from retraining.core.spec.source_files import SourceFiles
+from retraining.core.spec.messages import shorten
+from retraining.core.spec.source_files import NO_TFRECORDS, FileFormat, SourceFiles
 from retraining.core.spec.sql_file import without_semicolon
 from retraining.core.untyped import ApiJson
 
@@ -33,6 +37,15 @@ HEADER_BYTES = 1_000_000
 
 _NAMED = 5
 """Files and columns that a message names."""
+_BY_ENDING: dict[str, FileFormat] = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".parquet": "parquet",
+}
+_STANDARD_TYPES = {"INTEGER": "INT64", "FLOAT": "FLOAT64", "BOOLEAN": "BOOL"}  # BigQuery's API has names of its own
 _SOURCE_FORMATS = {"csv": "CSV", "json": "NEWLINE_DELIMITED_JSON", "parquet": "PARQUET"}
 _GZIP = b"\x1f\x8b"
 _WAY_OUT = (
@@ -51,21 +64,98 @@ class Load:
     def to_api(self) -> ApiJson:
         """Return the `load` part of a BigQuery job configuration."""
         files = self.files
-        project, dataset, table = self.table.rsplit(".", 2)
-        values: ApiJson = {
-            "sourceUris": list(files.uris),
-            "sourceFormat": _SOURCE_FORMATS[files.format],
-            "destinationTable": {"projectId": project, "datasetId": dataset, "tableId": table},
+        values = _load(self.table, files.uris, files.format, files.delimiter) | {
             "schema": {"fields": [_field(column.name, column.type) for column in files.columns]},
             "createDisposition": "CREATE_NEVER",
             "writeDisposition": "WRITE_APPEND",
         }
-        if files.format == "csv":
-            values |= {"skipLeadingRows": 1, "allowQuotedNewlines": True, "fieldDelimiter": files.delimiter}
-            values |= {"nullMarker": files.null_text} if files.null_text else {}
-        if files.format == "parquet":
-            values["parquetOptions"] = {"enableListInference": True}
+        if files.null_text:
+            values["nullMarker"] = files.null_text
         return values
+
+
+@dataclass(frozen=True, kw_only=True)
+class DetectingLoad:
+    """One of files that nobody has described yet, and the new table that BigQuery makes of what it finds in it.
+
+    Attributes:
+        table: As `Load` has it.
+        files: Their address, which the description names.
+        first: The one that is loaded.
+        format: Of all of them.
+        delimiter: Between values.
+    """
+
+    table: str
+    files: str
+    first: str
+    format: FileFormat
+    delimiter: str
+
+    def to_api(self) -> ApiJson:
+        """Return the `load` part of a BigQuery job configuration."""
+        return _load(self.table, [self.first], self.format, self.delimiter) | {
+            "autodetect": True,
+            "createDisposition": "CREATE_IF_NEEDED",
+            "writeDisposition": "WRITE_EMPTY",
+        }
+
+    def pinned(self, columns: Sequence[Column]) -> Load:
+        """Return the load of all files as a spec has them, of the columns that the first one made.
+
+        Raises:
+            DataError: A column is none that a spec can have.
+        """
+        pinned = [{"name": column.name, "type": _pinned_type(column)} for column in columns]
+        values = {"uris": self.files, "format": self.format, "columns": pinned, "delimiter": self.delimiter}
+        try:
+            return Load(table=self.table, files=SourceFiles.model_validate(values))
+        except ValidationError as error:
+            first = error.errors()[0]
+            found, expected = (
+                f"{shorten(first['input'])}: {first['msg']}",
+                "an address, columns of plain values or arrays",
+            )
+            raise DataError(
+                f"FILES, {self.first}", found, expected, "Write other files, or the YAML by hand"
+            ) from error
+
+
+def detecting_load(uri: str, found: Sequence[StoredObject], table: str) -> DetectingLoad:
+    """Return the load of the first of the files at an address, whose ending says their format.
+
+    Raises:
+        SpecError: It is no ending of such files.
+        DataError: All of them are empty.
+    """
+    ending = PurePosixPath(uri.removesuffix(".gz")).suffix
+    if ending not in _BY_ENDING:
+        way_out = NO_TFRECORDS if ".tfrecord" in uri else "For example FILES='gs://my-files/visits/*.csv'"
+        raise SpecError("FILES", repr(uri), f"an address that ends in one of {', '.join(_BY_ENDING)}", way_out)
+    first = next((item.uri for item in found if item.bytes), None)
+    if first is None:
+        raise DataError(f"FILES, {uri}", f"{len(found)} files, all empty", "rows", "Write them, or name others")
+    delimiter = "\t" if ending == ".tsv" else ","
+    return DetectingLoad(table=table, files=uri, first=first, format=_BY_ENDING[ending], delimiter=delimiter)
+
+
+def _load(table: str, uris: Sequence[str], format_: FileFormat, delimiter: str) -> ApiJson:
+    project, dataset, name = table.rsplit(".", 2)
+    values: ApiJson = {
+        "sourceUris": list(uris),
+        "sourceFormat": _SOURCE_FORMATS[format_],
+        "destinationTable": {"projectId": project, "datasetId": dataset, "tableId": name},
+    }
+    if format_ == "csv":
+        values |= {"skipLeadingRows": 1, "allowQuotedNewlines": True, "fieldDelimiter": delimiter}
+    if format_ == "parquet":
+        values["parquetOptions"] = {"enableListInference": True}
+    return values
+
+
+def _pinned_type(column: Column) -> str:
+    type_ = _STANDARD_TYPES.get(column.type, column.type)
+    return f"ARRAY<{type_}>" if column.mode == "REPEATED" else type_
 
 
 def with_files(sql: str, data: Data, table: str | None) -> str:
@@ -82,14 +172,13 @@ def with_files(sql: str, data: Data, table: str | None) -> str:
     return render("files_query.sql.j2", query=query, table=table, columns=data.files.columns)
 
 
-def render_files_table_sql(plan: Plan) -> Query:
+def render_files_table_sql(load: Load) -> Query:
     """Return the statement that makes the empty table of the files' rows, which expires after a day."""
-    columns = _files(plan).columns
-    return Query(sql=render("files_table.sql.j2", table=bigquery.files_table(plan), columns=columns))
+    return Query(sql=render("files_table.sql.j2", table=load.table, columns=load.files.columns))
 
 
 def build_load(plan: Plan) -> Load:
-    """Return the job that loads the files into that table."""
+    """Return the job that loads a run's files into that table."""
     return Load(table=bigquery.files_table(plan), files=_files(plan))
 
 

@@ -20,6 +20,7 @@ from retraining.core.documents.snapshot import Column
 from retraining.core.errors import DataError, SpecError
 from retraining.core.spec.files import name_problem
 from retraining.core.spec.section import ColumnName
+from retraining.core.spec.source_files import SourceFiles
 from retraining.core.suggestions import suggest
 from retraining.core.untyped import Row
 
@@ -32,7 +33,7 @@ _COLUMN_NAME: TypeAdapter[str] = TypeAdapter(ColumnName)
 class NewModel:
     """What its user says of a new model: its name, `dataset.table` or `project.dataset.table`, and its columns.
 
-    Without a time the examples are split by a hash of their keys.
+    Without a time the examples are split by a hash of their keys. Of files the table is where they are loaded into.
     """
 
     name: str
@@ -40,6 +41,7 @@ class NewModel:
     label: str
     key: str
     time: str = ""
+    files: SourceFiles | None = None
 
     def __post_init__(self) -> None:
         """Refuse names that no model and no table can have.
@@ -59,6 +61,16 @@ class NewModel:
     def full_table(self, project: str) -> str:
         """Return the table with its project: the given one, unless it names its own."""
         return self.table if self.table.count(".") > 1 else f"{project}.{self.table}"
+
+    @property
+    def source(self) -> str:
+        """Where the examples come from, as its user says it."""
+        return ", ".join(self.files.uris) if self.files else self.table
+
+    def way_out(self, view: str) -> str:
+        """Return what to do where a view would help: one that does something, of a table."""
+        loaded = "Load the files into a table, make" if self.files else "Make"
+        return f"{loaded} a view that {view}, and name that"
 
     @property
     def roles(self) -> dict[str, tuple[str, tuple[str, ...]]]:
@@ -113,7 +125,7 @@ def require_columns(model: NewModel, columns: Sequence[Column]) -> None:
     by_name = {column.name: column for column in columns}
     taken: dict[str, str] = {}
     for role, (name, types) in model.roles.items():
-        where, column = f"{role} of {model.table}", by_name.get(name)
+        where, column = f"{role} of {model.source}", by_name.get(name)
         if column is None:
             known = list(by_name)
             raise DataError(where, f"no column {name!r}", f"one of: {', '.join(known)}", suggest(name, known))
@@ -121,10 +133,10 @@ def require_columns(model: NewModel, columns: Sequence[Column]) -> None:
             raise DataError(where, f"{name!r}, which is {taken[name]} too", "different columns", "Name another")
         taken[name] = role
         if reason := _unusable(column):
-            raise DataError(where, f"{name!r}: {reason}", "a plain column", "Make a view that renames or unnests it")
+            raise DataError(where, f"{name!r}: {reason}", "a plain column", model.way_out("renames or unnests it"))
         if column.type not in types:
             expected = f"one of {', '.join(types)}"
-            raise DataError(where, f"{name!r} is {column.type}", expected, "Make a view that casts it, and name that")
+            raise DataError(where, f"{name!r} is {column.type}", expected, model.way_out("casts it"))
 
 
 def _unusable(column: Column) -> str | None:
@@ -179,10 +191,10 @@ def build_profile(model: NewModel, columns: Sequence[Column], row: Row) -> Table
     """
     if not row["row_count"]:
         found = f"no row with a {model.time}" if model.time else "no row"
-        raise DataError(model.table, found, "examples", "Fill the table, or name another TIME")
+        raise DataError(model.source, found, "examples", "Fill the table, or name another TIME")
     places = {column.name: place for place, column in enumerate(_countable(columns))}
     return TableProfile(
-        table=model.table,
+        table=model.source,
         rows=int(row["row_count"]),
         key_values=int(row["key_values"]),
         first=_day(row["first_event"]) if model.time else None,

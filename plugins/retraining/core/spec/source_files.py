@@ -15,6 +15,7 @@ EVERY_ROW = "SELECT * FROM files"
 MAX_COLUMNS = 9_996
 _TYPES = "INT64|FLOAT64|NUMERIC|BIGNUMERIC|BOOL|STRING|BYTES|DATE|DATETIME|TIME|TIMESTAMP"
 ColumnType = Annotated[str, StringConstraints(pattern=rf"^({_TYPES}|ARRAY<({_TYPES})>)$")]
+FileFormat = Literal["csv", "json", "parquet"]
 FileUri = Annotated[
     str, StringConstraints(max_length=1024, pattern=r"^gs://[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]/[^*]*\*?[^*]*$")
 ]
@@ -22,7 +23,7 @@ FileUri = Annotated[
 
 _TFRECORDS = re.compile(r"\.tfrecords?([-.*][0-9of*-]*)?(\.gz)?$")
 """Also a part of several, `.tfrecord-00000-of-00010`."""
-_NO_TFRECORDS = (
+NO_TFRECORDS = (
     "BigQuery loads no TFRecord files. Make Parquet files of them, make tfrecords-to-parquet FROM=gs://… TO=gs://…, "
     "and write the files that it prints here"
 )
@@ -46,7 +47,7 @@ class SourceFiles(Section):
     """
 
     uris: Annotated[tuple[FileUri, ...], BeforeValidator(_listed), Field(min_length=1, max_length=1000)]
-    format: Literal["csv", "json", "parquet"]
+    format: FileFormat
     columns: Annotated[tuple[FileColumn, ...], Field(min_length=1, max_length=MAX_COLUMNS)]
     delimiter: Annotated[str, StringConstraints(min_length=1, max_length=1)] = ","
     null_text: Annotated[str, StringConstraints(min_length=1, max_length=100)] | None = None
@@ -55,7 +56,7 @@ class SourceFiles(Section):
     @classmethod
     def _is_loaded(cls, value: object) -> object:
         if isinstance(value, str) and value.lower().startswith("tfrecord"):
-            raise ValueError(_NO_TFRECORDS)
+            raise ValueError(NO_TFRECORDS)
         return value
 
     @field_validator("uris")
@@ -63,7 +64,7 @@ class SourceFiles(Section):
     def _are_loaded(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for uri in value:
             if _TFRECORDS.search(uri):
-                raise ValueError(f"{uri}: {_NO_TFRECORDS}")
+                raise ValueError(f"{uri}: {NO_TFRECORDS}")
         return value
 
     @model_validator(mode="after")

@@ -83,8 +83,9 @@ class RunTable:
         described = look(files, cloud.objects, cloud.artifacts)
         version = described.sha256[:8]  # files that changed since are other jobs
         made = self._job_id(f"files_table_{version}")
-        cloud.warehouse.run_query(source_files.render_files_table_sql(plan), made, source_files.WHERE)
-        cloud.warehouse.load_files(source_files.build_load(plan), self._job_id(f"files_{version}"), source_files.WHERE)
+        load = source_files.build_load(plan)
+        cloud.warehouse.run_query(source_files.render_files_table_sql(load), made, source_files.WHERE)
+        cloud.warehouse.load_files(load, self._job_id(f"files_{version}"), source_files.WHERE)
         source_files.require_unchanged(described, list_files(files.uris, cloud.objects)[0])
         return described
 
