@@ -44,9 +44,10 @@ def look(files: SourceFiles, listing: Listing, reading: Reading) -> SourceFilesR
     Of JSON lines each says its own fields, so nothing is read of them.
 
     Raises:
-        DataError: A file has other columns, or there is none; names it.
+        DataError: A file has other columns, there is none, or they are of two kinds; names it.
     """
     described, objects = list_files(files.uris, listing)
+    source_files.require_one_compression(objects)
     if files.format == "csv":
         beginnings = reading.read_ranges(source_files.headers_to_read(objects))
         names = {uri: source_files.parse_header(data, files.delimiter) for uri, data in beginnings.items()}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import lzma
 from datetime import UTC, datetime
 
 import pytest
@@ -49,8 +51,24 @@ def stored(uri: str, generation: int = 1) -> StoredObject:
         (b"\n", ",", None),
         (b"x" * HEADER_BYTES, ",", None),
         (b"\x1f\x8bno gzip at all", ",", None),
+        (bz2.compress(b"id,price\n1,2\n"), ",", None),
+        (lzma.compress(b"id,price\n1,2\n"), ",", None),
+        ("id,price\n1,2\n".encode("utf-16"), ",", None),
     ],
-    ids=["plain", "bom", "quoted", "semicolon", "part of gzip", "empty", "blank", "endless", "broken"],
+    ids=[
+        "plain",
+        "bom",
+        "quoted",
+        "semicolon",
+        "part of gzip",
+        "empty",
+        "blank",
+        "endless",
+        "broken",
+        "bz2",
+        "xz",
+        "UTF-16",
+    ],
 )
 def test_a_header_is_read_from_a_files_beginning(data: bytes, delimiter: str, header: list[str] | None) -> None:
     assert parse_header(data, delimiter) == header

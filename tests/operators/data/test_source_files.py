@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import json
@@ -15,10 +16,11 @@ import pyarrow.parquet
 import pytest
 from google.cloud import bigquery, storage
 
-from retraining.core.errors import DataError
+from retraining.core.errors import DataError, JobError
 from retraining.core.spec.files import load_spec
 from retraining.hooks import check_queries
 from retraining.hooks.cloud import Cloud
+from retraining.hooks.warehouse import Warehouse
 from tests.support.airflow_release import AirflowFailException
 from tests.support.scenes.data_tasks import Night, make_source
 
@@ -149,11 +151,11 @@ def source(bucket: storage.Bucket, pattern: str = "parcels/*", form: str = "csv"
 
 
 def test_the_same_rows_have_the_same_fingerprint_whatever_holds_them(make_night, bucket, read) -> None:
-    """In CSV files, one of them compressed, JSON lines, Parquet, and a table."""
+    """In CSV files, gzipped JSON lines, Parquet, and a table."""
     put(bucket, "csv/parcels/1.csv", csv_of(LINES[:100]))
-    put(bucket, "csv/parcels/deeper/2.csv.gz", gzip.compress(csv_of(LINES[100:])))
+    put(bucket, "csv/parcels/deeper/2.csv", csv_of(LINES[100:]))
     put(bucket, "csv/other.txt", b"nothing")
-    put(bucket, "json/1.json", json_of(LINES[:100]))
+    put(bucket, "json/1.json.gz", gzip.compress(json_of(LINES[:100])))
     put(bucket, "json/2.json.gz", gzip.compress(json_of(LINES[100:])))
     put(bucket, "parquet/1.parquet", parquet_of(LINES))
     of_table = "SELECT * FROM files_source.parcels WHERE seen_at >= LEAST(@window_start, @window_end, @as_of)"
@@ -244,6 +246,65 @@ def test_what_is_not_there_or_does_not_fit_is_refused(make_night, bucket) -> Non
     night = make_night(source(bucket, "strange/*", "json"))
     night.plan()
     with pytest.raises(AirflowFailException, match=r"BigQuery refuses the files: .*No such field: colour"):
+        night.snapshot()
+
+
+def test_a_file_that_appears_while_others_are_loaded_is_loaded_by_the_next_try(make_night, bucket, monkeypatch) -> None:
+    """Both have all rows or none: the first try ends, and says why."""
+    put(bucket, "parcels/1.csv", csv_of(LINES[:100]))
+    night = make_night(source(bucket))
+    night.plan()
+    load_files = Warehouse.load_files
+
+    def load_and_write(*arguments: Any) -> None:
+        load_files(*arguments)
+        put(bucket, "parcels/2.csv", csv_of(LINES[100:]))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Warehouse, "load_files", load_and_write)
+        with pytest.raises(
+            JobError, match=r"files that were written while they were loaded.* next try loads them anew"
+        ):
+            night.snapshot()
+    assert night.snapshot()["rows"] == 240
+
+
+def test_empty_files_hold_no_rows_and_a_mark_at_the_beginning_is_none_of_the_header(make_night, bucket) -> None:
+    """A CSV file of a header alone is one; JSON lines need nothing."""
+    put(bucket, "csv/1.csv", b"\xef\xbb\xbf" + csv_of(LINES[:100]))
+    put(bucket, "csv/2.csv", csv_of([]))
+    put(bucket, "csv/3.csv", csv_of(LINES[100:]))
+    put(bucket, "gzip/1.csv.gz", gzip.compress(csv_of(LINES)))
+    put(bucket, "json/1.json", json_of(LINES))
+    put(bucket, "json/2.json", b"")
+    for pattern, form in (("csv/*", "csv"), ("gzip/*", "csv"), ("json/*", "json")):
+        night = make_night(source(bucket, pattern, form))
+        night.plan()
+        assert night.snapshot()["rows"] == 240, pattern
+
+
+NO_HEADER = "no header line of UTF-8 text, plain or gzipped"
+UNREADABLE = {
+    "empty": ("csv", {"1.csv": csv_of(LINES), "2.csv": b""}, rf"2\.csv: {NO_HEADER}"),
+    "bzip2": ("csv", {"1.csv": bz2.compress(csv_of(LINES))}, rf"1\.csv: {NO_HEADER}"),
+    "gzipped Parquet": ("parquet", {"1.parquet": gzip.compress(parquet_of(LINES))}, r"1\.parquet: no Parquet file"),
+    "a mixture": (
+        "csv",
+        {"1.csv.gz": gzip.compress(csv_of(LINES[:9])), "2.csv": csv_of(LINES[9:])},
+        r"gzipped files beside plain ones, gs://[^ ]*1\.csv\.gz and gs://[^ ]*2\.csv\. ",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_files_that_bigquery_cannot_load_are_refused_by_name(make_night, bucket, name: str) -> None:
+    """Before a load."""
+    form, files, message = UNREADABLE[name]
+    for path, content in files.items():
+        put(bucket, f"parcels/{path}", content)
+    night = make_night(source(bucket, form=form))
+    night.plan()
+    with pytest.raises(AirflowFailException, match=message):
         night.snapshot()
 
 

@@ -101,7 +101,7 @@ class _Csv:
             "allow_quoted_nulls = false",
             f"null_padding = {'true' if config.get('allowJaggedRows') else 'false'}",
             f"encoding = '{_ENCODINGS[encoding]}'",
-            f"compression = '{_compression(path)}'",
+            f"compression = '{compression_of(path)}'",
         ]
 
     def _sniffing(self, path: Path, connection: Untyped) -> str:
@@ -238,10 +238,10 @@ def _detected(column: ColumnType, name: str = "") -> ColumnType:
 
 
 def _json_options(path: Path) -> str:
-    return f"format = 'newline_delimited', compression = '{_compression(path, 'uncompressed')}'"
+    return f"format = 'newline_delimited', compression = '{compression_of(path, 'uncompressed')}'"
 
 
-def _compression(path: Path, plain: str = "none") -> str:
+def compression_of(path: Path, plain: str = "none") -> str:
     """Give a file's compression as DuckDB names it; JSON's reader has a name of its own for none."""
     with path.open("rb") as file:
         return "gzip" if file.read(len(_GZIP)) == _GZIP else plain

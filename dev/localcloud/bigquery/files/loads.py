@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from localcloud.bigquery.files.load_formats import FORMATS
+from localcloud.bigquery.files.load_formats import FORMATS, compression_of
 from localcloud.bigquery.files.staging import staged
 from localcloud.bigquery.types.columns import ColumnType, column_types, quoted
 from localcloud.bigquery.types.tables import make_table
@@ -128,6 +128,10 @@ def _refuse_unknown_options(load: Mapping[str, Any]) -> None:
 
 def _write(project: str, load: Mapping[str, Any], paths: list[Path], ctx: Untyped) -> int:
     """Insert all files in one transaction; gives how many rows."""
+    from bqemulator.domain.errors import ValidationError
+
+    if len({compression_of(path) for path in paths}) > 1:
+        raise ValidationError("Compressed and uncompressed files cannot be loaded by one job.")
     connection = ctx.engine.connection
     target = _target(project, load, paths, ctx)
     try:

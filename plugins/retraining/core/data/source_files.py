@@ -47,6 +47,7 @@ _BY_ENDING: dict[str, FileFormat] = {
 }
 _STANDARD_TYPES = {"INTEGER": "INT64", "FLOAT": "FLOAT64", "BOOLEAN": "BOOL"}  # BigQuery's API has names of its own
 _SOURCE_FORMATS = {"csv": "CSV", "json": "NEWLINE_DELIMITED_JSON", "parquet": "PARQUET"}
+_NO_TEXT = {"\0", "\N{REPLACEMENT CHARACTER}"}
 _GZIP = b"\x1f\x8b"
 _WAY_OUT = (
     "Correct the file, or data.files.columns, which says what every file has; for a file of other columns, name "
@@ -208,6 +209,21 @@ def distinct(found: Mapping[str, Sequence[StoredObject]]) -> list[StoredObject]:
     return [item for _, item in sorted({item.uri: item for group in found.values() for item in group}.items())]
 
 
+def require_one_compression(objects: Sequence[StoredObject]) -> None:
+    """Refuse gzipped files beside plain ones: one load takes either.
+
+    https://cloud.google.com/bigquery/docs/loading-data-cloud-storage-csv#limitations
+
+    Raises:
+        DataError: There are both.
+    """
+    gzipped = [item.uri for item in objects if item.uri.endswith(".gz")]
+    plain = [item.uri for item in objects if not item.uri.endswith(".gz")]
+    if gzipped and plain:
+        found = f"gzipped files beside plain ones, {gzipped[0]} and {plain[0]}"
+        raise DataError(WHERE, found, "one or the other: a load takes no mixture", "Gzip all of them, or none")
+
+
 def require_unchanged(before: SourceFilesRead, after: SourceFilesRead) -> None:
     """Refuse rows of files that changed between the look at their columns and the end of the load.
 
@@ -255,9 +271,9 @@ def require_columns(files: SourceFiles, objects: Sequence[StoredObject], found: 
 
 
 def parse_header(data: bytes, delimiter: str) -> list[str] | None:
-    """Return the names in a CSV file's first line, from the file's beginning; None: there is no whole line.
+    """Return the names in a CSV file's first line, from the file's beginning; None: there is no whole line of text.
 
-    Compressed files are read as they are.
+    Gzipped files are read too, as BigQuery does; what is compressed otherwise, or in UTF-16, is no text to either.
     """
     if data.startswith(_GZIP):
         try:
@@ -269,13 +285,14 @@ def parse_header(data: bytes, delimiter: str) -> list[str] | None:
         row = next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), None)
     except csv.Error:
         return None
+    is_text = row is not None and not set("".join(row)) & _NO_TEXT
     whole = len(data) < HEADER_BYTES or "\n" in text
-    return [name.strip() for name in row] if row and whole else None
+    return [name.strip() for name in row] if row and is_text and whole else None
 
 
 def _problem(files: SourceFiles, found: list[str] | None) -> str | None:
     if found is None:
-        return "no header line" if files.format == "csv" else "no Parquet file"
+        return "no header line of UTF-8 text, plain or gzipped" if files.format == "csv" else "no Parquet file"
     return column_problem(found, files.names, by_name=files.format == "parquet")
 
 

@@ -188,6 +188,9 @@ def test_objects_are_loaded_by_address(client, table, local_cloud):
     assert (job.output_rows, client.get_table(table).num_rows) == (1, 4)
     with pytest.raises(exceptions.NotFound, match="Not found: URI"):
         client.load_table_from_uri(f"{uri}/other-*.csv", table, job_config=config).result(timeout=60)
+    bucket.blob(f"{folder}/part-3.csv").upload_from_string(gzip.compress(b"x,3\n"))
+    with pytest.raises(exceptions.BadRequest, match="Compressed and uncompressed files"):
+        client.load_table_from_uri(f"{uri}/part-*.csv", table, job_config=config).result(timeout=60)
     with pytest.raises(exceptions.BadRequest, match="Invalid source"):
         client.load_table_from_uri("file:///etc/passwd", table, job_config=config).result(timeout=60)
 
