@@ -250,6 +250,10 @@ bench-input: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready ## How fast a trai
 bench-readers: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready $(VENV)/tfio/.ready ## Files, the run table by the Storage Read API, and by tensorflow-io: build/bench/readers.json (4 min; ROUNDS=5)
 	@PYTHONPATH=dev:. exec $(LOCALCLOUD_PY) -m bench.readers --rounds $(ROUNDS)
 
+.PHONY: bench-scoring
+bench-scoring: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready ## Rows a second and core of a batch prediction, beside the endpoint and the bare model: build/bench/scoring.json (6 min; ROUNDS=5)
+	@PYTHONPATH=dev:. exec $(LOCALCLOUD_PY) -m bench.scoring --rounds $(ROUNDS)
+
 .PHONY: bench-export
 bench-export: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready $(VENV)/bench-tfx/.ready ## How fast the export is against TensorFlow's, TFX's and Beam's: build/bench/export.json (12 min; ROUNDS=5, SCALE=0.01)
 	@PYTHONPATH=dev:. exec $(LOCALCLOUD_PY) -m bench.export --rounds $(ROUNDS) --scale $(SCALE)

@@ -25,7 +25,7 @@ MODEL = "wide_deep"
 HIDDEN_UNITS = (16,)
 BATCH_SIZE = 512
 VALIDATION_ROWS = 20_000
-_LABEL = "arrived_late"
+LABEL = "arrived_late"
 _LATE_MINUTES = 15
 _WEATHER = ("temp", "humid", "wind_speed", "precip", "pressure", "visib")
 _NUMBERS = ("distance", "day_of_week", "departure_minute", "arrival_minute", *_WEATHER)
@@ -51,7 +51,7 @@ def flights_examples(window: tuple[datetime.date, datetime.date] | None = None) 
         "day_of_week": pc.day_of_week(day, count_from_zero=False, week_start=7),
         "departure_minute": pc.add(pc.multiply(joined["hour"], 60), joined["minute"]),
         "arrival_minute": pc.add(pc.multiply(hours, 60), pc.subtract(arrival, pc.multiply(hours, 100))),
-        _LABEL: pc.greater(joined["arr_delay"], _LATE_MINUTES).cast(pa.int64()),
+        LABEL: pc.greater(joined["arr_delay"], _LATE_MINUTES).cast(pa.int64()),
     }
     stride = 7919  # coprime to the number of rows: every row once
     table = pa.table(columns)
@@ -114,7 +114,7 @@ def write_request(folder_path: Path, name: str, hidden_units: Sequence[int] = HI
             *({"name": column, "kind": "numeric"} for column in _NUMBERS),
             *({"name": column, "kind": "categorical", "embedding_dim": dim} for column, dim in _CATEGORIES.items()),
         ],
-        "label": {"name": _LABEL, "kind": "binary"},
+        "label": {"name": LABEL, "kind": "binary"},
         "key": "flight_id",
         "training": {
             "model": MODEL,
@@ -160,7 +160,7 @@ def _statistics(train: pa.Table) -> Mapping[str, Any]:
         counted = sorted(pc.value_counts(train[name]).to_pylist(), key=lambda item: -item["counts"])
         top = [{"value": item["values"], "count": item["counts"]} for item in counted if item["values"] is not None]
         features[name] = {"kind": "categorical", "nulls": train[name].null_count, "distinct": len(top), "top": top}
-    label = {"mean": pc.mean(train[_LABEL]).as_py(), "nulls": 0, "counts": None, "outside": None}
+    label = {"mean": pc.mean(train[LABEL]).as_py(), "nulls": 0, "counts": None, "outside": None}
     split = {"rows": train.num_rows, "first_event": None, "last_event": None, "features": features}
     split["label"] = label
     return {
