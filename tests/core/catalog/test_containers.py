@@ -69,6 +69,27 @@ def test_a_pre_built_container_that_serves_must_be_in_the_table(place):
         require_serving_container(make_spec(), image, CONTAINERS, date(2026, 1, 1))
 
 
+def with_package(module: str | None, **deployment):
+    """Return a spec whose model has operations of a package."""
+    package = {"wheel": "gs://b/own_ops-1.0-py3-none-any.whl", "sha256": ["ab" * 32], "imports": module}
+    return make_spec(training={"model": "dense", "packages": [package]}, deployment=deployment)
+
+
+@pytest.mark.parametrize("container", [{}, {"container": {"image": SERVING}}], ids=["default", "pre-built"])
+def test_operations_of_a_package_need_a_container_that_has_them(container):
+    """It would train for hours, and then neither serve nor score."""
+    spec = with_package("own_ops", **container)
+    with pytest.raises(SpecError, match=r"late.yaml, training.packages: .*of own_ops, .*deployment.container that has"):
+        require_serving_container(spec, "host/tensorflow-serving:1", CONTAINERS)
+    for module in (None, "tensorflow_text", "tensorflow_decision_forests"):
+        require_serving_container(with_package(module, **container), "host/tensorflow-serving:1", CONTAINERS)
+
+
+def test_which_operations_a_container_of_ones_own_has_is_its_own_affair():
+    own = {"image": "host/own-serving:1", "predict_route": "/v1/models/late:predict", "health_route": "/v1/models/late"}
+    require_serving_container(with_package("own_ops", container=own), "", CONTAINERS)
+
+
 def test_the_default_image_is_a_mirror_in_the_projects_registry():
     """Of a pinned version; it has no end."""
     environ = {

@@ -21,6 +21,12 @@ _SERVE_BY_IMAGE = (
     "deployment.container"
 )
 
+SERVED_PACKAGES = ("tensorflow_text", "tensorflow_decision_forests")
+"""Whose operations TensorFlow Serving's own image has (SUPPORTED_TENSORFLOW_OPS).
+
+https://github.com/tensorflow/serving/blob/master/tensorflow_serving/model_servers/BUILD
+"""
+
 
 class Containers(Document):
     """Ends of availability: of training containers by TensorFlow's version, of prediction containers by name."""
@@ -67,7 +73,10 @@ def require_training_container(spec: ModelSpec, containers: Containers, day: dat
 
 
 def require_serving_container(spec: ModelSpec, image: str, containers: Containers, day: date | None = None) -> None:
-    """Check that a pre-built container that serves is there; any other image passes.
+    """Check that a pre-built container that serves is there, and that what serves may load the model.
+
+    Of an endpoint and of a scoring: both run it. Any other image passes as such; which operations a container of the
+    model's own has is its own affair.
 
     Args:
         spec: With the run's overrides.
@@ -76,7 +85,8 @@ def require_serving_container(spec: ModelSpec, image: str, containers: Container
         day: Of the run; None: whatever the day.
 
     Raises:
-        SpecError: The spec's container is none of the table, or has ended.
+        SpecError: The spec's container is none of the table, or has ended; or no container is known to have the
+            operations of the model's packages.
         SettingsError: The setting's.
     """
     own = spec.deployment.container
@@ -87,6 +97,21 @@ def require_serving_container(spec: ModelSpec, image: str, containers: Container
     )
     if named := PREBUILT.match(used):
         _require(error, where, named.group(1), containers.prediction, day, _SERVE_BY_IMAGE)
+    if own is None or named:
+        _require_known_operations(spec)
+
+
+def _require_known_operations(spec: ModelSpec) -> None:
+    packages = spec.training.packages
+    if unknown := [each.imports for each in packages if each.imports and each.imports not in SERVED_PACKAGES]:
+        raise SpecError(
+            f"{spec.name}.yaml, training.packages",
+            f"the model is stored with the operations of {', '.join(unknown)}, and packages are not installed where a "
+            "model serves or scores",
+            f"a deployment.container that has them; TensorFlow Serving's own has those of {', '.join(SERVED_PACKAGES)}",
+            "Build TensorFlow Serving with them (https://www.tensorflow.org/tfx/serving/custom_op) and describe that "
+            "image in deployment.container; or remove imports, where the package brings no operation",
+        )
 
 
 def _require(
