@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -16,14 +15,12 @@ from google.cloud import storage
 
 from retraining.core.catalog.capabilities import load_capabilities
 from retraining.core.catalog.check_models import main
-from retraining.core.settings import include_path
 from retraining.core.spec.files import load_query, load_spec
 from retraining.core.spec.model import ModelSpec
 from retraining.operators.planning import run_plan
+from tests.support.scenes.examples import EXAMPLES, ROOT, copy_example, copy_include
 from tests.support.scenes.whole_run import run_night
 
-ROOT = Path(__file__).resolve().parents[3]
-EXAMPLES = ROOT / "examples"
 TRAINER_PYTHON = ROOT / ".venv" / "trainer" / "bin" / "python"
 WEIGHTS = "modules/mobilenetv3_small_notop.h5"
 OTHERS = {
@@ -44,16 +41,12 @@ NAMES = sorted(path.name for path in EXAMPLES.iterdir() if (path / "models").is_
 @pytest.fixture
 def examples_include(tmp_path: Path) -> Path:
     """A copy of `include` as DAGs read it, without its models."""
-    for folder in ("containers", "prices", "regions", "contracts", "templates"):
-        shutil.copytree(include_path() / folder, tmp_path / folder)
-    return tmp_path
+    return copy_include(tmp_path)
 
 
 def spec_of(name: str, include: Path) -> ModelSpec:
     """The example's spec, once its files lie where the page says."""
-    shutil.copytree(EXAMPLES / name, include, dirs_exist_ok=True)
-    (path,) = (include / "models").glob("*.yaml")
-    spec = load_spec(path)
+    spec = load_spec(copy_example(name, include))
     assert load_query(spec, include)
     return spec
 
