@@ -23,6 +23,7 @@ from trainer.input.pipeline import ROW_HASH, Reading
 from trainer.input.slices import Slices
 from trainer.input.source import Dataset, ParseSpec, Share, ShuffleSeed
 from trainer.input.tables import span_restriction
+from trainer.input.tracing import traced_plainly
 
 _MAX_STREAMS = 16
 
@@ -61,6 +62,7 @@ class TableSplit:
             hashes = ArrowColumns({ROW_HASH: tf.io.FixedLenFeature([], tf.int64)}, manifest)
             self.rows = sum(len(columns[0]) for columns in self._slices(hashes))
 
+    @traced_plainly
     def batches(self, spec: ParseSpec, shuffle_seed: ShuffleSeed = None) -> Dataset:
         """Read every example once; each pass opens a session of its own, since sessions expire."""
         del shuffle_seed  # streams have none

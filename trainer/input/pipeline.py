@@ -21,6 +21,7 @@ import numpy as np
 import tensorflow as tf
 
 from trainer.input.source import Dataset, ParseSpec, ShuffleSeed, Split, Tensor, Tensors
+from trainer.input.tracing import traced_plainly
 
 READ_ROWS = 1024
 READ_BUFFER_BYTES = 1 << 20  # fits a core's cache: 4 % faster than 8 MB
@@ -100,6 +101,7 @@ def shuffled_paths(paths: Sequence[str], shuffle_seed: ShuffleSeed) -> Dataset:
     return tf.data.Dataset.from_tensor_slices(names)
 
 
+@traced_plainly
 def blocks(
     split: Split,
     spec: ParseSpec,
@@ -131,6 +133,7 @@ def blocks(
     return Blocks(plain=whole.rebatch(block_rows).cache().with_options(chosen.options()))
 
 
+@traced_plainly
 def epochs(
     source: Blocks,
     *,

@@ -16,6 +16,7 @@ from trainer.errors import DataError
 from trainer.input.files import WAY_OUT, Shard, Shards
 from trainer.input.pipeline import Reading, shuffled_paths
 from trainer.input.source import Dataset, ParseSpec, Share, ShuffleSeed, Tensor, Tensors
+from trainer.input.tracing import traced_plainly
 
 
 class Format(Protocol):
@@ -52,6 +53,7 @@ class FileSplit:
         self.name, self.rows = name, sum(format_.rows_within(file.rows, shards.within) for file in shards.files)
         self._shards, self._format, self._reading = shards, format_, reading or Reading()
 
+    @traced_plainly
     def batches(self, spec: ParseSpec, shuffle_seed: ShuffleSeed = None) -> Dataset:
         """Read every example once."""
         shards = self._shards

@@ -26,6 +26,7 @@ from trainer.input.io_columns import Field, IoColumns
 from trainer.input.pipeline import READ_ROWS, ROW_HASH, Reading
 from trainer.input.source import Dataset, ParseSpec, Share, ShuffleSeed, Tensor
 from trainer.input.tables import span_restriction
+from trainer.input.tracing import traced_plainly
 
 _MAX_STREAMS = 16
 _TRANSIENT = (
@@ -82,6 +83,7 @@ class IoTableSplit:
             with self._explained():
                 self.rows = self._client.count(self._restriction)
 
+    @traced_plainly
     def batches(self, spec: ParseSpec, shuffle_seed: ShuffleSeed = None) -> Dataset:
         """Read every example once, in whatever order the streams give."""
         del shuffle_seed
@@ -177,6 +179,7 @@ class _Client:
         self._opener._client_resource = resources[0]
         self._stream_clients = tf.stack(resources[1:])
 
+    @traced_plainly
     def rows(self, restriction: str, fields: Mapping[str, Field], format_: str) -> Dataset:
         """Give rows in batches; each pass opens a session of its own, since sessions expire."""
 

@@ -20,6 +20,7 @@ import tensorflow as tf
 from trainer.contract.documents import Augmentation
 from trainer.features.images import Image
 from trainer.input.source import Tensor, Tensors
+from trainer.input.tracing import traced_plainly
 
 _KEY = "augmentation"
 """Of the random numbers, beside the model's inputs."""
@@ -78,10 +79,10 @@ class ImageAugmentation:
         }
         return ({name: changed.get(name, values) for name, values in inputs.items() if name != _KEY}, *others)
 
+    @traced_plainly
     def over(self, batches: tf.data.Dataset) -> tf.data.Dataset:
         """Apply to each batch, several at a time."""
-        call = tf.autograph.experimental.do_not_convert(self.apply)
-        return batches.map(call, num_parallel_calls=_PARALLEL, deterministic=True).prefetch(2)
+        return batches.map(self.apply, num_parallel_calls=_PARALLEL, deterministic=True).prefetch(2)
 
     def change(self, pixels: Tensor, drawn: Tensor) -> Tensor:
         """Change images. uint8 [B, h, w, channels], numbers in [0, 1) [B, draws] → uint8 [B, h, w, channels]."""

@@ -20,6 +20,7 @@ from trainer.cluster.strategy import Strategy
 from trainer.contract.documents import ManifestSplit, Training
 from trainer.input.pipeline import Blocks, epochs
 from trainer.input.source import Share, Tensors
+from trainer.input.tracing import traced_plainly
 from trainer.training.augmentation import ImageAugmentation
 from trainer.training.examples import Examples
 
@@ -123,6 +124,7 @@ class _Order:
         return self.augmentation.over(batches) if self.augmentation else batches
 
 
+@traced_plainly
 def _replica_batches(order: _Order, epoch: int, done: int, strategy: Strategy, share: Share) -> tf.data.Dataset:
     """Give the batches of this process's replicas, one after the other."""
     steps, place = order.steps, strategy.share

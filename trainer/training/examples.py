@@ -16,6 +16,7 @@ from trainer.features.preprocessing import FeatureColumns, Preprocessing
 from trainer.features.values import parse_feature
 from trainer.input.pipeline import Blocks, Reading, blocks
 from trainer.input.source import ParseSpec, Source, Split, Tensors
+from trainer.input.tracing import traced_plainly
 from trainer.objective.labels import label_type
 from trainer.objective.outputs import Objective
 from trainer.training.augmentation import ImageAugmentation
@@ -117,7 +118,7 @@ def read_examples(job: TrainingJob, source: Source, recipe: Recipe, strategy: St
         validation=encoded["validation"].plain,
         train_rows=splits["train"].rows,
         validation_rows=splits["validation"].rows,
-        raw_validation=splits["validation"].batches(encoding.spec).map(columns.raw),
+        raw_validation=_raw(splits["validation"], encoding.spec, columns),
         rebuild_train=lambda: encoding.blocks(splits["train"], seeds["train"]),
         augmentation=ImageAugmentation.of(
             request.training.augmentation,
@@ -125,6 +126,11 @@ def read_examples(job: TrainingJob, source: Source, recipe: Recipe, strategy: St
             getattr(recipe.hyperparameters, "augmentation_strength", 1.0),
         ),
     )
+
+
+@traced_plainly
+def _raw(split: Split, spec: ParseSpec, columns: FeatureColumns) -> tf.data.Dataset:
+    return split.batches(spec).map(columns.raw)
 
 
 def _count_examples(encoded: Blocks, split: Split, spec: ParseSpec, objective: Objective, name: str) -> None:
