@@ -245,7 +245,7 @@ def test_epochs_are_measured_where_a_label_is_known() -> None:
     metrics = OBJECTIVE.epoch_metrics(targets, scores)
     assert metrics["val_gate_accuracy"] == 0.5
     assert metrics["val_minutes_mae"] == pytest.approx((0.4 + 2.0) / 2)
-    only = OBJECTIVE.kind.epoch_metrics(targets[:, 0], scores[:, :1])
+    only = objective_of(OBJECTIVE.label).epoch_metrics(targets[:, 0], scores[:, :1])
     assert {name: metrics[name] for name in only} == only
     unknown = {**COLUMNS, "minutes": tf.constant([np.nan] * 3)}
     none = OBJECTIVE.epoch_metrics(OBJECTIVE.targets(unknown).numpy().astype(np.float64), scores)
@@ -266,9 +266,9 @@ def test_numbers_need_statistics_of_their_own(flights, tmp_path: Path) -> None:
 def test_a_trial_reports_the_metric_of_an_auxiliary_label(flights, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("CLOUD_ML_TRIAL_ID", "1")
     monkeypatch.setenv("CLOUD_ML_HP_METRIC_FILE", str(tmp_path / "metrics"))
-    request = request_in(flights, tmp_path, MINUTES, trial_metric="val_minutes_mae", training={"epochs": 2})
+    request = request_in(flights, tmp_path, MINUTES, trial_metric="val_minutes_medae", training={"epochs": 2})
     job = flights.job(request)
     with open_source(job.manifest, job.manifest.splits, flights.storage) as source:
         assert train(job, source) is None
     lines = [json.loads(line) for line in (tmp_path / "metrics").read_text().splitlines()]
-    assert [0 < float(line["val_minutes_mae"]) < 300 for line in lines] == [True, True]
+    assert [0 < float(line["val_minutes_medae"]) < 300 for line in lines] == [True, True]

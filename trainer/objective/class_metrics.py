@@ -35,7 +35,7 @@ from trainer.objective.metrics import (
 )
 
 _BINS = 15
-_TOP = 3
+TOP = 3
 
 
 def measure_scores(labels: Floats, scores: Floats, weights: Floats | None = None) -> Metrics:
@@ -102,7 +102,7 @@ def weigh_macro_f1(labels: Floats, scores: Floats) -> Weighing:
     return mean_f1
 
 
-def among_top(labels: Floats, scores: Floats, most: int = _TOP) -> Floats:
+def among_top(labels: Floats, scores: Floats, most: int = TOP) -> Floats:
     """Give 1 where the right class is among the likeliest; of equal scores the first counts. [n], [n, K] → [n]."""
     place = labels.astype(np.intp)[:, np.newaxis]
     own = np.take_along_axis(scores, place, axis=1)
@@ -146,4 +146,4 @@ def _weighings(scores: Floats) -> Mapping[str, Callable[[Floats, Floats], Weighi
     """Give the metrics that are defined for such scores. [n] or [n, K]."""
     if scores.ndim == 1:
         return _BINARY
-    return {**_SEVERAL, "top3_accuracy": _mean(among_top)} if scores.shape[1] > _TOP else _SEVERAL
+    return {**_SEVERAL, "top3_accuracy": _mean(among_top)} if scores.shape[1] > TOP else _SEVERAL

@@ -6,6 +6,7 @@ metrics are in `metrics.py` and `number_metrics.py`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -13,10 +14,11 @@ import tensorflow as tf
 import tf_keras
 
 from trainer.contract.column_types import ROLE_TYPES
-from trainer.contract.documents import Label, Manifest, Statistics
+from trainer.contract.documents import Label, Manifest, Metric, Statistics
 from trainer.errors import DataError
 from trainer.objective.answers import SCORE, SCORES, Answers
-from trainer.objective.metrics import Floats, Mask, Values, area, hits, log_losses
+from trainer.objective.class_metrics import TOP, weigh_scores
+from trainer.objective.metrics import Floats, Mask, Values
 from trainer.objective.regression import Regression, Scale
 
 
@@ -27,11 +29,15 @@ class Labels(Protocol):
         outputs: Logits per example that a model gives.
         answers: The form of what is made of them.
         expected: Which values are right.
+        of_epoch: Metrics that each epoch reports, beside the loss.
+        if_asked: Further ones, measured where a trial reports one of them.
     """
 
     outputs: int
     answers: Answers
     expected: str
+    of_epoch: tuple[Metric, ...]
+    if_asked: tuple[Metric, ...]
 
     def loss(self) -> tf_keras.losses.Loss:
         """Give the loss of logits."""
@@ -51,8 +57,8 @@ class Labels(Protocol):
     def wrong_targets(self, targets: Values) -> Mask:
         """Tell the same of what `targets` gave. [n] → [n]."""
 
-    def epoch_metrics(self, targets: Floats, scores: Floats) -> dict[str, float]:
-        """Measure what is reported of each epoch, `val_loss` first; what is not defined is left out."""
+    def epoch_metrics(self, targets: Floats, scores: Floats, metrics: Sequence[Metric]) -> dict[str, float | None]:
+        """Measure the loss, and some of its metrics; None is not defined."""
 
 
 def labels_of(label: Label, statistics: Statistics | None = None) -> Labels:
@@ -76,6 +82,8 @@ class Binary:
     outputs: int = 1
     answers = Answers(output=SCORE)
     expected: str = "0 or 1"
+    of_epoch: tuple[Metric, ...] = ("auc",)
+    if_asked: tuple[Metric, ...] = ("accuracy", "brier", "pr_auc")
 
     def loss(self) -> tf_keras.losses.Loss:
         """Give binary cross-entropy."""
@@ -97,18 +105,21 @@ class Binary:
 
     wrong_targets = wrong
 
-    def epoch_metrics(self, targets: Floats, scores: Floats) -> dict[str, float]:
-        """Measure loss and AUC. [n], [n] or [n, 1]."""
-        scores = scores.reshape(-1)
-        return _defined(val_loss=float(log_losses(targets, scores).mean()), val_auc=area(targets, scores))
+    def epoch_metrics(self, targets: Floats, scores: Floats, metrics: Sequence[Metric]) -> dict[str, float | None]:
+        """Measure loss and metrics. [n], [n] or [n, 1]."""
+        return _measure_classes(targets, scores.reshape(-1), metrics)
 
 
 class Multiclass:
     """A whole number from 0: a logit per class, whose softmax are the scores."""
 
+    of_epoch: tuple[Metric, ...] = ("accuracy", "auc")
+
     def __init__(self, classes: int) -> None:
         self.outputs: int = classes
         self.answers = Answers(output=SCORES, classes=classes)
+        further: tuple[Metric, ...] = ("brier", "balanced_accuracy", "macro_f1", "top3_accuracy")
+        self.if_asked: tuple[Metric, ...] = further if classes > TOP else further[:-1]
         self.expected: str = f"a whole number from 0 to {classes - 1}"
 
     def loss(self) -> tf_keras.losses.Loss:
@@ -132,17 +143,15 @@ class Multiclass:
 
     wrong_targets = wrong
 
-    def epoch_metrics(self, targets: Floats, scores: Floats) -> dict[str, float]:
-        """Measure loss, accuracy and AUC."""
-        return _defined(
-            val_loss=float(log_losses(targets, scores).mean()),
-            val_accuracy=float(hits(targets, scores).mean()),
-            val_auc=area(targets, scores),
-        )
+    def epoch_metrics(self, targets: Floats, scores: Floats, metrics: Sequence[Metric]) -> dict[str, float | None]:
+        """Measure loss and metrics. [n], [n, outputs]."""
+        return _measure_classes(targets, scores, metrics)
 
 
-def _defined(**metrics: float | None) -> dict[str, float]:
-    return {name: value for name, value in metrics.items() if value is not None}
+def _measure_classes(targets: Floats, scores: Floats, metrics: Sequence[Metric]) -> dict[str, float | None]:
+    every = np.ones(len(targets))
+    names: dict[str, str] = {"loss": "log_loss", **{metric: metric for metric in metrics}}
+    return {name: weigh_scores(metric, targets, scores)(every) for name, metric in names.items()}
 
 
 def label_type(label: Label, manifest: Manifest) -> str:

@@ -151,19 +151,24 @@ class Objective:
         pairs = zip(self._kinds, self.parts(logits), strict=True)
         return tf.concat([tf.reshape(kind.epoch_scores(part), [-1, kind.outputs]) for kind, part in pairs], axis=1)
 
-    def epoch_metrics(self, targets: Floats, scores: Floats) -> dict[str, float]:
-        """Measure what is reported of each epoch: the label's under its own names, others as `val_<label>_<metric>`."""
+    def epoch_metrics(self, targets: Floats, scores: Floats, asked: str | None = None) -> dict[str, float]:
+        """Measure what is reported of each epoch: the label's as `val_<metric>`, others' as `val_<label>_<metric>`.
+
+        Args:
+            targets: What `targets` gave. [n] or [n, labels]
+            scores: What `epoch_scores` gave. [n] or [n, outputs]
+            asked: A metric to measure beside those that always are; one that is of no label here is not.
+        """
         if not self.auxiliary:
-            return self.kind.epoch_metrics(targets, scores)
+            return _epoch_metrics(self.kind, targets, scores, "val_", asked)
         starts = [0, *itertools.accumulate(self._widths)]
         parts = [scores[:, start:end] for start, end in itertools.pairwise(starts)]
-        metrics = self.kind.epoch_metrics(targets[:, 0], parts[0])
+        metrics = _epoch_metrics(self.kind, targets[:, 0], parts[0], "val_", asked)
         for place, item in enumerate(self.auxiliary, start=1):
             known = ~np.isnan(targets[:, place])
             if known.any():
-                measured = item.kind.epoch_metrics(targets[known, place], parts[place][known])
                 prefix = f"val_{item.label.name}_"
-                metrics |= {prefix + name.removeprefix("val_"): value for name, value in measured.items()}
+                metrics |= _epoch_metrics(item.kind, targets[known, place], parts[place][known], prefix, asked)
         return metrics
 
     def require_labels(self, targets: Values, where: str) -> None:
@@ -210,6 +215,13 @@ def objective_of(
     """
     others = tuple(Auxiliary.of(item, statistics) for item in auxiliary)
     return Objective(label=label, kind=labels_of(label, statistics), auxiliary=others)
+
+
+def _epoch_metrics(kind: Labels, targets: Floats, scores: Floats, prefix: str, asked: str | None) -> dict[str, float]:
+    """Measure one label, `loss` first; what is not defined is left out."""
+    names = [*kind.of_epoch, *(metric for metric in kind.if_asked if prefix + metric == asked)]
+    measured = kind.epoch_metrics(targets, scores, names)
+    return {prefix + name: value for name, value in measured.items() if value is not None}
 
 
 def _losses(kind: Labels, targets: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -26,11 +27,11 @@ import numpy as np
 import tensorflow as tf
 import tf_keras
 
-from trainer.contract.documents import RegressionLabel, Statistics
+from trainer.contract.documents import Metric, RegressionLabel, Statistics
 from trainer.errors import DataError
 from trainer.objective.answers import PREDICTION, QUANTILES, Answers
 from trainer.objective.metrics import Floats, Mask, Values
-from trainer.objective.number_metrics import point
+from trainer.objective.number_metrics import weighing
 
 _INT64_MISSING = np.iinfo(np.int64).min
 _MOST_EXPONENT = 60.0
@@ -89,10 +90,13 @@ class Regression:
         scale: Of the training split; only training and its model need it.
     """
 
+    of_epoch: tuple[Metric, ...] = ("mae", "rmse", "r2")
+
     def __init__(self, label: RegressionLabel, scale: Scale | None = None) -> None:
         self._label, self._scale = label, scale or Scale()
         self.outputs: int = len(label.quantiles) or 1
         self.answers = Answers(output=QUANTILES if label.quantiles else PREDICTION, quantiles=label.quantiles)
+        self.if_asked: tuple[Metric, ...] = ("medae", "smape", "pinball") if label.quantiles else ("medae", "smape")
         bounds = (("at least", self._low), ("at most", label.max), ("above", -1 if self._log1p else None))
         parts = [f"{word} {bound:g}" for word, bound in bounds if bound is not None]
         self.expected: str = ", ".join(["a finite number", *parts])
@@ -163,19 +167,15 @@ class Regression:
         """Tell the same of targets. [n] → [n]."""
         return np.logical_not(np.isfinite(targets))
 
-    def epoch_metrics(self, targets: Floats, scores: Floats) -> dict[str, float]:
-        """Measure loss as training sees it, and errors in the label's unit. [n], [n, outputs]."""
-        loss = self.losses(tf.constant(targets), tf.constant(scores))
+    def epoch_metrics(self, targets: Floats, scores: Floats, metrics: Sequence[Metric]) -> dict[str, float | None]:
+        """Measure loss as training sees it, and metrics in the label's unit. [n], [n, outputs]."""
+        loss = tf.reduce_mean(self.losses(tf.constant(targets), tf.constant(scores)))
         labels = self._in_unit(tf.constant(targets), is_label=True).numpy()
-        answers = point(self._in_unit(tf.constant(scores)).numpy(), self._label.quantiles)
-        errors = labels - answers
-        metrics = {
-            "val_loss": float(tf.reduce_mean(loss)),
-            "val_mae": float(np.abs(errors).mean()),
-            "val_rmse": float(np.sqrt(np.square(errors).mean())),
-        }
-        spread = float(np.square(labels - labels.mean()).sum())
-        return {**metrics, "val_r2": 1 - float(np.square(errors).sum()) / spread} if spread else metrics
+        answers, every = self._in_unit(tf.constant(scores)).numpy(), np.ones(len(labels))
+        measured: dict[str, float | None] = {"loss": float(loss)}
+        for name in metrics:
+            measured[name] = weighing(name, labels, answers, self._label.quantiles)(every)
+        return measured
 
     @property
     def _log1p(self) -> bool:

@@ -53,6 +53,7 @@ def training_callbacks(
         _validation_blocks(job, examples),
         objective_of(request.label, request.auxiliary_labels, job.statistics),
         strategy if job.share.count > 1 else None,
+        asked=request.trial_metric,
     )
     callbacks: list[tf_keras.callbacks.Callback] = [validation, *listeners]
     with contextlib.ExitStack() as stack:
@@ -86,11 +87,18 @@ class Validation(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras ha
     Args:
         inputs: Blocks of model inputs and labels of the validation split.
         strategy: Whose processes each hold a part of the split; None: this one has all of it.
+        asked: A metric to measure beside those that always are.
     """
 
-    def __init__(self, inputs: tf.data.Dataset, objective: Objective, strategy: Strategy | None = None) -> None:
+    def __init__(
+        self,
+        inputs: tf.data.Dataset,
+        objective: Objective,
+        strategy: Strategy | None = None,
+        asked: str | None = None,
+    ) -> None:
         super().__init__()
-        self._inputs, self._objective, self._strategy = inputs, objective, strategy
+        self._inputs, self._objective, self._strategy, self._asked = inputs, objective, strategy, asked
         self._logits: Any = None
 
     def on_train_begin(self, _logs: dict[str, float] | None = None) -> None:
@@ -101,7 +109,7 @@ class Validation(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras ha
         """Score the validation split."""
         labels, scores = self.score()
         if len(labels):
-            logs.update(self._objective.epoch_metrics(labels, scores))
+            logs.update(self._objective.epoch_metrics(labels, scores, self._asked))
 
     def score(self) -> tuple[Floats, Floats]:
         """Give targets and what is held against them. [n] or [n, labels], [n] or [n, outputs]."""

@@ -6,8 +6,10 @@ import ast
 from pathlib import Path
 
 import pytest
+from pydantic import TypeAdapter
 
-from retraining.core.spec.tuning import GOALS, REPORTED
+from retraining.core.spec.features import Label
+from retraining.core.spec.tuning import reported_metrics
 from retraining.core.tuning import decision, requests
 from tests.support.small_model import make_spec
 from tests.support.small_study import HYPERPARAMETERS, SECTION, plan_with
@@ -62,10 +64,14 @@ def test_the_goal_is_the_metric_s(section, goal):
     [
         ({"metric": "val_loss", "goal": "maximize"}, "val_loss is better where it is lower; expected minimize"),
         ({"goal": "minimize"}, "val_auc is better where it is higher; expected maximize"),
-        ({"metric": "val_acc"}, r"tuning.metric names 'val_acc'; expected one of: val_loss, val_auc, loss\."),
-        ({"metric": "val_accuracy"}, "expected one of: val_loss, val_auc"),  # two classes: not reported
+        (
+            {"metric": "val_acc"},
+            r"tuning.metric names 'val_acc'; expected one of: val_loss, val_auc, .*, val_pr_auc, loss\.",
+        ),
+        ({"metric": "val_calibration_error"}, "expected one of: val_loss, val_auc"),  # cannot decide
+        ({"metric": "val_medae"}, "expected one of: val_loss, val_auc"),  # a number's
     ],
-    ids=["loss-up", "auc-down", "unknown", "of-another-label"],
+    ids=["loss-up", "auc-down", "unknown", "only-shown", "of-another-label"],
 )
 def test_a_metric_that_no_trial_reports_or_a_goal_against_it_is_refused(change, words):
     with pytest.raises(ValueError, match=words):
@@ -83,14 +89,29 @@ def test_metrics_are_those_that_the_trainer_reports():
     """The trainer cannot be imported here: what its labels name is read."""
     folder = Path(__file__).resolve().parents[3] / "trainer" / "objective"
     bodies = [node for name in ("labels", "regression") for node in ast.parse((folder / f"{name}.py").read_text()).body]
-    kinds = {"binary": "Binary", "multiclass": "Multiclass", "regression": "Regression"}
     classes = {each.name: each for each in bodies if isinstance(each, ast.ClassDef)}
-    for kind, name in kinds.items():
-        nodes = list(ast.walk(classes[name]))
-        words = {node.arg for node in nodes if isinstance(node, ast.keyword)}
-        words |= {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
-        assert {word for word in words if word and word.startswith("val_")} == set(REPORTED[kind])
-    assert set(GOALS) == {metric.removeprefix("val_") for metrics in REPORTED.values() for metric in metrics}
+    labels = {
+        "Binary": {"name": "y", "kind": "binary"},
+        "Multiclass": {"name": "y", "kind": "multiclass", "classes": 4},
+        "Regression": {"name": "y", "kind": "regression", "loss": "quantile", "quantiles": [0.1, 0.5, 0.9]},
+    }
+    for name, label in labels.items():
+        given = [node for node in ast.walk(classes[name]) if isinstance(node, ast.AnnAssign)]
+        lists = [node.value for node in given if ast.unparse(node.annotation) == "tuple[Metric, ...]"]
+        texts = {node.value for each in lists for node in ast.walk(each) if isinstance(node, ast.Constant)}
+        found = {f"val_{text}" for text in texts if isinstance(text, str)}
+        assert {"loss", "val_loss", *found} == set(reported_metrics(TypeAdapter(Label).validate_python(label)))
+
+
+def test_a_quantile_label_alone_reports_pinball():
+    training = {"model": "dense", "hyperparameters": HYPERPARAMETERS}
+    tuning = {**SECTION, "metric": "val_late_minutes_pinball"}
+    label = {"name": "late_minutes", "kind": "regression"}
+    quantiles = {"loss": "quantile", "quantiles": [0.1, 0.5, 0.9]}
+    spec = make_spec(tuning=tuning, auxiliary_labels=[{**label, **quantiles}], training=training)
+    assert spec.tuning.goal == "minimize"
+    with pytest.raises(ValueError, match=r"tuning.metric names 'val_late_minutes_pinball'; expected one of"):
+        make_spec(tuning=tuning, auxiliary_labels=[label], training=training)
 
 
 @pytest.mark.parametrize(
@@ -99,6 +120,7 @@ def test_metrics_are_those_that_the_trainer_reports():
         ("loss", "minimize"),
         ("val_delay_9_r2", "maximize"),
         ("val_delay_9_mae", "minimize"),
+        ("val_delay_9_smape", "minimize"),
         ("val_gone_auc", "maximize"),
     ],
 )
@@ -112,7 +134,7 @@ def test_any_metric_that_is_reported_can_be_tuned_by(metric, goal):
         make_spec(tuning={**SECTION, "metric": metric, "goal": other}, auxiliary_labels=others, training=training)
     if metric != "loss":
         with pytest.raises(
-            ValueError, match=f"tuning.metric names '{metric}'; expected one of: val_loss, val_auc, loss"
+            ValueError, match=f"tuning.metric names '{metric}'; expected one of: val_loss, val_auc, val_accuracy"
         ):
             make_spec(tuning={**SECTION, "metric": metric}, training=training)
 

@@ -15,6 +15,7 @@ from tests.support.trainer_documents import make_label, make_number_statistics
 from trainer.contract.documents import RegressionLabel
 from trainer.errors import DataError
 from trainer.objective.labels import labels_of
+from trainer.objective.outputs import Objective
 from trainer.objective.regression import Regression
 
 LABELS = np.array([0.0, 1.0, 3.0, 40.0])
@@ -99,15 +100,18 @@ def test_epoch_metrics_are_in_the_labels_unit() -> None:
     kind = make_kind(transform="log1p")
     targets = kind.targets(tf.constant(LABELS)).numpy().astype(np.float64)
     answers = kind.targets(tf.constant(LABELS + 2)).numpy().astype(np.float64)[:, np.newaxis]
-    found = kind.epoch_metrics(targets, answers)
-    assert found["val_mae"] == pytest.approx(2, rel=1e-5)
-    assert found["val_rmse"] == pytest.approx(2, rel=1e-5)
-    assert found["val_r2"] == pytest.approx(1 - 4 / LABELS.var(), rel=1e-5)
-    assert found["val_loss"] == pytest.approx(np.square(targets - answers[:, 0]).mean())
+    found = kind.epoch_metrics(targets, answers, kind.of_epoch)
+    assert found["mae"] == pytest.approx(2, rel=1e-5)
+    assert found["rmse"] == pytest.approx(2, rel=1e-5)
+    assert found["r2"] == pytest.approx(1 - 4 / LABELS.var(), rel=1e-5)
+    assert found["loss"] == pytest.approx(np.square(targets - answers[:, 0]).mean())
 
 
 def test_r2_of_a_constant_validation_label_is_left_out() -> None:
-    assert set(make_kind().epoch_metrics(np.zeros(3), np.ones((3, 1)))) == {"val_loss", "val_mae", "val_rmse"}
+    found = Objective(label=make_label(name="y", kind="regression"), kind=make_kind()).epoch_metrics(
+        np.zeros(3), np.ones((3, 1))
+    )
+    assert set(found) == {"val_loss", "val_mae", "val_rmse"}
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from retraining.core.spec.metrics import METRICS, ONLY_SHOWN
 from retraining.core.spec.section import ColumnName, Section
 
 MAX_FEATURES = 2000
@@ -198,6 +199,14 @@ AuxiliaryLabel = Annotated[
 ]
 OUTPUT_NAMES = ("score", "scores", "prediction", "quantiles")
 """What the label's own output is called; each auxiliary label is an output by its name."""
+
+
+def deciding_metrics(label: Label | AuxiliaryLabel) -> list[str]:
+    """Return the metrics by which models of a label can be compared: those of its kind that it has."""
+    quantiles = label.kind == "regression" and bool(label.quantiles)
+    several = label.kind == "multiclass" and label.classes > 3
+    undefined = {name for name, there in (("pinball", quantiles), ("top3_accuracy", several)) if not there}
+    return [name for name in METRICS[label.kind] if name not in undefined | ONLY_SHOWN]
 
 
 def plain_label(label: AuxiliaryLabel) -> Label:

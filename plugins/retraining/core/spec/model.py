@@ -18,9 +18,9 @@ from retraining.core.spec.data import Data, DataChecks
 from retraining.core.spec.deployment import Deployment
 from retraining.core.spec.evaluation import Evaluation
 from retraining.core.spec.feature_patterns import FeatureEntry, FeaturePattern, resolve_entries
-from retraining.core.spec.features import MAX_FEATURES, OUTPUT_NAMES, AuxiliaryLabel, Feature, Label
+from retraining.core.spec.features import MAX_FEATURES, OUTPUT_NAMES, AuxiliaryLabel, Feature, Label, deciding_metrics
 from retraining.core.spec.messages import explain
-from retraining.core.spec.metrics import IN_UNIT, METRICS, ONLY_SHOWN
+from retraining.core.spec.metrics import IN_UNIT
 from retraining.core.spec.monitoring import Monitoring
 from retraining.core.spec.scoring import Scoring
 from retraining.core.spec.section import Section
@@ -166,8 +166,7 @@ class ModelSpec(Section):
     @model_validator(mode="after")
     def _judged_by_the_labels_kind(self) -> Self:
         evaluation, metric = self.evaluation, self.evaluation.metric
-        left_out = {*ONLY_SHOWN, *self._undefined_metrics}
-        known: list[str] = [name for name in METRICS[self.label.kind] if name not in left_out]
+        known = deciding_metrics(self.label)
         if metric not in known:
             raise ValueError(_unknown(f"evaluation.metric of a {self.label.kind} label", metric, known))
         if self.label.kind != "regression" and evaluation.baselines:
@@ -186,13 +185,6 @@ class ModelSpec(Section):
                 "how much the champion may lose until hyperparameters are searched again"
             )
         return self
-
-    @property
-    def _undefined_metrics(self) -> list[str]:
-        """Those of the label's kind that this label does not have."""
-        quantiles = self.label.kind == "regression" and self.label.quantiles
-        several = self.label.kind == "multiclass" and self.label.classes > 3
-        return [name for name, there in (("pinball", quantiles), ("top3_accuracy", several)) if not there]
 
     @model_validator(mode="after")
     def _only_values_are_compared(self) -> Self:

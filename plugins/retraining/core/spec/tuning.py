@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from retraining.core.spec.features import AuxiliaryLabel, Label
+from retraining.core.spec.features import AuxiliaryLabel, Label, deciding_metrics
+from retraining.core.spec.metrics import HIGHER_IS_BETTER, METRICS
 from retraining.core.spec.section import Section
 
 HyperparameterName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
@@ -16,33 +17,28 @@ Trials = Annotated[int, Field(ge=1, le=1000)]
 Search = Literal["auto", "always", "never"]
 Goal = Literal["maximize", "minimize"]
 
-GOALS: Mapping[str, Goal] = {
-    "loss": "minimize",
-    "auc": "maximize",
-    "accuracy": "maximize",
-    "mae": "minimize",
-    "rmse": "minimize",
-    "r2": "maximize",
-}
-"""Which values of a trial's metric are good, by the last part of its name."""
-REPORTED: Mapping[str, tuple[str, ...]] = {
-    "binary": ("val_loss", "val_auc"),
-    "multiclass": ("val_loss", "val_accuracy", "val_auc"),
-    "regression": ("val_loss", "val_mae", "val_rmse", "val_r2"),
-}
-"""What a trial reports of a label, by its kind (`trainer/objective/`)."""
+_METRICS = ("loss", *(metric for metrics in METRICS.values() for metric in metrics))
 
 
 def reported_metrics(label: Label, auxiliary: Sequence[AuxiliaryLabel] = ()) -> list[str]:
-    """Return every metric that our trainer reports of an epoch; `ModelSpec` holds `metric` to it."""
-    others = [(item.name, name) for item in auxiliary for name in REPORTED[item.kind]]
-    return [*REPORTED[label.kind], *(f"val_{label}_{name.removeprefix('val_')}" for label, name in others), "loss"]
+    """Return every metric that our trainer can report of an epoch; `ModelSpec` holds `metric` to it.
+
+    They are those that may decide in the evaluation, and the loss, which is `log_loss` where there are classes.
+    """
+    others = [f"val_{item.name}_{metric}" for item in auxiliary for metric in _metrics_of(item)]
+    return [*(f"val_{metric}" for metric in _metrics_of(label)), *others, "loss"]
+
+
+def _metrics_of(label: Label | AuxiliaryLabel) -> list[str]:
+    return ["loss", *(metric for metric in deciding_metrics(label) if metric != "log_loss")]
 
 
 def goal_of(metric: str) -> Goal | None:
     """Return whether a metric of our trainer is to be low or high; None: it is of no kind that is known."""
-    is_ours = metric == "loss" or metric.startswith("val_")
-    return GOALS.get(metric.rpartition("_")[2]) if is_ours else None
+    if metric != "loss" and not metric.startswith("val_"):
+        return None
+    name = next((name for name in _METRICS if metric == name or metric.endswith(f"_{name}")), None)
+    return None if name is None else "maximize" if name in HIGHER_IS_BETTER else "minimize"
 
 
 class Condition(Section):
