@@ -24,6 +24,7 @@ from trainer.export.encoding.formats import BytesLike, TfRecordFormat
 from trainer.export.progress import Progress
 from trainer.export.work import Shard, Unit
 from trainer.export.writer import ShardWriter
+from trainer.storage import Storage
 
 _COPIED_BYTES = 4 << 20
 
@@ -59,7 +60,7 @@ class _TimedFormat(TfRecordFormat):
     """Notes when the first records are there."""
 
     def __init__(self, request: ExportRequest, suffix: str) -> None:
-        super().__init__(request, suffix)
+        super().__init__(request, suffix, Storage())
         self._start = time.perf_counter()
         self.first_batch_s = 0.0
 

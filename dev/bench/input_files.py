@@ -18,6 +18,7 @@ from bench import tables
 from trainer.contract.documents import Column, ExportRequest, ShardLayout
 from trainer.export.encoding.formats import make_format
 from trainer.export.encoding.tfrecord import ShardFile
+from trainer.storage import Storage
 
 SHARDS = 4
 _PRE_BATCHED_ROWS = 256
@@ -102,7 +103,7 @@ def write_set(
 
 def _write_shard(request: ExportRequest, rows: pa.Table, path: Path) -> dict[str, Any]:
     """Write one shard; give what a manifest says about it."""
-    format_ = make_format(request)
+    format_ = make_format(request, Storage())
     with path.open("wb") as file:
         shard = ShardFile(file, request.compression)
         shard.write(format_.head())

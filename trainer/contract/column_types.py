@@ -14,6 +14,7 @@ ROLE_TYPES: dict[str, tuple[str, ...]] = {
     "numeric": NUMBERS,
     "categorical": TEXTS,
     "image": ("BYTES",),
+    "image_address": ("STRING",),
     "text": ("STRING",),
     "binary": ("INTEGER", "BOOLEAN", "FLOAT"),
     "multiclass": ("INTEGER",),

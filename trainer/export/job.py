@@ -83,7 +83,7 @@ class SpanExport:
             StorageError: BigQuery or storage did not answer, or the disk is full.
         """
         require_mapped(self._request.columns, f"{self._request.kind} of run {self._request.run_key}, schema")
-        self._format = make_format(self._request)
+        self._format = make_format(self._request, self._storage)
         self._store = SpanStore(self._request, self._storage, self._format.suffix)
         if self._replica.is_chief:
             self._store.require_reusable()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import IO
@@ -18,6 +17,7 @@ from trainer.export.encoding.formats import BytesLike, ShardFormat
 from trainer.export.encoding.tfrecord import FileDigest, ShardFile
 from trainer.export.progress import Progress
 from trainer.export.reading.sorting import SortedRows
+from trainer.export.room import Room
 from trainer.export.span_store import SpanStore, changed_rows
 from trainer.export.work import Shard
 from trainer.storage import Storage, room_for
@@ -57,7 +57,7 @@ class ShardWriter:
         self._store, self._storage, self._progress = store, storage, progress
         self._compressing = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="compress")
         self._uploading = concurrent.futures.ThreadPoolExecutor(UPLOADS, thread_name_prefix="upload")
-        self._encoded, self._uploaded = _Room(ENCODED_BYTES), _Room(UPLOADED_BYTES)
+        self._encoded, self._uploaded = Room(ENCODED_BYTES), Room(UPLOADED_BYTES)
         self._error: BaseException | None = None
 
     def __enter__(self) -> ShardWriter:
@@ -140,29 +140,3 @@ class ShardWriter:
     def _raise_error(self) -> None:
         if self._error is not None:
             raise self._error
-
-
-class _Room:
-    """Bytes that may be under way at once; one that is too large goes alone."""
-
-    def __init__(self, size: int) -> None:
-        self._size, self._taken, self._is_open = size, 0, False
-        self._changed = threading.Condition()
-
-    def take(self, size: int) -> None:
-        """Wait until there is room for so many."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._is_open or not self._taken or self._taken + size <= self._size)
-            self._taken += size
-
-    def give(self, size: int) -> None:
-        """Give them back."""
-        with self._changed:
-            self._taken -= size
-            self._changed.notify_all()
-
-    def open(self) -> None:
-        """Let everybody in: nothing is done any more."""
-        with self._changed:
-            self._is_open = True
-            self._changed.notify_all()

@@ -134,7 +134,7 @@ class FeatureColumns:
 
     def _require(self, feature: Feature) -> None:
         type_, is_list = self._types.get(feature.name), feature.name in self._lists
-        allowed = ROLE_TYPES[feature.of if feature.kind == "sequence" else feature.kind]
+        allowed = ROLE_TYPES[_role(feature)]
         if type_ not in allowed or is_list != (feature.kind == "sequence"):
             mode = "REPEATED " if feature.kind == "sequence" else ""
             actual = f"column of type {'REPEATED ' if is_list else ''}{type_}"
@@ -237,6 +237,12 @@ class _Number:
     def encode(self, values: tf.Tensor) -> tf.Tensor:
         """Normalise; what is missing stays so."""
         return (values - self.mean) * self.scale
+
+
+def _role(feature: Feature) -> str:
+    if feature.kind == "image" and feature.objects:
+        return "image_address"
+    return feature.of if feature.kind == "sequence" else feature.kind
 
 
 def _category(feature: CategoricalFeature | SequenceFeature, statistics: Statistics) -> tuple[Category, Any]:

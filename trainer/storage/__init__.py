@@ -31,13 +31,17 @@ class Storage:
         self._disk = Disk()
         self._cloud: Backend | None = None
 
-    def read_object(self, uri: str) -> bytes | None:
+    def read_object(self, uri: str, generation: int | None = None) -> bytes | None:
         """Give an object's content; None where there is no such object.
+
+        Args:
+            uri: Its address.
+            generation: Which writing of it; None: the newest. Files have no generations.
 
         Raises:
             StorageError: Storage did not answer.
         """
-        return self._backend(uri).read_object(uri)
+        return self._backend(uri).read_object(uri, generation)
 
     def exists(self, uri: str) -> bool:
         """Tell whether there is an object."""

@@ -18,8 +18,8 @@ class StoredObject:
 class Backend(Protocol):
     """What a kind of storage must be able to do. Addresses are whole URIs."""
 
-    def read_object(self, uri: str) -> bytes | None:
-        """Give the content; None where there is no such object."""
+    def read_object(self, uri: str, generation: int | None = None) -> bytes | None:
+        """Give the content; None where there is no such object, or no longer of this generation."""
 
     def size(self, uri: str) -> int | None:
         """Give the bytes of the object; None where there is none."""

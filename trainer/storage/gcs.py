@@ -39,12 +39,12 @@ class CloudStorage:
             "https://", adapter
         )  # the client has no setting for it: https://github.com/googleapis/python-storage/issues/253
 
-    def read_object(self, uri: str) -> bytes | None:
+    def read_object(self, uri: str, generation: int | None = None) -> bytes | None:
         """Give the content, its CRC32C checked by the client; None where there is no such object."""
         with _translated(uri):
             try:
                 content = BoundedBuffer(uri)
-                self._blob(uri).download_to_file(content, retry=_RETRY)
+                self._blob(uri, generation).download_to_file(content, retry=_RETRY)
             except google.api_core.exceptions.NotFound as error:
                 self._require_bucket(uri, error)
                 return None
@@ -122,9 +122,9 @@ class CloudStorage:
         except OSError as error:
             raise StorageError(uri, f"no temporary file: {error}", "room in the temporary folder") from error
 
-    def _blob(self, uri: str) -> storage.Blob:
+    def _blob(self, uri: str, generation: int | None = None) -> storage.Blob:
         bucket_name, name = _split_uri(uri)
-        return self._client.bucket(bucket_name).blob(name)
+        return self._client.bucket(bucket_name).blob(name, generation=generation)
 
     def _require_bucket(self, uri: str, error: google.api_core.exceptions.NotFound) -> None:
         if "bucket" in str(error.message).lower() and "object" not in str(error.message).lower():

@@ -125,7 +125,7 @@ class Objects:
             prefix=prefix,
             page_token=token,
             page_size=self._page_size,
-            fields="items(name,size,generation,timeCreated),nextPageToken",
+            fields="items(name,size,generation,timeCreated,contentType),nextPageToken",
             retry=None,
             **options,
         )
@@ -146,4 +146,5 @@ def _stored(bucket: str, blob: Blob) -> StoredObject:
         bytes=int(blob.size or 0),
         generation=int(blob.generation),
         created=blob.time_created,
+        content_type=blob.content_type or "",
     )

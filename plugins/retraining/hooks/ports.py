@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 from retraining.core.data.source_files import Load
 from retraining.core.data.span_store import StoredObject
@@ -120,6 +120,9 @@ class WarehousePort(Protocol):
 
     def load_files(self, load: Load, job_id: str, where: str) -> None:
         """Append the rows of files to a table as the job of this id, or join the one that has it; all or none."""
+
+    def load_lines(self, lines: IO[bytes], table: str, job_id: str, where: str) -> None:
+        """Append rows, as JSON lines that may be compressed, to a table, as the job of this id; all or none."""
 
     def dataset_location(self, dataset: str) -> str | None:
         """Return where a dataset is; None: there is none, or it is not told."""

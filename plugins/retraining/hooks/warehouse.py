@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from retraining.core.data.query_failures import MAX_JOBS_PER_ID, is_lasting, load_failure, query_failure
 from retraining.core.data.source_files import DetectingLoad, Load
@@ -139,12 +139,32 @@ class Warehouse:
                 retry=None,
             )
 
-        def answer(job: LoadJob) -> Answer:
-            job.result(retry=None)
-            LOGGER.info("%s: %d rows of %d files loaded", where, job.output_rows or 0, job.input_files or 0)
-            return Answer()
+        self._run_job(_Asked(start=start, answer=_loaded(where), failure=load_failure), job_id, where)
 
-        self._run_job(_Asked(start=start, answer=answer, failure=load_failure), job_id, where)
+    def load_lines(self, lines: IO[bytes], table: str, job_id: str, where: str) -> None:
+        """Append rows to a table as the job of this id, or join the one that has it; all or none.
+
+        Args:
+            lines: JSON lines, as they are or compressed.
+            table: `project.dataset.table`, which is there.
+            job_id: As for `run_query`.
+            where: Names the rows in messages.
+
+        Raises:
+            DataError: They do not fit the table.
+            SettingsError: The connection's account may not do that.
+            JobError: BigQuery failed, or a quota is used up; the next call runs another job.
+        """
+        from google.cloud import bigquery
+
+        config = bigquery.LoadJobConfig(
+            source_format="NEWLINE_DELIMITED_JSON", create_disposition="CREATE_NEVER", write_disposition="WRITE_APPEND"
+        )
+
+        def start(suffixed: str) -> LoadJob:
+            return self._client.load_table_from_file(lines, table, rewind=True, job_id=suffixed, job_config=config)
+
+        self._run_job(_Asked(start=start, answer=_loaded(where), failure=load_failure), job_id, where)
 
     def _run_job(self, asked: _Asked, job_id: str, where: str) -> Answer:
         for attempt in range(1, MAX_JOBS_PER_ID + 1):
@@ -227,6 +247,17 @@ class Warehouse:
         except (BadRequest, Forbidden, NotFound) as error:
             raise asked.failure(where, _result(error)) from error
         return job, False
+
+
+def _loaded(where: str) -> Callable[[LoadJob], Answer]:
+    """Return what waits for a load's end."""
+
+    def answer(job: LoadJob) -> Answer:
+        job.result(retry=None)
+        LOGGER.info("%s: %d rows of %d files loaded", where, job.output_rows or 0, job.input_files or 0)
+        return Answer()
+
+    return answer
 
 
 def _with_details(job: QueryJob | LoadJob) -> Mapping[str, Any]:

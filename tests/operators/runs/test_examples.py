@@ -102,6 +102,8 @@ def test_a_night_of_it_makes_a_champion(name: str, examples_include: Path, local
         run_script(str(TRAINER_PYTHON), "text/make_module.py", f"gs://{local_cloud.bucket}/modules/words")
     if name == "files":
         run_script(sys.executable, "files/make_files.py", f"gs://{local_cloud.bucket}/files/flights")
+    if name == "objects":
+        run_script(sys.executable, "objects/make_objects.py", f"gs://{local_cloud.bucket}/photos/digits")
     monkeypatch.setattr(run_plan, "include_path", lambda: examples_include)
     found = night_of(spec_of(name, examples_include), make_run)
     assert found["decision"]["verdict"] == "promote", found["decision"]["words"]

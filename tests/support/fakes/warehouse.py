@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import gzip
+import json
+from typing import IO, Any
 
 from retraining.core.data.query_failures import load_failure
 from retraining.core.data.source_files import Load
@@ -24,6 +26,7 @@ class FakeWarehouse:
         self.asked: list[str] = []
         self.written: list[Query] = []
         self.loaded: list[Load] = []
+        self.lines: dict[str, list[dict[str, Any]]] = {}
         self._done: dict[str, Answer] = {}
 
     def dry_run(self, query: Query, where: str) -> Answer:
@@ -46,6 +49,13 @@ class FakeWarehouse:
             if not self._bucket.match(uri):
                 raise load_failure(where, {"reason": "notFound", "message": f"Not found: URI {uri}"})
         self.loaded.append(load)
+
+    def load_lines(self, lines: IO[bytes], table: str, job_id: str, where: str) -> None:
+        """As the hook: they are kept by table."""
+        del where
+        self.asked.append(job_id)
+        lines.seek(0)
+        self.lines[table] = [json.loads(line) for line in gzip.GzipFile(fileobj=lines)]
 
     def dataset_location(self, dataset: str) -> str | None:
         """As the hook."""

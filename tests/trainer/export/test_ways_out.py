@@ -23,9 +23,11 @@ from trainer.export.encoding.columns import column_encoder
 from trainer.export.encoding.formats import make_format
 from trainer.export.encoding.images import resize_columns
 from trainer.export.encoding.layout import Arrangement
+from trainer.export.encoding.objects import ObjectImages
 from trainer.export.encoding.types import MAX_COLUMNS, require_mapped
 from trainer.export.reading.sorting import sort_rows
 from trainer.export.work import Unit
+from trainer.storage import Storage
 
 PHOTO = ImageColumn(name="photo", height=4, width=4, channels=1, encoding="raw")
 UNIT = Unit(span="2024-01-01", part="train", shard=0)
@@ -72,7 +74,7 @@ def write(given: tuple[str, pa.Array, dict[str, Any]]) -> bytes:
         **{"compression": "NONE", "spans_uri": "/s", "test_start": "2024-01-01", "manifest_uri": "/m", **changes},
         format=format_,
     )
-    made = make_format(request)
+    made = make_format(request, Storage())
     names = [one.name for one in schema]
     return made.head() + b"".join(map(bytes, made.encode(pa.record_batch([values] * len(names), names=names))))
 
@@ -96,6 +98,25 @@ def laid_out(given: tuple[ShardLayout, pa.Schema]) -> object:
 def resized(content: bytes | None) -> object:
     """An image as it is stored."""
     return resize_columns(pa.record_batch({"photo": pa.array([content], pa.binary())}), [PHOTO])
+
+
+class Stored(Storage):
+    """One object, of generation 2."""
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__()
+        self._content = content
+
+    def read_object(self, uri: str, generation: int | None = None) -> bytes | None:
+        """Give it, in that generation alone."""
+        return self._content if (uri, generation) == ("gs://b/photo", 2) else None
+
+
+def fetched(given: tuple[bytes, str | None]) -> object:
+    """An object's image as it is stored: what lies there, and the row's address."""
+    content, address = given
+    batch = pa.record_batch({"photo": pa.array([address], pa.string())})
+    return list(ObjectImages(batch.schema, [PHOTO], Stored(content)).fetch(batch, 1))
 
 
 def in_order(own: dict[str, pa.Array]) -> object:
@@ -147,6 +168,18 @@ CASES = {
         (("tfrecord", pa.array([png()]), {"images": (dataclasses.replace(PHOTO, name="x"),)}),),
     ),
     "images.py, file": Case(resized, b"GIF89a", "Mend it, or filter it in the query", (png(), None)),
+    "objects.py, gone": Case(
+        fetched,
+        (png(), "gs://b/photo#1,9"),
+        "Trigger the DAG again with this run's as_of and the Param force: its snapshot takes what is there now",
+        ((png(), "gs://b/photo#2,9"),),
+    ),
+    "objects.py, broken": Case(
+        fetched,
+        (b"GIF89a", "gs://b/photo#2,6"),
+        "Replace the object, or leave the row out in the query. Trigger the DAG again with this run's as_of",
+        ((png(), "gs://b/photo#2,9"), (b"GIF89a", None)),
+    ),
     "layout.py": Case(
         laid_out,
         (VECTOR, flat(x=pa.string())),

@@ -44,6 +44,10 @@ ColumnName = Annotated[str, Limits(pattern="^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
 EmbeddingDim = Annotated[int, Limits(minimum=1, maximum=1024)]
 Size = Annotated[int, Limits(minimum=1, maximum=4096)]
 """Of an image's side, in pixels, or of a sequence, in steps."""
+ObjectsFolder = Annotated[
+    str, Limits(pattern="^gs://[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]/([^#?*\\[\\]]*/)?$", max_length=1024)
+]
+"""A bucket or a folder of it, with a slash at its end."""
 Loss = Literal["mse", "mae", "huber", "poisson", "quantile"]
 Quantile = Annotated[float, Limits(above=0, below=1)]
 Weight = Annotated[float, Limits(above=0, maximum=1000)]

@@ -70,14 +70,30 @@ class CategoricalStatistics:
 
 
 @dataclass(frozen=True, kw_only=True)
+class UnreadableObjects:
+    """Addresses of images whose objects no training can read, and why: missing, elsewhere, too large, or their type.
+
+    `examples` names the first, by key and address.
+    """
+
+    found: Text
+    rows: Positive
+    examples: Text
+
+
+@dataclass(frozen=True, kw_only=True)
 class ImageStatistics:
-    """Of one feature of images in one split: the sizes of the files. Without a value they are null."""
+    """Of one feature of images in one split: the sizes of the files. Without a value they are null.
+
+    Where images are objects, `nulls` counts the `unreadable` ones too.
+    """
 
     kind: Literal["image"] = "image"
     nulls: Count
     min_bytes: Count | None
     max_bytes: Count | None
     mean_bytes: Number | None
+    unreadable: tuple[UnreadableObjects, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

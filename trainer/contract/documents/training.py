@@ -28,6 +28,7 @@ from trainer.contract.documents.scalars import (
     ModelId,
     ModuleName,
     Number,
+    ObjectsFolder,
     PackageVersion,
     Positive,
     Precision,
@@ -71,7 +72,10 @@ class CategoricalFeature:
 
 @dataclass(frozen=True, kw_only=True)
 class ImageFeature:
-    """A PNG or JPEG in a BYTES column, resized once at export; 1 channel is grey, 3 are RGB."""
+    """A PNG or JPEG, resized once at export; 1 channel is grey, 3 are RGB.
+
+    It stands in a BYTES column; with `objects` the column is a STRING with the address of an object that holds it.
+    """
 
     name: ColumnName
     kind: Literal["image"] = "image"
@@ -79,6 +83,8 @@ class ImageFeature:
     width: Size
     channels: Literal[1, 3] = 3
     encoding: ImageEncoding = "raw"
+    objects: ObjectsFolder | None = None
+    """Folder below which the objects lie: it is listed by each run."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,8 @@ import pyarrow as pa
 
 from trainer.contract.documents import ExportRequest
 from trainer.export.encoding.encode import Encoder
+from trainer.export.encoding.objects import ObjectImages
+from trainer.storage import Storage
 
 BytesLike = Any  # bytes, an Arrow buffer or a NumPy array
 _FRAME_BYTES = 16  # of a TFRecord: length, its CRC, and the data's CRC
@@ -38,8 +40,12 @@ class ShardFormat(Protocol):
         """Give bytes per row that differ where the rows' places in the file would make a difference."""
 
 
-def make_format(request: ExportRequest) -> ShardFormat:
+def make_format(request: ExportRequest, storage: Storage) -> ShardFormat:
     """Choose the request's format.
+
+    Args:
+        request: What is exported.
+        storage: Where images are that are objects.
 
     Raises:
         RequestError: A column's type has no form in it, or the request asks of it what it does not have.
@@ -48,7 +54,7 @@ def make_format(request: ExportRequest) -> ShardFormat:
         from trainer.export.encoding.csv import CsvFormat  # TFRecords need nothing of it
 
         return CsvFormat(request, f".csv{_ENDINGS[request.compression]}")
-    return TfRecordFormat(request, f".tfrecord{_ENDINGS[request.compression]}")
+    return TfRecordFormat(request, f".tfrecord{_ENDINGS[request.compression]}", storage)
 
 
 class TfRecordFormat:
@@ -56,10 +62,13 @@ class TfRecordFormat:
 
     Args:
         request: Its layout and images say what the records look like.
+        suffix: Of file names.
+        storage: Where images are that are objects.
     """
 
-    def __init__(self, request: ExportRequest, suffix: str) -> None:
+    def __init__(self, request: ExportRequest, suffix: str, storage: Storage) -> None:
         self.suffix = suffix
+        self._storage = storage
         self.multiple = request.layout.rows_per_record
         self._request = request
         self._schema: pa.Schema | None = None
@@ -71,7 +80,8 @@ class TfRecordFormat:
     def encode(self, batch: pa.RecordBatch) -> Iterator[BytesLike]:
         """Give whole records."""
         self._prepare(batch.schema)
-        yield from self._records.encode(batch)
+        for piece in self._objects.fetch(batch, self.multiple):
+            yield from self._records.encode(piece)
 
     def row_bytes(self, batch: pa.RecordBatch) -> list[bytes]:
         """Give each row's record as it would be alone and with every column as it came."""
@@ -89,5 +99,8 @@ class TfRecordFormat:
         """Make encoders; they keep tables, so that they serve all shards."""
         if self._schema is None or not self._schema.equals(schema):
             self._schema = schema
-            self._records = Encoder(schema, self._request.layout, self._request.images)
+            images = self._request.images
+            self._objects = ObjectImages(schema, images, self._storage)
+            files = [image for image in images if image not in self._objects.images]
+            self._records = Encoder(self._objects.schema(schema), self._request.layout, files)
             self._rows = Encoder(schema)

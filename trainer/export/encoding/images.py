@@ -26,7 +26,8 @@ _MODES = {1: "L", 3: "RGB"}
 _JPEG_QUALITY = 95  # what is stored here is decoded again for training: losses add up
 _OVERSAMPLING = 2  # a JPEG is decoded at a half, a quarter or an eighth, but with so many pixels per pixel wanted
 _NAMING_COLUMNS = 3
-_CORRUPT = (OSError, ValueError, SyntaxError, TypeError, IndexError, EOFError, Image.DecompressionBombError)
+CORRUPT = (OSError, ValueError, SyntaxError, TypeError, IndexError, EOFError, Image.DecompressionBombError)
+"""What Pillow raises of a file that is no whole PNG or JPEG."""
 
 
 def resize_columns(batch: pa.RecordBatch, images: Sequence[ImageColumn]) -> pa.RecordBatch:
@@ -43,8 +44,8 @@ def resize_columns(batch: pa.RecordBatch, images: Sequence[ImageColumn]) -> pa.R
         index = batch.schema.get_field_index(image.name)
         contents = batch.column(index).to_pylist()
         try:
-            resized = list(_pool().map(functools.partial(_resize_or_none, image=image), contents))
-        except _CORRUPT:
+            resized = list(decoders().map(functools.partial(_resize_or_none, image=image), contents))
+        except CORRUPT:
             raise _refusal(batch, contents, image) from None
         batch = batch.set_column(index, image.name, pa.array(resized, pa.binary()))
     return batch
@@ -83,7 +84,7 @@ def _resize_or_none(content: bytes | None, image: ImageColumn) -> bytes | None:
 
 
 @functools.cache
-def _pool() -> concurrent.futures.ThreadPoolExecutor:
+def decoders() -> concurrent.futures.ThreadPoolExecutor:
     """Give the process's threads for images: Pillow works without the interpreter's lock."""
     return concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="images")
 
@@ -93,9 +94,9 @@ def _refusal(batch: pa.RecordBatch, contents: Sequence[bytes | None], image: Ima
     for row, content in enumerate(contents):
         try:
             _resize_or_none(content, image)
-        except _CORRUPT as error:
+        except CORRUPT as error:
             return DataError(
-                f"column {image.name}, {_row_name(batch, row)}",
+                f"column {image.name}, {row_name(batch, row)}",
                 f"{len(content or b'')} bytes that cannot be read as an image ({error})",
                 "a PNG or JPEG file of at most 178 million pixels, or NULL",
                 "Mend it, or filter it in the query",
@@ -103,7 +104,7 @@ def _refusal(batch: pa.RecordBatch, contents: Sequence[bytes | None], image: Ima
     raise AssertionError(f"column {image.name}: an image failed once and not again")
 
 
-def _row_name(batch: pa.RecordBatch, row: int) -> str:
+def row_name(batch: pa.RecordBatch, row: int) -> str:
     """Name a row so that it is found in the run table: by its hash, or else by its first columns."""
     if "row_hash" in batch.schema.names:
         return f"row_hash = {batch.column('row_hash')[row].as_py()}"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from retraining.core.checks.findings import finding, severity_of, shown
 from retraining.core.checks.quarantine import extremes
+from retraining.core.data.image_objects import MAX_BYTES
 from retraining.core.documents.checks import (
     CategoricalStatistics,
     Finding,
@@ -16,6 +17,13 @@ from retraining.core.documents.checks import (
 )
 from retraining.core.spec.model import ModelSpec
 
+_WRONG = {
+    "missing": "are not there",
+    "elsewhere": "are outside the folder that objects names",
+    "too large": f"are larger than {MAX_BYTES // 1_000_000} MB",
+}
+"""What a listing finds of an address; anything else is the type that the object's writer gave it."""
+
 
 def feature_findings(spec: ModelSpec, statistics: Statistics) -> Iterator[Finding]:
     """Yield what is wrong with the features."""
@@ -23,6 +31,7 @@ def feature_findings(spec: ModelSpec, statistics: Statistics) -> Iterator[Findin
     for name in spec.feature_names:
         yield from _nulls(spec, name, statistics)
         yield from _range(spec, name, statistics)
+        yield from _objects(spec, name, statistics)
         if train.rows:
             yield from _constant(spec, name, train)
     yield from _new_categories(spec, statistics)
@@ -63,6 +72,22 @@ def _range(spec: ModelSpec, name: str, statistics: Statistics) -> Iterator[Findi
         expected=f"{low:g} to {high:g}",
         message=f"{rows} values of {name} are outside {low:g} to {high:g}, on {where}: has its unit changed?",
     )
+
+
+def _objects(spec: ModelSpec, name: str, statistics: Statistics) -> Iterator[Finding]:
+    """Yield what is wrong with objects that images should be."""
+    for split_name, split in statistics.splits.items():
+        column = split.features[name]
+        for item in column.unreadable if isinstance(column, ImageStatistics) else ():
+            yield finding(
+                spec,
+                "objects",
+                feature=name,
+                found=f"{item.rows} objects in {split_name}: {item.found}",
+                expected="PNG or JPEG files in the folder that objects names",
+                message=f"{item.rows} images of {name} in {split_name} {_WRONG.get(item.found, f'are {item.found}')}, "
+                f"such as {item.examples}: mend the source, give NULL or leave the rows out in the query",
+            )
 
 
 def _constant(spec: ModelSpec, name: str, train: SplitStatistics) -> Iterator[Finding]:

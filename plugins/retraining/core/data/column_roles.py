@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from retraining.core.catalog.capabilities import load_capabilities
 from retraining.core.documents.snapshot import Column
+from retraining.core.spec.features import Feature
 from retraining.core.spec.model import ModelSpec
 from retraining.core.suggestions import suggest
 
@@ -53,20 +54,29 @@ class _Role:
     way_out: str = "cast it in the query, or change its kind in the spec"
 
 
+def role_of(feature: Feature) -> str:
+    """Return the role of a feature's column: its kind, of a sequence that of its elements."""
+    if feature.kind == "image" and feature.objects:
+        return "image_address"
+    return feature.of if feature.kind == "sequence" else feature.kind
+
+
 def types_of(role: str) -> tuple[str, ...]:
-    """Return the column types of a feature's kind, of a label's kind, or of a slice."""
+    """Return the column types of a feature's role, of a label's kind, or of a slice."""
     return load_capabilities().columns.roles[role]
 
 
 def reading(role: str, type_: str) -> str:
     """Return how SQL reads a column in a role.
 
-    `number`, `truth`, `text`, `bytes`; `none`: the role does not take the type.
+    `number`, `truth`, `text`, `bytes`, `address`; `none`: the role does not take the type.
     """
     if type_ not in types_of(role):
         return "none"
     if role in ("categorical", "slice"):
         return "text"
+    if role == "image_address":
+        return "address"
     return _READINGS.get(type_, "number")
 
 
@@ -110,8 +120,10 @@ def misfits(spec: ModelSpec, columns: Sequence[Column]) -> Iterator[Misfit]:
 def _roles(spec: ModelSpec) -> Iterator[tuple[str, _Role]]:
     """Yield every column that the spec names, with what it wants of it."""
     for feature in spec.features:
-        kind, is_list = (feature.of, True) if feature.kind == "sequence" else (feature.kind, False)
-        yield feature.name, _Role(part=f"a {feature.kind} feature", types=types_of(kind), is_list=is_list)
+        what = f"{'an' if feature.kind == 'image' else 'a'} {feature.kind} feature"
+        what += ": with objects it has addresses" if role_of(feature) == "image_address" else ""
+        is_list = feature.kind == "sequence"
+        yield feature.name, _Role(part=what, types=types_of(role_of(feature)), is_list=is_list)
     for label in (spec.label, *spec.auxiliary_labels):
         part = f"a {label.kind} label"
         yield label.name, _Role(part=part, types=types_of(label.kind), way_out="cast it in the query")

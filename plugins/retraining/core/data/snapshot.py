@@ -10,6 +10,7 @@ from typing import Any
 
 from retraining.core.data.column_roles import missing_columns
 from retraining.core.data.columns import own_columns, schema_hash
+from retraining.core.data.image_objects import object_parameters, stored_bytes, with_objects
 from retraining.core.data.source_files import with_files
 from retraining.core.data.sql import Parameter, Query, midnight, render
 from retraining.core.documents.document import canonical_json, format_time
@@ -90,13 +91,14 @@ def render_snapshot_sql(plan: Plan) -> Query:
     sql = render(
         "snapshot.sql.j2",
         table=bigquery.run_table(plan),
-        query=_examples_sql(plan),
+        query=with_objects(_examples_sql(plan), plan),
         key=data.key,
         event_time=data.event_time,
         keep_days=data.keep_table_days,
         golden=bigquery.frozen_set_table(plan) if plan.golden_query else None,
         sampled=data.sample_percent < 100,
         sample_buckets=SAMPLE_BUCKETS,
+        image_bytes=stored_bytes(plan.spec),
     )
     sampled = round(data.sample_percent * SAMPLE_BUCKETS / 100)
     return Query(
@@ -107,6 +109,7 @@ def render_snapshot_sql(plan: Plan) -> Query:
             *([Parameter(name="sampled_buckets", type="INT64", value=sampled)] if data.sample_percent < 100 else []),
             *(_hash_split_parameters(plan) if data.split == "hash" else ()),
             *shard_parameters(data),
+            *object_parameters(plan.spec),
         ),
     )
 

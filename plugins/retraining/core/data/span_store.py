@@ -19,12 +19,16 @@ from retraining.core.naming.spans import MARKER, TOMBSTONE, SpanPlace, place_of
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredObject:
-    """One object of a listing; `generation` changes with each write, `created` is when this generation was written."""
+    """One object of a listing; `generation` changes with each write, `created` is when this generation was written.
+
+    `content_type` is what its writer said of it, if anything.
+    """
 
     uri: str
     bytes: int
     generation: int
     created: datetime
+    content_type: str = ""
 
     @property
     def folder_uri(self) -> str:

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any
 
-from retraining.core.data.column_roles import reading
+from retraining.core.data.column_roles import reading, role_of
+from retraining.core.data.image_objects import image_objects
 from retraining.core.data.label_statistics import build_day_label, build_label, finite, label_parameters, label_values
 from retraining.core.data.sql import Parameter, Query, render
 from retraining.core.documents.checks import (
@@ -23,6 +24,7 @@ from retraining.core.documents.checks import (
     SplitStatistics,
     Statistics,
     TextStatistics,
+    UnreadableObjects,
     ValueCount,
 )
 from retraining.core.documents.plan import Plan
@@ -49,9 +51,10 @@ def render_statistics_sql(plan: Plan, snapshot: Snapshot, quarantined: Sequence[
     train and validation), `label` (a row per class; of a regression `right` and, after the label's transform, `log1p`),
     `day_label` (`mean` is the share as in `DayLabels.rate`, of a regression the mean), `watched` (a row per day and
     feature that has a limit, and the key), `auxiliary_rows` and `auxiliary` (`nulls` of an auxiliary label, and rows as
-    of the label), `numeric`, `category`, `size` (of images in bytes, of texts in characters),
-    `sequence` (lengths), `element` (a sequence's numbers), `element_category` (its categories). Split is by span first:
-    all parts of the test days are the test split.
+    of the label), `numeric`, `category`, `size` (of images in bytes, of texts in characters), `object` (a row per
+    image and what is wrong with objects, `value` says what and names some), `sequence` (lengths), `element` (a
+    sequence's numbers), `element_category` (its categories). Split is by span first: all parts of the test days are
+    the test split.
 
     Args:
         plan: The run.
@@ -72,6 +75,7 @@ def render_statistics_sql(plan: Plan, snapshot: Snapshot, quarantined: Sequence[
         numeric=columns.of_kind("numeric"),
         categorical=columns.of_kind("categorical"),
         sized=[*columns.of_kind("image"), *columns.of_kind("text")],
+        objects=[image.name for image in image_objects(spec)],
         sequences=columns.sequences(),
         steps=QUANTILE_STEPS,
         quarantined=bool(quarantined),
@@ -116,14 +120,15 @@ class _Columns:
 
     def of_kind(self, kind: str) -> list[TemplateValues]:
         """Return the features of a kind."""
-        return [self.read_column(feature.name, kind) for feature in self._spec.features if feature.kind == kind]
+        features = (feature for feature in self._spec.features if feature.kind == kind)
+        return [self.read_column(feature.name, role_of(feature)) for feature in features]
 
     def sequences(self) -> list[TemplateValues]:
         """Return the features of arrays; `of` says what their elements are."""
         columns = []
         for feature in self._spec.features:
             if feature.kind == "sequence":
-                kind = reading(feature.of, self._lists.get(feature.name, ""))
+                kind = reading(role_of(feature), self._lists.get(feature.name, ""))
                 columns.append({"name": feature.name, "of": feature.of, "kind": kind})
         return columns
 
@@ -136,7 +141,7 @@ class _Columns:
         for feature in self._spec.features:
             name = feature.name
             if name in checks.max_null_fraction or name in places:
-                column = {} if feature.kind == "sequence" else self.read_column(name, feature.kind)
+                column = {} if feature.kind == "sequence" else self.read_column(name, role_of(feature))
                 limit = f"range_{places[name]}" if name in places else None
                 is_list = feature.kind == "sequence" and name in self._lists
                 columns.append(
@@ -239,7 +244,10 @@ def _split(plan: Plan, split: str, sections: _Sections) -> SplitStatistics:
         if feature.kind == "numeric":
             features[feature.name] = _numeric(sections["numeric"].get((split, feature.name), []), row_count)
         elif feature.kind == "image":
-            features[feature.name] = _image(sections["size"].get((split, feature.name), []), row_count)
+            place = split, feature.name
+            features[feature.name] = _image(
+                sections["size"].get(place, []), sections["object"].get(place, []), row_count
+            )
         elif feature.kind == "text":
             features[feature.name] = _text(sections["size"].get((split, feature.name), []), row_count)
         elif feature.kind == "sequence":
@@ -277,7 +285,7 @@ def _numeric(rows: list[Row], row_count: int) -> NumericStatistics:
     )
 
 
-def _image(rows: list[Row], row_count: int) -> ImageStatistics:
+def _image(rows: list[Row], objects: list[Row], row_count: int) -> ImageStatistics:
     row = rows[0] if rows else None
     sizes = None if row is None or row["low"] is None else row
     return ImageStatistics(
@@ -286,7 +294,13 @@ def _image(rows: list[Row], row_count: int) -> ImageStatistics:
         min_bytes=int(sizes["low"]) if sizes else None,
         max_bytes=int(sizes["high"]) if sizes else None,
         mean_bytes=_number(sizes["mean"], str(sizes["feature"])) if sizes else None,
+        unreadable=tuple(sorted((_unreadable(row) for row in objects), key=lambda item: item.found)),
     )
+
+
+def _unreadable(row: Row) -> UnreadableObjects:
+    found, _, examples = str(row["value"]).partition(": ")
+    return UnreadableObjects(found=found, rows=int(row["row_count"]), examples=examples)
 
 
 def _text(rows: list[Row], row_count: int) -> TextStatistics:

@@ -56,14 +56,29 @@ class CategoricalStatistics(Value):
     top: Annotated[tuple[ValueCount, ...], Field(max_length=1000)]
 
 
+class UnreadableObjects(Value):
+    """Addresses of images whose objects no training can read, and why: missing, elsewhere, too large, or their type.
+
+    `examples` names the first, by key and address.
+    """
+
+    found: Text
+    rows: Positive
+    examples: Text
+
+
 class ImageStatistics(Value):
-    """Of one feature of images in one split: the sizes of the files. Without a value they are null."""
+    """Of one feature of images in one split: the sizes of the files. Without a value they are null.
+
+    Where images are objects, `nulls` counts the `unreadable` ones too.
+    """
 
     kind: Literal["image"]
     nulls: Count
     min_bytes: Count | None
     max_bytes: Count | None
     mean_bytes: Number | None
+    unreadable: tuple[UnreadableObjects, ...] = ()
 
 
 class SequenceStatistics(Value):

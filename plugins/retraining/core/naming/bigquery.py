@@ -10,7 +10,7 @@ from retraining.core.documents.plan import Plan
 from retraining.core.naming.run_keys import frozen_set_key, stamp
 
 _BATCH_OUTPUT = re.compile(r"(?:predictions|errors)_(\d{4}_\d{2}_\d{2}T\d{2}_\d{2}_\d{2})_\d{3}Z_\d{3}")
-_RUN_TABLE = re.compile(r"(run|score|files)_[a-z][a-z0-9_]*__\d{8}t\d{6}z_[0-9a-f]{12}")
+_RUN_TABLE = re.compile(r"(run|score|files|objects)_[a-z][a-z0-9_]*__\d{8}t\d{6}z_[0-9a-f]{12}")
 
 
 def run_table(plan: Plan) -> str:
@@ -23,6 +23,11 @@ def files_table(plan: Plan) -> str:
     return f"{plan.project}.{plan.dataset}.files_{plan.model}__{plan.run_key.replace('-', '_')}"
 
 
+def objects_table(plan: Plan) -> str:
+    """Return the listing of the objects that the run's images are, as `project.dataset.table`."""
+    return f"{plan.project}.{plan.dataset}.objects_{plan.model}__{plan.run_key.replace('-', '_')}"
+
+
 def time_of_batch_output(name: str) -> datetime | None:
     """Return when Vertex AI named a table of predictions, or of their errors, by its full name; None: it is neither."""
     found = _BATCH_OUTPUT.fullmatch(name.rpartition(".")[2])
@@ -33,7 +38,7 @@ def time_of_batch_output(name: str) -> datetime | None:
 
 
 def is_run_table(name: str) -> bool:
-    """Tell whether a table, by its full name, is a run table, the rows of a run's files, or the input of a scoring."""
+    """Tell whether a table, by its full name, is a run table, what was loaded for one, or the input of a scoring."""
     return _RUN_TABLE.fullmatch(name.rpartition(".")[2]) is not None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from retraining.core.data.column_roles import types_of
+from retraining.core.data.column_roles import role_of, types_of
 from retraining.core.data.columns import top_columns
 from retraining.core.data.sql import Parameter, Query, render
 from retraining.core.documents.document import format_time
@@ -142,7 +142,12 @@ def _feature_problems(features: Iterable[Feature], columns: Mapping[str, Column]
             continue
         column = columns[feature.name]
         types = types_of(feature.of if feature.kind == "sequence" else feature.kind)
-        if column.type not in types:
+        if role_of(feature) == "image_address" and column.type == "STRING":
+            yield (
+                f"{feature.name} has addresses, and a scoring sends the images themselves: select their bytes, or name "
+                "files of JSON lines that have them"
+            )
+        elif column.type not in types:
             yield f"{feature.name} is {column.type}, not {' or '.join(types)}"
         elif (column.mode == "REPEATED") != (feature.kind == "sequence"):
             yield f"{feature.name} is {'no array' if feature.kind == 'sequence' else 'an array'}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
 from retraining.core.spec.metrics import METRICS, ONLY_SHOWN
 from retraining.core.spec.section import ColumnName, Section
@@ -13,6 +13,10 @@ MAX_FEATURES = 2000
 Size = Annotated[int, Field(ge=1, le=4096)]
 """Of an image's side, in pixels, or of a sequence, in steps."""
 EmbeddingDim = Annotated[int, Field(ge=1, le=1024)]
+ObjectsFolder = Annotated[
+    str, StringConstraints(max_length=1024, pattern=r"^gs://[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]/([^#?*\[\]]*/)?$")
+]
+"""A bucket or a folder of it, with a slash at its end."""
 
 
 class NumericFeature(Section):
@@ -36,7 +40,10 @@ class CategoricalFeature(Section):
 
 
 class ImageFeature(Section):
-    """A PNG or JPEG in a BYTES column, resized once at export; 1 channel is grey, 3 are RGB."""
+    """A PNG or JPEG, resized once at export; 1 channel is grey, 3 are RGB.
+
+    It stands in a BYTES column; with `objects` the column is a STRING with the address of an object that holds it.
+    """
 
     name: ColumnName
     kind: Literal["image"]
@@ -44,6 +51,8 @@ class ImageFeature(Section):
     width: Size
     channels: Literal[1, 3] = 3
     encoding: Literal["raw", "png", "jpeg"] = "raw"
+    objects: ObjectsFolder | None = None
+    """Folder below which the objects lie: it is listed by each run."""
 
 
 class SequenceFeature(Section):

@@ -220,6 +220,16 @@ class ModelSpec(Section):
         return self
 
     @model_validator(mode="after")
+    def _frozen_images_stay(self) -> Self:
+        objects = [feature.name for feature in self.features if feature.kind == "image" and feature.objects]
+        if objects and self.data.golden_query:
+            raise ValueError(
+                f"data.golden_query freezes examples, and the images of {objects[0]!r} are objects, which nothing "
+                "keeps as they are: remove it"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _augmentation_has_images(self) -> Self:
         if self.training.augmentation and all(feature.kind != "image" for feature in self.features):
             raise ValueError("training.augmentation changes images, and no feature is one: remove it")

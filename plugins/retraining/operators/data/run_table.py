@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from retraining.core.checks import quarantine
-from retraining.core.data import frozen_set, snapshot, source_files, statistics
+from retraining.core.data import frozen_set, image_objects, snapshot, source_files, statistics
 from retraining.core.data.columns import own_columns, schema_hash
 from retraining.core.data.sql import Query
 from retraining.core.documents import Column, FrozenSet, GoldenWork, LeftOut, Plan, Snapshot, Span, Statistics
@@ -24,7 +25,8 @@ from retraining.hooks.source_files import list_files, look
 class RunTable:
     """A plan's run table: made, described and counted by statements on BigQuery, in the order in which they depend.
 
-    Nothing is written to storage but the frozen set's record. The source's files are loaded into a table first.
+    Nothing is written to storage but the frozen set's record. The source's files, and the listing
+    of the images' folders, are loaded into tables first.
 
     Args:
         cloud: Who is asked.
@@ -42,7 +44,10 @@ class RunTable:
         plan, warehouse = self._plan, self._cloud.warehouse
         where = plan.query.path
         files = self._load_files(plan.spec.data.files) if plan.spec.data.files else None
-        warehouse.dry_run(snapshot.render_examples_check_sql(plan), where)
+        asked = warehouse.dry_run(snapshot.render_examples_check_sql(plan), where)
+        if folders := image_objects.folders_to_list(plan.spec):
+            image_objects.require_addresses(plan.spec, asked.schema, where)
+            self._list_objects(folders)
         frozen = self._find_frozen_set() if plan.golden_query else None
         answer = warehouse.run_query(snapshot.render_snapshot_sql(plan), self._job_id("snapshot"), where)
         schema = warehouse.table_schema(bigquery.run_table(plan)) or []
@@ -63,8 +68,9 @@ class RunTable:
         )
 
     def delete(self) -> None:
-        """Delete the run table, and the rows of the files that it came from."""
-        for table in (bigquery.run_table(self._plan), bigquery.files_table(self._plan)):
+        """Delete the run table, and what was loaded for it."""
+        plan = self._plan
+        for table in (bigquery.run_table(plan), bigquery.files_table(plan), bigquery.objects_table(plan)):
             self._cloud.warehouse.delete_table(table)
 
     def count(self, taken: Snapshot) -> Statistics:
@@ -88,6 +94,17 @@ class RunTable:
         cloud.warehouse.load_files(load, self._job_id(f"files_{version}"), source_files.WHERE)
         source_files.require_unchanged(described, list_files(files.uris, cloud.objects)[0])
         return described
+
+    def _list_objects(self, folders: list[str]) -> None:
+        """Load the listing of the images' folders into a table of this run."""
+        cloud, where = self._cloud, image_objects.WHERE
+        with tempfile.TemporaryFile() as lines:
+            listed = (item for folder in folders for item in cloud.objects.walk(folder))
+            version = image_objects.write_listing(lines, listed, folders)[:8]  # another listing is other jobs
+            made = self._job_id(f"objects_table_{version}")
+            cloud.warehouse.run_query(image_objects.render_objects_table_sql(self._plan), made, where)
+            table = bigquery.objects_table(self._plan)
+            cloud.warehouse.load_lines(lines, table, self._job_id(f"objects_{version}"), where)
 
     def _counted(self, query: Query, where: str) -> list[Row]:
         return self._cloud.warehouse.run_query(query, self._job_id(where.replace(" ", "_")), where).rows
