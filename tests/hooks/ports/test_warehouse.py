@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+import io
+
 import pytest
 
 from retraining.core.data.source_files import Load
@@ -71,3 +74,15 @@ def test_files_that_are_not_there_are_refused(stage, cloud, folder, unique) -> N
     table = stage.make_table(unique)
     with pytest.raises(DataError, match=r"files: BigQuery refuses the files: .*none\.csv"):
         cloud.warehouse.load_files(Load(table=table, files=files_of(f"{folder}/none.csv")), unique, "files")
+
+
+def test_lines_are_appended_once(stage, cloud, unique) -> None:
+    """Compressed JSON lines that are sent; a retry, also of what was sent already, joins its job."""
+    table = stage.make_table(unique)
+    for _ in range(2):
+        lines = io.BytesIO(gzip.compress(b'{"n": 1}\n{"n": 2}\n'))
+        lines.seek(0, io.SEEK_END)  # as whoever wrote them leaves it
+        cloud.warehouse.load_lines(lines, table, unique, "lines")
+    stage.prepare("test", [{"n": 2}])
+    counted = Query(sql=f"SELECT COUNT(*) AS n FROM `{table}`")
+    assert cloud.warehouse.run_query(counted, f"{unique}-count", "test").rows == [{"n": 2}]
