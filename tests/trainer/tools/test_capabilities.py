@@ -54,6 +54,10 @@ def test_activations_are_those_of_keras() -> None:
     assert set(ACTIVATIONS) == found - {"get", "serialize", "deserialize"}
 
 
+_SIZE = {"height": 8, "width": 8, "channels": 1}
+_IMAGES = {"image": ("image", _SIZE), "image_address": ("image", {**_SIZE, "objects": "gs://photos/cats/"})}
+
+
 def taken(role: str, type_: str) -> bool:
     """Whether what reads a column in this role takes the type."""
     column = Column(name="x", type=type_, mode="NULLABLE")
@@ -70,9 +74,9 @@ def taken(role: str, type_: str) -> bool:
         elif role == "tensorflow_io":
             IoColumns({"x": parse_feature(type_)}, manifest)
         else:
-            size = {"height": 8, "width": 8, "channels": 1} if role == "image" else {}
+            kind, options = _IMAGES.get(role, (role, {}))
             image = (SimpleNamespace(name="x"),)
-            FeatureColumns([make_feature(name="x", kind=role, **size)], manifest.columns, image)
+            FeatureColumns([make_feature(name="x", kind=kind, **options)], manifest.columns, image)
     except TrainerError:
         return False
     return True
