@@ -212,7 +212,7 @@ hooks: $(VENV)/airflow/.ready ## Look at each commit as CI does first (git hooks
 	@$(VENV)/airflow/bin/pre-commit install
 
 .PHONY: containers
-containers: setup tuning-env $(VENV)/containers/.ready ## Build the images with podman and run them: the examples' against the contract, the trainer's as a night's jobs, docker-compose.yaml whole (25 min)
+containers: setup tuning-env $(VENV)/containers/.ready ## Build the images with podman and run them: three trainers against their contract, the trainer's as a night's jobs, docker-compose.yaml whole (25 min)
 	@$(AIRFLOW_PY) -m pytest -m long -s tests/dev/containers
 
 .PHONY: lint

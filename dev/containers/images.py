@@ -19,8 +19,9 @@ from localcloud.state import Settings
 EXAMPLES_PATH = REPOSITORY_PATH / "examples"
 # The one that the demonstration's jobs ask for.
 TRAINER_IMAGE = read_config(CLOUD_CONFIG_PATH).client_variables(Settings())["RETRAINING_TRAINER_IMAGE"]
-# Trainers of other frameworks, by the example's folder.
+# By the example's folder. Names that no table of the local cloud knows: these are run by podman.
 EXAMPLE_IMAGES = {framework: f"localhost/{framework}-trainer:1" for framework in ("sklearn", "xgboost")}
+CHECKED_IMAGES = {"trainer": "localhost/trainer:1", **EXAMPLE_IMAGES}
 # What podman-compose calls the images that it builds for the services of that project.
 PROJECT = "retraining-check"
 LOCALCLOUD_IMAGES = (f"localhost/{PROJECT}_localcloud", f"localhost/{PROJECT}_localcloud-seed")
@@ -53,7 +54,7 @@ def build_own_images(engine: Engine) -> None:
     Raises:
         EngineError: One does not build.
     """
-    engine.build(REPOSITORY_PATH / "trainer" / "Dockerfile", TRAINER_IMAGE)
+    engine.build(REPOSITORY_PATH / "trainer" / "Dockerfile", TRAINER_IMAGE, CHECKED_IMAGES["trainer"])
     engine.build(REPOSITORY_PATH / "dev" / "compose" / "localcloud.Dockerfile", *LOCALCLOUD_IMAGES)
     for framework, name in EXAMPLE_IMAGES.items():
         dockerfile = EXAMPLES_PATH / "trainer_kit" / "Dockerfile"

@@ -66,13 +66,11 @@ class Trainer:
 
     Attributes:
         image: Its address.
-        is_ours: Whether it is this project's own.
         folder: Holds all that a job reads and writes; a container has it at the same path.
         containers: That were started.
     """
 
     image: str
-    is_ours: bool
     folder: Path
     containers: list[str] = field(default_factory=list)
 
@@ -80,6 +78,11 @@ class Trainer:
     def name(self) -> str:
         """The image's, without registry and tag."""
         return self.image.rpartition("/")[2].partition(":")[0]
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is this project's own."""
+        return self.name == "trainer"
 
     def start(self, command: str, request: Path | None = None) -> Job:
         """Start a job, or what needs no request."""
@@ -125,7 +128,7 @@ def trainer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         pytest.fail(f"{image}: not in dev/demo/localcloud.json, and there is no podman. Add an entry, or install it")
     if known is not None and not known.python.exists():
         pytest.fail(f"{image}: no {known.python}. make frameworks-env makes those of the examples")
-    trainer = Trainer(image=image, is_ours=image == SHIPPED[0], folder=tmp_path_factory.getbasetemp())
+    trainer = Trainer(image=image, folder=tmp_path_factory.getbasetemp())
     yield trainer
     if trainer.containers:
         _podman("rm", "--force", "--ignore", *trainer.containers)
