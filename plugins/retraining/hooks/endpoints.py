@@ -20,6 +20,7 @@ from retraining.core.naming.vertex import (
     unversioned,
     version_name,
 )
+from retraining.core.untyped import ProtoJson
 from retraining.hooks.operations import Operation, operation_of
 from retraining.hooks.session import Session, call
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 CALL_TIMEOUT_S = 60
 CREATE_TIMEOUT_S = 300
+CPU_METRIC = "aiplatform.googleapis.com/prediction/online/cpu/utilization"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +116,7 @@ class Endpoints:
             endpoint: Where.
             version_name: `projects/…/models/<id>@<version>`.
             run_key: Of the run that made it.
-            machine: `machine_type`, `min_replicas`, `max_replicas`.
+            machine: `machine_type`, `min_replicas`, `max_replicas`, `autoscale_cpu_percent`.
         """
         from google.api_core.exceptions import AlreadyExists, InvalidArgument
         from google.cloud import aiplatform_v1
@@ -124,11 +126,7 @@ class Endpoints:
             id=deployed_id,
             model=version_name,
             display_name=run_key,
-            dedicated_resources={
-                "machine_spec": {"machine_type": machine["machine_type"]},
-                "min_replica_count": machine["min_replicas"],
-                "max_replica_count": machine["max_replicas"],
-            },
+            dedicated_resources=dedicated_resources(machine),
         )
         # Without a traffic split the endpoint's stays as it is when the machines are ready, many minutes from now.
         request = {"endpoint": endpoint.name, "deployed_model": message}
@@ -240,6 +238,24 @@ class Endpoints:
         return aiplatform_v1.PredictionServiceClient(
             credentials=session.credentials, client_options=session.client_options
         )
+
+
+def dedicated_resources(machine: Mapping[str, Any]) -> ProtoJson:
+    """Return the machines of a deployed model, as `aiplatform_v1.DedicatedResources` in proto-JSON.
+
+    Args:
+        machine: `machine_type`, `min_replicas`, `max_replicas`, `autoscale_cpu_percent`.
+    """
+    resources: ProtoJson = {
+        "machine_spec": {"machine_type": machine["machine_type"]},
+        "min_replica_count": machine["min_replicas"],
+        "max_replica_count": machine["max_replicas"],
+    }
+    if machine.get("autoscale_cpu_percent") is not None:
+        resources["autoscaling_metric_specs"] = [
+            {"metric_name": CPU_METRIC, "target": machine["autoscale_cpu_percent"]}
+        ]
+    return resources
 
 
 def _endpoint(endpoint: EndpointMessage) -> Endpoint:

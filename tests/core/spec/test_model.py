@@ -352,6 +352,11 @@ def test_an_incoherent_tuning_parameter_is_refused(tmp_path, parameter, words):
         ({"canary_percent": [50, 10, 100]}, "rise and end with 100"),
         ({"canary_percent": [10, 50]}, "rise and end with 100"),
         ({"min_replicas": 3, "max_replicas": 2}, "below min_replicas"),
+        (
+            {"min_replicas": 2, "max_replicas": 2, "autoscale_cpu_percent": 70},
+            "no effect on always 2 replicas: raise max",
+        ),
+        ({"max_replicas": 2, "autoscale_cpu_percent": 101}, "autoscale_cpu_percent"),
     ],
     ids=str,
 )

@@ -40,6 +40,19 @@ def test_a_promoted_version_is_challenger_until_it_serves(scene, make_run) -> No
     assert run.xcoms["deploy", "link_endpoint"].endswith("/endpoints/flight-delays?project=p")
 
 
+def test_a_version_gets_the_machines_of_its_spec(scene, make_run) -> None:
+    """Replicas and what they come and go for, as the plan has them."""
+    asked = {"machine": "n1-standard-4", "min_replicas": 2, "max_replicas": 5, "autoscale_cpu_percent": 70}
+    spec = scene.read("plan")["spec"]
+    scene.change("plan", spec=spec | {"deployment": spec["deployment"] | asked})
+    run = make_run()
+    register(scene, run)
+    assert deploy(scene, run)["deployed"]
+    assert [dict(machine) for machine in scene.cloud.endpoints.machines] == [
+        {"machine_type": "n1-standard-4", **{name: asked[name] for name in asked if name != "machine"}}
+    ]
+
+
 def test_wrong_answers_bring_the_old_traffic_back(scene, make_run) -> None:
     """The smoke test fails for good; the old champion serves as before."""
     old = scene.old_champion()

@@ -44,6 +44,7 @@ class FakeEndpoints:
         self.leaves_after = 0
         self.leaving: dict[str, int] = {}
         self.deploys: list[str] = []
+        self.machines: list[Mapping[str, Any]] = []
         self.running: dict[str, tuple[str, str, str]] = {}
         self.predictions: list[Any] = []
         self.instances: list[Any] = []
@@ -96,10 +97,10 @@ class FakeEndpoints:
         self, endpoint: Endpoint, version_name: str, run_key: str, machine: Mapping[str, Any]
     ) -> Operation | None:
         """As the hook."""
-        del machine
         if deployed_model_id(run_key) in self.by_name[endpoint.name].deployed:
             return None
         self.deploys.append(version_name)
+        self.machines.append(machine)
         name = f"operations/{len(self.deploys)}"
         self.running[name] = (endpoint.name, deployed_model_id(run_key), version_name)
         return Operation(name=name, done=False)

@@ -57,6 +57,8 @@ class Deployment(Section):
     machine: MachineType = "n1-standard-2"
     min_replicas: Annotated[int, Field(ge=1, le=1000)] = 1
     max_replicas: Annotated[int, Field(ge=1, le=1000)] = 1
+    autoscale_cpu_percent: Annotated[int, Field(ge=1, le=100)] | None = None
+    """Load of the processors that replicas come and go for; null: Vertex AI's own, 60."""
     canary_percent: tuple[Annotated[int, Field(ge=1, le=100)], ...] = (100,)
     keep_previous_hours: Annotated[int, Field(ge=0, le=720)] = 24
     approval: bool = False
@@ -69,4 +71,9 @@ class Deployment(Section):
             raise ValueError(f"canary_percent must rise and end with 100, got {steps}")
         if self.max_replicas < self.min_replicas:
             raise ValueError(f"max_replicas {self.max_replicas} is below min_replicas {self.min_replicas}")
+        if self.autoscale_cpu_percent is not None and self.max_replicas == self.min_replicas:
+            raise ValueError(
+                f"autoscale_cpu_percent has no effect on always {self.min_replicas} replicas: raise max_replicas, or "
+                "remove it"
+            )
         return self

@@ -164,6 +164,7 @@ class RolloutSteps:
                 "machine_type": resources.machine,
                 "min_replicas": resources.min_replicas,
                 "max_replicas": resources.max_replicas,
+                "autoscale_cpu_percent": resources.autoscale_cpu_percent,
             },
         )
         if started is not None:
