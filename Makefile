@@ -39,6 +39,7 @@ UV := $(or $(shell command -v uv 2>/dev/null),$(VENV)/uv/bin/uv)
 AIRFLOW_PY := $(VENV)/airflow/bin/python
 TRAINER_PY := $(VENV)/trainer/bin/python
 LOCALCLOUD_PY := $(VENV)/localcloud/bin/python
+OTHER := $(VENV)/trainer-$(notdir $(PYTHON))
 INSTALL := $(UV) pip sync --quiet --require-hashes --python
 FLOOR_DATE := 2026-03-20
 UNIT_TESTS := tests/core tests/dags tests/hooks tests/operators tests/commands tests/dev/bench tests/dev/contracts tests/ci tests/dev/compose tests/test_architecture.py tests/test_docs.py tests/test_readability.py
@@ -67,6 +68,7 @@ $(VENV)/uv/bin/uv: requirements-uv.txt | $(VENV)/python.ok
 
 $(VENV)/airflow/.ready: requirements.txt requirements-dev.txt
 $(VENV)/trainer/.ready: trainer/requirements.txt trainer/requirements-dev.txt
+$(OTHER)/.ready: trainer/requirements.txt trainer/requirements-dev.txt
 $(VENV)/tfio/.ready: trainer/requirements-tfio.txt trainer/requirements-dev.txt
 $(VENV)/sklearn/.ready: examples/sklearn/image/requirements.txt
 $(VENV)/xgboost/.ready: examples/xgboost/image/requirements.txt
@@ -179,6 +181,10 @@ test-trainer: setup $(TFIO_ENV) $(FRAMEWORK_ENVS) ## Run the trainer's tests
 	@$(TRAINER_PY) -m pytest -m "not long" tests/trainer
 test-nights: setup tuning-env ## Run whole nights under a real scheduler
 	@$(AIRFLOW_PY) -m pytest -m "not long" --durations 10 tests/e2e
+
+.PHONY: test-python
+test-python: $(OTHER)/.ready $(VENV)/localcloud/.ready $(TFIO_ENV) $(FRAMEWORK_ENVS) ## Run the trainer's tests on another Python, in an environment of its own from the same locks (PYTHON=python3.12)
+	@$(OTHER)/bin/python -m pytest -m "not long" tests/trainer
 
 .PHONY: test-unit test-one test-floor
 test-unit: $(VENV)/airflow/.ready ## Run what needs no server: core, DAGs, operators, docs (under a minute)
