@@ -6,9 +6,11 @@ scikit-learn's gradient boosting on the same rows.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
+from itertools import groupby
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -16,11 +18,14 @@ import numpy as np
 import pytest
 from google.cloud import bigquery
 
+from retraining.core.checks.quarantine import bad_days, days_to_leave_out
+from retraining.core.documents.checks import DayLabels, DayStatistics
 from retraining.core.settings import include_path
 from retraining.core.spec.files import load_query, load_spec
 from retraining.core.spec.model import ModelSpec
 from tests.support.scenes.asked_endpoint import predict, retire
 from tests.support.scenes.whole_run import run_night
+from tests.support.small_model import make_plan
 
 FIRST, SECOND = (datetime(2013, 11, day, 3, tzinfo=UTC) for day in (20, 21))
 HOUR, DAY, NEW_YORK = timedelta(hours=1), timedelta(days=1), ZoneInfo("America/New_York")
@@ -55,12 +60,21 @@ def night(spec, make_run) -> Iterator[Callable[[datetime], dict[str, Any]]]:
             return
 
 
-def examples(spec: ModelSpec, start: datetime, end: datetime, as_of: datetime) -> list[Any]:
-    """The rows of the query."""
+def examples(spec: ModelSpec, start: datetime, end: datetime, as_of: datetime, dataset: str = "flights") -> list[Any]:
+    """The rows of the query, on the flights of a dataset."""
     given = {"window_start": start, "window_end": end, "as_of": as_of}
     parameters = [bigquery.ScalarQueryParameter(name, "TIMESTAMP", value) for name, value in given.items()]
     config = bigquery.QueryJobConfig(query_parameters=parameters)
-    return list(bigquery.Client().query_and_wait(load_query(spec, include_path()), job_config=config))
+    query = load_query(spec, include_path()).replace("FROM flights.flights", f"FROM {dataset}.flights")
+    return list(bigquery.Client().query_and_wait(query, job_config=config))
+
+
+def days_of(rows: list[Any]) -> Iterator[DayStatistics]:
+    """What the checks know of each day's labels."""
+    for day, of_day in groupby(sorted(rows, key=lambda row: row.hour), key=lambda row: row.hour.date()):
+        labels = np.array([row.departures for row in of_day])
+        measured = DayLabels(nulls=0, outside=0, rate=None, mean=labels.mean(), stddev=labels.std(ddof=1))
+        yield DayStatistics.model_construct(span=day, rows=len(labels), key_nulls=0, label=measured, features={})
 
 
 def counted_by_hand() -> tuple[Counter[tuple[str, datetime]], Counter[tuple[str, datetime]]]:
@@ -109,6 +123,29 @@ def test_each_row_counts_its_hour_and_knows_only_what_was_before_it(spec) -> Non
         local = row.hour.astimezone(NEW_YORK)
         assert (row.hour_of_day, row.day_of_week) == (local.hour, local.isoweekday() % 7 + 1)
     assert sum(row.departures == 0 for row in rows) > 100  # nights
+
+
+@pytest.mark.parametrize(
+    "clock",
+    [
+        pytest.param("UTC", id="a-day-of-utc", marks=pytest.mark.long),
+        pytest.param("America/New_York", id="a-day-of-new-york"),
+    ],
+)
+def test_a_day_whose_flights_were_not_loaded_is_left_out_with_the_reason(spec, clock: str) -> None:
+    """By its labels, which are zeros: the day itself, whole or as much of it as its own clock has, and no other."""
+    missing, start, end = date(2013, 11, 6), datetime(2013, 10, 15, tzinfo=UTC), datetime(2013, 11, 19, tzinfo=UTC)
+    client = bigquery.Client()
+    client.create_dataset("incomplete", exists_ok=True)
+    client.query_and_wait(
+        "CREATE OR REPLACE TABLE incomplete.flights AS SELECT * FROM flights.flights"
+        f" WHERE DATE(scheduled_departure, '{clock}') != '{missing}'"
+    )
+    plan, days = make_plan(spec), [*days_of(examples(spec, start, end, end, "incomplete"))]
+    (found,) = bad_days(plan, days)
+    assert (found.check, found.severity, found.span) == ("max_label_shift", "quarantine", missing)
+    assert re.search(r"the mean of departures is [0-3](\.\d+)? on 2013-11-06", found.words)
+    assert days_to_leave_out(plan, days) == (missing,)
 
 
 @pytest.mark.long
