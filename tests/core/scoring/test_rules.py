@@ -87,6 +87,26 @@ def test_instances_are_what_a_request_would_hold() -> None:
     assert "STRUCT(IFNULL(TO_BASE64(examples.`image`), '') AS b64) AS `image` FROM examples" in image
 
 
+def test_a_sequence_is_as_long_as_the_model_reads() -> None:
+    """Its last values, or its first; a number that is missing is NaN, a text is empty; an array is asked for."""
+    series = {"name": "temps", "kind": "sequence", "of": "numeric", "length": 24, "keep": "last"}
+    words = {"name": "words", "kind": "sequence", "of": "categorical", "length": 8, "keep": "first"}
+    asked = plan(features=[series, words])
+    columns = source.require_columns(
+        asked,
+        [column("flight_id", "INT64"), column("temps", "FLOAT", "REPEATED"), column("words", "STRING", "REPEATED")],
+    )
+    sql = " ".join(source.render_input_sql(asked, columns).sql.split())
+    last = "[SAFE_OFFSET(at + GREATEST(0, IFNULL(ARRAY_LENGTH(examples.`temps`), 0) - 24))]"
+    assert f"IFNULL(CAST(examples.`temps`{last} AS FLOAT64), CAST('NaN' AS FLOAT64))" in sql
+    assert "IFNULL(CAST(examples.`words`[SAFE_OFFSET(at)] AS STRING), '')" in sql
+    assert ["GENERATE_ARRAY(0, 23)" in sql, "GENERATE_ARRAY(0, 7)" in sql] == [True, True]
+    with pytest.raises(DataError, match="temps is no array"):
+        source.require_columns(
+            asked, [column("flight_id", "INT64"), column("temps", "FLOAT"), column("words", "STRING")]
+        )
+
+
 @pytest.mark.parametrize(
     ("columns", "words"),
     [

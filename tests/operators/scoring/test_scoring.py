@@ -12,7 +12,7 @@ from retraining.core.errors import ConflictError
 from retraining.core.scoring.plan import explain
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 from tests.support.fakes.bucket import Killed
-from tests.support.scenes.scoring import DESTINATION, QUERY, ROWS, ScoringScene, columns
+from tests.support.scenes.scoring import DESTINATION, QUERY, ROWS, SPEC, ScoringScene, columns
 
 ALL = ("plan", "snapshot", "predict", "write", "cancel_jobs", "clean_up")
 
@@ -40,6 +40,19 @@ def test_a_table_is_scored_into_a_day_of_the_destination(scene) -> None:
     assert result["cost_usd"] > 0
     assert not [table for table in cloud.warehouse.schemas if "score_" in table or "predictions_" in table]
     assert not [uri for uri in cloud.artifacts.objects if "/destinations/" in uri]
+
+
+def test_of_several_outputs_the_labels_own_is_the_column(scene) -> None:
+    """The others stand in the answer as the model gave it; a signature without the label's own is refused."""
+    inputs = {each.name: "float32" for each in SPEC.features}
+    scene.sign(scene.trained, inputs, arrival_delay="float32", score="float32", air_time="float32")
+    run = scene.start()
+    scene.execute(run, *ALL)
+    assert scene.plan(run).output == "score"
+    assert "$.score" in scene.cloud.warehouse.written[0].sql
+    scene.sign(scene.trained, inputs, arrival_delay="float32", air_time="float32")
+    with pytest.raises(AirflowFailException, match=r"outputs air_time, arrival_delay.*an output score or"):
+        scene.execute(scene.start("manual__2", force=True), "plan")
 
 
 def test_the_plan_says_what_it_may_cost(scene) -> None:
