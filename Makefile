@@ -70,6 +70,7 @@ $(VENV)/airflow/.ready: requirements.txt requirements-dev.txt
 $(VENV)/trainer/.ready: trainer/requirements.txt trainer/requirements-dev.txt
 $(OTHER)/.ready: trainer/requirements.txt trainer/requirements-dev.txt
 $(VENV)/tfio/.ready: trainer/requirements-tfio.txt trainer/requirements-dev.txt
+$(VENV)/tfjs/.ready: trainer/requirements-tfjs.txt
 $(VENV)/sklearn/.ready: examples/sklearn/image/requirements.txt
 $(VENV)/xgboost/.ready: examples/xgboost/image/requirements.txt
 $(VENV)/localcloud/.ready: dev/requirements.txt
@@ -94,6 +95,8 @@ TFIO_ENV := $(shell $(PYTHON) -c 'import sys; sys.exit(sys.version_info >= (3, 1
 .PHONY: tfio-env
 tfio-env: $(VENV)/tfio/.ready ## Make the environment of training.reader tensorflow_io (TensorFlow 2.16, Python 3.11 or 3.12; test makes it)
 
+# Nor has TensorFlow 2.19, of the converter to TensorFlow.js.
+TFJS_ENV := $(TFIO_ENV:%/tfio/.ready=%/tfjs/.ready)
 # TensorFlow Data Validation has Python 3.11 alone: its test is left out elsewhere.
 TFDV_ENV := $(shell $(PYTHON) -c 'import sys; sys.exit(sys.version_info >= (3, 12))' 2>/dev/null && echo $(VENV)/tfdv/.ready)
 
@@ -108,6 +111,7 @@ lock: | $(UV) ## Resolve the *.in files again into hash-locked requirements
 	$(COMPILE) --upgrade --overrides trainer/overrides.txt trainer/requirements.in -o trainer/requirements.txt
 	$(COMPILE) --upgrade trainer/requirements-gpu.in -o trainer/requirements-gpu.txt
 	$(COMPILE) --upgrade --overrides trainer/overrides.txt trainer/requirements-tfio.in -o trainer/requirements-tfio.txt
+	$(COMPILE) --upgrade trainer/requirements-tfjs.in -o trainer/requirements-tfjs.txt
 	$(COMPILE) --upgrade trainer/requirements-dev.in -o trainer/requirements-dev.txt
 	$(COMPILE) --upgrade dev/localcloud/pyproject.toml dev/demo/requirements.in -o dev/requirements.txt
 	$(COMPILE) --upgrade dev/localcloud/tuning-requirements.in -o dev/localcloud/tuning-requirements.txt
@@ -162,7 +166,10 @@ tensorboard: $(VENV)/trainer/.ready ## TensorBoard over several runs of a model 
 	@test -n '$(MODEL)' -a -n '$(RUNS)' -a -n '$(RETRAINING_BUCKET)' || { echo "make: expected MODEL=…, RUNS='KEY KEY' and RETRAINING_BUCKET. DO='runs MODEL' lists the keys" >&2; exit 2; }
 	@TF_CPP_MIN_LOG_LEVEL=3 exec $(TRAINER_PY) -m tensorboard.main --port $(or $(filter-out 8080,$(PORT)),6006) --logdir_spec '$(subst $(space),$(comma),$(foreach run,$(RUNS),$(run):gs://$(RETRAINING_BUCKET)/$(MODEL)/runs/$(run)/training/logs))'
 
-.PHONY: tfdv
+.PHONY: tfjs tfdv
+tfjs: $(VENV)/tfjs/.ready ## Convert a run's model for TensorFlow.js, into its folder training/tfjs (MODEL=, RUN=, RETRAINING_BUCKET; Python 3.11 or 3.12)
+	@test -n '$(MODEL)' -a -n '$(RUN)' -a -n '$(RETRAINING_BUCKET)' || { echo "make: expected MODEL=…, RUN=… and RETRAINING_BUCKET. DO='runs MODEL' lists the keys" >&2; exit 2; }
+	@TF_CPP_MIN_LOG_LEVEL=3 TF_USE_LEGACY_KERAS=1 $(VENV)/tfjs/bin/python -m trainer.tools.tfjs gs://$(RETRAINING_BUCKET)/$(MODEL)/runs/$(RUN)
 tfdv: $(VENV)/tfdv/.ready ## TensorFlow Data Validation looks at a run's schema, statistics and shards (MODEL=, RUN=, RETRAINING_BUCKET; Python 3.11)
 	@test -n '$(MODEL)' -a -n '$(RUN)' -a -n '$(RETRAINING_BUCKET)' || { echo "make: expected MODEL=…, RUN=… and RETRAINING_BUCKET. DO='runs MODEL' lists the keys" >&2; exit 2; }
 	@PYTHONPATH=dev TF_CPP_MIN_LOG_LEVEL=3 $(VENV)/tfdv/bin/python -m tfdv gs://$(RETRAINING_BUCKET)/$(MODEL)/runs/$(RUN)
@@ -196,7 +203,7 @@ test-floor: setup $(VENV)/floor/.ready ## Run core, hooks, operators and DAGs on
 	@$(VENV)/floor/bin/python -m pytest -q -W default -m "not long" $(FLOOR_TESTS)
 
 .PHONY: test-long
-test-long: setup tuning-env $(TFIO_ENV) $(TFDV_ENV) $(FRAMEWORK_ENVS) $(VENV)/containers/.ready ## Run the tests that take minutes
+test-long: setup tuning-env $(TFIO_ENV) $(TFJS_ENV) $(TFDV_ENV) $(FRAMEWORK_ENVS) $(VENV)/containers/.ready ## Run the tests that take minutes
 	@$(AIRFLOW_PY) -m pytest -m long -s --ignore tests/trainer
 	@$(TRAINER_PY) -m pytest -m long tests/trainer
 

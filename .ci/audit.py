@@ -29,6 +29,7 @@ LOCKS = (
     "trainer/requirements-dev.txt",
     "trainer/requirements-gpu.txt",
     "trainer/requirements-tfio.txt",
+    "trainer/requirements-tfjs.txt",
     "examples/sklearn/image/requirements.txt",
     "examples/xgboost/image/requirements.txt",
     "dev/requirements.txt",

@@ -237,7 +237,15 @@ TRAINER = {
     ),
     "trainer.tools": Room(
         "run by hand or by make, never in a job",
-        ("trainer", "trainer.storage", "trainer.contract", "trainer.input", "trainer.export", "trainer.models"),
+        (
+            "trainer",
+            "trainer.storage",
+            "trainer.contract",
+            "trainer.input",
+            "trainer.export",
+            "trainer.models",
+            "trainer.saved_model",
+        ),
     ),
     "trainer.task": Room(
         "arguments → one job",

@@ -248,6 +248,8 @@ ELSEWHERE = {
     "example_columns.py, kinds": "Write them anew",
     "example_columns.py, names": "Name one of them in SCHEMA",
     "package.py, setuptools": "Run it in the trainer's environment",  # tools/test_package.py, which runs there
+    "tfjs.py, environment": "Use make tfjs",  # tools/test_tfjs.py: in that environment it converts
+    "model.py, lite": "Set training.export_lite: [float16] and train again",  # tools/test_tfjs.py: so it is converted
     # training/test_interruption.py: SIGTERM
     "step_control.py, preempted": "The state is saved; started again, it goes on there",
     # objective/test_regression.py: statistics of another label

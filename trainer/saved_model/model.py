@@ -30,8 +30,8 @@ from trainer.objective.outputs import Objective
 
 SIGNATURE = "serving_default"
 LITE = "lite"
-"""A second signature, of models from which a TF Lite model is made: categories as ids, images as pixels, sequences cut
-and filled up."""
+"""A second signature, of models from which a TF Lite or TF.js model is made: categories as ids, images as pixels,
+sequences cut and filled up."""
 
 VOCABULARY_PATH = "assets.extra/vocabulary.json"
 """Where such a model has the ids of its categories; a file of a SavedModel's own may lie there."""
@@ -97,6 +97,29 @@ def _lite_input(feature: Feature, batch: int | None) -> tf.TensorSpec:
     dtype = tf.int32 if kind == "categorical" else _input(feature).dtype
     shape = [batch, feature.length] if feature.kind == "sequence" else [batch]
     return tf.TensorSpec(shape, dtype, name=feature.name)
+
+
+def save_lite_graph(folder_path: Path, out_path: Path, uri: str) -> None:
+    """Store the signature `lite` alone with what it reads: of the whole model converters take the tables of texts too.
+
+    Args:
+        folder_path: Of the stored model.
+        out_path: Of the one with this signature; empty, or not there.
+        uri: Of the stored model, for messages.
+
+    Raises:
+        DataError: It has no such signature.
+    """
+    loaded, module = tf.saved_model.load(str(folder_path)), tf.Module()
+    if LITE not in loaded.signatures:
+        raise DataError(
+            uri,
+            "the model was not stored for conversion",
+            f"a signature {LITE!r} beside {SIGNATURE!r}",
+            "Set training.export_lite: [float16] and train again",
+        )
+    module.weights, module.modules = loaded.weights, loaded.modules
+    tf.saved_model.save(module, str(out_path), signatures={LITE: loaded.signatures[LITE]})
 
 
 class StoredModel:

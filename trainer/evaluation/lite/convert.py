@@ -17,7 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from trainer.evaluation.lite.interpreter import Arrays, LiteModel, known_deprecation
-from trainer.saved_model.model import LITE
+from trainer.saved_model.model import LITE, save_lite_graph
 
 # Numbers stay as they are until a layer with weights reads them: in 8 bits a raw number loses its NaN, and most of its
 # value before it is normalised (scores of a small model were wrong by 0.1 instead of 0.002).
@@ -37,17 +37,10 @@ def convert_model(form: str, folder: str, samples: Arrays) -> bytes:
         form: `float16`, `int8` or `int8_weights`.
         samples: Examples by input. [n, …] each
     """
-    with tempfile.TemporaryDirectory(prefix="trainer-lite-") as slim:
-        _save_slim(folder, slim)
-        converter = tf.lite.TFLiteConverter.from_saved_model(slim, signature_keys=[LITE])
+    with tempfile.TemporaryDirectory(prefix="trainer-lite-") as path:
+        save_lite_graph(Path(folder), Path(path), folder)
+        converter = tf.lite.TFLiteConverter.from_saved_model(path, signature_keys=[LITE])
         return _converted(converter, form, samples)
-
-
-def _save_slim(folder: str, slim: str) -> None:
-    """Store the signature `lite` with what it reads: of the whole model the converter takes the tables of texts too."""
-    loaded, module = tf.saved_model.load(folder), tf.Module()
-    module.weights, module.modules = loaded.weights, loaded.modules
-    tf.saved_model.save(module, slim, signatures={LITE: loaded.signatures[LITE]})
 
 
 def _converted(converter: tf.lite.TFLiteConverter, form: str, samples: Arrays) -> bytes:
