@@ -204,19 +204,35 @@ def test_two_workers_left_alone_end_in_the_weights_of_one(exported, tmp_path: Pa
     assert assert_like(request, alone, one).resumed_from_step is None
 
 
-def test_two_workers_learn_auxiliary_labels_as_one_does(exported, tmp_path: Path, run_cluster) -> None:
+@pytest.mark.parametrize(
+    ("training", "roles", "strategy", "close"),
+    [
+        pytest.param(LOCKSTEP, {"chief": 1, "worker": 1}, ("multi_worker", 2), 1e-4, id="in-lockstep"),
+        pytest.param(
+            TRAINING,
+            {"chief": 1, "worker": 2, "ps": 1},
+            ("parameter_server", 1),
+            0.1,
+            id="with-parameter-servers",
+            marks=pytest.mark.long,
+        ),
+    ],
+)
+def test_two_workers_learn_auxiliary_labels_as_one_does(
+    exported, tmp_path: Path, run_cluster, training: dict, roles: dict, strategy: tuple[str, int], close: float
+) -> None:
     zone = {"label": {"name": "zone", "kind": "multiclass", "classes": 5}, "weight": 0.3}
     express = {"label": {"name": "express", "kind": "binary"}, "weight": 0.5}
     features = [feature for feature in FEATURES if feature["name"] not in ("zone", "express")]
     changes = {"auxiliary_labels": [zone, express], "features": features}
     one = exported.train(exported.train_request_in(tmp_path / "alone", training=TRAINING, **changes))
-    request, cluster = run_cluster(LOCKSTEP, changes=changes, chief=1, worker=1)
-    assert cluster.wait() == {"chief-0": 0, "worker-0": 0}, cluster.tail()
+    request, cluster = run_cluster(training, changes=changes, **roles)
+    assert set(cluster.wait().values()) == {0}, cluster.tail()
     found = report_of(request)
-    assert (found.strategy, found.replicas, found.steps) == ("multi_worker", 2, one.steps)
+    assert (found.strategy, found.replicas, found.steps) == (*strategy, one.steps)
     assert {"val_auc", "val_zone_accuracy", "val_express_auc"} < set(found.metrics)
     for name in ("val_loss", "val_zone_loss", "val_express_loss"):
-        assert found.history[name] == pytest.approx(one.history[name], abs=1e-4), name
+        assert found.history[name] == pytest.approx(one.history[name], abs=close), name
 
 
 @pytest.mark.long

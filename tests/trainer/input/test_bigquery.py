@@ -13,12 +13,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import requests
 import tensorflow as tf
 
+from tests.trainer.conftest import FEATURES
 from trainer.cluster.replica import Replica
 from trainer.contract.documents import ExportRequest, Manifest
 from trainer.contract.reading import parse_document, read_document, serialise
@@ -87,7 +89,7 @@ from google.cloud import bigquery
 client = bigquery.Client(project=sys.argv[1])
 client.create_dataset("reading", exists_ok=True)
 schema = [bigquery.SchemaField(name, type_) for name, type_ in json.loads(sys.argv[2]).items()]
-table = client.create_table(bigquery.Table(sys.argv[1] + ".reading.run", schema=schema))
+table = client.create_table(bigquery.Table(sys.argv[3], schema=schema))
 client.load_table_from_json(json.load(sys.stdin), table, job_config=bigquery.LoadJobConfig(schema=schema)).result()
 """
 with_tensorflow_io = pytest.mark.skipif(
@@ -336,20 +338,46 @@ def test_a_column_of_another_type_is_named(direct: Manifest) -> None:
         columns_of(dataclasses.replace(direct, columns=schema), "train")
 
 
-@with_tensorflow_io
-def test_a_training_reads_the_table_by_either_reader(local_cloud, exported, tmp_path: Path) -> None:
-    """`trainer.task train` on a run whose training days were never exported."""
+def request_of_a_table(local_cloud, exported, tmp_path: Path, **changes: Any) -> dict[str, Any]:
+    """A training of a run whose training days were never exported; its rows are loaded."""
     types = {column.name: column.type for column in exported.manifest().columns} | RUN_COLUMNS
     rows = [{**row, "span": row["span"].isoformat()} for row in exported.rows.to_pylist()]
-    with_client(local_cloud, LOAD_ROWS, json.dumps(types), content=json.dumps(rows))
+    table = f"{local_cloud.project}.reading.{tmp_path.name}"
+    with_client(local_cloud, LOAD_ROWS, json.dumps(types), table, content=json.dumps(rows))
     manifest = json.loads((exported.path / "manifest.json").read_text())
-    manifest["table"] = f"{local_cloud.project}.reading.run"
+    manifest["table"] = table
     for name in ("train", "validation"):
         manifest["splits"][name]["files"] = []
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
-    request = exported.train_json(
-        str(tmp_path / "training"), training={"input": "bigquery"}, manifest_uri=str(tmp_path / "manifest.json")
+    uris = {"manifest_uri": str(tmp_path / "manifest.json")}
+    request: dict[str, Any] = exported.train_json(
+        str(tmp_path / "training"), training={"input": "bigquery"}, **uris, **changes
     )
+    return request
+
+
+@pytest.mark.long
+def test_auxiliary_labels_are_read_from_the_table_as_from_files(local_cloud, exported, tmp_path: Path) -> None:
+    zone = {"label": {"name": "zone", "kind": "multiclass", "classes": 5}, "weight": 0.3}
+    express = {"label": {"name": "express", "kind": "binary"}, "weight": 0.5}
+    features = [feature for feature in FEATURES if feature["name"] not in ("zone", "express")]
+    changes: dict[str, Any] = {"auxiliary_labels": [zone, express], "features": features}
+    request = request_of_a_table(local_cloud, exported, tmp_path, **changes)
+    path = tmp_path / "request.json"
+    path.write_text(json.dumps(request))
+    assert main(["train", "--request", str(path)]) == 0
+    report = json.loads((tmp_path / "training" / "report.json").read_text())
+    files = exported.train(exported.train_request_in(tmp_path / "files", **changes))
+    assert {"val_auc", "val_zone_accuracy", "val_express_auc"} < set(report["metrics"])
+    for name, values in files.history.items():
+        assert report["history"][name] == pytest.approx(values, abs=0.05), name
+
+
+@with_tensorflow_io
+def test_a_training_reads_the_table_by_either_reader(local_cloud, exported, tmp_path: Path) -> None:
+    """`trainer.task train` by each."""
+    request = request_of_a_table(local_cloud, exported, tmp_path)
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
     path = tmp_path / "request.json"
     path.write_text(json.dumps(request))
     assert main(["train", "--request", str(path)]) == 0
