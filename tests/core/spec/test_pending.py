@@ -29,10 +29,9 @@ ELSEWHERE = {
 }
 PENDING = {
     "deployment: {canary_percent: [10, 50, 100]}": (
-        "deployment: {approval: true}",
-        r"late\.yaml, line 18: deployment\.canary_percent is \[10, 50, 100\]\. Expected \[100\].*approval: true",
+        "deployment: {canary: {percent: [10, 50, 100]}}",
+        r"line 18: deployment\.canary_percent is \[10, 50, 100\]\. .*deployment\.canary: \{percent: \[10, 50, 100\]\}",
     ),
-    "deployment: {canary_percent: [1, 100]}": ("deployment: {}", r"Remove the key"),
     "monitoring: {max_age_days: 14}": ("schedule: '0 5 * * *'", r"monitoring\.max_age_days is 14\. .*schedule"),
 }
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from retraining.core.documents import Served
 from retraining.core.errors import ConflictError, JobError
 from retraining.core.naming.vertex import deployed_model_id
 from retraining.operators.deployment.registration import RegisterModelOperator
@@ -88,9 +89,9 @@ class Night:
 def night(make_run: Any) -> Callable[..., Night]:
     """Makes a promoted run: version 3, after a champion (2) and its predecessor (1); or the first one of all."""
 
-    def make(*, first: bool = False, keep_hours: int = 24) -> Night:
+    def make(*, first: bool = False, keep_hours: int = 24, canary: dict[str, Any] | None = None) -> Night:
         scene = Scene()
-        scene.deployment(keep_previous_hours=keep_hours)
+        scene.deployment(keep_previous_hours=keep_hours, canary=canary)
         if not first:
             before = scene.cloud.registry.add("20121231t000000z-000000000000")
             scene.old_champion()
@@ -154,6 +155,40 @@ def test_a_death_anywhere_and_another_try_end_in_one_champion(night, first: bool
         assert document["deployed"], where
         assert (document["previous_version_name"] or "@none").split("@")[1] == ("none" if first else "2"), where
         assert len(seen.scene.cloud.endpoints.deploys) == 1, where
+
+
+@pytest.mark.long
+def test_a_death_anywhere_in_a_ramp_and_another_try_go_on_with_its_step(night) -> None:
+    """Each share is taken once and is judged once, whoever dies; the champion is in office after the last."""
+
+    def make() -> Night:
+        it = night(canary={"percent": [10, 100], "bake_minutes": 1})
+        for deployed_id in (*it.scene.endpoint.deployed, it.scene.mine):
+            it.scene.cloud.serving_metrics.by_id[deployed_id] = Served(requests=200, errors=0, latency_ms=10.0)
+        return it
+
+    for where, seen in deaths(make, lambda it, at, after: it.deploy(at, after=after)):
+        require_served(where, seen, "3", "2")
+        (step,) = seen.scene.read("deployment")["steps"]
+        assert (step["percent"], len(step["gates"])) == (10, 4), where
+        assert len(seen.scene.cloud.endpoints.deploys) == 1, where
+
+
+@pytest.mark.long
+def test_a_death_anywhere_after_a_gate_has_failed_brings_all_back(night) -> None:
+    """And the document says why, once everything is as before."""
+
+    def make() -> Night:
+        it = night(canary={"percent": [10, 100], "bake_minutes": 1})
+        it.scene.cloud.serving_metrics.by_id[it.scene.mine] = Served(requests=200, errors=90, latency_ms=10.0)
+        return it
+
+    def play(it: Night, at: int, after: bool) -> None:
+        assert it.deploy(at, after=after) == "refused"
+
+    for where, seen in deaths(make, play):
+        require_as_before(where, seen, first=False)
+        assert "errors: 45.00% of 200 requests" in seen.scene.read("deployment")["words"], where
 
 
 @pytest.mark.parametrize("first", [False, True], ids=["after a champion", "the first"])

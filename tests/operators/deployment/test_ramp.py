@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import itertools
+import re
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from google.api_core.exceptions import ResourceExhausted
 
-from retraining.core.errors import JobError
+from retraining.core.documents import Served
+from retraining.core.errors import ConflictError, JobError
+from retraining.core.naming.vertex import deployed_model_id
 from retraining.operators.deployment.rollout_state import RolloutState
-from tests.support.airflow_release import AirflowFailException
+from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 from tests.support.scenes.deployment import Scene, deploy, deploy_at_last, register
 
 
@@ -116,3 +122,159 @@ def test_smoke_requests_are_written_down_before_they_are_sent(scene, make_run) -
     first, second = RolloutState(scene.cloud, "flight_delays").read_rollout().smoke_requests
     assert first == known[0]
     assert second.end - second.start == timedelta(seconds=3 * 3 + 2 * 10)
+
+
+def ramp_up(scene: Scene, run: Any, *, wakes: int = 60) -> Any:
+    """Wake the deploy task each minute until it ends."""
+    for _ in range(wakes):
+        scene.cloud.clock.sleep(60)
+        with contextlib.suppress(AirflowRescheduleException):
+            return deploy(scene, run)
+    raise AssertionError("it never ends")
+
+
+@pytest.fixture
+def canary(scene, make_run) -> Any:
+    """A run after a champion with steps of traffic: 200 requests to each version, as quick and right as each other."""
+    old = scene.old_champion()
+    scene.deployment(canary={"percent": [1, 10, 100], "bake_minutes": 5})
+    for deployed_id in (old, scene.mine):
+        scene.cloud.serving_metrics.by_id[deployed_id] = Served(requests=200, errors=0, latency_ms=10.0)
+    scene.cloud.warehouse.schemas["local-project.retraining.requests_flight_delays"] = [{"name": "answer"}]
+    scene.answers(old=old)
+    run = make_run()
+    register(scene, run)
+    return run
+
+
+def test_a_version_goes_up_step_by_step(scene, canary) -> None:
+    """Each share is looked at for its minutes, asleep; the document has all steps with their numbers."""
+    real, shares = scene.cloud.endpoints.set_traffic, []
+
+    def set_traffic(endpoint: Any, traffic: Any) -> Any:
+        shares.append((scene.cloud.clock.now(), traffic[scene.mine]))
+        return real(endpoint, traffic)
+
+    scene.cloud.endpoints.set_traffic = set_traffic
+    assert ramp_up(scene, canary)["deployed"]
+    assert [share for _, share in shares] == [1, 1, 10, 100]
+    lasted = [later[0] - earlier[0] for earlier, later in itertools.pairwise(shares[1:])]
+    assert all(timedelta(minutes=8) <= one <= timedelta(minutes=10) for one in lasted)
+    steps = scene.read("deployment")["steps"]
+    assert [(step["percent"], step["new"]["requests"], step["old"]["requests"]) for step in steps] == [
+        (1, 200, 200),
+        (10, 200, 200),
+    ]
+    gates = {gate["name"]: gate["passed"] for gate in steps[1]["gates"]}
+    assert gates == {"requests": True, "errors": True, "latency": True, "answers": True}
+    assert scene.holder("champion") == "2"
+
+
+@pytest.mark.parametrize(
+    ("broken", "words"),
+    [
+        ({"errors": 5}, r"at 10 % of the traffic errors: 2\.50% of 200 requests, 0\.00% before; at most 1\.00%"),
+        (
+            {"latency_ms": 20.0},
+            r"at 10 % of the traffic latency: 20 ms, 2\.00 times that of before; at most 1\.5 times",
+        ),
+        ({"requests": 3}, r"at 10 % of the traffic requests: 3 requests in 20 minutes, fewer than 100"),
+        ({}, r"at 10 % of the traffic answers: 1\.000 from those of before; at most 0\.1\."),
+    ],
+    ids=["errors", "slow", "nobody asks", "other answers"],
+)
+def test_a_failed_gate_gives_the_traffic_back(scene, canary, broken: dict[str, Any], words: str) -> None:
+    """Nothing is deployed, the version is gone, the document has the gate with its numbers; clearing does nothing."""
+    old = deployed_model_id("20130101t000000z-000000000000")
+    real = scene.cloud.endpoints.set_traffic
+
+    def break_at_ten(endpoint: Any, traffic: Any) -> Any:
+        if traffic.get(scene.mine) == 10:
+            served = scene.cloud.serving_metrics.by_id
+            served[scene.mine] = served[scene.mine].model_copy(update=broken)
+            if not broken:
+                scene.answers(old=old, moved=0.5)
+        return real(endpoint, traffic)
+
+    scene.cloud.endpoints.set_traffic = break_at_ten
+    found = ramp_up(scene, canary)
+    assert not found["deployed"]
+    assert re.search(words, found["words"]), found["words"]
+    assert scene.endpoint.traffic == {old: 100}
+    assert scene.endpoint.deployed.keys() == {old}
+    assert (scene.holder("champion"), scene.holder("challenger")) == ("1", "2")
+    document = scene.read("deployment")
+    assert [step["percent"] for step in document["steps"]] == [1, 10]
+    assert [gate["passed"] for gate in document["steps"][0]["gates"]] == [True] * 4
+    assert ramp_up(scene, canary) == found
+    assert len(scene.cloud.endpoints.deploys) == 1
+
+
+def test_low_traffic_may_go_on(scene, canary) -> None:
+    """Four times the minutes, then the next step; what was not judged is not in the document."""
+    scene.deployment(canary={"percent": [10, 100], "bake_minutes": 5, "on_low_traffic": "continue"})
+    scene.cloud.serving_metrics.by_id[scene.mine] = Served(requests=0, errors=0, latency_ms=None)
+    assert ramp_up(scene, canary)["deployed"]
+    (step,) = scene.read("deployment")["steps"]
+    assert [(gate["name"], gate["words"]) for gate in step["gates"]] == [
+        ("requests", "0 requests in 20 minutes, fewer than 100")
+    ]
+
+
+def until_ten(scene: Scene, run: Any) -> None:
+    """Wake the task until the version has 10 %."""
+    while scene.endpoint.traffic.get(scene.mine) != 10:
+        with pytest.raises(AssertionError, match="never ends"):
+            ramp_up(scene, run, wakes=1)
+
+
+@pytest.mark.parametrize("what", ["traffic", "undeployed", "champion", "endpoint", "quota"])
+def test_what_somebody_else_does_in_mid_ramp_is_named_and_keeps_the_champion(scene, canary, what: str) -> None:
+    """No half of it stays, and the next try works."""
+    old = deployed_model_id("20130101t000000z-000000000000")
+    until_ten(scene, canary)
+    endpoints, registry = scene.cloud.endpoints, scene.cloud.registry
+    served = scene.cloud.serving_metrics.served
+    if what == "traffic":
+        endpoints.set_traffic(scene.endpoint, {old: 100})
+        words = "somebody else changed it during the ramp"
+    elif what == "undeployed":
+        endpoints.set_traffic(scene.endpoint, {old: 100})
+        endpoints.undeploy(scene.endpoint, scene.mine)
+        words = "somebody undeployed it during the ramp"
+    elif what == "champion":
+        registry.merge_aliases(registry.add("20130102t000000z-000000000000"), ["champion"])
+        words = "version 3: somebody else moved it during the ramp"
+    elif what == "endpoint":
+        endpoints.by_name.clear()
+        words = "the endpoint is gone"
+    else:
+        words = "Quota exceeded for quota metric"
+
+        def exhausted(*_: Any) -> Any:
+            raise ResourceExhausted(words)
+
+        scene.cloud.serving_metrics.served = exhausted
+    with pytest.raises((ConflictError, ResourceExhausted), match=words):
+        ramp_up(scene, canary)
+    if what == "endpoint":
+        assert scene.endpoint.deployed == {}
+    else:
+        assert scene.endpoint.traffic == {old: 100}
+        assert scene.endpoint.deployed.keys() == {old}
+    assert scene.holder("champion") == ("3" if what == "champion" else "1")
+    scene.cloud.serving_metrics.served = served
+    found = ramp_up(scene, canary)
+    assert found["deployed"] == (what != "champion"), found
+
+
+def test_a_deployed_model_that_nobody_knows_keeps_its_share(scene, canary) -> None:
+    """A person's: the ramp takes its part of it, and gives it back."""
+    old = deployed_model_id("20130101t000000z-000000000000")
+    deployed = {**scene.endpoint.deployed, "77": "projects/p/locations/r/models/other@1"}
+    scene.cloud.endpoints.endpoint = dataclasses.replace(scene.endpoint, deployed=deployed, traffic={old: 80, "77": 20})
+    until_ten(scene, canary)
+    assert scene.endpoint.traffic == {scene.mine: 10, old: 72, "77": 18}
+    scene.cloud.serving_metrics.by_id[scene.mine] = Served(requests=200, errors=200, latency_ms=10.0)
+    assert not ramp_up(scene, canary)["deployed"]
+    assert scene.endpoint.traffic == {old: 80, "77": 20}

@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 import pytest
 from google.cloud import bigquery
 
 from retraining.core.data.sql import Query
+from retraining.core.naming.vertex import endpoint_name
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.logs import Cursor
 from tests.support.scenes.data_tasks import make_source
@@ -65,6 +67,12 @@ def write_document(scene: Scene) -> None:
 
 def read_lines(scene: Scene) -> None:
     scene.cloud.logs.read_new(scene.name, Cursor())
+
+
+def read_measurements(scene: Scene) -> None:
+    settings, now = scene.cloud.settings, scene.cloud.clock.now()
+    name = endpoint_name(settings.project, settings.region, scene.name)
+    scene.cloud.serving_metrics.served(name, now - timedelta(minutes=1), now)
 
 
 def run_as_account(scene: Scene) -> None:
@@ -131,6 +139,13 @@ CASES = [
     Case(CONNECTION, "roles/bigquery.dataEditor", "to make a run table", "bigquery.tables.create", make_run_table),
     Case(CONNECTION, "roles/storage.objectUser", "to write a document", "storage.objects.create", write_document),
     Case(CONNECTION, "roles/logging.viewer", "to read a job's lines", "logging.logEntries.list", read_lines),
+    Case(
+        CONNECTION,
+        "roles/monitoring.viewer",
+        "to read what an endpoint measured",
+        "monitoring.timeSeries.list",
+        read_measurements,
+    ),
     Case(CONNECTION, "roles/iam.serviceAccountUser", "to start a job", "iam.serviceAccounts.actAs", run_as_account),
     Case(
         JOBS, "roles/bigquery.readSessionUser", "to open a read session", "bigquery.readsessions.create", read_run_table

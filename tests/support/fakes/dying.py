@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.support.fakes.cloud import FakeCloud
 
-SERVICES = ("artifacts", "registry", "endpoints")
+SERVICES = ("artifacts", "registry", "endpoints", "serving_metrics", "warehouse")
 
 
 class Death(BaseException):

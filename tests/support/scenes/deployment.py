@@ -80,6 +80,12 @@ class Scene:
         spec = self.read("plan")["spec"]
         self.change("plan", spec=spec | {"deployment": spec["deployment"] | values})
 
+    def answers(self, *, old: str, moved: float = 0.0) -> None:
+        """Log 200 answers of an old version and of this run's, which may say something else."""
+        rows = [{"deployed_model_id": old, "answer": f"{number / 400}"} for number in range(200)]
+        rows += [{"deployed_model_id": self.mine, "answer": f"{number / 400 + moved}"} for number in range(200)]
+        self.cloud.warehouse.rows["answers"] = rows
+
     def old_champion(self, run_key: str = "20130101t000000z-000000000000") -> str:
         """A champion that serves, and that the decision was taken against; gives its deployed-model id."""
         version = self.cloud.registry.add(run_key)

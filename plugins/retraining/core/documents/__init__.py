@@ -27,6 +27,8 @@ from retraining.core.documents.decision import Decision, DecisionChampion, Gate
 from retraining.core.documents.deployment import (
     Before,
     Deployment,
+    RampGate,
+    RampStep,
     Registration,
     Rollout,
     Served,
@@ -193,6 +195,8 @@ __all__ = [
     "Plan",
     "Predictions",
     "Query",
+    "RampGate",
+    "RampStep",
     "Recalled",
     "Registration",
     "Report",

@@ -52,8 +52,33 @@ class Served(Value):
     latency_ms: Amount | None
 
 
+class RampGate(Value):
+    """What must hold at a step of the ramp; `passed` is null where there was too little to judge."""
+
+    name: Literal["requests", "errors", "latency", "answers"]
+    passed: bool | None
+    words: Text
+
+
+class RampStep(Value):
+    """A share of the traffic from `start` on, and what was seen in whole minutes of it: of the new version and the old.
+
+    `end` is null while it is being looked at.
+    """
+
+    percent: Annotated[int, Field(ge=1, le=100)]
+    start: UtcTime
+    end: UtcTime | None = None
+    new: Served | None = None
+    old: Served | None = None
+    gates: tuple[RampGate, ...] = ()
+
+
 class Deployment(Document):
-    """What the endpoint serves after this run; `deployed` is false when nothing was changed, and `words` says why."""
+    """What the endpoint serves after this run; `deployed` is false when nothing was changed, and `words` says why.
+
+    So it is when a gate of the ramp failed: `steps` has its numbers.
+    """
 
     kind: Literal["deployment"] = "deployment"
     model: ModelId
@@ -67,6 +92,7 @@ class Deployment(Document):
     previous_version_name: str | None
     smoke_test: SmokeTest | None
     log_table: str | None
+    steps: tuple[RampStep, ...] = ()
 
 
 RolloutState = Literal["going", "ramping", "proven", "done", "returning", "ended"]
@@ -129,5 +155,6 @@ class Rollout(Document):
     operation: str | None
     smoke_test: SmokeTest | None
     smoke_requests: tuple[SmokeRequest, ...]
+    steps: tuple[RampStep, ...] = ()
     keep_previous_hours: Count = 0
     kept: Kept | None = None

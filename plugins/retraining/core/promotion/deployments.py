@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from retraining.core.documents import Decision, Deployment, Plan, Report, Rollout
+from retraining.core.documents import Decision, Deployment, Plan, RampStep, Report, Rollout
 from retraining.core.documents.document import format_time
 from retraining.core.errors import ContractError
 from retraining.core.naming.bigquery import request_log_table
@@ -89,8 +89,8 @@ def require_reported_model(report: Report, digest: str | None) -> None:
         )
 
 
-def nothing_deployed(plan: Plan, reason: str) -> Deployment:
-    """Return the document of a run that left the endpoint alone."""
+def nothing_deployed(plan: Plan, reason: str, steps: tuple[RampStep, ...] = ()) -> Deployment:
+    """Return the document of a run that left the endpoint alone, or as it was before its `steps`."""
     return Deployment(
         model=plan.model,
         run_key=plan.run_key,
@@ -103,6 +103,7 @@ def nothing_deployed(plan: Plan, reason: str) -> Deployment:
         previous_version_name=None,
         smoke_test=None,
         log_table=None,
+        steps=steps,
     )
 
 
@@ -125,6 +126,7 @@ def deployed(plan: Plan, rollout: Rollout, endpoint_name: str) -> Deployment:
         previous_version_name=before.champion_name,
         smoke_test=rollout.smoke_test,
         log_table=request_log_table(plan.project, plan.dataset, plan.model),
+        steps=rollout.steps,
     )
 
 

@@ -12,6 +12,7 @@ from retraining.core.documents import Before, Plan, Registration, Rollout, Smoke
 from retraining.core.documents.deployment import Kept, RolloutState
 from retraining.core.errors import JobError
 from retraining.core.naming.vertex import deployed_model_id
+from retraining.core.promotion.ramp import failed_gate
 from retraining.core.promotion.versions import Version
 
 CLAIM = timedelta(minutes=2)
@@ -55,6 +56,11 @@ def is_left(rollout: Rollout | None, now: datetime, wake_interval_s: int) -> boo
 def is_another_runs(rollout: Rollout | None, run_key: str) -> bool:
     """Tell whether another run left its deployment open: it is settled before this one begins."""
     return rollout is not None and is_open(rollout) and rollout.run_key != run_key
+
+
+def is_refused(rollout: Rollout, run_key: str) -> bool:
+    """Tell whether a gate of the ramp ended a run's rollout, and all is as it was before it."""
+    return (rollout.state, rollout.run_key) == ("ended", run_key) and failed_gate(rollout.steps) is not None
 
 
 def is_complete(rollout: Rollout | None, run_key: str, traffic: Mapping[str, int]) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Self
+from collections.abc import Sequence
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -48,10 +49,44 @@ class Container(Section):
         return self
 
 
+class Canary(Section):
+    """The steps of traffic of a new version, and what must hold at each before the next.
+
+    `percent` rises and ends with 100. At each other step `bake_minutes` are looked at: errors, latency and answers of
+    the new version beside those of the one before in the same minutes. With fewer than `min_requests` the step lasts
+    up to four times as long; then the ramp goes on or stops, as `on_low_traffic` says.
+    """
+
+    percent: tuple[Annotated[int, Field(ge=1, le=100)], ...] = (1, 10, 50, 100)
+    bake_minutes: Annotated[int, Field(ge=1, le=720)] = 15
+    max_error_rate: Annotated[float, Field(ge=0, le=1)] = 0.01
+    max_latency_ratio: Annotated[float, Field(ge=1, le=100)] = 1.5
+    max_answer_shift: Annotated[float, Field(ge=0, le=1)] = 0.1
+    min_requests: Annotated[int, Field(ge=1, le=1_000_000)] = 100
+    on_low_traffic: Literal["continue", "stop"] = "stop"
+
+    @model_validator(mode="after")
+    def _rises_to_all(self) -> Self:
+        require_steps("canary.percent", self.percent)
+        return self
+
+
+def require_steps(name: str, percent: Sequence[int]) -> None:
+    """Refuse steps of traffic that do not rise to 100.
+
+    Raises:
+        ValueError: They do not.
+    """
+    steps = list(percent)
+    if not steps or steps[-1] != 100 or steps != sorted(set(steps)):
+        raise ValueError(f"{name} must rise and end with 100, got {steps}")
+
+
 class Deployment(Section):
     """Where the champion serves, and in what; without `container` in that of RETRAINING_SERVING_IMAGE.
 
-    `canary_percent` other than [100] is refused in a file: steps are not built yet.
+    Without `canary` a version has all traffic once its smoke test has passed. `canary_percent` is an earlier release's:
+    other than [100] it is refused in a file.
     """
 
     machine: MachineType = "n1-standard-2"
@@ -61,14 +96,13 @@ class Deployment(Section):
     """Load of the processors that replicas come and go for; null: Vertex AI's own, 60."""
     canary_percent: tuple[Annotated[int, Field(ge=1, le=100)], ...] = (100,)
     keep_previous_hours: Annotated[int, Field(ge=0, le=720)] = 24
+    canary: Canary | None = None
     approval: bool = False
     container: Container | None = None
 
     @model_validator(mode="after")
     def _ends_with_all(self) -> Self:
-        steps = list(self.canary_percent)
-        if not steps or steps[-1] != 100 or steps != sorted(set(steps)):
-            raise ValueError(f"canary_percent must rise and end with 100, got {steps}")
+        require_steps("canary_percent", self.canary_percent)
         if self.max_replicas < self.min_replicas:
             raise ValueError(f"max_replicas {self.max_replicas} is below min_replicas {self.min_replicas}")
         if self.autoscale_cpu_percent is not None and self.max_replicas == self.min_replicas:

@@ -18,8 +18,8 @@ def refuse_pending(spec: ModelSpec, text: SpecText) -> None:
         raise SpecError(
             _where(text, "deployment", "canary_percent"),
             f"deployment.canary_percent is {steps}",
-            "[100]: traffic moves at once, and back when the smoke test fails; steps are not built yet",
-            "Remove the key. To have a person look before any traffic moves, set deployment.approval: true",
+            "deployment.canary, which has the steps and what must hold at each",
+            f"Write deployment.canary: {{percent: {steps}}}",
         )
     if spec.monitoring.max_age_days is not None:
         raise SpecError(

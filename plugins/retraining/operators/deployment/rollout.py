@@ -19,6 +19,7 @@ from retraining.hooks.endpoints import Endpoint
 from retraining.hooks.operations import Operation
 from retraining.hooks.ports import CloudPort
 from retraining.operators.deployment.rollout_end import complete_rollout, move_traffic, roll_back, undeploy_replaced
+from retraining.operators.deployment.rollout_ramp import Ramp
 from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState
 from retraining.operators.deployment.version_upload import drop_twins
 
@@ -64,14 +65,20 @@ class RolloutSteps:
             return None
         endpoint = self._cloud.endpoints.get(self._plan.model)
         if endpoint is None:
-            raise ConflictError(self._plan.model, "the endpoint is gone", "it to be there", "The next try makes it")
+            gone = ConflictError(self._plan.model, "the endpoint is gone", "it to be there", "The next try makes it")
+            self._go_back(gone)
+            raise gone
         if self._state.current.state == "going":
             deployed = self._deploy_version(endpoint)
             if deployed is None:
                 return None
             self._or_go_back(lambda: self._prove_version(deployed))
         if self._state.current.state == "ramping":
-            self._or_go_back(lambda: self._take_all_traffic(endpoint))
+            self._or_go_back(lambda: self._ramp_up(endpoint, champion))
+        if self._state.current.state == "returning":
+            roll_back(self._cloud, self._state)
+        if self._state.current.state not in ("proven", "done"):
+            return None
         if self._state.current.state == "proven":
             self._or_go_back(self._promote)
         if not undeploy_replaced(self._cloud, self._state):
@@ -219,9 +226,10 @@ class RolloutSteps:
         )
         return found
 
-    def _take_all_traffic(self, endpoint: Endpoint) -> None:
-        move_traffic(self._cloud, self._state, endpoint, {self._id: 100})
-        self._state.change_rollout(state="proven")
+    def _ramp_up(self, endpoint: Endpoint, champion: Version | None) -> None:
+        """Let the version's share grow; a gate that fails turns back, and is no error."""
+        seen = self._cloud.endpoints.read_endpoint(endpoint.name)
+        Ramp(self._cloud, self._plan, self._state).advance(seen, champion)
 
     def _promote(self) -> None:
         """Make the old champion `previous` first; then move `champion`, by compare-and-set, and `default` with it."""

@@ -67,6 +67,8 @@ class DeployModelOperator(RunTask, CloudSensor):
             self.log.warning("another run left its deployment open: it is settled first")
             settle_rollout(cloud, state)
             return None
+        if rollout is not None and rollouts.is_refused(rollout, plan.run_key):
+            return record.write_once(nothing_deployed(plan, rollout.because, rollout.steps))
         champion = cloud.registry.find_by_alias(plan.model, vertex.CHAMPION)
         denied = self._reason_of_person(context)
         if not rollouts.is_open(rollout) and (reason := denied or reason_against(plan, decision, champion)):

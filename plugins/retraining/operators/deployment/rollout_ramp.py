@@ -1,0 +1,132 @@
+"""The ramp: a version's share grows step by step, each judged by what both versions answered in the same minutes.
+
+In: the rollout, `ramping`. Out: the rollout, still `ramping`, `proven`, or turned back by a gate. Each poke looks and
+sleeps; the step that is open stands in the rollout, so whoever dies, the next poke goes on with it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from datetime import datetime
+
+from retraining.core.documents import Plan, RampStep, Served
+from retraining.core.errors import ConflictError
+from retraining.core.monitoring import answer_shift
+from retraining.core.naming import bigquery
+from retraining.core.promotion import ramp, rollouts
+from retraining.core.promotion.versions import Version
+from retraining.core.spec.deployment import Canary
+from retraining.hooks.endpoints import Endpoint
+from retraining.hooks.ports import CloudPort
+from retraining.operators.deployment.rollout_end import move_traffic
+from retraining.operators.deployment.rollout_state import RolloutState
+
+LOGGER = logging.getLogger(__name__)
+NOTHING = Served(requests=0, errors=0, latency_ms=None)
+OUTCOMES = {True: "passed", False: "FAILED", None: "not judged"}
+
+
+class Ramp:
+    """The growing share of one run's version.
+
+    Args:
+        cloud: The hooks.
+        plan: The run.
+        state: Of the model's rollout, `ramping`.
+    """
+
+    def __init__(self, cloud: CloudPort, plan: Plan, state: RolloutState) -> None:
+        self._cloud = cloud
+        self._plan = plan
+        self._state = state
+        self._id = state.current.deployed_model_id
+
+    def advance(self, endpoint: Endpoint, champion: Version | None) -> None:
+        """Go as far as this poke allows: judge the step that is open, take the next one.
+
+        Args:
+            endpoint: As it is now.
+            champion: The version with that alias now.
+
+        Raises:
+            ConflictError: Somebody else changed the endpoint or the champion.
+        """
+        rollout, canary = self._state.current, self._plan.spec.deployment.canary
+        before, step = rollouts.traffic_before(rollout, endpoint.deployed), ramp.open_step(rollout.steps)
+        self._require_as_left(endpoint, before, step, champion)
+        if step is not None and canary is not None and not self._pass_step(endpoint, canary, before, step):
+            return
+        percent = ramp.next_percent(canary, before, self._state.current.steps)
+        traffic = ramp.split(before, self._id, percent)
+        move_traffic(self._cloud, self._state, endpoint, traffic)
+        LOGGER.info("%d %% of the traffic goes to %s", traffic[self._id], rollout.version_name)
+        if percent == 100:
+            self._state.change_rollout(state="proven")
+        else:
+            opened = RampStep(percent=percent, start=self._state.moment())
+            self._state.change_rollout(steps=(*self._state.current.steps, opened))
+
+    def _require_as_left(
+        self, endpoint: Endpoint, before: Mapping[str, int], step: RampStep | None, champion: Version | None
+    ) -> None:
+        """Refuse to go on with what somebody else ended."""
+        rollout = self._state.current
+        if self._id not in endpoint.deployed:
+            raise ConflictError(
+                endpoint.name,
+                f"no deployed model {self._id}: somebody undeployed it during the ramp",
+                rollout.version_name,
+                "Clear the deploy task to begin again",
+            )
+        if step is not None and endpoint.traffic != (expected := ramp.split(before, self._id, step.percent)):
+            raise ConflictError(
+                endpoint.name,
+                f"traffic {endpoint.traffic}: somebody else changed it during the ramp",
+                f"{expected}",
+                "Clear the deploy task to begin again",
+            )
+        holder = champion.version_id if champion else None
+        if holder not in (rollout.before.champion_id, rollout.version_id):
+            raise ConflictError(
+                f"alias champion of {rollout.model}",
+                f"version {holder}: somebody else moved it during the ramp",
+                f"version {rollout.before.champion_id}",
+                "Trigger the DAG with Force: a new attempt meets the champion of now",
+            )
+
+    def _pass_step(self, endpoint: Endpoint, canary: Canary, before: Mapping[str, int], step: RampStep) -> bool:
+        """Judge a step if its time is over; True: all gates passed, False: it lasts, or the rollout returns."""
+        seen, main = ramp.window(step, self._cloud.clock.now()), max(before, key=before.__getitem__)
+        if ramp.is_too_early(canary, seen):
+            return False
+        served = self._cloud.serving_metrics.served(endpoint.name, *seen)
+        new, old = served.get(self._id, NOTHING), served.get(main, NOTHING)
+        gates = ramp.judge(canary, seen, new, old, self._shift(canary, seen, main, step))
+        if not gates:
+            LOGGER.info("%d requests so far at %d %%: waiting for %d", new.requests, step.percent, canary.min_requests)
+            return False
+        for gate in gates:
+            LOGGER.info("%d %%: %s %s (%s)", step.percent, gate.name, OUTCOMES[gate.passed], gate.words)
+        judged = step.model_copy(update={"end": seen[1], "new": new, "old": old, "gates": gates})
+        steps = (*self._state.current.steps[:-1], judged)
+        if ramp.failed_gate(steps):
+            self._state.change_rollout(state="returning", because=ramp.refusal(steps), steps=steps)
+            return False
+        self._state.change_rollout(steps=steps)
+        return True
+
+    def _shift(self, canary: Canary, seen: tuple[datetime, datetime], main: str, step: RampStep) -> float | None:
+        """Return how differently both answered; None where too few answers are logged."""
+        settings, plan = self._cloud.settings, self._plan
+        table = bigquery.request_log_table(plan.project, plan.dataset, plan.model)
+        if self._cloud.warehouse.table_schema(table) is None:
+            return None
+        query = answer_shift.render_answers_sql(table, (self._id, main), *seen)
+        asked = f"{step.percent}|{seen[1].isoformat()}"
+        job_id = bigquery.ramp_job_id(settings.environment, plan.model, plan.run_key, asked)
+        answers = answer_shift.read_answers(plan.spec, self._cloud.warehouse.run_query(query, job_id, "answers").rows)
+        new, old = answers.get(self._id, []), answers.get(main, [])
+        if min(len(new), len(old)) < canary.min_requests:
+            return None
+        return answer_shift.shift(plan.spec, new, old)

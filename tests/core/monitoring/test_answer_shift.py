@@ -1,0 +1,56 @@
+"""How differently two versions answer: read from the request log in every form, and measured."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime
+
+import pytest
+
+from retraining.core.monitoring import answer_shift
+from tests.support.small_model import make_spec
+
+NOON = datetime(2013, 11, 20, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("0.25", [0.25]),
+        ("[0.25]", [0.25]),
+        ('{"score": 0.25}', [0.25]),
+        ('{"score": [0.25], "other": 3}', [0.25]),
+        ('{"a": 1, "b": 2}', []),
+        ('"late"', []),
+        ("[]", []),
+        ("not JSON", []),
+        ("NaN", [pytest.approx(float("nan"), nan_ok=True)]),
+    ],
+)
+def test_an_answer_is_read_in_the_forms_that_containers_give(answer: str, expected) -> None:
+    """What is no number is left out."""
+    rows = [{"deployed_model_id": "1", "answer": answer}]
+    assert answer_shift.read_answers(make_spec(), rows).get("1", []) == expected
+
+
+def test_answers_of_the_same_kind_are_near_and_moved_ones_are_far() -> None:
+    """Far from the limit of 0.1 on both sides, already with a hundred answers of the new version."""
+    chance, spec = random.Random(1), make_spec()
+    old = [chance.betavariate(2, 5) for _ in range(2000)]
+    same = [chance.betavariate(2, 5) for _ in range(100)]
+    assert answer_shift.shift(spec, same, old) < 0.05
+    assert answer_shift.shift(spec, [answer + 0.5 for answer in same], old) > 0.3
+    assert answer_shift.shift(spec, [0.5] * 100, [0.5] * 100) == 0
+    assert answer_shift.shift(spec, [], old) == 0
+
+
+def test_the_question_names_models_and_minutes() -> None:
+    """As parameters."""
+    query = answer_shift.render_answers_sql("my-project.d.t", ("1", "2"), NOON, NOON)
+    assert {parameter.name: parameter.value for parameter in query.parameters} == {
+        "window_start": "2013-11-20T12:00:00Z",
+        "window_end": "2013-11-20T12:00:00Z",
+        "models": ("1", "2"),
+        "most": answer_shift.MOST_ANSWERS,
+    }
+    assert "`my-project.d.t`" in query.sql
