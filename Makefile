@@ -263,6 +263,10 @@ bench-input: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready ## How fast a trai
 bench-readers: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready $(VENV)/tfio/.ready ## Files, the run table by the Storage Read API, and by tensorflow-io: build/bench/readers.json (4 min; ROUNDS=5)
 	@PYTHONPATH=dev:. exec $(LOCALCLOUD_PY) -m bench.readers --rounds $(ROUNDS)
 
+.PHONY: bench-images
+bench-images: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready ## Images that are objects, fetched many at a time against one by one: build/bench/images.json (4 min; ROUNDS=5)
+	@PYTHONPATH=dev:. exec $(LOCALCLOUD_PY) -m bench.images --rounds $(ROUNDS)
+
 .PHONY: bench-scoring
 bench-scoring: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready ## Rows a second and core of a batch prediction, beside the endpoint and the bare model: build/bench/scoring.json (6 min; ROUNDS=5)
 	@PYTHONPATH=dev:. exec $(LOCALCLOUD_PY) -m bench.scoring --rounds $(ROUNDS)

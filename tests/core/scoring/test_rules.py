@@ -124,6 +124,15 @@ def test_all_columns_that_do_not_fit_are_named_at_once(columns, words) -> None:
         source.require_columns(plan(), columns)
 
 
+def test_a_table_of_addresses_is_refused_with_the_way_out() -> None:
+    """A scoring sends the images themselves, as a request to the endpoint does."""
+    features = [{"name": "photo", "kind": "image", "height": 8, "width": 8, "objects": "gs://photos/cats/"}]
+    named = plan(features=features)
+    with pytest.raises(DataError, match=r"photo has addresses, .*: select their bytes, or name files of JSON lines"):
+        source.require_columns(named, [column("flight_id", "STRING"), column("photo", "STRING")])
+    assert source.require_columns(named, [column("flight_id", "STRING"), column("photo", "BYTES")])
+
+
 def test_other_columns_of_a_table_do_not_matter() -> None:
     """Not even of a type or name that a training refuses."""
     found = source.require_columns(

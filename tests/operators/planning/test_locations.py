@@ -34,6 +34,19 @@ def test_a_bucket_elsewhere_is_told_and_the_run_goes_on(night, cloud, capsys) ->
     assert f"bucket {cloud.settings.bucket} is in EU and the jobs run in us-central1" in capsys.readouterr().out
 
 
+def test_images_elsewhere_are_told_with_their_way_out(night, cloud, capsys) -> None:
+    """The export reads them across regions."""
+    image = "features: [{{name: photo, kind: image, height: 8, width: 8, objects: gs://my-photos/cats/}}]"
+    spec = SPEC.replace("features: [{{name: size, kind: numeric}}]", image).replace("model: dense", "model: cnn")
+    night = Night(night.include, "placed", night._run, spec, cloud.connect)
+    night.write(QUERY)
+    cloud.artifacts.locations["my-photos"] = ("EU",)
+    assert night.plan()["model"] == "placed"
+    found = capsys.readouterr().out
+    assert "bucket my-photos is in EU and the jobs run in us-central1" in found
+    assert "Copy the images to a bucket in us-central1" in found
+
+
 def test_a_dataset_elsewhere_ends_the_run_before_its_plan_is_written(night, cloud) -> None:
     cloud.warehouse.locations[cloud.settings.dataset] = "EU"
     with pytest.raises(AirflowFailException, match=rf"dataset {cloud.settings.dataset}: location EU"):

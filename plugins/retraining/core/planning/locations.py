@@ -27,19 +27,23 @@ def holds_region(location: str, region: str) -> bool:
     return region == place or region in _PAIRS.get(place, ())
 
 
-def bucket_warning(bucket: str, locations: Sequence[str], region: str) -> str | None:
+def bucket_warning(bucket: str, locations: Sequence[str], region: str, *, of_images: bool = False) -> str | None:
     """Return what is wrong with where a bucket is; None: nothing.
 
     Args:
         bucket: Its name.
         locations: Its location, and the regions of a bucket that names two of its own.
         region: Of the jobs.
+        of_images: Whether it is a user's, whose objects are images.
     """
     if any(holds_region(location, region) for location in locations):
         return None
+    way_out = f"Make a bucket in {region} and set RETRAINING_BUCKET, or change RETRAINING_REGION"
+    if of_images:
+        way_out = f"Copy the images to a bucket in {region} (gcloud storage cp), and name that"
     return (
         f"bucket {bucket} is in {locations[0]} and the jobs run in {region}: what they read and write crosses regions, "
-        f"which is slow and paid for. Make a bucket in {region} and set RETRAINING_BUCKET, or change RETRAINING_REGION"
+        f"which is slow and paid for. {way_out}"
     )
 
 

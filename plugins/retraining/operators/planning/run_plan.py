@@ -12,6 +12,7 @@ from retraining.core.catalog.containers import load_containers, require_serving_
 from retraining.core.catalog.cost import load_prices
 from retraining.core.catalog.hardware import load_hardware, require_machines
 from retraining.core.catalog.trainers import require_trainer
+from retraining.core.data.image_objects import folders_to_list
 from retraining.core.documents import Plan
 from retraining.core.naming import console
 from retraining.core.naming.addresses import ObjectAddress
@@ -20,7 +21,7 @@ from retraining.core.planning.params import overrides, require_known
 from retraining.core.planning.triggers import mode_of
 from retraining.core.settings import include_path
 from retraining.core.spec import files
-from retraining.core.spec.source_files import SourceFiles
+from retraining.core.spec.model import ModelSpec
 from retraining.core.untyped import XCom, YamlValues
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
@@ -75,7 +76,7 @@ class PlanRunOperator(CloudOperator):
         require_serving_container(planned.spec, planned.serving_image, containers, day)
         require_own_bucket(cloud)
         require_own_model(cloud, self.model)
-        for warning in _location_warnings(cloud, planned.spec.data.files):
+        for warning in _location_warnings(cloud, planned.spec):
             self.log.warning(warning)
         record = Record(cloud.artifacts, planned.run_uri)
         stored = record.write_once(planned)
@@ -89,16 +90,20 @@ class PlanRunOperator(CloudOperator):
         }
 
 
-def _location_warnings(cloud: CloudPort, files: SourceFiles | None) -> Iterator[str]:
-    """Yield what is wrong with where bucket and dataset are, as far as the account may know.
+def _location_warnings(cloud: CloudPort, spec: ModelSpec) -> Iterator[str]:
+    """Yield what is wrong with where buckets and dataset are, as far as the account may know.
 
     Raises:
         SettingsError: No statement could be run where the dataset is, or none could load the files.
     """
-    settings = cloud.settings
+    settings, files = cloud.settings, spec.data.files
     for name in sorted({ObjectAddress.parse(uri).bucket for uri in files.uris} if files else ()):
         if found := cloud.artifacts.bucket_locations(name):
             locations.require_source_bucket(name, found, settings.region)
+    for name in sorted({ObjectAddress.parse(folder).bucket for folder in folders_to_list(spec)}):
+        found = cloud.artifacts.bucket_locations(name)
+        if found and (warning := locations.bucket_warning(name, found, settings.region, of_images=True)):
+            yield warning
     bucket, dataset = (
         cloud.artifacts.bucket_locations(settings.bucket),
         cloud.warehouse.dataset_location(settings.dataset),
