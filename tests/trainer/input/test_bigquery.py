@@ -338,7 +338,7 @@ def test_a_column_of_another_type_is_named(direct: Manifest) -> None:
         columns_of(dataclasses.replace(direct, columns=schema), "train")
 
 
-def request_of_a_table(local_cloud, exported, tmp_path: Path, **changes: Any) -> dict[str, Any]:
+def request_of_a_table(local_cloud, exported, tmp_path: Path, **changes: Any) -> Any:
     """A training of a run whose training days were never exported; its rows are loaded."""
     types = {column.name: column.type for column in exported.manifest().columns} | RUN_COLUMNS
     rows = [{**row, "span": row["span"].isoformat()} for row in exported.rows.to_pylist()]
@@ -348,12 +348,9 @@ def request_of_a_table(local_cloud, exported, tmp_path: Path, **changes: Any) ->
     manifest["table"] = table
     for name in ("train", "validation"):
         manifest["splits"][name]["files"] = []
-    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
-    uris = {"manifest_uri": str(tmp_path / "manifest.json")}
-    request: dict[str, Any] = exported.train_json(
-        str(tmp_path / "training"), training={"input": "bigquery"}, **uris, **changes
-    )
-    return request
+    path, out = tmp_path / "manifest.json", str(tmp_path / "training")
+    path.write_text(json.dumps(manifest))
+    return exported.train_json(out, training={"input": "bigquery"}, manifest_uri=str(path), **changes)
 
 
 @pytest.mark.long
@@ -362,9 +359,8 @@ def test_auxiliary_labels_are_read_from_the_table_as_from_files(local_cloud, exp
     express = {"label": {"name": "express", "kind": "binary"}, "weight": 0.5}
     features = [feature for feature in FEATURES if feature["name"] not in ("zone", "express")]
     changes: dict[str, Any] = {"auxiliary_labels": [zone, express], "features": features}
-    request = request_of_a_table(local_cloud, exported, tmp_path, **changes)
     path = tmp_path / "request.json"
-    path.write_text(json.dumps(request))
+    path.write_text(json.dumps(request_of_a_table(local_cloud, exported, tmp_path, **changes)))
     assert main(["train", "--request", str(path)]) == 0
     report = json.loads((tmp_path / "training" / "report.json").read_text())
     files = exported.train(exported.train_request_in(tmp_path / "files", **changes))
