@@ -41,7 +41,7 @@ from trainer.evaluation.lite.artifacts import make_lite_models
 from trainer.evaluation.score_job import file_uri, write_document
 from trainer.evaluation.scores import Examples, align_scores, read_given_scores, shards_of, write_scores
 from trainer.evaluation.scoring import Columns, Scored, load_model, score
-from trainer.evaluation.slices import Cut, cut_column
+from trainer.evaluation.slices import Cut, cut, number_groups
 from trainer.input.source import Source, Split
 from trainer.objective.bootstrap import Pair, Resampling, bootstrap_metrics, bootstrap_slices
 from trainer.objective.labels import require_labels
@@ -69,7 +69,8 @@ def evaluate(request: EvaluateRequest, manifest: Manifest, source: Source, stora
             was trained on some of them, or scores of another trainer that break the contract.
     """
     columns = Columns(manifest, request.label, request.auxiliary_labels)
-    columns.require_slices(request.slices)
+    texts = _text_columns(request)
+    columns.require_slices(texts)
     columns.require_numbers(request.baselines)
     split = source.open_split(request.split)
     judged = _judged_models(request, columns, storage)
@@ -79,8 +80,8 @@ def evaluate(request: EvaluateRequest, manifest: Manifest, source: Source, stora
         require_no_leakage(request, request.champion, manifest.splits[request.split], storage)
     comparison = _Comparison(request, manifest, columns, judged, storage)
     numbers = tuple(request.baselines.values())
-    scored = comparison.score_split(request.split, split, request.slices, numbers, request.auxiliary_labels)
-    cuts = {name: cut_column(name, values, request.min_slice_examples) for name, values in scored.slices.items()}
+    scored = comparison.score_split(request.split, split, texts, numbers, request.auxiliary_labels)
+    cuts = cut(scored.slices, request.slices, request.crossed_slices, request.min_slice_examples)
     measured = {name: _judge(request, scored, name, cuts) for name in scored.scores}
     for name, judgement in measured.items():
         LOGGER.info("evaluate: %s on %s examples: %s", name, len(scored.labels), _numbers(judgement.metrics))
@@ -104,6 +105,12 @@ def evaluate(request: EvaluateRequest, manifest: Manifest, source: Source, stora
     )
     storage.write_once(request.evaluation_uri, serialise(evaluation))
     return evaluation
+
+
+def _text_columns(request: EvaluateRequest) -> list[str]:
+    """Return the columns that rows are cut and grouped by, each once."""
+    crossed = itertools.chain.from_iterable(request.crossed_slices)
+    return list(dict.fromkeys([*request.slices, *crossed, *([request.group] if request.group else [])]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,9 +258,9 @@ def _score_frozen_set(
 def _judge(request: EvaluateRequest, scored: Scored, name: str, cuts: Mapping[str, Sequence[Cut]]) -> Scores:
     """Measure one model on all examples and on every slice."""
     scores, slices = scored.scores[name], []
-    for cut in itertools.chain.from_iterable(cuts.values()):
-        metrics = measure_by(request.label, scored.labels[cut.rows], scores[cut.rows])
-        slices.append(Slice(column=cut.column, value=cut.value, rows=len(cut.rows), metrics=metrics))
+    for part in itertools.chain.from_iterable(cuts.values()):
+        metrics = measure_by(request.label, scored.labels[part.rows], scores[part.rows])
+        slices.append(Slice(column=part.column, value=part.value, rows=len(part.rows), metrics=metrics))
     metrics, label = measure_by(request.label, scored.labels, scores), request.label
     auxiliary = _measure_auxiliary(request, scored, name)
     if isinstance(label, RegressionLabel):
@@ -292,17 +299,18 @@ def _differences(
         champion=scored.scores[CHAMPION],
         quantiles=label.quantiles if isinstance(label, RegressionLabel) else (),
     )
-    resampling = Resampling(samples=drawn.samples, seed=drawn.seed, confidence=drawn.confidence)
+    groups = number_groups(scored.slices[request.group]) if request.group else None
+    resampling = Resampling(samples=drawn.samples, seed=drawn.seed, confidence=drawn.confidence, groups=groups)
     many = pair.challenger.ndim == 2 and pair.challenger.shape[1] > _MOST_CLASSES_RANKED
     left_out = {"auc"} if many else set()  # it sorts and sums once for each class
     shown = [name for name in get_args(Metric) if getattr(measured, name, None) is not None and name not in left_out]
     every = bootstrap_metrics(pair, list(dict.fromkeys([request.metric, *shown])), resampling)
     slices = []
     for each in cuts.values():  # a column at a time: it is all sorted again, and then forgotten
-        found = bootstrap_slices(pair, request.metric, [cut.rows for cut in each], resampling)
+        found = bootstrap_slices(pair, request.metric, [part.rows for part in each], resampling)
         slices += [
-            SliceDifference(column=cut.column, value=cut.value, rows=len(cut.rows), difference=difference)
-            for cut, difference in zip(each, found, strict=True)
+            SliceDifference(column=part.column, value=part.value, rows=len(part.rows), difference=difference)
+            for part, difference in zip(each, found, strict=True)
         ]
     return {
         "difference": every.get(request.metric),

@@ -1,13 +1,16 @@
-"""Slices of a split: the rows with one value in a column, as the metrics are also given for them."""
+"""Slices of a split: the rows with one value in a column or two, and groups of rows that belong together."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from trainer.objective.bootstrap import Rows
+
+CROSS = " & "
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,6 +20,30 @@ class Cut:
     column: str
     value: str
     rows: Rows
+
+
+def cut(
+    columns: Mapping[str, npt.NDArray[np.object_]], plain: Sequence[str], crossed: Sequence[Sequence[str]], least: int
+) -> dict[str, list[Cut]]:
+    """Give the slices that are large enough, largest first, by column or columns.
+
+    Args:
+        columns: Values as bytes, by name. [n] each
+        plain: Columns that are cut by.
+        crossed: Pairs of them.
+        least: Rows that a slice must have.
+    """
+    pairs = {CROSS.join(pair): columns[pair[0]] + CROSS.encode() + columns[pair[1]] for pair in crossed}
+    every = {name: columns[name] for name in plain} | pairs
+    return {name: cut_column(name, values, least) for name, values in every.items()}
+
+
+def number_groups(values: npt.NDArray[np.object_]) -> Rows:
+    """Give the number of each row's group; a row without a value is a group of its own. [n] → [n]."""
+    _, groups = np.unique(values, return_inverse=True)
+    missing = np.flatnonzero(values == b"")
+    groups[missing] = len(values) + np.arange(len(missing))
+    return np.unique(groups, return_inverse=True)[1]
 
 
 def cut_column(column: str, values: npt.NDArray[np.object_], least: int) -> list[Cut]:

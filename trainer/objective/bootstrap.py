@@ -69,21 +69,26 @@ class Resampling:
         samples: How many.
         seed: Of what is random: the same samples each time.
         confidence: Share of the samples inside an interval.
+        groups: Number of each example's group, whose examples are drawn together; None: each by itself. [n]
     """
 
     samples: int
     seed: int
     confidence: float
+    groups: Rows | None = None
 
     def draws(self, n: int) -> Iterator[Floats]:
         """Yield how often each example is in a sample of n with replacement. [n] each.
 
         Efron, Tibshirani, An Introduction to the Bootstrap (1993), chapter 6: counts are multinomial, and a resample
-        is the examples weighted by them.
+        is the examples weighted by them. Of groups as many are drawn as there are (Davison, Hinkley, Bootstrap Methods
+        and their Application (1997), section 3.8): examples of one are not independent.
         """
         random = np.random.default_rng(self.seed)
+        units = n if self.groups is None else int(self.groups.max()) + 1
         for _ in range(self.samples):
-            yield np.bincount(random.integers(0, n, n), minlength=n).astype(np.float64)
+            counts = np.bincount(random.integers(0, units, units), minlength=units).astype(np.float64)
+            yield counts if self.groups is None else counts[self.groups]
 
 
 def bootstrap_metrics(pair: Pair, metrics: Sequence[Metric], resampling: Resampling) -> dict[Metric, Difference]:

@@ -77,8 +77,8 @@ def weights_by_score(labels: Floats, ranking: Ranking, weights: Floats) -> tuple
     """Give the weight of positives and of negatives at each score, ascending. [n], [n] → [n_groups] each."""
     ranked_weights = weights[ranking.positions]
     positive = ranked_weights * labels[ranking.positions]
-    if not len(ranked_weights):
-        return positive, ranked_weights
+    if len(ranking.starts) >= len(ranked_weights):  # no score stands twice
+        return positive, ranked_weights - positive
     found = np.add.reduceat(positive, ranking.starts)
     return found, np.add.reduceat(ranked_weights, ranking.starts) - found
 

@@ -63,6 +63,23 @@ def test_samples_that_leave_a_slice_out_do_not_count() -> None:
     assert found.low == pytest.approx(found.mean) == pytest.approx(found.high)
 
 
+def test_rows_of_one_group_are_drawn_together() -> None:
+    """Each example five times over says no more than once: grouped, the standard error stays; ungrouped it falls."""
+    pair = make_pair()
+    five = pair.part(np.repeat(np.arange(2000), 5))
+    once = bootstrap_metrics(pair, ["auc"], RESAMPLING)["auc"].deviation
+    grouped = Resampling(samples=200, seed=1, confidence=0.9, groups=np.repeat(np.arange(2000), 5))
+    together, apart = (bootstrap_metrics(five, ["auc"], each)["auc"].deviation for each in (grouped, RESAMPLING))
+    assert together == pytest.approx(once)
+    assert apart == pytest.approx(once / 5**0.5, rel=0.2)
+
+
+def test_a_group_of_each_row_is_no_group() -> None:
+    pair = make_pair()
+    alone = Resampling(samples=200, seed=1, confidence=0.9, groups=np.arange(2000))
+    assert bootstrap_metrics(pair, ["auc"], alone) == bootstrap_metrics(pair, ["auc"], RESAMPLING)
+
+
 def test_memory_does_not_grow_with_samples_and_slices() -> None:
     """200,000 rows, 50 slices, 100 samples: well below a matrix of rows and samples, which is 160 MB."""
     pair = make_pair(200_000)

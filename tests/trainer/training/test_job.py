@@ -262,6 +262,18 @@ def test_without_a_champion_there_is_no_difference(trained, judge) -> None:
     assert found.difference is None
 
 
+def test_two_columns_are_crossed_and_groups_are_drawn_together(trained, judge) -> None:
+    """One model against itself: nothing differs, in any slice; a group of all rows leaves nothing to chance."""
+    uri = trained[0].model_uri
+    found = judge(uri, uri, slices=[], crossed_slices=[["carrier", "express"]], group="carrier", min_slice_examples=1)
+    assert {item.column for item in found.challenger.slices} == {"carrier & express"}
+    assert sum(item.rows for item in found.challenger.slices) == 400
+    assert "Ünter & true" in {item.value for item in found.challenger.slices}
+    known = [item.difference for item in found.slice_differences if item.difference]
+    assert known
+    assert all((each.mean, each.deviation) == (0, 0) for each in known)
+
+
 def test_slices_below_the_least_size_are_left_out(trained, judge) -> None:
     assert judge(trained[0].model_uri, None, min_slice_examples=401).challenger.slices == ()
     everything = judge(trained[0].model_uri, None, min_slice_examples=1)
@@ -275,6 +287,8 @@ def test_slices_below_the_least_size_are_left_out(trained, judge) -> None:
     ("changes", "words"),
     [
         pytest.param({"slices": ["colour"]}, "slice 'colour': there is no such column", id="slice"),
+        pytest.param({"crossed_slices": [["carrier", "hue"]]}, "slice 'hue': there is no such column", id="crossed"),
+        pytest.param({"group": "plane"}, "slice 'plane': there is no such column", id="group"),
         pytest.param({"slices": ["weight"]}, "slice 'weight': column of type FLOAT", id="slice-type"),
         pytest.param({"challenger": "/nowhere/model"}, "/nowhere/model: there is no model", id="model"),
     ],

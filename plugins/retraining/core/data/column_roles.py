@@ -90,6 +90,7 @@ def missing_columns(spec: ModelSpec, columns: Sequence[Column]) -> list[Misfit]:
         (spec.data.key, "the key"),
         *([(spec.data.event_time, "the event time")] if spec.data.event_time else []),
         *((column, f"the baseline {name!r}") for name, column in spec.evaluation.baselines.items()),
+        *([(spec.evaluation.group, "the group")] if spec.evaluation.group else []),
     ]
     return [
         Misfit(
@@ -127,15 +128,11 @@ def _roles(spec: ModelSpec) -> Iterator[tuple[str, _Role]]:
     for label in (spec.label, *spec.auxiliary_labels):
         part = f"a {label.kind} label"
         yield label.name, _Role(part=part, types=types_of(label.kind), way_out="cast it in the query")
-    for name in spec.evaluation.slices:
-        yield (
-            name,
-            _Role(
-                part="a slice",
-                types=types_of("slice"),
-                way_out="evaluate by another column (evaluation.slices), or make classes of it in the query",
-            ),
-        )
+    group = ((spec.evaluation.group, "group"),) if spec.evaluation.group else ()
+    for name, part in (*((name, "slice") for name in spec.evaluation.slice_columns), *group):
+        key = f"evaluation.{'slices' if part == 'slice' else part}"
+        way_out = f"evaluate by another column ({key}), or make classes of it in the query"
+        yield name, _Role(part=f"a {part}", types=types_of("slice"), way_out=way_out)
     for column in spec.evaluation.baselines.values():
         yield column, _Role(part="a baseline", types=types_of("numeric"), way_out="cast it in the query")
     if spec.data.event_time:

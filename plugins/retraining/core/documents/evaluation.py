@@ -103,6 +103,10 @@ class EvaluateRequest(Document):
     """Installed and imported before the models are loaded, where a model has operations of theirs."""
     slices: DistinctTexts
     """Columns by whose values the metrics are also given."""
+    crossed_slices: tuple[Annotated[tuple[Text, ...], Field(min_length=2, max_length=2)], ...] = ()
+    """Pairs of columns by whose values together they are given too."""
+    group: Text | None = None
+    """Column whose rows with one value are resampled together; null: each row by itself."""
     min_slice_examples: Positive
     metric: Metric
     baselines: dict[Text, Text] = Field(default_factory=dict)
@@ -171,9 +175,10 @@ Quality = Metrics | NumberMetrics
 
 
 class Slice(Value):
-    """Quality over the rows with one value in one column."""
+    """Quality over the rows with one value in one column, or in two."""
 
     column: Text
+    """Two are named with ` & ` between them, and their values too."""
     value: InstanceValue
     """As text; empty: missing."""
     rows: Positive

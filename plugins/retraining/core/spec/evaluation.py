@@ -31,13 +31,15 @@ class Evaluation(Section):
     """How a model is judged. The floor is `min_value` where higher is better, `max_value` where lower is.
 
     `baselines` are further answers that a regression is held against, by name: columns of the query, such as the last
-    value or that of the same hour a week ago.
+    value or that of the same hour a week ago. Two columns as one of `slices` are crossed. Rows with one value of
+    `group` are not independent of each other, and are resampled together.
     """
 
     metric: Metric = "auc"
     min_value: float | None = None
     max_value: float | None = None
-    slices: Annotated[tuple[ColumnName, ...], Field(max_length=100)] = ()
+    slices: Annotated[tuple[ColumnName | tuple[ColumnName, ColumnName], ...], Field(max_length=100)] = ()
+    group: ColumnName | None = None
     baselines: Annotated[dict[BaselineName, ColumnName], Field(max_length=20)] = Field(default_factory=dict)
     promote: Promote = Field(default_factory=Promote)
 
@@ -60,6 +62,35 @@ class Evaluation(Section):
         if taken := [name for name in self.baselines if name in CONSTANT_BASELINES]:
             raise ValueError(f"baselines names {taken[0]!r}, which every regression is held against: remove it")
         return self
+
+    @model_validator(mode="after")
+    def _slices_are_distinct(self) -> Self:
+        for first, second in self.crossed_slices:
+            if first == second:
+                raise ValueError(f"slices crosses {first!r} with itself: name another column")
+        if twice := [name for name in self.slice_names if self.slice_names.count(name) > 1]:
+            raise ValueError(f"slices names {twice[0]!r} twice: once is enough")
+        return self
+
+    @property
+    def plain_slices(self) -> tuple[str, ...]:
+        """Those of one column."""
+        return tuple(item for item in self.slices if isinstance(item, str))
+
+    @property
+    def crossed_slices(self) -> tuple[tuple[str, str], ...]:
+        """Those of two columns at once."""
+        return tuple(item for item in self.slices if not isinstance(item, str))
+
+    @property
+    def slice_columns(self) -> tuple[str, ...]:
+        """Every column that a slice is cut by, once."""
+        return tuple(dict.fromkeys([*self.plain_slices, *(name for pair in self.crossed_slices for name in pair)]))
+
+    @property
+    def slice_names(self) -> list[str]:
+        """What the slices are called."""
+        return [item if isinstance(item, str) else " & ".join(item) for item in self.slices]
 
     @property
     def floor(self) -> float:

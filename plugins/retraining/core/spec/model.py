@@ -119,7 +119,7 @@ class ModelSpec(Section):
         answers = [] if self.label.kind == "binary" else [self.label.name]
         numbers = [feature.name for feature in self.features if feature.kind == "numeric"]
         for where, columns, known in (
-            ("evaluation.slices", self.evaluation.slices, self.feature_names),
+            ("evaluation.slices", self.evaluation.slice_columns, self.feature_names),
             ("monitoring.drift.features", tuple(self.monitoring.drift.features), [*self.feature_names, *answers]),
             ("data.checks.max_null_fraction", tuple(self.data.checks.max_null_fraction), self.feature_names),
             ("data.checks.ranges", tuple(self.data.checks.ranges), numbers),
@@ -157,6 +157,7 @@ class ModelSpec(Section):
             ("label", (self.label.name,)),
             ("auxiliary_labels", tuple(label.name for label in self.auxiliary_labels)),
             ("evaluation.baselines", baselines),
+            ("evaluation.group", (self.evaluation.group,) if self.evaluation.group else ()),
         ):
             for column in columns:
                 if column not in files.names:
@@ -178,6 +179,11 @@ class ModelSpec(Section):
         for name, column in evaluation.baselines.items():
             if column.lower() == self.label.name.lower():
                 raise ValueError(f"evaluation.baselines.{name} is the label itself: name the column of what was known")
+        if evaluation.group in (self.label.name, self.data.key):
+            raise ValueError(
+                f"evaluation.group is {evaluation.group!r}, the label or the key: name a column by whose values rows "
+                "belong together"
+            )
         searches = self.tuning is not None and self.tuning.search == "auto"
         if searches and metric in IN_UNIT and "max_drop" not in self.monitoring.performance.model_fields_set:
             raise ValueError(
@@ -191,7 +197,7 @@ class ModelSpec(Section):
         compared = ("numeric", "categorical")
         whole = {feature.name: feature.kind for feature in self.features if feature.kind not in compared}
         for where, columns in (
-            ("evaluation.slices", self.evaluation.slices),
+            ("evaluation.slices", self.evaluation.slice_columns),
             ("monitoring.drift.features", tuple(self.monitoring.drift.features)),
             ("data.checks.ranges", tuple(self.data.checks.ranges)),
         ):
