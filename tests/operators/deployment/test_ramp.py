@@ -178,7 +178,7 @@ def test_a_version_goes_up_step_by_step(scene, canary) -> None:
             {"latency_ms": 20.0},
             r"at 10 % of the traffic latency: 20 ms, 2\.00 times that of before; at most 1\.5 times",
         ),
-        ({"requests": 3}, r"at 10 % of the traffic requests: 3 requests in 20 minutes, fewer than 100"),
+        ({"requests": 3}, r"at 10 % of the traffic requests: 3 requests in 20 min, fewer than 100"),
         ({}, r"at 10 % of the traffic answers: 1\.000 from those of before; at most 0\.1\."),
     ],
     ids=["errors", "slow", "nobody asks", "other answers"],
@@ -217,7 +217,7 @@ def test_low_traffic_may_go_on(scene, canary) -> None:
     assert ramp_up(scene, canary)["deployed"]
     (step,) = scene.read("deployment")["steps"]
     assert [(gate["name"], gate["words"]) for gate in step["gates"]] == [
-        ("requests", "0 requests in 20 minutes, fewer than 100")
+        ("requests", "0 requests in 20 min, fewer than 100")
     ]
 
 

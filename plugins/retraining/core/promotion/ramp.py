@@ -24,6 +24,8 @@ MOST_BAKES = 4
 FIRST_PERCENT = 1
 """The share of a version that no request has met yet, while another one serves; at 0 % it could not be asked."""
 
+OUTCOMES = {True: "passed", False: "failed", None: "not judged"}
+
 
 def first_percent(before: Mapping[str, int]) -> int:
     """Return the share that a version is tried with: little while another one serves, else all.
@@ -95,9 +97,9 @@ def judge(
     if new.requests < canary.min_requests:
         if minutes < MOST_BAKES * canary.bake_minutes:
             return ()
-        words = f"{new.requests} requests in {minutes:g} minutes, fewer than {canary.min_requests}"
+        words = f"{new.requests} requests in {minutes:g} min, fewer than {canary.min_requests}"
         return (RampGate(name="requests", passed=canary.on_low_traffic == "continue", words=words),)
-    enough = RampGate(name="requests", passed=True, words=f"{new.requests} requests in {minutes:g} minutes")
+    enough = RampGate(name="requests", passed=True, words=f"{new.requests} requests in {minutes:g} min")
     return (enough, _errors(canary, new, old), _latency(canary, new, old), _answers(canary, shift))
 
 
@@ -110,6 +112,11 @@ def refusal(steps: Sequence[RampStep]) -> str:
     """Return in words why a ramp ended: every gate that failed, with its numbers."""
     failed = "; ".join(f"{gate.name}: {gate.words}" for gate in steps[-1].gates if gate.passed is False)
     return f"Nothing deployed: at {steps[-1].percent} % of the traffic {failed}. What served before serves again."
+
+
+def outcomes(step: RampStep) -> str:
+    """Return in words what came of a step's gates."""
+    return ", ".join(f"{gate.name} {OUTCOMES[gate.passed]}" for gate in step.gates) or "not judged"
 
 
 def _minutes(seen: tuple[datetime, datetime]) -> float:

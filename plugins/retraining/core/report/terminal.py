@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from retraining.core.documents import Evaluation, Ledger
 from retraining.core.documents.evaluation import Quality
+from retraining.core.promotion import ramp
 from retraining.core.report.changes import differences
 from retraining.core.report.page import outcome
 from retraining.core.report.run import Run
@@ -55,6 +56,8 @@ def explain_run(run: Run) -> Iterator[str]:
     yield f"outcome   {outcome(run)}"
     if run.deployment:
         yield f"endpoint  {run.deployment.words}"
+        for step in run.deployment.steps:
+            yield f"ramp      {step.percent} %: {ramp.outcomes(step)}"
     elif run.decision:
         yield f"endpoint  {run.why_missing('deployment')}"
     yield f"documents {plan.run_uri}"

@@ -24,7 +24,6 @@ from retraining.operators.deployment.rollout_state import RolloutState
 
 LOGGER = logging.getLogger(__name__)
 NOTHING = Served(requests=0, errors=0, latency_ms=None)
-OUTCOMES = {True: "passed", False: "FAILED", None: "not judged"}
 
 
 class Ramp:
@@ -107,7 +106,7 @@ class Ramp:
             LOGGER.info("%d requests so far at %d %%: waiting for %d", new.requests, step.percent, canary.min_requests)
             return False
         for gate in gates:
-            LOGGER.info("%d %%: %s %s (%s)", step.percent, gate.name, OUTCOMES[gate.passed], gate.words)
+            LOGGER.info("%d %%: %s %s (%s)", step.percent, gate.name, ramp.OUTCOMES[gate.passed], gate.words)
         judged = step.model_copy(update={"end": seen[1], "new": new, "old": old, "gates": gates})
         steps = (*self._state.current.steps[:-1], judged)
         if ramp.failed_gate(steps):

@@ -1,0 +1,29 @@
+"""A ramp on the run's page and in the shell: each share with its gates and their numbers."""
+
+from __future__ import annotations
+
+import json
+
+from retraining.core.documents import Deployment
+from retraining.core.promotion import ramp
+from retraining.core.report.page import render
+from tests.support.contracts import EXAMPLES
+
+
+def test_the_page_shows_each_gate_of_each_share() -> None:
+    """With what was seen; what was not judged says so."""
+    documents = {
+        kind: json.loads((EXAMPLES / f"{kind}__{what}.json").read_text())
+        for kind, what in (("plan", "scheduled"), ("deployment", "champion"))
+    }
+    page = render(documents)
+    assert '<td class="n">10 %</td><td>03:57</td><td>requests</td><td>passed</td>' in page
+    assert "<td>answers</td><td>not judged</td>" in page
+    assert "1.03 times that of before" in page
+
+
+def test_the_shell_has_a_share_on_a_line() -> None:
+    """The names of its gates, and what came of them."""
+    stored = Deployment.parse((EXAMPLES / "deployment__champion.json").read_bytes())
+    found = [ramp.outcomes(step) for step in stored.steps]
+    assert found == ["requests passed, errors passed, latency passed, answers not judged"]
