@@ -285,6 +285,10 @@ bench-tuning: $(VENV)/airflow/.ready tuning-env ## Trials that a search needs wh
 bench-tuning-grid: $(VENV)/trainer/.ready ## Measure again what bench-tuning searches: dev/bench/tuning_grid.json (6 min)
 	@PYTHONPATH=dev:. exec $(TRAINER_PY) -m bench.tuning_grid
 
+.PHONY: bench-gates
+bench-gates: $(VENV)/airflow/.ready ## How often the judge errs, in simulated comparisons: dev/bench/gates.json and the pictures of docs/evaluation.md (20 min)
+	@PYTHONPATH=dev:plugins:. OMP_NUM_THREADS=1 exec $(AIRFLOW_PY) -m bench.gates
+
 .PHONY: bench-rates scaling-tables simulate-export
 bench-rates: $(VENV)/localcloud/.ready $(VENV)/trainer/.ready ## Measure what docs/scaling.md counts with: build/bench/rates.json (5 min)
 	@PYTHONPATH=dev $(LOCALCLOUD_PY) -m bench.scaling_rates
