@@ -234,6 +234,25 @@ def test_a_deployment_that_never_brings_anything_ends(scene, make_run) -> None:
     assert deploy_at_last(scene, run)["deployed"]
 
 
+def test_an_operation_that_never_ends_is_cancelled_and_named(scene, make_run) -> None:
+    """After two hours the champion serves alone as before, and the next try works."""
+    old = scene.old_champion()
+    run = make_run()
+    register(scene, run)
+    scene.cloud.endpoints.ready = False
+    for wait_s in (0, 7000):
+        scene.cloud.clock.sleep(wait_s)
+        with pytest.raises(AirflowRescheduleException):
+            deploy(scene, run)
+    scene.cloud.clock.sleep(300)
+    with pytest.raises(JobError, match=r"operations/1, asked for at .* is not done\. Expected machines within 2 hours"):
+        deploy(scene, run)
+    assert scene.endpoint.traffic == {old: 100}
+    assert scene.cloud.endpoints.running == {}
+    scene.cloud.endpoints.ready = True
+    assert deploy_at_last(scene, run)["deployed"]
+
+
 def test_another_worker_that_just_asked_is_waited_for(scene, make_run) -> None:
     """Its create may still be on its way: only when it has given no sign for two minutes is it asked again."""
     run = make_run()

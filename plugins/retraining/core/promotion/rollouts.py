@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 from retraining.core.documents import Before, Plan, Registration, Rollout, SmokeRequest
 from retraining.core.documents.deployment import Kept, RolloutState
+from retraining.core.documents.document import format_time
 from retraining.core.errors import JobError
 from retraining.core.naming.vertex import deployed_model_id
 from retraining.core.promotion.ramp import failed_gate
@@ -35,7 +36,7 @@ SMOKE_REQUESTS_KEPT = 500
 
 
 MACHINES_COME_WITHIN = timedelta(hours=2)
-"""Machines come within minutes, or never: how long the end of a run waits for them."""
+"""Machines come within minutes, or never: how long a deployment, or the end of a run, waits for them."""
 
 
 def is_open(rollout: Rollout | None) -> bool:
@@ -151,6 +152,17 @@ def fruitless_starts(rollout: Rollout, endpoint_name: str) -> JobError | None:
         return None
     found = f"{rollout.starts} deployments are done, and the endpoint does not have {rollout.deployed_model_id}"
     return JobError(endpoint_name, found, "the deployed model", "Look at the endpoint, clear the deploy task")
+
+
+def endless_start(rollout: Rollout, endpoint_name: str, now: datetime) -> JobError | None:
+    """Return why a deployment is waited for no longer; None: its machines may still come."""
+    if now - rollout.asked <= MACHINES_COME_WITHIN:
+        return None
+    found = f"{rollout.operation or 'the deployment'}, asked for at {format_time(rollout.asked)}, is not done"
+    hours = MACHINES_COME_WITHIN / timedelta(hours=1)
+    return JobError(
+        endpoint_name, found, f"machines within {hours:g} hours", "Look at the endpoint, clear the deploy task"
+    )
 
 
 def is_claimed(rollout: Rollout, now: datetime) -> bool:

@@ -127,6 +127,9 @@ class RolloutSteps:
                 return seen
             if (operation is None or operation.done) and self._start_deployment(endpoint, operation):
                 continue
+            if endless := rollouts.endless_start(self._state.current, endpoint.name, self._state.moment()):
+                self._go_back(endless)
+                raise endless
             if self._cloud.clock.monotonic() >= until:
                 LOGGER.info("%s is being deployed; the next poke goes on", self._registration.version_name)
                 return None
