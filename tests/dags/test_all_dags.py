@@ -28,10 +28,10 @@ HEAVY = (
 
 
 def test_every_model_has_its_two_dags(dags) -> None:
-    """retrain__ and monitor__ per spec, score__ for each with that section, one cleaning, and nothing else."""
+    """retrain__ and monitor__ per spec, score__ for each with that section, one cleaning, one way back, no more."""
     of_models = [f"{kind}__{model}" for kind in ("retrain", "monitor") for model in MODELS]
     scored = [model for model in MODELS if model != "departures"]
-    assert sorted(dags) == sorted([*of_models, *(f"score__{model}" for model in scored), "maintain"])
+    assert sorted(dags) == sorted([*of_models, *(f"score__{model}" for model in scored), "maintain", "rollback"])
 
 
 def test_every_dag_says_whose_and_what_it_is(dags) -> None:
@@ -43,7 +43,7 @@ def test_every_dag_says_whose_and_what_it_is(dags) -> None:
         assert "{" not in dag.doc_md
         assert dag.catchup is False
         assert dag.start_date is None  # with one, unpausing would start the newest past tick at once
-        assert dag.max_active_runs == 1
+        assert dag.max_active_runs == (16 if dag_id == "rollback" else 1)  # that one is of all models
         assert all(task.owner not in ("", "airflow") for task in dag.tasks)
 
 
@@ -96,6 +96,7 @@ def test_waiting_tasks_hold_no_slot(dags) -> None:
         "evaluate",
         "predict",
         "deploy",
+        "roll_back",
         "cancel_jobs",
     }
     assert all(task.mode == "reschedule" for task in waiting)
@@ -175,7 +176,11 @@ def test_dags_serialise_and_come_back(dags) -> None:
         data = DagSerialization.to_dict(dag)
         again = DagSerialization.from_dict(json.loads(json.dumps(data)))
         assert again.task_dict.keys() == dag.task_dict.keys()
-        without_schedule = dag_id.startswith("score__") or dag_id in ("retrain__digits", "retrain__departures")
+        without_schedule = dag_id.startswith("score__") or dag_id in (
+            "retrain__digits",
+            "retrain__departures",
+            "rollback",
+        )
         assert again.timetable.periodic != without_schedule
     links = DagSerialization.from_dict(DagSerialization.to_dict(dags["retrain__flight_delays"]))
     assert {"Vertex AI job", "Job logs"} == set(links.get_task("train").extra_links)

@@ -18,6 +18,7 @@ from retraining.core.documents.document import (
     UtcTime,
     Value,
 )
+from retraining.core.documents.plan import Trigger
 
 
 class Registration(Document):
@@ -135,7 +136,8 @@ class Rollout(Document):
     the one that is `kept`. `returning`: all is brought back to `before`, for the reason `because`. `ended`: nothing is
     open. `writer` is who wrote this; `asked` is when the deployment was last asked for, `starts` times so far.
     `smoke_requests` are of this and of earlier rollouts: the monitor leaves them out. `kept` is an earlier rollout's
-    until this one is done; `keep_previous_hours` is what the run's spec says.
+    until this one is done; `keep_previous_hours` is what the run's spec says. `rollback` names the rollback that this
+    change is, `stopped_by` the one that ended it: then its run deploys nothing any more.
     """
 
     kind: Literal["rollout"] = "rollout"
@@ -158,3 +160,27 @@ class Rollout(Document):
     steps: tuple[RampStep, ...] = ()
     keep_previous_hours: Count = 0
     kept: Kept | None = None
+    rollback: str | None = None
+    stopped_by: str | None = None
+
+
+class Rollback(Document):
+    """What a rollback did; `name` is its folder's. Versions are null where none is: a first version was stopped.
+
+    `from_version_name` lost the traffic, all or what it had of it; `stopped` when its deployment was still under way,
+    and was brought back to what was before it. `smoke_test` is null where the version's run left no smoke requests, or
+    nothing was asked.
+    """
+
+    kind: Literal["rollback"] = "rollback"
+    model: ModelId
+    name: Text
+    dag_run_id: Text
+    trigger: Trigger
+    to: Text
+    reason: str
+    stopped: bool
+    version_name: str | None
+    from_version_name: str | None
+    smoke_test: SmokeTest | None
+    words: Text

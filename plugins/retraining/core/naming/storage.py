@@ -178,6 +178,16 @@ def rollout_uri(bucket: str, model: str) -> str:
     return f"gs://{bucket}/{model}/rollout.json"
 
 
+def rollback_name(asked: datetime, dag_run_id: str) -> str:
+    """Return the name of one rollback: its folder, and how the model's rollout calls it."""
+    return f"{stamp(asked)}-{dag_run_hash(dag_run_id)}"
+
+
+def rollback_uri(bucket: str, model: str, name: str) -> str:
+    """Return the folder of one rollback's document; in order of time by name."""
+    return f"gs://{bucket}/{model}/rollbacks/{name}"
+
+
 def pokes_uri(bucket: str) -> str:
     """Return the folder of what waiting tasks remember."""
     return f"gs://{bucket}/{BucketFolder.POKES}"

@@ -82,7 +82,7 @@ def changes_back(rollout: Rollout, versions: Iterable[Version]) -> list[AliasCha
         default = by_id.get(before.default_id or "")
         if DEFAULT in mine.aliases and default is not None and default is not mine:
             changes.append(_back(DEFAULT, mine, default))
-        if not any(CHALLENGER in version.aliases for version in by_id.values()):
+        if not rollout.rollback and not any(CHALLENGER in version.aliases for version in by_id.values()):
             changes.append(AliasChange(version=mine, alias=CHALLENGER))
     if old is not None and PREVIOUS in old.aliases and before.previous_id != old.version_id:
         changes.append(_back(PREVIOUS, old, by_id.get(before.previous_id or "")))

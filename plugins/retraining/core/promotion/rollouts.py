@@ -55,8 +55,38 @@ def is_left(rollout: Rollout | None, now: datetime, wake_interval_s: int) -> boo
 
 
 def is_another_runs(rollout: Rollout | None, run_key: str) -> bool:
-    """Tell whether another run left its deployment open: it is settled before this one begins."""
-    return rollout is not None and is_open(rollout) and rollout.run_key != run_key
+    """Tell whether another run's deployment, or a rollback, is open: it comes to its end before this one begins."""
+    return rollout is not None and is_open(rollout) and (rollout.run_key != run_key or rollout.rollback is not None)
+
+
+def is_superseded(mine: Rollout, now: Rollout | None) -> bool:
+    """Tell whether a change of the champion that somebody is at work on was stopped, or another one has begun.
+
+    Args:
+        mine: As the worker knew it.
+        now: As it is stored.
+    """
+    if now is None or (now.run_key, now.rollback) != (mine.run_key, mine.rollback):
+        return True
+    return now.state == "returning" or now.stopped_by is not None
+
+
+def reason_of_rollback(rollout: Rollout | None, registration: Registration, champion: Version | None) -> str | None:
+    """Return why a run's version may not be deployed again, as a sentence: a rollback took its traffic.
+
+    Args:
+        rollout: The last one of the model.
+        registration: The run's.
+        champion: The version with that alias now.
+    """
+    if rollout is None or is_open(rollout):
+        return None
+    if rollout.run_key == registration.run_key and rollout.stopped_by:
+        return f"Nothing deployed: {rollout.because}."
+    mine, now = registration.version_name, champion.version_name if champion else None
+    if rollout.rollback and rollout.before.champion_name == mine != now:
+        return f"Nothing deployed: rollback {rollout.rollback} went back from this version."
+    return None
 
 
 def is_refused(rollout: Rollout, run_key: str) -> bool:
@@ -76,7 +106,13 @@ def is_complete(rollout: Rollout | None, run_key: str, traffic: Mapping[str, int
 
 
 def begun(
-    plan: Plan, registration: Registration, earlier: Rollout | None, before: Before, dag_run: str, now: datetime
+    plan: Plan,
+    registration: Registration,
+    earlier: Rollout | None,
+    before: Before,
+    dag_run: str,
+    now: datetime,
+    rollback: str | None = None,
 ) -> Rollout:
     """Return the rollout of a run's version as it is written down before anything is changed.
 
@@ -87,6 +123,7 @@ def begun(
         before: What is so now.
         dag_run: Label of the DAG run.
         now: Whole second.
+        rollback: Name of the rollback that this is.
     """
     return Rollout(
         model=plan.model,
@@ -107,6 +144,7 @@ def begun(
         smoke_requests=earlier.smoke_requests if earlier else (),
         keep_previous_hours=plan.spec.deployment.keep_previous_hours,
         kept=earlier.kept if earlier else None,
+        rollback=rollback,
     )
 
 

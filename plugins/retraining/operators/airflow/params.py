@@ -6,6 +6,8 @@ from typing import get_args
 
 from airflow.sdk import Param
 
+from retraining.core.documents.document import MODEL_PATTERN
+from retraining.core.naming.vertex import PREVIOUS
 from retraining.core.planning.params import (
     MAX_EPOCHS,
     MAX_WINDOW_DAYS,
@@ -78,6 +80,26 @@ def score_params(spec: ModelSpec) -> dict[str, Param]:
         "query": _text_param(SQL_PATTERN, "Query to score, a path below include/sql. Empty: the spec's."),
         "files": _text_param(FILES_PATTERN, "JSON lines to score, gs://bucket/folder/*.json. Empty: the spec's."),
         **_scoring_params(scoring),
+    }
+
+
+def rollback_params() -> dict[str, Param]:
+    """Make the Params of `rollback`, which is of all models."""
+    return {
+        "model": Param(
+            type="string", pattern=MODEL_PATTERN, title="Model", section=_RUN, description="Whose champion."
+        ),
+        "to": Param(
+            PREVIOUS,
+            type="string",
+            pattern=f"^({PREVIOUS}|[0-9]+)$",
+            title="To",
+            section=_RUN,
+            description="previous, or the id of a version. While a deployment is under way, previous ends it.",
+        ),
+        "reason": Param(
+            "", type="string", maxLength=500, title="Reason", section=_RUN, description="For whoever reads it later."
+        ),
     }
 
 

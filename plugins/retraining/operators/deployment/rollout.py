@@ -8,9 +8,10 @@ own answers; what cannot be completed is brought back by `Return`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from retraining.core.documents import Deployment, Plan, Registration, Report, SmokeTest
+from retraining.core.documents import Deployment, Golden, Plan, Registration, Report, SmokeTest
+from retraining.core.documents.deployment import RolloutState as RolloutPhase
 from retraining.core.errors import ConflictError
 from retraining.core.naming import bigquery, storage, vertex
 from retraining.core.promotion import aliases, deployments, ramp, rollouts, smoke_tests
@@ -18,7 +19,13 @@ from retraining.core.promotion.versions import Version
 from retraining.hooks.endpoints import Endpoint
 from retraining.hooks.operations import Operation
 from retraining.hooks.ports import CloudPort
-from retraining.operators.deployment.rollout_end import complete_rollout, move_traffic, roll_back, undeploy_replaced
+from retraining.operators.deployment.rollout_end import (
+    complete_rollout,
+    give_aliases_back,
+    move_traffic,
+    roll_back,
+    undeploy_replaced,
+)
 from retraining.operators.deployment.rollout_ramp import Ramp
 from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState
 from retraining.operators.deployment.version_upload import drop_twins
@@ -34,17 +41,25 @@ class RolloutSteps:
         cloud: The hooks.
         plan: The run.
         registration: Its version.
-        report: With the smoke requests.
+        report: With the smoke requests; None, of a rollback alone: it is not there any more, and nothing is asked.
         state: Of the model's rollout, as it was read.
+        rollback: Name of the rollback that this is; None: the run deploys its new version.
     """
 
     def __init__(
-        self, cloud: CloudPort, plan: Plan, registration: Registration, report: Report, state: RolloutState
+        self,
+        cloud: CloudPort,
+        plan: Plan,
+        registration: Registration,
+        report: Report | None,
+        state: RolloutState,
+        rollback: str | None = None,
     ) -> None:
         self._cloud = cloud
         self._plan = plan
         self._registration = registration
         self._report = report
+        self._rollback = rollback
         self._state = state
         self._id = vertex.deployed_model_id(plan.run_key)
         self._began = False
@@ -89,7 +104,8 @@ class RolloutSteps:
         """Say whether this run's rollout goes forward; begin it where none is open."""
         rollout = self._state.found
         if rollout is None or not rollouts.is_open(rollout):
-            smoke_tests.require_requests(self._report, storage.document_uri(self._plan.run_uri, "report"))
+            if self._report is not None:
+                smoke_tests.require_requests(self._report, storage.document_uri(self._plan.run_uri, "report"))
             self._begin_rollout(champion, dag_run)
         elif rollout.state == "returning":
             LOGGER.warning("an earlier try ended (%s): what was before is brought back first", rollout.because)
@@ -113,7 +129,8 @@ class RolloutSteps:
             self._state.change_rollout(state="done", dag_run=dag_run)
             return
         before = rollouts.state_before(self._plan.run_key, champion, previous, default, endpoint.traffic, again=again)
-        self._state.begin_rollout(rollouts.begun(self._plan, self._registration, earlier, before, dag_run, now))
+        begun = rollouts.begun(self._plan, self._registration, earlier, before, dag_run, now, self._rollback)
+        self._state.begin_rollout(begun)
         self._began = True
 
     def _deploy_version(self, endpoint: Endpoint) -> Endpoint | None:
@@ -193,22 +210,30 @@ class RolloutSteps:
             raise
 
     def _prove_version(self, endpoint: Endpoint) -> None:
-        """Compare the version's answers with the saved model's, with little traffic where another one serves."""
-        instances, start = len(self._report.golden), self._state.moment()
+        """Compare the version's answers with the saved model's, with little traffic where another one serves.
+
+        A version that is gone back to served before: it has all traffic at once, and is asked then.
+        """
         before = rollouts.traffic_before(self._state.current, endpoint.deployed)
-        traffic = ramp.split(before, self._id, ramp.first_percent(before))
+        traffic = ramp.split(before, self._id, 100 if self._rollback else ramp.first_percent(before))
+        passed: RolloutPhase = "proven" if self._rollback else "ramping"
+        if self._report is None:
+            move_traffic(self._cloud, self._state, endpoint, traffic)
+            self._state.change_rollout(state=passed)
+            return
+        instances, start = len(self._report.golden), self._state.moment()
         # Written before it is asked: whatever dies, the monitor knows which requests were no customer's.
         until = start + rollouts.TEST_TAKES
         windows = rollouts.with_smoke_request(self._state.current, traffic, start, until, instances)
         self._state.change_rollout(smoke_requests=windows)
         move_traffic(self._cloud, self._state, endpoint, traffic)
-        smoke_test = self._ask_smoke_requests(endpoint, traffic[self._id])
+        smoke_test = self._ask_smoke_requests(endpoint, self._report.golden, traffic[self._id])
         windows = rollouts.with_smoke_request(self._state.current, traffic, start, self._state.moment(), instances)
-        self._state.change_rollout(state="ramping", smoke_test=smoke_test, smoke_requests=windows)
+        self._state.change_rollout(state=passed, smoke_test=smoke_test, smoke_requests=windows)
 
-    def _ask_smoke_requests(self, endpoint: Endpoint, percent: int) -> SmokeTest:
+    def _ask_smoke_requests(self, endpoint: Endpoint, smoke_requests: Sequence[Golden], percent: int) -> SmokeTest:
         """Ask until the version, which has some percent of the traffic, gave enough answers."""
-        smoke_requests, clock = self._report.golden, self._cloud.clock
+        clock = self._cloud.clock
         instances = smoke_tests.instances(smoke_requests, self._plan.spec.features)
         until, asked, tests = clock.monotonic() + smoke_tests.ASK_FOR.total_seconds(), 0, list[SmokeTest]()
         while len(tests) < smoke_tests.ENOUGH:
@@ -250,7 +275,18 @@ class RolloutSteps:
             if holder is not None and aliases.becomes_previous(self._state.current, holder):
                 registry.merge_aliases(holder, [vertex.PREVIOUS])
             version = registry.move_alias(model, vertex.CHAMPION, version, before.champion_id)
-        complete_rollout(registry, version, self._state)
+        try:
+            complete_rollout(registry, version, self._state)
+        except OvertakenError:
+            self._take_aliases_back()
+            raise
+
+    def _take_aliases_back(self) -> None:
+        """Undo what was moved after another change had taken this one's place: aliases know no generation."""
+        mine, now = self._state.current, self._state.read_rollout()
+        if rollouts.is_superseded(mine, now):
+            LOGGER.warning("this rollout was ended by another change of the champion")
+            give_aliases_back(self._cloud, mine)
 
     def _go_back(self, error: Exception) -> None:
         """Turn to the way back, which is the only one from here on, whoever takes it; the error says why."""

@@ -69,6 +69,20 @@ def settle_rollout(cloud: CloudPort, state: RolloutState) -> bool:
     return True
 
 
+def settle_another(cloud: CloudPort, state: RolloutState) -> bool:
+    """Settle what another run left open; wait for a rollback that somebody goes on with. False: not at its end yet.
+
+    Raises:
+        OvertakenError: Somebody else is at work on it.
+    """
+    rollout = state.current
+    if rollout.rollback and not rollouts.is_silent(rollout, state.moment(), cloud.settings.wake_interval_s):
+        LOGGER.info("rollback %s is under way: waiting for it", rollout.rollback)
+        return False
+    LOGGER.warning("another run left its deployment open: it is settled first")
+    return settle_rollout(cloud, state)
+
+
 def complete_rollout(registry: RegistryPort, champion: Version, state: RolloutState) -> None:
     """Give a new champion `default`, take `challenger` from it; write down that it is done, and who is kept."""
     if wishes := aliases.changes_of_office(champion):
@@ -117,7 +131,7 @@ def roll_back(cloud: CloudPort, state: RolloutState) -> bool:
     endpoint = cloud.endpoints.get(rollout.model)
     if endpoint is not None:
         endpoint = _traffic_back(cloud, state, endpoint)
-    _aliases_back(cloud, rollout)
+    give_aliases_back(cloud, rollout)
     if endpoint is not None and not _is_gone(cloud, rollout, endpoint):
         return False
     close_rollout(state)
@@ -158,6 +172,8 @@ def _traffic_back(cloud: CloudPort, state: RolloutState, endpoint: Endpoint) -> 
 def _is_gone(cloud: CloudPort, rollout: Rollout, endpoint: Endpoint) -> bool:
     """Say whether the version's machines are gone and none are coming; end what is under way."""
     mine = rollout.deployed_model_id
+    if rollout.rollback and not rollout.starts:
+        return True  # it was deployed before, and stays so
     running = cloud.endpoints.running_operations(endpoint)
     for operation in running:
         if operation.name == rollout.operation:
@@ -171,7 +187,7 @@ def _is_gone(cloud: CloudPort, rollout: Rollout, endpoint: Endpoint) -> bool:
     return mine not in seen.deployed and not cloud.endpoints.running_operations(endpoint)
 
 
-def _aliases_back(cloud: CloudPort, rollout: Rollout) -> None:
+def give_aliases_back(cloud: CloudPort, rollout: Rollout) -> None:
     """Give the aliases that this rollout moved back."""
     for change in aliases.changes_back(rollout, cloud.registry.list_versions(rollout.model)):
         LOGGER.warning(

@@ -14,7 +14,7 @@ from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudSensor, RunTask
 from retraining.operators.airflow.links import EndpointLink, push_link
 from retraining.operators.deployment.rollout import RolloutSteps
-from retraining.operators.deployment.rollout_end import end_recorded, settle_rollout
+from retraining.operators.deployment.rollout_end import end_recorded, settle_another
 from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState
 from retraining.operators.jobs.identity import job_identity
 from retraining.operators.record.run_record import Record
@@ -64,13 +64,14 @@ class DeployModelOperator(RunTask, CloudSensor):
         plan, decision = record.read_document(Plan), record.read_document(Decision)
         rollout = state.read_rollout()  # before the champion: whoever changes that writes here first
         if decision.verdict == "promote" and rollouts.is_another_runs(rollout, plan.run_key):
-            self.log.warning("another run left its deployment open: it is settled first")
-            settle_rollout(cloud, state)
+            settle_another(cloud, state)
             return None
         if rollout is not None and rollouts.is_refused(rollout, plan.run_key):
             return record.write_once(nothing_deployed(plan, rollout.because, rollout.steps))
         champion = cloud.registry.find_by_alias(plan.model, vertex.CHAMPION)
         denied = self._reason_of_person(context)
+        if registration := record.find_document(Registration):
+            denied = rollouts.reason_of_rollback(rollout, registration, champion) or denied
         if not rollouts.is_open(rollout) and (reason := denied or reason_against(plan, decision, champion)):
             return record.write_once(nothing_deployed(plan, reason))
         steps = RolloutSteps(cloud, plan, record.read_document(Registration), record.read_document(Report), state)

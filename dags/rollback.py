@@ -1,0 +1,42 @@
+"""`rollback`: a person gives an earlier version of a model the traffic back."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+from airflow.sdk import DAG, get_parsing_context
+
+from retraining.operators.airflow.params import rollback_params
+from retraining.operators.deployment.version_rollback import RollBackOperator
+
+DAG_ID = "rollback"
+RUNBOOK = (Path(__file__).parent / "runbooks" / "rollback.md").read_text(encoding="utf-8")
+RETRIES = {
+    "retries": 3,
+    "retry_delay": timedelta(seconds=30),
+    "retry_exponential_backoff": True,
+    "max_retry_delay": timedelta(minutes=10),
+}
+MACHINES_COME_WITHIN = timedelta(hours=2)  # of a version that is no longer deployed
+
+
+def rollback_dag() -> DAG:
+    """One task: the model's rollout says how far it came."""
+    with DAG(
+        dag_id=DAG_ID,
+        description="Gives an earlier version of a model the traffic back",
+        doc_md=RUNBOOK,
+        schedule=None,
+        catchup=False,
+        max_active_runs=16,  # of several models; those of one model wait for each other by its rollout
+        default_args={"owner": "retraining", **RETRIES},
+        params=rollback_params(),
+        tags=["rollback"],
+    ) as dag:
+        RollBackOperator(task_id="roll_back", timeout=MACHINES_COME_WITHIN.total_seconds())
+    return dag
+
+
+if get_parsing_context().dag_id in (None, DAG_ID):
+    rollback = rollback_dag()

@@ -1,0 +1,169 @@
+"""Going back to an earlier version: to which one, against what it is refused, and the document of what came of it.
+
+In: what a person asked for, the versions of the registry, the model's rollout. Out: a version, a document, words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from retraining.core.documents import Registration, Rollback, Rollout, SmokeTest, Trigger
+from retraining.core.errors import ContractError, PlanError
+from retraining.core.naming.vertex import CHAMPION, PREVIOUS, unversioned
+from retraining.core.promotion.rollouts import is_open
+from retraining.core.promotion.versions import Version
+from retraining.core.suggestions import suggest
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskedRollback:
+    """What a person asked for. `name` is the rollback's, `asked` when; `to` is `previous` or a version's id."""
+
+    model: str
+    to: str
+    reason: str
+    name: str
+    dag_run_id: str
+    trigger: Trigger
+    asked: datetime
+
+
+def require_versions(model: str, versions: Sequence[Version], known: Sequence[str]) -> None:
+    """Refuse a model that has no version.
+
+    Args:
+        model: As it was asked for.
+        versions: Of it, in the registry.
+        known: Names of the models that have a spec.
+
+    Raises:
+        PlanError: It has none.
+    """
+    if not versions:
+        way_out = suggest(model, known) or "Trigger again with the name of a model that was deployed"
+        expected = f"a model with versions, of: {', '.join(known) or 'none yet'}"
+        raise PlanError("Param model", f"{model!r}, which has no version in the registry", expected, way_out)
+
+
+def choose_target(asked: AskedRollback, versions: Sequence[Version], last: Rollout | None) -> Version:
+    """Return the version to go back to.
+
+    Args:
+        asked: By a person.
+        versions: All of the model.
+        last: The last change of the champion; not open.
+
+    Raises:
+        PlanError: There is none such, it serves already, or another rollback has just gone back.
+    """
+    where = f"Param to of {asked.model}"
+    ids = {version.version_id: version for version in versions}
+    aliases = {alias: version for version in versions for alias in version.aliases}
+    champion = aliases.get(CHAMPION)
+    went_back = last is not None and last.rollback and champion is not None and champion.version_id == last.version_id
+    if asked.to == PREVIOUS and last is not None and went_back and last.changed > asked.asked:
+        found = f"rollback {last.rollback} went back to version {last.version_id} after this one was triggered"
+        raise PlanError(where, found, "no other one", "To go back further trigger again with a version's id")
+    target = aliases.get(PREVIOUS) if asked.to == PREVIOUS else ids.get(asked.to)
+    if target is None and asked.to == PREVIOUS:
+        others = ", ".join(sorted(ids, key=len)) or "none"
+        raise PlanError(where, "no version has the alias previous", f"a version's id, of: {others}", "Name one of them")
+    if target is None:
+        expected = f"previous, or one of: {', '.join(sorted(ids))}"
+        raise PlanError(where, repr(asked.to), expected, suggest(asked.to, [PREVIOUS, *ids]) or "Name one of them")
+    if target is champion:
+        raise PlanError(where, f"version {target.version_id} is champion", "another version", "Nothing is to be done")
+    if not target.run_key:
+        expected = "a version that retrain__… registered: its run's plan says on which machines it serves"
+        raise PlanError(target.version_name, "no run of this system made it", expected, "Name another version")
+    return target
+
+
+def require_target(
+    asked: AskedRollback, versions: Sequence[Version], known: Sequence[str], champion: Version | None
+) -> None:
+    """Refuse what names nothing, before a deployment under way is ended for it; the champion serves after that.
+
+    Raises:
+        PlanError: The model has no version, or none is that one.
+    """
+    require_versions(asked.model, versions, known)
+    if asked.to not in (PREVIOUS, champion.version_id if champion else None):
+        choose_target(asked, versions, None)
+
+
+def require_model_files(target: Version, *, there: bool) -> None:
+    """Refuse a version whose model is gone.
+
+    Raises:
+        ContractError: It is.
+    """
+    if not there:
+        way_out = "Trigger again with a version whose model is there"
+        raise ContractError(target.version_name, f"no model in {target.model_uri}", "its SavedModel", way_out)
+
+
+def stops(asked: AskedRollback, last: Rollout | None, champion: Version | None) -> bool:
+    """Tell whether all that was asked for is done: a deployment under way was brought back to what was before it."""
+    if last is None or is_open(last) or last.stopped_by != asked.name:
+        return False
+    return asked.to in (PREVIOUS, champion.version_id if champion else None)
+
+
+def reason_of_stop(asked: AskedRollback) -> str:
+    """Return why a deployment ended, for its run's document."""
+    return f"rollback {asked.name} stopped its deployment" + (f" ({asked.reason})" if asked.reason else "")
+
+
+def registration_of(model: str, target: Version | Rollout) -> Registration:
+    """Return the version to go back to as its run's registration has it."""
+    return Registration(
+        model=model,
+        run_key=target.run_key,
+        model_name=unversioned(target.version_name),
+        version_id=target.version_id,
+        version_name=target.version_name,
+        aliases=(),
+    )
+
+
+def stopped(asked: AskedRollback, last: Rollout) -> Rollback:
+    """Return the document of a rollback that brought a deployment back."""
+    before = last.before
+    message = f"The deployment of version {last.version_id} is stopped, "
+    message += f"version {before.champion_id} serves as before." if before.champion_id else "nobody serves, as before."
+    return _document(asked, before.champion_name, last.version_name, message, stopped=True)
+
+
+def gone_back(asked: AskedRollback, done: Rollout) -> Rollback:
+    """Return the document of a rollback to a version."""
+    before = done.before
+    message = f"Version {done.version_id} serves all requests as champion"
+    message += f", after version {before.champion_id}." if before.champion_id else "."
+    return _document(asked, done.version_name, before.champion_name, message, done.smoke_test)
+
+
+def _document(
+    asked: AskedRollback,
+    version_name: str | None,
+    from_version_name: str | None,
+    words: str,
+    smoke_test: SmokeTest | None = None,
+    *,
+    stopped: bool = False,
+) -> Rollback:
+    return Rollback(
+        model=asked.model,
+        name=asked.name,
+        dag_run_id=asked.dag_run_id,
+        trigger=asked.trigger,
+        to=asked.to,
+        reason=asked.reason,
+        stopped=stopped,
+        version_name=version_name,
+        from_version_name=from_version_name,
+        smoke_test=smoke_test,
+        words=words,
+    )

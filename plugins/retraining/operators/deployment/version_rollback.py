@@ -1,0 +1,151 @@
+"""Going back to an earlier version, in seconds where it is still deployed."""
+
+from __future__ import annotations
+
+from airflow.sdk import Context, PokeReturnValue
+
+from retraining.core.documents import Plan, Report, Rollback, Rollout
+from retraining.core.naming import console, storage, vertex
+from retraining.core.naming.trust import require_agreement
+from retraining.core.promotion import rollbacks, rollouts
+from retraining.core.promotion.rollbacks import AskedRollback
+from retraining.core.promotion.versions import Version
+from retraining.core.settings import include_path
+from retraining.core.spec.files import find_specs, plain_name
+from retraining.hooks.ports import CloudPort
+from retraining.operators.airflow.boundary import sleep_over_outages
+from retraining.operators.airflow.cloud_task import CloudSensor
+from retraining.operators.airflow.dag_run import trigger
+from retraining.operators.airflow.links import EndpointLink, push_link
+from retraining.operators.deployment.rollout import RolloutSteps
+from retraining.operators.deployment.rollout_end import close_rollout, roll_back, settle_another, settle_rollout
+from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState
+from retraining.operators.record.ownership import require_own_model
+from retraining.operators.record.run_record import Record
+
+TRIES = 10
+"""Steps of one poke: each looks anew at what others have changed meanwhile."""
+
+
+class RollBackOperator(CloudSensor):
+    """Give an earlier version the traffic, then the alias `champion`; end a deployment that is under way first.
+
+    The change stands in the model's rollout, as a run's deployment does, and takes the same steps: at whatever line it
+    dies, the next try goes on with it. The Params are the form of the DAG `rollback`.
+
+    Returns:
+        `{model, version_name, words}`.
+    """
+
+    operator_extra_links = (EndpointLink(),)
+
+    @sleep_over_outages
+    def look(self, cloud: CloudPort, context: Context) -> PokeReturnValue | bool:
+        """Take the recorded rollback, or go on with it."""
+        asked = _asked(context)
+        record = Record(cloud.artifacts, storage.rollback_uri(cloud.settings.bucket, asked.model, asked.name))
+        state = RolloutState(cloud, asked.model)
+        label = vertex.dag_run_label(context["ti"].dag_id, context["ti"].run_id)
+        done = record.find_document(Rollback)
+        for _ in range(TRIES):
+            if done is not None:
+                break
+            try:
+                found = _Change(cloud, asked, state, label).advance()
+            except OvertakenError as error:
+                self.log.warning("%s", error)
+                continue
+            if found is None:
+                return False
+            done = record.write_once(found)
+        if done is None:
+            return False
+        last = state.read_rollout()
+        if last is not None and last.rollback == asked.name:
+            close_rollout(state)
+        if endpoint := cloud.endpoints.get(asked.model):
+            push_link(self, context, EndpointLink, console.endpoint_address(endpoint.name))
+        self.log.info(done.words)
+        return PokeReturnValue(True, {"model": done.model, "version_name": done.version_name, "words": done.words})
+
+
+class _Change:
+    """One step of a rollback: by what the model's rollout says now.
+
+    Args:
+        cloud: The hooks.
+        asked: By a person.
+        state: Of the model's rollout.
+        dag_run: Label of the DAG run.
+    """
+
+    def __init__(self, cloud: CloudPort, asked: AskedRollback, state: RolloutState, dag_run: str) -> None:
+        self._cloud = cloud
+        self._asked = asked
+        self._state = state
+        self._dag_run = dag_run
+
+    def advance(self) -> Rollback | None:
+        """Go as far as this poke allows; None: something is waited for.
+
+        Raises:
+            OvertakenError: Somebody else changed the rollout: what follows from it is to be read.
+        """
+        asked, last = self._asked, self._state.read_rollout()
+        champion = self._cloud.registry.find_by_alias(asked.model, vertex.CHAMPION)
+        if last is not None and last.rollback == asked.name:
+            return self._go_back(last, champion)
+        versions = self._cloud.registry.list_versions(asked.model)
+        if last is not None and rollouts.is_open(last):
+            rollbacks.require_target(asked, versions, _known(), champion)
+            return self.advance() if self._end(last, champion) else None
+        if last is not None and rollbacks.stops(asked, last, champion):
+            return rollbacks.stopped(asked, last)
+        rollbacks.require_versions(asked.model, versions, _known())
+        require_own_model(self._cloud, asked.model)
+        target = rollbacks.choose_target(asked, versions, last)
+        own = target.labels.get(vertex.MODELS_LABEL) == vertex.OWN
+        there = self._cloud.artifacts.exists(storage.model_file_uri(target.model_uri, own=own))
+        rollbacks.require_model_files(target, there=there)
+        return self._go_back(target, champion)
+
+    def _end(self, last: Rollout, champion: Version | None) -> bool:
+        """Bring what is under way to its end: a champion's is completed, any other is stopped. False: not yet."""
+        if last.rollback:
+            return settle_another(self._cloud, self._state)
+        if rollouts.direction(last, champion)[0] == "done":
+            return settle_rollout(self._cloud, self._state)
+        if last.stopped_by != self._asked.name:
+            reason = rollbacks.reason_of_stop(self._asked)
+            self._state.change_rollout(state="returning", because=reason, stopped_by=self._asked.name)
+        return roll_back(self._cloud, self._state)
+
+    def _go_back(self, target: Version | Rollout, champion: Version | None) -> Rollback | None:
+        """Take the steps of a deployment with a version that was one already."""
+        cloud, asked = self._cloud, self._asked
+        folder = storage.run_uri(cloud.settings.bucket, asked.model, target.run_key)
+        record = Record(cloud.artifacts, folder)
+        plan, report = record.read_document(Plan), record.find_document(Report)
+        require_agreement(plan, folder, cloud.settings)
+        registration = rollbacks.registration_of(asked.model, target)
+        steps = RolloutSteps(cloud, plan, registration, report, self._state, asked.name)
+        done = steps.advance_rollout(champion, self._dag_run)
+        return rollbacks.gone_back(asked, self._state.current) if done else None
+
+
+def _known() -> list[str]:
+    return [plain_name(path) for path in find_specs(include_path())]
+
+
+def _asked(context: Context) -> AskedRollback:
+    """Return what the form and Airflow say."""
+    dag_run, params = context["dag_run"], context["params"]
+    return AskedRollback(
+        model=params["model"],
+        to=params["to"],
+        reason=params["reason"],
+        name=storage.rollback_name(dag_run.run_after, dag_run.run_id),
+        dag_run_id=dag_run.run_id,
+        trigger=trigger(dag_run),
+        asked=dag_run.run_after,
+    )

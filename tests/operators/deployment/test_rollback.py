@@ -1,0 +1,335 @@
+"""Going back to an earlier version: once, in one order with what deploys, whatever dies."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import dataclasses
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from retraining.core.documents import Rollback, Rollout
+from retraining.core.errors import ConflictError, JobError
+from retraining.core.naming import storage
+from retraining.core.naming.vertex import deployed_model_id
+from retraining.operators.deployment.registration import RegisterModelOperator
+from retraining.operators.deployment.version_deployment import DeployModelOperator
+from retraining.operators.deployment.version_rollback import RollBackOperator
+from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
+from tests.support.fakes.cloud import FakeCloud
+from tests.support.fakes.dying import Death, DyingCloud
+from tests.support.scenes.deployment import Scene
+
+MOST_WAKES = 30
+RUN_KEYS = ("20131118t030000z-000000000001", "20131119t030000z-000000000002", "20131120t030000z-000000000003")
+SETTINGS_BUCKET = FakeCloud().settings.bucket
+
+
+class Nights:
+    """Runs that were deployed one after the other, and the cloud around them, as versions 1, 2 and so on.
+
+    Args:
+        make_run: Makes DAG runs.
+        deployed: How many.
+    """
+
+    def __init__(self, make_run: Any, deployed: int = 2) -> None:
+        self.cloud = FakeCloud()
+        self.make_run = make_run
+        self.scenes: list[Scene] = []
+        self.died = False
+        self.calls: list[str] = []
+        for _ in range(deployed):
+            self.register()
+            assert self.deploy(self.scenes[-1]) == "deployed"
+
+    def register(self) -> Scene:
+        """The next run, up to its task `register`."""
+        key = RUN_KEYS[len(self.scenes)]
+        scene = Scene(self.cloud, key)
+        scene.change("plan", as_of=f"2013-11-{key[6:8]}T03:00:00Z")
+        if champion := self.cloud.registry.find_by_alias("flight_delays", "champion"):
+            scene.decided_against(champion.version_id, champion.run_key)
+        self.cloud.artifacts.objects[f"{scene.report['model_uri']}/saved_model.pb"] = b"graph"
+        run = self.make_run(run_id=f"scheduled__{key}")
+        run.execute(RegisterModelOperator(task_id="register", run_uri=scene.folder, cloud=self.cloud.connect))
+        version = self.cloud.registry.versions[str(len(self.scenes) + 1)]
+        path = storage.model_uri(storage.training_uri(scene.folder))
+        self.cloud.registry.versions[version.version_id] = dataclasses.replace(version, artifact_uri=path)
+        self.cloud.artifacts.objects[f"{path}/saved_model.pb"] = b"graph"
+        self.scenes.append(scene)
+        return scene
+
+    def deploy(self, scene: Scene, cloud: Any = None, wakes: int = MOST_WAKES) -> str:
+        """The task `deploy` of a run, until it ends, or for some wakes."""
+        run = self.make_run(run_id=f"scheduled__{scene.run_key}")
+        task = DeployModelOperator(
+            task_id="deploy", run_uri=scene.folder, retries=3, cloud=(cloud or self.cloud).connect
+        )
+        return self._wake(run, task, wakes, lambda done: "deployed" if done["deployed"] else done["words"])
+
+    def go_back(
+        self, to: str = "previous", *, number: int = 1, at: int = 0, after: bool = False, wakes: int = MOST_WAKES
+    ) -> str:
+        """The task `roll_back`, until it ends, or for some wakes; one death in it."""
+        cloud = DyingCloud(self.cloud, at, after=after)
+        self.calls = cloud.calls
+        task = RollBackOperator(task_id="roll_back", retries=3, cloud=cloud.connect)
+        return self._wake(self.rollback(to, number), task, wakes, lambda done: done["words"])
+
+    def rollback(self, to: str, number: int) -> Any:
+        """A DAG run of `rollback`, triggered one second after another."""
+        return self.make_run(
+            dag_id="rollback",
+            run_id=f"manual__{number}",
+            run_after=FakeCloud().clock.now() + timedelta(seconds=number),
+            params={"model": "flight_delays", "to": to, "reason": "complaints"},
+        )
+
+    def _wake(self, run: Any, task: Any, wakes: int, told: Any) -> str:
+        for _ in range(wakes):
+            self.cloud.clock.sleep(60)
+            try:
+                return told(run.execute(task))
+            except AirflowRescheduleException:
+                continue
+            except AirflowFailException as error:
+                return f"failed: {error}"
+            except Death:
+                self.died = True
+            except (JobError, ConflictError):
+                continue
+        return "under way"
+
+    def documents(self) -> list[Rollback]:
+        """All rollbacks on storage."""
+        objects = self.cloud.artifacts.objects
+        return [Rollback.parse(objects[uri]) for uri in sorted(objects) if "/rollbacks/" in uri]
+
+    def rollout(self) -> Rollout:
+        """The model's."""
+        return Rollout.parse(self.cloud.artifacts.objects[storage.rollout_uri(SETTINGS_BUCKET, "flight_delays")])
+
+    def require_served(self, where: str, champion: str, previous: str | None) -> None:
+        """A version has all traffic and its aliases; the one before it stays deployed without traffic."""
+        scene = self.scenes[-1]
+        serving = self.cloud.registry.versions[champion]
+        assert scene.endpoint.traffic == {deployed_model_id(serving.run_key): 100}, where
+        assert not self.cloud.endpoints.running, where
+        assert (scene.holder("champion"), scene.holder("previous"), scene.holder("default")) == (
+            champion,
+            previous,
+            champion,
+        ), where
+        assert self.rollout().state == "ended", where
+
+
+@pytest.fixture(scope="module")
+def nights(make_run: Any) -> Any:
+    """Makes the runs of some nights; played once each, and copied."""
+    played: dict[int, Nights] = {}
+
+    def make(deployed: int = 2) -> Nights:
+        if deployed not in played:
+            played[deployed] = Nights(make_run, deployed)
+        return copy.deepcopy(played[deployed])
+
+    return make
+
+
+def test_the_version_before_has_all_traffic_by_one_call(nights) -> None:
+    """It is still deployed: nothing is deployed; champion and previous change places."""
+    it = nights()
+    deploys = list(it.cloud.endpoints.deploys)
+    assert it.go_back() == "Version 1 serves all requests as champion, after version 2."
+    it.require_served("", "1", "2")
+    assert it.calls.count("set_traffic") == 1
+    assert it.cloud.endpoints.deploys == deploys
+    assert len(it.scenes[0].endpoint.deployed) == 2
+    (document,) = it.documents()
+    assert (document.reason, document.stopped) == ("complaints", False)
+    assert document.smoke_test is not None
+    assert document.smoke_test.requests == len(it.scenes[0].report["golden"])
+
+
+def test_the_way_forward_is_the_same_click_once_more(nights) -> None:
+    """What was gone back from is the version before now."""
+    it = nights()
+    it.go_back()
+    assert it.go_back(number=10**6) == "Version 2 serves all requests as champion, after version 1."
+    it.require_served("", "2", "1")
+
+
+def test_a_version_that_is_no_longer_deployed_is_deployed_first(nights) -> None:
+    """Version 1 of three left the endpoint when version 3 came."""
+    it = nights(3)
+    assert deployed_model_id(RUN_KEYS[0]) not in it.scenes[0].endpoint.deployed
+    it.go_back("1")
+    it.require_served("", "1", "3")
+    assert it.cloud.endpoints.deploys[-1].endswith("@1")
+
+
+@pytest.mark.parametrize("report", [True, False], ids=["asked", "no report"])
+def test_a_death_anywhere_ends_in_the_same_rollback(nights, report: bool) -> None:
+    """Killed at each call, before and after it: one document, the same versions, nothing deployed twice."""
+    for after in (False, True):
+        for at in range(1, 200):
+            it = nights(3)
+            if not report:
+                del it.cloud.artifacts.objects[f"{it.scenes[0].folder}/report.json"]
+            it.go_back("1", at=at, after=after)
+            if not it.died:
+                assert at > 20
+                break
+            where = f"{'after' if after else 'before'} call {at} ({it.calls[at - 1]})"
+            it.require_served(where, "1", "3")
+            assert len(it.documents()) == 1, where
+            assert [name[-2:] for name in it.cloud.endpoints.deploys] == ["@1", "@2", "@3", "@1"], where
+
+
+def test_a_version_that_answers_wrongly_is_no_way_back(nights) -> None:
+    """The traffic is where it was; the version stays deployed for another try."""
+    it = nights()
+    it.scenes[0].wrong_answers()
+    assert "failed: " in it.go_back()
+    it.require_served("", "2", "1")
+    assert len(it.scenes[0].endpoint.deployed) == 2
+    assert it.scenes[0].holder("challenger") is None
+    it.scenes[0].right_answers()
+    assert "Version 1" in it.go_back(number=2)
+
+
+def test_a_deployment_under_way_is_stopped(nights) -> None:
+    """What served before has all again; the run writes down why nothing is deployed, and does not begin anew."""
+    for wakes in range(1, 4):
+        it = nights()
+        scene = it.register()
+        it.cloud.endpoints.ready = False
+        assert it.deploy(scene, wakes=wakes) == "under way"
+        it.cloud.endpoints.ready = True
+        assert it.go_back() == "The deployment of version 3 is stopped, version 2 serves as before."
+        it.require_served("", "2", "1")
+        assert "stopped its deployment (complaints)" in it.deploy(scene)
+        it.require_served("", "2", "1")
+        assert it.documents()[0].stopped
+
+
+def test_a_deployment_that_dies_anywhere_leaves_the_same_order(nights) -> None:
+    """It is stopped, or it was champion already and is gone back from; its next try deploys nothing."""
+    ends = set()
+    for at in range(1, 200):
+        it = nights()
+        scene = it.register()
+        cloud = DyingCloud(it.cloud, at)
+        it.deploy(scene, cloud=cloud, wakes=1)
+        if not it.died:
+            assert at > 20
+            break
+        opened = it.rollout().run_key == scene.run_key
+        champion = scene.holder("champion")
+        words = it.go_back()
+        ends.add(words.partition(" ")[0])
+        where = f"call {at} ({cloud.calls[at - 1]}): {words}"
+        if not opened:
+            it.require_served(where, "1", "2")
+        elif champion == "3":
+            it.require_served(where, "2", "3")
+        else:
+            it.require_served(where, "2", "1")
+        recorded = f"{scene.folder}/deployment.json" in it.cloud.artifacts.objects
+        assert it.deploy(scene).startswith("deployed" if recorded else "Nothing deployed"), where
+        assert scene.holder("champion") == ("2" if opened else "1"), where
+    assert ends == {"Version", "The"}
+
+
+def test_a_rollback_in_the_middle_of_a_deployment_ends_in_one_order(nights) -> None:
+    """A whole rollback at each call of the run's wake: the wake steps back, and both tell the same."""
+    for at in range(1, 200):
+        it = nights()
+        scene = it.register()
+        words: list[str] = []
+        cloud = DyingCloud(it.cloud, at, instead=lambda it=it, words=words: words.append(it.go_back()))
+        it.deploy(scene, cloud=cloud, wakes=1)
+        if not words:
+            assert at > 20
+            break
+        outcome = it.deploy(scene)
+        where = f"call {at} ({cloud.calls[at - 1]}): {words}, {outcome}"
+        assert it.rollout().state == "ended", where
+        assert scene.holder("champion") != "3", where
+        assert outcome.startswith(("Nothing deployed", "deployed")), where
+        assert sum(scene.endpoint.traffic.values()) == 100, where
+        assert deployed_model_id(scene.run_key) not in scene.endpoint.traffic, where
+
+
+def test_a_deployment_waits_for_a_rollback_that_is_under_way(nights) -> None:
+    """It neither brings it back nor begins; then its decision is against another champion than the one of now."""
+    it = nights(2)
+    scene = it.register()
+    it.cloud.endpoints.undeploy(
+        it.scenes[0].endpoint, deployed_model_id(RUN_KEYS[0])
+    )  # the hours it is kept for are over
+    it.cloud.endpoints.ready = False
+    assert it.go_back(wakes=2) == "under way"
+    assert it.deploy(scene, wakes=3) == "under way"
+    assert it.rollout().state == "going"
+    it.cloud.endpoints.ready = True
+    assert "Version 1" in it.go_back()
+    assert "version 1 is champion now" in it.deploy(scene)
+    it.require_served("", "1", "2")
+
+
+def test_two_people_at_once_go_back_once(nights) -> None:
+    """The second rollback, at each call of the first one's, does not go forward again."""
+    for at in range(1, 100):
+        it = nights()
+        task = RollBackOperator(task_id="roll_back", retries=3, cloud=it.cloud.connect)
+        other: list[str] = []
+
+        def second(it: Nights = it, task: Any = task, other: list[str] = other) -> None:
+            other.append(it._wake(it.rollback("previous", 2), task, 1, lambda done: done["words"]))
+
+        cloud = DyingCloud(it.cloud, at, instead=second)
+        first = RollBackOperator(task_id="roll_back", retries=3, cloud=cloud.connect)
+        it._wake(it.rollback("previous", 1), first, MOST_WAKES, lambda done: done["words"])
+        if not other:
+            assert at > 15
+            break
+        it._wake(it.rollback("previous", 2), task, MOST_WAKES, lambda done: done["words"])
+        it.require_served(f"call {at} ({cloud.calls[at - 1]}): {other}", "1", "2")
+
+
+@pytest.mark.parametrize(
+    ("to", "expected"),
+    [
+        ("2", "version 2 is champion"),
+        ("7", "'7'. Expected previous, or one of: 1, 2"),
+        ("3", "no run of this system made it"),
+        ("1", "no model in gs://"),
+    ],
+    ids=["champion", "unknown", "by hand", "model gone"],
+)
+def test_what_cannot_be_gone_back_to_is_refused_by_name(nights, to: str, expected: str) -> None:
+    """Nothing is changed."""
+    it = nights()
+    if to == "3":
+        it.cloud.registry.add("", labels={})
+    if to == "1":
+        del it.cloud.artifacts.objects[f"{it.cloud.registry.versions['1'].artifact_uri}/saved_model.pb"]
+    said = it.go_back(to)
+    assert said.startswith("failed: ")
+    assert expected in said
+    it.require_served("", "2", "1")
+    assert it.documents() == []
+
+
+def test_a_model_without_a_version_before_or_any_is_refused(nights) -> None:
+    """The first champion has none; an unknown model is asked whether another was meant."""
+    it = nights(1)
+    assert "no version has the alias previous" in it.go_back()
+    run = it.rollback("previous", 2)
+    run.params["model"] = "flight_delay"
+    with pytest.raises(AirflowFailException, match="Did you mean 'flight_delays'"), contextlib.suppress(Death):
+        run.execute(RollBackOperator(task_id="roll_back", cloud=it.cloud.connect))
