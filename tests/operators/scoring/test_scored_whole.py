@@ -24,8 +24,8 @@ from tests.support.scenes.whole_run import run_night, run_scoring
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 NIGHT = datetime(2013, 11, 20, 3, tzinfo=UTC)
-MODELS = ("departures", "sklearn")
-"""Arrays and a count; another framework, in its own container. Any other example can be named here."""
+MODELS = ("departures", "sklearn", "auxiliary", "xgboost", "regression")
+"""Arrays and a count; other frameworks, in their own containers; several outputs; a number with quantiles."""
 
 
 def scored_spec(name: str, include: Path) -> ModelSpec:
