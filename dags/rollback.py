@@ -18,7 +18,7 @@ RETRIES = {
     "retry_exponential_backoff": True,
     "max_retry_delay": timedelta(minutes=10),
 }
-MACHINES_COME_WITHIN = timedelta(hours=2)  # of a version that is no longer deployed
+GIVEN_UP_AFTER = timedelta(hours=3)  # longer than a deployment is waited for, which then ends by itself
 
 
 def rollback_dag() -> DAG:
@@ -34,7 +34,7 @@ def rollback_dag() -> DAG:
         params=rollback_params(),
         tags=["rollback"],
     ) as dag:
-        RollBackOperator(task_id="roll_back", timeout=MACHINES_COME_WITHIN.total_seconds())
+        RollBackOperator(task_id="roll_back", timeout=GIVEN_UP_AFTER.total_seconds())
     return dag
 
 
