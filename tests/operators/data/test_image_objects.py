@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from google.cloud import bigquery, storage
 
+from retraining.core.errors import SpecError
 from retraining.core.spec.files import load_spec
 from retraining.hooks import check_queries
 from retraining.hooks.cloud import Cloud
@@ -199,7 +200,7 @@ def test_check_models_asks_for_a_column_of_addresses(make_night) -> None:
     """As BigQuery describes the query."""
     night = make_night()
     spec = load_spec(night.include / "models" / f"{night.name}.yaml")
-    assert "take" in check_queries.check(spec, night.include, Cloud().warehouse)
+    assert "take" in check_queries.check(spec, night.include, Cloud().session)
     plain = spec.model_copy(update={"entries": (spec.features[0].model_copy(update={"objects": None}),)})
-    with pytest.raises(Exception, match="photo is STRING and cannot be an image feature"):
-        check_queries.check(plain, night.include, Cloud().warehouse)
+    with pytest.raises(SpecError, match="photo is STRING and cannot be an image feature"):
+        check_queries.check(plain, night.include, Cloud().session)

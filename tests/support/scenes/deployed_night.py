@@ -159,9 +159,9 @@ class Night:
         return {"score": score, "answers": version_id, "deployed": len(endpoint.deployed), **holders}
 
     def retire(self) -> None:
-        """End what serves."""
+        """End what serves; what has the traffic last."""
         if endpoint := self.cloud.endpoints.get(self.model):
-            for deployed_id in endpoint.deployed:
+            for deployed_id in sorted(endpoint.deployed, key=lambda one: endpoint.traffic.get(one, 0)):
                 self.cloud.endpoints.undeploy(endpoint, deployed_id)
 
     def _wait(self) -> None:
