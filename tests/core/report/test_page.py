@@ -57,6 +57,11 @@ def test_the_page_says_what_the_documents_say(documents):
         assert gate["words"].replace("'", "&#39;") in page
 
 
+def test_the_way_back_is_said_with_the_names_of_the_run(documents):
+    """As the form of the DAG `rollback` takes it."""
+    assert '<code>{"model": "late", "reason": "why", "to": "3"}</code>' in render(documents)
+
+
 def test_auxiliary_labels_are_there_for_information(documents):
     """With the champion's, where it answers them in the same form."""
     ours = documents["evaluation"]["challenger"]["auxiliary"]["arrival_delay"]
