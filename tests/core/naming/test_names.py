@@ -53,6 +53,7 @@ def test_every_folder_of_the_bucket_that_is_no_models_is_closed_to_models():
         "bucket": "b",
         "model": "late",
         "key": "k",
+        "name": "n",
         "schema_hash": "0",
         "as_of": AS_OF,
         "dag_run_id": "r",
