@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import json
 import os
 import platform
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -170,3 +171,10 @@ def machine() -> dict[str, str]:
         platform.processor(),
     )
     return {"cpu": f"{os.cpu_count()} vCPU {model}", "python": platform.python_version()}
+
+
+def write_result(name: str, out: Path, rounds: int, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write what was measured, and on what, as JSON."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps({"machine": machine(), "rounds": rounds, "rows": rows}, indent=2) + "\n")
+    print(f"{name}: wrote {out}")

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.cloud import REPOSITORY_PATH, machine, run_trainer, running_cloud
+from bench.cloud import REPOSITORY_PATH, run_trainer, running_cloud, write_result
 from localcloud import faults
 from localcloud.state import State
 
@@ -43,9 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         readings = take_turns(environment, shelf, options.photos, options.rounds)
     rows = summarise(readings)
     print(render(rows))
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps({"machine": machine(), "rounds": options.rounds, "rows": rows}, indent=2) + "\n")
-    print(f"bench-images: wrote {options.out}")
+    write_result("bench-images", options.out, options.rounds, rows)
     return 0
 
 

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.cloud import REPOSITORY_PATH, TRAINER_PYTHON, Cloud, machine, make_request, run_trainer, running_cloud
+from bench.cloud import REPOSITORY_PATH, TRAINER_PYTHON, Cloud, make_request, run_trainer, running_cloud, write_result
 from localcloud.statements import statement
 
 TABLE = "bench.flights_run"
@@ -43,9 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         readings = take_turns(environment, manifest_uri, options.rounds)
     rows = summarise(readings)
     print(render(rows))
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps({"machine": machine(), "rounds": options.rounds, "rows": rows}, indent=2) + "\n")
-    print(f"bench-readers: wrote {options.out}")
+    write_result("bench-readers", options.out, options.rounds, rows)
     return 0
 
 

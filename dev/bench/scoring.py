@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.cloud import REPOSITORY_PATH, machine, run_trainer, running_cloud
+from bench.cloud import REPOSITORY_PATH, run_trainer, running_cloud, write_result
 from localcloud.supervision.processes import descendants
 
 CEILING = "SavedModel"
@@ -47,10 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             readings = take_turns(contenders(Path(folder)), options.rounds)
     rows = summarise(readings)
     print(render(rows))
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    document = {"machine": machine(), "rounds": options.rounds, "rows": rows}
-    options.out.write_text(json.dumps(document, indent=2) + "\n")
-    print(f"bench-scoring: wrote {options.out}")
+    write_result("bench-scoring", options.out, options.rounds, rows)
     return 0
 
 
