@@ -17,6 +17,7 @@ from retraining.core.jobs import requests
 from retraining.core.naming import storage
 from retraining.core.promotion import gates
 from retraining.hooks.cloud import OwnCloud
+from tests.support.contracts import EXAMPLES
 from tests.support.fakes.cloud import FakeCloud
 from tests.support.small_decision import decide, evaluation, scores
 from tests.support.small_model import SPEC_YAML, SQL, make_plan, make_snapshot, make_spec
@@ -88,6 +89,16 @@ def test_why_of_a_run_that_stopped_names_its_task(cloud, capsys):
     plan = make_plan(settings=cloud.settings)
     store(cloud, plan, make_snapshot(plan))
     assert "the run came no further than the task check_data." in ask(cloud, capsys, "why", "late")
+
+
+def test_why_says_until_when_retraining_is_paused(cloud, capsys):
+    pause = json.loads((EXAMPLES / "pause__set.json").read_text())
+    for until, said in (("2999-01-01", True), ("2013-11-21", False)):
+        document = documents.Pause.parse(json.dumps(pause | {"until": f"{until}T00:00:00Z"}).encode())
+        cloud.artifacts.overwrite(
+            storage.pause_uri(cloud.settings.bucket, "late"), document.to_bytes(), "application/json"
+        )
+        assert ("retraining of late is paused until 2999-01-01" in ask(cloud, capsys, "why", "late")) is said
 
 
 def test_why_gives_the_monitors_last_decision(cloud, capsys):

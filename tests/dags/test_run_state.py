@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.airflow_release import AirflowFailException, DagBag, sync_bag_to_db
+from retraining.operators.airflow.early_end import KEY, end_run
+from tests.support.airflow_release import AirflowFailException, DagBag, DownstreamTasksSkipped, sync_bag_to_db
 
 from .conftest import ROOT, parse
 
@@ -71,6 +72,7 @@ class Scheduler:
         ended_at: str | None = None,
         asleep: bool = True,
         by: str = "failed",
+        paused: str | None = None,
     ) -> Ended:
         """One run.
 
@@ -80,8 +82,9 @@ class Scheduler:
             ended_at: The task during which a person marks the run.
             asleep: Whether it waits for its job then, or for its next try.
             by: As what the run is marked.
+            paused: Why `plan` ends it.
         """
-        return self._follow(self._create(self.dag(dag_id)), failing, ended_at, asleep, by)
+        return self._follow(self._create(self.dag(dag_id)), failing, ended_at, asleep, by, paused)
 
     def clear(self, run: Any, task_id: str) -> Ended:
         """Clear a task and what follows it, as the UI does, and follow the run to its end; every task succeeds now."""
@@ -90,9 +93,11 @@ class Scheduler:
         dag.clear(run_id=run.run_id, task_ids=list(following), session=self.session)
         run.state, run.dag = "running", dag
         self.session.flush()
-        return self._follow(run, (), None, True, "")
+        return self._follow(run, (), None, True, "", None)
 
-    def _follow(self, run: Any, failing: tuple[str, ...], ended_at: str | None, asleep: bool, by: str) -> Ended:
+    def _follow(
+        self, run: Any, failing: tuple[str, ...], ended_at: str | None, asleep: bool, by: str, paused: str | None
+    ) -> Ended:
         words, marked = "", False
         for _ in range(PASSES):
             # As the scheduler: it looks at running ones only.
@@ -105,11 +110,23 @@ class Scheduler:
                     self.session.flush()
                     run = self.mark(run, by)
                 elif ti.task_id == "conclude":
-                    ti.state, words = _execute(self._dags[run.dag_id].get_task("conclude"), run)
+                    ti.state, words = _execute(self._dags[run.dag_id].get_task("conclude"), run, paused)
+                elif ti.task_id == "plan" and paused:
+                    self._end_early(run, paused)
+                    ti.state = "success"
                 else:
                     ti.state = "failed" if ti.task_id in failing else "success"
             self.session.flush()
         raise AssertionError(f"still running: {[(ti.task_id, ti.state) for ti in run.task_instances]}")
+
+    def _end_early(self, run: Any, message: str) -> None:
+        """What the API server does when `plan` ends the run: what has not begun of the named tasks is skipped."""
+        ti: Any = SimpleNamespace(xcom_push=lambda **_: None)
+        with pytest.raises(DownstreamTasksSkipped) as ended:
+            end_run(self._dags[run.dag_id].get_task("plan"), {"ti": ti}, message)
+        for ti in run.task_instances:
+            if ti.task_id in ended.value.tasks:
+                ti.state = "skipped"
 
     def _again(self, run: Any) -> Any:
         """The run as it is stored: older releases let go of what a session had when somebody marks it."""
@@ -151,10 +168,16 @@ def scheduler() -> Iterator[Scheduler]:
         yield Scheduler(session)
 
 
-def _execute(conclude: Any, run: Any) -> tuple[str, str]:
-    """The last task as a worker runs it, with the states that the API server would give it."""
+def _execute(conclude: Any, run: Any, paused: str | None) -> tuple[str, str]:
+    """The last task as a worker runs it, with the states and the XCom that the API server would give it."""
     states = {run.run_id: {ti.task_id: ti.state and str(ti.state) for ti in run.task_instances}}
-    ti = SimpleNamespace(dag_id=DAG_ID, run_id=run.run_id, get_task_states=lambda **_: states)
+    xcoms = {("plan", KEY): paused}
+    ti = SimpleNamespace(
+        dag_id=DAG_ID,
+        run_id=run.run_id,
+        get_task_states=lambda **_: states,
+        xcom_pull=lambda task_ids, key: xcoms[task_ids, key],
+    )
     try:
         conclude.execute({"ti": ti})
     except AirflowFailException as error:
@@ -221,6 +244,25 @@ def test_a_run_marked_as_success_before_its_end_says_what_did_not_run(scheduler)
     assert "evaluate, decide, register, deploy did not run" in outcome.words
     assert "mark the run as success again" in outcome.words
     assert scheduler.mark(outcome.run, "success").state == "success"
+
+
+def test_a_run_that_its_plan_ended_is_green(scheduler) -> None:
+    """Nothing but the plan and the teardowns; the run may be cleared later."""
+    outcome = scheduler.run(paused="retraining is paused")
+    assert outcome.state == "success"
+    ran = {task for task, state in outcome.tasks.items() if state == "success"}
+    assert ran == {"plan", *ENDS, "conclude"}
+    assert set(outcome.tasks.values()) == {"success", "skipped"}
+    again = scheduler.clear(outcome.run, "plan")
+    assert again.state == "success"
+    assert set(again.tasks.values()) == {"success"}
+
+
+def test_what_its_plan_did_not_skip_fails_a_run_all_the_same(scheduler) -> None:
+    """A job that nobody waits for any more, of an earlier try."""
+    outcome = scheduler.run(failing=("cancel_jobs",), paused="retraining is paused")
+    assert outcome.state == "failed"
+    assert "cancel_jobs failed" in outcome.words
 
 
 OTHERS = {

@@ -6,9 +6,19 @@ import inspect
 from typing import Any
 
 try:
-    from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleException, ParamValidationError
+    from airflow.sdk.exceptions import (
+        AirflowFailException,
+        AirflowRescheduleException,
+        DownstreamTasksSkipped,
+        ParamValidationError,
+    )
 except ImportError:  # before 3.2
-    from airflow.exceptions import AirflowFailException, AirflowRescheduleException, ParamValidationError
+    from airflow.exceptions import (
+        AirflowFailException,
+        AirflowRescheduleException,
+        DownstreamTasksSkipped,
+        ParamValidationError,
+    )
 
 try:
     from airflow.dag_processing.dagbag import DagBag, sync_bag_to_db
@@ -25,6 +35,7 @@ __all__ = [
     "AirflowRescheduleException",
     "DagBag",
     "DagSerialization",
+    "DownstreamTasksSkipped",
     "ParamValidationError",
     "first_clock_run",
     "sync_bag_to_db",

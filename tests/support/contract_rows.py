@@ -122,6 +122,8 @@ ROWS = [
     Row("report__first_attempt", "golden[0].prediction", "high", "a number"),
     Row("report__images", "golden[0].instance.image", {"bytes": "iVBORw0KGgo="}, "unknown key 'bytes'"),
     Row("rollout__proven", "smoke_requests[0].end", GONE, ""),
+    Row("pause__set", "until", "monday", "datetime"),
+    Row("pause__ended", "until", GONE, ""),
     Row("rollback__previous", "stopped", "no", "true or false"),
     Row("rollback__stopped", "trigger.kind", "asked", "one of: "),
     Row("rollout__proven", "state", "half", "one of: "),

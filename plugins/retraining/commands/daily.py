@@ -11,10 +11,18 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 
-from retraining.commands.stored_runs import find_run, last_ledger_row, newest_runs, read_stored, whole_run
+from retraining.commands.stored_runs import (
+    find_pause,
+    find_run,
+    last_ledger_row,
+    newest_runs,
+    read_stored,
+    whole_run,
+)
 from retraining.core.documents import Decision
 from retraining.core.errors import PlanError, SpecError
 from retraining.core.naming import storage
+from retraining.core.planning import pauses
 from retraining.core.promotion.replay import REPLAYED, decision_changes, replay_decision
 from retraining.core.report import terminal
 from retraining.core.settings import include_path
@@ -45,11 +53,13 @@ def list_runs(cloud: CloudPort, model: str) -> list[str]:
 
 
 def explain_model(cloud: CloudPort, model: str) -> list[str]:
-    """Return why a model's last run ended as it did, and what its monitor decided last."""
+    """Return why a model's last run ended as it did, what its monitor decided last, and until when it is paused."""
     artifacts, bucket = cloud.artifacts, cloud.settings.bucket
     run = next(newest_runs(artifacts, bucket, _known(model)), None)
     lines = list(terminal.explain_run(whole_run(artifacts, run))) if run else [f"{model}: no run yet"]
-    return [*lines, terminal.explain_monitor(last_ledger_row(artifacts, bucket, model))]
+    pause = find_pause(artifacts, bucket, model)
+    paused = [f"pause     {pauses.explain_pause(pause)}"] if pause and pauses.holds(pause, cloud.clock.now()) else []
+    return [*lines, terminal.explain_monitor(last_ledger_row(artifacts, bucket, model)), *paused]
 
 
 def compare(cloud: CloudPort, before: str, now: str) -> list[str]:

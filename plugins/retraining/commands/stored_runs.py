@@ -6,7 +6,7 @@ import json
 import logging
 from collections.abc import Iterable, Iterator
 
-from retraining.core.documents import Ledger
+from retraining.core.documents import Ledger, Pause
 from retraining.core.errors import ContractError, DataError
 from retraining.core.naming import storage
 from retraining.core.report.run import TASK_OF_KIND, Run, read_reported_run
@@ -51,6 +51,13 @@ def last_ledger_row(artifacts: ArtifactsPort, bucket: str, model: str) -> Ledger
     uris = artifacts.list_uris(storage.monitors_uri(bucket, model), suffix="/ledger.json")
     data = artifacts.read_object(uris[-1]) if uris else None
     return Ledger.parse(data, uris[-1]) if data else None
+
+
+def find_pause(artifacts: ArtifactsPort, bucket: str, model: str) -> Pause | None:
+    """Return the pause of a model's retraining that was asked for last; None: there was none."""
+    uri = storage.pause_uri(bucket, model)
+    data = artifacts.read_object(uri)
+    return Pause.parse(data, uri) if data else None
 
 
 def read_stored(artifacts: ArtifactsPort, folder: str, kinds: Iterable[str]) -> dict[str, bytes]:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 try:
-    from airflow.sdk.exceptions import AirflowException, AirflowFailException
+    from airflow.sdk.exceptions import AirflowException, AirflowFailException, DownstreamTasksSkipped
 except ImportError:
-    from airflow.exceptions import AirflowException, AirflowFailException  # type: ignore[no-redef, attr-defined]
+    from airflow.exceptions import (  # type: ignore[no-redef, attr-defined]
+        AirflowException,
+        AirflowFailException,
+        DownstreamTasksSkipped,
+    )
 
-__all__ = ["AirflowException", "AirflowFailException"]
+__all__ = ["AirflowException", "AirflowFailException", "DownstreamTasksSkipped"]

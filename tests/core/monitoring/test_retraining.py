@@ -73,6 +73,18 @@ def test_no_champion_waits():
     assert (found.because, found.drift_uri) == ("no_champion", None)
 
 
+def test_a_pause_holds_a_retraining_back_and_counts_as_none():
+    paused = "retraining of late is paused until 2013-11-25 00:00 UTC by ada."
+    found = decide_retraining(make_spec(), drift(0.9), [], AS_OF, URI, paused)
+    assert (found.decision, found.because, found.retrain_as_of) == ("wait", "paused", None)
+    assert found.words == f"Waiting: f0 0.900 (over 0.3) drifted in 500 requests. But {paused}"
+    assert decide(drift(0.9), found).because == "drift"  # no cool-down begins with it
+
+
+def test_without_drift_a_pause_is_no_reason():
+    assert decide_retraining(make_spec(), drift(0.1), [], AS_OF, URI, "paused").because == "no_drift"
+
+
 @pytest.mark.parametrize(("rows", "because"), [(199, "too_few_requests"), (200, "drift")])
 def test_few_requests_decide_nothing(rows, because):
     assert decide(drift(0.9, rows=rows)).because == because

@@ -85,7 +85,7 @@ class Nights:
             dag_id="rollback",
             run_id=f"manual__{number}",
             run_after=FakeCloud().clock.now() + timedelta(seconds=number),
-            params={"model": "flight_delays", "to": to, "reason": "complaints"},
+            params={"model": "flight_delays", "to": to, "reason": "complaints", "pause_until": None},
         )
 
     def _wake(self, run: Any, task: Any, wakes: int, told: Any) -> str:

@@ -48,7 +48,7 @@ def go_back(night: Night, make_run: Any) -> None:
         dag_id="rollback",
         run_id="manual__1",
         run_after=datetime.now(UTC).replace(microsecond=0),
-        params={"model": night.model, "to": "previous", "reason": "complaints"},
+        params={"model": night.model, "to": "previous", "reason": "complaints", "pause_until": None},
     )
     task = RollBackOperator(task_id="roll_back", cloud=lambda: night.cloud)
     until = time.monotonic() + WITHIN_S

@@ -10,6 +10,7 @@ import pytest
 from airflow.sdk.execution_time.context import OutletEventAccessors
 
 from retraining.core.documents import KINDS, Ledger
+from retraining.core.naming import storage
 from retraining.operators.monitoring.drift_measurement import MeasureDriftOperator
 from retraining.operators.monitoring.retraining_decision import DecideRetrainingOperator
 from tests.support.airflow_release import AirflowFailException
@@ -114,6 +115,17 @@ def test_a_cleared_monitor_reads_what_it_wrote(cloud, make_run) -> None:
     assert second == first
     assert len(cloud.warehouse.asked) == asked
     assert len(added(run)) == 1
+
+
+def test_a_paused_model_gets_no_queue_of_retrainings(cloud, make_run) -> None:
+    """No event, so no run; the first monitor after the pause orders one at once, with no cool-down."""
+    uri = storage.pause_uri(cloud.settings.bucket, "flight_delays")
+    stored = json.loads((EXAMPLES / "pause__set.json").read_text())
+    for until, because, events in (("2026-01-02", "paused", 0), ("2026-01-01", "drift", 1)):
+        pause = stored | {"model": "flight_delays", "until": f"{until}T00:00:00Z"}
+        cloud.artifacts.objects[uri] = KINDS["pause"].parse(json.dumps(pause)).to_bytes()
+        run, result = monitor(cloud, make_run, 5 + events)
+        assert (result["because"], len(added(run))) == (because, events)
 
 
 def test_without_a_champion_there_is_nothing_to_compare(cloud, make_run) -> None:

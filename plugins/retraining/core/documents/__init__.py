@@ -62,7 +62,7 @@ from retraining.core.documents.export import (
     SpanFile,
 )
 from retraining.core.documents.monitoring import Drift, DriftChampion, FeatureDrift, Ledger
-from retraining.core.documents.plan import Estimate, Plan, Query, Trigger, Window
+from retraining.core.documents.plan import Estimate, Pause, Plan, Query, Trigger, Window
 from retraining.core.documents.retention import (
     CleanedDeployment,
     CleanedJob,
@@ -119,6 +119,7 @@ KINDS: dict[str, type[Document]] = {
         Deployment,
         Rollout,
         Rollback,
+        Pause,
         Timings,
         Drift,
         Ledger,
@@ -194,6 +195,7 @@ __all__ = [
     "NumericStatistics",
     "OutsideLabels",
     "PartWork",
+    "Pause",
     "Plan",
     "Predictions",
     "Query",

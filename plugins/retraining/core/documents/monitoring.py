@@ -49,7 +49,7 @@ class Ledger(Document):
     model: ModelId
     as_of: UtcTime
     decision: Literal["retrain", "wait"]
-    because: Literal["drift", "no_drift", "too_few_requests", "cooldown", "no_champion"]
+    because: Literal["drift", "no_drift", "too_few_requests", "cooldown", "paused", "no_champion"]
     words: Text
     drift_uri: Uri | None
     retrain_as_of: UtcTime | None

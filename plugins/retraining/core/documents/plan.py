@@ -1,4 +1,4 @@
-"""The plan: everything a run was asked to do, resolved once. All later steps read only this."""
+"""The plan: everything a run was asked to do, resolved once. All later steps read only this. And the pause of runs."""
 
 from __future__ import annotations
 
@@ -132,3 +132,19 @@ class Plan(Document):
     unknown_prices: tuple[Text, ...] = ()
     endpoint_usd_per_hour: Number | None = None
     machines: dict[JobTask, Machines] | None = None
+
+
+class Pause(Document):
+    """No retraining begins before `until`: one object per model, changed by generation.
+
+    A run that starts at `until` begins; null: the pause was taken away. `asked` is when, by the run `dag_run_id` of
+    `rollback`; what was asked last counts.
+    """
+
+    kind: Literal["pause"] = "pause"
+    model: ModelId
+    until: UtcTime | None
+    reason: str
+    trigger: Trigger
+    asked: UtcTime
+    dag_run_id: Text

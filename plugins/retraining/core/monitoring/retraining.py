@@ -11,12 +11,17 @@ from retraining.core.documents.monitoring import Drift, Ledger
 from retraining.core.naming.run_keys import RunKey
 from retraining.core.spec.model import ModelSpec
 
-Because = Literal["drift", "no_drift", "too_few_requests", "cooldown", "no_champion"]
+Because = Literal["drift", "no_drift", "too_few_requests", "cooldown", "paused", "no_champion"]
 SHOWN_FEATURES = 5
 
 
 def decide_retraining(
-    spec: ModelSpec, drift: Drift | None, ledger_rows: Sequence[Ledger], as_of: datetime, drift_uri: str | None = None
+    spec: ModelSpec,
+    drift: Drift | None,
+    ledger_rows: Sequence[Ledger],
+    as_of: datetime,
+    drift_uri: str | None = None,
+    paused: str | None = None,
 ) -> Ledger:
     """Return the ledger row of one monitor run: retrain or wait, and why.
 
@@ -26,10 +31,14 @@ def decide_retraining(
         ledger_rows: Earlier rows of this model, in any order; those after `as_of` are left out of account.
         as_of: Time of the monitor run.
         drift_uri: Where the drift document is.
+        paused: Until when no retraining begins, and why; None: one may. A retraining that is held back so is not
+            ordered: it counts for no cool-down, and the drift of the first day after the pause decides anew.
     """
     earlier = [row for row in ledger_rows if row.decision == "retrain" and row.as_of < as_of]
     last = max((row.as_of for row in earlier), default=None)
     reason, message = _judge(spec, drift, earlier, last, as_of)
+    if reason == "drift" and paused:
+        reason, message = "paused", f"Waiting: {message.removeprefix('Retraining: ')} But {paused}"
     retrain = reason == "drift"
     return Ledger(
         model=spec.name,

@@ -188,6 +188,11 @@ def rollback_uri(bucket: str, model: str, name: str) -> str:
     return f"gs://{bucket}/{model}/rollbacks/{name}"
 
 
+def pause_uri(bucket: str, model: str) -> str:
+    """Return where it is written down until when no retraining of a model begins."""
+    return f"gs://{bucket}/{model}/pause.json"
+
+
 def pokes_uri(bucket: str) -> str:
     """Return the folder of what waiting tasks remember."""
     return f"gs://{bucket}/{BucketFolder.POKES}"

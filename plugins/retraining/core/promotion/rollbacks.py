@@ -16,10 +16,13 @@ from retraining.core.promotion.rollouts import is_open
 from retraining.core.promotion.versions import Version
 from retraining.core.suggestions import suggest
 
+STAY = "stay"
+"""In the place of a version: the champion stays, and only the pause of retraining changes."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class AskedRollback:
-    """What a person asked for. `name` is the rollback's, `asked` when; `to` is `previous` or a version's id."""
+    """What a person asked for. `name` is the rollback's, `asked` when; `to` is `previous`, `stay` or a version's id."""
 
     model: str
     to: str

@@ -6,21 +6,23 @@ from collections.abc import Mapping
 
 from retraining.core.errors import RunError
 
-SUCCESS, FAILED = "success", "failed"
+SUCCESS, FAILED, SKIPPED = "success", "failed", "skipped"
 
 
-def require_success(run_id: str, states: Mapping[str, str | None]) -> None:
+def require_success(run_id: str, states: Mapping[str, str | None], *, may_skip: bool = False) -> None:
     """Accept a run in which every task succeeded.
 
     Args:
         run_id: Of the DAG run.
         states: Airflow's state of each other task of the run, by task id; None: not begun.
+        may_skip: Whether the run's own plan ended it: what was skipped is no failure.
 
     Raises:
         RunError: A task failed, or was passed over because the run was ended by hand.
     """
     failed = [task for task, state in states.items() if state == FAILED]
-    left = [task for task, state in states.items() if state not in (SUCCESS, FAILED)]
+    fine = (SUCCESS, SKIPPED) if may_skip else (SUCCESS,)
+    left = [task for task, state in states.items() if state not in (*fine, FAILED)]
     if failed:
         found = f"{_listed(failed)} failed" + (f"; {_listed(left)} did not run" if left else "")
         way_out = (

@@ -15,6 +15,7 @@ from retraining.core.planning.params import (
     TIME_PATTERN,
     hyperparameters_of_form,
 )
+from retraining.core.promotion.rollbacks import STAY
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.scoring import (
     DESTINATION_PATTERN,
@@ -92,13 +93,27 @@ def rollback_params() -> dict[str, Param]:
         "to": Param(
             PREVIOUS,
             type="string",
-            pattern=f"^({PREVIOUS}|[0-9]+)$",
+            pattern=f"^({PREVIOUS}|{STAY}|[0-9]+)$",
             title="To",
             section=_RUN,
-            description="previous, or the id of a version. While a deployment is under way, previous ends it.",
+            description=(
+                "previous, or the id of a version. While a deployment is under way, previous ends it. "
+                "stay: nothing goes back, only the pause changes."
+            ),
         ),
         "reason": Param(
             "", type="string", maxLength=500, title="Reason", section=_RUN, description="For whoever reads it later."
+        ),
+        "pause_until": Param(
+            None,
+            type=["null", "string"],
+            format="date",
+            title="Pause until",
+            section=_RUN,
+            description=(
+                "The first day (UTC) on which retrain__… begins again; before it only with Force. "
+                "Empty: as it is; with stay, the pause ends."
+            ),
         ),
     }
 

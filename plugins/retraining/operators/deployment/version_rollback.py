@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from airflow.sdk import Context, PokeReturnValue
 
-from retraining.core.documents import Plan, Report, Rollback, Rollout
+from retraining.core.documents import Pause, Plan, Report, Rollback, Rollout
 from retraining.core.naming import console, storage, vertex
 from retraining.core.naming.trust import require_agreement
+from retraining.core.planning import pauses
 from retraining.core.promotion import rollbacks, rollouts
 from retraining.core.promotion.rollbacks import AskedRollback
 from retraining.core.promotion.versions import Version
@@ -20,7 +21,8 @@ from retraining.operators.airflow.links import EndpointLink, push_link
 from retraining.operators.deployment.rollout import RolloutSteps
 from retraining.operators.deployment.rollout_end import close_rollout, roll_back, settle_another, settle_rollout
 from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState
-from retraining.operators.record.ownership import require_own_model
+from retraining.operators.record.ownership import require_own_bucket, require_own_model
+from retraining.operators.record.pauses import store_pause
 from retraining.operators.record.run_record import Record
 
 TRIES = 10
@@ -29,6 +31,9 @@ TRIES = 10
 
 class RollBackOperator(CloudSensor):
     """Give an earlier version the traffic, then the alias `champion`; end a deployment that is under way first.
+
+    A pause of retraining is written before anything else, so that no run begins meanwhile; it holds whether the way
+    back is refused or not.
 
     The change stands in the model's rollout, as a run's deployment does, and takes the same steps: at whatever line it
     dies, the next try goes on with it. The Params are the form of the DAG `rollback`.
@@ -43,6 +48,10 @@ class RollBackOperator(CloudSensor):
     def look(self, cloud: CloudPort, context: Context) -> PokeReturnValue | bool:
         """Take the recorded rollback, or go on with it."""
         asked = _asked(context)
+        if pause := _pause(asked, context["params"]["pause_until"]):
+            self._pause(cloud, pause)
+        if asked.to == rollbacks.STAY:
+            return PokeReturnValue(True, {"model": asked.model, "version_name": None, "words": "The champion stays."})
         record = Record(cloud.artifacts, storage.rollback_uri(cloud.settings.bucket, asked.model, asked.name))
         state = RolloutState(cloud, asked.model)
         label = vertex.dag_run_label(context["ti"].dag_id, context["ti"].run_id)
@@ -67,6 +76,13 @@ class RollBackOperator(CloudSensor):
             push_link(self, context, EndpointLink, console.endpoint_address(endpoint.name))
         self.log.info(done.words)
         return PokeReturnValue(True, {"model": done.model, "version_name": done.version_name, "words": done.words})
+
+    def _pause(self, cloud: CloudPort, pause: Pause) -> None:
+        require_own_bucket(cloud)
+        if pause.model not in (known := _known()):
+            rollbacks.require_versions(pause.model, cloud.registry.list_versions(pause.model), known)
+        store_pause(cloud, pause)
+        self.log.info(pauses.explain_pause(pause))
 
 
 class _Change:
@@ -148,4 +164,19 @@ def _asked(context: Context) -> AskedRollback:
         dag_run_id=dag_run.run_id,
         trigger=trigger(dag_run),
         asked=dag_run.run_after,
+    )
+
+
+def _pause(asked: AskedRollback, day: str | None) -> Pause | None:
+    """Return the pause that was asked for, or its end; None: neither."""
+    if not day and asked.to != rollbacks.STAY:
+        return None
+    when = asked.asked.replace(microsecond=0)
+    return Pause(
+        model=asked.model,
+        until=pauses.end_of_pause(day, when) if day else None,
+        reason=asked.reason,
+        trigger=asked.trigger,
+        asked=when,
+        dag_run_id=asked.dag_run_id,
     )

@@ -13,13 +13,14 @@ from retraining.core.documents.document import format_time
 from retraining.core.monitoring import retraining
 from retraining.core.naming import dags, storage
 from retraining.core.naming.run_keys import stamp
-from retraining.core.planning import windows
+from retraining.core.planning import pauses, windows
 from retraining.core.spec.model import ModelSpec
 from retraining.core.untyped import XCom
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
 from retraining.operators.monitoring.drift_measurement import load_spec
 from retraining.operators.record.ownership import own_monitor
+from retraining.operators.record.pauses import find_pause
 from retraining.operators.record.run_record import Record
 
 MONITOR_URI = "{{ ti.xcom_pull(task_ids='measure')['monitor_uri'] }}"
@@ -67,7 +68,10 @@ class DecideRetrainingOperator(CloudOperator):
         measured = context["ti"].xcom_pull(task_ids="measure")
         as_of = windows.parse_time(measured["as_of"], "XCom of measure")
         rows = ledger_rows(cloud, spec, as_of)
-        row = retraining.decide_retraining(spec, record.find_document(Drift), rows, as_of, record.uri(Drift))
+        pause = find_pause(cloud, self.model, context)
+        paused = pauses.explain_pause(pause) if pause else None
+        drift = record.find_document(Drift)
+        row = retraining.decide_retraining(spec, drift, rows, as_of, record.uri(Drift), paused)
         where, given = "Param retrain_as_of", context["params"]["retrain_as_of"]
         time = windows.parse_time(given, where) if given else None
         if row.decision == "retrain" and time is not None:

@@ -16,7 +16,7 @@ from retraining.core.data.image_objects import folders_to_list
 from retraining.core.documents import Plan
 from retraining.core.naming import console
 from retraining.core.naming.addresses import ObjectAddress
-from retraining.core.planning import locations, plan, windows
+from retraining.core.planning import locations, pauses, plan, windows
 from retraining.core.planning.params import overrides, require_known
 from retraining.core.planning.triggers import mode_of
 from retraining.core.settings import include_path
@@ -26,16 +26,18 @@ from retraining.core.untyped import XCom, YamlValues
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
 from retraining.operators.airflow.dag_run import newest_extra, run_type, trigger
+from retraining.operators.airflow.early_end import end_run
 from retraining.operators.airflow.links import RunDocumentsLink, push_link
 from retraining.operators.airflow.params import retrain_params
 from retraining.operators.data.query_columns import query_columns
 from retraining.operators.record.leases import renew_lease
 from retraining.operators.record.ownership import require_own_bucket, require_own_model
+from retraining.operators.record.pauses import find_pause
 from retraining.operators.record.run_record import Record
 
 
 class PlanRunOperator(CloudOperator):
-    """Resolve everything this run was asked to do into `plan.json`.
+    """Resolve everything this run was asked to do into `plan.json`; end a run of a model whose retraining is paused.
 
     Args:
         model: Name of the spec.
@@ -56,6 +58,11 @@ class PlanRunOperator(CloudOperator):
         spec = files.load_spec(include / "models" / f"{self.model}.yaml")
         params = context["params"]
         require_known(params, retrain_params(spec), addresses(spec, load_capabilities()))
+        require_own_bucket(cloud)
+        if not params["force"] and (pause := find_pause(cloud, self.model, context)):
+            message = f"{pauses.explain_pause(pause)} {pauses.way_out(pause)}"
+            self.log.warning(message)
+            end_run(self, context, message)
         changed = overrides(spec, params)
         require_trainable(spec.with_overrides(changed), load_capabilities(), f"{self.model} with this run's Params")
         asked, sql = _asked(context, changed), files.load_query(spec, include)
@@ -74,7 +81,6 @@ class PlanRunOperator(CloudOperator):
         containers, day = load_containers(include), planned.as_of.date()
         require_training_container(planned.spec, containers, day)
         require_serving_container(planned.spec, planned.serving_image, containers, day)
-        require_own_bucket(cloud)
         require_own_model(cloud, self.model)
         for warning in _location_warnings(cloud, planned.spec):
             self.log.warning(warning)

@@ -1,0 +1,44 @@
+"""The pause of a model's retraining, as it is stored: one object per model, changed by compare and set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.sdk import Context
+
+from retraining.core.documents import Pause
+from retraining.core.errors import ConflictError
+from retraining.core.naming import storage
+from retraining.core.planning import pauses
+from retraining.hooks.ports import CloudPort
+
+
+def find_pause(cloud: CloudPort, model: str, context: Context) -> Pause | None:
+    """Return the pause that holds when the DAG run starts; None: retraining may begin."""
+    dag_run: Any = context["dag_run"]
+    pause, _ = _read(cloud, model)
+    return pause if pauses.holds(pause, dag_run.start_date or dag_run.run_after) else None
+
+
+def store_pause(cloud: CloudPort, pause: Pause) -> None:
+    """Store a pause, or that there is none, unless another one was asked for since.
+
+    Raises:
+        ConflictError: Somebody else wrote meanwhile.
+    """
+    stored, generation = _read(cloud, pause.model)
+    if not pauses.replaces(pause, stored):
+        return
+    uri = _uri(cloud, pause.model)
+    if cloud.artifacts.write_if(uri, pause.to_bytes(), generation) is None:
+        raise ConflictError(uri, "another pause", "none since it was read", "The next try looks which one counts")
+
+
+def _read(cloud: CloudPort, model: str) -> tuple[Pause | None, int]:
+    uri = _uri(cloud, model)
+    data, generation = cloud.artifacts.read_generation(uri)
+    return (Pause.parse(data, uri) if generation else None), generation
+
+
+def _uri(cloud: CloudPort, model: str) -> str:
+    return storage.pause_uri(cloud.settings.bucket, model)
