@@ -36,6 +36,7 @@ from trainer.contract.documents import (
 from trainer.contract.reading import read_document
 from trainer.contract.results import is_done, result_uri
 from trainer.errors import PeerLost, RequestError, TrainerError
+from trainer.evaluation.splits import splits_of
 from trainer.input import open_source
 from trainer.packages import import_packages, install_packages
 from trainer.storage import Storage, join_uri
@@ -176,8 +177,7 @@ def _evaluate(options: argparse.Namespace, _hyperparameters: Mapping[str, str]) 
         return
     install_packages(request.packages, storage)
     manifest = read_document(Manifest, request.manifest_uri, storage)
-    names = {request.split, *(["golden"] if request.golden else [])}
-    splits = {name: split for name, split in manifest.splits.items() if name in names}
+    splits = {name: split for name, split in manifest.splits.items() if name in splits_of(request)}
     with open_source(manifest, splits, storage) as source:
         import_tensorflow()
         import_packages(request.packages)

@@ -34,6 +34,7 @@ from retraining.core.documents import (
     Statistics,
     TrainRequest,
 )
+from retraining.core.documents.threshold import ThresholdRule, ThresholdScores
 from retraining.core.spec.augmentation import Augmentation
 
 PACKAGE = "trainer.contract.documents"
@@ -47,6 +48,7 @@ FILES: dict[str, tuple[str, tuple[type[BaseModel], ...]]] = {
     "augmentation": ("How a training's images are changed.", (Augmentation,)),
     "training": ("The training's documents: its request and its report.", (TrainRequest, Report)),
     "statistics": ("What the training split holds: means, deviations, vocabularies.", (Statistics,)),
+    "threshold": ("Binary answers as yes or no, from a threshold on.", (ThresholdRule, ThresholdScores)),
     "evaluation": ("The evaluation's documents: its request and the scores.", (EvaluateRequest, Evaluation)),
     "scores": ("What a model answers, asked of its trainer: request and document.", (ScoreRequest, ModelScores)),
 }

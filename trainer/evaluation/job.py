@@ -42,6 +42,8 @@ from trainer.evaluation.score_job import file_uri, write_document
 from trainer.evaluation.scores import Examples, align_scores, read_given_scores, shards_of, write_scores
 from trainer.evaluation.scoring import Columns, Scored, load_model, score
 from trainer.evaluation.slices import Cut, cut, number_groups
+from trainer.evaluation.splits import VALIDATION, needs_validation
+from trainer.evaluation.thresholds import measure_threshold
 from trainer.input.source import Source, Split
 from trainer.objective.bootstrap import Pair, Resampling, bootstrap_metrics, bootstrap_slices
 from trainer.objective.labels import require_labels
@@ -88,6 +90,7 @@ def evaluate(request: EvaluateRequest, manifest: Manifest, source: Source, stora
     full = measured[CHALLENGER].metrics
     lite = make_lite_models(request, manifest, split, full, storage)
     golden = _score_frozen_set(request, manifest, source, comparison) if request.golden else None
+    chosen_on = comparison.score_validation(source.open_split(VALIDATION)) if needs_validation(request) else None
     comparison.write_documents()
     evaluation = Evaluation(
         model=request.model,
@@ -100,6 +103,7 @@ def evaluate(request: EvaluateRequest, manifest: Manifest, source: Source, stora
         champion=measured.get(CHAMPION),
         champion_skipped=judged.skipped,
         **(_differences(request, scored, full, cuts) if CHAMPION in measured else {"difference": None}),
+        threshold=measure_threshold(request, scored, chosen_on, _resampling(request, scored)),
         golden=golden,
         lite=lite,
     )
@@ -192,16 +196,29 @@ class _Comparison:
         """
         label, key = self._request.label, self._request.key
         scored = score(split, self._columns, label, key, self._judged.models, slices, numbers, auxiliary)
-        examples = Examples(split=self._manifest.splits[name], keys=scored.keys, labels=scored.labels)
-        scores = dict(scored.scores)
-        for side, given in self._judged.given.items():
-            where = f"scores of the {side}, split {name}"
-            scores[side] = align_scores(where, given.splits.get(name), examples, label, self._storage)
+        examples = self._examples(name, scored)
+        scores = {**scored.scores, **{side: self._given(side, name, examples) for side in self._judged.given}}
         if self._request.scores_uri:
             for side, answers in scored.scores.items():
                 uri = file_uri(self._document_uri(side), name)
                 self._files[side][name] = write_scores(uri, examples, answers, self._storage)
         return replace(scored, scores={side: scores[side] for side in self._judged.names})
+
+    def score_validation(self, split: Split) -> tuple[Floats, Floats]:
+        """Read the validation split; give its labels, and what the challenger alone answers. [n] each."""
+        asked = {name: model for name, model in self._judged.models.items() if name == CHALLENGER}
+        scored = score(split, self._columns, self._request.label, self._request.key, asked)
+        if CHALLENGER in asked:
+            return scored.labels, scored.scores[CHALLENGER]
+        return scored.labels, self._given(CHALLENGER, VALIDATION, self._examples(VALIDATION, scored))
+
+    def _examples(self, name: str, scored: Scored) -> Examples:
+        return Examples(split=self._manifest.splits[name], keys=scored.keys, labels=scored.labels)
+
+    def _given(self, side: str, name: str, examples: Examples) -> Floats:
+        """Return what a model's own trainer says of a split."""
+        where, file = f"scores of the {side}, split {name}", self._judged.given[side].splits.get(name)
+        return align_scores(where, file, examples, self._request.label, self._storage)
 
     def write_documents(self) -> None:
         """Write what says whose answers the files of this job hold."""
@@ -255,6 +272,12 @@ def _score_frozen_set(
     )
 
 
+def _resampling(request: EvaluateRequest, scored: Scored) -> Resampling:
+    drawn = request.bootstrap
+    groups = number_groups(scored.slices[request.group]) if request.group else None
+    return Resampling(samples=drawn.samples, seed=drawn.seed, confidence=drawn.confidence, groups=groups)
+
+
 def _judge(request: EvaluateRequest, scored: Scored, name: str, cuts: Mapping[str, Sequence[Cut]]) -> Scores:
     """Measure one model on all examples and on every slice."""
     scores, slices = scored.scores[name], []
@@ -292,15 +315,14 @@ def _differences(
     request: EvaluateRequest, scored: Scored, measured: Quality, cuts: Mapping[str, Sequence[Cut]]
 ) -> dict[str, Any]:
     """Return the evaluation's fields about the differences: of every metric, and of the one that decides by slice."""
-    label, drawn = request.label, request.bootstrap
+    label = request.label
     pair = Pair(
         labels=scored.labels,
         challenger=scored.scores[CHALLENGER],
         champion=scored.scores[CHAMPION],
         quantiles=label.quantiles if isinstance(label, RegressionLabel) else (),
     )
-    groups = number_groups(scored.slices[request.group]) if request.group else None
-    resampling = Resampling(samples=drawn.samples, seed=drawn.seed, confidence=drawn.confidence, groups=groups)
+    resampling = _resampling(request, scored)
     many = pair.challenger.ndim == 2 and pair.challenger.shape[1] > _MOST_CLASSES_RANKED
     left_out = {"auc"} if many else set()  # it sorts and sums once for each class
     shown = [name for name in get_args(Metric) if getattr(measured, name, None) is not None and name not in left_out]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from trainer.contract.documents import Difference, Metric
+from trainer.contract.documents import Difference, Estimate, Metric
 from trainer.objective.class_metrics import weigh_scores
 from trainer.objective.metrics import Floats, Weighing
 from trainer.objective.number_metrics import IN_NUMBERS, weighing
@@ -98,6 +98,12 @@ def bootstrap_metrics(pair: Pair, metrics: Sequence[Metric], resampling: Resampl
     return {difference.metric: difference for difference in found if difference is not None}
 
 
+def bootstrap_estimates(n: int, weighings: Sequence[Weighing], resampling: Resampling) -> list[Estimate | None]:
+    """Give shares of n examples with their intervals; None where one is not defined."""
+    found = _compare(n, [(weigh, None) for weigh in weighings], resampling)
+    return [_estimate(mean, drawn, resampling) for mean, drawn in found]
+
+
 def bootstrap_slices(
     pair: Pair, metric: Metric, slices: Sequence[Rows], resampling: Resampling
 ) -> list[Difference | None]:
@@ -123,19 +129,32 @@ def _compare(
 
 
 def _difference(metric: Metric, mean: float | None, drawn: Floats, resampling: Resampling) -> Difference | None:
-    """Give the paired percentile interval (Efron, Tibshirani 1993, chapter 13) and the standard error (chapter 6)."""
+    """Give the paired percentile interval and the standard error (Efron, Tibshirani 1993, chapter 6)."""
     if mean is None:
         return None
-    known = drawn[~np.isnan(drawn)]
-    known = known if known.size else np.array([mean])
-    tail = (1 - resampling.confidence) / 2
-    low, high = np.quantile(known, [tail, 1 - tail])
+    low, high, deviation = _spread(mean, drawn, resampling)
     return Difference(
         metric=metric,
         mean=mean,
-        low=float(low),
-        high=float(high),
-        deviation=float(known.std()),
+        low=low,
+        high=high,
+        deviation=deviation,
         confidence=resampling.confidence,
         samples=resampling.samples,
     )
+
+
+def _estimate(value: float | None, drawn: Floats, resampling: Resampling) -> Estimate | None:
+    if value is None:
+        return None
+    low, high, _ = _spread(value, drawn, resampling)
+    return Estimate(value=value, low=low, high=high)
+
+
+def _spread(value: float, drawn: Floats, resampling: Resampling) -> tuple[float, float, float]:
+    """Give the ends of the percentile interval (Efron, Tibshirani 1993, chapter 13), and the deviation."""
+    known = drawn[~np.isnan(drawn)]
+    known = known if known.size else np.array([value])
+    tail = (1 - resampling.confidence) / 2
+    low, high = np.quantile(known, [tail, 1 - tail])
+    return float(low), float(high), float(known.std())

@@ -57,6 +57,17 @@ def test_the_page_says_what_the_documents_say(documents):
         assert gate["words"].replace("'", "&#39;") in page
 
 
+def test_both_models_stand_as_yes_or_no_at_one_threshold(documents):
+    """Rates with their intervals, and errors as counts; a rule that is not met has its reason, no spec no section."""
+    page = render(documents)
+    for found in ("<h3>As yes or no</h3>", "<small>0.2906 to 0.3706</small>", ">166<", "Yes is a score of 0.1250"):
+        assert found in page
+    documents["evaluation"]["threshold"] |= {"threshold": None, "challenger": None, "champion": None, "words": "none"}
+    assert "No threshold obeys evaluation.threshold: none." in render(documents)
+    documents["evaluation"]["threshold"] = None
+    assert "As yes or no" not in render(documents)
+
+
 def test_the_way_back_is_said_with_the_names_of_the_run(documents):
     """As the form of the DAG `rollback` takes it."""
     assert '<code>{"model": "late", "reason": "why", "to": "3"}</code>' in render(documents)

@@ -189,7 +189,7 @@ def test_a_corrupt_shard_is_refused_by_name(trainer, run, tmp_path) -> None:
 
 
 def score_request(run: Run, folder: Path, models: list[str], manifest: str | None = None) -> Path:
-    """Write a request for the test split."""
+    """Write a request for the test split, and the validation split as where a threshold is chosen."""
     asked = [
         {"model_uri": uri, "scores_uri": str(folder / "out" / str(place) / "scores.json")}
         for place, uri in enumerate(models)
@@ -198,7 +198,7 @@ def score_request(run: Run, folder: Path, models: list[str], manifest: str | Non
     return write(
         folder,
         {name: known[name] for name in ("schema_version", "model", "run_key", "manifest_uri", "label", "key")}
-        | {"kind": "score_request", "splits": ["test"], "models": asked}
+        | {"kind": "score_request", "splits": ["test", "validation"], "models": asked}
         | ({"manifest_uri": manifest} if manifest else {}),
     )
 
@@ -223,7 +223,9 @@ def test_every_example_is_scored_once(trainer, trained, run, tmp_path) -> None:
     assert (answers[0] == answers[1]).all()
     late = examples.labels == 1
     assert answers[0][late].mean() > answers[0][~late].mean(), "it has learnt nothing"
-    assert files(tmp_path / "out") == {f"{place}/{name}" for place in "01" for name in ("scores.json", "test.parquet")}
+    assert document.splits["validation"].rows == run.manifest().splits["validation"].rows
+    names = ("scores.json", "test.parquet", "validation.parquet")
+    assert files(tmp_path / "out") == {f"{place}/{name}" for place in "01" for name in names}
     written = (tmp_path / "out" / "0" / "scores.json").stat().st_mtime_ns
     assert trainer.run("score", path).returncode == 0
     assert (tmp_path / "out" / "0" / "scores.json").stat().st_mtime_ns == written

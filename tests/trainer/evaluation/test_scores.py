@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,9 @@ def compare(exported: Run, models: dict[str, str], tmp_path: Path) -> Callable[.
     return compare_models
 
 
-def ask_for_scores(exported: Run, models: dict[str, str], folder: Path) -> dict[str, Path]:
+def ask_for_scores(
+    exported: Run, models: dict[str, str], folder: Path, splits: Sequence[str] = ("test",)
+) -> dict[str, Path]:
     """Score both models in a job of their own; return the documents."""
     documents = {side: folder / side / "scores.json" for side in models}
     request = {
@@ -61,7 +63,7 @@ def ask_for_scores(exported: Run, models: dict[str, str], folder: Path) -> dict[
         "kind": "score_request",
         "manifest_uri": exported.uri("manifest.json"),
         "key": "parcel_id",
-        "splits": ["test"],
+        "splits": list(splits),
         "models": [{"model_uri": models[side], "scores_uri": str(uri)} for side, uri in documents.items()],
     }
     assert main(["score", "--request", exported.write("score_request.json", request)]) == 0
@@ -79,6 +81,19 @@ def test_scores_of_another_job_give_the_very_same_evaluation(exported, models, c
     assert document["model_uri"] == models["champion"]
     assert document["framework"]["tensorflow"]
     assert document["splits"]["test"]["rows"] == here.rows
+
+
+def test_the_threshold_is_the_same_by_given_scores(exported, models, compare, tmp_path: Path) -> None:
+    """Of the validation split too; a document that lacks them is refused."""
+    rule = {"rule": "max_f1"}
+    here = compare({}, threshold=rule, scores_uri=str(tmp_path / "judged"))
+    document = ask_for_scores(exported, models, tmp_path, splits=["test", "validation"])["challenger"]
+    assert compare({"challenger": document}, threshold=rule) == here
+    values = json.loads(document.read_bytes())
+    del values["splits"]["validation"]
+    document.write_text(json.dumps(values))
+    with pytest.raises(DataError, match=r"scores of the challenger, split validation: no file of this split"):
+        compare({"challenger": document}, threshold=rule)
 
 
 def test_the_judge_leaves_the_scores_that_it_made(exported, models, compare, tmp_path: Path) -> None:

@@ -274,6 +274,23 @@ def test_two_columns_are_crossed_and_groups_are_drawn_together(trained, judge) -
     assert all((each.mean, each.deviation) == (0, 0) for each in known)
 
 
+def test_the_threshold_is_chosen_on_the_validation_split(trained, judge, tmp_path: Path) -> None:
+    """The model against itself, at a number and at that which its rule finds: the same, of the same test rows."""
+    uri = trained[0].model_uri
+    chosen = judge(uri, uri, threshold={"rule": "recall", "at": 0.9}).threshold
+    assert chosen.words.startswith("recall>=0.9 on 155 validation examples: precision 0.")
+    assert chosen.champion == chosen.challenger
+    right = chosen.challenger
+    counts = (right.true_positives, right.false_positives, right.false_negatives, right.true_negatives)
+    assert sum(counts) == 400
+    assert right.recall.value == pytest.approx(counts[0] / (counts[0] + counts[2]))
+    assert right.recall.low < right.recall.value < right.recall.high
+    (tmp_path / "evaluation.json").unlink()
+    given = judge(uri, None, threshold={"rule": "number", "at": chosen.threshold}).threshold
+    assert (given.challenger, given.champion) == (right, None)
+    assert given.words == "as the model's file says"
+
+
 def test_slices_below_the_least_size_are_left_out(trained, judge) -> None:
     assert judge(trained[0].model_uri, None, min_slice_examples=401).challenger.slices == ()
     everything = judge(trained[0].model_uri, None, min_slice_examples=1)

@@ -118,6 +118,7 @@ from trainer.contract.documents.statistics import (
     ValueCount,
     Window,
 )
+from trainer.contract.documents.threshold import AtThreshold, Estimate, ThresholdRule, ThresholdScores
 from trainer.contract.documents.training import (
     BinaryLabel,
     Callbacks,
@@ -152,6 +153,7 @@ __all__ = [
     "Amount",
     "AnsweredBin",
     "Answers",
+    "AtThreshold",
     "Augmentation",
     "AuxiliaryScores",
     "Baseline",
@@ -178,6 +180,7 @@ __all__ = [
     "DistinctTexts",
     "EmbeddingDim",
     "EncodedBytes",
+    "Estimate",
     "EvaluateRequest",
     "Evaluation",
     "ExportRequest",
@@ -270,6 +273,8 @@ __all__ = [
     "Text",
     "TextFeature",
     "TextStatistics",
+    "ThresholdRule",
+    "ThresholdScores",
     "TrainRequest",
     "Training",
     "UnreadableObjects",

@@ -29,6 +29,7 @@ from trainer.contract.documents.scalars import (
     Text,
     UtcTime,
 )
+from trainer.contract.documents.threshold import ThresholdRule, ThresholdScores
 from trainer.contract.documents.training import Feature, Label, Package
 from trainer.contract.limits import Limits
 
@@ -116,6 +117,8 @@ class EvaluateRequest:
     """Column whose rows with one value are resampled together; null: each row by itself."""
     min_slice_examples: Positive
     metric: Metric
+    threshold: ThresholdRule | None = None
+    """Of a binary label; null: answers are measured as scores alone."""
     baselines: Mapping[Text, Text] = field(default_factory=dict)
     """Columns whose values a regression is held against, by name."""
     bootstrap: Bootstrap
@@ -359,6 +362,8 @@ class Evaluation:
     """In every metric that is defined; none of an AUC over many classes that does not decide."""
     slice_differences: tuple[SliceDifference, ...] = ()
     """Of every slice that is large enough; empty also in an evaluation of an earlier release."""
+    threshold: ThresholdScores | None = None
+    """null: the request has no rule."""
     golden: GoldenScores | None = None
     """null: there is no frozen set."""
     lite: tuple[LiteArtifact, ...] = ()

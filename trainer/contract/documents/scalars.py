@@ -79,6 +79,7 @@ InstanceValue = bool | int | float | str | None
 """Of a slice, or of an instance; null stands for NaN."""
 UtcTime = Annotated[str, Limits(pattern="^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}Z$")]
 Share = Annotated[float, Limits(minimum=0, maximum=1)]
+Confidence = Annotated[float, Limits(above=0.5, below=1)]
 Metric = Literal[
     "auc",
     "accuracy",
@@ -96,4 +97,3 @@ Metric = Literal[
     "smape",
     "pinball",
 ]
-Confidence = Annotated[float, Limits(above=0.5, below=1)]

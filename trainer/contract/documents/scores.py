@@ -32,7 +32,7 @@ class ScoreRequest:
     model: ModelId
     run_key: RunKey
     manifest_uri: Address
-    splits: Annotated[tuple[Literal["test", "golden"], ...], Limits(min_length=1, max_length=2)]
+    splits: Annotated[tuple[Literal["test", "golden", "validation"], ...], Limits(min_length=1, max_length=3)]
     label: Label
     key: Text
     models: Annotated[tuple[ScoredModel, ...], Limits(min_length=1, max_length=2)]
@@ -66,6 +66,6 @@ class ModelScores:
     """As a report has it; null: the model was not looked at."""
     framework: Mapping[Text, Text] = field(default_factory=dict)
     """Versions of what answered, by package."""
-    splits: Mapping[Annotated[str, Limits(one_of=("test", "golden"))], ScoresFile]
+    splits: Mapping[Annotated[str, Limits(one_of=("test", "golden", "validation"))], ScoresFile]
     skipped: Text | None = None
     """Why there are no scores: the model cannot read these examples. null: there are."""

@@ -147,7 +147,8 @@ def _roles(spec: ModelSpec) -> Iterator[tuple[str, _Role]]:
             way_out="cast it in the query, or set training.input to tfrecord",
         )
         labels = (label.name for label in (spec.label, *spec.auxiliary_labels))
-        read = (*spec.feature_names, *labels, *spec.evaluation.baselines.values())
+        keys = (spec.data.key,) if spec.evaluation.needs_validation else ()  # the judge reads the validation split too
+        read = (*spec.feature_names, *labels, *spec.evaluation.baselines.values(), *keys)
         yield from ((name, direct) for name in read)
 
 

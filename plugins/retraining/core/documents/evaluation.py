@@ -22,13 +22,12 @@ from retraining.core.documents.document import (
     Value,
 )
 from retraining.core.documents.export import DistinctTexts, ManifestFile
+from retraining.core.documents.threshold import Confidence, ThresholdRule, ThresholdScores
 from retraining.core.documents.training import InstanceValue, Seed
 from retraining.core.spec.features import Feature, Label
 from retraining.core.spec.metrics import Metric
 from retraining.core.spec.packages import Package
 from retraining.core.spec.training import LiteForm
-
-Confidence = Annotated[float, Field(allow_inf_nan=False, gt=0.5, lt=1)]
 
 
 class Challenger(Value):
@@ -109,12 +108,19 @@ class EvaluateRequest(Document):
     """Column whose rows with one value are resampled together; null: each row by itself."""
     min_slice_examples: Positive
     metric: Metric
+    threshold: ThresholdRule | None = None
+    """Of a binary label; null: answers are measured as scores alone."""
     baselines: dict[Text, Text] = Field(default_factory=dict)
     """Columns whose values a regression is held against, by name."""
     bootstrap: Bootstrap
     scores_uri: Address | None = None
     """Folder in which the judge leaves the scores of models that it scores; null: of an earlier release, nowhere."""
     evaluation_uri: Address
+
+    @property
+    def needs_validation(self) -> bool:
+        """Whether the threshold is chosen on the validation split."""
+        return self.threshold is not None and self.threshold.rule != "number"
 
 
 class Shard(Value):
@@ -336,6 +342,8 @@ class Evaluation(Document):
     """In every metric that is defined; none of an AUC over many classes that does not decide."""
     slice_differences: tuple[SliceDifference, ...] = ()
     """Of every slice that is large enough; empty also in an evaluation of an earlier release."""
+    threshold: ThresholdScores | None = None
+    """null: the request has no rule."""
     golden: GoldenScores | None = None
     """null: there is no frozen set."""
     lite: tuple[LiteArtifact, ...] = ()

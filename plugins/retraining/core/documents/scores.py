@@ -13,8 +13,8 @@ from retraining.core.documents.document import Address, Document, ModelId, Posit
 from retraining.core.documents.evaluation import Shard
 from retraining.core.spec.features import Label
 
-ScoredSplit = Literal["test", "golden"]
-"""`golden` is the frozen set."""
+ScoredSplit = Literal["test", "golden", "validation"]
+"""`golden` is the frozen set; on `validation` a threshold is chosen."""
 
 
 class ScoredModel(Value):
@@ -32,7 +32,7 @@ class ScoreRequest(Document):
     model: ModelId
     run_key: RunKey
     manifest_uri: Address
-    splits: Annotated[tuple[ScoredSplit, ...], Field(min_length=1, max_length=2)]
+    splits: Annotated[tuple[ScoredSplit, ...], Field(min_length=1, max_length=3)]
     label: Label
     key: Text
     models: Annotated[tuple[ScoredModel, ...], Field(min_length=1, max_length=2)]

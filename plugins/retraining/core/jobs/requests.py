@@ -14,12 +14,14 @@ from retraining.core.documents.evaluation import Bootstrap, Challenger, Champion
 from retraining.core.documents.export import ExportRequest
 from retraining.core.documents.plan import JobTask, Machines, Plan, Pool
 from retraining.core.documents.snapshot import Snapshot
+from retraining.core.documents.threshold import ThresholdRule
 from retraining.core.documents.training import Training, TrainRequest, WeightedLabel
 from retraining.core.documents.tuning import Tuning
 from retraining.core.errors import PlanError
 from retraining.core.naming import serving, storage, vertex
 from retraining.core.spec.data import Data
 from retraining.core.spec.features import plain_label
+from retraining.core.spec.threshold import ErrorCosts, Threshold, read_rule
 from retraining.core.spec.training import HyperparameterValue
 from retraining.core.untyped import ProtoJson
 
@@ -205,6 +207,7 @@ def _evaluate_request(plan: Plan, champion: Champion | None, skipped: str | None
         group=evaluation.group,
         min_slice_examples=evaluation.promote.min_slice_examples,
         metric=evaluation.metric,
+        threshold=_threshold_rule(evaluation.threshold),
         baselines=dict(evaluation.baselines),
         bootstrap=Bootstrap(
             samples=BOOTSTRAP_SAMPLES, seed=plan.spec.training.seed, confidence=evaluation.promote.confidence
@@ -214,6 +217,19 @@ def _evaluate_request(plan: Plan, champion: Champion | None, skipped: str | None
         lite=LiteRequest(forms=forms, folder_uri=storage.lite_uri(plan.run_uri)) if forms else None,
         packages=packages if any(package.imports for package in packages) else (),
     )
+
+
+def _threshold_rule(threshold: Threshold | None) -> ThresholdRule | None:
+    """Return the spec's threshold as the judge reads it."""
+    match threshold:
+        case None:
+            return None
+        case ErrorCosts(false_positive=false_positive, false_negative=false_negative):
+            return ThresholdRule(rule="costs", false_positive=false_positive, false_negative=false_negative)
+        case str():
+            rule, least = read_rule(threshold)
+            return ThresholdRule(rule=rule, at=least)
+    return ThresholdRule(rule="number", at=threshold)
 
 
 def _reason_to_skip(

@@ -7,10 +7,12 @@ TensorFlow's models one.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from retraining.core.catalog.machines import planned_machines
 from retraining.core.documents.evaluation import Challenger, Champion, EvaluateRequest
 from retraining.core.documents.plan import Plan
-from retraining.core.documents.scores import ModelScores, ScoredModel, ScoreRequest
+from retraining.core.documents.scores import ModelScores, ScoredModel, ScoredSplit, ScoreRequest
 from retraining.core.jobs.requests import COMMAND, JobRequest, custom_job
 from retraining.core.naming import storage, vertex
 
@@ -50,7 +52,7 @@ def _scoring_job(
         model=request.model,
         run_key=request.run_key,
         manifest_uri=request.manifest_uri,
-        splits=("test", "golden") if request.golden else ("test",),
+        splits=_splits(request, sides),
         label=request.label,
         key=request.key,
         models=tuple(
@@ -69,6 +71,16 @@ def _scoring_job(
         result_kind=ModelScores.kind_name(),
         custom_job={**job, "display_name": vertex.job_display_name(plan.model, SCORE, plan.run_key)},
     )
+
+
+def _splits(request: EvaluateRequest, sides: Collection[str]) -> tuple[ScoredSplit, ...]:
+    """Return what an image's models answer: the challenger alone chooses a threshold."""
+    asked: dict[ScoredSplit, bool] = {
+        "test": True,
+        "golden": request.golden,
+        "validation": request.needs_validation and vertex.CHALLENGER in sides,
+    }
+    return tuple(name for name, there in asked.items() if there)
 
 
 def unscored_champion(request: EvaluateRequest, champion: Champion, reason: str) -> ModelScores:

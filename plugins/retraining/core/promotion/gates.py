@@ -14,6 +14,7 @@ from retraining.core.errors import ContractError
 from retraining.core.naming.run_keys import RunKey
 from retraining.core.naming.storage import document_uri
 from retraining.core.promotion.slices import slice_losses, surely_worse, value_of
+from retraining.core.promotion.thresholds import threshold_sentence
 from retraining.core.spec.metrics import HIGHER_IS_BETTER, Metric
 
 InputName = Literal["plan", "evaluation", "evaluate_request"]
@@ -56,7 +57,7 @@ def decide(
         mode=plan.mode,
         verdict=verdict,
         gates=gates,
-        words=_message(plan, verdict, gates),
+        words=_message(plan, verdict, gates) + threshold_sentence(evaluation.threshold),
         champion=_held_against(evaluate_request.champion),
         inputs=dict(digests),
     )

@@ -307,6 +307,7 @@ def _environment() -> jinja2.Environment:
     environment.filters["number"] = _number
     environment.filters["signed"] = lambda value: "-" if value is None else f"{value:+.4f}"
     environment.filters["count"] = lambda value: f"{value:,}"
+    environment.filters["amount"] = lambda value: f"{value:,.0f}" if value == round(value) else f"{value:,.2f}"
     environment.filters["duration"] = duration
     environment.filters["size"] = size
     environment.filters["usd"] = lambda value: "-" if value is None else f"{value:.4f}"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from retraining.core.spec.metrics import HIGHER_IS_BETTER, IN_UNIT, Metric
 from retraining.core.spec.section import ColumnName, Count, Section
+from retraining.core.spec.threshold import Threshold, require_rule
 
 BaselineName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,40}$")]
 CONSTANT_BASELINES = ("mean", "median")
@@ -32,16 +33,23 @@ class Evaluation(Section):
 
     `baselines` are further answers that a regression is held against, by name: columns of the query, such as the last
     value or that of the same hour a week ago. Two columns as one of `slices` are crossed. Rows with one value of
-    `group` are not independent of each other, and are resampled together.
+    `group` are not independent of each other, and are resampled together. A binary answer is a yes from `threshold` on;
+    one that is not a number is chosen on the validation split.
     """
 
     metric: Metric = "auc"
     min_value: float | None = None
     max_value: float | None = None
+    threshold: Threshold | None = None
     slices: Annotated[tuple[ColumnName | tuple[ColumnName, ColumnName], ...], Field(max_length=100)] = ()
     group: ColumnName | None = None
     baselines: Annotated[dict[BaselineName, ColumnName], Field(max_length=20)] = Field(default_factory=dict)
     promote: Promote = Field(default_factory=Promote)
+
+    @field_validator("threshold", mode="before")
+    @classmethod
+    def _rule_is_known(cls, value: object) -> object:
+        return require_rule(value)
 
     @model_validator(mode="after")
     def _has_its_floor(self) -> Self:
@@ -71,6 +79,11 @@ class Evaluation(Section):
         if twice := [name for name in self.slice_names if self.slice_names.count(name) > 1]:
             raise ValueError(f"slices names {twice[0]!r} twice: once is enough")
         return self
+
+    @property
+    def needs_validation(self) -> bool:
+        """Whether the threshold is chosen on the validation split."""
+        return self.threshold is not None and not isinstance(self.threshold, float)
 
     @property
     def plain_slices(self) -> tuple[str, ...]:

@@ -176,6 +176,8 @@ class ModelSpec(Section):
             raise ValueError(
                 "data.checks.label_rate is of labels with classes; a regression has label.min and label.max: use those"
             )
+        if self.label.kind != "binary" and evaluation.threshold is not None:
+            raise ValueError(f"evaluation.threshold is of a binary label, not of a {self.label.kind} label: remove it")
         for name, column in evaluation.baselines.items():
             if column.lower() == self.label.name.lower():
                 raise ValueError(f"evaluation.baselines.{name} is the label itself: name the column of what was known")
@@ -189,6 +191,16 @@ class ModelSpec(Section):
             raise ValueError(
                 f"metric {metric} is in the label's unit, of which monitoring.performance.max_drop has no default: say "
                 "how much the champion may lose until hyperparameters are searched again"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _threshold_can_be_chosen(self) -> Self:
+        own, source = self.training.runtime.scoring_image is not None, self.training.input
+        if self.evaluation.needs_validation and own and source == "bigquery":
+            raise ValueError(
+                "evaluation.threshold is chosen on the validation split, of whose files an image's own models leave "
+                "scores, and training.input bigquery has none: give a number, or set training.input to tfrecord"
             )
         return self
 
