@@ -67,7 +67,7 @@ def retrain_dag(spec: ModelSpec) -> DAG:
         evaluate = EvaluateOperator(task_id="evaluate")
         decide = DecideOperator(task_id="decide")
         register = RegisterModelOperator(task_id="register")
-        approve = [approve_task(spec)] if spec.deployment.approval else []
+        approve = [approve_task(spec)] if spec.deployment.asks != "never" else []
         deploy = DeployModelOperator(task_id="deploy", approval_task_id="approve" if approve else None)
         chain(plan, snapshot, check_data, export, *tune, train, evaluate, decide, register, *approve, deploy)
         # Teardowns run after a failed task too, and when a person ends the run. Only `conclude` may decide the run's
@@ -81,14 +81,13 @@ def retrain_dag(spec: ModelSpec) -> DAG:
 
 
 def approve_task(spec: ModelSpec) -> BaseOperator:
-    """Make the task that asks a person."""
+    """Make the task that asks a person, if one is wanted: a DAG's tasks cannot depend on a run."""
     # Its provider is imported only where wanted.
     from retraining.operators.deployment.approval import RequestApprovalOperator
 
     return RequestApprovalOperator(
         task_id="approve",
         subject=f"Deploy the new version of {spec.name}?",
-        body="{{ ti.xcom_pull(task_ids='decide')['words'] }}",
         answer_within=ANSWER_WITHIN,
     )
 

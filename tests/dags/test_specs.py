@@ -33,7 +33,7 @@ CHANGED: dict[str, dict[str, Any]] = {
         "tuning": None,
     },
     "no_such_architecture": {"training__model": "wide_dep"},
-    "careful": {"deployment__approval": True},
+    "careful": {"deployment__approval": "first"},
     "on_demand": {"schedule": None, "monitoring__schedule": None},
 }
 READ = """
@@ -140,7 +140,7 @@ def test_approval_is_a_task_only_where_the_spec_wants_it(parsed) -> None:
     tasks = parsed["dags"]["retrain__careful"]["tasks"]
     assert tasks["approve"] == [["register"], ["deploy"]]
     assert parsed["approval"] == "approve"
-    assert "approve" not in parsed["dags"]["retrain__flight_delays"]["tasks"]
+    assert "approve" not in parsed["dags"]["retrain__flight_delays"]["tasks"]  # never
 
 
 def test_without_a_cron_only_the_asset_starts_it(parsed) -> None:

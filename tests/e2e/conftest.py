@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -20,14 +21,24 @@ ROOT = Path(__file__).resolve().parents[2]
 def laptop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaptopSystem]:
     """A running local cloud and Airflow on the bundle's folders, with four weeks of flights per run."""
     base = tmp_path_factory.mktemp("e2e")
-    dags_path = _bundle(base / "bundle")
-    _shrink(dags_path / "include" / "models" / "flight_delays.yaml")
+    with running_laptop(base, make_bundle(base / "bundle")) as system:
+        yield system
+
+
+@contextlib.contextmanager
+def running_laptop(base: Path, dags_path: Path) -> Iterator[LaptopSystem]:
+    """A system on a bundle, for as long as it is used.
+
+    Args:
+        base: Its folder.
+        dags_path: The bundle's folder of DAG files, from `make_bundle`.
+    """
     system = LaptopSystem(
         state_path=base / "localcloud",
         airflow_home_path=base / "airflow",
         port=free_port(),
         dags_path=dags_path,
-        plugins_path=base / "bundle" / "plugins",
+        plugins_path=dags_path.parent / "plugins",
     )
     before = dict(os.environ)
     try:
@@ -39,21 +50,29 @@ def laptop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaptopSystem]:
         os.environ.update(before)
 
 
-def _bundle(path: Path) -> Path:
+def make_bundle(path: Path, **deployment: str) -> Path:
+    """Copy what Composer's bucket gets; return its folder of DAG files.
+
+    Args:
+        path: Where to.
+        deployment: Changes of that section of the model's file.
+    """
     ignore = shutil.ignore_patterns("__pycache__", "*.pyc")
     for name in ("dags", "plugins"):
         shutil.copytree(ROOT / name, path / name, ignore=ignore)
     shutil.copytree(ROOT / "include", path / "dags" / "include")
+    _shrink(path / "dags" / "include" / "models" / "flight_delays.yaml", deployment)
     return path / "dags"
 
 
-def _shrink(spec_path: Path) -> None:
+def _shrink(spec_path: Path, deployment: Mapping[str, str]) -> None:
     spec = yaml.safe_load(spec_path.read_text())
     spec["data"] |= {"window_days": 28, "test_days": 5}
     spec["data"]["checks"]["min_rows"] = 1000
     spec["training"]["epochs"] = 15
     spec["evaluation"]["min_value"] = 0.5
     spec["evaluation"]["promote"] = {"min_gain": -1.0, "confidence": 0.95, "max_slice_loss": 1.0, "min_examples": 100}
+    spec["deployment"] |= deployment
     spec["schedule"] = "0 3 * * *"
     spec["monitoring"] |= {"cooldown_hours": 24}
     spec_path.write_text(yaml.safe_dump(spec, sort_keys=False))

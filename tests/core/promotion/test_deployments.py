@@ -48,22 +48,6 @@ def test_why_nothing_is_deployed(plan, decision, champion, reason):
     assert reason in against
 
 
-@pytest.mark.parametrize(
-    ("answer", "reason"),
-    [
-        (None, "Nothing deployed: nobody approved."),
-        (deployments.answer_of_person(approved=True, person="ada"), None),
-        (deployments.answer_of_person(approved=False, person="ada"), "Nothing deployed: rejected by ada."),
-        (
-            deployments.answer_of_person(approved=False, person=None),
-            "Nothing deployed: rejected without an answer in time.",
-        ),
-    ],
-)
-def test_a_persons_answer_decides(answer, reason):
-    assert deployments.reason_of_person(answer) == reason
-
-
 def test_the_outcome_says_who_served_before():
     done = deployments.deployed(PLAN, rollout("done"), "projects/p/locations/r/endpoints/late")
     assert done.words == "Version 4 serves all requests as champion, after version 3."

@@ -238,6 +238,14 @@ def test_what_did_not_happen_has_its_reason(documents, change, words):
     assert words in render(replaced(documents, change))
 
 
+def test_the_page_says_who_approved(documents):
+    """And when; a run that asks nobody has no such line."""
+    assert "Approval: " not in render(documents)
+    approval = {"approved": True, "person": "ada", "answered": "2013-11-20T09:30:00Z", "words": "approved by ada"}
+    documents["deployment"]["approval"] = approval
+    assert "Approval: approved by ada, 2013-11-20 09:30 UTC." in render(documents)
+
+
 def test_a_stopped_run_says_what_blocked_it(documents):
     """The first lines of the page are the findings' own words."""
     page = render(replaced(documents, {"checks": "blocked", "decision": None}))

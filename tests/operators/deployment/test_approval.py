@@ -1,4 +1,4 @@
-"""Asking a person: how long, and what no answer means, on the newest Airflow and on the floor."""
+"""Asking a person: when, how long, and what the answer means, on the newest Airflow and on the floor."""
 
 from __future__ import annotations
 
@@ -10,31 +10,44 @@ from unittest.mock import create_autospec
 import pytest
 from airflow.providers.standard.operators import hitl
 
-from retraining.operators.deployment import approval
 from retraining.operators.deployment.approval import RequestApprovalOperator
-from tests.support.fakes.cloud import FakeCloud
+from tests.support.scenes.deployment import FOLDER, Scene, deploy, example, register
 
-
-class FakeRecord:
-    """A run's record that has every document."""
-
-    def __init__(self, *_: object) -> None:
-        pass
-
-    def read_document(self, kind: type) -> object:
-        """Return something of that kind."""
-        return SimpleNamespace(kind=kind, model="flight_delays")
+ADA = {"id": "1", "name": "ada"}
 
 
 @pytest.fixture
-def ask(monkeypatch: pytest.MonkeyPatch) -> RequestApprovalOperator:
-    """The task of a run whose decision is to promote."""
-    monkeypatch.setattr(RequestApprovalOperator, "record", lambda *_: FakeRecord())
-    monkeypatch.setattr(approval, "reason_against", lambda *_: None)
+def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
+    """A promoted run whose data were faultless, and whose spec wants a person each time."""
     monkeypatch.setattr(hitl, "upsert_hitl_detail", create_autospec(vars(hitl)["upsert_hitl_detail"]))
+    scene = Scene()
+    plan = scene.read("plan")
+    same = {"model": plan["model"], "run_key": scene.run_key}
+    scene.put("checks", example("checks__passed") | same | {"findings": []})
+    scene.deployment(approval="always")
+    return scene
+
+
+@pytest.fixture
+def ask(scene: Scene) -> RequestApprovalOperator:
+    """The task that asks."""
     return RequestApprovalOperator(
-        task_id="approve", subject="Deploy?", answer_within=timedelta(hours=12), run_uri="x", cloud=FakeCloud
+        task_id="approve",
+        subject="Deploy?",
+        answer_within=timedelta(hours=12),
+        run_uri=FOLDER,
+        cloud=scene.cloud.connect,
     )
+
+
+def wait(run: Any, ask: RequestApprovalOperator) -> BaseException:
+    """What the task asks of Airflow in place of an answer of its own."""
+    context = run.context(ask)
+    context["task_instance"] = SimpleNamespace(id="1")
+    with pytest.raises(BaseException) as stopped:  # noqa: PT011 - TaskAwaitingInput or TaskDeferred, by release
+        ask.execute(context)
+    assert type(stopped.value).__name__ in ("TaskAwaitingInput", "TaskDeferred")
+    return stopped.value
 
 
 def waits_until(stopped: Any) -> datetime:
@@ -44,12 +57,84 @@ def waits_until(stopped: Any) -> datetime:
     return datetime.now(UTC) + stopped.timeout
 
 
-def test_it_waits_as_long_as_it_was_told_and_no_longer(ask: RequestApprovalOperator) -> None:
+def complete(run: Any, ask: RequestApprovalOperator, option: str, user: dict[str, str] | None) -> None:
+    """Let Airflow go on with an answer."""
+    event: dict[str, Any] = {
+        "chosen_options": [option],
+        "params_input": {},
+        "responded_by_user": user,
+        "timedout": user is None,
+    }
+    event["responded_at"] = datetime(2013, 11, 20, 9, 30, 0, 5, tzinfo=UTC)
+    run.xcoms["approve", "return_value"] = ask.execute_complete(run.context(ask), event)
+
+
+def test_it_waits_as_long_as_it_was_told_and_no_longer(make_run, scene: Scene, ask: RequestApprovalOperator) -> None:
     """Not forever: the next run of the model would wait behind it."""
-    context: Any = {"task_instance": SimpleNamespace(id="1"), "ti": SimpleNamespace(id="1")}
-    with pytest.raises(BaseException) as stopped:  # noqa: PT011 - TaskAwaitingInput or TaskDeferred, by release
-        ask.execute(context)
-    assert type(stopped.value).__name__ in ("TaskAwaitingInput", "TaskDeferred")
-    left = waits_until(stopped.value) - datetime.now(UTC)
+    run = make_run()
+    register(scene, run)
+    left = waits_until(wait(run, ask)) - datetime.now(UTC)
     assert timedelta(hours=11, minutes=59) < left <= timedelta(hours=12)
     assert ask.defaults == ["Reject"]
+    assert ask.body == scene.read("decision")["words"]
+
+
+@pytest.mark.parametrize(
+    ("option", "user", "deployed", "words"),
+    [
+        ("Approve", ADA, True, "approved by ada"),
+        ("Reject", ADA, False, "rejected by ada"),
+        ("Reject", None, False, "rejected without an answer in time"),
+    ],
+)
+def test_an_answer_decides_and_is_written_down(
+    make_run, scene: Scene, ask: RequestApprovalOperator, option: str, user: Any, deployed: bool, words: str
+) -> None:
+    """With who gave it and when; nobody's answer is a no."""
+    run = make_run()
+    register(scene, run)
+    wait(run, ask)
+    complete(run, ask, option, user)
+    assert deploy(scene, run, approval_task_id="approve")["deployed"] is deployed
+    approval = scene.read("deployment")["approval"]
+    assert (approval["approved"], approval["asked"], approval["words"]) == (deployed, True, words)
+    assert approval["person"] == (user and "ada")
+    assert approval["answered"] == (user and "2013-11-20T09:30:00Z")
+    assert bool(scene.cloud.endpoints.deploys) is deployed
+
+
+def test_only_a_first_version_needs_a_person(make_run, scene: Scene, ask: RequestApprovalOperator) -> None:
+    """`first`: a model with a champion goes on by itself, and says so."""
+    scene.deployment(approval="first")
+    scene.old_champion()
+    run = make_run()
+    register(scene, run)
+    assert run.execute(ask)["words"] == "nobody was asked: deployment.approval is first, and version 1 is champion"
+    assert deploy(scene, run, approval_task_id="approve")["deployed"]
+    assert scene.read("deployment")["approval"] | {"words": ""} == {
+        "approved": True,
+        "asked": False,
+        "person": None,
+        "answered": None,
+        "words": "",
+    }
+
+
+def test_a_first_version_is_asked_for(make_run, scene: Scene, ask: RequestApprovalOperator) -> None:
+    """`first`, without a champion."""
+    scene.deployment(approval="first")
+    run = make_run()
+    register(scene, run)
+    wait(run, ask)
+
+
+def test_a_warning_wants_a_person_and_is_in_the_question(make_run, scene: Scene, ask: RequestApprovalOperator) -> None:
+    """`on_warning`: without one nobody is asked."""
+    scene.deployment(approval="on_warning")
+    run = make_run()
+    register(scene, run)
+    assert run.execute(ask)["words"] == "nobody was asked: deployment.approval is on_warning, and there is none"
+    finding = {"check": "rows", "severity": "warn", "feature": None, "found": "9", "expected": "10"}
+    scene.change("checks", findings=[finding | {"words": "few rows"}])
+    wait(run, ask)
+    assert ask.body == f"{scene.read('decision')['words']}\n\nWarning: few rows"

@@ -180,14 +180,23 @@ def test_a_newer_champion_is_not_replaced_by_an_older_run(scene, make_run) -> No
 
 @pytest.mark.parametrize(
     ("answer", "deployed"),
-    [({"approved": True}, True), ({"approved": False, "words": "rejected by ada"}, False), (None, False)],
+    [
+        ({"approved": True, "words": "approved by ada", "person": "ada", "answered": "2013-11-20T09:30:00Z"}, True),
+        ({"approved": False, "words": "rejected by ada", "person": "ada"}, False),
+        ({"approved": True, "asked": False, "words": "nobody was asked: so"}, True),
+        (None, False),
+    ],
 )
 def test_a_person_may_say_no(scene, make_run, answer, deployed: bool) -> None:
-    """No answer is a no."""
+    """No answer is a no; the document has who answered, and when."""
+    scene.deployment(approval="always")
     run = make_run()
     register(scene, run)
     run.xcoms["approve", "return_value"] = answer
     assert deploy(scene, run, approval_task_id="approve")["deployed"] is deployed
+    assert scene.read("deployment")["approval"] == (
+        answer and {"asked": True, "person": None, "answered": None} | answer
+    )
 
 
 def test_a_backfilled_version_is_known_by_its_date(scene, make_run) -> None:
@@ -305,6 +314,7 @@ def test_a_champion_that_the_decision_did_not_meet_is_not_replaced(scene, make_r
 
 def test_a_person_is_not_asked_for_what_would_be_refused(scene, make_run) -> None:
     """The approval looks at the champion too."""
+    scene.deployment(approval="always")
     run = make_run()
     register(scene, run)
     scene.cloud.registry.merge_aliases(scene.cloud.registry.add("20130102t000000z-000000000000"), ["champion"])
@@ -314,6 +324,7 @@ def test_a_person_is_not_asked_for_what_would_be_refused(scene, make_run) -> Non
     found = run.execute(task)
     assert not found["approved"]
     assert "Evaluate again" in found["words"]
+    assert "Evaluate again" in deploy(scene, run, approval_task_id="approve")["words"]
 
 
 def test_a_rejected_first_version_is_default_only_until_a_better_one_is_there(scene, make_run) -> None:

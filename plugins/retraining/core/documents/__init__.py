@@ -25,6 +25,7 @@ from retraining.core.documents.checks import (
 )
 from retraining.core.documents.decision import Decision, DecisionChampion, Gate
 from retraining.core.documents.deployment import (
+    Approval,
     Before,
     Deployment,
     RampGate,
@@ -134,6 +135,7 @@ KINDS: dict[str, type[Document]] = {
 
 __all__ = [
     "KINDS",
+    "Approval",
     "Baseline",
     "Before",
     "CategoricalStatistics",

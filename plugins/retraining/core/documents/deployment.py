@@ -75,10 +75,24 @@ class RampStep(Value):
     gates: tuple[RampGate, ...] = ()
 
 
+class Approval(Value):
+    """Whether a version may be deployed, as far as a person has a say, and what that rests on.
+
+    `asked` is false where no person was wanted, or nothing could be deployed. `person` and `answered` are null then,
+    and where nobody answered in time, which is a no.
+    """
+
+    approved: bool
+    asked: bool = True
+    person: str | None = None
+    answered: UtcTime | None = None
+    words: Text
+
+
 class Deployment(Document):
     """What the endpoint serves after this run; `deployed` is false when nothing was changed, and `words` says why.
 
-    So it is when a gate of the ramp failed: `steps` has its numbers.
+    So it is when a gate of the ramp failed: `steps` has its numbers. `approval` is null where the spec asks nobody.
     """
 
     kind: Literal["deployment"] = "deployment"
@@ -94,6 +108,7 @@ class Deployment(Document):
     smoke_test: SmokeTest | None
     log_table: str | None
     steps: tuple[RampStep, ...] = ()
+    approval: Approval | None = None
 
 
 RolloutState = Literal["going", "ramping", "proven", "done", "returning", "ended"]

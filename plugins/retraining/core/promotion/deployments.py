@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from retraining.core.documents import Decision, Deployment, Plan, RampStep, Report, Rollout
 from retraining.core.documents.document import format_time
 from retraining.core.errors import ContractError
 from retraining.core.naming.bigquery import request_log_table
 from retraining.core.naming.run_keys import RunKey
 from retraining.core.promotion.versions import Version
-from retraining.core.untyped import XCom
 
 
 def reason_against(plan: Plan, decision: Decision, champion: Version | None) -> str | None:
@@ -45,22 +41,6 @@ def reason_against(plan: Plan, decision: Decision, champion: Version | None) -> 
             f"Evaluate again: trigger {plan.dag_id} with Force, so that a new attempt meets it."
         )
     return None
-
-
-def reason_of_person(answer: Mapping[str, Any] | None) -> str | None:
-    """Return why a person's answer forbids a deployment, as a sentence; None when it does not.
-
-    Args:
-        answer: `{approved, words}` of the task that asks; None: it gave none.
-    """
-    given = answer or {}
-    return None if given.get("approved") else f"Nothing deployed: {given.get('words', 'nobody approved')}."
-
-
-def answer_of_person(*, approved: bool, person: str | None) -> XCom:
-    """Return `{approved, words}` of a person's answer; `person` is None when nobody answered in time."""
-    verb = "approved" if approved else "rejected"
-    return {"approved": approved, "words": f"{verb} by {person}" if person else f"{verb} without an answer in time"}
 
 
 def require_reported_model(report: Report, digest: str | None) -> None:

@@ -22,6 +22,9 @@ InputName = Literal["plan", "evaluation", "evaluate_request"]
 NO_COMPARISON = "no comparison"
 """What gates find where no champion was scored beside the challenger; documents of 0.2.0 and older say: no duel."""
 
+NOT_PROVEN = "not proven"
+"""What the gate `unseen` finds where no record shows what the champion was trained on."""
+
 
 def decide(
     plan: Plan, evaluate_request: EvaluateRequest, evaluation: Evaluation, digests: Mapping[InputName, str]
@@ -120,12 +123,12 @@ def _leakage(request: EvaluateRequest) -> Gate:
         return _gate("unseen", True, "proven", expected, message)
     message = f"that the champion has seen none of the test examples is not proven: {request.unproven}"
     if request.trained_on_known:
-        return _gate("unseen", True, "not proven", expected, f"{message}; if it has, it only looks better than it is")
+        return _gate("unseen", True, NOT_PROVEN, expected, f"{message}; if it has, it only looks better than it is")
     way_out = (
         f"restore that file, or take the alias champion off version {request.champion.version_id} so that the floor "
         "alone judges; then trigger again with the Param force"
     )
-    return _gate("unseen", False, "not proven", expected, f"{message}; {way_out}")
+    return _gate("unseen", False, NOT_PROVEN, expected, f"{message}; {way_out}")
 
 
 def _examples(plan: Plan, evaluation: Evaluation) -> Gate:

@@ -56,6 +56,8 @@ def explain_run(run: Run) -> Iterator[str]:
     yield f"outcome   {outcome(run)}"
     if run.deployment:
         yield f"endpoint  {run.deployment.words}"
+        if approval := run.deployment.approval:
+            yield f"approval  {approval.words}"
         for step in run.deployment.steps:
             yield f"ramp      {step.percent} %: {ramp.outcomes(step)}"
     elif run.decision:

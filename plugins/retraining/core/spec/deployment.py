@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, StrictBool, StringConstraints, model_validator
 
 from retraining.core.settings import IMAGE_PATTERN
 from retraining.core.spec.cluster import MachineType
@@ -15,6 +15,8 @@ from retraining.core.spec.section import Section
 Route = Annotated[str, StringConstraints(pattern=r"^/\S*$", max_length=1000)]
 """A path on the container."""
 VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=200)]
+ApprovalMode = Literal["first", "always", "never", "on_warning"]
+"""When a person is asked: while the model has no champion; each time; never; when data or comparison carry warnings."""
 PREBUILT = re.compile(r"(?:[a-z]+-docker\.pkg\.dev/vertex-ai|gcr\.io/cloud-aiplatform)/prediction/([^:@]+)")
 
 
@@ -86,7 +88,7 @@ class Deployment(Section):
     """Where the champion serves, and in what; without `container` in that of RETRAINING_SERVING_IMAGE.
 
     Without `canary` a version has all traffic once its smoke test has passed. `canary_percent` is an earlier release's:
-    other than [100] it is refused in a file.
+    other than [100] it is refused in a file; of `approval` true was `always`, false `never`.
     """
 
     machine: MachineType = "n1-standard-2"
@@ -97,8 +99,15 @@ class Deployment(Section):
     canary_percent: tuple[Annotated[int, Field(ge=1, le=100)], ...] = (100,)
     keep_previous_hours: Annotated[int, Field(ge=0, le=720)] = 24
     canary: Canary | None = None
-    approval: bool = False
+    approval: ApprovalMode | StrictBool = "never"
     container: Container | None = None
+
+    @property
+    def asks(self) -> ApprovalMode:
+        """When a person is asked; the yes and no of earlier releases as what they mean."""
+        if isinstance(self.approval, bool):
+            return "always" if self.approval else "never"
+        return self.approval
 
     @model_validator(mode="after")
     def _ends_with_all(self) -> Self:

@@ -1,4 +1,4 @@
-"""Asking a person before a promoted version is deployed. Imported only by DAGs whose spec wants it."""
+"""Asking a person before a promoted version is deployed. Imported only by DAGs whose spec may want it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import Any
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import Context
 
-from retraining.core.documents import Decision, Plan
+from retraining.core.documents import Approval, Checks, Decision, Plan
 from retraining.core.naming import vertex
-from retraining.core.promotion.deployments import answer_of_person, reason_against
+from retraining.core.promotion import approvals
+from retraining.core.promotion.deployments import reason_against
 from retraining.core.untyped import XCom
 from retraining.operators.airflow.boundary import fail_for_good
 from retraining.operators.airflow.cloud_task import RunTask
@@ -27,7 +28,9 @@ WAIT = (
 
 
 class RequestApprovalOperator(RunTask, HITLOperator):
-    """Ask for approval, unless nothing would be deployed anyway.
+    """Ask for approval, if the plan wants a person for this version and anything would be deployed.
+
+    It answers itself otherwise: a task that is skipped would end the run as failed.
 
     Not the provider's `ApprovalOperator`: that one skips what follows, and a rejected run would have no
     `deployment.json` that says so.
@@ -36,7 +39,7 @@ class RequestApprovalOperator(RunTask, HITLOperator):
         answer_within: How long the task waits; no answer by then is a no.
 
     Returns:
-        `{approved, words}`.
+        The approval, as `deployment.json` has it.
     """
 
     template_fields = (*HITLOperator.template_fields, *RunTask.template_fields)
@@ -46,13 +49,18 @@ class RequestApprovalOperator(RunTask, HITLOperator):
 
     @fail_for_good
     def execute(self, context: Context) -> Any:
-        """Ask, and wait without a worker slot."""
+        """Answer it here, or ask and wait without a worker slot."""
         cloud = self.cloud()
         record = self.record(cloud, context)
         plan = record.read_document(Plan)
         champion = cloud.registry.find_by_alias(plan.model, vertex.CHAMPION)
-        if reason := reason_against(plan, record.read_document(Decision), champion):
-            return {"approved": False, "words": reason}
+        decision = record.read_document(Decision)
+        if reason := reason_against(plan, decision, champion):
+            return self._given(approvals.in_vain(reason))
+        warned = approvals.warnings(decision, record.read_document(Checks))
+        if reason := approvals.reason_not_to_ask(plan, champion, warned):
+            return self._given(approvals.not_asked(reason))
+        self.body = approvals.question(decision, warned)
         return super().execute(context)
 
     def execute_complete(self, context: Context, event: XCom) -> XCom:
@@ -60,4 +68,9 @@ class RequestApprovalOperator(RunTask, HITLOperator):
         answer = super().execute_complete(context, event)
         user = answer.get("responded_by_user")
         person = (user or {}).get("name") if isinstance(user, Mapping) else None
-        return answer_of_person(approved=answer["chosen_options"] == [APPROVE], person=person)
+        approved = answer["chosen_options"] == [APPROVE]
+        return self._given(approvals.answer(approved=approved, person=person, time=answer.get("responded_at")))
+
+    def _given(self, approval: Approval) -> XCom:
+        self.log.info(approval.words)
+        return approval.model_dump(mode="json")

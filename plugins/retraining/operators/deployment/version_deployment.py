@@ -6,10 +6,10 @@ from typing import Any
 
 from airflow.sdk import Context, PokeReturnValue
 
-from retraining.core.documents import Decision, Deployment, Plan, Registration, Report
+from retraining.core.documents import Approval, Decision, Deployment, Plan, Registration, Report
 from retraining.core.naming import console, vertex
-from retraining.core.promotion import rollouts
-from retraining.core.promotion.deployments import nothing_deployed, reason_against, reason_of_person
+from retraining.core.promotion import approvals, rollouts
+from retraining.core.promotion.deployments import nothing_deployed, reason_against
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudSensor, RunTask
 from retraining.operators.airflow.links import EndpointLink, push_link
@@ -27,7 +27,7 @@ class DeployModelOperator(RunTask, CloudSensor):
     real deployment, and a retry deploys a second time.
 
     Args:
-        approval_task_id: Task whose XCom says whether a person approved; None: nobody is asked.
+        approval_task_id: Task whose XCom is the approval; None: nobody is asked.
 
     Returns:
         `{deployed, words}`.
@@ -60,25 +60,30 @@ class DeployModelOperator(RunTask, CloudSensor):
         return PokeReturnValue(True, {"deployed": done.deployed, "words": done.words})
 
     def _go_on(self, context: Context, cloud: CloudPort, record: Record, state: RolloutState) -> Deployment | None:
-        """Bring the deployment as far as it comes now; None: the next poke goes on."""
+        """Bring the deployment as far as it comes now, and write down how it ended; None: the next poke goes on."""
+        approval = self._approval(context)
+        ended = self._advance(context, cloud, record, state, approval)
+        return record.write_once(ended.model_copy(update={"approval": approval})) if ended else None
+
+    def _advance(
+        self, context: Context, cloud: CloudPort, record: Record, state: RolloutState, approval: Approval | None
+    ) -> Deployment | None:
         plan, decision = record.read_document(Plan), record.read_document(Decision)
         rollout = state.read_rollout()  # before the champion: whoever changes that writes here first
         if decision.verdict == "promote" and rollouts.is_another_runs(rollout, plan.run_key):
             settle_another(cloud, state)
             return None
         if rollout is not None and rollouts.is_refused(rollout, plan.run_key):
-            return record.write_once(nothing_deployed(plan, rollout.because, rollout.steps))
+            return nothing_deployed(plan, rollout.because, rollout.steps)
         champion = cloud.registry.find_by_alias(plan.model, vertex.CHAMPION)
-        denied = self._reason_of_person(context)
+        reason = reason_against(plan, decision, champion) or approvals.reason_of_person(plan, approval)
         if registration := record.find_document(Registration):
-            denied = rollouts.reason_of_rollback(rollout, registration, champion) or denied
-        if not rollouts.is_open(rollout) and (reason := denied or reason_against(plan, decision, champion)):
-            return record.write_once(nothing_deployed(plan, reason))
+            reason = rollouts.reason_of_rollback(rollout, registration, champion) or reason
+        if reason and not rollouts.is_open(rollout):
+            return nothing_deployed(plan, reason)
         steps = RolloutSteps(cloud, plan, record.read_document(Registration), record.read_document(Report), state)
-        deployment = steps.advance_rollout(champion, job_identity(context, plan.run_key).dag_run)
-        return None if deployment is None else record.write_once(deployment)
+        return steps.advance_rollout(champion, job_identity(context, plan.run_key).dag_run)
 
-    def _reason_of_person(self, context: Context) -> str | None:
-        if self.approval_task_id is None:
-            return None
-        return reason_of_person(context["ti"].xcom_pull(task_ids=self.approval_task_id))
+    def _approval(self, context: Context) -> Approval | None:
+        given = context["ti"].xcom_pull(task_ids=self.approval_task_id) if self.approval_task_id else None
+        return Approval.model_validate(given, strict=False) if given else None

@@ -1,0 +1,73 @@
+"""Whether a person is asked before a version is deployed, and what the answer means."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from retraining.core.documents import Approval, Checks, Decision, Plan
+from retraining.core.promotion.gates import NOT_PROVEN
+from retraining.core.promotion.versions import Version
+
+
+def warnings(decision: Decision, checks: Checks) -> list[str]:
+    """Return what a run went on with although it was found: of its data, and of its comparison."""
+    unproven = [gate.words for gate in decision.gates if gate.passed and gate.found == NOT_PROVEN]
+    return [*(finding.words for finding in checks.findings), *unproven]
+
+
+def reason_not_to_ask(plan: Plan, champion: Version | None, warned: list[str]) -> str | None:
+    """Return why no person is wanted for this version; None: one is.
+
+    Args:
+        plan: The run.
+        champion: The version with that alias now.
+        warned: What the run went on with.
+    """
+    mode = plan.spec.deployment.asks
+    if mode == "first" and champion is not None:
+        return f"deployment.approval is first, and version {champion.version_id} is champion"
+    if mode == "on_warning" and not warned:
+        return "deployment.approval is on_warning, and there is none"
+    return "deployment.approval is never" if mode == "never" else None
+
+
+def question(decision: Decision, warned: list[str]) -> str:
+    """Return what a person reads who is asked."""
+    return "\n\n".join([decision.words, *(f"Warning: {words}" for words in warned)])
+
+
+def not_asked(reason: str) -> Approval:
+    """Return the approval that no person is wanted for."""
+    return Approval(approved=True, asked=False, words=f"nobody was asked: {reason}")
+
+
+def in_vain(reason: str) -> Approval:
+    """Return the approval of a version that could not be deployed whatever a person says."""
+    return Approval(approved=False, asked=False, words=f"nobody was asked, as nothing could be deployed. {reason}")
+
+
+def answer(*, approved: bool, person: str | None, time: datetime | None) -> Approval:
+    """Return a person's answer.
+
+    Args:
+        approved: Whether it was yes.
+        person: Who gave it; None: nobody did in time.
+        time: When.
+    """
+    verb = "approved" if approved else "rejected"
+    if person is None:
+        return Approval(approved=approved, words=f"{verb} without an answer in time")
+    answered = time.replace(microsecond=0) if time else None
+    return Approval(approved=approved, person=person, answered=answered, words=f"{verb} by {person}")
+
+
+def reason_of_person(plan: Plan, approval: Approval | None) -> str | None:
+    """Return why a deployment is forbidden, as a sentence; None when it is not.
+
+    Args:
+        plan: The run.
+        approval: Of the task that asks; None: it gave none, or is not there.
+    """
+    if approval is None:
+        return None if plan.spec.deployment.asks == "never" else "Nothing deployed: nobody approved."
+    return None if approval.approved else f"Nothing deployed: {approval.words.rstrip('.')}."

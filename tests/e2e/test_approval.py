@@ -1,0 +1,122 @@
+"""A person is asked by a real scheduler and answers by Airflow's API: no, not at all, yes; then nobody is wanted.
+
+The first night is asked for three times: what was recorded is deleted and `approve` cleared, as the docs say.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from demo.airflow import USERNAME
+from demo.dag_run import DAG_ID, read_documents, wait_for_dag
+from demo.progress import follow_run
+from demo.system import LaptopSystem
+
+from .conftest import make_bundle, running_laptop
+
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(1200)]
+
+FIRST, SECOND = "2013-11-20T03:00:00Z", "2013-11-21T03:00:00Z"
+HOURS, SECONDS = "ANSWER_WITHIN = timedelta(hours=12)", "ANSWER_WITHIN = timedelta(seconds=30)"
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Airflow's, where a first version needs a person, who has half a minute."""
+    base = tmp_path_factory.mktemp("approval")
+    dags_path = make_bundle(base / "bundle", approval="first")
+    source = (dags_path / "retrain.py").read_text()
+    assert HOURS in source
+    (dags_path / "retrain.py").write_text(source.replace(HOURS, SECONDS))
+    with running_laptop(base, dags_path) as laptop:
+        yield _ready(laptop)
+
+
+def _ready(laptop: LaptopSystem) -> Any:
+    api = laptop.airflow.api()
+    wait_for_dag(api, DAG_ID)
+    api.unpause(DAG_ID)
+    return api
+
+
+def wait_for(what: str, found: Callable[[], bool], timeout_s: float = 400) -> None:
+    """Wait for something that a run comes to."""
+    deadline = time.monotonic() + timeout_s
+    while not found():
+        assert time.monotonic() < deadline, f"{what} did not happen within {timeout_s:.0f} s"
+        time.sleep(0.3)
+
+
+def task(api: Any, run_id: str, task_id: str) -> dict[str, Any]:
+    """A task of a run as Airflow has it."""
+    return dict(api.call("GET", f"/dags/{DAG_ID}/dagRuns/{run_id}/taskInstances/{task_id}"))
+
+
+def answered(api: Any, run_id: str, option: str | None) -> dict[str, Any]:
+    """Wait until the run asks, answer it or not; give its `deployment.json` once the run has ended, green."""
+    wait_for("the question", lambda: task(api, run_id, "approve")["state"] in ("awaiting_input", "deferred"))
+    assert api.call("GET", "/pools/default_pool")["running_slots"] == 0
+    details = f"/dags/{DAG_ID}/dagRuns/{run_id}/taskInstances/approve/-1/hitlDetails"
+    assert api.call("GET", details)["options"] == ["Approve", "Reject"]
+    if option:
+        api.call("PATCH", details, json={"chosen_options": [option], "params_input": {}})
+    return ended(api, run_id)
+
+
+def ended(api: Any, run_id: str) -> dict[str, Any]:
+    """Give a green run's `deployment.json`."""
+    state, _ = follow_run(api, DAG_ID, run_id, say=print, timeout_s=400)
+    assert state == "success"
+    assert {ti["state"] for ti in api.task_instances(DAG_ID, run_id)} == {"success"}
+    run_uri = api.xcom(DAG_ID, run_id, "plan")["run_uri"]
+    return dict(read_documents(os.environ["RETRAINING_PROJECT"], run_uri)["deployment"])
+
+
+def ask_again(api: Any, run_id: str) -> None:
+    """Delete what was recorded, and clear `approve` with what follows."""
+    from google.cloud import storage
+
+    run_uri = api.xcom(DAG_ID, run_id, "plan")["run_uri"]
+    client = storage.Client(project=os.environ["RETRAINING_PROJECT"])
+    storage.Blob.from_uri(f"{run_uri}/deployment.json", client=client).delete()
+    body = {"dry_run": False, "dag_run_id": run_id, "task_ids": ["approve"], "include_downstream": True}
+    api.call("POST", f"/dags/{DAG_ID}/clearTaskInstances", json=body | {"only_failed": False})
+
+
+def test_no_no_answer_yes_and_nobody_wanted(api: Any) -> None:
+    """Every one of these runs is green, and says what happened and by whom."""
+    run_id = api.trigger(DAG_ID, logical_date=FIRST)
+    no = answered(api, run_id, "Reject")
+    assert not no["deployed"]
+    assert no["words"] == f"Nothing deployed: rejected by {USERNAME}."
+    assert (no["approval"]["person"], no["approval"]["approved"]) == (USERNAME, False)
+    assert no["approval"]["answered"]
+
+    ask_again(api, run_id)
+    late = answered(api, run_id, None)
+    assert not late["deployed"]
+    assert late["words"] == "Nothing deployed: rejected without an answer in time."
+    assert (late["approval"]["asked"], late["approval"]["person"]) == (True, None)
+
+    ask_again(api, run_id)
+    yes = answered(api, run_id, "Approve")
+    assert yes["deployed"]
+    assert yes["approval"] == {
+        "approved": True,
+        "asked": True,
+        "person": USERNAME,
+        "answered": yes["approval"]["answered"],
+        "words": f"approved by {USERNAME}",
+    }
+
+    second = api.trigger(DAG_ID, logical_date=SECOND)
+    alone = ended(api, second)
+    assert alone["deployed"]
+    assert (alone["approval"]["asked"], alone["approval"]["approved"]) == (False, True)
+    words = "nobody was asked: deployment.approval is first, and version 1 is champion"
+    assert words in "\n".join(api.log_lines(DAG_ID, second, "approve", 1))
