@@ -10,8 +10,9 @@ from retraining.core import documents
 from retraining.core.errors import ContractError
 from retraining.core.monitoring import drift
 from retraining.core.promotion import smoke_tests
+from retraining.core.report import charts
 from retraining.core.report.page import render
-from retraining.core.report.regression import baseline_rows
+from retraining.core.report.regression import baseline_rows, residuals
 from tests.support.contracts import EXAMPLES
 from tests.support.number_model import CHAMPION, LABEL, QUANTILES, TABLE, evaluation, judge, make_hourly, taken
 from tests.support.small_model import AS_OF, make_plan
@@ -99,6 +100,8 @@ def test_the_page_shows_baselines_residuals_and_answers(plan):
     )
     assert page.count('<rect class="share"') == 4
     assert page.count('class="whisker"') == 2
+    assert page.count('class="curve theirs"') == 1
+    assert page.count('class="dot theirs" cx') == 2 + len(shown.champion.slices)
     for words in (
         "same hour last week",
         "column departures_last_week",
@@ -110,3 +113,21 @@ def test_the_page_shows_baselines_residuals_and_answers(plan):
     for word in ("positive", "Base rate", "auc"):
         assert word not in page
     assert [row.name for row in baseline_rows("mae", shown)] == ["same_hour_last_week", "median", "mean"]
+
+
+def test_residuals_of_both_models_share_a_scale():
+    """Bars of another width have the same area for the same rows; alone, the challenger's fill the frame."""
+    values = json.loads((EXAMPLES / "evaluation__numbers.json").read_text())
+    values["champion"]["answers"]["residuals"] = {"edges": [-8.0, 0.0, 8.0], "counts": [250, 250]}
+    both = residuals(documents.Evaluation.parse(json.dumps(values)))
+    values["champion"] = None
+    alone = residuals(documents.Evaluation.parse(json.dumps(values)))
+    assert both.theirs.startswith(f"{charts.LEFT:g},{charts.HEIGHT - charts.BOTTOM:g} ")
+    assert both.theirs.endswith(f" {charts.WIDTH - charts.RIGHT:g},{charts.HEIGHT - charts.BOTTOM:g}")
+    widths = [round(bar.width / other.width, 1) for bar, other in zip(both.bars, alone.bars, strict=True)]
+    assert widths == [0.5] * 4
+    # 250 rows in 8 units are 31.25 a unit, the tallest bar has 105
+    tops = {float(point.split(",")[1]) for point in both.theirs.split()}
+    floor = charts.HEIGHT - charts.BOTTOM
+    assert floor - min(tops) == pytest.approx((floor - charts.TOP) * 31.25 / 105, abs=0.1)
+    assert alone.theirs is None

@@ -81,6 +81,12 @@ def number_text(value: float, values: Sequence[float]) -> str:
     return f"{value:,.{min(decimals, 6)}f}"
 
 
+def axis(low: float, high: float, start: float, end: float, about: int = 4) -> tuple[Scale, tuple[Tick, ...]]:
+    """Return the map of a range to coordinates, and about as many ticks."""
+    scale, values = Scale(low=low, high=high, start=start, end=end), ticks(low, high, about)
+    return scale, tuple(Tick(at=scale(value), text=number_text(value, values)) for value in values)
+
+
 def line_chart(name: str, series: Mapping[str, Sequence[float]], best_epoch: int | None) -> LineChart:
     """Lay out curves over epochs.
 
@@ -92,14 +98,13 @@ def line_chart(name: str, series: Mapping[str, Sequence[float]], best_epoch: int
     epochs = max(len(values) for values in series.values())
     low, high = padded(value for values in series.values() for value in values)
     x = Scale(low=1, high=max(epochs, 2), start=LEFT, end=WIDTH - RIGHT)
-    y = Scale(low=low, high=high, start=HEIGHT - BOTTOM, end=TOP)
-    y_values = ticks(low, high)
+    y, y_ticks = axis(low, high, HEIGHT - BOTTOM, TOP)
     step = max(1, math.ceil(epochs / 8))
     return LineChart(
         name=name,
         lines=tuple(_line(label, values, x, y) for label, values in series.items() if values),
         x_ticks=tuple(Tick(at=x(epoch), text=str(epoch)) for epoch in range(1, epochs + 1, step)),
-        y_ticks=tuple(Tick(at=y(value), text=number_text(value, y_values)) for value in y_values),
+        y_ticks=y_ticks,
         best=x(best_epoch) if best_epoch is not None and best_epoch <= epochs else None,
     )
 

@@ -21,6 +21,7 @@ from retraining.core.report.changes import Change, Day, days, noteworthy, since_
 from retraining.core.report.classes import Cell, ClassRow, answers, class_rows
 from retraining.core.report.costs import costs, total_seconds, total_usd
 from retraining.core.report.features import FeatureRow, feature_rows
+from retraining.core.report.forest import Forest, forest
 from retraining.core.report.quality import (
     INTERVAL_WIDTH,
     SLICES_SHOWN,
@@ -204,6 +205,11 @@ class Page:
     def more_slices(self) -> list[SliceRow]:
         """The rest of them."""
         return self._slices[SLICES_SHOWN:]
+
+    @property
+    def forest(self) -> Forest | None:
+        """Gains of the slices with their intervals."""
+        return forest(self._slices, self.gain, self.plan.spec.evaluation.promote.max_slice_loss)
 
     @property
     def study(self) -> StudyChart | None:

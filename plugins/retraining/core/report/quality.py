@@ -153,10 +153,9 @@ def interval(run: Run, evaluation: Evaluation) -> Interval | None:
         mean, low, high = -mean, -high, -low
     bound = run.plan.spec.evaluation.promote.min_gain
     near = [low, high, mean, 0.0]
-    shows_bound = abs(bound) <= BOUND_IN_SIGHT * max(abs(value) for value in near)
+    shows_bound = in_sight(bound, near)
     start, end = charts.padded([*near, bound] if shows_bound else near, margin=0.12)
-    x = charts.Scale(low=start, high=end, start=16, end=INTERVAL_WIDTH - 16)
-    values = charts.ticks(start, end, about=4)
+    x, x_ticks = charts.axis(start, end, 16, INTERVAL_WIDTH - 16)
     return Interval(
         mean=mean,
         low=low,
@@ -168,8 +167,13 @@ def interval(run: Run, evaluation: Evaluation) -> Interval | None:
         x_high=x(high),
         x_bound=x(bound) if shows_bound else None,
         bound=bound,
-        x_ticks=tuple(charts.Tick(at=x(value), text=charts.number_text(value, values)) for value in values),
+        x_ticks=x_ticks,
     )
+
+
+def in_sight(bound: float, values: Sequence[float]) -> bool:
+    """Tell whether a bound is near enough to intervals to be drawn beside them."""
+    return abs(bound) <= BOUND_IN_SIGHT * max(abs(value) for value in values)
 
 
 def slice_rows(run: Run, evaluation: Evaluation) -> list[SliceRow]:

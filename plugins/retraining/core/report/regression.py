@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from retraining.core.documents import Evaluation
-from retraining.core.documents.evaluation import AnsweredBin
+from retraining.core.documents.evaluation import AnsweredBin, Answers, Histogram
 from retraining.core.promotion.slices import value_of
 from retraining.core.report import charts
 from retraining.core.report.charts import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Scale, Tick
@@ -37,9 +38,13 @@ class Bar:
 
 @dataclass(frozen=True, kw_only=True)
 class Residuals:
-    """The histogram of label minus answer; `zero` is the x of no error, None outside the chart."""
+    """The histogram of label minus answer; `zero` is the x of no error, None outside the chart.
+
+    `theirs` is the outline of the champion's, as an SVG `points` attribute; None without one.
+    """
 
     bars: tuple[Bar, ...]
+    theirs: str | None
     zero: float | None
     x_ticks: tuple[Tick, ...]
 
@@ -60,6 +65,7 @@ class Agreement:
     """Answers against labels; the diagonal from `start` to `end` is where both are equal."""
 
     points: tuple[Point, ...]
+    theirs: tuple[Point, ...]
     start: tuple[float, float]
     end: tuple[float, float]
     x_ticks: tuple[Tick, ...]
@@ -80,48 +86,72 @@ def baseline_rows(metric: Metric, evaluation: Evaluation) -> list[BaselineRow]:
 
 
 def residuals(evaluation: Evaluation) -> Residuals | None:
-    """Return the histogram of the challenger's residuals; None: the label is no number."""
-    answers = evaluation.challenger.answers
-    if answers is None:
+    """Return the histogram of the residuals, as rows by unit of the label; None: the label is no number."""
+    ours, theirs = _answers(evaluation)
+    if ours is None:
         return None
-    edges, counts = answers.residuals.edges, answers.residuals.counts
-    x = Scale(low=edges[0], high=edges[-1], start=LEFT, end=WIDTH - RIGHT)
-    y = Scale(low=0, high=max(*counts, 1), start=HEIGHT - BOTTOM, end=TOP)
-    values = charts.ticks(edges[0], edges[-1])
+    drawn = [answers.residuals for answers in (ours, theirs) if answers]
+    low, high = min(each.edges[0] for each in drawn), max(each.edges[-1] for each in drawn)
+    x, x_ticks = charts.axis(low, high, LEFT, WIDTH - RIGHT)
+    tallest = max(height for each in drawn for height in _heights(each))
+    y = Scale(low=0, high=tallest or 1, start=HEIGHT - BOTTOM, end=TOP)
     bars = tuple(
         Bar(
-            x=x(low),
-            y=y(count),
-            width=round(x(high) - x(low), 1),
-            height=round(y(0) - y(count), 1),
-            words=f"{low:.4g} to {high:.4g}: {count:,} rows",
+            x=x(start),
+            y=y(height),
+            width=round(x(end) - x(start), 1),
+            height=round(y(0) - y(height), 1),
+            words=f"{start:.4g} to {end:.4g}: {count:,} rows",
         )
-        for low, high, count in zip(edges, edges[1:], counts, strict=False)
+        for (start, end), count, height in zip(
+            pairwise(ours.residuals.edges), ours.residuals.counts, _heights(ours.residuals), strict=True
+        )
     )
     return Residuals(
         bars=bars,
-        zero=x(0) if edges[0] <= 0 <= edges[-1] else None,
-        x_ticks=tuple(Tick(at=x(value), text=charts.number_text(value, values)) for value in values),
+        theirs=_outline(theirs.residuals, x, y) if theirs else None,
+        zero=x(0) if low <= 0 <= high else None,
+        x_ticks=x_ticks,
     )
 
 
 def agreement(evaluation: Evaluation) -> Agreement | None:
-    """Return the challenger's answers against the labels; None: the label is no number."""
-    answers = evaluation.challenger.answers
-    if answers is None:
+    """Return both models' answers against the labels; None: the label is no number."""
+    ours, theirs = _answers(evaluation)
+    if ours is None:
         return None
-    ends = [value for item in answers.bins for value in (item.answer, item.label, item.low, item.high)]
-    low, high = charts.padded(ends)
-    x = Scale(low=low, high=high, start=LEFT, end=WIDTH - RIGHT)
-    y = Scale(low=low, high=high, start=HEIGHT - BOTTOM, end=TOP)
-    values = charts.ticks(low, high)
+    bins = [*ours.bins, *(theirs.bins if theirs else ())]
+    low, high = charts.padded(value for item in bins for value in (item.answer, item.label, item.low, item.high))
+    x, x_ticks = charts.axis(low, high, LEFT, WIDTH - RIGHT)
+    y, y_ticks = charts.axis(low, high, HEIGHT - BOTTOM, TOP)
     return Agreement(
-        points=tuple(_point(item, x, y) for item in answers.bins),
+        points=tuple(_point(item, x, y) for item in ours.bins),
+        theirs=tuple(_point(item, x, y) for item in theirs.bins) if theirs else (),
         start=(x(low), y(low)),
         end=(x(high), y(high)),
-        x_ticks=tuple(Tick(at=x(value), text=charts.number_text(value, values)) for value in values),
-        y_ticks=tuple(Tick(at=y(value), text=charts.number_text(value, values)) for value in values),
+        x_ticks=x_ticks,
+        y_ticks=y_ticks,
     )
+
+
+def _answers(evaluation: Evaluation) -> tuple[Answers | None, Answers | None]:
+    return evaluation.challenger.answers, evaluation.champion.answers if evaluation.champion else None
+
+
+def _heights(histogram: Histogram) -> list[float]:
+    """Return rows by unit of the label, so that bars of other widths have the same area for the same rows."""
+    ends = pairwise(histogram.edges)
+    return [
+        rows / (end - start) if end > start else 0 for rows, (start, end) in zip(histogram.counts, ends, strict=True)
+    ]
+
+
+def _outline(histogram: Histogram, x: Scale, y: Scale) -> str:
+    edges, floor = histogram.edges, y(0)
+    steps = [
+        (x(edge), y(height)) for ends, height in zip(pairwise(edges), _heights(histogram), strict=True) for edge in ends
+    ]
+    return " ".join(f"{a:g},{b:g}" for a, b in [(x(edges[0]), floor), *steps, (x(edges[-1]), floor)])
 
 
 def _point(item: AnsweredBin, x: Scale, y: Scale) -> Point:

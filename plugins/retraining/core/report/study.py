@@ -17,9 +17,8 @@ from retraining.core.report.charts import (
     WIDTH,
     Scale,
     Tick,
-    number_text,
+    axis,
     padded,
-    ticks,
 )
 
 BINS = 3  # of a numeric parameter, each with as many trials
@@ -68,8 +67,7 @@ def study_chart(tuning: Tuning) -> StudyChart | None:
         return None
     low, high = padded(trial.value for _, trial in scored if trial.value is not None)
     x = Scale(low=1, high=max(len(tuning.trials), 2), start=LEFT + 6, end=WIDTH - RIGHT - 6)
-    y = Scale(low=low, high=high, start=HEIGHT - BOTTOM, end=TOP)
-    y_values = ticks(low, high)
+    y, y_ticks = axis(low, high, HEIGHT - BOTTOM, TOP)
     step = max(1, len(tuning.trials) // 8)
     return StudyChart(
         dots=tuple(
@@ -78,7 +76,7 @@ def study_chart(tuning: Tuning) -> StudyChart | None:
         ),
         best=" ".join(f"{a:g},{b:g}" for a, b in _steps(tuning, scored, x, y)),
         x_ticks=tuple(Tick(at=x(place), text=str(place)) for place in range(1, len(tuning.trials) + 1, step)),
-        y_ticks=tuple(Tick(at=y(value), text=number_text(value, y_values)) for value in y_values),
+        y_ticks=y_ticks,
     )
 
 
