@@ -7,10 +7,13 @@ from pathlib import Path
 
 from airflow.sdk import DAG, get_parsing_context
 
+from retraining.core.naming import dags as dag_names
+from retraining.core.settings import include_path
+from retraining.core.spec.files import find_specs, plain_name
 from retraining.operators.airflow.params import rollback_params
 from retraining.operators.deployment.version_rollback import RollBackOperator
 
-DAG_ID = "rollback"
+DAG_ID = dag_names.ROLLBACK
 RUNBOOK = (Path(__file__).parent / "runbooks" / "rollback.md").read_text(encoding="utf-8")
 RETRIES = {
     "retries": 3,
@@ -31,7 +34,7 @@ def rollback_dag() -> DAG:
         catchup=False,
         max_active_runs=16,  # of several models; those of one model wait for each other by its rollout
         default_args={"owner": "retraining", **RETRIES},
-        params=rollback_params(),
+        params=rollback_params([plain_name(path) for path in find_specs(include_path())]),
         tags=["rollback"],
     ) as dag:
         RollBackOperator(task_id="roll_back", timeout=GIVEN_UP_AFTER.total_seconds())

@@ -151,7 +151,7 @@ import airflow.sdk
 before = set(sys.modules)
 def refuse(*args): raise AssertionError("a connection while parsing")
 socket.socket.connect = refuse
-import retrain, monitor, score, maintain
+import retrain, monitor, score, maintain, rollback
 new = set(sys.modules) - before
 print(json.dumps(sorted(name for name in new if name.startswith({HEAVY!r}))))
 """
@@ -184,3 +184,4 @@ def test_dags_serialise_and_come_back(dags) -> None:
         assert again.timetable.periodic != without_schedule
     links = DagSerialization.from_dict(DagSerialization.to_dict(dags["retrain__flight_delays"]))
     assert {"Vertex AI job", "Job logs"} == set(links.get_task("train").extra_links)
+    assert "Roll back to the version before" in links.get_task("deploy").extra_links

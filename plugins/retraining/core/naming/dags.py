@@ -8,6 +8,9 @@ import re
 from retraining.core.documents.document import MODEL_PATTERN
 from retraining.core.errors import ContractError
 
+ROLLBACK = "rollback"
+"""The DAG that gives an earlier version of any model the traffic back."""
+
 
 def dag_run_hash(dag_run_id: str) -> str:
     """Return what tells the folders of two runs of one time apart."""

@@ -62,6 +62,13 @@ class EndpointLink(ConsoleLink):
     key = "link_endpoint"
 
 
+class RollBackLink(ConsoleLink):
+    """The DAG that goes back: its trigger form is one click further, for no release fills it in by address."""
+
+    name = "Roll back to the version before"
+    key = "link_roll_back"
+
+
 class ReportLink(ConsoleLink):
     """The run's page for humans."""
 
@@ -74,6 +81,13 @@ class AllRunsLink(ConsoleLink):
 
     name = "All runs"
     key = "link_all_runs"
+
+
+def dag_address(dag_id: str) -> str:
+    """Return the page of a DAG in Airflow's UI; without a configured address relative to whoever shows it."""
+    from airflow.configuration import conf
+
+    return f"{conf.get('api', 'base_url', fallback='').rstrip('/')}/dags/{dag_id}"
 
 
 def push_link(operator: BaseOperator, context: Context, link: type[ConsoleLink], address: str) -> None:

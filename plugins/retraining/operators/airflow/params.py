@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import get_args
 
 from airflow.sdk import Param
@@ -84,11 +85,16 @@ def score_params(spec: ModelSpec) -> dict[str, Param]:
     }
 
 
-def rollback_params() -> dict[str, Param]:
-    """Make the Params of `rollback`, which is of all models."""
+def rollback_params(models: Sequence[str]) -> dict[str, Param]:
+    """Make the Params of `rollback`, which is of all models; the form proposes those that have a spec."""
     return {
         "model": Param(
-            type="string", pattern=MODEL_PATTERN, title="Model", section=_RUN, description="Whose champion."
+            type="string",
+            pattern=MODEL_PATTERN,
+            examples=list(models),
+            title="Model",
+            section=_RUN,
+            description="Whose champion.",
         ),
         "to": Param(
             PREVIOUS,

@@ -7,12 +7,12 @@ from typing import Any
 from airflow.sdk import Context, PokeReturnValue
 
 from retraining.core.documents import Approval, Decision, Deployment, Plan, Registration, Report
-from retraining.core.naming import console, vertex
+from retraining.core.naming import console, dags, vertex
 from retraining.core.promotion import approvals, rollouts
 from retraining.core.promotion.deployments import nothing_deployed, reason_against
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudSensor, RunTask
-from retraining.operators.airflow.links import EndpointLink, push_link
+from retraining.operators.airflow.links import EndpointLink, RollBackLink, dag_address, push_link
 from retraining.operators.deployment.rollout import RolloutSteps
 from retraining.operators.deployment.rollout_end import end_recorded, settle_another
 from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState
@@ -33,7 +33,7 @@ class DeployModelOperator(RunTask, CloudSensor):
         `{deployed, words}`.
     """
 
-    operator_extra_links = (EndpointLink(),)
+    operator_extra_links = (EndpointLink(), RollBackLink())
     ui_color = "#d7e8f7"
 
     def __init__(self, *, approval_task_id: str | None = None, **kwargs: Any) -> None:
@@ -50,6 +50,8 @@ class DeployModelOperator(RunTask, CloudSensor):
         except OvertakenError as error:
             self.log.warning("%s", error)
             done = None
+        if done is None or (done.deployed and done.previous_version_name):
+            push_link(self, context, RollBackLink, dag_address(dags.ROLLBACK))
         if done is None:
             return False
         if done.deployed:
