@@ -279,6 +279,10 @@ bench-export: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready $(VENV)/bench-tfx
 bench-train: $(VENV)/$(TRAINER_ENV)/.ready $(VENV)/localcloud/.ready ## Two workers beside one, a step fed by the reader beside one from memory, the way to the first step: build/bench/train.json (8 min; ROUNDS=5; TRAINER_ENV=tfio: on TensorFlow 2.16)
 	@PYTHONPATH=dev:. $(VENV)/$(TRAINER_ENV)/bin/python -m bench.train --rounds $(ROUNDS)
 
+.PHONY: bench-environments
+bench-environments: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready $(VENV)/tfio/.ready ## The way to the first step, and a step, on TensorFlow 2.21 beside 2.16: build/bench/environments.json (4 min; ROUNDS=5)
+	@PYTHONPATH=dev:. $(TRAINER_PY) -m bench.environments --rounds $(ROUNDS) $(abspath $(VENV))/trainer/bin/python $(abspath $(VENV))/tfio/bin/python
+
 .PHONY: bench-tuning bench-tuning-grid
 bench-tuning: $(VENV)/airflow/.ready tuning-env ## Trials that a search needs when it remembers earlier ones: build/bench/tuning.json (over two hours; goes on where it was stopped; SEEDS=5)
 	@PYTHONPATH=dev:plugins exec $(AIRFLOW_PY) -m bench.tuning --seeds $(or $(SEEDS),5)

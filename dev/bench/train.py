@@ -17,7 +17,6 @@ import argparse
 import datetime
 import json
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -27,7 +26,7 @@ from typing import Any
 from bench.input import machine
 from bench.tables import REPOSITORY_PATH
 from bench.train_files import BATCH_SIZE, HIDDEN_UNITS, write_request, write_training_files
-from bench.train_runs import lockstep, rate_of, time_start, train_at_once
+from bench.train_runs import lockstep, rate_of, time_start, time_steps, train_at_once
 
 READER_LIMIT = 0.05
 _OUT_PATH = REPOSITORY_PATH / "build" / "bench" / "train.json"
@@ -73,11 +72,7 @@ def measure_reader(folder_path: Path, rounds: int) -> list[dict[str, Any]]:
     rows = []
     for name, (units, batch_size) in sizes.items():
         path = write_request(folder_path, f"reader {name}", units, epochs=1, batch_size=batch_size)
-        command = [sys.executable, "-m", "bench.train_step", str(path), str(rounds), str(_EPOCHS[name])]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise SystemExit(f"bench-train: train_step: {done.stderr.strip().splitlines()[-1:]}")
-        measured = json.loads(done.stdout.splitlines()[-1])
+        measured = time_steps(path, rounds, _EPOCHS[name])
         slower = {feed: _slower(measured["seconds_per_step"], feed) for feed in ("files", "cache")}
         rows.append({"model": name, "hidden_units": list(units), **measured, "slower": slower, "limit": READER_LIMIT})
         print(f"bench-train: steps of the model {name}", flush=True)

@@ -55,14 +55,14 @@ def train_at_once(request_paths: Sequence[Path], tasks: Sequence[Task] = ()) -> 
             process.kill()
 
 
-def time_start(request_path: Path) -> dict[str, float]:
+def time_start(request_path: Path, interpreter: str = sys.executable) -> dict[str, float]:
     """Train alone on all cores; gives seconds from starting the process to the first steps: in all, and the parts.
 
     Raises:
         SystemExit: It failed.
     """
     began = time.monotonic()
-    process = _start(request_path, None, {}, [])
+    process = _start(request_path, None, {}, [], interpreter)
     try:
         match = next((match for match in map(_START.match, map(_message, process.stdout or ())) if match), None)
         total = time.monotonic() - began
@@ -81,9 +81,29 @@ def rate_of(lines: Sequence[str]) -> float:
     return statistics.median(float(match[2]) for match in matches if int(match[1]) > 1)
 
 
-def _start(path: Path, task: Task | None, extra: Mapping[str, str], before: Sequence[str]) -> subprocess.Popen[str]:
+def time_steps(request_path: Path, rounds: int, epochs: int, interpreter: str = sys.executable) -> dict[str, Any]:
+    """Give what `train_step` prints: the seconds per step of each feed, in turns of so many epochs.
+
+    Raises:
+        SystemExit: It failed.
+    """
+    command = [interpreter, "-m", "bench.train_step", str(request_path), str(rounds), str(epochs)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"bench-train: train_step: {done.stderr.strip().splitlines()[-1:]}")
+    measured: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return measured
+
+
+def _start(
+    path: Path,
+    task: Task | None,
+    extra: Mapping[str, str],
+    before: Sequence[str],
+    interpreter: str = sys.executable,
+) -> subprocess.Popen[str]:
     environ = {**os.environ, **extra, **({"TF_CONFIG": json.dumps(task)} if task else {})}
-    command = [*before, sys.executable, "-m", "trainer.task", "train", f"--request={path}"]
+    command = [*before, interpreter, "-m", "trainer.task", "train", f"--request={path}"]
     return subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
