@@ -104,6 +104,7 @@ def read_object(uri: str) -> bytes:
     return bytes(storage.Client().bucket(bucket).blob(name).download_as_bytes())
 
 
+@pytest.mark.long
 def test_a_night_on_csv(judge) -> None:
     """Every split is CSV, for trainer and judge alike."""
     found = judge("input: csv")
