@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.input import machine
-from bench.tables import REPOSITORY_PATH
+from bench.tables import MEMORY_PATH, REPOSITORY_PATH
 from bench.train_files import BATCH_SIZE, HIDDEN_UNITS, write_request, write_training_files
 from bench.train_runs import time_start, time_steps
 
@@ -41,8 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("interpreters", nargs=2, help="of the two environments; ratios are of the first to the second")
     parser.add_argument("--rounds", type=int, default=5, help="of each measurement (default: 5)")
     options = parser.parse_args(arguments)
-    memory = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 - memory, so that the disk is not measured
-    with tempfile.TemporaryDirectory(prefix="bench-environments-", dir=memory) as folder:
+    with tempfile.TemporaryDirectory(prefix="bench-environments-", dir=MEMORY_PATH) as folder:
         run_path = Path(folder, "run")
         write_training_files(run_path, _ROWS)
         taken = measure(run_path, options.interpreters, options.rounds)

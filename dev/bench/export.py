@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.export_report import Measured, Reading, render, summarise
+from bench.tables import MEMORY_PATH, REPOSITORY_PATH
 
-REPOSITORY_PATH = Path(__file__).resolve().parents[2]
 OUT_PATH = REPOSITORY_PATH / "build" / "bench" / "export.json"
 ROWS = {"flights": 3_030_984, "wide": 500_000, "mixed": 100_000, "hashy": 1_000_000}
 FLIGHTS_COPIES = 9
@@ -87,10 +87,9 @@ CONTENDERS = (
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run all rounds, print the tables, write the JSON."""
     options = _parser().parse_args(arguments)
-    memory = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 - memory, so that the disk is not measured
-    say(f"files in {memory or tempfile.gettempdir() + ', a disk: figures of writing will swing'}")
+    say(f"files in {MEMORY_PATH or tempfile.gettempdir() + ', a disk: figures of writing will swing'}")
     contenders = [one for one in CONTENDERS if _PYTHONS[one.environment].exists() or one.environment == "trainer"]
-    with tempfile.TemporaryDirectory(prefix="bench-export-", dir=memory) as folder:
+    with tempfile.TemporaryDirectory(prefix="bench-export-", dir=MEMORY_PATH) as folder:
         rows = write_tables(Path(folder), options.scale)
         readings = take_turns(Path(folder), contenders, options.rounds, rows)
     measured = Measured(
@@ -99,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rounds=options.rounds,
         scale=options.scale,
         rows=summarise(readings),
-        jobs=_jobs(memory, options) if options.scale >= 1 else {},
+        jobs=_jobs(options) if options.scale >= 1 else {},
     )
     print(render(measured))
     OUT_PATH.parent.mkdir(parents=True, exist_ok=True)
@@ -166,11 +165,11 @@ def take_turns(
     return readings
 
 
-def _jobs(memory: str | None, options: argparse.Namespace) -> dict[str, Any]:
+def _jobs(options: argparse.Namespace) -> dict[str, Any]:
     from bench.export_spans import measure_spans  # needs the local cloud's environment, which tests do not have
 
     say("the whole export job, through the local cloud")
-    with tempfile.TemporaryDirectory(prefix="bench-export-", dir=memory) as folder:
+    with tempfile.TemporaryDirectory(prefix="bench-export-", dir=MEMORY_PATH) as folder:
         return measure_spans(Path(folder), options.rounds, FLIGHTS_COPIES)
 
 

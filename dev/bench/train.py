@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.input import machine
-from bench.tables import REPOSITORY_PATH
+from bench.tables import MEMORY_PATH, REPOSITORY_PATH
 from bench.train_files import BATCH_SIZE, HIDDEN_UNITS, write_request, write_training_files
 from bench.train_runs import lockstep, rate_of, time_start, time_steps, train_at_once
 
@@ -44,8 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="bench.train", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="of each measurement (default: 5)")
     options = parser.parse_args(arguments)
-    memory = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 - memory, so that the disk is not measured
-    with tempfile.TemporaryDirectory(prefix="bench-train-", dir=memory) as folder:
+    with tempfile.TemporaryDirectory(prefix="bench-train-", dir=MEMORY_PATH) as folder:
         reader_path, run_path = Path(folder, "reader"), Path(folder, "run")
         result = {
             "measured": datetime.datetime.now(datetime.UTC).date().isoformat(),
