@@ -56,10 +56,10 @@ def evaluation(the_plan, ours, theirs=None, gain=(0.013, 0.006, 0.02), rows=5000
     )
 
 
-def decide(the_plan, ours, theirs=None, champion=CHAMPION, proof=PROVEN, **changes):
+def decide(the_plan, ours, theirs=None, champion=CHAMPION, proof=PROVEN, signature=None, **changes):
     """The decision, taken twice: from the documents, and from their bytes."""
     against = champion if theirs or champion is not CHAMPION else None
-    request = requests.evaluation_job(the_plan, against, proof=proof).request
+    request = requests.evaluation_job(the_plan, against, proof=proof, signature=signature).request
     assert isinstance(request, d.EvaluateRequest)
     judged = evaluation(the_plan, ours, theirs, **changes)
     stored = {"plan": the_plan, "evaluate_request": request, "evaluation": judged}

@@ -131,6 +131,7 @@ def test_both_models_are_judged_beside_answers_without_a_model(trained, weak, fl
 def test_quantiles_cover_what_they_say(flights, tmp_path: Path) -> None:
     report = start(flights, tmp_path, label=QUANTILES, training={"epochs": 25})
     assert report.signature.outputs == {"quantiles": "float32"}
+    assert report.signature.output_shapes == {"quantiles": (3,)}
     assert all(list(item.prediction) == sorted(item.prediction) for item in report.golden)
     found = judge(flights, tmp_path, report.model_uri, label=QUANTILES, metric="pinball")
     assert numbers(found.challenger.metrics).pinball < found.baselines[0].metrics.pinball

@@ -172,12 +172,14 @@ class StoredModel:
 
     @property
     def signature(self) -> Signature:
-        """Every input and output by name, with its dtype."""
+        """Every input and output by name, with its dtype and its sizes."""
         _, inputs = self._score.structured_input_signature
         outputs = self._score.structured_outputs
         return Signature(
             inputs={name: spec.dtype.name for name, spec in inputs.items()},
             outputs={name: spec.dtype.name for name, spec in outputs.items()},
+            input_shapes=_sizes(inputs),
+            output_shapes=_sizes(outputs),
         )
 
     def predict(self, raw: Mapping[str, Any]) -> Floats:
@@ -212,6 +214,12 @@ class StoredModel:
     def output(self) -> str:
         """Name of the label's output."""
         return self._output
+
+
+def _sizes(specs: Mapping[str, tf.TensorSpec | tf.Tensor]) -> dict[str, tuple[int, ...]]:
+    """Give the sizes beside the batch, of those that have any; -1: any."""
+    sizes = {name: spec.shape.as_list()[1:] for name, spec in specs.items() if spec.shape.rank}
+    return {name: tuple(-1 if size is None else size for size in found) for name, found in sizes.items() if found}
 
 
 def digest_folder(folder_path: Path) -> str:

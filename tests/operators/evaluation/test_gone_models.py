@@ -173,3 +173,20 @@ def test_a_plan_that_is_gone_too(cloud, run) -> None:
     folder = storage.run_uri("bucket", "flight_delays", CHAMPION_KEY)
     del cloud.artifacts.objects[storage.document_uri(folder, Plan.kind_name())]
     assert "Clear train of its DAG run" in refuse_champion(cloud, run)
+
+
+@pytest.mark.parametrize("its_report", [True, False], ids=["its report is there", "its report is gone"])
+def test_the_request_has_the_signatures_of_both(cloud, run, its_report) -> None:
+    """Each by its training report; a champion whose report is gone is met without."""
+    store(cloud, run)
+    reported = cloud.artifacts.objects[uri(run, "report")]
+    if its_report:
+        folder = storage.run_uri("bucket", "flight_delays", CHAMPION_KEY)
+        cloud.artifacts.objects[storage.document_uri(folder, "report")] = reported
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(evaluate_task(cloud))
+    request = EvaluateRequest.parse(cloud.artifacts.objects[uri(run, "evaluate_request")])
+    assert request.champion is not None
+    signature = Report.parse(reported).signature
+    assert request.challenger.signature == signature
+    assert request.champion.signature == (signature if its_report else None)

@@ -67,6 +67,7 @@ def test_the_stored_model_has_one_input_per_feature_and_answers_the_smoke_reques
         "express": "float32",
     }
     assert report.signature.outputs == {"score": "float32"}
+    assert report.signature.input_shapes == report.signature.output_shapes == {}
     assert report.model_digest == digest_folder(Path(request.model_uri))
     assert len(report.golden) == 5
     served = tf.saved_model.load(request.model_uri).signatures["serving_default"]

@@ -30,7 +30,7 @@ from trainer.contract.documents.scalars import (
     UtcTime,
 )
 from trainer.contract.documents.threshold import ThresholdRule, ThresholdScores
-from trainer.contract.documents.training import Feature, Label, Package
+from trainer.contract.documents.training import Feature, Label, Package, Signature
 from trainer.contract.limits import Limits
 
 
@@ -43,6 +43,8 @@ class Challenger:
     """Report of the training: a model of another digest is refused. null: of a request of an earlier release."""
     scores_uri: Address | None = None
     """Document `scores` that the model's own trainer writes; null: the judge scores the model."""
+    signature: Signature | None = None
+    """By its training report; null: not known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +57,8 @@ class Champion:
     run_key: RunKey
     as_of: UtcTime
     scores_uri: Address | None = None
+    """As the challenger's."""
+    signature: Signature | None = None
     """As the challenger's."""
 
 

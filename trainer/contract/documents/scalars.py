@@ -75,6 +75,8 @@ PackageVersion = Annotated[
 ModuleName = Annotated[str, Limits(pattern="^[A-Za-z_][A-Za-z0-9_]*(\\.[A-Za-z_][A-Za-z0-9_]*)*$", max_length=200)]
 Seed = Annotated[int, Limits(minimum=0, maximum=2147483647)]
 Number = float
+Shapes = Mapping[str, tuple[Annotated[int, Limits(minimum=-1)], ...]]
+"""Sizes beside the batch by name, of those that have any; -1: any size."""
 InstanceValue = bool | int | float | str | None
 """Of a slice, or of an instance; null stands for NaN."""
 UtcTime = Annotated[str, Limits(pattern="^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}Z$")]

@@ -36,6 +36,7 @@ from trainer.contract.documents.scalars import (
     RunKey,
     Seed,
     Sha256,
+    Shapes,
     Sharding,
     Size,
     Strategy,
@@ -317,14 +318,16 @@ class Seconds:
 
 @dataclass(frozen=True, kw_only=True)
 class Signature:
-    """TensorFlow types by name of `serving_default`; every shape is [batch] but of two outputs.
+    """TensorFlow types by name of `serving_default`; every shape is [batch] but of sequences and of two outputs.
 
     `scores` is [batch, classes], `quantiles` [batch, quantiles], in the order of the label's. Auxiliary labels are
-    outputs of the same forms, by their names.
+    outputs of the same forms, by their names. Shapes are null where a trainer does not tell them.
     """
 
     inputs: Mapping[str, str]
     outputs: Mapping[str, str]
+    input_shapes: Shapes | None = None
+    output_shapes: Shapes | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

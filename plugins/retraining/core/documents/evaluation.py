@@ -23,7 +23,7 @@ from retraining.core.documents.document import (
 )
 from retraining.core.documents.export import DistinctTexts, ManifestFile
 from retraining.core.documents.threshold import Confidence, ThresholdRule, ThresholdScores
-from retraining.core.documents.training import InstanceValue, Seed
+from retraining.core.documents.training import InstanceValue, Seed, Signature
 from retraining.core.spec.features import Feature, Label
 from retraining.core.spec.metrics import Metric
 from retraining.core.spec.packages import Package
@@ -38,6 +38,8 @@ class Challenger(Value):
     """Report of the training: a model of another digest is refused. null: of a request of an earlier release."""
     scores_uri: Address | None = None
     """Document `scores` that the model's own trainer writes; null: the judge scores the model."""
+    signature: Signature | None = None
+    """By its training report; null: not known."""
 
 
 class Champion(Value):
@@ -49,6 +51,8 @@ class Champion(Value):
     run_key: RunKey
     as_of: UtcTime
     scores_uri: Address | None = None
+    """As the challenger's."""
+    signature: Signature | None = None
     """As the challenger's."""
 
 

@@ -148,15 +148,21 @@ class Seconds(Value):
     total: Amount
 
 
+Shapes = dict[str, tuple[Annotated[int, Field(ge=-1)], ...]]
+"""Sizes beside the batch by name, of those that have any; -1: any size."""
+
+
 class Signature(Value):
-    """TensorFlow types by name of `serving_default`; every shape is [batch] but of two outputs.
+    """TensorFlow types by name of `serving_default`; every shape is [batch] but of sequences and of two outputs.
 
     `scores` is [batch, classes], `quantiles` [batch, quantiles], in the order of the label's. Auxiliary labels are
-    outputs of the same forms, by their names.
+    outputs of the same forms, by their names. Shapes are null where a trainer does not tell them.
     """
 
     inputs: dict[str, str]
     outputs: dict[str, str]
+    input_shapes: Shapes | None = None
+    output_shapes: Shapes | None = None
 
 
 class EncodedBytes(Value):

@@ -15,7 +15,7 @@ from retraining.core.documents.export import ExportRequest
 from retraining.core.documents.plan import JobTask, Machines, Plan, Pool
 from retraining.core.documents.snapshot import Snapshot
 from retraining.core.documents.threshold import ThresholdRule
-from retraining.core.documents.training import Training, TrainRequest, WeightedLabel
+from retraining.core.documents.training import Signature, Training, TrainRequest, WeightedLabel
 from retraining.core.documents.tuning import Tuning
 from retraining.core.errors import PlanError
 from retraining.core.naming import serving, storage, vertex
@@ -151,6 +151,7 @@ def evaluation_job(
     champion_data: Data | None = None,
     champion_is_own: bool = False,
     proof: Proof = PROVEN,
+    signature: Signature | None = None,
 ) -> JobRequest:
     """Return the job that scores challenger and champion on the same shards.
 
@@ -165,18 +166,21 @@ def evaluation_job(
         champion_is_own: Whether it is of another framework, so that its own trainer scores it.
         proof: What is known of the champion's training examples: the judge looks into its files, and the decision
             goes by what they do not prove.
+        signature: The challenger's; None: not known.
     """
     skipped = _reason_to_skip(plan, champion, champion_trained_before, champion_data)
     if champion is not None and champion_is_own:
         champion = champion.model_copy(
             update={"scores_uri": storage.scores_document_uri(plan.run_uri, vertex.CHAMPION)}
         )
-    request = _evaluate_request(plan, champion, skipped, proof)
+    request = _evaluate_request(plan, champion, skipped, proof, signature)
     job_request = _job_request(plan, "evaluate", request, request.evaluation_uri, "evaluation", service_account)
     return replace(job_request, artifact_uri=job_request.request_uri)  # who met whom stands there alone
 
 
-def _evaluate_request(plan: Plan, champion: Champion | None, skipped: str | None, proof: Proof) -> EvaluateRequest:
+def _evaluate_request(
+    plan: Plan, champion: Champion | None, skipped: str | None, proof: Proof, signature: Signature | None
+) -> EvaluateRequest:
     """Return what the judge is asked; `skipped` says why the champion is not scored."""
     compared = champion is not None and not skipped
     own = plan.spec.training.runtime.scoring_image is not None
@@ -195,6 +199,7 @@ def _evaluate_request(plan: Plan, champion: Champion | None, skipped: str | None
             model_uri=serving.trained_model_uri(plan),
             report_uri=storage.document_uri(plan.run_uri, "report"),
             scores_uri=scores_uri,
+            signature=signature,
         ),
         champion=None if skipped else champion,
         champion_skipped=skipped,

@@ -10,9 +10,11 @@ from retraining.core.documents.decision import Decision, DecisionChampion, Gate,
 from retraining.core.documents.document import format_time
 from retraining.core.documents.evaluation import Baseline, Champion, EvaluateRequest, Evaluation
 from retraining.core.documents.plan import Plan
+from retraining.core.documents.training import Signature
 from retraining.core.errors import ContractError
 from retraining.core.naming.run_keys import RunKey
 from retraining.core.naming.storage import document_uri
+from retraining.core.promotion.signatures import changes_digest, signature_changes
 from retraining.core.promotion.slices import slice_losses, surely_worse, value_of
 from retraining.core.promotion.thresholds import threshold_sentence
 from retraining.core.spec.metrics import HIGHER_IS_BETTER, Metric
@@ -45,6 +47,7 @@ def decide(
         _mode(plan),
         _newer_champion(plan, evaluate_request),
         _leakage(evaluate_request),
+        _signature(plan, evaluate_request),
         _examples(plan, evaluation),
         _floor(plan, evaluation),
         _gain(plan, evaluate_request, evaluation),
@@ -129,6 +132,32 @@ def _leakage(request: EvaluateRequest) -> Gate:
         "alone judges; then trigger again with the Param force"
     )
     return _gate("unseen", False, NOT_PROVEN, expected, f"{message}; {way_out}")
+
+
+def _signature(plan: Plan, request: EvaluateRequest) -> Gate:
+    """Keep applications that ask the champion from an endpoint that no longer understands them.
+
+    What is not known, of a champion of an earlier release, stops nothing.
+    """
+    expected = "the champion's inputs and outputs"
+    if request.champion is None:
+        return _gate("signature", True, "no champion", expected, "there is no champion whose signature could change")
+    before, after = request.champion.signature, request.challenger.signature
+    if before is None or after is None:
+        whose = "the champion" if before is None else "this model"
+        return _gate("signature", True, "not known", expected, f"no training report tells the signature of {whose}")
+    changes = signature_changes(before, after)
+    if not changes:
+        return _gate("signature", True, "no change", expected, "inputs and outputs are those of the champion")
+    found, change_digest = "; ".join(map(str, changes)), changes_digest(changes)
+    if plan.spec.deployment.accept_signature == change_digest:
+        message = f"the signature changes, and deployment.accept_signature accepts it: {found}"
+        return _gate("signature", True, found, expected, message)
+    way_out = (
+        "applications that ask the champion would not be understood; to accept exactly this change, set "
+        f'deployment.accept_signature: "{change_digest}" and trigger again with Force'
+    )
+    return _gate("signature", False, found, expected, f"the signature changes: {found}; {way_out}")
 
 
 def _examples(plan: Plan, evaluation: Evaluation) -> Gate:
@@ -295,7 +324,9 @@ def _gate(gate: GateName, passed: bool, found: str, expected: str, message: str)
     return Gate(gate=gate, passed=passed, found=found, expected=expected, words=message)
 
 
-def champion_of(version_name: str, version_id: str, model_uri: str, run_key: str) -> Champion:
+def champion_of(
+    version_name: str, version_id: str, model_uri: str, run_key: str, signature: Signature | None = None
+) -> Champion:
     """Return the champion as the registry knows it, for `requests.evaluation_job`.
 
     Args:
@@ -303,6 +334,7 @@ def champion_of(version_name: str, version_id: str, model_uri: str, run_key: str
         version_id: Of the version that carries the alias.
         model_uri: Its SavedModel.
         run_key: Its label `retraining-run`.
+        signature: By the report of that run; None: not known.
 
     Raises:
         ContractError: The label is no run key.
@@ -313,4 +345,5 @@ def champion_of(version_name: str, version_id: str, model_uri: str, run_key: str
         version_id=version_id,
         run_key=run_key,
         as_of=RunKey.parse(run_key).as_of,
+        signature=signature,
     )

@@ -17,6 +17,7 @@ Route = Annotated[str, StringConstraints(pattern=r"^/\S*$", max_length=1000)]
 VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=200)]
 ApprovalMode = Literal["first", "always", "never", "on_warning"]
 """When a person is asked: while the model has no champion; each time; never; when data or comparison carry warnings."""
+SignatureDigest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 PREBUILT = re.compile(r"(?:[a-z]+-docker\.pkg\.dev/vertex-ai|gcr\.io/cloud-aiplatform)/prediction/([^:@]+)")
 
 
@@ -100,6 +101,8 @@ class Deployment(Section):
     keep_previous_hours: Annotated[int, Field(ge=0, le=720)] = 24
     canary: Canary | None = None
     approval: ApprovalMode | StrictBool = "never"
+    accept_signature: SignatureDigest | None = None
+    """Digest of the one change of the serving signature that may become champion."""
     container: Container | None = None
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import cast
 
 from retraining.core.data import leakage
-from retraining.core.documents import Checks, EvaluateRequest, Manifest, Plan, Snapshot, Tuning
+from retraining.core.documents import Checks, EvaluateRequest, Manifest, Plan, Report, Signature, Snapshot, Tuning
 from retraining.core.jobs import requests
 from retraining.core.jobs.requests import JobRequest
 from retraining.core.naming import storage, vertex
@@ -44,8 +44,14 @@ def request_evaluation(cloud: CloudPort, record: Record) -> JobRequest:
     if record.find_document(EvaluateRequest) is None:
         version = cloud.registry.find_by_alias(plan.model, vertex.CHAMPION)
         if version is not None:
-            champion = gates.champion_of(version.version_name, version.version_id, version.model_uri, version.run_key)
             champion_record = Record(cloud.artifacts, storage.run_uri(plan.bucket, plan.model, version.run_key))
+            champion = gates.champion_of(
+                version.version_name,
+                version.version_id,
+                version.model_uri,
+                version.run_key,
+                _signature(champion_record),
+            )
             its_plan = champion_record.find_document(Plan)
             proof = leakage.proof(
                 champion_record.find_document(Manifest), champion_record.uri(Manifest), record.read_document(Snapshot)
@@ -60,6 +66,13 @@ def request_evaluation(cloud: CloudPort, record: Record) -> JobRequest:
         champion_data=its_plan.spec.data if its_plan else None,
         champion_is_own=version is not None and version.labels.get(vertex.MODELS_LABEL) == vertex.OWN,
         proof=proof,
+        signature=_signature(record),
     )
     require_models(cloud, record, record.find_document(EvaluateRequest) or cast("EvaluateRequest", job_request.request))
     return job_request
+
+
+def _signature(record: Record) -> Signature | None:
+    """Return the signature of a run's model; None: its report is gone."""
+    report = record.find_document(Report)
+    return report.signature if report else None
