@@ -7,7 +7,7 @@ looked at before it moves and after: the service has no etag for aliases.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -27,13 +27,17 @@ CALL_TIMEOUT_S = 60
 
 @dataclass(frozen=True, kw_only=True)
 class Upload:
-    """What becomes a version: the SavedModel's folder, the container that serves it, and who made it."""
+    """What becomes a version: the SavedModel's folder, the container that serves it, and who made it.
+
+    `schema_uris` are the files that describe an `instance`, a `prediction` and the `parameters` of a request.
+    """
 
     display_name: str
     description: str
     artifact_uri: str
     container_spec: ProtoJson
     labels: Mapping[str, str]
+    schema_uris: Mapping[str, str] = field(default_factory=dict)
 
 
 class Registry:
@@ -181,6 +185,7 @@ class Registry:
             artifact_uri=upload.artifact_uri,
             container_spec=upload.container_spec,
             labels={**upload.labels, **self._session.environment.labels},
+            predict_schemata={f"{what}_schema_uri": uri for what, uri in upload.schema_uris.items()},
         )
         request = {"parent": location_name(self._session.project, self._session.region), "model": message, **target}
         started = self._client.upload_model(request=request, retry=None, timeout=CALL_TIMEOUT_S)

@@ -11,7 +11,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import jsonschema
 import pytest
+import yaml
 from airflow.sdk.execution_time.context import OutletEventAccessors
 
 from retraining.core.naming import vertex
@@ -19,7 +21,7 @@ from retraining.core.settings import include_path
 from retraining.core.spec.files import load_spec
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 from tests.support.scenes.asked_endpoint import predict, retire
-from tests.support.scenes.whole_run import load_dags, run_night, run_scoring
+from tests.support.scenes.whole_run import load_dags, read_object, run_night, run_scoring
 
 FIRST, SECOND = (datetime(2013, 11, day, 3, tzinfo=UTC) for day in (20, 21))
 
@@ -107,6 +109,20 @@ def test_all_clients_are_answered_as_the_training_was(first, asked) -> None:
     assert served.container_spec.image_uri.endswith("/retraining/tensorflow-serving:2.19.1")
     assert served.container_spec.predict_route == "/v1/models/digits:predict"
     assert first["report"]["model_uri"] == f"{served.artifact_uri}/1"
+    fit_registered_schemata(served, instances, answers[0])
+
+
+def fit_registered_schemata(served: Any, instances: list[Any], answers: list[Any]) -> None:
+    """Hold what the endpoint was asked and what it answered against the schemata that the registry has."""
+    uris = {name: getattr(served.predict_schemata, f"{name}_schema_uri") for name in ("instance", "prediction")}
+    schemata = {name: yaml.safe_load(read_object(uri)) for name, uri in uris.items()}
+    for instance, answer in zip(instances, answers, strict=True):
+        jsonschema.validate(instance, schemata["instance"])
+        jsonschema.validate(list(answer), schemata["prediction"])
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"image": "no image"}, schemata["instance"])
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(list(answers[0])[:-1], schemata["prediction"])
 
 
 def test_the_monitor_counts_answers_where_images_have_no_values(digits, first, asked, make_run) -> None:

@@ -47,6 +47,11 @@ def require_same_decision(run_uri: str) -> None:
     assert decision_changes(Decision.parse(stored["decision"]), replay_decision(stored)) == []
 
 
+def read_object(uri: str) -> bytes:
+    """The bytes of an object."""
+    return storage.Blob.from_string(uri, storage.Client()).download_as_bytes()
+
+
 def run_scoring(spec: Any, run: Any, **params: Any) -> dict[str, Any]:
     """Run every task of a scoring; give its documents by kind."""
     return _run_tasks(load_dags("score").score_dag(spec, spec.scoring), run, **params)

@@ -43,6 +43,9 @@ def check_upload(request: types.UploadModelRequest, model: Model, buckets: Bucke
         yield from check_bucket(model.artifact_uri, "model.artifact_uri", buckets)
     elif prebuilt:
         yield "model.artifact_uri", "A pre-built container needs a model. Set artifact_uri to its gs:// folder."
+    for what in ("instance", "parameters", "prediction"):
+        if uri := getattr(model.predict_schemata, f"{what}_schema_uri"):
+            yield from check_bucket(uri, f"model.predict_schemata.{what}_schema_uri", buckets)
 
 
 def _check_container(spec: ModelContainerSpec) -> Iterator[Finding]:

@@ -41,6 +41,11 @@ def tfdv_uri(folder_uri: str, what: str) -> str:
     return f"{folder_uri}/{what}.pbtxt"
 
 
+def schema_uri(folder_uri: str, what: str) -> str:
+    """Return where a run's version describes an `instance`, a `prediction` or the `parameters` of a request."""
+    return f"{folder_uri}/schemata/{what}.yaml"
+
+
 def report_page_uri(folder_uri: str) -> str:
     """Return the address of the run's page for humans."""
     return f"{folder_uri}/report.html"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from airflow.sdk import Context
 
 from retraining.core.documents import Decision, Plan, Registration, Report
 from retraining.core.naming import console, serving, storage, vertex
 from retraining.core.promotion.aliases import aliases_of_verdict
 from retraining.core.promotion.deployments import require_reported_model
+from retraining.core.promotion.schemata import schema_files
 from retraining.core.promotion.versions import Version
 from retraining.core.untyped import XCom
 from retraining.hooks.ports import CloudPort, RegistryPort
@@ -39,7 +42,7 @@ class RegisterModelOperator(RunTask, CloudOperator):
             require_own_model(cloud, plan.model)  # it may have come since the plan
             report = record.read_document(Report)
             require_reported_model(report, cloud.model_files.digest(report.model_uri))
-            upload = upload_of(plan, decision, report)
+            upload = upload_of(plan, decision, report, write_schemata(cloud, plan, report))
             version = upload_once(cloud, plan.model, upload, storage.upload_claim_uri(plan.run_uri))
             version = give_aliases(cloud.registry, plan, decision, version)
             registration = record.write_once(
@@ -67,7 +70,16 @@ class RegisterModelOperator(RunTask, CloudOperator):
         return None
 
 
-def upload_of(plan: Plan, decision: Decision, report: Report) -> Upload:
+def write_schemata(cloud: CloudPort, plan: Plan, report: Report) -> dict[str, str]:
+    """Write what instances and predictions look like beside the run's documents; return the addresses."""
+    files = schema_files(plan, report.signature)
+    uris: dict[str, str] = {what: storage.schema_uri(plan.run_uri, what) for what in files}
+    for what, data in files.items():
+        cloud.artifacts.overwrite(uris[what], data, "application/yaml")
+    return uris
+
+
+def upload_of(plan: Plan, decision: Decision, report: Report, schema_uris: Mapping[str, str]) -> Upload:
     """Return what the registry is given; its labels are the way back to the run."""
     return Upload(
         display_name=plan.model,
@@ -75,6 +87,7 @@ def upload_of(plan: Plan, decision: Decision, report: Report) -> Upload:
         artifact_uri=serving.registered_uri(plan, report.model_uri),
         container_spec=serving.container_spec(serving.container_of(plan)),
         labels=vertex.version_labels(plan),
+        schema_uris=schema_uris,
     )
 
 

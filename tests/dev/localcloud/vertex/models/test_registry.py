@@ -47,6 +47,12 @@ def test_first_version_is_the_default_one(api, upload, saved_model_uri):
     assert list(model.supported_deployment_resources_types) == [v1.Model.DeploymentResourcesType.DEDICATED_RESOURCES]
 
 
+def test_schemata_are_kept_as_they_were_given(api, upload):
+    uris = {f"{what}_schema_uri": f"gs://local-retraining/{what}.yaml" for what in ("instance", "prediction")}
+    stored = api.models.get_model(name=upload("described", predict_schemata=uris).model)
+    assert stored.predict_schemata == v1.PredictSchemata(**uris)
+
+
 def test_versions_count_up_and_are_found_by_id_and_alias(api, model):
     assert [version.version_id for version in api.models.list_model_versions(name=model)] == ["1", "2", "3"]
     assert api.models.get_model(name=model).version_id == "1"
@@ -172,6 +178,12 @@ def test_models_are_listed_by_name_and_label(api, model):
         ),
         pytest.param(
             {"artifact_uri": "gs://no-such-bucket-here/x"}, exceptions.InvalidArgument, "does not exist", id="no bucket"
+        ),
+        pytest.param(
+            {"predict_schemata": {"instance_schema_uri": "gs://no-such-bucket-here/instance.yaml"}},
+            exceptions.InvalidArgument,
+            "instance_schema_uri",
+            id="no bucket of schemata",
         ),
         pytest.param({"container_spec": None}, exceptions.InvalidArgument, "serving container", id="no container"),
         pytest.param({"version_aliases": ["1"]}, exceptions.InvalidArgument, "Invalid version alias", id="alias"),
