@@ -43,6 +43,7 @@ def test_by_hand_it_is_a_dry_run(dags) -> None:
     ("name", "good", "bad"),
     [
         ("min_age_days", [7, 30], [6, 0, -1, 1.5, "30", 4000]),
+        ("keep_versions", [1, 10], [0, -1, 1.5, "10", 4000]),
         ("models", [[], ["flight_delays"]], [["../x"], ["A"], "flight_delays"]),
         ("dry_run", [False], ["no", 0]),
     ],

@@ -96,7 +96,13 @@ CORE = {
     ),
     "retraining.core.retention": Room(
         "what may be deleted, and what is still needed",
-        ("retraining.core", "retraining.core.documents", "retraining.core.naming", "retraining.core.data"),
+        (
+            "retraining.core",
+            "retraining.core.documents",
+            "retraining.core.naming",
+            "retraining.core.data",
+            "retraining.core.promotion",
+        ),
     ),
     "retraining.core.report": Room(
         "documents → page; states of tasks → the state of the run",

@@ -210,4 +210,5 @@ def _version(model: Model) -> Version:
         labels=dict(model.labels),
         artifact_uri=model.artifact_uri,
         numbered=is_numbered(model.container_spec.args),
+        deployed=bool(model.deployed_models),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from retraining.core.jobs.job import Job
 from retraining.core.naming import storage, vertex
 from retraining.core.retention.jobs_and_tables import Table
+from tests.support import small_rollout
 from tests.support.airflow_release import AirflowFailException
 from tests.support.fakes.bucket import nothing
 from tests.support.scenes.garbage_collection import (
@@ -23,6 +25,7 @@ from tests.support.scenes.garbage_collection import (
     OTHER,
     RECENT,
     Scene,
+    add_version,
     folder,
     make_daily_run,
     put_plan,
@@ -312,3 +315,81 @@ def test_a_cleared_cleaning_takes_what_it_wrote(scene) -> None:
     put_span(scene.bucket, "2013-09-09", "5")
     assert scene.clean() == first
     assert whole(scene.bucket, folder("2013-09-09", "5"))
+
+
+class TestVersions:
+    """Old versions of the registry."""
+
+    @pytest.fixture
+    def versions(self, scene) -> dict[str, Any]:
+        """Six of ended runs, beside the champion's; the form keeps the three newest."""
+        scene.run.params = {**FORM, "keep_versions": 3}
+        keys = [f"201309{day}t030000z-0000000000{day}" for day in range(10, 16)]
+        scene.bucket.now = LONG_AGO
+        for key in keys:
+            put_run(scene.bucket, key, {})
+            add_version(scene.cloud, key)
+        scene.bucket.now = NOW + timedelta(minutes=1)
+        return {version.run_key: version for version in scene.cloud.registry.versions.values()}
+
+    def numbers(self, scene) -> list[str]:
+        """Of the versions that are there."""
+        return sorted(scene.cloud.registry.versions)
+
+    def test_old_ones_that_nothing_points_to_go(self, scene, versions) -> None:
+        """The champion and the newest stay; plan, document and log say which went."""
+        scene.clean()
+        assert self.numbers(scene) == ["1", "5", "6", "7"]
+        assert [found.version_name.rpartition("@")[2] for found in scene.plan().versions] == ["2", "3", "4"]
+        assert {item.outcome for item in scene.done().versions} == {"deleted"}
+        assert "3 versions of the registry deleted." in scene.done().words
+
+    def test_a_dry_run_deletes_none(self, scene, make_run, versions) -> None:
+        """It names them."""
+        scene.run = make_daily_run(make_run, run_type="manual", run_id="manual__1", params={**FORM, "keep_versions": 3})
+        scene.clean()
+        assert len(self.numbers(scene)) == 7
+        assert "3 versions of the registry would be deleted." in scene.done().words
+
+    def test_what_somebody_points_to_since_stays(self, scene, versions) -> None:
+        """An alias, a deployment, a run that was cleared; the others go."""
+        scene.look()
+        scene.cancel()
+        second, third, fourth = (scene.cloud.registry.versions[number] for number in ("2", "3", "4"))
+        scene.cloud.registry.merge_aliases(second, ["mine"])
+        endpoint = scene.cloud.endpoints.ensure(MODEL, "t", {})
+        scene.cloud.endpoints.by_name[endpoint.name] = replace(endpoint, deployed={"1": third.version_name})
+        scene.bucket.put(storage.lease_uri("bucket", MODEL, fourth.run_key), b"{}")
+        scene.delete()
+        assert len(self.numbers(scene)) == 7
+        assert [item.words for item in scene.done().versions] == [
+            "it has the alias mine",
+            "it is deployed",
+            "its run is at work again",
+        ]
+
+    def test_a_change_of_the_champion_that_begins_in_the_middle_stops_the_rest(self, scene, versions) -> None:
+        """Rollout.json is looked at before each deletion."""
+        scene.look()
+        scene.cancel()
+        registry = scene.cloud.registry
+        real = registry.delete_version
+
+        def delete(version: Any) -> bool:
+            scene.bucket.put(storage.rollout_uri("bucket", MODEL), small_rollout.rollout().to_bytes())
+            return real(version)
+
+        registry.delete_version = delete
+        scene.delete()
+        assert self.numbers(scene) == ["1", "3", "4", "5", "6", "7"]
+        outcomes = [(item.outcome, item.words) for item in scene.done().versions]
+        assert outcomes[1:] == [("left", "the model's champion is being changed")] * 2
+
+    def test_a_run_without_an_outcome_keeps_its_version(self, scene, versions) -> None:
+        """It may wait for a person."""
+        scene.bucket.now = NOW - timedelta(days=1)
+        put_plan(scene.bucket, "20130911t030000z-000000000011")
+        scene.bucket.take(f"gs://bucket/{MODEL}/runs/20130911t030000z-000000000011/deployment.json")
+        scene.bucket.now = NOW + timedelta(minutes=1)
+        scene.clean()
+        assert self.numbers(scene) == ["1", "3", "5", "6", "7"]

@@ -101,7 +101,7 @@ def clean(shop, make_run) -> Any:
     """Runs the tasks, so many days from now; gives the result and the document."""
 
     def do(days: int = 40, between: Any = lambda: None) -> tuple[dict[str, Any], Maintenance]:
-        form = {"dry_run": False, "min_age_days": 30, "models": [shop.model]}
+        form = {"dry_run": False, "min_age_days": 30, "keep_versions": 10, "models": [shop.model]}
         run = make_run(dag_id="maintain", run_id=f"manual__{uuid.uuid4().hex}", params=form)
         run.run_after = datetime.now(UTC) + timedelta(days=days)
         folder = run.execute(FindGarbageOperator(task_id="look"))["cleaning_uri"]

@@ -252,7 +252,12 @@ class FakeRegistry:
 
     def list_versions(self, model: str) -> list[Version]:
         """As the hook."""
-        return [version for version in self.versions.values() if version.model_name.endswith(f"/{model}")]
+        on_endpoints = {name for endpoint in self._endpoints.by_name.values() for name in endpoint.deployed.values()}
+        return [
+            dataclasses.replace(version, deployed=version.version_name in on_endpoints)
+            for version in self.versions.values()
+            if version.model_name.endswith(f"/{model}")
+        ]
 
     def start_upload(self, model: str, upload: Upload) -> Operation:
         """As the hook."""

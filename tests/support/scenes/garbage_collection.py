@@ -27,7 +27,7 @@ OLD_RUN, CHAMPION, RECENT = (
     "20130905t030000z-000000000002",
     "20131223t030000z-000000000003",
 )
-FORM = {"dry_run": True, "min_age_days": 30, "models": [MODEL]}
+FORM = {"dry_run": True, "min_age_days": 30, "keep_versions": 10, "models": [MODEL]}
 
 
 @dataclasses.dataclass
@@ -179,11 +179,9 @@ def make_world() -> tuple[FakeCloud, FakeBucket]:
     return cloud, bucket
 
 
-def add_version(cloud: FakeCloud, run_key: str, alias: str) -> None:
-    """A version of the model with an alias."""
-    version = cloud.registry.add(run_key, alias)
-    name = f"projects/p/locations/r/models/{MODEL}"
-    cloud.registry.versions[version.version_id] = dataclasses.replace(version, model_name=name)
+def add_version(cloud: FakeCloud, run_key: str, *aliases: str) -> None:
+    """A version of the model."""
+    cloud.registry.add(run_key, *aliases, model_name=f"projects/p/locations/r/models/{MODEL}")
 
 
 def make_daily_run(make_run: Any, **changes: Any) -> Any:

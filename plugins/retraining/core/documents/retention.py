@@ -107,6 +107,15 @@ class FoundDeployment(Value):
     words: Text
 
 
+class FoundVersion(Value):
+    """A version of the registry that goes, and why."""
+
+    model: ModelId
+    version_name: Text
+    run_key: RunKey
+    words: Text
+
+
 class MaintenancePlan(Document):
     """What one cleaning found and means to do, written before it does anything."""
 
@@ -120,6 +129,9 @@ class MaintenancePlan(Document):
     jobs: tuple[FoundJob, ...]
     tables: tuple[FoundTable, ...]
     deployments: tuple[FoundDeployment, ...] = ()
+    keep_versions: Annotated[int, Field(ge=1)] | None = None
+    """Of each model, the newest; null: of an earlier release, which deleted none."""
+    versions: tuple[FoundVersion, ...] = ()
 
 
 class CleanedSpan(Value):
@@ -169,6 +181,15 @@ class CleanedDeployment(Value):
     words: Text
 
 
+class CleanedVersion(Value):
+    """What became of a version; `left`: something points to it now, and `words` says what."""
+
+    model: ModelId
+    version_name: Text
+    outcome: Literal["deleted", "left"]
+    words: Text
+
+
 class Maintenance(Document):
     """What one cleaning did; after a dry run: nothing. `words` sums it up in a sentence."""
 
@@ -182,5 +203,6 @@ class Maintenance(Document):
     jobs: tuple[CleanedJob, ...]
     tables: tuple[FoundTable, ...]
     deployments: tuple[CleanedDeployment, ...] = ()
+    versions: tuple[CleanedVersion, ...] = ()
     freed_bytes: Count
     words: Text

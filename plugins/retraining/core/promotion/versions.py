@@ -12,7 +12,8 @@ from retraining.core.naming.vertex import RUN_LABEL, version_name
 class Version:
     """One version. `model_name` has no version in it, `version_name` ends in `@<version_id>`.
 
-    `numbered`: its container is told `artifact_uri`, and looks for the model in a numbered folder there.
+    `numbered`: its container is told `artifact_uri`, and looks for the model in a numbered folder there. `deployed`: on
+    some endpoint.
     """
 
     model_name: str
@@ -21,6 +22,7 @@ class Version:
     labels: dict[str, str]
     artifact_uri: str
     numbered: bool = False
+    deployed: bool = False
 
     @property
     def model_uri(self) -> str:

@@ -9,6 +9,8 @@ from retraining.core.documents.retention import (
     CleanedJob,
     CleanedLitter,
     CleanedModel,
+    CleanedVersion,
+    FoundVersion,
     KeepSpan,
     Maintenance,
     MaintenancePlan,
@@ -58,6 +60,7 @@ def plan_lines(plan: MaintenancePlan) -> list[str]:
         lines.append(f"job {job_id} of {job.run_key} {'ends' if job.cancel else 'stays'}: {job.words}")
     lines += [f"table {table.table}: {table.words}" for table in plan.tables]
     lines += [f"deployed model {item.deployed_model_id} of {item.model}: {item.words}" for item in plan.deployments]
+    lines += [f"goes: {_version(item)} of run {item.run_key}: {item.words}" for item in plan.versions]
     return [*lines, "dry run: nothing is deleted or cancelled"] if plan.dry_run else lines
 
 
@@ -85,6 +88,7 @@ def result_lines(done: Maintenance) -> list[str]:
         f"deployed model {item.deployed_model_id} of {item.model} {item.outcome}: {item.words}"
         for item in done.deployments
     ]
+    lines += [f"{_version(item)} {item.outcome}: {item.words}" for item in done.versions]
     return [*lines, done.words]
 
 
@@ -95,6 +99,7 @@ def conclude(
     small_objects: Sequence[CleanedLitter],
     jobs: Sequence[CleanedJob],
     deployments: Sequence[CleanedDeployment] = (),
+    versions: Sequence[CleanedVersion] = (),
 ) -> Maintenance:
     """Return the document of a cleaning.
 
@@ -105,8 +110,11 @@ def conclude(
         small_objects: What was deleted beside them.
         jobs: What became of jobs that nobody waits for.
         deployments: What became of deployed models that no run brings to its end.
+        versions: What became of old versions of the registry.
     """
     message = _dry_run_message(plan) if plan.dry_run else _message(models, small_objects, jobs, deployments)
+    if gone := sum(item.outcome == "deleted" for item in versions):
+        message += f" {_some(gone, 'version')} of the registry deleted."
     return Maintenance(
         as_of=plan.as_of,
         dag_run_id=plan.dag_run_id,
@@ -117,6 +125,7 @@ def conclude(
         jobs=tuple(jobs),
         tables=plan.tables,
         deployments=tuple(deployments),
+        versions=tuple(versions),
         freed_bytes=sum(model.freed_bytes for model in models) + sum(item.freed_bytes for item in small_objects),
         words=f"{message}{_refused(models)}",
     )
@@ -130,6 +139,8 @@ def _dry_run_message(plan: MaintenancePlan) -> str:
     )
     if plan.deployments:
         message += f" {_some(len(plan.deployments), 'deployed model')} would be brought to an end."
+    if plan.versions:
+        message += f" {_some(len(plan.versions), 'version')} of the registry would be deleted."
     return message
 
 
@@ -198,6 +209,10 @@ def _reason(model: ModelLeftovers) -> str:
 def _reasons(kept: dict[KeepSpan, SpanSum]) -> str:
     message = [f"{kept[reason].spans} {message}" for reason, message in REASONS.items() if reason in kept]
     return ", ".join(message) if message else "no span is kept"
+
+
+def _version(item: FoundVersion | CleanedVersion) -> str:
+    return f"version {ResourceName.parse(item.version_name).version} of {item.model}"
 
 
 def _some(count: int, what: str) -> str:

@@ -26,6 +26,7 @@ from retraining.core.retention.spans import Limits
 from retraining.hooks.ports import CloudPort
 from retraining.operators.record.run_record import Record
 from retraining.operators.retention.left_deployments import end_deployment
+from retraining.operators.retention.old_versions import delete_versions
 from retraining.operators.retention.references import ModelRuns
 from retraining.operators.retention.span_deletion import SpanDeletion
 from retraining.operators.retention.survey import find_active_job, object_folders
@@ -60,7 +61,9 @@ def delete_garbage(cloud: CloudPort, record: Record, jobs: Sequence[CleanedJob])
     models = [_delete_spans(cloud, model, limits, plan.dry_run) for model in plan.models]
     small_objects = [] if plan.dry_run else [_delete_objects(cloud, item, limits) for item in plan.litter]
     deployments = [] if plan.dry_run else [end_deployment(cloud, item, plan.as_of) for item in plan.deployments]
-    return summary.conclude(plan, record.document_digest(MaintenancePlan), models, small_objects, jobs, deployments)
+    versions = [] if plan.dry_run else list(delete_versions(cloud, plan))
+    plan_sha256 = record.document_digest(MaintenancePlan)
+    return summary.conclude(plan, plan_sha256, models, small_objects, jobs, deployments, versions)
 
 
 def _delete_spans(cloud: CloudPort, model: ModelLeftovers, limits: Limits, dry_run: bool) -> CleanedModel:

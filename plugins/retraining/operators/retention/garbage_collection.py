@@ -14,7 +14,7 @@ from retraining.core.documents import CleanedJob, Maintenance, MaintenancePlan
 from retraining.core.documents.document import MODEL_PATTERN
 from retraining.core.naming import console, storage
 from retraining.core.planning.params import require_known
-from retraining.core.retention import spans, summary
+from retraining.core.retention import spans, summary, versions
 from retraining.core.retention.spans import Limits, whole_second
 from retraining.core.settings import include_path
 from retraining.core.spec.files import find_specs
@@ -53,6 +53,15 @@ def maintain_params() -> dict[str, Param]:
             section=section,
             description="What was written or used since is kept, whoever refers to it.",
         ),
+        "keep_versions": Param(
+            versions.DEFAULT_KEEP,
+            type="integer",
+            minimum=1,
+            maximum=1000,
+            title="Versions kept",
+            section=section,
+            description="Of each model so many of the newest stay in the registry, and all with an alias or deployed.",
+        ),
         "models": Param(
             [],
             type="array",
@@ -86,9 +95,8 @@ class FindGarbageOperator(CloudOperator):
         plan = record.find_document(MaintenancePlan)
         if plan is None:
             dry_run = spans.is_dry_run(run_type(dag_run), asked=bool(params["dry_run"]))
-            plan = record.write_once(
-                find_garbage(cloud, limits, chosen_models(params["models"]), dry_run, dag_run.run_id)
-            )
+            models, keep_versions = chosen_models(params["models"]), params["keep_versions"]
+            plan = record.write_once(find_garbage(cloud, limits, models, keep_versions, dry_run, dag_run.run_id))
         for line in summary.plan_lines(plan):
             self.log.info(line)
         push_link(self, context, RunDocumentsLink, console.folder_address(folder, cloud.settings.project))

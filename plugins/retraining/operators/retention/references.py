@@ -54,6 +54,12 @@ class ModelRuns:
         self.model = model
         self.references = References(self._bucket, model)
         self.kept: tuple[KeptRun, ...] = ()
+        self._unended: frozenset[str] = frozenset()
+
+    @property
+    def at_work(self) -> frozenset[str]:
+        """Return the keys of the kept runs that are not at their end: a job runs, or there is no outcome yet."""
+        return frozenset(run.run_key for run in self.kept if run.because == "running" or run.run_key in self._unended)
 
     @property
     def count(self) -> int:
@@ -76,6 +82,7 @@ class ModelRuns:
             runs = list(pool.map(self._look_at, keys))
         self._known = set(keys)
         self.kept = kept_runs(runs, claims, self._limits)
+        self._unended = frozenset(run.run_key for run in runs if not run.ended)
         for run in self.kept:
             self._add(run)
 

@@ -24,18 +24,20 @@ from retraining.core.retention.spans import Limits
 from retraining.hooks.ports import CloudPort
 from retraining.operators.record.run_record import Record
 from retraining.operators.retention.left_deployments import find_deployments
+from retraining.operators.retention.old_versions import find_versions
 from retraining.operators.retention.references import ModelRuns
 
 
 def find_garbage(
-    cloud: CloudPort, limits: Limits, models: Sequence[str], dry_run: bool, dag_run_id: str
+    cloud: CloudPort, limits: Limits, models: Sequence[str], keep_versions: int, dry_run: bool, dag_run_id: str
 ) -> MaintenancePlan:
     """Plan a cleaning; change nothing.
 
     Args:
         cloud: The hooks.
         limits: Time and age limit.
-        models: Whose spans and jobs.
+        models: Whose spans, jobs and versions.
+        keep_versions: How many of the newest versions of each model stay.
         dry_run: Whether the plan will be carried out.
         dag_run_id: Whose it is.
     """
@@ -43,6 +45,7 @@ def find_garbage(
     settings = cloud.settings
     before = _plan_before(cloud, limits)
     longest = jobs_and_tables.silence(settings.wake_interval_s)
+    surveys = [_survey(cloud, model, limits, active) for model in models]
     jobs = [
         jobs_and_tables.judge_job(job, limits, longest, before)
         for job in (find_active_job(cloud, job) for job in active)
@@ -53,25 +56,36 @@ def find_garbage(
         dag_run_id=dag_run_id,
         dry_run=dry_run,
         min_age_days=limits.min_age_days,
-        models=tuple(_survey(cloud, model, limits, active) for model in models),
+        models=tuple(found for found, _ in surveys),
         litter=tuple(_count(cloud, what, uri, limits) for what, uri in object_folders(settings.bucket, models)),
         jobs=tuple(jobs),
         tables=tuple(jobs_and_tables.judge_tables(cloud.warehouse.list_tables(settings.dataset), limits)),
         deployments=tuple(
             deployment for model in models for deployment in find_deployments(cloud, model, limits.as_of)
         ),
+        keep_versions=keep_versions,
+        versions=tuple(
+            version
+            for found, at_work in surveys
+            if not found.refused
+            for version in find_versions(cloud, found.model, keep_versions, at_work)
+        ),
     )
 
 
-def _survey(cloud: CloudPort, model: str, limits: Limits, active: Sequence[Job]) -> ModelLeftovers:
+def _survey(
+    cloud: CloudPort, model: str, limits: Limits, active: Sequence[Job]
+) -> tuple[ModelLeftovers, frozenset[str]]:
+    """Find a model's spans that go, and the keys of its runs that are not at their end."""
     runs = ModelRuns(cloud, model, limits)
     try:
         runs.read_runs(active)
     except ContractError as error:
-        return spans.refused(model, error)
+        return spans.refused(model, error), frozenset()
     root = storage.spans_root(cloud.settings.bucket, model)
     stored = read_spans(cloud.objects.walk(root), root)
-    return spans.survey_spans(model, stored, runs.references, runs.kept, limits, runs=runs.count)
+    found = spans.survey_spans(model, stored, runs.references, runs.kept, limits, runs=runs.count)
+    return found, runs.at_work
 
 
 def _plan_before(cloud: CloudPort, limits: Limits) -> MaintenancePlan | None:

@@ -1,0 +1,61 @@
+"""Which versions of a model go from the registry: old ones that nothing points to. What they came from stays."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from retraining.core.documents.deployment import Rollout
+from retraining.core.documents.retention import CleanedVersion, FoundVersion
+from retraining.core.promotion.rollouts import is_open
+from retraining.core.promotion.versions import Version
+
+DEFAULT_KEEP = 10
+"""Newest versions that stay, whatever became of them."""
+
+
+def doomed_versions(
+    model: str, versions: Iterable[Version], keep: int, at_work: Collection[str], rollout: Rollout | None
+) -> list[FoundVersion]:
+    """Return the versions that go, oldest first; none while the model's champion is being changed.
+
+    Args:
+        model: Whose.
+        versions: Those that runs of this environment made.
+        keep: How many of the newest stay.
+        at_work: Keys of the runs that are not at their end.
+        rollout: The last change of the champion.
+    """
+    if is_open(rollout):
+        return []
+    newest_first = sorted(versions, key=lambda version: int(version.version_id), reverse=True)
+    doomed = [
+        version
+        for version in newest_first[keep:]
+        if reason_to_keep(version, rollout) is None and version.run_key not in at_work
+    ]
+    reason = f"it is not among the {keep} newest, no alias points to it, and it is deployed nowhere"
+    return [
+        FoundVersion(model=model, version_name=version.version_name, run_key=version.run_key, words=reason)
+        for version in reversed(doomed)
+    ]
+
+
+def reason_to_keep(version: Version | None, rollout: Rollout | None) -> str | None:
+    """Return why a version is not deleted, whatever its age; None: it may go."""
+    if version is None:
+        return "it is gone"
+    if is_open(rollout):
+        return "the model's champion is being changed"
+    if version.aliases:
+        return f"it has the alias {', '.join(sorted(version.aliases))}"
+    return "it is deployed" if version.deployed else None
+
+
+def cleaned_version(version: FoundVersion, reason: str | None = None) -> CleanedVersion:
+    """Return what became of a version that should go; with a reason it was left."""
+    return CleanedVersion(
+        model=version.model,
+        version_name=version.version_name,
+        outcome="left" if reason else "deleted",
+        words=reason or version.words,
+    )
