@@ -30,6 +30,7 @@ from retraining.core.documents import (
     ModelScores,
     Report,
     ScoreRequest,
+    Serving,
     Span,
     Statistics,
     TrainRequest,
@@ -49,6 +50,7 @@ FILES: dict[str, tuple[str, tuple[type[BaseModel], ...]]] = {
     "training": ("The training's documents: its request and its report.", (TrainRequest, Report)),
     "statistics": ("What the training split holds: means, deviations, vocabularies.", (Statistics,)),
     "threshold": ("Binary answers as yes or no, from a threshold on.", (ThresholdRule, ThresholdScores)),
+    "serving": ("What a model answers when it is loaded as serving loads it.", (Serving,)),
     "evaluation": ("The evaluation's documents: its request and the scores.", (EvaluateRequest, Evaluation)),
     "scores": ("What a model answers, asked of its trainer: request and document.", (ScoreRequest, ModelScores)),
 }

@@ -53,7 +53,7 @@ def test_rates_and_confusion(rows: tuple[Floats, Floats, Floats], threshold: flo
         assert estimate is None or 0 <= estimate.low <= estimate.high <= 1
     matrix = metrics.confusion_matrix(labels, scores >= threshold, labels=[0, 1]).ravel().tolist()
     assert [found.true_negatives, found.false_positives, found.false_negatives, found.true_positives] == matrix
-    assert (found.precision is None) is not (scores >= threshold).any()
+    assert (found.precision is None) is not bool((scores >= threshold).any())
     assert (found.recall is None) is (1 not in labels)
 
 
@@ -107,8 +107,7 @@ def test_of_equally_good_thresholds_the_highest_is_taken() -> None:
     labels, scores = np.array([0.0, 0.0, 1.0, 1.0]), np.array([0.1, 0.4, 0.4, 0.8])
     rules = {"recall": 0.5, "precision": 0.6, "max_f1": None}
     chosen = {
-        name: choose_threshold(ThresholdRule(rule=name, at=at), labels, scores).threshold  # type: ignore[arg-type]
-        for name, at in rules.items()
+        name: choose_threshold(ThresholdRule(rule=name, at=at), labels, scores).threshold for name, at in rules.items()
     }
     assert chosen == {"recall": 0.8, "precision": 0.4, "max_f1": 0.4}
 

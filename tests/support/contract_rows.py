@@ -87,6 +87,8 @@ ROWS = [
     Row("evaluation__duel", "threshold.challenger.recall.low", -0.1, "at least 0"),
     Row("evaluation__duel", "rows", 0, "at least 1"),
     Row("evaluation__duel", "slice_differences[0].difference.deviation", -0.1, "at least 0"),
+    Row("evaluation__duel", "serving.single.batch", 0, "at least 1"),
+    Row("evaluation__duel", "serving.latency.p50_ms", -1, "at least 0"),
     Row("evaluation__classes", "label_counts[1]", -1, "at least 0"),
     Row("evaluation__lite", "lite[0].bytes", -1, "at least 0"),
     Row("export_request__two_new_spans", "table", GONE, ""),

@@ -29,7 +29,9 @@ def scores(auc, log_loss=0.4, **slices):
     return d.Scores(metrics=metrics(auc, log_loss), slices=tuple(items))
 
 
-def evaluation(the_plan, ours, theirs=None, gain=(0.013, 0.006, 0.02), rows=5000, metric="auc", deviation=None):
+def evaluation(
+    the_plan, ours, theirs=None, gain=(0.013, 0.006, 0.02), rows=5000, metric="auc", deviation=None, serving=None
+):
     difference = d.Difference(metric=metric, mean=gain[0], low=gain[1], high=gain[2], confidence=0.95, samples=500)
     slices = ours.slices if theirs and deviation is not None else ()
     by_slice = [
@@ -53,6 +55,7 @@ def evaluation(the_plan, ours, theirs=None, gain=(0.013, 0.006, 0.02), rows=5000
         baseline=d.Baseline(log_loss=0.5, accuracy=0.8),
         difference=difference if theirs else None,
         slice_differences=tuple(by_slice),
+        serving=serving,
     )
 
 

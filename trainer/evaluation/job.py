@@ -40,7 +40,8 @@ from trainer.evaluation.leakage import require_no_leakage
 from trainer.evaluation.lite.artifacts import make_lite_models
 from trainer.evaluation.score_job import file_uri, write_document
 from trainer.evaluation.scores import Examples, align_scores, read_given_scores, shards_of, write_scores
-from trainer.evaluation.scoring import Columns, Scored, load_model, score
+from trainer.evaluation.scoring import CHALLENGER, CHAMPION, Columns, Scored, load_model, score
+from trainer.evaluation.serving import check_serving
 from trainer.evaluation.slices import Cut, cut, number_groups
 from trainer.evaluation.splits import VALIDATION, needs_validation
 from trainer.evaluation.thresholds import measure_threshold
@@ -54,7 +55,6 @@ from trainer.saved_model.model import StoredModel
 from trainer.storage import Storage, join_uri
 
 LOGGER = logging.getLogger(__name__)
-CHALLENGER, CHAMPION = "challenger", "champion"
 _MOST_CLASSES_SHOWN = 100
 _MOST_CLASSES_RANKED = 20
 
@@ -76,8 +76,6 @@ def evaluate(request: EvaluateRequest, manifest: Manifest, source: Source, stora
     columns.require_numbers(request.baselines)
     split = source.open_split(request.split)
     judged = _judged_models(request, columns, storage)
-    if judged.skipped:
-        LOGGER.warning("evaluate: the challenger is not compared with the champion: %s", judged.skipped)
     if request.champion and CHAMPION in judged.names and request.prove_unseen:
         require_no_leakage(request, request.champion, manifest.splits[request.split], storage)
     comparison = _Comparison(request, manifest, columns, judged, storage)
@@ -106,6 +104,7 @@ def evaluate(request: EvaluateRequest, manifest: Manifest, source: Source, stora
         threshold=measure_threshold(request, scored, chosen_on, _resampling(request, scored)),
         golden=golden,
         lite=lite,
+        serving=check_serving(request, judged.models, scored, columns, storage),
     )
     storage.write_once(request.evaluation_uri, serialise(evaluation))
     return evaluation
@@ -159,7 +158,9 @@ def _judged_models(request: EvaluateRequest, columns: Columns, storage: Storage)
         if misfit and champion:
             models.pop(name, None)
             given.pop(name, None)
-            return _Judged(models=models, given=given, skipped=f"champion version {champion.version_id} {misfit[0]}")
+            skipped = f"champion version {champion.version_id} {misfit[0]}"
+            LOGGER.warning("evaluate: the challenger is not compared with the champion: %s", skipped)
+            return _Judged(models=models, given=given, skipped=skipped)
     return _Judged(models=models, given=given)
 
 

@@ -6,6 +6,7 @@ of the columns by which quality is cut into slices.
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,13 +22,17 @@ from trainer.contract.column_types import NUMBERS, ROLE_TYPES, TEXTS
 from trainer.contract.documents import Label, Manifest
 from trainer.errors import NEW_ATTEMPT, DataError, RequestError
 from trainer.features.images import as_files
-from trainer.features.values import as_list, as_number, as_text, parse_feature, parse_list_feature
+from trainer.features.values import as_list, as_number, as_text, missing_of, parse_feature, parse_list_feature
 from trainer.input.images import ImageFeature
 from trainer.input.source import ColumnSpec, Split
 from trainer.objective.labels import label_type, labels_of, require_labels
 from trainer.objective.metrics import Floats
 from trainer.saved_model.model import StoredModel, digest_folder
 from trainer.storage import Storage
+
+CHALLENGER, CHAMPION = "challenger", "champion"
+REQUESTS = 200
+"""Rows of a split that are kept as a request brings them."""
 
 _PIXELS_AT_ONCE = 4 << 20  # a model's own memory is a few hundred times that
 _ROWS_AT_ONCE = 1024
@@ -44,6 +49,7 @@ class Scored:
         slices: Text values by column. [n] each
         numbers: Values of further columns, NaN for missing. [n] each
         auxiliary: Answers to auxiliary labels, by model and label. [n], or [n, classes or quantiles], each
+        requests: The first rows as the models were asked. At most [REQUESTS] or [REQUESTS, longest] each
     """
 
     keys: npt.NDArray[np.object_]
@@ -52,6 +58,7 @@ class Scored:
     slices: Mapping[str, npt.NDArray[np.object_]]
     numbers: Mapping[str, Floats]
     auxiliary: Mapping[str, Mapping[str, Floats]]
+    requests: Mapping[str, np.ndarray[Any, Any]]
 
 
 def load_model(uri: str, storage: Storage, digest: str | None = None) -> StoredModel:
@@ -64,19 +71,25 @@ def load_model(uri: str, storage: Storage, digest: str | None = None) -> StoredM
     Raises:
         DataError: There is none, it is another one, or it cannot be loaded.
     """
+    with fetched_model(uri, storage, digest) as path:
+        return StoredModel(path, uri, digest_folder(path))
+
+
+@contextlib.contextmanager
+def fetched_model(uri: str, storage: Storage, digest: str | None = None) -> Iterator[Path]:
+    """Have a stored model's folder on this machine; arguments and errors are those of `load_model`."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
         if not storage.download_folder(uri, path):
             raise DataError(uri, "there is no model", "a SavedModel folder", "Clear the train task of its run")
-        stored_digest = digest_folder(path)
-        if digest and stored_digest != digest:
+        if digest and (stored_digest := digest_folder(path)) != digest:
             raise DataError(
                 uri,
                 f"a model with SHA-256 {stored_digest}: it was written again since the report",
                 f"the report's, {digest}",
                 f"{NEW_ATTEMPT}: it trains in a folder of its own",
             )
-        return StoredModel(path, uri, stored_digest)
+        yield path
 
 
 class Columns:
@@ -200,14 +213,13 @@ def score(
     numbers = (*numbers, *(each.name for each in auxiliary))
     spec = columns.parse_spec({*inputs, label.name, key, *slices, *numbers})
     taken: dict[tuple[str, str], list[Any]] = defaultdict(list)
+    first: list[Mapping[str, tf.Tensor]] = []
     with split.reading(spec):
         for parsed in _parts(split.batches(spec), columns.rows_at_once(set(inputs))):
             raw = {name: columns.raw(name, parsed[name], dtype) for name, dtype in inputs.items()}
             taken["key", key].append(columns.text(key, parsed[key]).numpy())
             taken["label", label.name].append(parsed[label.name].numpy().astype(np.float64))
-            for name, model in models.items():
-                for output, answers in model.answer(raw).items():
-                    taken[name, output].append(answers)
+            _ask(models, raw, taken, first)
             for name in slices:
                 taken["slice", name].append(columns.text(name, parsed[name]).numpy())
             for name in numbers:
@@ -220,10 +232,36 @@ def score(
         slices={name: whole["slice", name] for name in slices},
         numbers={name: whole["number", name] for name in numbers},
         auxiliary=_auxiliary(auxiliary, models, whole),
+        requests={name: _first_rows([raw[name] for raw in first]) for name in inputs},
     )
     split.require_rows(len(scored.labels))
     _require_right(scored, label)
     return scored
+
+
+def _ask(
+    models: Mapping[str, StoredModel],
+    raw: Mapping[str, tf.Tensor],
+    taken: dict[tuple[str, str], list[Any]],
+    first: list[Mapping[str, tf.Tensor]],
+) -> None:
+    """Take all models' answers to a batch, and keep the batch where it is among the first REQUESTS rows."""
+    if raw and sum(len(next(iter(batch.values()))) for batch in first) < REQUESTS:
+        first.append(raw)
+    for name, model in models.items():
+        for output, answers in model.answer(raw).items():
+            taken[name, output].append(answers)
+
+
+def _first_rows(parts: Sequence[tf.Tensor]) -> np.ndarray[Any, Any]:
+    """Join batches; lists become as long as the longest. [b] or [b, longest] each → the same, at most REQUESTS rows."""
+    if parts[0].shape.rank == 1:
+        whole = tf.concat(parts, axis=0)
+    else:
+        lists = tf.concat([tf.RaggedTensor.from_tensor(part) for part in parts], axis=0)
+        whole = lists.to_tensor(default_value=missing_of(parts[0].dtype))
+    rows: np.ndarray[Any, Any] = whole[:REQUESTS].numpy()
+    return rows
 
 
 def _auxiliary(

@@ -63,7 +63,7 @@ def save_model(
         logits = model(preprocessing(raw), training=False)  # [B, outputs]
         return {answers.output: objective.scores(logits), **objective.auxiliary_scores(logits)}
 
-    inputs = {SIGNATURE: {feature.name: _input(feature) for feature in features}}
+    inputs = {SIGNATURE: {feature.name: input_spec(feature) for feature in features}}
     if lite:
         one = any(feature.kind == "sequence" for feature in features)  # TF Lite converts loops of a known size alone
         inputs[LITE] = {feature.name: _lite_input(feature, 1 if one else None) for feature in features}
@@ -83,7 +83,8 @@ def save_model(
         vocabulary_path.write_bytes(preprocessing.vocabulary.serialise())
 
 
-def _input(feature: Feature) -> tf.TensorSpec:
+def input_spec(feature: Feature) -> tf.TensorSpec:
+    """Give a feature's input of the serving signature."""
     shape = [None, None] if feature.kind == "sequence" else [None]
     kind = feature.of if feature.kind == "sequence" else feature.kind
     return tf.TensorSpec(shape, tf.float32 if kind == "numeric" else tf.string, name=feature.name)
@@ -94,7 +95,7 @@ def _lite_input(feature: Feature, batch: int | None) -> tf.TensorSpec:
     if feature.kind == "image":
         return tf.TensorSpec([batch, feature.height, feature.width, feature.channels], tf.uint8, name=feature.name)
     kind = feature.of if feature.kind == "sequence" else feature.kind
-    dtype = tf.int32 if kind == "categorical" else _input(feature).dtype
+    dtype = tf.int32 if kind == "categorical" else input_spec(feature).dtype
     shape = [batch, feature.length] if feature.kind == "sequence" else [batch]
     return tf.TensorSpec(shape, dtype, name=feature.name)
 

@@ -18,6 +18,7 @@ SCORED = Scored(
     slices={},
     numbers={},
     auxiliary={},
+    requests={},
 )
 RESAMPLING = Resampling(samples=100, seed=1, confidence=0.9)
 

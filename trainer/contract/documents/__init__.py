@@ -99,6 +99,7 @@ from trainer.contract.documents.scalars import (
     WheelUri,
 )
 from trainer.contract.documents.scores import ModelScores, ScoredModel, ScoreRequest, ScoresFile
+from trainer.contract.documents.serving import Latency, ServedAnswers, Serving
 from trainer.contract.documents.statistics import (
     CategoricalStatistics,
     DayFeature,
@@ -207,6 +208,7 @@ __all__ = [
     "Label",
     "LabelNumbers",
     "LabelStatistics",
+    "Latency",
     "LiteArtifact",
     "LiteForm",
     "LiteRequest",
@@ -251,6 +253,8 @@ __all__ = [
     "Seed",
     "SequenceFeature",
     "SequenceStatistics",
+    "ServedAnswers",
+    "Serving",
     "Sha256",
     "Shapes",
     "Shard",

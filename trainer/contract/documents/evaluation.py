@@ -29,6 +29,7 @@ from trainer.contract.documents.scalars import (
     Text,
     UtcTime,
 )
+from trainer.contract.documents.serving import Serving
 from trainer.contract.documents.threshold import ThresholdRule, ThresholdScores
 from trainer.contract.documents.training import Feature, Label, Package, Signature
 from trainer.contract.limits import Limits
@@ -372,3 +373,5 @@ class Evaluation:
     """null: there is no frozen set."""
     lite: tuple[LiteArtifact, ...] = ()
     """TF Lite models of the challenger on the same examples."""
+    serving: Serving | None = None
+    """The challenger as serving loads it; null: of an earlier release."""

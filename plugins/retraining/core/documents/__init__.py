@@ -93,6 +93,7 @@ from retraining.core.documents.scoring import (
     ScoringSource,
     ScoringVersion,
 )
+from retraining.core.documents.serving import Latency, ServedAnswers, Serving
 from retraining.core.documents.snapshot import Column, FrozenSet, GoldenWork, LeftOut, PartWork, Snapshot, SpanWork
 from retraining.core.documents.timings import TaskTiming, Timings
 from retraining.core.documents.training import Framework, Golden, Report, Signature, Training, TrainRequest
@@ -184,6 +185,7 @@ __all__ = [
     "KeptRun",
     "KeyStatistics",
     "LabelStatistics",
+    "Latency",
     "Ledger",
     "LeftOut",
     "Litter",
@@ -223,6 +225,8 @@ __all__ = [
     "ScoringVersion",
     "SequenceStatistics",
     "Served",
+    "ServedAnswers",
+    "Serving",
     "Shard",
     "Signature",
     "Slice",

@@ -6,7 +6,7 @@ from typing import Literal
 
 from retraining.core.documents.document import Document, ModelId, RunKey, Sha256, Text, UtcTime, Value
 
-GateName = Literal["floor", "gain", "slices", "examples", "newer_champion", "unseen", "signature", "mode"]
+GateName = Literal["floor", "gain", "slices", "examples", "newer_champion", "unseen", "signature", "serving", "mode"]
 Verdict = Literal["promote", "reject", "record"]
 
 

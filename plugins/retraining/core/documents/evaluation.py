@@ -22,6 +22,7 @@ from retraining.core.documents.document import (
     Value,
 )
 from retraining.core.documents.export import DistinctTexts, ManifestFile
+from retraining.core.documents.serving import Serving
 from retraining.core.documents.threshold import Confidence, ThresholdRule, ThresholdScores
 from retraining.core.documents.training import InstanceValue, Seed, Signature
 from retraining.core.spec.features import Feature, Label
@@ -352,3 +353,5 @@ class Evaluation(Document):
     """null: there is no frozen set."""
     lite: tuple[LiteArtifact, ...] = ()
     """TF Lite models of the challenger on the same examples."""
+    serving: Serving | None = None
+    """The challenger as serving loads it; null: of an earlier release."""

@@ -14,6 +14,7 @@ from retraining.core.documents.training import Signature
 from retraining.core.errors import ContractError
 from retraining.core.naming.run_keys import RunKey
 from retraining.core.naming.storage import document_uri
+from retraining.core.promotion.serving import serving_gate
 from retraining.core.promotion.signatures import changes_digest, signature_changes
 from retraining.core.promotion.slices import slice_losses, surely_worse, value_of
 from retraining.core.promotion.thresholds import threshold_sentence
@@ -52,6 +53,7 @@ def decide(
         _floor(plan, evaluation),
         _gain(plan, evaluate_request, evaluation),
         _slices(plan, evaluate_request, evaluation),
+        *((serving_gate(plan, evaluation.serving),) if evaluation.serving else ()),
     )
     verdict: Verdict = "promote" if all(gate.passed for gate in gates) else "reject"
     if plan.mode == "backfill":

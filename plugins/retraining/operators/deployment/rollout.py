@@ -241,10 +241,7 @@ class RolloutSteps:
                 raise smoke_tests.too_few_answers(endpoint.name, len(tests), asked, self._id, percent)
             answer, asked = self._cloud.endpoints.predict(endpoint, instances), asked + 1
             if answer.deployed_model_id == self._id:
-                numbers = self._plan.spec.label.kind == "regression"
-                tests.append(
-                    smoke_tests.require_same_answers(endpoint.name, answer.predictions, smoke_requests, numbers=numbers)
-                )
+                tests.append(self._require_same_answers(endpoint, answer.predictions, smoke_requests))
             elif percent == 100:  # the service takes a moment to send requests another way
                 clock.sleep(LOOK_INTERVAL_S)
         found = smoke_tests.worst_of(tests, asked)
@@ -253,6 +250,18 @@ class RolloutSteps:
             *(percent, found.answers, found.asked, self._id, found.max_abs_error),
         )
         return found
+
+    def _require_same_answers(
+        self, endpoint: Endpoint, predictions: Sequence[object], smoke_requests: Sequence[Golden]
+    ) -> SmokeTest:
+        spec = self._plan.spec
+        return smoke_tests.require_same_answers(
+            endpoint.name,
+            predictions,
+            smoke_requests,
+            numbers=spec.label.kind == "regression",
+            precision=spec.training.precision,
+        )
 
     def _ramp_up(self, endpoint: Endpoint, champion: Version | None) -> None:
         """Let the version's share grow; a gate that fails turns back, and is no error."""
