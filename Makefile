@@ -24,6 +24,10 @@ TIME ?=
 FROM ?=
 TO ?=
 SCHEMA ?=
+ENV ?=
+BUCKET ?=
+DRY ?= 0
+FORCE ?= 0
 MODEL ?=
 IMAGE ?=
 RUN ?=
@@ -309,6 +313,11 @@ bundle: ## Build build/bundle/{dags,plugins}: what Composer's bucket gets
 	@git ls-files -z dags plugins | tar --create --null --files-from - | tar --extract --directory build/bundle
 	@git ls-files -z include | tar --create --null --files-from - | tar --extract --directory build/bundle/dags
 	@echo "bundle: build/bundle/dags and build/bundle/plugins"
+
+.PHONY: deploy
+deploy: bundle check-models ## Bring the bundle to a Composer environment's bucket: plugins, then DAGs, then what is gone is removed (ENV=, BUCKET=; DRY=1 says what would change, FORCE=1 replaces what somebody changed there)
+	@test -n '$(ENV)' -a -n '$(BUCKET)' || { echo "make: expected ENV=…, the environment's name, and BUCKET=…, its bucket without gs://" >&2; exit 2; }
+	@PYTHONPATH=dev $(AIRFLOW_PY) -m composer --environment '$(ENV)' --bucket '$(BUCKET)' $(if $(filter 1,$(DRY)),--dry-run) $(if $(filter 1,$(FORCE)),--force)
 
 .PHONY: sdist
 sdist: $(VENV)/trainer/.ready ## Build dist/trainer-*.tar.gz for Vertex AI's pre-built containers of a TensorFlow (FRAMEWORK=2.15)

@@ -30,6 +30,7 @@ FLOORS = {
     "contracts": Room(
         "renders the JSON Schemas and the trainer's dataclasses from the core's documents", ("retraining.core.*",)
     ),
+    "composer": Room("brings the bundle to the bucket of a Composer environment", ()),
     "tfdv": Room("TensorFlow Data Validation looks at a run, in an environment of its own", ()),
     "bench": Room(
         "measures: holds every part against something else", ("localcloud.*", "trainer.*", "retraining.core.*")

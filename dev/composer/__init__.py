@@ -1,0 +1,1 @@
+"""The bundle brought to the bucket of a Composer environment: `make deploy`."""

@@ -1,0 +1,148 @@
+"""The bucket of a Composer environment: whose it is, what lies in it, and what an upload writes.
+
+Every write and removal holds only for the object as it was listed, so nothing that somebody wrote meanwhile is lost.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import google_crc32c
+from google.api_core.exceptions import Forbidden, NotFound, PreconditionFailed
+from google.cloud import storage
+
+from composer.changes import Change, Digests, Kind, Left
+
+FOLDERS = ("dags", "plugins")
+RECORD = "retraining-deployed.json"
+ENVIRONMENT_LABEL = "goog-composer-environment"
+_NOT_THERE = 0  # Cloud Storage's generation of an object that does not exist
+_SECONDS = 60
+
+
+class DeployError(Exception):
+    """What keeps an upload from its end, with the way out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listing:
+    """What lies in both folders, and what the uploads before left there."""
+
+    found: dict[str, str]
+    generations: dict[str, int]
+    left: dict[str, frozenset[str]]
+    record_generation: int
+    commit: str
+
+
+class EnvironmentBucket:
+    """The bucket, asked by the machine's own credentials."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._bucket = storage.Client().bucket(name)
+
+    def require_environment(self, environment: str) -> str:
+        """Refuse the bucket of another environment; return what is to be said of it.
+
+        Raises:
+            DeployError: There is no such bucket, or it is another environment's.
+        """
+        try:
+            self._bucket.reload(timeout=_SECONDS)
+        except NotFound:
+            raise DeployError(
+                f"gs://{self.name}: no such bucket. `gcloud composer environments describe {environment} "
+                "--format='value(config.dagGcsPrefix)'` names the environment's"
+            ) from None
+        except Forbidden:
+            return f"gs://{self.name} does not say whose it is: storage.buckets.get is missing"
+        owner = self._bucket.labels.get(ENVIRONMENT_LABEL)
+        if owner is None:
+            return f"gs://{self.name} does not say whose it is: it has no label {ENVIRONMENT_LABEL}"
+        if owner != environment:
+            raise DeployError(f"gs://{self.name} is the bucket of the environment {owner!r}, not of {environment!r}")
+        return f"gs://{self.name} is the bucket of {environment}"
+
+    def list(self) -> Listing:
+        """Return what is there.
+
+        Raises:
+            DeployError: The record is of a later release.
+        """
+        blobs = [blob for folder in FOLDERS for blob in self._bucket.list_blobs(prefix=f"{folder}/", timeout=_SECONDS)]
+        record, generation = self._read_record()
+        return Listing(
+            found={blob.name: blob.crc32c for blob in blobs if not blob.name.endswith("/")},
+            generations={blob.name: blob.generation for blob in blobs},
+            left={name: frozenset(digests) for name, digests in record.get("files", {}).items()},
+            record_generation=generation,
+            commit=str(record.get("commit", "")),
+        )
+
+    def apply(self, change: Change, listing: Listing, folder: Path) -> None:
+        """Write or remove one file.
+
+        Raises:
+            DeployError: Somebody changed it since it was listed.
+        """
+        blob, generation = self._bucket.blob(change.name), listing.generations.get(change.name, _NOT_THERE)
+        try:
+            if change.kind is Kind.REMOVE:
+                blob.delete(if_generation_match=generation, timeout=_SECONDS)
+            else:
+                content = (folder / change.name).read_bytes()
+                blob.upload_from_string(content, if_generation_match=generation, checksum="crc32c", timeout=_SECONDS)
+        except (PreconditionFailed, NotFound):
+            raise DeployError(
+                f"gs://{self.name}/{change.name} was changed by somebody while this upload ran: run it again"
+            ) from None
+
+    def write_record(self, files: Left, commit: str, generation: int) -> int:
+        """Write which files came from here; return the record's new generation.
+
+        Raises:
+            DeployError: Another upload wrote it.
+        """
+        blob = self._bucket.blob(RECORD)
+        record = {"schema_version": 1, "commit": commit, "files": {name: sorted(files[name]) for name in sorted(files)}}
+        try:
+            blob.upload_from_string(
+                json.dumps(record, indent=1).encode() + b"\n",
+                content_type="application/json",
+                if_generation_match=generation,
+                timeout=_SECONDS,
+            )
+        except PreconditionFailed:
+            raise DeployError(
+                f"another upload to gs://{self.name} runs, or ran meanwhile: run this one again when it has ended"
+            ) from None
+        return int(blob.generation or _NOT_THERE)
+
+    def _read_record(self) -> tuple[Mapping[str, Any], int]:
+        blob = self._bucket.get_blob(RECORD, timeout=_SECONDS)
+        if blob is None:
+            return {}, _NOT_THERE
+        record = json.loads(blob.download_as_bytes(timeout=_SECONDS))
+        if not isinstance(record, dict) or record.get("schema_version") != 1:
+            raise DeployError(f"gs://{self.name}/{RECORD}: expected schema_version 1: use the release that wrote it")
+        return record, int(blob.generation)
+
+
+def digests_of(folder: Path) -> Digests:
+    """Return the digest of every file of a bundle."""
+    return {
+        path.relative_to(folder).as_posix(): _crc32c(path.read_bytes())
+        for name in FOLDERS
+        for path in sorted((folder / name).rglob("*"))
+        if path.is_file()
+    }
+
+
+def _crc32c(content: bytes) -> str:
+    return base64.b64encode(google_crc32c.Checksum(content).digest()).decode()

@@ -1,0 +1,169 @@
+"""`make deploy`: the environment's bucket gets the bundle, and what is not ours stays as it is."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from composer import __main__ as command
+from composer.bucket import RECORD, DeployError, EnvironmentBucket
+from composer.changes import Kind, plan_changes
+
+FIRST = {
+    "plugins/retraining/core/a.py": b"a = 1\n",
+    "plugins/retraining/old.py": b"old = 1\n",
+    "dags/retrain.py": b"import retraining\n",
+    "dags/include/models/flights.yaml": b"name: flights\n",
+}
+SECOND = {**FIRST, "plugins/retraining/core/a.py": b"a = 2\n", "dags/score.py": b"import retraining\n"}
+del SECOND["plugins/retraining/old.py"]
+THEIRS = {"dags/their_dag.py": b"theirs\n", "plugins/their_plugin.py": b"theirs\n"}
+
+
+class Killed(BaseException):
+    """The process is gone: nothing catches it."""
+
+
+@pytest.fixture
+def bucket(local_cloud) -> Iterator[EnvironmentBucket]:
+    """The bucket of the environment `nightly`, with files of another team."""
+    from google.cloud import storage
+
+    made = storage.Client().bucket(f"composer-{uuid.uuid4().hex[:12]}")
+    made.create(location=local_cloud.region)
+    for name, content in THEIRS.items():
+        made.blob(name).upload_from_string(content)
+    yield EnvironmentBucket(made.name)
+    made.delete(force=True)
+
+
+def write(folder: Path, files: dict[str, bytes]) -> Path:
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    return folder
+
+
+def contents(bucket: EnvironmentBucket) -> dict[str, bytes]:
+    from google.cloud import storage
+
+    blobs = storage.Client().list_blobs(bucket.name)
+    return {blob.name: blob.download_as_bytes() for blob in blobs if blob.name != RECORD}
+
+
+def deploy(bucket: EnvironmentBucket, folder: Path, **options: bool) -> None:
+    command.deploy(bucket, folder, "a1b2c3", **{"dry": False, "force": False, **options})
+
+
+@pytest.mark.cloud
+def test_a_dry_run_prints_the_order_and_changes_nothing(bucket, tmp_path, capsys) -> None:
+    """Plugins come before the DAGs that import them, what is gone goes last."""
+    deploy(bucket, write(tmp_path / "first", FIRST))
+    before = contents(bucket)
+    capsys.readouterr()
+    deploy(bucket, write(tmp_path / "second", SECOND), dry=True)
+    assert capsys.readouterr().out.splitlines() == [
+        "replace plugins/retraining/core/a.py",
+        "add     dags/score.py",
+        "remove  plugins/retraining/old.py",
+        "1 to replace, 1 to add, 1 to remove; a1b2c3 is there, a1b2c3 goes there",
+    ]
+    assert contents(bucket) == before == {**FIRST, **THEIRS}
+
+
+@pytest.mark.cloud
+def test_killed_before_any_write_and_run_again_it_ends_the_same(bucket, tmp_path, monkeypatch) -> None:
+    """Nobody has to say FORCE after that, and the files of others stay."""
+    first, second = write(tmp_path / "first", FIRST), write(tmp_path / "second", SECOND)
+    writes = 0
+    apply, write_record = EnvironmentBucket.apply, EnvironmentBucket.write_record
+
+    def counted(method: Any) -> Any:
+        def call(*arguments: Any) -> Any:
+            nonlocal writes
+            if writes == 0:
+                raise Killed
+            writes -= 1
+            return method(*arguments)
+
+        return call
+
+    deploy(bucket, first)
+    for allowed in range(6):  # the record, three changes, the record
+        with monkeypatch.context() as patch:
+            patch.setattr(EnvironmentBucket, "apply", counted(apply))
+            patch.setattr(EnvironmentBucket, "write_record", counted(write_record))
+            writes = allowed
+            if allowed < 5:
+                with pytest.raises(Killed):
+                    deploy(bucket, second)
+        deploy(bucket, second)
+        assert contents(bucket) == {**SECOND, **THEIRS}
+        deploy(bucket, first)
+        assert contents(bucket) == {**FIRST, **THEIRS}
+
+
+@pytest.mark.cloud
+def test_what_somebody_changed_is_named_and_only_forced(bucket, tmp_path) -> None:
+    """A file edited in the bucket, and one of the same name that was never ours."""
+    from google.cloud import storage
+
+    remote = storage.Client().bucket(bucket.name)
+    remote.blob("dags/score.py").upload_from_string(b"theirs\n")
+    deploy(bucket, write(tmp_path / "first", FIRST))
+    remote.blob("plugins/retraining/old.py").upload_from_string(b"a hot fix\n")
+    second = write(tmp_path / "second", SECOND)
+    with pytest.raises(DeployError, match=r"2 files .* such as dags/score\.py.*FORCE=1"):
+        deploy(bucket, second)
+    assert contents(bucket) == {
+        **FIRST,
+        **THEIRS,
+        "dags/score.py": b"theirs\n",
+        "plugins/retraining/old.py": b"a hot fix\n",
+    }
+    deploy(bucket, second, force=True)
+    assert contents(bucket) == {**SECOND, **THEIRS}
+
+
+@pytest.mark.cloud
+def test_of_two_at_once_one_is_told_so(bucket, tmp_path, monkeypatch) -> None:
+    """Whoever looked before the other wrote does not write over it; the bucket has the other's bundle, whole."""
+    first, second = write(tmp_path / "first", FIRST), write(tmp_path / "second", SECOND)
+    listed = EnvironmentBucket.list
+    slow = EnvironmentBucket(bucket.name)
+
+    def list_and_wait(self: EnvironmentBucket) -> Any:
+        found = listed(self)
+        if self is slow:
+            monkeypatch.undo()
+            deploy(bucket, second)
+        return found
+
+    monkeypatch.setattr(EnvironmentBucket, "list", list_and_wait)
+    with pytest.raises(DeployError, match=r"another upload .* runs, or ran meanwhile: run this one again"):
+        deploy(slow, first)
+    assert contents(bucket) == {**SECOND, **THEIRS}
+
+
+@pytest.mark.cloud
+def test_another_environments_bucket_is_refused(bucket, monkeypatch, capsys) -> None:
+    """The local storage server forgets a bucket's labels, as a bucket that Composer did not make has none."""
+    assert bucket.require_environment("nightly").endswith("it has no label goog-composer-environment")
+    monkeypatch.setattr("google.cloud.storage.Bucket.labels", {"goog-composer-environment": "nightly"})
+    assert bucket.require_environment("nightly") == f"gs://{bucket.name} is the bucket of nightly"
+    asked = ["--environment", "staging", "--bucket", f"gs://{bucket.name}"]
+    assert command.main(asked) == 1
+    assert "is the bucket of the environment 'nightly', not of 'staging'" in capsys.readouterr().err
+    assert command.main(["--environment", "staging", "--bucket", "no-such-bucket-here"]) == 1
+    assert "gcloud composer environments describe staging" in capsys.readouterr().err
+
+
+def test_what_is_as_it_should_be_is_left_alone() -> None:
+    """Files that were brought by hand before are ours once they are the same."""
+    assert plan_changes({"dags/a.py": "1"}, {"dags/a.py": "1", "dags/b.py": "2"}, {}) == []
+    (gone,) = plan_changes({}, {"dags/a.py": "1"}, {"dags/a.py": frozenset({"0", "1"}), "dags/b.py": frozenset({"2"})})
+    assert (gone.kind, gone.name, gone.foreign) == (Kind.REMOVE, "dags/a.py", "")
