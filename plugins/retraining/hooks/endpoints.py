@@ -72,8 +72,8 @@ class Endpoints:
         except NotFound:
             return None
 
-    def ensure(self, model: str, log_table: str, labels: Mapping[str, str]) -> Endpoint:
-        """Return the model's endpoint; make it, with logging of requests and answers to `log_table`, where missing."""
+    def ensure(self, model: str, log_table: str | None, labels: Mapping[str, str]) -> Endpoint:
+        """Return the model's endpoint; make it where missing, with logging of requests and answers to `log_table`."""
         from google.api_core.exceptions import AlreadyExists
         from google.cloud import aiplatform_v1
 
@@ -90,7 +90,7 @@ class Endpoints:
             "endpoint": aiplatform_v1.Endpoint(
                 display_name=model,
                 labels={**labels, **self._session.environment.labels},
-                predict_request_response_logging_config=logging_config,
+                predict_request_response_logging_config=logging_config if log_table else None,
             ),
         }
         try:

@@ -220,8 +220,8 @@ class EndpointsPort(Protocol):
     def get(self, model: str) -> Endpoint | None:
         """Return a model's endpoint; None when there is none."""
 
-    def ensure(self, model: str, log_table: str, labels: Mapping[str, str]) -> Endpoint:
-        """Return a model's endpoint; made, with a table for requests and answers, where it is missing."""
+    def ensure(self, model: str, log_table: str | None, labels: Mapping[str, str]) -> Endpoint:
+        """Return a model's endpoint; made where it is missing, with a table for its requests if one is named."""
 
     def read_endpoint(self, name: str) -> Endpoint:
         """Return an endpoint by its full name."""

@@ -117,6 +117,12 @@ def test_the_log_says_what_will_be_done():
     )
 
 
+def test_the_log_names_the_machines_of_a_try():
+    """They are paid while it lasts."""
+    spec = make_spec(deployment={"staging": True, "keep_previous_hours": 0})
+    assert plan.explain(make_plan(spec))[-1].endswith("; as many on late-staging while a version is tried there")
+
+
 def test_the_log_says_that_no_price_is_known():
     """Nothing is not the same as nothing to pay."""
     job, endpoint = plan.explain(make_plan(prices=None))[-2:]

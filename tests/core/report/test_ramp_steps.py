@@ -20,6 +20,7 @@ def test_the_page_shows_each_gate_of_each_share() -> None:
     assert '<td class="n">10 %</td><td>03:57</td><td>requests</td><td>passed</td>' in page
     assert "<td>answers</td><td>not judged</td>" in page
     assert "1.03 times that of before" in page
+    assert "Tried before on <code>late-staging</code>" in page
 
 
 def test_the_shell_has_a_share_on_a_line() -> None:

@@ -42,7 +42,8 @@ class FakeEndpoints:
         self.error = ""
         self.lost = 0
         self.leaves_after = 0
-        self.leaving: dict[str, int] = {}
+        self.leaving: dict[tuple[str, str], int] = {}
+        self.log_tables: dict[str, str | None] = {}
         self.deploys: list[str] = []
         self.machines: list[Mapping[str, Any]] = []
         self.running: dict[str, tuple[str, str, str]] = {}
@@ -62,12 +63,12 @@ class FakeEndpoints:
     def endpoint(self, endpoint: Endpoint) -> None:
         self.by_name[endpoint.name] = endpoint
 
-    def ensure(self, model: str, log_table: str, labels: Mapping[str, str]) -> Endpoint:
+    def ensure(self, model: str, log_table: str | None, labels: Mapping[str, str]) -> Endpoint:
         """As the hook."""
-        del log_table
         made = Endpoint(
             name=endpoint_name(*PLACE, model), deployed={}, traffic={}, labels={**labels, **self._environment.labels}
         )
+        self.log_tables.setdefault(made.name, log_table)
         return self.by_name.setdefault(made.name, made)
 
     def get(self, model: str) -> Endpoint | None:
@@ -79,11 +80,11 @@ class FakeEndpoints:
         """As the hook; a deployment that is ready is done by now. Traffic stays as it is."""
         if name not in self.by_name:
             raise NotFound(name)
-        for deployed_id, left in list(self.leaving.items()):
-            self.leaving[deployed_id] = left - 1
+        for (at, deployed_id), left in list(self.leaving.items()):
+            self.leaving[at, deployed_id] = left - 1
             if left <= 0:
-                del self.leaving[deployed_id]
-                self._remove(name, deployed_id)
+                del self.leaving[at, deployed_id]
+                self._remove(at, deployed_id)
         for operation, (at, deployed_id, version_name) in list(self.running.items()):
             if self.ready and not self.error:
                 del self.running[operation]
@@ -118,7 +119,8 @@ class FakeEndpoints:
     def running_operations(self, endpoint: Endpoint) -> list[Operation]:
         """As the hook."""
         deploying = [] if self.error else [name for name, (at, *_) in self.running.items() if at == endpoint.name]
-        return [Operation(name=name, done=False) for name in (*deploying, *(f"undeploy-{key}" for key in self.leaving))]
+        leaving = [f"undeploy-{deployed_id}" for at, deployed_id in self.leaving if at == endpoint.name]
+        return [Operation(name=name, done=False) for name in (*deploying, *leaving)]
 
     def set_traffic(self, endpoint: Endpoint, traffic: Mapping[str, int]) -> Endpoint:
         """As the hook: compare and set."""
@@ -136,12 +138,12 @@ class FakeEndpoints:
         now = self.by_name[endpoint.name]
         if deployed_id not in now.deployed:
             return
-        assert deployed_id not in self.leaving, "it is being undeployed already"
+        assert (endpoint.name, deployed_id) not in self.leaving, "it is being undeployed already"
         if len(now.deployed) > 1 and now.traffic.get(deployed_id):
             raise FailedPrecondition(f"The deployed model {deployed_id} has traffic")
         self.undeployed.append(deployed_id)
         if self.leaves_after:
-            self.leaving[deployed_id] = self.leaves_after
+            self.leaving[endpoint.name, deployed_id] = self.leaves_after
         else:
             self._remove(endpoint.name, deployed_id)
 

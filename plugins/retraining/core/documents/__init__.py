@@ -36,6 +36,7 @@ from retraining.core.documents.deployment import (
     Served,
     SmokeRequest,
     SmokeTest,
+    Staging,
 )
 from retraining.core.documents.document import Document, Value, canonical_json, digest
 from retraining.core.documents.evaluation import (
@@ -239,6 +240,7 @@ __all__ = [
     "SpanSum",
     "SpanWork",
     "SplitStatistics",
+    "Staging",
     "Statistics",
     "TaskTiming",
     "Timings",

@@ -75,6 +75,18 @@ class RampStep(Value):
     gates: tuple[RampGate, ...] = ()
 
 
+class Staging(Value):
+    """The try of a version on an endpoint of its own, which no customer asks, before the one that serves is touched.
+
+    `passed` is null until it has been asked, `smoke_test` unless its answers were right; `words` say why they were not.
+    """
+
+    endpoint_name: Text
+    passed: bool | None = None
+    smoke_test: SmokeTest | None = None
+    words: str = ""
+
+
 class Approval(Value):
     """Whether a version may be deployed, as far as a person has a say, and what that rests on.
 
@@ -92,7 +104,8 @@ class Approval(Value):
 class Deployment(Document):
     """What the endpoint serves after this run; `deployed` is false when nothing was changed, and `words` says why.
 
-    So it is when a gate of the ramp failed: `steps` has its numbers. `approval` is null where the spec asks nobody.
+    So it is when a gate of the ramp failed: `steps` has its numbers; and when the version was wrong in its `staging`.
+    `approval` is null where the spec asks nobody, `staging` where it is not wanted.
     """
 
     kind: Literal["deployment"] = "deployment"
@@ -109,9 +122,10 @@ class Deployment(Document):
     log_table: str | None
     steps: tuple[RampStep, ...] = ()
     approval: Approval | None = None
+    staging: Staging | None = None
 
 
-RolloutState = Literal["going", "ramping", "proven", "done", "returning", "ended"]
+RolloutState = Literal["staging", "going", "ramping", "proven", "done", "returning", "ended"]
 
 
 class SmokeRequest(Value):
@@ -146,7 +160,8 @@ class Kept(Value):
 class Rollout(Document):
     """The change of a model's champion that is under way, or the last one: one object per model, changed by generation.
 
-    `going`: the version is deployed and tested with a small share of the traffic. `ramping`: it passed, and its share
+    `staging`: the version is tried on an endpoint of its own (`staging`), and taken off it again. `going`: it is
+    deployed where it shall serve, and tested with a small share of the traffic. `ramping`: it passed, and its share
     grows. `proven`: it has all traffic, the aliases are being moved. `done`: it is champion, the others leave, but for
     the one that is `kept`. `returning`: all is brought back to `before`, for the reason `because`. `ended`: nothing is
     open. `writer` is who wrote this; `asked` is when the deployment was last asked for, `starts` times so far.
@@ -177,6 +192,7 @@ class Rollout(Document):
     kept: Kept | None = None
     rollback: str | None = None
     stopped_by: str | None = None
+    staging: Staging | None = None
 
 
 class Rollback(Document):

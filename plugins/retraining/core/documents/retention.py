@@ -99,11 +99,12 @@ class FoundDeployment(Value):
     """A deployed model that costs and that no run brings to its end any more.
 
     `rollout`: its run went silent before it was done. `unclaimed`: it has no traffic, and nothing is under way.
+    `staging`: it is on the endpoint for tries, and none is under way.
     """
 
     model: ModelId
     deployed_model_id: Text
-    what: Literal["rollout", "unclaimed"]
+    what: Literal["rollout", "unclaimed", "staging"]
     words: Text
 
 

@@ -112,6 +112,26 @@ def require_own_bucket(uri: str, owner: str, environment: str) -> None:
         )
 
 
+def require_own_endpoint(where: str, owner: str, model: str) -> None:
+    """Refuse an endpoint that another model has: as its own, or to try its versions on.
+
+    Args:
+        where: Which.
+        owner: The model that it is for.
+        model: The one that wants it.
+
+    Raises:
+        SettingsError: It is for another.
+    """
+    if owner != model:
+        raise SettingsError(
+            where,
+            f"the endpoint is for model {owner}, as its own or for deployment.staging",
+            f"one for {model}",
+            "Give one of the two models another name, or take deployment.staging off",
+        )
+
+
 def require_own_resource(where: str, owner: str | None, ours: str, region: str) -> None:
     """Refuse a model or an endpoint that is another environment's.
 

@@ -100,6 +100,11 @@ def endpoint_name(project: str, region: str, model: str) -> str:
     return str(ResourceName(project=project, region=region, collection=ENDPOINTS, resource_id=endpoint_id(model)))
 
 
+def staging_of(model: str) -> str:
+    """Return the name that stands for a model where its versions are tried before its own endpoint is touched."""
+    return f"{model}_staging"
+
+
 def deployed_model_id(run_key: str) -> str:
     """Return the id of a run's deployed model: 1 to 10 digits, as DeployedModel.id wants it, without a leading zero."""
     number = int(hashlib.sha256(run_key.encode()).hexdigest(), 16)

@@ -12,7 +12,7 @@ from retraining.core.catalog.machines import all_machines
 from retraining.core.documents.document import canonical_json, digest
 from retraining.core.documents.plan import Mode, Plan, Query, Trigger
 from retraining.core.errors import PlanError
-from retraining.core.naming import storage
+from retraining.core.naming import storage, vertex
 from retraining.core.naming.run_keys import RunKey
 from retraining.core.naming.trust import AGREED
 from retraining.core.planning import windows
@@ -213,6 +213,8 @@ def _endpoint_price(plan: Plan) -> str:
     deployment, rate = plan.spec.deployment, plan.endpoint_usd_per_hour
     each = "price unknown" if rate is None else f"{rate:.4f} USD an hour each"
     price = f"an endpoint's {deployment.machine} in {plan.region}: {each}, at least {deployment.min_replicas} of them"
+    if deployment.staging:
+        price += f"; as many on {vertex.endpoint_id(vertex.staging_of(plan.model))} while a version is tried there"
     hours = deployment.keep_previous_hours
     if not hours:
         return price

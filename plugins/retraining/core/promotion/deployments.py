@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retraining.core.documents import Decision, Deployment, Plan, RampStep, Report, Rollout
+from retraining.core.documents import Decision, Deployment, Plan, RampStep, Report, Rollout, Staging
 from retraining.core.documents.document import format_time
 from retraining.core.errors import ContractError
 from retraining.core.naming.bigquery import request_log_table
@@ -69,7 +69,9 @@ def require_reported_model(report: Report, digest: str | None) -> None:
         )
 
 
-def nothing_deployed(plan: Plan, reason: str, steps: tuple[RampStep, ...] = ()) -> Deployment:
+def nothing_deployed(
+    plan: Plan, reason: str, steps: tuple[RampStep, ...] = (), staging: Staging | None = None
+) -> Deployment:
     """Return the document of a run that left the endpoint alone, or as it was before its `steps`."""
     return Deployment(
         model=plan.model,
@@ -84,6 +86,7 @@ def nothing_deployed(plan: Plan, reason: str, steps: tuple[RampStep, ...] = ()) 
         smoke_test=None,
         log_table=None,
         steps=steps,
+        staging=staging,
     )
 
 
@@ -107,6 +110,7 @@ def deployed(plan: Plan, rollout: Rollout, endpoint_name: str) -> Deployment:
         smoke_test=rollout.smoke_test,
         log_table=request_log_table(plan.project, plan.dataset, plan.model),
         steps=rollout.steps,
+        staging=rollout.staging,
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 
-from retraining.core.documents import Before, Plan, Registration, Rollout, SmokeRequest
+from retraining.core.documents import Before, Plan, Registration, Rollout, SmokeRequest, Staging
 from retraining.core.documents.deployment import Kept, RolloutState
 from retraining.core.documents.document import format_time
 from retraining.core.errors import JobError
@@ -90,8 +90,9 @@ def reason_of_rollback(rollout: Rollout | None, registration: Registration, cham
 
 
 def is_refused(rollout: Rollout, run_key: str) -> bool:
-    """Tell whether a gate of the ramp ended a run's rollout, and all is as it was before it."""
-    return (rollout.state, rollout.run_key) == ("ended", run_key) and failed_gate(rollout.steps) is not None
+    """Tell whether its staging or a gate of the ramp ended a run's rollout, and all is as it was before it."""
+    failed = failed_gate(rollout.steps) is not None or (rollout.staging is not None and rollout.staging.passed is False)
+    return failed and (rollout.state, rollout.run_key) == ("ended", run_key)
 
 
 def is_complete(rollout: Rollout | None, run_key: str, traffic: Mapping[str, int]) -> bool:
@@ -146,6 +147,16 @@ def begun(
         kept=earlier.kept if earlier else None,
         rollback=rollback,
     )
+
+
+def staged(rollout: Rollout, endpoint_name: str) -> Rollout:
+    """Return a rollout that has begun with its version's try on an endpoint of its own before it.
+
+    Args:
+        rollout: Nothing is changed yet.
+        endpoint_name: Of the endpoint for tries.
+    """
+    return rollout.model_copy(update={"state": "staging", "staging": Staging(endpoint_name=endpoint_name)})
 
 
 def state_before(
@@ -219,7 +230,7 @@ def direction(rollout: Rollout, champion: Version | None) -> tuple[RolloutState,
     """
     if rollout.state == "proven" and champion is not None and champion.version_id == rollout.version_id:
         return "done", rollout.because
-    if rollout.state in ("going", "ramping", "proven"):
+    if rollout.state in ("staging", "going", "ramping", "proven"):
         return "returning", "its run ended before it was done"
     return rollout.state, rollout.because
 

@@ -114,6 +114,14 @@ def worst_of(tests: Sequence[SmokeTest], asked: int) -> SmokeTest:
     return worst.model_copy(update={"answers": len(tests), "asked": asked})
 
 
+def refusal(error: ContractError) -> str:
+    """Return in words why a version whose answers were wrong in its staging is not deployed."""
+    return (
+        f"Nothing deployed: {error.where} gives {error.found}, where {error.expected} was expected. "
+        "What serves was not touched. Compare the serving image's TensorFlow with the trainer's."
+    )
+
+
 def too_few_answers(endpoint_name: str, answers: int, asked: int, expected: str, percent: int) -> JobError:
     """Return the failure of an endpoint that sends too few requests to a version."""
     found = f"{answers} of {asked} requests were answered by deployed model {expected}, which has {percent} % of them"

@@ -25,6 +25,13 @@ def unclaimed_model(model: str, deployed_id: str, version_name: str) -> FoundDep
     return FoundDeployment(model=model, deployed_model_id=deployed_id, what="unclaimed", words=message)
 
 
+def left_on_staging(model: str, deployed_id: str, version_name: str) -> FoundDeployment:
+    """Return the finding of a deployed model that a try left on its endpoint."""
+    version = ResourceName.parse(version_name).version
+    message = f"version {version} is on the endpoint for tries, and no run is at work on it"
+    return FoundDeployment(model=model, deployed_model_id=deployed_id, what="staging", words=message)
+
+
 def cleaned(deployment: FoundDeployment, outcome: DeploymentOutcome, reason: str | None = None) -> CleanedDeployment:
     """Return what became of a finding; without a reason the finding's own."""
     return CleanedDeployment(

@@ -100,6 +100,8 @@ class Deployment(Section):
     canary_percent: tuple[Annotated[int, Field(ge=1, le=100)], ...] = (100,)
     keep_previous_hours: Annotated[int, Field(ge=0, le=720)] = 24
     canary: Canary | None = None
+    staging: bool = False
+    """Whether a version is tried on an endpoint `<model>-staging` first, which costs nothing between two tries."""
     approval: ApprovalMode | StrictBool = "never"
     accept_signature: SignatureDigest | None = None
     """Digest of the one change of the serving signature that may become champion."""

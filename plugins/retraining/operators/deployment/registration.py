@@ -39,7 +39,8 @@ class RegisterModelOperator(RunTask, CloudOperator):
         registration = self._find_registration(cloud, record)
         if registration is None:
             plan, decision = record.read_document(Plan), record.read_document(Decision)
-            require_own_model(cloud, plan.model)  # it may have come since the plan
+            # It may have come since the plan.
+            require_own_model(cloud, plan.model, staging=plan.spec.deployment.staging)
             report = record.read_document(Report)
             require_reported_model(report, cloud.model_files.digest(report.model_uri))
             upload = upload_of(plan, decision, report, write_schemata(cloud, plan, report))

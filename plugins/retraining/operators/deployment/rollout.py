@@ -10,9 +10,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
-from retraining.core.documents import Deployment, Golden, Plan, Registration, Report, SmokeTest
+from retraining.core.documents import Deployment, Golden, Plan, Registration, Report, SmokeTest, Staging
 from retraining.core.documents.deployment import RolloutState as RolloutPhase
-from retraining.core.errors import ConflictError
+from retraining.core.errors import ConflictError, ContractError
 from retraining.core.naming import bigquery, storage, vertex
 from retraining.core.promotion import aliases, deployments, ramp, rollouts, smoke_tests
 from retraining.core.promotion.versions import Version
@@ -20,6 +20,7 @@ from retraining.hooks.endpoints import Endpoint
 from retraining.hooks.operations import Operation
 from retraining.hooks.ports import CloudPort
 from retraining.operators.deployment.rollout_end import (
+    clear_staging,
     complete_rollout,
     give_aliases_back,
     move_traffic,
@@ -83,10 +84,9 @@ class RolloutSteps:
             gone = ConflictError(self._plan.model, "the endpoint is gone", "it to be there", "The next try makes it")
             self._go_back(gone)
             raise gone
-        if self._state.current.state == "going":
-            deployed = self._deploy_version(endpoint)
-            if deployed is None:
-                return None
+        if self._state.current.state == "staging":
+            self._try_on_staging()
+        if self._state.current.state == "going" and (deployed := self._deploy_version(endpoint)):
             self._or_go_back(lambda: self._prove_version(deployed))
         if self._state.current.state == "ramping":
             self._or_go_back(lambda: self._ramp_up(endpoint, champion))
@@ -130,8 +130,42 @@ class RolloutSteps:
             return
         before = rollouts.state_before(self._plan.run_key, champion, previous, default, endpoint.traffic, again=again)
         begun = rollouts.begun(self._plan, self._registration, earlier, before, dag_run, now, self._rollback)
+        if self._plan.spec.deployment.staging and not (self._rollback or again):
+            name = vertex.endpoint_name(self._plan.project, self._plan.region, vertex.staging_of(model))
+            begun = rollouts.staged(begun, name)
         self._state.begin_rollout(begun)
         self._began = True
+
+    def _try_on_staging(self) -> None:
+        """Deploy the version where no customer asks it, compare its answers, take it off again; then begin for real.
+
+        As far as this poke allows. The endpoint stays: without a deployed model it costs nothing.
+        """
+        tried = self._state.current.staging
+        if tried is None or tried.passed is None:
+            model = self._plan.model
+            endpoint = self._cloud.endpoints.ensure(vertex.staging_of(model), None, {vertex.MODEL_LABEL: model})
+            deployed = self._deploy_version(endpoint)
+            if deployed is None:
+                return
+            self._or_go_back(lambda: self._ask_on_staging(deployed))
+        if self._state.current.state == "staging" and clear_staging(self._cloud, self._state):
+            self._state.change_rollout(state="going", operation=None, asked=self._state.moment(), starts=0)
+            self._began = True
+
+    def _ask_on_staging(self, endpoint: Endpoint) -> None:
+        """Compare the version's answers with the saved model's; one that is wrong ends the rollout, and is no error."""
+        smoke_requests = self._report.golden if self._report else ()
+        tried = Staging(endpoint_name=endpoint.name, passed=True)
+        move_traffic(self._cloud, self._state, endpoint, {self._id: 100})
+        try:
+            smoke_test = self._ask_smoke_requests(endpoint, smoke_requests, 100)
+        except ContractError as error:
+            reason = smoke_tests.refusal(error)
+            failed = tried.model_copy(update={"passed": False, "words": reason})
+            self._state.change_rollout(state="returning", because=reason, staging=failed)
+            return
+        self._state.change_rollout(staging=tried.model_copy(update={"smoke_test": smoke_test}))
 
     def _deploy_version(self, endpoint: Endpoint) -> Endpoint | None:
         """Start the deployment, or go on watching it; None when the machines are not ready at the end of this poke."""

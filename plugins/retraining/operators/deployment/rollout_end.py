@@ -134,8 +134,21 @@ def roll_back(cloud: CloudPort, state: RolloutState) -> bool:
     give_aliases_back(cloud, rollout)
     if endpoint is not None and not _is_gone(cloud, rollout, endpoint):
         return False
+    if not clear_staging(cloud, state):
+        return False
     close_rollout(state)
     return True
+
+
+def clear_staging(cloud: CloudPort, state: RolloutState) -> bool:
+    """Take the version off the endpoint where it was tried; False while machines are still coming or going."""
+    rollout = state.current
+    endpoint = cloud.endpoints.get(vertex.staging_of(rollout.model)) if rollout.staging else None
+    if endpoint is None:
+        return True
+    if endpoint.traffic:
+        endpoint = move_traffic(cloud, state, endpoint, {})
+    return _is_gone(cloud, rollout, endpoint)
 
 
 def move_traffic(cloud: CloudPort, state: RolloutState, endpoint: Endpoint, traffic: Mapping[str, int]) -> Endpoint:

@@ -76,7 +76,7 @@ class DeployModelOperator(RunTask, CloudSensor):
             settle_another(cloud, state)
             return None
         if rollout is not None and rollouts.is_refused(rollout, plan.run_key):
-            return nothing_deployed(plan, rollout.because, rollout.steps)
+            return nothing_deployed(plan, rollout.because, rollout.steps, rollout.staging)
         champion = cloud.registry.find_by_alias(plan.model, vertex.CHAMPION)
         reason = reason_against(plan, decision, champion) or approvals.reason_of_person(plan, approval)
         if registration := record.find_document(Registration):

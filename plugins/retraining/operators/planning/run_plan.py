@@ -81,7 +81,7 @@ class PlanRunOperator(CloudOperator):
         containers, day = load_containers(include), planned.as_of.date()
         require_training_container(planned.spec, containers, day)
         require_serving_container(planned.spec, planned.serving_image, containers, day)
-        require_own_model(cloud, self.model)
+        require_own_model(cloud, self.model, staging=planned.spec.deployment.staging)
         for warning in _location_warnings(cloud, planned.spec):
             self.log.warning(warning)
         record = Record(cloud.artifacts, planned.run_uri)

@@ -7,7 +7,7 @@ from typing import Any
 from airflow.sdk import Context
 
 from retraining.core.documents import Plan, ScoringPlan
-from retraining.core.naming import storage, trust
+from retraining.core.naming import storage, trust, vertex
 from retraining.core.naming.trust import (
     require_agreement,
     require_garbage_collection_folder,
@@ -86,10 +86,16 @@ def require_own_bucket(cloud: CloudPort) -> None:
     trust.require_own_bucket(uri, stored[:300].decode(errors="replace").strip(), settings.environment)
 
 
-def require_own_model(cloud: CloudPort, model: str) -> None:
-    """Refuse a model or endpoint of this name that is another environment's. What no run made is nobody's.
+def require_own_model(cloud: CloudPort, model: str, *, staging: bool = False) -> None:
+    """Refuse a model or endpoint of this name that is another environment's, or an endpoint that another model has.
 
-    Versions of an earlier release carry no label of it: they belong to the environment that has their files.
+    What no run made is nobody's. Versions of an earlier release carry no label of an environment: they belong to the
+    one that has their files.
+
+    Args:
+        cloud: The hooks.
+        model: Model id.
+        staging: Whether its versions are tried on an endpoint of their own.
 
     Raises:
         SettingsError: They are another's.
@@ -99,5 +105,7 @@ def require_own_model(cloud: CloudPort, model: str) -> None:
         owner = ours.owner(version.labels, version.artifact_uri) if version.run_key else None
         where = f"{version.version_name} of {version.artifact_uri}"
         trust.require_own_resource(where, owner, ours.label, settings.region)
-    if endpoint := cloud.endpoints.get(model):
-        trust.require_own_resource(endpoint.name, ours.owner(endpoint.labels, ""), ours.label, settings.region)
+    for name in (model, vertex.staging_of(model)) if staging else (model,):
+        if endpoint := cloud.endpoints.get(name):
+            trust.require_own_resource(endpoint.name, ours.owner(endpoint.labels, ""), ours.label, settings.region)
+            trust.require_own_endpoint(endpoint.name, endpoint.labels.get(vertex.MODEL_LABEL, model), model)

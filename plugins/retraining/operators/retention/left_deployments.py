@@ -13,7 +13,7 @@ from datetime import datetime
 from retraining.core.documents import CleanedDeployment, FoundDeployment, Rollout
 from retraining.core.naming import vertex
 from retraining.core.promotion import rollouts
-from retraining.core.retention.left_deployments import cleaned, left_rollout, unclaimed_model
+from retraining.core.retention.left_deployments import cleaned, left_on_staging, left_rollout, unclaimed_model
 from retraining.hooks.ports import CloudPort
 from retraining.operators.deployment.rollout_end import settle_rollout
 from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState
@@ -36,6 +36,8 @@ def find_deployments(cloud: CloudPort, model: str, as_of: datetime) -> Iterator[
         yield left_rollout(rollout)
     for deployed_id, version_name in _unclaimed(cloud, model, rollout, as_of).items():
         yield unclaimed_model(model, deployed_id, version_name)
+    for deployed_id, version_name in _on_staging(cloud, model, rollout).items():
+        yield left_on_staging(model, deployed_id, version_name)
 
 
 def end_deployment(cloud: CloudPort, deployment: FoundDeployment, as_of: datetime) -> CleanedDeployment:
@@ -43,11 +45,16 @@ def end_deployment(cloud: CloudPort, deployment: FoundDeployment, as_of: datetim
     state = RolloutState(cloud, deployment.model)
     if deployment.what == "rollout":
         return _settle(cloud, state, deployment, as_of)
-    if deployment.deployed_model_id not in _unclaimed(cloud, deployment.model, state.read_rollout(), as_of):
+    model, deployed_id, rollout = deployment.model, deployment.deployed_model_id, state.read_rollout()
+    staging = deployment.what == "staging"
+    left = _on_staging(cloud, model, rollout) if staging else _unclaimed(cloud, model, rollout, as_of)
+    if deployed_id not in left:
         return cleaned(deployment, "left", "it has traffic, is gone, or a run is at work on it")
-    endpoint = cloud.endpoints.get(deployment.model)
+    endpoint = cloud.endpoints.get(vertex.staging_of(model) if staging else model)
     if endpoint is not None:
-        cloud.endpoints.undeploy(endpoint, deployment.deployed_model_id)
+        if endpoint.traffic.get(deployed_id):  # of a try that died while it was asked
+            endpoint = cloud.endpoints.set_traffic(endpoint, {})
+        cloud.endpoints.undeploy(endpoint, deployed_id)
     return cleaned(deployment, "undeployed")
 
 
@@ -79,10 +86,23 @@ def _unclaimed(cloud: CloudPort, model: str, rollout: Rollout | None, as_of: dat
     endpoint = cloud.endpoints.get(model)
     if endpoint is None or len(endpoint.deployed) == len(endpoint.traffic):
         return {}
-    ours = {
+    unclaimed = rollouts.unclaimed(endpoint.deployed, endpoint.traffic, _own_ids(cloud, model), rollout, as_of)
+    return {deployed_id: endpoint.deployed[deployed_id] for deployed_id in unclaimed}
+
+
+def _on_staging(cloud: CloudPort, model: str, rollout: Rollout | None) -> dict[str, str]:
+    """Return the version names of what tries left on their endpoint, by id."""
+    endpoint = cloud.endpoints.get(vertex.staging_of(model))
+    if endpoint is None or not endpoint.deployed or rollouts.is_open(rollout):
+        return {}
+    ours = _own_ids(cloud, model)
+    return {deployed_id: name for deployed_id, name in endpoint.deployed.items() if deployed_id in ours}
+
+
+def _own_ids(cloud: CloudPort, model: str) -> set[str]:
+    """Return the ids that runs of this environment give to their deployed models."""
+    return {
         vertex.deployed_model_id(version.run_key)
         for version in cloud.registry.list_versions(model)
         if version.run_key and cloud.environment.owns(version.labels, version.artifact_uri)
     }
-    unclaimed = rollouts.unclaimed(endpoint.deployed, endpoint.traffic, ours, rollout, as_of)
-    return {deployed_id: endpoint.deployed[deployed_id] for deployed_id in unclaimed}
