@@ -1,0 +1,75 @@
+# What docs/composer.md asks for once per project: APIs, the bucket, the dataset, the repository and the jobs' account.
+# The Composer environment and the tables of the sources are not made here.
+
+locals {
+  services = [
+    "aiplatform.googleapis.com",
+    "artifactregistry.googleapis.com",
+    "bigquery.googleapis.com",
+    "bigquerystorage.googleapis.com",
+    "iam.googleapis.com",
+    "logging.googleapis.com",
+    "monitoring.googleapis.com",
+    "storage.googleapis.com",
+  ]
+}
+
+data "google_project" "this" {
+  project_id = var.project
+}
+
+resource "google_project_service" "used" {
+  for_each = toset(local.services)
+
+  project            = var.project
+  service            = each.value
+  disable_on_destroy = false # others in the project may use it
+}
+
+resource "google_storage_bucket" "retraining" {
+  project                     = var.project
+  name                        = var.bucket
+  location                    = var.region
+  uniform_bucket_level_access = true
+  public_access_prevention    = "enforced"
+  force_destroy               = false # models that serve lie here
+
+  lifecycle_rule {
+    condition {
+      age = 7
+    }
+    action {
+      type = "AbortIncompleteMultipartUpload"
+    }
+  }
+
+  depends_on = [google_project_service.used]
+}
+
+resource "google_bigquery_dataset" "retraining" {
+  project                    = var.project
+  dataset_id                 = var.dataset
+  location                   = var.region
+  delete_contents_on_destroy = false # request logs
+
+  depends_on = [google_project_service.used]
+}
+
+resource "google_artifact_registry_repository" "images" {
+  project       = var.project
+  location      = var.region
+  repository_id = var.repository
+  format        = "DOCKER"
+
+  docker_config {
+    immutable_tags = true # a run's key has the image's name in it
+  }
+
+  depends_on = [google_project_service.used]
+}
+
+resource "google_service_account" "jobs" {
+  project      = var.project
+  account_id   = "retraining-jobs"
+  display_name = "Export, training and evaluation jobs of Retraining (RETRAINING_SERVICE_ACCOUNT)"
+}

@@ -1,0 +1,11 @@
+output "environment_variables" {
+  description = "What the Composer environment's variables must be. The trainer's image is pushed afterwards; name it by digest."
+  value = {
+    RETRAINING_PROJECT         = var.project
+    RETRAINING_REGION          = var.region
+    RETRAINING_BUCKET          = google_storage_bucket.retraining.name
+    RETRAINING_DATASET         = google_bigquery_dataset.retraining.dataset_id
+    RETRAINING_SERVICE_ACCOUNT = google_service_account.jobs.email
+    RETRAINING_TRAINER_IMAGE   = "${var.region}-docker.pkg.dev/${var.project}/${var.repository}/trainer@sha256:…"
+  }
+}

@@ -1,0 +1,103 @@
+# The table of docs/composer.md, row by row; a test holds the two to each other. No member is taken away from a role that
+# others have given it: every grant is a *_iam_member.
+
+locals {
+  members = {
+    connection = "serviceAccount:${var.connection_account}"
+    jobs       = "serviceAccount:${google_service_account.jobs.email}"
+    agent      = "serviceAccount:service-${data.google_project.this.number}@gcp-sa-aiplatform.iam.gserviceaccount.com"
+  }
+
+  project_roles = {
+    connection = [
+      "roles/aiplatform.user",
+      "roles/bigquery.jobUser",
+      "roles/logging.viewer",
+      "roles/monitoring.viewer",
+    ]
+    jobs = ["roles/bigquery.readSessionUser"]
+    agent = [
+      "roles/aiplatform.serviceAgent",
+      "roles/bigquery.jobUser",
+      "roles/bigquery.readSessionUser",
+    ]
+  }
+
+  # One role for each, on what is theirs.
+  source_roles     = { connection = "roles/bigquery.dataViewer" }
+  account_roles    = { connection = "roles/iam.serviceAccountUser" }
+  repository_roles = { agent = "roles/artifactregistry.reader" }
+  bucket_roles     = { connection = "roles/storage.objectUser", jobs = "roles/storage.objectUser" }
+  file_roles       = { connection = "roles/storage.objectViewer", jobs = "roles/storage.objectViewer" }
+  dataset_roles = {
+    connection = "roles/bigquery.dataEditor"
+    jobs       = "roles/bigquery.dataViewer"
+    agent      = "roles/bigquery.dataEditor"
+  }
+
+  project_grants = merge([
+    for who, roles in local.project_roles : { for role in roles : "${who} ${role}" => { who = who, role = role } }
+  ]...)
+}
+
+resource "google_project_iam_member" "project" {
+  for_each = local.project_grants
+
+  project = var.project
+  role    = each.value.role
+  member  = local.members[each.value.who]
+
+  depends_on = [google_project_service.used]
+}
+
+resource "google_bigquery_dataset_iam_member" "retraining" {
+  for_each = local.dataset_roles
+
+  project    = var.project
+  dataset_id = google_bigquery_dataset.retraining.dataset_id
+  role       = each.value
+  member     = local.members[each.key]
+}
+
+resource "google_bigquery_dataset_iam_member" "sources" {
+  for_each = { for pair in setproduct(keys(local.source_roles), var.source_datasets) : join(" ", pair) => pair }
+
+  project    = var.project
+  dataset_id = each.value[1]
+  role       = local.source_roles[each.value[0]]
+  member     = local.members[each.value[0]]
+}
+
+resource "google_storage_bucket_iam_member" "retraining" {
+  for_each = local.bucket_roles
+
+  bucket = google_storage_bucket.retraining.name
+  role   = each.value
+  member = local.members[each.key]
+}
+
+resource "google_storage_bucket_iam_member" "files" {
+  for_each = { for pair in setproduct(keys(local.file_roles), var.file_buckets) : join(" ", pair) => pair }
+
+  bucket = each.value[1]
+  role   = local.file_roles[each.value[0]]
+  member = local.members[each.value[0]]
+}
+
+resource "google_service_account_iam_member" "jobs" {
+  for_each = local.account_roles
+
+  service_account_id = google_service_account.jobs.name
+  role               = each.value
+  member             = local.members[each.key]
+}
+
+resource "google_artifact_registry_repository_iam_member" "images" {
+  for_each = local.repository_roles
+
+  project    = var.project
+  location   = google_artifact_registry_repository.images.location
+  repository = google_artifact_registry_repository.images.name
+  role       = each.value
+  member     = local.members[each.key]
+}

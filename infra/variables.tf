@@ -1,0 +1,48 @@
+variable "project" {
+  description = "Google Cloud project that everything lives in (RETRAINING_PROJECT)."
+  type        = string
+}
+
+variable "region" {
+  description = "Region of Vertex AI, the bucket and the dataset (RETRAINING_REGION)."
+  type        = string
+}
+
+variable "bucket" {
+  description = "Name of the bucket for documents, shards and models, without gs:// (RETRAINING_BUCKET)."
+  type        = string
+}
+
+variable "connection_account" {
+  description = "E-mail of the service account that Airflow calls Google Cloud as: by default the Composer environment's."
+  type        = string
+
+  validation {
+    condition     = endswith(var.connection_account, ".gserviceaccount.com")
+    error_message = "Expected the e-mail of a service account, such as composer@my-project.iam.gserviceaccount.com."
+  }
+}
+
+variable "dataset" {
+  description = "BigQuery dataset for run tables and request logs (RETRAINING_DATASET)."
+  type        = string
+  default     = "retraining"
+}
+
+variable "repository" {
+  description = "Artifact Registry repository of the trainer's image and of the mirror of TensorFlow Serving's."
+  type        = string
+  default     = "retraining"
+}
+
+variable "source_datasets" {
+  description = "Datasets of this project that the examples queries read."
+  type        = set(string)
+  default     = []
+}
+
+variable "file_buckets" {
+  description = "Buckets that data.files and features[].objects read, without gs://."
+  type        = set(string)
+  default     = []
+}
