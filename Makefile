@@ -83,6 +83,7 @@ $(VENV)/bench-tfx/.ready: dev/bench/requirements-tfx.txt
 $(VENV)/tfdv/.ready: dev/tfdv/requirements.txt
 $(VENV)/floor/.ready: requirements-floor.txt
 $(VENV)/containers/.ready: dev/containers/requirements.txt
+$(VENV)/lineage/.ready: requirements.txt requirements-lineage.txt
 $(VENV)/audit/.ready: requirements-audit.txt
 
 $(VENV)/%/.ready: | $(VENV)/python.ok $(UV)
@@ -126,6 +127,7 @@ lock: | $(UV) ## Resolve the *.in files again into hash-locked requirements
 	$(COMPILE) --upgrade dev/bench/requirements-tfx.in -o dev/bench/requirements-tfx.txt
 	$(COMPILE) --upgrade dev/tfdv/requirements.in -o dev/tfdv/requirements.txt
 	$(COMPILE) --upgrade --exclude-newer $(FLOOR_DATE) requirements-floor.in -o requirements-floor.txt
+	$(COMPILE) --upgrade --no-deps requirements-lineage.in -o requirements-lineage.txt
 	$(COMPILE) --upgrade requirements-audit.in -o requirements-audit.txt
 	echo 'uv' | $(COMPILE) --upgrade - -o requirements-uv.txt
 
@@ -206,8 +208,13 @@ test-one: setup ## Run one test, file or folder in the environment that it needs
 test-floor: setup $(VENV)/floor/.ready ## Run core, hooks, operators and DAGs on Airflow 3.1.7, the oldest that is supported
 	@$(VENV)/floor/bin/python -m pytest -q -W default -m "not long" $(FLOOR_TESTS)
 
+.PHONY: test-lineage
+test-lineage: setup $(VENV)/lineage/.ready ## Run a DAG with Airflow's OpenLineage provider and look at its events (3 min)
+	@$(UV) pip check --quiet --python $(VENV)/lineage/bin/python
+	@$(AIRFLOW_PY) -m pytest -m long tests/operators/airflow/test_lineage_events.py
+
 .PHONY: test-long
-test-long: setup tuning-env $(TFIO_ENV) $(TFJS_ENV) $(TFDV_ENV) $(FRAMEWORK_ENVS) $(VENV)/containers/.ready ## Run the tests that take minutes
+test-long: setup tuning-env $(TFIO_ENV) $(TFJS_ENV) $(TFDV_ENV) $(FRAMEWORK_ENVS) $(VENV)/containers/.ready $(VENV)/lineage/.ready ## Run the tests that take minutes
 	@$(AIRFLOW_PY) -m pytest -m long -s --ignore tests/trainer
 	@$(TRAINER_PY) -m pytest -m long tests/trainer
 

@@ -24,6 +24,7 @@ LOCKS = (
     "requirements-dev.txt",
     "requirements-audit.txt",
     "requirements-floor.txt",
+    "requirements-lineage.txt",
     "requirements-uv.txt",
     "trainer/requirements.txt",
     "trainer/requirements-dev.txt",

@@ -104,6 +104,10 @@ CORE = {
             "retraining.core.promotion",
         ),
     ),
+    "retraining.core.lineage": Room(
+        "documents → what a task read and wrote, by OpenLineage's names",
+        ("retraining.core", "retraining.core.documents", "retraining.core.naming", "retraining.core.data"),
+    ),
     "retraining.core.report": Room(
         "documents → page; states of tasks → the state of the run",
         (

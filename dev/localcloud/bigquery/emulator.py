@@ -29,6 +29,7 @@ from localcloud.bigquery.patches import (
     numerics,
     parameter_names,
     query_bytes,
+    referenced_tables,
     result_types,
     shared_connection,
     sql,
@@ -109,6 +110,7 @@ def mend_jobs(executor: Untyped, routes: Untyped, expiring: expirations.Expirati
     query_bytes.apply(routes)
     expirations.apply(routes, expiring)
     dry_runs.apply(routes)
+    referenced_tables.apply(routes)
 
 
 def bound_memory(limit: str, directory: Path) -> None:

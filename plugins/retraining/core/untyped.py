@@ -19,6 +19,9 @@ JsonObject: TypeAlias = dict[str, Any]
 XCom: TypeAlias = dict[str, Any]
 """What a task leaves for others: Airflow keeps any JSON."""
 
+Facets: TypeAlias = dict[str, Any]
+"""Facets of an OpenLineage event by their keys, as its client's classes."""
+
 YamlValues: TypeAlias = dict[str, Any]
 """Values of a model's YAML file, or of the form, before or without the checks of the spec."""
 

@@ -113,7 +113,7 @@ class WarehousePort(Protocol):
     """Statements on BigQuery, each a job whose id says what it is."""
 
     def dry_run(self, query: Query, where: str) -> warehouse.Answer:
-        """Return the schema of the result and the bytes that would be read."""
+        """Return the schema of the result, the bytes that would be read, and the tables that they are of."""
 
     def run_query(self, query: Query, job_id: str, where: str) -> warehouse.Answer:
         """Run a statement as the job of this id, or join the one that has it; return when it is done."""
@@ -129,6 +129,9 @@ class WarehousePort(Protocol):
 
     def table_schema(self, table: str) -> list[ApiJson] | None:
         """Return the columns of `project.dataset.table`; None when there is no such table."""
+
+    def visible_columns(self, table: str) -> list[ApiJson]:
+        """Return the columns of `project.dataset.table`; none when it is gone, or the account may not look at it."""
 
     def delete_table(self, table: str) -> None:
         """Delete `project.dataset.table`; one that is gone stays gone."""

@@ -35,11 +35,15 @@ MAX_RESULT_BYTES = 256_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """Result of a statement: rows as mappings (empty for one that makes a table) and the bytes it read."""
+    """Result of a statement: rows as mappings (empty for one that makes a table) and the bytes it read.
+
+    Of a dry run also the result's columns, and the tables and views that are read, by `project.dataset.table`.
+    """
 
     rows: list[Row] = field(default_factory=list)
     bytes_processed: int = 0
     schema: list[ApiJson] = field(default_factory=list)
+    tables: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +66,7 @@ class Warehouse:
         self._session = session
 
     def dry_run(self, query: Query, where: str) -> Answer:
-        """Return the schema of the result and bytes that would be read; nothing runs.
+        """Return the schema of the result, bytes that would be read, and of which tables; nothing runs.
 
         Raises:
             DataError: The SQL is wrong; the message is BigQuery's.
@@ -77,7 +81,11 @@ class Warehouse:
             job = call(lambda: self._client.query(query.sql, job_config=config, retry=None, job_retry=None))
         except (BadRequest, Forbidden, NotFound) as error:
             raise query_failure(where, _result(error)) from error
-        return Answer(bytes_processed=int(job.total_bytes_processed or 0), schema=_schema(job.schema or ()))
+        return Answer(
+            bytes_processed=int(job.total_bytes_processed or 0),
+            schema=_schema(job.schema or ()),
+            tables=tuple(sorted({str(table) for table in job.referenced_tables})),
+        )
 
     def run_query(self, query: Query, job_id: str, where: str) -> Answer:
         """Run a statement as the job of this id, or join the one that has it; waits until it is done.
@@ -213,6 +221,15 @@ class Warehouse:
         except NotFound:
             return None
         return _schema(resource.schema)
+
+    def visible_columns(self, table: str) -> list[ApiJson]:
+        """Return the columns of a table as `table_schema`; none when it is gone, or when the account may not look."""
+        from google.api_core.exceptions import Forbidden
+
+        try:
+            return self.table_schema(table) or []
+        except Forbidden:
+            return []
 
     def delete_table(self, table: str) -> None:
         """Delete `project.dataset.table`; one that is gone stays gone."""

@@ -35,6 +35,15 @@ def test_a_dry_run_takes_no_id(stage, cloud, unique) -> None:
     assert cloud.warehouse.run_query(Query(sql="SELECT 1 AS n"), unique, "test").rows == [{"n": 1}]
 
 
+def test_a_dry_run_names_the_tables_that_are_read(stage, cloud, unique) -> None:
+    """By their full names, each once; their columns can be looked at."""
+    name = stage.make_table(unique)
+    query = Query(sql=f"SELECT a.n FROM `{name}` a JOIN `{name}` b ON a.n = b.n")
+    assert cloud.warehouse.dry_run(query, "test").tables == (name,)
+    assert cloud.warehouse.visible_columns(name) == cloud.warehouse.table_schema(name)
+    assert cloud.warehouse.visible_columns(f"{name}_gone") == []
+
+
 def test_a_table_has_columns_and_is_listed(stage, cloud, unique) -> None:
     """By its full name, with its end."""
     assert cloud.warehouse.table_schema(f"{cloud.settings.project}.{cloud.settings.dataset}.{unique}") is None

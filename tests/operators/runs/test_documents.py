@@ -12,6 +12,7 @@ import pytest
 from retraining.core.documents import Snapshot, Span
 from retraining.core.naming import bigquery
 from retraining.core.planning.params import overrides
+from retraining.hooks.warehouse import Answer
 from retraining.operators.data.checks import CheckDataOperator
 from retraining.operators.data.snapshot import SnapshotOperator
 from retraining.operators.report.page import timings
@@ -167,8 +168,9 @@ def test_an_expired_table_must_come_back_the_same(cloud, make_run) -> None:
     run.execute(SnapshotOperator(task_id="snapshot", cloud=cloud.connect))
     schema = cloud.warehouse.schemas.pop(bigquery.run_table(planned))
 
-    def recreate(query: Any, where: str) -> None:
+    def recreate(query: Any, where: str) -> Any:
         cloud.warehouse.schemas[bigquery.run_table(planned)] = schema
+        return Answer()
 
     cloud.warehouse.dry_run = recreate
     run.execute(SnapshotOperator(task_id="snapshot", cloud=cloud.connect))

@@ -22,6 +22,7 @@ class FakeWarehouse:
         self.rows: dict[str, list[dict[str, Any]]] = {}
         self.schemas: dict[str, list[dict[str, Any]]] = {}
         self.tables: list[Table] = []
+        self.reads: dict[str, tuple[str, ...]] = {}
         self.locations: dict[str, str] = {}
         self.asked: list[str] = []
         self.written: list[Query] = []
@@ -31,9 +32,9 @@ class FakeWarehouse:
 
     def dry_run(self, query: Query, where: str) -> Answer:
         """As the hook."""
-        del query
         self.asked.append(f"dry {where}")
-        return Answer(schema=self.schemas.get(where, []))
+        named = [name for name in self.schemas if f"`{name}`" in query.sql]
+        return Answer(schema=self.schemas.get(where, []), tables=(*self.reads.get(where, ()), *sorted(named)))
 
     def run_query(self, query: Query, job_id: str, where: str) -> Answer:
         """As the hook: a job of this id that is done gives its answer again."""
@@ -64,6 +65,10 @@ class FakeWarehouse:
     def table_schema(self, table: str) -> list[dict[str, Any]] | None:
         """As the hook."""
         return self.schemas.get(table)
+
+    def visible_columns(self, table: str) -> list[dict[str, Any]]:
+        """As the hook; the account may look at all of them."""
+        return self.schemas.get(table, [])
 
     def delete_table(self, table: str) -> None:
         """As the hook."""

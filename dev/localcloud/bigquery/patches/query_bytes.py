@@ -68,24 +68,36 @@ def write_bytes(statistics: dict[str, Untyped], size: int) -> None:
 
 def estimate(statement: str, project: str, connection: Untyped) -> int:
     """Give the bytes that a statement reads; 0 when it reads no stored table or cannot be parsed."""
+    return sum(_read_by(tree, project, connection) for tree in _parsed(statement))
+
+
+def tables_read(statement: str, project: str) -> list[tuple[str, str, str]]:
+    """Give project, dataset and name of each table that a statement reads; none when it cannot be parsed."""
+    return sorted({table for tree in _parsed(statement) for table in _tables(tree, project)})
+
+
+def _parsed(statement: str) -> list[exp.Expression]:
     try:
-        trees = [tree for tree in sqlglot.parse(statement, read="bigquery") if tree is not None]
+        return [tree for tree in sqlglot.parse(statement, read="bigquery") if tree is not None]
     except sqlglot.errors.SqlglotError:
-        return 0
-    return sum(_read_by(tree, project, connection) for tree in trees)
+        return []
 
 
-def _read_by(tree: exp.Expression, project: str, connection: Untyped) -> int:
+def _tables(tree: exp.Expression, project: str) -> dict[tuple[str, str, str], str]:
+    """Give each table that is read, with its alias."""
     target = tree.find(exp.Table) if isinstance(tree, exp.Create | exp.Insert) else None
-    tables = {
+    return {
         ((node.catalog or project), node.db, node.name): node.alias_or_name
         for node in tree.find_all(exp.Table)
         if node.db and node is not target
     }
+
+
+def _read_by(tree: exp.Expression, project: str, connection: Untyped) -> int:
     named = {identifier.name.lower() for identifier in tree.find_all(exp.Identifier)}
     star = any(not isinstance(node.parent, exp.Count) for node in tree.find_all(exp.Star))
     total = 0
-    for (owner, dataset, table), alias in tables.items():
+    for (owner, dataset, table), alias in _tables(tree, project).items():
         rows_named = {column.name.lower() for column in tree.find_all(exp.Column) if not column.table}
         whole = star or alias.lower() in rows_named  # TO_JSON_STRING(t) reads every column of t
         total += table_bytes(connection, owner, dataset, table, None if whole else named)

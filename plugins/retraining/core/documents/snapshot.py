@@ -66,6 +66,13 @@ class LeftOut(Value):
     undated: Count
 
 
+class SourceTable(Value):
+    """A table or view that the examples query reads, with its columns; none where the account may not look at it."""
+
+    name: Text
+    columns: tuple[Column, ...] = ()
+
+
 class SourceFilesRead(Value):
     """The files that the examples came from: how many, their bytes, and a SHA-256 over names and generations."""
 
@@ -117,4 +124,6 @@ class Snapshot(Document):
     golden: GoldenWork | None = None
     left_out: LeftOut | None = None
     source_files: SourceFilesRead | None = None
+    sources: tuple[SourceTable, ...] = ()
+    """What BigQuery says that the query reads, by name; of a release before this one nothing."""
     explain: tuple[Text, ...] = ()

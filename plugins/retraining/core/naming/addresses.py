@@ -36,6 +36,12 @@ class ObjectAddress:
         return str(ObjectAddress(bucket=self.bucket, path=self.path.rpartition("/")[0])).rstrip("/")
 
     @property
+    def fixed_path(self) -> str:
+        """Path without a slash at its end; of one with a `*` that of the folder before it."""
+        path, star, _ = self.path.partition("*")
+        return (path.rpartition("/")[0] if star else path).strip("/")
+
+    @property
     def without_scheme(self) -> str:
         """`<bucket>/<path>`, as browsers' addresses have it."""
         return f"{self.bucket}/{self.path}"

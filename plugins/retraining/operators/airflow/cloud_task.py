@@ -4,7 +4,7 @@
 |---|---|---|
 | `CloudOperator` | `act` | the cloud is made; what must not be retried fails for good; the duration goes to XCom |
 | `CloudSensor` | `look` | the same, at each poke, without a worker slot between two of them; no duration |
-| `RunTask`, beside one of them | | the argument `run_uri`, and `record` |
+| `RunTask`, beside one of them | | the argument `run_uri`, `record`, and what of it goes to OpenLineage |
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from airflow.sdk import BaseOperator, BaseSensorOperator, Context, PokeReturnVal
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.boundary import fail_for_good
+from retraining.operators.airflow.lineage import TellsLineage
 from retraining.operators.record.ownership import own_run
 from retraining.operators.record.run_record import RUN_URI, Record
 
@@ -84,7 +85,7 @@ class CloudSensor(CloudTask, BaseSensorOperator):
         raise NotImplementedError
 
 
-class RunTask(CloudTask):
+class RunTask(TellsLineage, CloudTask):
     """A task that works in a run's folder of documents.
 
     Args:
@@ -103,4 +104,9 @@ class RunTask(CloudTask):
         Raises:
             ContractError: The folder is another's, or its plan names other places or images than the settings.
         """
+        self.lineage_record = self.open_record(cloud, context)
+        return self.lineage_record
+
+    def open_record(self, cloud: CloudPort, context: Context) -> Record:
+        """Look whose folder it is; for a folder of another kind a subclass looks."""
         return own_run(cloud, context, self.run_uri)

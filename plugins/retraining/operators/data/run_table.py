@@ -9,10 +9,10 @@ from typing import Any
 
 from retraining.core.checks import quarantine
 from retraining.core.data import frozen_set, image_objects, snapshot, source_files, statistics
-from retraining.core.data.columns import own_columns, schema_hash
+from retraining.core.data.columns import own_columns, schema_hash, top_columns
 from retraining.core.data.sql import Query
 from retraining.core.documents import Column, FrozenSet, GoldenWork, LeftOut, Plan, Snapshot, Span, Statistics
-from retraining.core.documents.snapshot import SourceFilesRead
+from retraining.core.documents.snapshot import SourceFilesRead, SourceTable
 from retraining.core.naming import bigquery, storage
 from retraining.core.naming.addresses import folder_of
 from retraining.core.naming.spans import MARKER, SpanPlace, marker_uri, place_of, span_uri
@@ -65,7 +65,7 @@ class RunTable:
             self._frozen_set_work(frozen, columns, spans_uri) if frozen else None,
             self._left_out() if plan.spec.data.event_time else None,
             files,
-        )
+        ).model_copy(update={"sources": self._sources(asked.tables)})
 
     def delete(self) -> None:
         """Delete the run table, and what was loaded for it."""
@@ -82,6 +82,14 @@ class RunTable:
         if bad:
             rows = self._counted(statistics.render_statistics_sql(plan, taken, bad), "statistics of the rest")
         return statistics.build_statistics(plan, taken, rows, days, bad)
+
+    def _sources(self, names: Iterable[str]) -> tuple[SourceTable, ...]:
+        """Describe the tables that the query reads, without those that were made for this run."""
+        return tuple(
+            SourceTable(name=name, columns=tuple(top_columns(self._cloud.warehouse.visible_columns(name)).values()))
+            for name in names
+            if not bigquery.is_run_table(name)
+        )
 
     def _load_files(self, files: SourceFiles) -> SourceFilesRead:
         """Load the source's files into a table of this run, if each has the columns that the spec says."""

@@ -7,6 +7,7 @@ from typing import Any
 from airflow.sdk import Context
 
 from retraining.core.documents import ScoringPlan
+from retraining.core.lineage.steps import SCORING_STEPS
 from retraining.core.naming import bigquery, storage
 from retraining.core.scoring.answers import written_table
 from retraining.core.scoring.claims import DestinationClaim
@@ -19,12 +20,10 @@ from retraining.operators.record.run_record import Record
 class ScoringTask(RunTask):
     """A task that works in a scoring's folder of documents."""
 
-    def record(self, cloud: CloudPort, context: Context) -> Record:
-        """Return the scoring's documents.
+    lineage_steps = SCORING_STEPS
 
-        Raises:
-            ContractError: The folder is another's, or its plan names other places than the settings.
-        """
+    def open_record(self, cloud: CloudPort, context: Context) -> Record:
+        """Look whose scoring it is."""
         return own_scoring(cloud, context, self.run_uri)
 
 

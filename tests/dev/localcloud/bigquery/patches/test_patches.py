@@ -43,6 +43,13 @@ def count_bytes(client: bigquery.Client) -> int:
     return run(client, about(table_of(client), "SELECT n FROM $t")).total_bytes_processed
 
 
+def name_what_is_read(client: bigquery.Client) -> list[list[str]]:
+    name = table_of(client)
+    sql = about(name, "WITH odd AS (SELECT n FROM $t WHERE MOD(n, 2) = 1) SELECT n FROM odd JOIN $t USING (n)")
+    jobs = [run(client, sql, job_config=bigquery.QueryJobConfig(dry_run=dry)) for dry in (True, False)]
+    return [["the table" if str(table) == name else str(table) for table in job.referenced_tables] for job in jobs]
+
+
 def try_a_wrong_column(client: bigquery.Client) -> None:
     name = table_of(client)
     dry = bigquery.QueryJobConfig(dry_run=True)
@@ -159,6 +166,7 @@ FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "numerics": (cast_to_numeric, decimal.Decimal("0.123456789")),
     "parameter_names": (name_a_parameter_in_a_comment, [{"n": 7}]),
     "query_bytes": (count_bytes, 24),
+    "referenced_tables": (name_what_is_read, [["the table"], ["the table"]]),
     "result_types": (type_of_a_result, "JSON"),
     "star_columns": (name_columns_by_a_star, ["f", "id", "s"]),
     "table_resources": (count_rows, 5),
