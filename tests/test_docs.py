@@ -32,7 +32,7 @@ CONTRIBUTING = REPOSITORY / "CONTRIBUTING.md"
 
 def markdown_paths() -> list[Path]:
     """Return every page that people read."""
-    folders = ("docs", "dags", "dev", "examples")
+    folders = ("docs", "dags", "dev", "infra", "examples")
     return sorted([*REPOSITORY.glob("*.md"), *(path for name in folders for path in (REPOSITORY / name).rglob("*.md"))])
 
 
