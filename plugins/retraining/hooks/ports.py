@@ -199,6 +199,18 @@ class RegistryPort(Protocol):
     def delete_version(self, version: Version) -> bool:
         """Delete a version; False: it is deployed, or a model's only one, and stays."""
 
+    def find_evaluation(self, version: Version, display_name: str) -> str | None:
+        """Return the name of a version's evaluation by its display name; of several the oldest."""
+
+    def import_evaluation(self, version: Version, evaluation: ProtoJson) -> str:
+        """Keep an evaluation beside a version; return its name. After an error it may be there: look before."""
+
+    def imported_slices(self, evaluation_name: str) -> set[str]:
+        """Return the values of the slices that an evaluation has."""
+
+    def import_slices(self, evaluation_name: str, slices: Sequence[ProtoJson]) -> None:
+        """Keep slices of an evaluation, 50 at most; all or none. After an error they may be there: look before."""
+
     def merge_aliases(self, version: Version, wishes: Sequence[str]) -> Version:
         """Give aliases to a version, from whichever has them; `-alias` takes one away."""
 

@@ -134,6 +134,30 @@ class Registry:
             return False
         return True
 
+    def find_evaluation(self, version: Version, display_name: str) -> str | None:
+        """Return the name of a version's evaluation by its display name; of several the oldest. None: there is none."""
+        request = {"parent": version.version_name}
+        listed = call(lambda: list(self._client.list_model_evaluations(request=request, timeout=CALL_TIMEOUT_S)))
+        found = [item for item in listed if item.display_name == display_name]
+        return str(min(found, key=lambda item: item.create_time).name) if found else None
+
+    def import_evaluation(self, version: Version, evaluation: ProtoJson) -> str:
+        """Keep an evaluation beside a version; return its name. Not repeated here: look before importing again."""
+        request = {"parent": version.version_name, "model_evaluation": evaluation}
+        kept = self._client.import_model_evaluation(request=request, retry=None, timeout=CALL_TIMEOUT_S)
+        return str(kept.name)
+
+    def imported_slices(self, evaluation_name: str) -> set[str]:
+        """Return the values of the slices that an evaluation has."""
+        request = {"parent": evaluation_name}
+        listed = call(lambda: list(self._client.list_model_evaluation_slices(request=request, timeout=CALL_TIMEOUT_S)))
+        return {item.slice_.value for item in listed}
+
+    def import_slices(self, evaluation_name: str, slices: Sequence[ProtoJson]) -> None:
+        """Keep slices of an evaluation, 50 at most; all or none. Not repeated here: look before importing again."""
+        request = {"parent": evaluation_name, "model_evaluation_slices": list(slices)}
+        self._client.batch_import_model_evaluation_slices(request=request, retry=None, timeout=CALL_TIMEOUT_S)
+
     def merge_aliases(self, version: Version, wishes: Sequence[str]) -> Version:
         """Give aliases to a version; `-alias` takes one away. An alias of another version moves here."""
         request = {"name": version.version_name, "version_aliases": list(wishes)}

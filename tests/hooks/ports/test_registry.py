@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 from google.api_core.exceptions import InvalidArgument
 
+from retraining.core.documents import Evaluation
 from retraining.core.errors import ConflictError
+from retraining.core.promotion.model_evaluations import model_evaluation, slice_batches
 from retraining.operators.deployment.version_upload import drop_twins
+from tests.support.contracts import EXAMPLES
 from tests.support.scenes.port_stage import make_upload, until
 
 KEYS = ("20131120t030000z-000000000001", "20131121t030000z-000000000002")
@@ -104,3 +107,23 @@ def test_a_models_only_version_stays(cloud, upload, unique) -> None:
     assert cloud.registry.delete_version(second)
     assert cloud.registry.find_by_alias(unique, "default").version_id == "1"
     assert upload(KEYS[1]).version_id == "3"
+
+
+def test_an_evaluation_and_its_slices_stand_beside_their_version(cloud, upload) -> None:
+    """Found again by the display name, of this version alone; slices by their values."""
+    first, second = upload(KEYS[0]), upload(KEYS[1])
+    evaluation = Evaluation.parse((EXAMPLES / "evaluation__duel.json").read_bytes())
+    assert cloud.registry.find_evaluation(second, evaluation.run_key) is None
+    name = cloud.registry.import_evaluation(second, model_evaluation(evaluation, "gs://bucket/evaluation.json"))
+    assert cloud.registry.find_evaluation(second, evaluation.run_key) == name
+    assert cloud.registry.find_evaluation(second, "another") is None
+    assert cloud.registry.find_evaluation(first, evaluation.run_key) is None
+    assert cloud.registry.imported_slices(name) == set()
+    (batch,) = slice_batches(evaluation, set())
+    cloud.registry.import_slices(name, batch[:1])
+    (rest,) = slice_batches(evaluation, cloud.registry.imported_slices(name))
+    assert len(rest) == len(batch) - 1
+    cloud.registry.import_slices(name, rest)
+    assert list(slice_batches(evaluation, cloud.registry.imported_slices(name))) == []
+    with pytest.raises(InvalidArgument, match="51 slices"):
+        cloud.registry.import_slices(name, batch[:1] * 51)

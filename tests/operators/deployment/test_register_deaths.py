@@ -45,6 +45,16 @@ def register(run: Any, scene: Scene, cloud: Any) -> Any:
     return run.execute(RegisterModelOperator(task_id="register", run_uri=scene.folder, cloud=cloud.connect))
 
 
+def require_one_evaluation(scene: Scene, at: int) -> None:
+    """The version has its evaluation once, and each slice once."""
+    registry = scene.cloud.registry
+    assert [found["display_name"] for found in registry.evaluations.values()] == [scene.run_key], at
+    (slices,) = registry.slices.values()
+    values = [item["slice_"]["value"] for item in slices]
+    expected = [f"{item['column']}={item['value']}" for item in scene.read("evaluation")["challenger"]["slices"]]
+    assert values == expected, at
+
+
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_death_anywhere_makes_no_second_version(make_run, after: bool) -> None:
     """The next try waits for the upload that is under way, and finds its version."""
@@ -59,6 +69,7 @@ def test_a_death_anywhere_makes_no_second_version(make_run, after: bool) -> None
             assert register(run, scene, scene.cloud)["version_name"].endswith("@1"), at
             assert len(scene.cloud.registry.uploads) == 1, f"call {at}: {cloud.calls[-1]}"
             assert list(scene.cloud.registry.versions) == ["1"], at
+            require_one_evaluation(scene, at)
         else:
             assert at > 10
             return

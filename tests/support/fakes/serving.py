@@ -219,6 +219,8 @@ class FakeRegistry:
         self.error = ""
         self.uploads: list[str] = []
         self.uploading: dict[str, tuple[str, Upload]] = {}
+        self.evaluations: dict[str, dict[str, Any]] = {}
+        self.slices: dict[str, list[dict[str, Any]]] = {}
         self._environment = environment
         self._endpoints = endpoints or FakeEndpoints()
         self._added = 0
@@ -303,6 +305,27 @@ class FakeRegistry:
         if DEFAULT in gone.aliases:
             self.merge_aliases(others[-1], [DEFAULT])
         return True
+
+    def find_evaluation(self, version: Version, display_name: str) -> str | None:
+        """As the hook."""
+        of_version = {name: found for name, found in self.evaluations.items() if name.startswith(version.version_name)}
+        return next((name for name, found in of_version.items() if found["display_name"] == display_name), None)
+
+    def import_evaluation(self, version: Version, evaluation: dict[str, Any]) -> str:
+        """As the hook."""
+        name = f"{version.version_name}/evaluations/{len(self.evaluations) + 1}"
+        self.evaluations[name], self.slices[name] = evaluation, []
+        return name
+
+    def imported_slices(self, evaluation_name: str) -> set[str]:
+        """As the hook."""
+        return {item["slice_"]["value"] for item in self.slices[evaluation_name]}
+
+    def import_slices(self, evaluation_name: str, slices: Sequence[dict[str, Any]]) -> None:
+        """As the hook: at most 50."""
+        if len(slices) > 50:
+            raise InvalidArgument(f"{len(slices)} slices")
+        self.slices[evaluation_name] += slices
 
     def merge_aliases(self, version: Version, wishes: Sequence[str]) -> Version:
         """As the hook: an alias moves."""

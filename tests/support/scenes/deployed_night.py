@@ -88,6 +88,7 @@ class Night:
         stored = {"model_uri": model_uri, "model_digest": cloud.model_files.digest(model_uri), "golden": golden}
         self._report = example("report") | same | stored
         self._put("report", self._report)
+        self._put("evaluation", example("evaluation__duel") | same)
         champion = cloud.registry.find_by_alias(self.model, vertex.CHAMPION)
         against = None
         if champion is not None:

@@ -35,6 +35,7 @@ class Scene:
         self.put("plan", plan | {"mode": "live", "deploy": True})
         self.put("decision", example("decision") | same | {"verdict": "promote", "mode": "live", "champion": None})
         self.put("report", example("report") | same)
+        self.put("evaluation", example("evaluation__duel") | same)
         self.report = self.read("report")
         self.cloud.model_files.digests[self.report["model_uri"]] = self.report["model_digest"]
         self.right_answers()

@@ -49,7 +49,7 @@ def require_same_decision(run_uri: str) -> None:
 
 def read_object(uri: str) -> bytes:
     """The bytes of an object."""
-    return storage.Blob.from_string(uri, storage.Client()).download_as_bytes()
+    return storage.Blob.from_uri(uri, storage.Client()).download_as_bytes()
 
 
 def run_scoring(spec: Any, run: Any, **params: Any) -> dict[str, Any]:

@@ -13,7 +13,15 @@ from google.cloud.aiplatform_v1 import types
 from google.cloud.aiplatform_v1.types import Model
 
 from localcloud.vertex.models import aliases
-from localcloud.vertex.resources.store import ENDPOINTS, EVALUATIONS, MODEL_VERSIONS, MODELS, Store, now
+from localcloud.vertex.resources.store import (
+    ENDPOINTS,
+    EVALUATION_SLICES,
+    EVALUATIONS,
+    MODEL_VERSIONS,
+    MODELS,
+    Store,
+    now,
+)
 from localcloud.vertex.wire import names
 from localcloud.vertex.wire.errors import AlreadyExists, FailedPrecondition, NotFound
 from localcloud.vertex.wire.methods import message_bytes
@@ -129,9 +137,11 @@ def version_key(name: names.ModelName, version_id: str) -> str:
 
 
 def delete_version(store: Store, name: names.ModelName, version_id: str) -> None:
-    """Remove a version and its evaluations."""
+    """Remove a version, its evaluations and their slices."""
     store.delete(MODEL_VERSIONS, version_key(name, version_id))
     for evaluation in store.list_under(EVALUATIONS, version_key(name, version_id)):
+        for part in store.list_under(EVALUATION_SLICES, evaluation.name):
+            store.delete(EVALUATION_SLICES, part.name)
         store.delete(EVALUATIONS, evaluation.name)
 
 

@@ -66,6 +66,7 @@ TRIALS = Kind("trials", types.Trial, "Trial")
 MODELS = Kind("models", types.Model, "Model")
 MODEL_VERSIONS = Kind("modelVersions", types.Model, "Model version")
 EVALUATIONS = Kind("evaluations", types.ModelEvaluation, "ModelEvaluation")
+EVALUATION_SLICES = Kind("slices", types.ModelEvaluationSlice, "ModelEvaluationSlice")
 ENDPOINTS = Kind("endpoints", types.Endpoint, "Endpoint")
 OPERATIONS = Kind("operations", operations_pb2.Operation, "Operation")
 

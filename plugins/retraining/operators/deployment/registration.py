@@ -6,10 +6,11 @@ from collections.abc import Mapping
 
 from airflow.sdk import Context
 
-from retraining.core.documents import Decision, Plan, Registration, Report
+from retraining.core.documents import Decision, Evaluation, Plan, Registration, Report
 from retraining.core.naming import console, serving, storage, vertex
 from retraining.core.promotion.aliases import aliases_of_verdict
 from retraining.core.promotion.deployments import require_reported_model
+from retraining.core.promotion.model_evaluations import model_evaluation, slice_batches
 from retraining.core.promotion.schemata import schema_files
 from retraining.core.promotion.versions import Version
 from retraining.core.untyped import XCom
@@ -45,6 +46,8 @@ class RegisterModelOperator(RunTask, CloudOperator):
             require_reported_model(report, cloud.model_files.digest(report.model_uri))
             upload = upload_of(plan, decision, report, write_schemata(cloud, plan, report))
             version = upload_once(cloud, plan.model, upload, storage.upload_claim_uri(plan.run_uri))
+            evaluation = record.read_document(Evaluation)
+            import_evaluation(cloud.registry, version, evaluation, record.uri(Evaluation))
             version = give_aliases(cloud.registry, plan, decision, version)
             registration = record.write_once(
                 Registration(
@@ -90,6 +93,15 @@ def upload_of(plan: Plan, decision: Decision, report: Report, schema_uris: Mappi
         labels=vertex.version_labels(plan),
         schema_uris=schema_uris,
     )
+
+
+def import_evaluation(registry: RegistryPort, version: Version, evaluation: Evaluation, evaluation_uri: str) -> None:
+    """Import a run's evaluation and its slices to the registry; those that an earlier try imported are there."""
+    name = registry.find_evaluation(version, evaluation.run_key)
+    if name is None:
+        name = registry.import_evaluation(version, model_evaluation(evaluation, evaluation_uri))
+    for batch in slice_batches(evaluation, registry.imported_slices(name)):
+        registry.import_slices(name, batch)
 
 
 def give_aliases(registry: RegistryPort, plan: Plan, decision: Decision, version: Version) -> Version:

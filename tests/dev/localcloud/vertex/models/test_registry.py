@@ -226,3 +226,53 @@ def test_evaluations_are_kept_beside_their_version(api, model):
     assert list(api.models.list_model_evaluations(parent=model)) == []
     with pytest.raises(exceptions.InvalidArgument, match="metrics_schema_uri"):
         api.models.import_model_evaluation(parent=model, model_evaluation=v1.ModelEvaluation(metrics=metrics))
+
+
+SCHEMA_URI = "gs://google-cloud-aiplatform/schema/modelevaluation/classification_metrics_1.0.0.yaml"
+
+
+def make_slice(carrier: str, **changes) -> dict:
+    spec = {"configs": {"carrier": {"value": {"string_value": carrier}}}}
+    part = {"dimension": "slice", "value": f"carrier={carrier}", "slice_spec": spec}
+    return {"slice_": part, "metrics_schema_uri": SCHEMA_URI, "metrics": {"auRoc": 0.7}, **changes}
+
+
+def test_slices_are_kept_beside_their_evaluation_and_go_with_its_version(api, model):
+    evaluation = {"display_name": "duel", "metrics": {"auRoc": 0.71}, "metrics_schema_uri": SCHEMA_URI}
+    parent = api.models.import_model_evaluation(parent=f"{model}@2", model_evaluation=evaluation).name
+    imported = api.models.batch_import_model_evaluation_slices(
+        parent=parent, model_evaluation_slices=[make_slice("UA"), make_slice("AA")]
+    ).imported_model_evaluation_slices
+    listed = {part.name: part for part in api.models.list_model_evaluation_slices(parent=parent)}
+    assert set(listed) == set(imported)
+    first = api.models.get_model_evaluation_slice(name=imported[0])
+    assert first.name.startswith(f"{parent}/slices/")
+    assert (first.slice_.dimension, first.slice_.value) == ("slice", "carrier=UA")
+    assert first.slice_.slice_spec.configs["carrier"].value.string_value == "UA"
+    assert first.metrics["auRoc"] == 0.7
+    assert first.create_time
+    api.models.delete_model_version(name=f"{model}@2").result()
+    for lost, get in (
+        (parent, api.models.get_model_evaluation),
+        (imported[0], api.models.get_model_evaluation_slice),
+    ):
+        with pytest.raises(exceptions.NotFound):
+            get(name=lost)
+
+
+def test_slices_that_the_service_does_not_take_are_refused_together(api, model):
+    evaluation = {"metrics": {"auRoc": 0.71}, "metrics_schema_uri": SCHEMA_URI}
+    parent = api.models.import_model_evaluation(parent=model, model_evaluation=evaluation).name
+
+    def send(*slices: dict, to: str = parent) -> None:
+        api.models.batch_import_model_evaluation_slices(parent=to, model_evaluation_slices=list(slices))
+
+    with pytest.raises(exceptions.InvalidArgument, match=r"has 51 slices\. Expected at most 50"):
+        send(*(make_slice(str(number)) for number in range(51)))
+    with pytest.raises(exceptions.InvalidArgument, match=r"model_evaluation_slices\[1\] has metrics without"):
+        send(make_slice("UA"), make_slice("AA", metrics_schema_uri=""))
+    with pytest.raises(exceptions.InvalidArgument, match="metrics_schema_uri"):
+        send(make_slice("UA", metrics_schema_uri="https://example.com/schema.yaml"))
+    with pytest.raises(exceptions.NotFound):
+        send(make_slice("UA"), to=f"{model}/evaluations/1")
+    assert list(api.models.list_model_evaluation_slices(parent=parent)) == []
