@@ -111,6 +111,8 @@ ROWS = [
     Row("manifest__three_spans", "splits.train.rows", -1, "at least 0"),
     Row("manifest__three_spans", "splits.train.files[0].crc32c", "AAAA", "text like "),
     Row("manifest__three_spans", "seconds", -1, "at least 0"),
+    Row("model_card__approved", "data.rows.test", GONE, ""),
+    Row("model_card__approved", "training.best_epoch", 0, "at least 1"),
     Row("plan__scheduled", "as_of", "2013-11-20T03:00:00", "a time needs its zone"),
     Row("plan__scheduled", "mode", "test", 'one of: "live", "backfill"'),
     Row("plan__scheduled", "run_key", "20131120T030000Z-4BE2344F8642", "text like "),

@@ -29,6 +29,7 @@ WHOLE_RUN = {
     "evaluation": "duel",
     "decision": "promote",
     "registration": "challenger",
+    "model_card": "approved",
     "deployment": "champion",
     "timings": "run",
 }
@@ -66,6 +67,17 @@ def test_both_models_stand_as_yes_or_no_at_one_threshold(documents):
     assert "No threshold obeys evaluation.threshold: none." in render(documents)
     documents["evaluation"]["threshold"] = None
     assert "As yes or no" not in render(documents)
+
+
+def test_the_model_card_has_its_section(documents):
+    """Purpose, licence, who approved, what to mind; runs of earlier releases have none, and miss nothing."""
+    page = render(documents)
+    for found in ("<h2>Model card</h2>", "<td>Apache-2.0</td>", "<td>approved by admin</td>", "<p>To mind:</p>"):
+        assert found in page
+    del documents["model_card"]
+    without = render(documents)
+    assert "Model card" not in without
+    assert "model_card.json" not in without
 
 
 def test_the_way_back_is_said_with_the_names_of_the_run(documents):
@@ -147,7 +159,7 @@ def test_changed_images_are_shown_where_there_are_some(documents):
         assert render(documents, contact_sheet=other) == render(documents)
 
 
-@pytest.mark.parametrize("missing", [kind for kind in WHOLE_RUN if kind not in ("plan", "tuning")])
+@pytest.mark.parametrize("missing", [kind for kind in WHOLE_RUN if kind not in ("plan", "tuning", "model_card")])
 def test_a_missing_document_is_said_not_hidden(documents, missing):
     """Whatever the run did not come to, the page is made; and a run with nothing but a plan says where it stopped."""
     del documents[missing]

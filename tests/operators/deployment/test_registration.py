@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from tests.support.scenes.deployment import Scene, register
+from tests.support.scenes.deployment import Scene, deploy_at_last, register
 
 
 def test_the_version_points_to_schemata_of_its_signature(make_run: Any) -> None:
@@ -31,3 +31,21 @@ def record_uploads(real: Any, uploads: list[Any]) -> Any:
         return real(model, upload)
 
     return called
+
+
+def test_a_version_has_its_card_from_its_registration_on_and_the_approval_at_the_end(make_run: Any) -> None:
+    """Purpose and owner are the spec's; a deployment that is tried again writes the same bytes."""
+    scene, run = Scene(), make_run()
+    register(scene, run)
+    spec, card = scene.read("plan")["spec"], scene.read("model_card")
+    assert (card["purpose"], card["owner"], card["licence"]) == (spec["description"], spec["owner"], None)
+    assert card["version_name"].endswith("/models/flight_delays@1")
+    assert card["metrics"] == scene.read("evaluation")["challenger"]["metrics"]
+    assert card["approval"] is None
+    approval = {"approved": True, "asked": True, "person": "ann", "answered": "2013-11-20T05:00:00Z", "words": "yes"}
+    run.xcoms["approve", "return_value"] = approval
+    deploy_at_last(scene, run, approval_task_id="approve")
+    assert scene.read("model_card") == card | {"approval": approval}
+    del scene.cloud.artifacts.objects[f"{scene.folder}/model_card.json"]
+    deploy_at_last(scene, run, approval_task_id="approve")
+    assert scene.read("model_card")["approval"] == approval

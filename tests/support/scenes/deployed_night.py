@@ -88,7 +88,8 @@ class Night:
         stored = {"model_uri": model_uri, "model_digest": cloud.model_files.digest(model_uri), "golden": golden}
         self._report = example("report") | same | stored
         self._put("report", self._report)
-        self._put("evaluation", example("evaluation__duel") | same)
+        for kind in ("checks__passed", "manifest__three_spans", "evaluation__duel"):
+            self._put(kind.split("__")[0], example(kind) | same)
         champion = cloud.registry.find_by_alias(self.model, vertex.CHAMPION)
         against = None
         if champion is not None:

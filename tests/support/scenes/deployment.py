@@ -35,7 +35,8 @@ class Scene:
         self.put("plan", plan | {"mode": "live", "deploy": True})
         self.put("decision", example("decision") | same | {"verdict": "promote", "mode": "live", "champion": None})
         self.put("report", example("report") | same)
-        self.put("evaluation", example("evaluation__duel") | same)
+        for kind in ("checks__passed", "manifest__three_spans", "evaluation__duel"):
+            self.put(kind.split("__")[0], example(kind) | same)
         self.report = self.read("report")
         self.cloud.model_files.digests[self.report["model_uri"]] = self.report["model_digest"]
         self.right_answers()
@@ -119,9 +120,9 @@ def deploy(scene: Scene, run: Any, **kwargs: Any) -> Any:
     return run.execute(DeployModelOperator(task_id="deploy", run_uri=FOLDER, cloud=scene.cloud.connect, **kwargs))
 
 
-def deploy_at_last(scene: Scene, run: Any) -> Any:
+def deploy_at_last(scene: Scene, run: Any, **kwargs: Any) -> Any:
     """Wake the deploy task until it ends."""
     for _ in range(20):
         with contextlib.suppress(AirflowRescheduleException):
-            return deploy(scene, run)
+            return deploy(scene, run, **kwargs)
     raise AssertionError("it never ends")

@@ -63,6 +63,7 @@ from retraining.core.documents.export import (
     Span,
     SpanFile,
 )
+from retraining.core.documents.model_card import CardData, CardTraining, ModelCard
 from retraining.core.documents.monitoring import Drift, DriftChampion, FeatureDrift, Ledger
 from retraining.core.documents.plan import Estimate, Pause, Plan, Query, Trigger, Window
 from retraining.core.documents.retention import (
@@ -121,6 +122,7 @@ KINDS: dict[str, type[Document]] = {
         Evaluation,
         Decision,
         Registration,
+        ModelCard,
         Deployment,
         Rollout,
         Rollback,
@@ -142,6 +144,8 @@ __all__ = [
     "Approval",
     "Baseline",
     "Before",
+    "CardData",
+    "CardTraining",
     "CategoricalStatistics",
     "Challenger",
     "Champion",
@@ -197,6 +201,7 @@ __all__ = [
     "ManifestSpan",
     "ManifestSplit",
     "Metrics",
+    "ModelCard",
     "ModelLeftovers",
     "ModelScores",
     "NumberBaseline",

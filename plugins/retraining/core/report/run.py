@@ -26,6 +26,7 @@ TASK_OF_KIND = {
     "evaluation": "evaluate",
     "decision": "decide",
     "registration": "register",
+    "model_card": "register",
     "deployment": "deploy",
     "timings": "report",
 }
@@ -62,6 +63,7 @@ class Run:
     evaluation: documents.Evaluation | None
     decision: documents.Decision | None
     registration: documents.Registration | None
+    model_card: documents.ModelCard | None
     deployment: documents.Deployment | None
     timings: documents.Timings | None
     champion_plan: documents.Plan | None
@@ -93,8 +95,8 @@ class Run:
 
 
 def expected_kinds(plan: documents.Plan) -> list[str]:
-    """Return the kinds that a run writes when it comes to its end, in order."""
-    return [kind for kind in TASK_OF_KIND if kind != "tuning" or plan.spec.tuning]
+    """Return the kinds that a run writes when it comes to its end, in order; runs of earlier releases have no card."""
+    return [kind for kind in TASK_OF_KIND if kind != "model_card" and (kind != "tuning" or plan.spec.tuning)]
 
 
 def read_reported_run(raw: Mapping[str, Mapping[str, Any]]) -> Run:

@@ -41,6 +41,8 @@ class ModelSpec(Section):
     name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,40}$")]
     description: Annotated[str, StringConstraints(min_length=1, max_length=2000)]
     owner: Annotated[str, StringConstraints(min_length=1, max_length=100)] = "retraining"
+    licence: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
+    """For the model's card, such as Apache-2.0."""
     tags: Annotated[
         tuple[Annotated[str, StringConstraints(min_length=1, max_length=100)], ...], Field(max_length=50)
     ] = ()

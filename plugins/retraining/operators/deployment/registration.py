@@ -18,6 +18,7 @@ from retraining.hooks.ports import CloudPort, RegistryPort
 from retraining.hooks.registry import Upload
 from retraining.operators.airflow.cloud_task import CloudOperator, RunTask
 from retraining.operators.airflow.links import ModelVersionLink, push_link
+from retraining.operators.deployment.card import write_card
 from retraining.operators.deployment.version_upload import upload_once
 from retraining.operators.record.ownership import require_own_model
 from retraining.operators.record.run_record import Record
@@ -59,6 +60,7 @@ class RegisterModelOperator(RunTask, CloudOperator):
                     aliases=tuple(sorted(version.aliases)),
                 )
             )
+        write_card(cloud, record, registration)
         push_link(self, context, ModelVersionLink, console.version_address(registration.version_name))
         self.log.info("%s with aliases %s", registration.version_name, ", ".join(registration.aliases) or "none")
         return {"version_name": registration.version_name, "aliases": list(registration.aliases)}

@@ -13,6 +13,7 @@ from retraining.core.promotion.deployments import nothing_deployed, reason_again
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudSensor, RunTask
 from retraining.operators.airflow.links import EndpointLink, RollBackLink, dag_address, push_link
+from retraining.operators.deployment.card import write_card
 from retraining.operators.deployment.rollout import RolloutSteps
 from retraining.operators.deployment.rollout_end import end_recorded, settle_another
 from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState
@@ -56,6 +57,8 @@ class DeployModelOperator(RunTask, CloudSensor):
             return False
         if done.deployed:
             end_recorded(state, plan.run_key)
+        if registration := record.find_document(Registration):
+            write_card(cloud, record, registration)
         if done.endpoint_name:
             push_link(self, context, EndpointLink, console.endpoint_address(done.endpoint_name))
         self.log.info(done.words)

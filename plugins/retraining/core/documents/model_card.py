@@ -1,0 +1,79 @@
+"""Document of a version for people: what it is for, what it came from, how good it is, and what to mind."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from retraining.core.documents.decision import Verdict
+from retraining.core.documents.deployment import Approval
+from retraining.core.documents.document import (
+    Count,
+    Day,
+    Document,
+    ModelId,
+    Positive,
+    RunKey,
+    Sha256,
+    TableName,
+    Text,
+    UtcTime,
+    Value,
+)
+from retraining.core.documents.evaluation import Difference, Quality, Slice, SliceDifference
+from retraining.core.documents.plan import Window
+from retraining.core.documents.splits import AllSplits
+from retraining.core.documents.training import Framework, Hyperparameters, Seed
+
+
+class CardData(Value):
+    """The examples: the run table that held them, their query, their days, the rows of each split, days left out."""
+
+    table: TableName
+    query: Text
+    window: Window
+    rows: AllSplits[Count]
+    quarantined: tuple[Day, ...]
+
+
+class CardTraining(Value):
+    """How it was trained."""
+
+    architecture: Text
+    hyperparameters: Hyperparameters
+    seed: Seed
+    epochs: Positive
+    best_epoch: Positive
+    parameters: Count
+    framework: Framework
+    image: Text
+
+
+class ModelCard(Document):
+    """What is to be known of a version; written with its registration, and again once it is deployed, or not.
+
+    `purpose`, `owner` and `licence` are the spec's. `metrics` and `slices` are those of the test split; `differences`
+    and `slice_differences` to the champion of that time, with their intervals. `approval` is null until the end of the
+    deployment, and where nobody is asked.
+    """
+
+    kind: Literal["model_card"] = "model_card"
+    model: ModelId
+    run_key: RunKey
+    version_name: Text
+    as_of: UtcTime
+    purpose: Text
+    owner: Text
+    licence: str | None
+    data: CardData
+    training: CardTraining
+    metrics: Quality
+    differences: tuple[Difference, ...]
+    slices: tuple[Slice, ...]
+    slice_differences: tuple[SliceDifference, ...]
+    verdict: Verdict
+    words: Text
+    """The decision in a sentence."""
+    spec_sha256: Sha256
+    approval: Approval | None
+    caveats: tuple[Text, ...]
+    """What whoever uses it should mind: limits of its data, and what was found and let pass."""
