@@ -9,6 +9,7 @@ import pytest
 from retraining.core.data import leakage
 from retraining.core.documents import Checks
 from retraining.core.documents.checks import Finding
+from retraining.core.documents.serving import Serving
 from retraining.core.promotion import approvals
 from tests.support.small_decision import decide, scores
 from tests.support.small_model import make_plan, make_spec
@@ -45,12 +46,19 @@ def test_warnings_are_of_the_data_and_of_the_comparison():
     small = make_plan()
     checks = Checks(model=small.model, run_key=small.run_key, passed=True, findings=(found,))
     proven = decide(small, scores(0.8), scores(0.7))
-    unproven = decide(small, scores(0.8), scores(0.7), proof=leakage.Proof(missing="it read the run table itself"))
+    unproven = decide(
+        small,
+        scores(0.8),
+        scores(0.7),
+        proof=leakage.Proof(missing="it read the run table itself"),
+        serving=Serving(skipped="it has scores alone"),
+    )
     assert proven.verdict == unproven.verdict == "promote"
     assert approvals.warnings(proven, checks.model_copy(update={"findings": ()})) == []
-    rows, seen = approvals.warnings(unproven, checks)
+    rows, seen, served = approvals.warnings(unproven, checks)
     assert rows == "few rows"
     assert "it read the run table itself" in seen
+    assert "it has scores alone" in served
     assert approvals.question(unproven, ["few rows"]) == f"{unproven.words}\n\nWarning: few rows"
 
 

@@ -6,12 +6,13 @@ from datetime import datetime
 
 from retraining.core.documents import Approval, Checks, Decision, Plan
 from retraining.core.promotion.gates import NOT_PROVEN
+from retraining.core.promotion.serving import NOT_CHECKED
 from retraining.core.promotion.versions import Version
 
 
 def warnings(decision: Decision, checks: Checks) -> list[str]:
     """Return what a run went on with although it was found: of its data, and of its comparison."""
-    unproven = [gate.words for gate in decision.gates if gate.passed and gate.found == NOT_PROVEN]
+    unproven = [gate.words for gate in decision.gates if gate.passed and gate.found in (NOT_PROVEN, NOT_CHECKED)]
     return [*(finding.words for finding in checks.findings), *unproven]
 
 

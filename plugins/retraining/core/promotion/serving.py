@@ -8,6 +8,8 @@ from retraining.core.documents.serving import ServedAnswers, Serving
 from retraining.core.promotion.smoke_tests import tolerance
 
 _MOST_NAMED = 5
+NOT_CHECKED = "not checked"
+"""What the gate `serving` finds where the job could not ask the model as serving loads it."""
 
 
 def serving_gate(plan: Plan, serving: Serving) -> Gate:
@@ -19,7 +21,7 @@ def serving_gate(plan: Plan, serving: Serving) -> Gate:
     expected = f"the spec's signature, the judge's scores to {most:g}, and a finite answer to every request"
     if serving.skipped:
         message = f"it is not checked as serving loads it: {serving.skipped}"
-        return Gate(gate="serving", passed=True, found="not checked", expected=expected, words=message)
+        return Gate(gate="serving", passed=True, found=NOT_CHECKED, expected=expected, words=message)
     answers = [item for item in (serving.single, serving.together) if item]
     faults = [
         *([f"it cannot be asked ({serving.problem})"] if serving.problem else []),
