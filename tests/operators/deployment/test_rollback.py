@@ -171,6 +171,15 @@ def test_a_version_that_is_no_longer_deployed_is_deployed_first(nights) -> None:
     assert it.cloud.endpoints.deploys[-1].endswith("@1")
 
 
+def test_a_version_that_has_served_is_not_tried_again(nights) -> None:
+    """Its run wanted staging; the way back does not wait for it."""
+    it = nights(3)
+    it.scenes[0].deployment(staging=True)
+    it.go_back("1")
+    it.require_served("", "1", "3")
+    assert len(it.cloud.endpoints.by_name) == 1
+
+
 @pytest.mark.parametrize("report", [True, False], ids=["asked", "no report"])
 def test_a_death_anywhere_ends_in_the_same_rollback(nights, report: bool) -> None:
     """Killed at each call, before and after it: one document, the same versions, nothing deployed twice."""

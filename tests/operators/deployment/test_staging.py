@@ -5,6 +5,7 @@ The process dies at every single call of it, as in `test_deploy_deaths`.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +15,9 @@ import pytest
 from retraining.core.errors import SettingsError
 from retraining.core.naming.vertex import MODEL_LABEL, endpoint_name, staging_of
 from retraining.hooks.endpoints import Endpoint
+from retraining.operators.deployment.version_rollback import RollBackOperator
 from retraining.operators.record.ownership import require_own_model
+from tests.support.airflow_release import AirflowRescheduleException
 from tests.support.scenes.dying_night import Night, deaths, promoted_night, require_as_before, require_served
 
 MODEL = "flight_delays"
@@ -131,6 +134,26 @@ def test_a_run_that_is_ended_while_its_version_is_tried_leaves_nothing_there(nig
     for where, seen in deaths(night, play, ("start_deploy", 2)):
         require_left(where, seen)
         require_as_before(where, seen, first=False)
+
+
+def test_a_rollback_ends_a_try(night, make_run) -> None:
+    """What serves goes on; the run deploys nothing any more."""
+    it = night()
+    it.scene.cloud.endpoints.ready = False
+    with pytest.raises(AssertionError, match="not at its end"):
+        it.deploy()
+    it.scene.cloud.endpoints.ready = True
+    params = {"model": MODEL, "to": "previous", "reason": "not now", "pause_until": None}
+    run = make_run(dag_id="rollback", run_id="manual__1", params=params)
+    task = RollBackOperator(task_id="roll_back", cloud=it.scene.cloud.connect)
+    for _ in range(5):
+        with contextlib.suppress(AirflowRescheduleException):
+            run.execute(task)
+            break
+    require_as_before("", it, first=False)
+    require_left("", it)
+    assert it.deploy() == "refused"
+    assert "stopped its deployment (not now)" in it.scene.read("deployment")["words"]
 
 
 def test_machines_that_leave_slowly_are_waited_for(night) -> None:
