@@ -35,6 +35,7 @@ from retraining.core.documents import (
     Statistics,
     TrainRequest,
 )
+from retraining.core.documents.curves import Curves, WorstExample
 from retraining.core.documents.threshold import ThresholdRule, ThresholdScores
 from retraining.core.spec.augmentation import Augmentation
 
@@ -51,6 +52,7 @@ FILES: dict[str, tuple[str, tuple[type[BaseModel], ...]]] = {
     "statistics": ("What the training split holds: means, deviations, vocabularies.", (Statistics,)),
     "threshold": ("Binary answers as yes or no, from a threshold on.", (ThresholdRule, ThresholdScores)),
     "serving": ("What a model answers when it is loaded as serving loads it.", (Serving,)),
+    "curves": ("Curves of a model's answers, and the examples that it errs on most.", (Curves, WorstExample)),
     "evaluation": ("The evaluation's documents: its request and the scores.", (EvaluateRequest, Evaluation)),
     "scores": ("What a model answers, asked of its trainer: request and document.", (ScoreRequest, ModelScores)),
 }

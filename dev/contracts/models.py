@@ -11,14 +11,25 @@ from typing import Annotated, Any, Literal, Union
 from pydantic import BaseModel
 
 from contracts.docstrings import name_docstrings
-from retraining.core.documents import checks, document, evaluation, export, plan, snapshot, splits, threshold, training
+from retraining.core.documents import (
+    checks,
+    curves,
+    document,
+    evaluation,
+    export,
+    plan,
+    snapshot,
+    splits,
+    threshold,
+    training,
+)
 from retraining.core.spec import augmentation, cluster, features, packages
 from retraining.core.spec import metrics as spec_metrics
 from retraining.core.spec import section as spec_section
 from retraining.core.spec import training as spec_training
 
 SOURCES = (
-    document, splits, snapshot, export, training, threshold, evaluation, plan, checks,
+    document, splits, snapshot, export, training, curves, threshold, evaluation, plan, checks,
     augmentation, features, cluster, packages, spec_training, spec_metrics, spec_section,
 )  # fmt: skip
 

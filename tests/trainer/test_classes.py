@@ -207,6 +207,8 @@ def test_both_models_are_judged_class_by_class(trained: Report, weak: Report, st
     assert found.challenger.metrics.auc > 0.95
     assert found.challenger.metrics.log_loss < found.baseline.log_loss
     assert found.baseline.accuracy == pytest.approx(max(found.label_counts) / 120)
+    assert found.challenger.curves.roc is None
+    assert sum(part.rows for part in found.champion.curves.calibration) == 120
     assert found.difference.metric == "accuracy"
     assert 0 < found.difference.low <= found.difference.mean
     assert parse_document(Evaluation, (tmp_path / "evaluation.json").read_bytes(), "evaluation").rows == 120
@@ -223,8 +225,9 @@ def test_binary_images_and_numbers_beside_them(lit: Report, stripes, tmp_path: P
     assert lit.signature.outputs == {"score": "float32"}
     assert isinstance(lit.golden[0].prediction, float)
     assert set(lit.golden[0].instance) == {"image", "shade"}
-    found = judge(stripes, tmp_path, lit.model_uri, **LIT)
+    found = judge(stripes, tmp_path, lit.model_uri, **LIT, show_rows=True)
     assert (found.label_counts, found.challenger.confusion) == (None, None)
+    assert {example.values["image"] for example in found.worst} == {"8 x 8 x 1"}
 
 
 def test_classes_without_images(imageless: Report) -> None:

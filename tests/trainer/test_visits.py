@@ -134,7 +134,12 @@ def trained(visits, tmp_path_factory: pytest.TempPathFactory) -> Report:
 def test_it_learns_from_what_came_last(trained: Report, visits, tmp_path: Path) -> None:
     assert trained.signature.inputs == {"device": "string", "pages": "string", "codes": "string", "seconds": "float32"}
     assert trained.signature.input_shapes == {"pages": (-1,), "codes": (-1,), "seconds": (-1,)}
-    found = judge(visits, tmp_path, trained.model_uri, trained.model_uri)
+    found = judge(visits, tmp_path, trained.model_uri, trained.model_uri, show_rows=True)
+    rows = {row["visit_id"]: row for row in visits.rows.to_pylist()}
+    for example in found.worst:
+        row = rows[example.key]
+        lengths = {name: f"{len(row[name])} values" for name in ("pages", "codes", "seconds")}
+        assert example.values == {"device": row["device"], **lengths}
     assert found.challenger.metrics.auc > 0.8
     assert found.champion.metrics == found.challenger.metrics
     assert {item.value for item in found.challenger.slices} == {"phone", "tablet"}

@@ -45,8 +45,10 @@ from trainer.evaluation.serving import check_serving
 from trainer.evaluation.slices import Cut, cut, number_groups
 from trainer.evaluation.splits import VALIDATION, needs_validation
 from trainer.evaluation.thresholds import measure_threshold
+from trainer.evaluation.worst import worst_examples
 from trainer.input.source import Source, Split
 from trainer.objective.bootstrap import Pair, Resampling, bootstrap_metrics, bootstrap_slices
+from trainer.objective.curves import draw_curves
 from trainer.objective.labels import require_labels
 from trainer.objective.metrics import Floats, confusion, count_labels, measure_baseline
 from trainer.objective.number_metrics import describe_answers, measure_baselines
@@ -105,6 +107,7 @@ def evaluate(request: EvaluateRequest, manifest: Manifest, source: Source, stora
         golden=golden,
         lite=lite,
         serving=check_serving(request, judged.models, scored, columns, storage),
+        worst=worst_examples(request, scored, CHALLENGER, CHAMPION, split, columns),
     )
     storage.write_once(request.evaluation_uri, serialise(evaluation))
     return evaluation
@@ -290,8 +293,8 @@ def _judge(request: EvaluateRequest, scored: Scored, name: str, cuts: Mapping[st
     if isinstance(label, RegressionLabel):
         answers = describe_answers(scored.labels, scores, label.quantiles)
         return Scores(metrics=metrics, slices=tuple(slices), answers=answers, auxiliary=auxiliary)
-    by_class = _confusion(scored.labels, scores)
-    return Scores(metrics=metrics, slices=tuple(slices), confusion=by_class, auxiliary=auxiliary)
+    by_class, curves = _confusion(scored.labels, scores), draw_curves(scored.labels, scores)
+    return Scores(metrics=metrics, slices=tuple(slices), confusion=by_class, curves=curves, auxiliary=auxiliary)
 
 
 def _measure_auxiliary(request: EvaluateRequest, scored: Scored, model: str) -> dict[str, AuxiliaryScores]:

@@ -7,6 +7,7 @@ of the columns by which quality is cut into slices.
 from __future__ import annotations
 
 import contextlib
+import math
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -168,6 +169,17 @@ class Columns:
         """Give a column's values as text. [B] → [B]."""
         return as_text(values, self._types[name])
 
+    def shown(self, name: str, values: tf.Tensor, row: int) -> str:
+        """Say what one example has: of an image its size, of a list its length, "" for a missing value."""
+        if name in self._images:
+            return " x ".join(str(size) for size in values.shape[1:])
+        if name in self._lists:
+            return f"{len(values[row])} values"
+        if values.dtype.is_floating:
+            number = float(values[row])
+            return "" if math.isnan(number) else f"{number:g}"
+        return bytes(self.text(name, values[row : row + 1]).numpy()[0]).decode(errors="replace")
+
     def rows_at_once(self, names: set[str]) -> int | None:
         """Tell how many rows a model can take; None: as they are read."""
         pixels = sum(int(np.prod(image.shape)) for name, image in self._images.items() if name in names)
@@ -179,7 +191,7 @@ class Columns:
         return type_ in {"string": TEXTS, "float32": NUMBERS}.get(dtype, ())
 
 
-def _parts(batches: tf.data.Dataset, rows: int | None) -> Iterator[Mapping[str, Any]]:
+def parts(batches: tf.data.Dataset, rows: int | None) -> Iterator[Mapping[str, Any]]:
     """Give batches of at most so many rows. `rebatch` would have to hold lists of different lengths."""
     for batch in batches:
         there = next(iter(batch.values())).shape[0]
@@ -215,7 +227,7 @@ def score(
     taken: dict[tuple[str, str], list[Any]] = defaultdict(list)
     first: list[Mapping[str, tf.Tensor]] = []
     with split.reading(spec):
-        for parsed in _parts(split.batches(spec), columns.rows_at_once(set(inputs))):
+        for parsed in parts(split.batches(spec), columns.rows_at_once(set(inputs))):
             raw = {name: columns.raw(name, parsed[name], dtype) for name, dtype in inputs.items()}
             taken["key", key].append(columns.text(key, parsed[key]).numpy())
             taken["label", label.name].append(parsed[label.name].numpy().astype(np.float64))

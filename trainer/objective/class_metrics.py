@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from trainer.contract.documents import Metrics
 from trainer.objective.metrics import (
@@ -74,9 +75,14 @@ def weigh_precision(labels: Floats, scores: Floats) -> Weighing:
 
 def weigh_calibration(labels: Floats, scores: Floats) -> Weighing:
     """Give the function from weights to the expected calibration error. [n], [n]."""
-    bins = np.searchsorted(np.linspace(0, 1, _BINS + 1)[1:-1], scores)
+    bins = bin_scores(scores)
     errors = scores - labels
     return lambda weights: float(np.abs(np.bincount(bins, weights * errors)).sum() / weights.sum())
+
+
+def bin_scores(scores: Floats) -> npt.NDArray[np.intp]:
+    """Give the bin of each score, of 15 equal ones. [n] → [n]."""
+    return np.searchsorted(np.linspace(0, 1, _BINS + 1)[1:-1], scores)
 
 
 def weigh_balanced_accuracy(labels: Floats, scores: Floats) -> Weighing:

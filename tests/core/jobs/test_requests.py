@@ -127,6 +127,12 @@ def test_the_first_model_has_nobody_to_beat(small_plan):
     assert (request.champion, request.champion_skipped) == (None, None)
 
 
+def test_values_of_single_examples_are_only_asked_for_where_the_spec_says_so(small_plan):
+    assert requests.evaluation_job(small_plan, None).request.show_rows is False
+    shown = make_plan(make_spec(report={"show_rows": True}))
+    assert requests.evaluation_job(shown, None).request.show_rows is True
+
+
 def test_the_export_names_the_spans_and_the_test_days(small_plan):
     request = requests.export_job(small_plan, make_snapshot(small_plan)).request
     assert isinstance(request, documents.ExportRequest)

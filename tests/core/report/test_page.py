@@ -100,6 +100,21 @@ def test_auxiliary_labels_are_there_for_information(documents):
     assert "arrival_delay" not in render(documents)
 
 
+def test_the_largest_errors_are_named_by_key(documents):
+    """With both answers; and with the features' values only where the evaluation has them."""
+    worst = documents["evaluation"]["worst"]
+    worst[1]["values"] = {}
+    page = render(documents)
+    assert "The 2 examples of the test days that the challenger errs on most" in page
+    assert "carrier: UA · distance: 1400" in page
+    assert "carrier: AA" not in page
+    assert "Only keys are stored and shown; with <code>report.show_rows: true</code>" in page
+    documents["plan"]["spec"]["report"] = {"show_rows": True}
+    assert "Only keys" not in render(documents)
+    documents["evaluation"]["worst"] = []
+    assert "Largest errors" not in render(documents)
+
+
 def test_the_use_of_the_machine_is_said_where_it_is_known(documents):
     """Another container than ours need not measure it."""
     documents["report"]["usage"] = {"cpu_seconds": 11.1, "cores": 8, "cpu_share": 0.49, "memory_mb": 1564.2}

@@ -263,6 +263,27 @@ def test_without_a_champion_there_is_no_difference(trained, judge) -> None:
     assert found.difference is None
 
 
+def test_the_largest_errors_are_named_and_shown_where_it_is_asked(trained, judge, exported) -> None:
+    """Keys alone by default; with `show_rows` the features' values as they stand in the examples."""
+    found = judge(trained[0].model_uri, None).worst
+    assert [example.loss for example in found] == sorted((example.loss for example in found), reverse=True)
+    assert len(found) == 20
+    assert all(example.values == {} for example in found)
+    rows = {row["parcel_id"]: row for row in exported.rows.to_pylist()}
+    shown = judge(trained[0].model_uri, None, show_rows=True).worst
+    assert [example.key for example in shown] == [example.key for example in found]
+    for example in shown:
+        row = rows[example.key]
+        assert example.label == row["late"]
+        assert example.values == {
+            "carrier": row["carrier"] or "",
+            "zone": str(row["zone"]),
+            "distance": "" if row["distance"] is None else str(row["distance"]),
+            "weight": "" if row["weight"] is None else f"{np.float32(row['weight']):g}",
+            "express": str(row["express"]).lower(),
+        }
+
+
 def test_two_columns_are_crossed_and_groups_are_drawn_together(trained, judge) -> None:
     """One model against itself: nothing differs, in any slice; a group of all rows leaves nothing to chance."""
     uri = trained[0].model_uri

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
+from trainer.contract.documents.curves import Curves, WorstExample
 from trainer.contract.documents.export import ManifestFile
 from trainer.contract.documents.scalars import (
     Address,
@@ -130,6 +131,8 @@ class EvaluateRequest:
     scores_uri: Address | None = None
     """Folder in which the judge leaves the scores of models that it scores; null: of an earlier release, nowhere."""
     evaluation_uri: Address
+    show_rows: bool = False
+    """Also give the features' values of the examples that the challenger errs on most."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -253,6 +256,8 @@ class Scores:
     """Rows by class (outer) and most likely class (inner); null: the label has not several classes, or over 100."""
     answers: Answers | None = None
     """null: the label is no number."""
+    curves: Curves | None = None
+    """null: the label is a number; or of an earlier release."""
     auxiliary: Mapping[Text, AuxiliaryScores] = field(default_factory=dict)
     """By the name of the auxiliary label, of those that the model answers: for information, they decide nothing."""
 
@@ -375,3 +380,5 @@ class Evaluation:
     """TF Lite models of the challenger on the same examples."""
     serving: Serving | None = None
     """The challenger as serving loads it; null: of an earlier release."""
+    worst: Annotated[tuple[WorstExample, ...], Limits(max_length=20)] = ()
+    """The examples with the challenger's largest losses, the worst first; empty: of an earlier release."""

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from retraining.core.documents.curves import Curves, WorstExample
 from retraining.core.documents.document import (
     Address,
     Amount,
@@ -121,6 +122,8 @@ class EvaluateRequest(Document):
     scores_uri: Address | None = None
     """Folder in which the judge leaves the scores of models that it scores; null: of an earlier release, nowhere."""
     evaluation_uri: Address
+    show_rows: bool = False
+    """Also give the features' values of the examples that the challenger errs on most."""
 
     @property
     def needs_validation(self) -> bool:
@@ -240,6 +243,8 @@ class Scores(Value):
     """Rows by class (outer) and most likely class (inner); null: the label has not several classes, or over 100."""
     answers: Answers | None = None
     """null: the label is no number."""
+    curves: Curves | None = None
+    """null: the label is a number; or of an earlier release."""
     auxiliary: dict[Text, AuxiliaryScores] = Field(default_factory=dict)
     """By the name of the auxiliary label, of those that the model answers: for information, they decide nothing."""
 
@@ -355,3 +360,5 @@ class Evaluation(Document):
     """TF Lite models of the challenger on the same examples."""
     serving: Serving | None = None
     """The challenger as serving loads it; null: of an earlier release."""
+    worst: Annotated[tuple[WorstExample, ...], Field(max_length=20)] = ()
+    """The examples with the challenger's largest losses, the worst first; empty: of an earlier release."""

@@ -183,8 +183,6 @@ def _evaluate_request(
 ) -> EvaluateRequest:
     """Return what the judge is asked; `skipped` says why the champion is not scored."""
     compared = champion is not None and not skipped
-    own = plan.spec.training.runtime.scoring_image is not None
-    scores_uri = storage.scores_document_uri(plan.run_uri, vertex.CHALLENGER) if own else None
     evaluation, forms, packages = plan.spec.evaluation, plan.spec.training.export_lite, plan.spec.training.packages
     return EvaluateRequest(
         model=plan.model,
@@ -195,12 +193,7 @@ def _evaluate_request(
         label=plan.spec.label,
         auxiliary_labels=tuple(map(plain_label, plan.spec.auxiliary_labels)),
         key=plan.spec.data.key,
-        challenger=Challenger(
-            model_uri=serving.trained_model_uri(plan),
-            report_uri=storage.document_uri(plan.run_uri, "report"),
-            scores_uri=scores_uri,
-            signature=signature,
-        ),
+        challenger=_challenger(plan, signature),
         champion=None if skipped else champion,
         champion_skipped=skipped,
         golden=plan.golden_query is not None,
@@ -221,6 +214,17 @@ def _evaluate_request(
         evaluation_uri=storage.document_uri(plan.run_uri, "evaluation"),
         lite=LiteRequest(forms=forms, folder_uri=storage.lite_uri(plan.run_uri)) if forms else None,
         packages=packages if any(package.imports for package in packages) else (),
+        show_rows=plan.spec.report.show_rows,
+    )
+
+
+def _challenger(plan: Plan, signature: Signature | None) -> Challenger:
+    own = plan.spec.training.runtime.scoring_image is not None
+    return Challenger(
+        model_uri=serving.trained_model_uri(plan),
+        report_uri=storage.document_uri(plan.run_uri, "report"),
+        scores_uri=storage.scores_document_uri(plan.run_uri, vertex.CHALLENGER) if own else None,
+        signature=signature,
     )
 
 

@@ -20,6 +20,7 @@ from retraining.core.report import charts
 from retraining.core.report.changes import Change, Day, days, noteworthy, since_champion
 from retraining.core.report.classes import Cell, ClassRow, answers, class_rows
 from retraining.core.report.costs import costs, total_seconds, total_usd
+from retraining.core.report.curves import CurveChart, curve_charts
 from retraining.core.report.features import FeatureRow, feature_rows
 from retraining.core.report.forest import Forest, forest
 from retraining.core.report.quality import (
@@ -165,6 +166,11 @@ class Page:
     def gain(self) -> Interval | None:
         """The gain over the champion."""
         return interval(self.run, self.run.evaluation) if self.run.evaluation else None
+
+    @cached_property
+    def curves(self) -> list[CurveChart]:
+        """Curves of both models."""
+        return curve_charts(self.run.evaluation) if self.run.evaluation else []
 
     @property
     def classes(self) -> list[ClassRow]:

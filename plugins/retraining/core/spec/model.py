@@ -22,6 +22,7 @@ from retraining.core.spec.features import MAX_FEATURES, OUTPUT_NAMES, AuxiliaryL
 from retraining.core.spec.messages import explain
 from retraining.core.spec.metrics import IN_UNIT
 from retraining.core.spec.monitoring import Monitoring
+from retraining.core.spec.run_page import RunPage
 from retraining.core.spec.scoring import Scoring
 from retraining.core.spec.section import Section
 from retraining.core.spec.training import Training
@@ -59,6 +60,7 @@ class ModelSpec(Section):
     deployment: Deployment = Field(default_factory=Deployment)
     monitoring: Monitoring = Field(default_factory=Monitoring)
     scoring: Scoring | None = None
+    report: RunPage = Field(default_factory=RunPage)
 
     model_config = ConfigDict(serialize_by_alias=True)
 
