@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import itertools
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -168,6 +168,16 @@ def test_a_version_goes_up_step_by_step(scene, canary) -> None:
     gates = {gate["name"]: gate["passed"] for gate in steps[1]["gates"]}
     assert gates == {"requests": True, "errors": True, "latency": True, "answers": True}
     assert scene.holder("champion") == "2"
+
+
+def test_a_step_is_looked_at_twice_a_minute_at_most(scene, canary) -> None:
+    """However short the task sleeps else."""
+    scene.cloud.settings = dataclasses.replace(scene.cloud.settings, wake_interval_s=1)
+    with pytest.raises(AirflowRescheduleException) as rescheduled:
+        deploy(scene, canary)
+    assert len(RolloutState(scene.cloud, "flight_delays").read_rollout().steps) == 1
+    asleep = rescheduled.value.reschedule_date - datetime.now(UTC)
+    assert timedelta(seconds=20) < asleep <= timedelta(seconds=30)
 
 
 @pytest.mark.parametrize(

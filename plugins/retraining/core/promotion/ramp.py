@@ -24,6 +24,10 @@ MOST_BAKES = 4
 FIRST_PERCENT = 1
 """The share of a version that no request has met yet, while another one serves; at 0 % it could not be asked."""
 
+LOOK_EVERY_S = 30
+"""Between two looks at a step, at least: it is judged by whole minutes. Airflow takes a task that comes back within
+seconds for a lost one where its scheduler is busy."""
+
 OUTCOMES = {True: "passed", False: "failed", None: "not judged"}
 
 

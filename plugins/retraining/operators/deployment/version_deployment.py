@@ -8,7 +8,7 @@ from airflow.sdk import Context, PokeReturnValue
 
 from retraining.core.documents import Approval, Decision, Deployment, Plan, Registration, Report
 from retraining.core.naming import console, dags, vertex
-from retraining.core.promotion import approvals, rollouts
+from retraining.core.promotion import approvals, ramp, rollouts
 from retraining.core.promotion.deployments import nothing_deployed, reason_against
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudSensor, RunTask
@@ -54,6 +54,8 @@ class DeployModelOperator(RunTask, CloudSensor):
         if done is None or (done.deployed and done.previous_version_name):
             push_link(self, context, RollBackLink, dag_address(dags.ROLLBACK))
         if done is None:
+            if state.found is not None and ramp.open_step(state.found.steps):
+                self.poke_interval = max(self.poke_interval, ramp.LOOK_EVERY_S)
             return False
         if done.deployed:
             end_recorded(state, plan.run_key)
