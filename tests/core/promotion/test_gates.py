@@ -22,7 +22,7 @@ def test_a_better_challenger_is_promoted_and_says_by_how_much(small_plan):
         "Promoted: auc 0.684 beats the champion's 0.671 by 0.013 (95 % interval 0.006 to 0.020); "
         "no slice is large enough to compare."
     )
-    asked = ["mode", "newer_champion", "unseen", "signature", "examples", "floor", "gain", "slices"]
+    asked = ["mode", "newer_champion", "unseen", "examples", "floor", "gain", "slices"]
     assert [gate.gate for gate in decision.gates] == asked
     assert decision.champion == d.DecisionChampion(version_id="3", run_key=CHAMPION.run_key, as_of=CHAMPION.as_of)
     assert decision.inputs["plan"] == small_plan.digest()

@@ -68,13 +68,21 @@ def test_the_order_of_the_inputs_is_no_change():
     assert judged(again).verdict == "promote"
 
 
-@pytest.mark.parametrize(("before", "after"), [(None, SERVED), (SERVED, None)], ids=["champion's", "challenger's"])
-def test_a_signature_that_no_report_tells_stops_nothing_and_is_named(before, after):
-    decision = judged(after, before=before)
+def test_a_champion_whose_signature_no_report_tells_stops_nothing_and_is_named():
+    decision = judged(SERVED, before=None)
     assert decision.verdict == "promote"
     (gate,) = [gate for gate in decision.gates if gate.gate == "signature"]
-    assert gate.found == "not known"
-    assert f"the signature of {'the champion' if before is None else 'this model'}" in gate.words
+    assert (gate.found, gate.words) == ("not known", "no training report tells the champion's signature")
+
+
+def test_a_decision_of_an_earlier_release_is_replayed_without_the_gate():
+    assert "signature" not in [gate.gate for gate in judged(None).gates]
+
+
+def test_the_first_version_changes_no_signature():
+    plan = make_plan(make_spec())
+    gates = {gate.gate: gate for gate in decide(plan, scores(0.684), signature=SERVED).gates}
+    assert gates["signature"].passed
 
 
 def test_shapes_count_where_both_reports_have_them():

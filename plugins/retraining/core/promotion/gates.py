@@ -44,11 +44,12 @@ def decide(
         ContractError: The documents are of different runs, or champion and evaluation do not fit.
     """
     _same_run(plan, evaluate_request, evaluation)
+    told = evaluate_request.challenger.signature  # not in a request of an earlier release
     gates = (
         _mode(plan),
         _newer_champion(plan, evaluate_request),
         _leakage(evaluate_request),
-        _signature(plan, evaluate_request),
+        *((_signature(plan, evaluate_request, told),) if told else ()),
         _examples(plan, evaluation),
         _floor(plan, evaluation),
         _gain(plan, evaluate_request, evaluation),
@@ -136,18 +137,17 @@ def _leakage(request: EvaluateRequest) -> Gate:
     return _gate("unseen", False, NOT_PROVEN, expected, f"{message}; {way_out}")
 
 
-def _signature(plan: Plan, request: EvaluateRequest) -> Gate:
+def _signature(plan: Plan, request: EvaluateRequest, after: Signature) -> Gate:
     """Keep applications that ask the champion from an endpoint that no longer understands them.
 
-    What is not known, of a champion of an earlier release, stops nothing.
+    What is not known, of a champion whose report is gone, stops nothing.
     """
     expected = "the champion's inputs and outputs"
     if request.champion is None:
         return _gate("signature", True, "no champion", expected, "there is no champion whose signature could change")
-    before, after = request.champion.signature, request.challenger.signature
-    if before is None or after is None:
-        whose = "the champion" if before is None else "this model"
-        return _gate("signature", True, "not known", expected, f"no training report tells the signature of {whose}")
+    before = request.champion.signature
+    if before is None:
+        return _gate("signature", True, "not known", expected, "no training report tells the champion's signature")
     changes = signature_changes(before, after)
     if not changes:
         return _gate("signature", True, "no change", expected, "inputs and outputs are those of the champion")
