@@ -9,7 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from retraining.core import documents
-from retraining.core.documents import Column, Document, Manifest, Plan, Snapshot
+from retraining.core.documents import Column, Manifest, Plan, Snapshot
 from retraining.core.documents.snapshot import SourceTable
 from retraining.core.lineage import datasets
 from retraining.core.lineage.datasets import Dataset
@@ -36,7 +36,7 @@ def example(name: str) -> Any:
     """A document that is kept as an example."""
     kind = "".join(part.capitalize() for part in name.split("__")[0].split("_"))
     known = {"Deployment": documents.Deployment, "Scoring": documents.ScoringResult}
-    model: type[Document] = known.get(kind) or getattr(documents, kind)
+    model: Any = known.get(kind) or getattr(documents, kind)
     return model.parse((EXAMPLES / f"{name}.json").read_bytes())
 
 

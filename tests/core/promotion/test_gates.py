@@ -119,6 +119,30 @@ def test_where_lower_is_better_the_signs_turn():
     assert failed(decide(the_plan, scores(0.7, log_loss=0.46))) == ["floor"]
 
 
+@pytest.mark.parametrize(
+    ("ours", "theirs", "gates_failed"),
+    [(None, 0.69, ["floor", "gain"]), (0.99, None, ["gain"])],
+    ids=["this model's", "the champion's"],
+)
+def test_a_metric_that_is_not_defined_keeps_the_champion(small_plan, ours, theirs, gates_failed):
+    decision = decide(small_plan, scores(ours), scores(theirs))
+    assert (decision.verdict, failed(decision)) == ("reject", gates_failed)
+    assert "auc of the two could not be compared" in decision.words
+
+
+def test_a_metric_that_is_nan_is_no_evaluation(small_plan):
+    stored = evaluation(small_plan, scores(0.7125), scores(0.69)).to_bytes()
+    with pytest.raises(ContractError, match=r"evaluation\.json: not JSON .*NaN"):
+        d.Evaluation.parse(stored.replace(b"0.7125", b"NaN"))
+
+
+@pytest.mark.parametrize("theirs", [{"AA": (500, 0.7)}, {"UA": (500, None)}], ids=["not there", "one class"])
+def test_a_slice_that_one_of_them_has_no_metric_for_stops_nothing(small_plan, theirs):
+    decision = decide(small_plan, scores(0.7, UA=(500, 0.2)), scores(0.69, **theirs))
+    assert (decision.verdict, failed(decision)) == ("promote", [])
+    assert "no slice is large enough to compare" in decision.words
+
+
 def test_a_large_slice_that_loses_too_much_stops_promotion(small_plan):
     ours, theirs = scores(0.7, UA=(500, 0.60), AA=(500, 0.7)), scores(0.69, UA=(500, 0.65), AA=(500, 0.7))
     decision = decide(small_plan, ours, theirs)

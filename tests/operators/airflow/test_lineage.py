@@ -33,6 +33,10 @@ class RunFacet:
     def __attrs_post_init__(self) -> None:
         self._schemaURL = self._get_schema()
 
+    @staticmethod
+    def _get_schema() -> str:
+        return ""
+
 
 class StandIn(SimpleNamespace):
     """Any other class of the client: keeps what it is given."""

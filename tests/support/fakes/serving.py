@@ -78,8 +78,7 @@ class FakeEndpoints:
 
     def read_endpoint(self, name: str) -> Endpoint:
         """As the hook; a deployment that is ready is done by now. Traffic stays as it is."""
-        if name not in self.by_name:
-            raise NotFound(name)
+        self._there(name)
         for (at, deployed_id), left in list(self.leaving.items()):
             self.leaving[at, deployed_id] = left - 1
             if left <= 0:
@@ -98,7 +97,7 @@ class FakeEndpoints:
         self, endpoint: Endpoint, version_name: str, run_key: str, machine: Mapping[str, Any]
     ) -> Operation | None:
         """As the hook."""
-        if deployed_model_id(run_key) in self.by_name[endpoint.name].deployed:
+        if deployed_model_id(run_key) in self._there(endpoint.name).deployed:
             return None
         self.deploys.append(version_name)
         self.machines.append(machine)
@@ -124,7 +123,7 @@ class FakeEndpoints:
 
     def set_traffic(self, endpoint: Endpoint, traffic: Mapping[str, int]) -> Endpoint:
         """As the hook: compare and set."""
-        now = self.by_name[endpoint.name]
+        now = self._there(endpoint.name)
         if endpoint.etag != now.etag:
             if now.traffic == dict(traffic):
                 return now
@@ -135,7 +134,7 @@ class FakeEndpoints:
 
     def undeploy(self, endpoint: Endpoint, deployed_id: str) -> None:
         """As the hook: refused while it has traffic, unless it is the last one."""
-        now = self.by_name[endpoint.name]
+        now = self._there(endpoint.name)
         if deployed_id not in now.deployed:
             return
         assert (endpoint.name, deployed_id) not in self.leaving, "it is being undeployed already"
@@ -150,7 +149,7 @@ class FakeEndpoints:
     def predict(self, endpoint: Endpoint, instances: Sequence[Mapping[str, Any]]) -> Answer:
         """As the hook; those with traffic answer in turn, whatever their shares."""
         self.instances = list(instances)
-        serving = sorted(self.by_name[endpoint.name].traffic)
+        serving = sorted(self._there(endpoint.name).traffic)
         if not serving:
             raise FailedPrecondition(f"{endpoint.name} has no deployed model that gets requests")
         self.asked += 1
@@ -161,6 +160,11 @@ class FakeEndpoints:
     def touch(self, name: str) -> None:
         """Change an endpoint as somebody else would."""
         self._change(name)
+
+    def _there(self, name: str) -> Endpoint:
+        if name not in self.by_name:
+            raise NotFound(name)
+        return self.by_name[name]
 
     def _remove(self, name: str, deployed_id: str) -> None:
         now = self.by_name[name]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from retraining.core.documents import Deployment, Golden, Plan, Registration, Report, SmokeTest, Staging
 from retraining.core.documents.deployment import RolloutState as RolloutPhase
-from retraining.core.errors import ConflictError, ContractError
+from retraining.core.errors import ConflictError, ContractError, RetrainingError
 from retraining.core.naming import bigquery, storage, vertex
 from retraining.core.promotion import aliases, deployments, ramp, rollouts, smoke_tests
 from retraining.core.promotion.versions import Version
@@ -81,9 +81,22 @@ class RolloutSteps:
             return None
         endpoint = self._cloud.endpoints.get(self._plan.model)
         if endpoint is None:
-            gone = ConflictError(self._plan.model, "the endpoint is gone", "it to be there", "The next try makes it")
+            gone = self._gone()
             self._go_back(gone)
             raise gone
+        try:
+            return self._take_steps(endpoint, champion)
+        except RetrainingError:
+            raise
+        except Exception as error:  # Google's; what follows somebody's deletion of the endpoint is said as such
+            if self._cloud.endpoints.get(self._plan.model) is None:
+                raise self._gone() from error
+            raise
+
+    def _gone(self) -> ConflictError:
+        return ConflictError(self._plan.model, "the endpoint is gone", "it to be there", "The next try makes it")
+
+    def _take_steps(self, endpoint: Endpoint, champion: Version | None) -> Deployment | None:
         if self._state.current.state == "staging":
             self._try_on_staging()
         if self._state.current.state == "going" and (deployed := self._deploy_version(endpoint)):
