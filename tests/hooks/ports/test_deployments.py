@@ -86,6 +86,8 @@ def test_traffic_goes_from_one_version_to_the_next(cloud, endpoint, deploy) -> N
     cloud.endpoints.set_traffic(cloud.endpoints.read_endpoint(endpoint.name), {old: 100})
     _, new = deploy(KEYS[1])
     assert cloud.endpoints.read_endpoint(endpoint.name).traffic == {old: 100}
+    model = old_version.model_name.rpartition("/")[2]
+    assert [version.deployed for version in cloud.registry.list_versions(model)] == [True, True]
     assert not cloud.registry.delete_version(old_version)
     with pytest.raises(FailedPrecondition, match="traffic"):
         cloud.endpoints.undeploy(endpoint, old)
@@ -98,4 +100,5 @@ def test_traffic_goes_from_one_version_to_the_next(cloud, endpoint, deploy) -> N
         until(cloud, lambda: not cloud.endpoints.running_operations(endpoint))
         cloud.endpoints.undeploy(endpoint, deployed_id)
     assert cloud.endpoints.read_endpoint(endpoint.name).traffic == {}
+    assert [version.deployed for version in cloud.registry.list_versions(model)] == [False, False]
     assert cloud.registry.delete_version(old_version)
