@@ -8,18 +8,20 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 import requests
 
-from demo.dag_run import DAG_ID, wait_for_dag
+from demo.dag_run import DAG_ID, MODEL, wait_for_dag
 from demo.progress import follow_run
 from demo.system import LaptopSystem
+from retraining.core.naming.dags import ROLLBACK
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
-ENDED = "2013-12-27T03:00:00Z"
+ENDED, PAUSED = "2013-12-27T03:00:00Z", "2013-12-28T03:00:00Z"
 
 
 def states_of_jobs(run_key: str) -> list[str]:
@@ -91,3 +93,32 @@ def test_a_run_that_a_person_ends_is_a_failed_run(laptop: LaptopSystem) -> None:
     assert (tasks["report"], tasks["cancel_jobs"], tasks["conclude"]) == ("success", "success", "failed")
     assert tasks["train"] == "skipped"
     assert set(states_of_jobs(run_key)) <= {"JOB_STATE_CANCELLING", "JOB_STATE_CANCELLED"}
+
+
+@pytest.mark.long
+def test_a_run_of_a_paused_model_is_green_and_does_nothing(laptop: LaptopSystem) -> None:
+    """Nothing but the plan and the teardowns, and the log says until when and why; a person ends the pause again."""
+    api = laptop.airflow.api()
+    tomorrow = (datetime.now(UTC) + timedelta(days=1)).date().isoformat()
+    roll_back(api, {"to": "stay", "reason": "complaints", "pause_until": tomorrow})
+    wait_for_dag(api, DAG_ID)
+    api.unpause(DAG_ID)
+    run_id = api.trigger(DAG_ID, logical_date=PAUSED)
+    state, _ = follow_run(api, DAG_ID, run_id, say=print, timeout_s=180)
+    tasks = tasks_of(api, run_id)
+    assert state == "success"
+    ran = {task for task, said in tasks.items() if said == "success"}
+    assert ran == {"plan", "report", "cancel_jobs", "conclude"}
+    assert {said for task, said in tasks.items() if task not in ran} == {"skipped"}
+    assert f"paused until {tomorrow}" in conclusion(api, run_id)
+    assert "because: complaints" in "\n".join(api.log_lines(DAG_ID, run_id, "plan", 1))
+    roll_back(api, {"to": "stay"})
+
+
+def roll_back(api: Any, conf: dict[str, str]) -> None:
+    """A run of `rollback`, from its trigger to its good end."""
+    wait_for_dag(api, ROLLBACK)
+    api.unpause(ROLLBACK)
+    run_id = api.trigger(ROLLBACK, conf={"model": MODEL, **conf})
+    state, _ = follow_run(api, ROLLBACK, run_id, say=print, timeout_s=120)
+    assert state == "success"
