@@ -21,7 +21,9 @@ INFINITE = 99.0  # JSON has no word for it
 QUERY = (
     f"SELECT id, at, origin, IF(departures = {INFINITE}, CAST('inf' AS FLOAT64), departures) AS departures, "
     f"IF(departures = 7, NULL, IF(departures = {INFINITE}, CAST('inf' AS FLOAT64), departures)) AS delay, "
-    "IF(departures BETWEEN 0 AND 39, MOD(CAST(departures AS INT64), 4), NULL) AS gate "
+    "IF(departures BETWEEN 0 AND 39, MOD(CAST(departures AS INT64), 4), NULL) AS gate, "
+    "CASE departures WHEN 5 THEN NULL WHEN 6 THEN CAST('nan' AS FLOAT64) WHEN 7 THEN -1.0 "
+    f"WHEN {INFINITE} THEN CAST('inf' AS FLOAT64) ELSE departures END AS importance "
     "FROM core_numbers.hours"
 )
 COLUMNS = ("id:STRING", "at:TIMESTAMP", "origin:STRING", "departures:FLOAT")
@@ -64,7 +66,14 @@ def plan(local_cloud):
     """A run over them."""
     spec = make_spec(
         name="hours",
-        data={"query": "hours.sql", "key": "id", "event_time": "at", "window_days": 10, "test_days": 2},
+        data={
+            "query": "hours.sql",
+            "key": "id",
+            "event_time": "at",
+            "window_days": 10,
+            "test_days": 2,
+            "weight": "importance",
+        },
         features=[{"name": "origin", "kind": "categorical"}],
         label=LABEL,
         auxiliary_labels=[
@@ -116,6 +125,11 @@ def test_statistics_of_numbers(warehouse, plan) -> None:
     assert by_class == [sum(value % 4 == each for value in right if value < 50) for each in range(3)]
     tests = [value for index, value in expected if index % 4 in (2, 3) and index not in (2, 3) and value != 7]
     logs = [math.log1p(value) for value in tests]
+    weights = [split.weight for split in found.splits.values() if split.weight]
+    assert sum(item.nulls for item in weights) == 1 + 5 + 5  # of a label that is missing, of 5 and of 6 departures
+    assert sum(item.outside for item in weights) == 1 + 1 + 5  # -1, infinity, and of 7
+    counted = [value for value in tested if value not in (5, 6, 7)]
+    assert weights[-1].mean == pytest.approx(sum(counted) / len(counted))
     assert delays[-1].numbers.trained_mean == pytest.approx(sum(logs) / len(logs))
 
 

@@ -26,7 +26,7 @@ from trainer.contract.documents import Evaluation, Report, WeightedLabel
 from trainer.errors import DataError, RequestError
 from trainer.evaluation.job import evaluate
 from trainer.input import open_source
-from trainer.objective.outputs import objective_of
+from trainer.objective.outputs import Weighting, objective_of
 from trainer.training.job import train
 
 LABEL = {"name": "late", "kind": "binary"}
@@ -250,6 +250,25 @@ def test_epochs_are_measured_where_a_label_is_known() -> None:
     unknown = {**COLUMNS, "minutes": tf.constant([np.nan] * 3)}
     none = OBJECTIVE.epoch_metrics(OBJECTIVE.targets(unknown).numpy().astype(np.float64), scores)
     assert not [name for name in none if name.startswith("val_minutes_")]
+
+
+def test_examples_count_as_much_as_their_weight() -> None:
+    """Over the mean weight: an example of weight 0 adds nothing, one of the mean what it did."""
+    weighted = dataclasses.replace(OBJECTIVE, weighting=Weighting(column="importance", mean=2.0))
+    columns = {**COLUMNS, "importance": tf.constant([4.0, 0.0, 2.0])}
+    targets, logits = weighted.targets(columns), tf.constant(LOGITS)
+    each = OBJECTIVE.losses(OBJECTIVE.targets(COLUMNS), logits).numpy()
+    assert weighted.losses(targets, logits).numpy() == pytest.approx(each * [2, 0, 1])
+    alone = dataclasses.replace(weighted, auxiliary=())
+    own = alone.losses(alone.targets(columns), logits[:, :1]).numpy()
+    plain = alone.kind.loss().call(tf.cast(COLUMNS["late"], tf.float32)[:, tf.newaxis], logits[:, :1]).numpy()
+    assert own == pytest.approx(plain * [2, 0, 1])
+    scores = weighted.epoch_scores(logits).numpy().astype(np.float64)
+    measured = weighted.epoch_metrics(targets.numpy().astype(np.float64), scores)
+    assert measured["val_loss"] == pytest.approx((2 * plain[0] + plain[2]) / 3, rel=1e-5)
+    assert measured["val_gate_accuracy"] == pytest.approx(1 / 3)  # wrong with weight 4, right with 2
+    with pytest.raises(DataError, match=r"split train, weight 'importance': 1 examples .*Expected a finite number"):
+        alone.require_labels(np.array([[1.0, 1.0], [0.0, -1.0]]), "split train, ")
 
 
 def test_an_architecture_with_too_few_logits_is_refused_by_name() -> None:

@@ -20,8 +20,9 @@ ROLE_TYPES: dict[str, tuple[str, ...]] = {
     "multiclass": ("INTEGER",),
     "regression": ("INTEGER", "FLOAT", "NUMERIC", "BIGNUMERIC"),
     "slice": TEXTS,
+    "weight": ("INTEGER", "FLOAT", "NUMERIC", "BIGNUMERIC"),
 }
-"""By the kind of a feature (of a sequence: of its elements) or of the label, and for slices of an evaluation."""
+"""By the kind of a feature (of a sequence: of its elements) or of the label; slices of an evaluation, and weights."""
 
 WITHOUT_CSV = ("BYTES",)
 """Types that no line of a CSV file can hold."""

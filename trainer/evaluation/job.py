@@ -49,8 +49,8 @@ from trainer.evaluation.worst import worst_examples
 from trainer.input.source import Source, Split
 from trainer.objective.bootstrap import Pair, Resampling, bootstrap_metrics, bootstrap_slices
 from trainer.objective.curves import draw_curves
-from trainer.objective.labels import require_labels
-from trainer.objective.metrics import Floats, confusion, count_labels, measure_baseline
+from trainer.objective.labels import require_labels, require_weights
+from trainer.objective.metrics import Floats, confusion, count_labels, measure_baseline, weigh_labels
 from trainer.objective.number_metrics import describe_answers, measure_baselines
 from trainer.objective.quality import measure_by
 from trainer.saved_model.model import StoredModel
@@ -74,8 +74,7 @@ def evaluate(request: EvaluateRequest, manifest: Manifest, source: Source, stora
     """
     columns = Columns(manifest, request.label, request.auxiliary_labels)
     texts = _text_columns(request)
-    columns.require_slices(texts)
-    columns.require_numbers(request.baselines)
+    _require_columns(request, columns, texts)
     split = source.open_split(request.split)
     judged = _judged_models(request, columns, storage)
     if request.champion and CHAMPION in judged.names and request.prove_unseen:
@@ -83,7 +82,7 @@ def evaluate(request: EvaluateRequest, manifest: Manifest, source: Source, stora
     comparison = _Comparison(request, manifest, columns, judged, storage)
     numbers = tuple(request.baselines.values())
     scored = comparison.score_split(request.split, split, texts, numbers, request.auxiliary_labels)
-    cuts = cut(scored.slices, request.slices, request.crossed_slices, request.min_slice_examples)
+    cuts = cut(scored.slices, request.slices, request.crossed_slices, request.min_slice_examples, scored.weights)
     measured = {name: _judge(request, scored, name, cuts) for name in scored.scores}
     for name, judgement in measured.items():
         LOGGER.info("evaluate: %s on %s examples: %s", name, len(scored.labels), _numbers(judgement.metrics))
@@ -117,6 +116,13 @@ def _text_columns(request: EvaluateRequest) -> list[str]:
     """Return the columns that rows are cut and grouped by, each once."""
     crossed = itertools.chain.from_iterable(request.crossed_slices)
     return list(dict.fromkeys([*request.slices, *crossed, *([request.group] if request.group else [])]))
+
+
+def _require_columns(request: EvaluateRequest, columns: Columns, texts: Sequence[str]) -> None:
+    """Check that everything can be read by which examples are cut, grouped, weighted or held against."""
+    columns.require_slices(texts)
+    columns.require_numbers({f"baseline {name!r}": column for name, column in request.baselines.items()})
+    columns.require_numbers({"weight": request.weight} if request.weight else {}, "weight")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,23 +204,39 @@ class _Comparison:
         Raises:
             DataError: A corrupt example, or answers that are none or of other examples.
         """
-        label, key = self._request.label, self._request.key
-        scored = score(split, self._columns, label, key, self._judged.models, slices, numbers, auxiliary)
+        label, key, read = self._request.label, self._request.key, self._with_weight(numbers)
+        scored = score(split, self._columns, label, key, self._judged.models, slices, read, auxiliary)
         examples = self._examples(name, scored)
         scores = {**scored.scores, **{side: self._given(side, name, examples) for side in self._judged.given}}
         if self._request.scores_uri:
             for side, answers in scored.scores.items():
                 uri = file_uri(self._document_uri(side), name)
                 self._files[side][name] = write_scores(uri, examples, answers, self._storage)
-        return replace(scored, scores={side: scores[side] for side in self._judged.names})
+        scores = {side: scores[side] for side in self._judged.names}
+        return replace(scored, scores=scores, weights=self._weights(name, scored))
 
-    def score_validation(self, split: Split) -> tuple[Floats, Floats]:
-        """Read the validation split; give its labels, and what the challenger alone answers. [n] each."""
+    def score_validation(self, split: Split) -> tuple[Floats, Floats, Floats | None]:
+        """Read the validation split; give its labels, what the challenger alone answers, and its weights. [n] each."""
+        label, key, read = self._request.label, self._request.key, self._with_weight()
         asked = {name: model for name, model in self._judged.models.items() if name == CHALLENGER}
-        scored = score(split, self._columns, self._request.label, self._request.key, asked)
-        if CHALLENGER in asked:
-            return scored.labels, scored.scores[CHALLENGER]
-        return scored.labels, self._given(CHALLENGER, VALIDATION, self._examples(VALIDATION, scored))
+        scored = score(split, self._columns, label, key, asked, numbers=read)
+        scores = scored.scores.get(CHALLENGER)
+        if scores is None:
+            scores = self._given(CHALLENGER, VALIDATION, self._examples(VALIDATION, scored))
+        return scored.labels, scores, self._weights(VALIDATION, scored)
+
+    def _weights(self, name: str, scored: Scored) -> Floats | None:
+        """Return how much each example of a split counts."""
+        if (column := self._request.weight) is None:
+            return None
+        weights = scored.numbers[column]
+        require_weights(column, weights, f"split {name}, ")
+        if not weights.any():
+            raise DataError(f"split {name}, weight {column!r}", "0 in every example", "one above 0")
+        return weights
+
+    def _with_weight(self, numbers: Sequence[str] = ()) -> list[str]:
+        return [*numbers, *([self._request.weight] if self._request.weight else [])]
 
     def _examples(self, name: str, scored: Scored) -> Examples:
         return Examples(split=self._manifest.splits[name], keys=scored.keys, labels=scored.labels)
@@ -236,15 +258,21 @@ class _Comparison:
 
 def _constants(request: EvaluateRequest, scored: Scored) -> dict[str, Any]:
     """Return the evaluation's fields about the labels, and what answers without a model reach."""
-    label, labels = request.label, scored.labels
+    label, labels, weights = request.label, scored.labels, scored.weights
     if isinstance(label, RegressionLabel):
         columns = {name: (column, scored.numbers[column]) for name, column in request.baselines.items()}
-        baselines = measure_baselines(labels, scored.scores[CHALLENGER], columns, label.quantiles)
+        baselines = measure_baselines(labels, scored.scores[CHALLENGER], columns, label.quantiles, weights)
         return {"label_rate": None, "baseline": None, "baselines": baselines}
     if label.kind == "binary":
-        return {"label_rate": float(labels.mean()), "baseline": measure_baseline(labels)}
-    counts = tuple(count_labels(labels, label.classes).tolist())
-    return {"label_rate": None, "label_counts": counts, "baseline": measure_baseline(labels, label.classes)}
+        rate = float(np.average(labels, weights=weights))
+        return {"label_rate": rate, "baseline": measure_baseline(labels, weights=weights)}
+    by_class = None if weights is None else tuple(weigh_labels(labels, label.classes, weights).tolist())
+    return {
+        "label_rate": None,
+        "label_counts": tuple(count_labels(labels, label.classes).tolist()),
+        "label_weights": by_class,
+        "baseline": measure_baseline(labels, label.classes, weights),
+    }
 
 
 def _score_frozen_set(
@@ -264,7 +292,7 @@ def _score_frozen_set(
         )
     scored = comparison.score_split("golden", source.open_split("golden"))
     metrics_by_model = {
-        name: measure_by(request.label, scored.labels, scores) for name, scores in scored.scores.items()
+        name: measure_by(request.label, scored.labels, scores, scored.weights) for name, scores in scored.scores.items()
     }
     for name, metrics in metrics_by_model.items():
         LOGGER.info("evaluate: %s on %s examples of the frozen set: %s", name, len(scored.labels), _numbers(metrics))
@@ -279,37 +307,45 @@ def _score_frozen_set(
 def _resampling(request: EvaluateRequest, scored: Scored) -> Resampling:
     drawn = request.bootstrap
     groups = number_groups(scored.slices[request.group]) if request.group else None
-    return Resampling(samples=drawn.samples, seed=drawn.seed, confidence=drawn.confidence, groups=groups)
+    return Resampling(
+        samples=drawn.samples,
+        seed=drawn.seed,
+        confidence=drawn.confidence,
+        groups=groups,
+        weights=scored.weights,
+    )
 
 
 def _judge(request: EvaluateRequest, scored: Scored, name: str, cuts: Mapping[str, Sequence[Cut]]) -> Scores:
     """Measure one model on all examples and on every slice."""
-    scores, slices = scored.scores[name], []
+    scores, weights, slices = scored.scores[name], scored.weights, []
     for part in itertools.chain.from_iterable(cuts.values()):
-        metrics = measure_by(request.label, scored.labels[part.rows], scores[part.rows])
+        theirs = None if weights is None else weights[part.rows]
+        metrics = measure_by(request.label, scored.labels[part.rows], scores[part.rows], theirs)
         slices.append(Slice(column=part.column, value=part.value, rows=len(part.rows), metrics=metrics))
-    metrics, label = measure_by(request.label, scored.labels, scores), request.label
+    metrics, label = measure_by(request.label, scored.labels, scores, weights), request.label
     auxiliary = _measure_auxiliary(request, scored, name)
     if isinstance(label, RegressionLabel):
         answers = describe_answers(scored.labels, scores, label.quantiles)
         return Scores(metrics=metrics, slices=tuple(slices), answers=answers, auxiliary=auxiliary)
-    by_class, curves = _confusion(scored.labels, scores), draw_curves(scored.labels, scores)
+    by_class, curves = _confusion(scored.labels, scores), draw_curves(scored.labels, scores, weights)
     return Scores(metrics=metrics, slices=tuple(slices), confusion=by_class, curves=curves, auxiliary=auxiliary)
 
 
 def _measure_auxiliary(request: EvaluateRequest, scored: Scored, model: str) -> dict[str, AuxiliaryScores]:
     """Measure a model's answers to auxiliary labels where these are known."""
-    measured = {}
+    measured, weights = {}, scored.weights
     for label in request.auxiliary_labels:
         values, answers = scored.numbers[label.name], scored.auxiliary.get(model, {}).get(label.name)
         known = np.isfinite(values)
-        if answers is None or not known.any():
+        theirs = None if weights is None else weights[known]
+        if answers is None or not (known if theirs is None else theirs).any():
             continue
         require_labels(label, values[known], "auxiliary ")
         if not np.isfinite(answers[known]).all():
             LOGGER.warning("evaluate: %s, auxiliary label %s: answers are not finite", model, label.name)
             continue
-        metrics = measure_by(label, values[known], answers[known])
+        metrics = measure_by(label, values[known], answers[known], theirs)
         measured[label.name] = AuxiliaryScores(rows=int(known.sum()), metrics=metrics)
         LOGGER.info("evaluate: %s, auxiliary label %s: %s", model, label.name, _numbers(metrics))
     return measured

@@ -51,6 +51,7 @@ class Scored:
         numbers: Values of further columns, NaN for missing. [n] each
         auxiliary: Answers to auxiliary labels, by model and label. [n], or [n, classes or quantiles], each
         requests: The first rows as the models were asked. At most [REQUESTS] or [REQUESTS, longest] each
+        weights: How much each example counts; None: all the same. [n]
     """
 
     keys: npt.NDArray[np.object_]
@@ -60,6 +61,7 @@ class Scored:
     numbers: Mapping[str, Floats]
     auxiliary: Mapping[str, Mapping[str, Floats]]
     requests: Mapping[str, np.ndarray[Any, Any]]
+    weights: Floats | None = None
 
 
 def load_model(uri: str, storage: Storage, digest: str | None = None) -> StoredModel:
@@ -137,18 +139,22 @@ class Columns:
                 actual = f"column of type {mode}{type_}" if type_ else "there is no such column"
                 raise RequestError(f"slice {column!r}", actual, f"a column of type {', '.join(ROLE_TYPES['slice'])}")
 
-    def require_numbers(self, baselines: Mapping[str, str]) -> None:
-        """Check that baselines can be read as numbers.
+    def require_numbers(self, columns: Mapping[str, str], role: str = "numeric") -> None:
+        """Check that columns can be read as numbers.
+
+        Args:
+            columns: By what messages call them.
+            role: That they play.
 
         Raises:
             RequestError: A column is missing or holds none.
         """
-        for name, column in baselines.items():
+        for name, column in columns.items():
             type_ = self._types.get(column)
-            if type_ not in ROLE_TYPES["numeric"] or column in self._lists:
+            if type_ not in ROLE_TYPES[role] or column in self._lists:
                 mode = "REPEATED " if column in self._lists else ""
                 actual = f"column {column!r} of type {mode}{type_}" if type_ else f"there is no column {column!r}"
-                raise RequestError(f"baseline {name!r}", actual, f"a column of type {', '.join(ROLE_TYPES['numeric'])}")
+                raise RequestError(name, actual, f"a column of type {', '.join(ROLE_TYPES[role])}")
 
     def parse_spec(self, names: set[str]) -> dict[str, Any]:
         """Give columns as a split takes them."""

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trainer.objective.bootstrap import Rows
+from trainer.objective.metrics import Floats
 
 CROSS = " & "
 
@@ -23,7 +24,11 @@ class Cut:
 
 
 def cut(
-    columns: Mapping[str, npt.NDArray[np.object_]], plain: Sequence[str], crossed: Sequence[Sequence[str]], least: int
+    columns: Mapping[str, npt.NDArray[np.object_]],
+    plain: Sequence[str],
+    crossed: Sequence[Sequence[str]],
+    least: int,
+    weights: Floats | None = None,
 ) -> dict[str, list[Cut]]:
     """Give the slices that are large enough, largest first, by column or columns.
 
@@ -32,10 +37,14 @@ def cut(
         plain: Columns that are cut by.
         crossed: Pairs of them.
         least: Rows that a slice must have.
+        weights: Of the rows: a slice of which none counts is left out; None: all count the same. [n]
     """
     pairs = {CROSS.join(pair): columns[pair[0]] + CROSS.encode() + columns[pair[1]] for pair in crossed}
     every = {name: columns[name] for name in plain} | pairs
-    return {name: cut_column(name, values, least) for name, values in every.items()}
+    cuts = {name: cut_column(name, values, least) for name, values in every.items()}
+    if weights is None:
+        return cuts
+    return {name: [part for part in parts if weights[part.rows].any()] for name, parts in cuts.items()}
 
 
 def number_groups(values: npt.NDArray[np.object_]) -> Rows:

@@ -18,13 +18,17 @@ LOGGER = logging.getLogger(__name__)
 
 
 def measure_threshold(
-    request: EvaluateRequest, scored: Scored, chosen_on: tuple[Floats, Floats] | None, resampling: Resampling
+    request: EvaluateRequest,
+    scored: Scored,
+    chosen_on: tuple[Floats, Floats, Floats | None] | None,
+    resampling: Resampling,
 ) -> ThresholdScores | None:
     """Measure the models of a comparison; None: the request has no rule.
 
     Args:
         scored: The test split.
-        chosen_on: Labels of the validation split and the challenger's answers; None: the request gives a number. [n]
+        chosen_on: Labels of the validation split, the challenger's answers, and weights or None; None: the request
+            gives a number. [n] each
         resampling: Of the test split.
     """
     rule = request.threshold

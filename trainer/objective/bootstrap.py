@@ -70,15 +70,21 @@ class Resampling:
         seed: Of what is random: the same samples each time.
         confidence: Share of the samples inside an interval.
         groups: Number of each example's group, whose examples are drawn together; None: each by itself. [n]
+        weights: How much an example counts as often as it is drawn; None: all the same. [n]
     """
 
     samples: int
     seed: int
     confidence: float
     groups: Rows | None = None
+    weights: Floats | None = None
+
+    def whole(self, n: int) -> Floats:
+        """Give the weights of the examples themselves. [n]."""
+        return np.ones(n) if self.weights is None else self.weights
 
     def draws(self, n: int) -> Iterator[Floats]:
-        """Yield how often each example is in a sample of n with replacement. [n] each.
+        """Yield how often each example is in a sample of n with replacement, times its weight. [n] each.
 
         Efron, Tibshirani, An Introduction to the Bootstrap (1993), chapter 6: counts are multinomial, and a resample
         is the examples weighted by them. Of groups as many are drawn as there are (Davison, Hinkley, Bootstrap Methods
@@ -88,7 +94,8 @@ class Resampling:
         units = n if self.groups is None else int(self.groups.max()) + 1
         for _ in range(self.samples):
             counts = np.bincount(random.integers(0, units, units), minlength=units).astype(np.float64)
-            yield counts if self.groups is None else counts[self.groups]
+            drawn = counts if self.groups is None else counts[self.groups]
+            yield drawn if self.weights is None else drawn * self.weights
 
 
 def bootstrap_metrics(pair: Pair, metrics: Sequence[Metric], resampling: Resampling) -> dict[Metric, Difference]:
@@ -120,7 +127,7 @@ def _compare(
     def compare(weights: Floats) -> list[float | None]:
         return [weigh(weights if rows is None else weights[rows]) for weigh, rows in comparisons]
 
-    means = compare(np.ones(n))
+    means = compare(resampling.whole(n))
     drawn = np.full((len(comparisons), resampling.samples), np.nan)
     if any(mean is not None for mean in means):
         for place, weights in enumerate(resampling.draws(n)):

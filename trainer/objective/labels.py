@@ -21,6 +21,8 @@ from trainer.objective.class_metrics import TOP, weigh_scores
 from trainer.objective.metrics import Floats, Mask, Values
 from trainer.objective.regression import Regression, Scale
 
+WEIGHTS = "a finite number from 0 on"
+
 
 class Labels(Protocol):
     """A kind of label.
@@ -57,7 +59,9 @@ class Labels(Protocol):
     def wrong_targets(self, targets: Values) -> Mask:
         """Tell the same of what `targets` gave. [n] → [n]."""
 
-    def epoch_metrics(self, targets: Floats, scores: Floats, metrics: Sequence[Metric]) -> dict[str, float | None]:
+    def epoch_metrics(
+        self, targets: Floats, scores: Floats, weights: Floats, metrics: Sequence[Metric]
+    ) -> dict[str, float | None]:
         """Measure the loss, and some of its metrics; None is not defined."""
 
 
@@ -105,9 +109,11 @@ class Binary:
 
     wrong_targets = wrong
 
-    def epoch_metrics(self, targets: Floats, scores: Floats, metrics: Sequence[Metric]) -> dict[str, float | None]:
-        """Measure loss and metrics. [n], [n] or [n, 1]."""
-        return _measure_classes(targets, scores.reshape(-1), metrics)
+    def epoch_metrics(
+        self, targets: Floats, scores: Floats, weights: Floats, metrics: Sequence[Metric]
+    ) -> dict[str, float | None]:
+        """Measure loss and metrics. [n], [n] or [n, 1], [n]."""
+        return _measure_classes(targets, scores.reshape(-1), weights, metrics)
 
 
 class Multiclass:
@@ -143,15 +149,18 @@ class Multiclass:
 
     wrong_targets = wrong
 
-    def epoch_metrics(self, targets: Floats, scores: Floats, metrics: Sequence[Metric]) -> dict[str, float | None]:
-        """Measure loss and metrics. [n], [n, outputs]."""
-        return _measure_classes(targets, scores, metrics)
+    def epoch_metrics(
+        self, targets: Floats, scores: Floats, weights: Floats, metrics: Sequence[Metric]
+    ) -> dict[str, float | None]:
+        """Measure loss and metrics. [n], [n, outputs], [n]."""
+        return _measure_classes(targets, scores, weights, metrics)
 
 
-def _measure_classes(targets: Floats, scores: Floats, metrics: Sequence[Metric]) -> dict[str, float | None]:
-    every = np.ones(len(targets))
+def _measure_classes(
+    targets: Floats, scores: Floats, weights: Floats, metrics: Sequence[Metric]
+) -> dict[str, float | None]:
     names: dict[str, str] = {"loss": "log_loss", **{metric: metric for metric in metrics}}
-    return {name: weigh_scores(metric, targets, scores)(every) for name, metric in names.items()}
+    return {name: weigh_scores(metric, targets, scores)(weights) for name, metric in names.items()}
 
 
 def label_type(label: Label, manifest: Manifest) -> str:
@@ -160,12 +169,25 @@ def label_type(label: Label, manifest: Manifest) -> str:
     Raises:
         DataError: There is no such column, or its type has no such values.
     """
-    type_ = next((column.type for column in manifest.columns if column.name == label.name), None)
-    if type_ not in ROLE_TYPES[label.kind]:
+    return _column_type(f"label {label.name!r}", label.name, label.kind, labels_of(label).expected, manifest)
+
+
+def weight_type(column: str, manifest: Manifest) -> str:
+    """Give the type of the column that says how much an example counts.
+
+    Raises:
+        DataError: There is no such column, or its type has no such values.
+    """
+    return _column_type(f"weight {column!r}", column, "weight", WEIGHTS, manifest)
+
+
+def _column_type(where: str, name: str, role: str, expected: str, manifest: Manifest) -> str:
+    type_ = next((column.type for column in manifest.columns if column.name == name), None)
+    if type_ not in ROLE_TYPES[role]:
         raise DataError(
-            f"label {label.name!r}",
+            where,
             f"column of type {type_}" if type_ else "no such column",
-            f"{' or '.join(ROLE_TYPES[label.kind])}, {labels_of(label).expected}",
+            f"{' or '.join(ROLE_TYPES[role])}, {expected}",
             "CAST it in the query" if type_ else "Add it to the query",
         )
     return type_
@@ -184,10 +206,24 @@ def require_labels(label: Label, values: Values, where: str = "", *, targets: bo
     """
     kind = labels_of(label)
     wrong = kind.wrong_targets(values) if targets else kind.wrong(values)
+    _require_none(wrong, f"{where}label {label.name!r}", kind.expected)
+
+
+def require_weights(column: str, values: Values, where: str = "") -> None:
+    """Check that every example has a right weight.
+
+    Args:
+        column: That says it.
+        values: [n]
+        where: Which examples, for the message.
+
+    Raises:
+        DataError: One is missing, negative or infinite.
+    """
+    _require_none(~(np.isfinite(values) & (values >= 0)), f"{where}weight {column!r}", WEIGHTS)
+
+
+def _require_none(wrong: Mask, where: str, expected: str) -> None:
     if wrong.any():
-        raise DataError(
-            f"{where}label {label.name!r}",
-            f"{int(wrong.sum())} examples are missing it or have another value",
-            kind.expected,
-            "Filter them in the query",
-        )
+        found = f"{int(wrong.sum())} examples are missing it or have another value"
+        raise DataError(where, found, expected, "Filter them in the query")

@@ -124,18 +124,20 @@ def area(labels: Floats, scores: Floats) -> float | None:
     return weigh_area(labels, scores)(np.ones(len(labels)))
 
 
-def measure_baseline(labels: Floats, classes: int | None = None) -> Baseline:
+def measure_baseline(labels: Floats, classes: int | None = None, weights: Floats | None = None) -> Baseline:
     """Give the metrics of predicting the shares of the classes for every example.
 
     Args:
         labels: [n]
         classes: How many; None: two, and the label rate is what is predicted.
+        weights: None: all count the same. [n]
     """
+    weights = np.ones(len(labels)) if weights is None else weights
     if classes is None:
-        rate = float(labels.mean())
-        constant = np.full(len(labels), rate)
-        return Baseline(log_loss=float(log_losses(labels, constant).mean()), accuracy=max(rate, 1 - rate))
-    shares = count_labels(labels, classes) / len(labels)
+        rate = float(np.average(labels, weights=weights))
+        losses = log_losses(labels, np.full(len(labels), rate))
+        return Baseline(log_loss=float(np.average(losses, weights=weights)), accuracy=max(rate, 1 - rate))
+    shares = weigh_labels(labels, classes, weights) / weights.sum()
     present = np.clip(shares[shares > 0], _CLIP, 1 - _CLIP)
     return Baseline(log_loss=float(-(shares[shares > 0] * np.log(present)).sum()), accuracy=float(shares.max()))
 
@@ -143,6 +145,11 @@ def measure_baseline(labels: Floats, classes: int | None = None) -> Baseline:
 def count_labels(labels: Floats, classes: int) -> Counts:
     """Count the examples of each class. [n] → [K]."""
     return np.bincount(labels.astype(np.int64), minlength=classes)
+
+
+def weigh_labels(labels: Floats, classes: int, weights: Floats) -> Floats:
+    """Give the weight of each class. [n], [n] → [K]."""
+    return np.bincount(labels.astype(np.int64), weights, minlength=classes).astype(np.float64)
 
 
 def confusion(labels: Floats, scores: Floats) -> Counts:

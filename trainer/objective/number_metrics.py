@@ -7,7 +7,7 @@ Label y, answer p [n], weight w, ȳ the weighted mean:
 | mae | Σ w abs(y - p) / Σ w |  |
 | rmse | √(Σ w (y - p)² / Σ w) |  |
 | r2 | 1 - Σ w (y - p)² / Σ w (y - ȳ)²; of equal labels not defined | Wright 1921, Journal of Agricultural Research 20 |
-| medae | weighted median of abs(y - p); of an even number the mean of the middle two |  |
+| medae | weighted median of abs(y - p); of an exact half the mean of the two beside it |  |
 | smape | Σ w 2 abs(y - p) / (abs(y) + abs(p)) / Σ w, in [0, 2]; 0 where both are 0 | Makridakis 1993, IJF 9 |
 | pinball | mean over quantiles q of Σ w max(q (y - p_q), (q - 1) (y - p_q)) / Σ w | Koenker, Bassett 1978 |
 
@@ -62,9 +62,11 @@ def pinball_losses(labels: Floats, scores: Floats, quantiles: Sequence[float]) -
     return np.asarray(np.maximum(levels * errors, (levels - 1) * errors).mean(axis=1), np.float64)
 
 
-def measure_numbers(labels: Floats, scores: Floats, quantiles: Sequence[float] = ()) -> NumberMetrics:
-    """Give all metrics of one model. [n], [n] or [n, quantiles], at least one example."""
-    every = np.ones(len(labels))
+def measure_numbers(
+    labels: Floats, scores: Floats, quantiles: Sequence[float] = (), weights: Floats | None = None
+) -> NumberMetrics:
+    """Give all metrics of one model. [n], [n] or [n, quantiles], at least one example; without weights all count 1."""
+    every = np.ones(len(labels)) if weights is None else weights
 
     def value(metric: Metric) -> float | None:
         return weighing(metric, labels, scores, quantiles)(every)
@@ -117,17 +119,21 @@ def _median(values: Floats) -> Callable[[Floats], float]:
     ordered = values[order]
 
     def middle(weights: Floats) -> float:
-        """Give the median of each value as often as its weight, a whole number, says."""
+        """Give the value up to which half of the weight lies; of an exact half the mean with the next one."""
         places = np.cumsum(weights[order])
-        total = places[-1]
-        low, high = np.searchsorted(places, [(total - 1) // 2, total // 2], side="right")
+        half = places[-1] / 2
+        low, high = np.searchsorted(places, half, side="left"), np.searchsorted(places, half, side="right")
         return float((ordered[low] + ordered[high]) / 2)
 
     return middle
 
 
 def measure_baselines(
-    labels: Floats, challenger: Floats, columns: Mapping[str, tuple[str, Floats]], quantiles: Sequence[float]
+    labels: Floats,
+    challenger: Floats,
+    columns: Mapping[str, tuple[str, Floats]],
+    quantiles: Sequence[float],
+    weights: Floats | None = None,
 ) -> tuple[NumberBaseline, ...]:
     """Measure answers that need no model.
 
@@ -136,8 +142,10 @@ def measure_baselines(
         challenger: Its scores. [n] or [n, quantiles]
         columns: Column and values by the baseline's name; NaN is a missing one. [n] each
         quantiles: Of the label.
+        weights: None: all count the same. [n]
     """
-    constants = {"mean": labels.mean(), "median": np.median(labels)}
+    weights = np.ones(len(labels)) if weights is None else weights
+    constants = {"mean": np.average(labels, weights=weights), "median": _median(labels)(weights)}
     answers: dict[str, tuple[str | None, Floats]] = {
         **{name: (None, np.full(len(labels), value)) for name, value in constants.items()},
         **columns,
@@ -145,9 +153,11 @@ def measure_baselines(
     measured = []
     for name, (column, values) in answers.items():
         there = np.isfinite(values)
-        if not there.any():
+        if not weights[there].any():
             continue
-        metrics, ours = (measure_numbers(labels[there], scores[there], quantiles) for scores in (values, challenger))
+        metrics, ours = (
+            measure_numbers(labels[there], scores[there], quantiles, weights[there]) for scores in (values, challenger)
+        )
         rows = int(there.sum())
         measured.append(NumberBaseline(name=name, column=column, rows=rows, metrics=metrics, challenger=ours))
     return tuple(measured)

@@ -7,6 +7,9 @@ and each reads its own. So every label has weights of its own in the last layer,
 
 An auxiliary label may be missing: that example adds nothing to its loss, and is not measured. Targets are a column for
 each label then, NaN for missing; without auxiliary labels they are what the label's own kind gives.
+
+Where examples have weights these are the last column of the targets, and an example's loss is multiplied by its weight
+over the training split's mean weight, so that the loss keeps its size whatever the unit of the weights.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ import tf_keras
 
 from trainer.contract.documents import Label, Statistics, WeightedLabel
 from trainer.errors import DataError, RequestError
-from trainer.objective.labels import Labels, labels_of, require_labels
+from trainer.objective.labels import Labels, labels_of, require_labels, require_weights
 from trainer.objective.metrics import Floats, Values
 
 _INT64_MISSING = np.iinfo(np.int64).min
@@ -66,6 +69,27 @@ class Auxiliary:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Weighting:
+    """How much examples count.
+
+    Attributes:
+        column: That says it.
+        mean: Over the training split.
+    """
+
+    column: str
+    mean: float
+
+    @classmethod
+    def of(cls, column: str | None, statistics: Statistics | None) -> Weighting | None:
+        """Give a request's; None: all count the same."""
+        if column is None:
+            return None
+        counted = statistics.splits["train"].weight if statistics else None
+        return cls(column=column, mean=(counted.mean if counted else None) or 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Objective:
     """What a model learns: the label that decides, and the auxiliary ones.
 
@@ -73,11 +97,13 @@ class Objective:
         label: As requested.
         kind: What it is.
         auxiliary: Beside it.
+        weighting: How much examples count; None: all the same.
     """
 
     label: Label
     kind: Labels
     auxiliary: tuple[Auxiliary, ...] = ()
+    weighting: Weighting | None = None
 
     @property
     def outputs(self) -> int:
@@ -92,9 +118,14 @@ class Objective:
     def _widths(self) -> list[int]:
         return [kind.outputs for kind in self._kinds]
 
+    @property
+    def _is_plain(self) -> bool:
+        """Whether targets are what the label's own kind gives."""
+        return not self.auxiliary and self.weighting is None
+
     def loss(self) -> tf_keras.losses.Loss:
         """Give the loss of all logits."""
-        return _JointLoss(self) if self.auxiliary else self.kind.loss()
+        return self.kind.loss() if self._is_plain else _JointLoss(self)
 
     @property
     def labels(self) -> list[Label]:
@@ -102,20 +133,22 @@ class Objective:
         return [self.label, *(item.label for item in self.auxiliary)]
 
     def targets(self, columns: Mapping[str, tf.Tensor]) -> tf.Tensor:
-        """Give what the loss compares with. [B] each → [B], or float32 [B, labels]."""
+        """Give what the loss compares with. [B] each → [B], or float32 [B, labels] with the weight as one more."""
         targets = self.kind.targets(columns[self.label.name])
-        if not self.auxiliary:
+        if self._is_plain:
             return targets
         others = [item.targets(columns[item.label.name]) for item in self.auxiliary]
-        return tf.stack([tf.cast(targets, tf.float32), *others], axis=1)
+        weights = [tf.cast(columns[self.weighting.column], tf.float32)] if self.weighting else []
+        return tf.stack([tf.cast(targets, tf.float32), *others, *weights], axis=1)
 
     def losses(self, targets: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
-        """Give each example's loss over all labels. [B, labels], [B, outputs] → [B]."""
-        columns, parts = tf.unstack(targets, num=len(self._kinds), axis=1), self.parts(logits)
+        """Give each example's loss over all labels, times its weight. [B, columns], [B, outputs] → [B]."""
+        width, parts = len(self._kinds) + bool(self.weighting), self.parts(logits)
+        columns = tf.unstack(targets, num=width, axis=1)
         total = _losses(self.kind, columns[0], parts[0])
-        for item, target, part in zip(self.auxiliary, columns[1:], parts[1:], strict=True):
+        for item, target, part in zip(self.auxiliary, columns[1 : len(parts)], parts[1:], strict=True):
             total += item.weight * item.losses(target, part)
-        return total
+        return total * columns[-1] / self.weighting.mean if self.weighting else total
 
     def parts(self, logits: tf.Tensor) -> list[tf.Tensor]:
         """Give each label's own. [B, outputs] → [B, its outputs] each.
@@ -155,33 +188,37 @@ class Objective:
         """Measure what is reported of each epoch: the label's as `val_<metric>`, others' as `val_<label>_<metric>`.
 
         Args:
-            targets: What `targets` gave. [n] or [n, labels]
+            targets: What `targets` gave. [n] or [n, columns]
             scores: What `epoch_scores` gave. [n] or [n, outputs]
             asked: A metric to measure beside those that always are; one that is of no label here is not.
         """
+        weights = np.asarray(targets[:, -1], np.float64) if self.weighting else np.ones(len(targets))
+        labels = targets if self._is_plain else targets[:, 0]
         if not self.auxiliary:
-            return _epoch_metrics(self.kind, targets, scores, "val_", asked)
+            return _epoch_metrics(self.kind, (labels, scores, weights), "val_", asked)
         starts = [0, *itertools.accumulate(self._widths)]
         parts = [scores[:, start:end] for start, end in itertools.pairwise(starts)]
-        metrics = _epoch_metrics(self.kind, targets[:, 0], parts[0], "val_", asked)
+        metrics = _epoch_metrics(self.kind, (labels, parts[0], weights), "val_", asked)
         for place, item in enumerate(self.auxiliary, start=1):
             known = ~np.isnan(targets[:, place])
-            if known.any():
-                prefix = f"val_{item.label.name}_"
-                metrics |= _epoch_metrics(item.kind, targets[known, place], parts[place][known], prefix, asked)
+            if weights[known].any():
+                rows = targets[known, place], parts[place][known], weights[known]
+                metrics |= _epoch_metrics(item.kind, rows, f"val_{item.label.name}_", asked)
         return metrics
 
     def require_labels(self, targets: Values, where: str) -> None:
-        """Check that every example has a right label, and right auxiliary ones or none.
+        """Check that every example has a right label, right auxiliary ones or none, and a right weight.
 
         Args:
-            targets: What `targets` gave. [n] or [n, labels]
+            targets: What `targets` gave. [n] or [n, columns]
             where: Which examples, for the message.
 
         Raises:
             DataError: One is wrong.
         """
-        require_labels(self.label, targets[:, 0] if self.auxiliary else targets, where, targets=True)
+        require_labels(self.label, targets if self._is_plain else targets[:, 0], where, targets=True)
+        if self.weighting:
+            require_weights(self.weighting.column, targets[:, -1], where)
         for place, item in enumerate(self.auxiliary, start=1):
             known = targets[~np.isnan(targets[:, place]), place]
             if wrong := int(item.kind.wrong_targets(known).sum()):
@@ -206,7 +243,10 @@ class _JointLoss(tf_keras.losses.Loss):  # type: ignore[misc]  # Keras has no ty
 
 
 def objective_of(
-    label: Label, auxiliary: Sequence[WeightedLabel] = (), statistics: Statistics | None = None
+    label: Label,
+    auxiliary: Sequence[WeightedLabel] = (),
+    statistics: Statistics | None = None,
+    weight: str | None = None,
 ) -> Objective:
     """Give what a request wants learnt.
 
@@ -214,13 +254,16 @@ def objective_of(
         DataError: A number of which the statistics say nothing.
     """
     others = tuple(Auxiliary.of(item, statistics) for item in auxiliary)
-    return Objective(label=label, kind=labels_of(label, statistics), auxiliary=others)
+    weighting = Weighting.of(weight, statistics)
+    return Objective(label=label, kind=labels_of(label, statistics), auxiliary=others, weighting=weighting)
 
 
-def _epoch_metrics(kind: Labels, targets: Floats, scores: Floats, prefix: str, asked: str | None) -> dict[str, float]:
-    """Measure one label, `loss` first; what is not defined is left out."""
+def _epoch_metrics(
+    kind: Labels, rows: tuple[Floats, Floats, Floats], prefix: str, asked: str | None
+) -> dict[str, float]:
+    """Measure one label's targets, scores and weights, `loss` first; what is not defined is left out."""
     names = [*kind.of_epoch, *(metric for metric in kind.if_asked if prefix + metric == asked)]
-    measured = kind.epoch_metrics(targets, scores, names)
+    measured = kind.epoch_metrics(*rows, names)
     return {prefix + name: value for name, value in measured.items() if value is not None}
 
 

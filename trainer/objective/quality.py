@@ -8,14 +8,15 @@ from trainer.objective.metrics import Floats
 from trainer.objective.number_metrics import measure_numbers
 
 
-def measure_by(label: Label, labels: Floats, scores: Floats) -> Quality:
+def measure_by(label: Label, labels: Floats, scores: Floats, weights: Floats | None = None) -> Quality:
     """Give all metrics of one model.
 
     Args:
         label: Of the model.
         labels: At least one. [n]
         scores: The model's. [n], [n, classes] or [n, quantiles]
+        weights: None: all count the same. [n]
     """
     if isinstance(label, RegressionLabel):
-        return measure_numbers(labels, scores, label.quantiles)
-    return measure_scores(labels, scores)
+        return measure_numbers(labels, scores, label.quantiles, weights)
+    return measure_scores(labels, scores, weights)

@@ -167,14 +167,16 @@ class Regression:
         """Tell the same of targets. [n] → [n]."""
         return np.logical_not(np.isfinite(targets))
 
-    def epoch_metrics(self, targets: Floats, scores: Floats, metrics: Sequence[Metric]) -> dict[str, float | None]:
-        """Measure loss as training sees it, and metrics in the label's unit. [n], [n, outputs]."""
-        loss = tf.reduce_mean(self.losses(tf.constant(targets), tf.constant(scores)))
+    def epoch_metrics(
+        self, targets: Floats, scores: Floats, weights: Floats, metrics: Sequence[Metric]
+    ) -> dict[str, float | None]:
+        """Measure loss as training sees it, and metrics in the label's unit. [n], [n, outputs], [n]."""
+        loss = np.average(self.losses(tf.constant(targets), tf.constant(scores)).numpy(), weights=weights)
         labels = self._in_unit(tf.constant(targets), is_label=True).numpy()
-        answers, every = self._in_unit(tf.constant(scores)).numpy(), np.ones(len(labels))
+        answers = self._in_unit(tf.constant(scores)).numpy()
         measured: dict[str, float | None] = {"loss": float(loss)}
         for name in metrics:
-            measured[name] = weighing(name, labels, answers, self._label.quantiles)(every)
+            measured[name] = weighing(name, labels, answers, self._label.quantiles)(weights)
         return measured
 
     @property

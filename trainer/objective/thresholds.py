@@ -99,7 +99,7 @@ def _aims(rule: ThresholdRule, curve: _Curve) -> tuple[str, Floats, Floats]:
 
 def measure_at(threshold: float, labels: Floats, scores: Floats, resampling: Resampling) -> AtThreshold:
     """Give one model's rates with their intervals, and its confusion. [n], [n]."""
-    yes, positive, every = np.asarray(scores, np.float64) >= threshold, labels == 1, np.ones(len(labels))
+    yes, positive, every = np.asarray(scores, np.float64) >= threshold, labels == 1, resampling.whole(len(labels))
     rates = {
         "precision": _share(yes & positive, yes),
         "recall": _share(yes & positive, positive),

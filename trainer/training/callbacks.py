@@ -51,7 +51,7 @@ def training_callbacks(
     request, strategy = job.request, course.strategy
     validation = Validation(
         _validation_blocks(job, examples),
-        objective_of(request.label, request.auxiliary_labels, job.statistics),
+        objective_of(request.label, request.auxiliary_labels, job.statistics, request.weight),
         strategy if job.share.count > 1 else None,
         asked=request.trial_metric,
     )

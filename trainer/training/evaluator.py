@@ -37,7 +37,7 @@ def evaluate_checkpoints(job: TrainingJob, source: Source, sleep: Callable[[floa
         sleep: Waits for some seconds.
     """
     request, manifest, storage = job.request, job.manifest, job.storage
-    objective = objective_of(request.label, request.auxiliary_labels, job.statistics)
+    objective = objective_of(request.label, request.auxiliary_labels, job.statistics, request.weight)
     recipe = Recipe.from_training(request.training, objective)
     columns = FeatureColumns(request.features, manifest.columns, manifest.images)
     preprocessing = Preprocessing(request.features, job.statistics)

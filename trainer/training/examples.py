@@ -17,7 +17,7 @@ from trainer.features.values import parse_feature
 from trainer.input.pipeline import Blocks, Reading, blocks
 from trainer.input.source import ParseSpec, Source, Split, Tensors
 from trainer.input.tracing import traced_plainly
-from trainer.objective.labels import label_type
+from trainer.objective.labels import label_type, weight_type
 from trainer.objective.outputs import Objective
 from trainer.training.augmentation import ImageAugmentation
 from trainer.training.recipe import Recipe
@@ -80,6 +80,9 @@ class Encoding:
             return preprocessing(columns.raw(parsed)), objective.targets(parsed)
 
         parsed = {each.name: parse_feature(label_type(each, manifest)) for each in objective.labels}
+        if objective.weighting:
+            column = objective.weighting.column
+            parsed[column] = parse_feature(weight_type(column, manifest))
         return cls(spec={**columns.parse_spec(), **parsed}, encode=encode)
 
     def blocks(self, split: Split, seed: int | None, reading: Reading | None = None) -> Blocks:

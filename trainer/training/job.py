@@ -48,7 +48,9 @@ def train(job: TrainingJob, source: Source) -> Report | None:
         RequestError: An unknown architecture, hyperparameter or feature, or examples that are not as the documents say.
     """
     request, training = job.request, job.request.training
-    recipe = Recipe.from_training(training, objective_of(request.label, request.auxiliary_labels, job.statistics))
+    recipe = Recipe.from_training(
+        training, objective_of(request.label, request.auxiliary_labels, job.statistics, request.weight)
+    )
     _make_repeatable(request.seed)
     finished = find_finished(request, job.storage)
     if finished and not job.replica.is_chief:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
@@ -24,6 +24,7 @@ class TrainingData:
         label: Of the request.
         training: Section `training` of the request; an epoch is a round of boosting.
         seed: Of all that is random.
+        weights: How much each row counts, by split (`train`, `validation`); empty: all the same.
     """
 
     train: tuple[Array, Array]
@@ -32,6 +33,7 @@ class TrainingData:
     label: Mapping[str, Any]
     training: Mapping[str, Any]
     seed: int
+    weights: Mapping[str, Array] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -39,7 +39,7 @@ STARTED = time.monotonic()
 SMOKE_REQUESTS = 5
 COMMON_KEYS = {"schema_version", "kind", "model", "run_key", "manifest_uri", "label", "key"}
 TRAIN_KEYS = COMMON_KEYS | {"statistics_uri", "features", "training", "seed", "trial_metric", "priors"}
-TRAIN_KEYS |= {"auxiliary_labels", "model_uri", "report_uri", "checkpoint_uri", "tensorboard_uri"}
+TRAIN_KEYS |= {"auxiliary_labels", "weight", "model_uri", "report_uri", "checkpoint_uri", "tensorboard_uri"}
 DESCRIPTION: dict[str, Any] = {
     "kind": "trainer",
     "schema_version": 1,
@@ -49,6 +49,7 @@ DESCRIPTION: dict[str, Any] = {
     "features": ["numeric", "categorical"],
     "inputs": ["tfrecord"],
     "auxiliary_labels": False,
+    "weights": True,
     "trials": False,
     "several_machines": False,
 }
@@ -108,7 +109,7 @@ def read_request(storage: Storage, uri: str, kind: str, keys: Collection[str]) -
     request = storage.read_json(uri, kind)
     if unknown := sorted(set(request).difference(keys)):
         raise RequestError(uri, f"unknown key {unknown[0]!r}", ", ".join(sorted(keys)), "Build a newer image")
-    if missing := sorted(set(keys).difference(request) - {"trial_metric", "priors", "auxiliary_labels"}):
+    if missing := sorted(set(keys).difference(request) - {"trial_metric", "priors", "auxiliary_labels", "weight"}):
         raise RequestError(uri, f"no key {missing[0]!r}", f"a document of kind {kind!r}")
     return request
 
@@ -121,9 +122,9 @@ def train(framework: Framework, request_uri: str, storage: Storage) -> None:
         return
     require_trainable(framework, request)
     manifest = storage.read_json(request["manifest_uri"], "manifest")
-    names = [feature["name"] for feature in request["features"]]
+    names, weight = [feature["name"] for feature in request["features"]], request.get("weight")
     splits = {
-        split: read_split(manifest, split, [*names, request["label"]["name"]], storage)
+        split: read_split(manifest, split, [*names, request["label"]["name"], *([weight] if weight else [])], storage)
         for split in ("train", "validation")
     }
     labels = {split: labels_of(request["label"], columns) for split, columns in splits.items()}
@@ -135,6 +136,7 @@ def train(framework: Framework, request_uri: str, storage: Storage) -> None:
         label=request["label"],
         training=request["training"],
         seed=request["seed"],
+        weights={split: weights_of(weight, columns) for split, columns in splits.items()} if weight else {},
     )
     read_s = time.monotonic() - STARTED
     trained = framework.train(data)
@@ -191,6 +193,18 @@ def labels_of(label: Mapping[str, Any], columns: Mapping[str, Sequence[Scalar]])
     if not right.all():
         raise RequestError(f"label {label['name']!r}", f"{int((~right).sum())} are missing or wrong", label["kind"])
     return labels
+
+
+def weights_of(column: str, columns: Mapping[str, Sequence[Scalar]]) -> Array:
+    """Return how much examples count.
+
+    Raises:
+        RequestError: One is missing, negative or infinite.
+    """
+    weights = np.array([number_of(value) for value in columns[column]], np.float64)
+    if wrong := int((~(np.isfinite(weights) & (weights >= 0))).sum()):
+        raise RequestError(f"weight {column!r}", f"{wrong} are missing or wrong", "finite numbers from 0 on")
+    return weights
 
 
 def report_of(request: Mapping[str, Any], framework: Framework, trained: Trained, data: TrainingData) -> dict[str, Any]:

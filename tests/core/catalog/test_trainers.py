@@ -96,6 +96,19 @@ def test_a_label_of_another_kind_is_said(tmp_path):
         require_trainer(spec_of(), tmp_path)
 
 
+def test_an_image_of_before_takes_no_weights(tmp_path):
+    """Its description does not know the word; today's examples take them."""
+    described = json.loads((EXAMPLES / "sklearn" / "trainers" / "sklearn-trainer.json").read_bytes())
+    assert described.pop("weights") is True
+    path = tmp_path / "trainers" / "sklearn-trainer.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(described))
+    spec = spec_of(data={"query": "q.sql", "key": "id", "event_time": "at", "weight": "importance"})
+    with pytest.raises(SpecError, match=r"late.yaml, data.weight: .* no weights of examples.*Remove the key"):
+        require_trainer(spec, tmp_path)
+    require_trainer(spec, EXAMPLES / "sklearn")
+
+
 def test_an_image_that_is_not_described_is_said_to_be_unknown(capsys):
     """`make check-models` takes it, and names the file that would say more."""
     spec = spec_of()

@@ -93,3 +93,9 @@ def test_what_is_not_learnt_is_refused_by_name(changes, saying) -> None:
     request = {"label": {"name": "y", "kind": "binary"}, "training": {"hyperparameters": {}}, **changes}
     with pytest.raises(RequestError, match=saying):
         job.require_trainable(Adding(), request)
+
+
+def test_weights_are_numbers_from_0_on() -> None:
+    assert job.weights_of("w", {"w": [0, 2.5]}).tolist() == [0.0, 2.5]
+    with pytest.raises(RequestError, match=r"weight 'w': 3 are missing or wrong"):
+        job.weights_of("w", {"w": [1.0, None, -1.0, float("inf")]})

@@ -92,3 +92,15 @@ def test_memory_does_not_grow_with_samples_and_slices() -> None:
     finally:
         tracemalloc.stop()
     assert peak < 30e6
+
+
+def test_weights_multiply_how_often_an_example_is_drawn() -> None:
+    """A weight of 0 is as if the row were not there; one for all changes nothing."""
+    pair, half = make_pair(400), np.arange(400) % 2
+    alike = bootstrap_metrics(pair, ["auc"], Resampling(samples=50, seed=1, confidence=0.9, weights=np.full(400, 0.5)))
+    plain = bootstrap_metrics(pair, ["auc"], Resampling(samples=50, seed=1, confidence=0.9))
+    assert (alike["auc"].mean, alike["auc"].low) == pytest.approx((plain["auc"].mean, plain["auc"].low))
+    weighted = Resampling(samples=50, seed=1, confidence=0.9, weights=half.astype(np.float64))
+    found = bootstrap_metrics(pair, ["auc"], weighted)["auc"]
+    part = bootstrap_metrics(pair.part(np.flatnonzero(half)), ["auc"], RESAMPLING)["auc"]
+    assert found.mean == pytest.approx(part.mean)

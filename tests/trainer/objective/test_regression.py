@@ -100,7 +100,7 @@ def test_epoch_metrics_are_in_the_labels_unit() -> None:
     kind = make_kind(transform="log1p")
     targets = kind.targets(tf.constant(LABELS)).numpy().astype(np.float64)
     answers = kind.targets(tf.constant(LABELS + 2)).numpy().astype(np.float64)[:, np.newaxis]
-    found = kind.epoch_metrics(targets, answers, kind.of_epoch)
+    found = kind.epoch_metrics(targets, answers, np.ones(len(targets)), kind.of_epoch)
     assert found["mae"] == pytest.approx(2, rel=1e-5)
     assert found["rmse"] == pytest.approx(2, rel=1e-5)
     assert found["r2"] == pytest.approx(1 - 4 / LABELS.var(), rel=1e-5)

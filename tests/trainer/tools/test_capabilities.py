@@ -23,7 +23,7 @@ from trainer.input.io_columns import IoColumns
 from trainer.input.tables import scalar_columns
 from trainer.models.hyperparameters import ACTIVATIONS, limits_of
 from trainer.models.registry import ARCHITECTURES, find_architecture, read_hyperparameters
-from trainer.objective.labels import label_type
+from trainer.objective.labels import label_type, weight_type
 from trainer.tools.capabilities import render_capabilities
 
 CONTRACTS = Path(__file__).resolve().parents[3] / "include" / "contracts"
@@ -67,6 +67,8 @@ def taken(role: str, type_: str) -> bool:
     try:
         if role in ("binary", "multiclass", "regression"):
             label_type(make_label(name="x", kind=role, **({"classes": 3} if role == "multiclass" else {})), manifest)
+        elif role == "weight":
+            weight_type("x", manifest)
         elif role == "slice":
             Columns(manifest, make_label(name="y", kind="binary")).require_slices(["x"])
         elif role == "table":

@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import tensorflow as tf
 
@@ -17,6 +18,7 @@ from trainer.errors import DataError, RequestError
 from trainer.evaluation.job import evaluate
 from trainer.evaluation.scoring import load_model
 from trainer.input import open_source
+from trainer.objective.class_metrics import measure_scores
 from trainer.saved_model.model import digest_folder
 
 
@@ -311,6 +313,45 @@ def test_the_threshold_is_chosen_on_the_validation_split(trained, judge, tmp_pat
     given = judge(uri, None, threshold={"rule": "number", "at": chosen.threshold}).threshold
     assert (given.challenger, given.champion) == (right, None)
     assert given.words == "as the model's file says"
+
+
+def test_examples_count_as_much_as_their_weight(trained, judge, exported, tmp_path: Path) -> None:
+    """In every metric, slice, interval, baseline and threshold; a slice's rows are still rows."""
+    uri = trained[0].model_uri
+    changes = {"threshold": {"rule": "max_f1"}, "scores_uri": str(tmp_path / "scores")}
+    found = judge(uri, uri, weight="zone", **changes)
+    table = pq.read_table(tmp_path / "scores" / "challenger" / "test.parquet")
+    zones = dict(zip(exported.rows["parcel_id"].to_pylist(), exported.rows["zone"].to_pylist(), strict=True))
+    weights = np.array([zones[key] for key in table["key"].to_pylist()], np.float64)
+    labels, scores = table["label"].to_numpy(), table["score"].to_numpy()
+    for name, value in vars(measure_scores(labels, scores, weights)).items():
+        assert getattr(found.challenger.metrics, name) == (None if value is None else pytest.approx(value, abs=1e-6))
+    assert found.label_rate == pytest.approx(np.average(labels, weights=weights))
+    assert sum(part.rows for part in found.challenger.slices if part.column == "express") == found.rows == 400
+    at = found.threshold.challenger
+    cells = (at.true_positives, at.false_positives, at.false_negatives, at.true_negatives)
+    assert sum(cells) == pytest.approx(weights.sum())
+    assert {item.mean for item in found.differences} == {0.0}
+    (tmp_path / "evaluation.json").unlink()
+    with pytest.raises(RequestError, match=r"weight: column 'carrier' of type STRING"):
+        judge(uri, None, weight="carrier")
+    with pytest.raises(DataError, match=r"split test, weight 'distance': \d+ examples are missing it"):
+        judge(uri, None, weight="distance")
+
+
+@pytest.mark.long
+def test_a_training_counts_examples_by_their_weight(exported, tmp_path: Path) -> None:
+    """It learns and measures something else; what is no weight is refused."""
+    dense = {"epochs": 1, "model": "dense", "hyperparameters": {"hidden_units": [8]}}
+    plain, by_zone = (
+        exported.train(exported.train_request_in(tmp_path / str(weight), training=dense, weight=weight))
+        for weight in (None, "zone")
+    )
+    assert by_zone.metrics["val_loss"] != pytest.approx(plain.metrics["val_loss"], abs=1e-4)
+    with pytest.raises(DataError, match=r"split train, weight 'distance': \d+ examples are missing it"):
+        exported.train(exported.train_request_in(tmp_path / "gaps", training=dense, weight="distance"))
+    with pytest.raises(DataError, match=r"weight 'carrier': column of type STRING"):
+        exported.train(exported.train_request_in(tmp_path / "text", training=dense, weight="carrier"))
 
 
 def test_slices_below_the_least_size_are_left_out(trained, judge) -> None:

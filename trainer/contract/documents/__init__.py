@@ -120,6 +120,7 @@ from trainer.contract.documents.statistics import (
     TextStatistics,
     UnreadableObjects,
     ValueCount,
+    WeightStatistics,
     Window,
 )
 from trainer.contract.documents.threshold import AtThreshold, Estimate, ThresholdRule, ThresholdScores
@@ -295,6 +296,7 @@ __all__ = [
     "ValueCount",
     "WarmupFraction",
     "Weight",
+    "WeightStatistics",
     "WeightedLabel",
     "WheelUri",
     "Window",

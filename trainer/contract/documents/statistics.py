@@ -9,7 +9,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
-from trainer.contract.documents.scalars import Count, Day, ModelId, Number, Positive, RunKey, Share, Text, UtcTime
+from trainer.contract.documents.scalars import (
+    Amount,
+    Count,
+    Day,
+    ModelId,
+    Number,
+    Positive,
+    RunKey,
+    Share,
+    Text,
+    UtcTime,
+)
 from trainer.contract.limits import Limits
 
 
@@ -170,6 +181,16 @@ class LabelStatistics:
 
 
 @dataclass(frozen=True, kw_only=True)
+class WeightStatistics:
+    """What examples count, in one split: missing weights, those below 0 or infinite, and the mean of the others."""
+
+    nulls: Count
+    outside: Count
+    mean: Amount | None
+    """null: there is none."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class SplitStatistics:
     """All features of one split, and the times of its first and last event (null without a row)."""
 
@@ -180,6 +201,8 @@ class SplitStatistics:
     label: LabelStatistics
     auxiliary_labels: Mapping[str, LabelStatistics] = field(default_factory=dict)
     """By name; of those that are there."""
+    weight: WeightStatistics | None = None
+    """null: all examples count the same."""
 
 
 @dataclass(frozen=True, kw_only=True)

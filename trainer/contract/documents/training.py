@@ -266,7 +266,7 @@ class Training:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainRequest:
-    """What the trainer is asked, and where its outputs go."""
+    """What the trainer is asked, and where its outputs go; `weight` is a column: how much an example counts."""
 
     kind: ClassVar[str] = "train_request"
     model: ModelId
@@ -278,6 +278,7 @@ class TrainRequest:
     auxiliary_labels: tuple[WeightedLabel, ...] = ()
     """Trained beside the label and answered beside it, each under its name; they may be NULL."""
     key: Text
+    weight: Text | None = None
     training: Training
     seed: Seed
     trial_metric: Text | None = None

@@ -29,8 +29,8 @@ from trainer.features.preprocessing import FeatureColumns
 from trainer.features.values import parse_feature
 from trainer.features.vocabulary import Vocabulary
 from trainer.input import open_source
-from trainer.input.source import ParseSpec, Split
-from trainer.objective.labels import label_type
+from trainer.input.source import ParseSpec, Split, Tensors
+from trainer.objective.labels import label_type, weight_type
 from trainer.objective.metrics import Floats
 from trainer.objective.quality import measure_by
 from trainer.saved_model.model import VOCABULARY_PATH
@@ -191,12 +191,12 @@ def _measured(
     if converted.content is None:
         return artifact
     try:
-        labels, scores = _scores(LiteModel(converted.content, vocabulary), request, manifest, split, columns)
+        labels, scores, weights = _scores(LiteModel(converted.content, vocabulary), request, manifest, split, columns)
     except StorageError:
         raise
     except _FAULTS as error:
         return replace(artifact, words=f"cannot be run: {' '.join(str(error).split())[:_SHOWN_CHARACTERS]}")
-    metrics = measure_by(request.label, labels, scores)
+    metrics = measure_by(request.label, labels, scores, weights)
     ours, theirs = (getattr(one, request.metric) for one in (metrics, full))
     return replace(
         artifact,
@@ -209,15 +209,19 @@ def _measured(
 
 def _scores(
     model: LiteModel, request: EvaluateRequest, manifest: Manifest, split: Split, columns: FeatureColumns
-) -> tuple[Floats, Floats]:
-    """Score a split. → [n], [n] or [n, classes or quantiles]."""
-    label = request.label
+) -> tuple[Floats, Floats, Floats | None]:
+    """Score a split. → [n], [n] or [n, classes or quantiles], and weights [n] if examples have them."""
+    label, weight = request.label, request.weight
     spec = {**columns.parse_spec(), label.name: parse_feature(label_type(label, manifest))}
+    if weight:
+        spec[weight] = parse_feature(weight_type(weight, manifest))
     images = any(feature.kind == "image" for feature in request.features)
-    labels: list[Floats] = []
+    numbers: dict[str, list[Floats]] = {name: [] for name in (label.name, weight) if name}
     scores: list[Floats] = []
-    for raw, values in _batches(split, spec, columns, label.name):
-        labels.append(values)
+    for raw, parsed in _batches(split, spec, columns):
+        for name, taken in numbers.items():
+            taken.append(parsed[name].numpy().astype(np.float64))
+        values = numbers[label.name][-1]
         step = _IMAGES_AT_ONCE if images else _ROWS_AT_ONCE
         for start in range(0, len(values), step):
             scores.append(model.predict({name: column[start : start + step] for name, column in raw.items()}))
@@ -226,14 +230,14 @@ def _scores(
         raise DataError(
             "TF Lite model", f"{int((~np.isfinite(answers)).sum())} scores are not finite", "finite answers"
         )
-    return np.concatenate(labels), answers
+    whole = {name: np.concatenate(taken) for name, taken in numbers.items()}
+    return whole[label.name], answers, whole[weight] if weight else None
 
 
-def _batches(split: Split, spec: ParseSpec, columns: FeatureColumns, label: str) -> Iterator[tuple[Arrays, Floats]]:
+def _batches(split: Split, spec: ParseSpec, columns: FeatureColumns) -> Iterator[tuple[Arrays, Tensors]]:
     with split.reading(spec):
         for parsed in split.batches(spec):
-            raw = {name: values.numpy() for name, values in columns.raw(parsed).items()}
-            yield raw, parsed[label].numpy().astype(np.float64)
+            yield {name: values.numpy() for name, values in columns.raw(parsed).items()}, parsed
 
 
 def _line(artifact: LiteArtifact) -> str:

@@ -37,7 +37,8 @@ class ScikitLearn:
             random_state=data.seed,
         )
         (matrix, labels), (checked, truth) = data.train, data.validation
-        model.fit(matrix, labels, X_val=checked, y_val=truth)
+        weights = {"sample_weight": data.weights.get("train"), "sample_weight_val": data.weights.get("validation")}
+        model.fit(matrix, labels, X_val=checked, y_val=truth, **weights)
         history = {
             "loss": [-float(value) for value in model.train_score_[1:]],
             "val_loss": [-float(value) for value in model.validation_score_[1:]],

@@ -33,7 +33,8 @@ class XGBoost:
             "regression": {"objective": "reg:squarederror", "eval_metric": "rmse"},
         }
         objective = objectives[kind]
-        sets = [(_matrix(*data.train, data.encoder), "train"), (_matrix(*data.validation, data.encoder), "validation")]
+        rows = {"train": data.train, "validation": data.validation}
+        sets = [(_matrix(*rows[split], data.encoder, data.weights.get(split)), split) for split in rows]
         measured: dict[str, dict[str, list[float]]] = {}
         model = xgboost.train(
             {**self.hyperparameters, **training["hyperparameters"], **objective, "seed": data.seed},
@@ -66,6 +67,6 @@ class XGBoost:
         return np.stack([1 - answers, answers], axis=1) if classes == 2 and answers.ndim == 1 else answers
 
 
-def _matrix(features: Array, labels: Array, encoder: Encoder) -> xgboost.DMatrix:
+def _matrix(features: Array, labels: Array, encoder: Encoder, weights: Array | None) -> xgboost.DMatrix:
     types = ["c" if is_category else "q" for is_category in encoder.is_category]
-    return xgboost.DMatrix(features, labels, feature_types=types, enable_categorical=True)
+    return xgboost.DMatrix(features, labels, weight=weights, feature_types=types, enable_categorical=True)

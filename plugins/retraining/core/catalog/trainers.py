@@ -33,6 +33,7 @@ class Trainer(Document):
     inputs: tuple[InputSource, ...]
     hyperparameters: tuple[Text, ...]
     auxiliary_labels: bool
+    weights: bool = False
     trials: bool
     several_machines: bool
 
@@ -92,6 +93,7 @@ def _not_done(spec: ModelSpec, trainer: Trainer, image: str) -> Iterator[Finding
     several = [role for role in (cluster.workers, cluster.parameter_servers) if role and role.count]
     asked = (
         ("auxiliary_labels", bool(spec.auxiliary_labels), trainer.auxiliary_labels, "one label"),
+        ("data.weight", spec.data.weight is not None, trainer.weights, "no weights of examples"),
         ("tuning", spec.tuning is not None, trainer.trials, "no trials of a study"),
         ("training.cluster", bool(several or cluster.evaluator), trainer.several_machines, "one machine"),
     )

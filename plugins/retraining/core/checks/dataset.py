@@ -23,6 +23,7 @@ from retraining.core.checks.history import (
 )
 from retraining.core.checks.labels import label_findings
 from retraining.core.checks.quarantine import bad_days
+from retraining.core.checks.weights import weight_findings
 from retraining.core.data.column_roles import Misfit, misfits, missing_columns
 from retraining.core.data.snapshot import OTHER_DATA
 from retraining.core.documents.checks import Checks, Finding, Statistics
@@ -75,6 +76,7 @@ def check_data(plan: Plan, snapshot: Snapshot, statistics: Statistics, history: 
         *_split_days(plan, statistics),
         *_keys(spec, statistics),
         *label_findings(spec, statistics),
+        *weight_findings(spec, statistics),
         *feature_findings(spec, statistics),
         *vanished_categories(plan, statistics, history),
         *decision_findings(spec, statistics),

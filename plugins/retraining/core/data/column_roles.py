@@ -31,6 +31,7 @@ KEY_TYPES = (
 )
 """What BigQuery casts to STRING, which is how a key decides its split."""
 
+_CAST = "cast it in the query"
 _READINGS = {"STRING": "text", "BYTES": "bytes", "BOOLEAN": "truth"}
 
 
@@ -89,6 +90,7 @@ def missing_columns(spec: ModelSpec, columns: Sequence[Column]) -> list[Misfit]:
         *((label.name, "the auxiliary label") for label in spec.auxiliary_labels),
         (spec.data.key, "the key"),
         *([(spec.data.event_time, "the event time")] if spec.data.event_time else []),
+        *([(spec.data.weight, "the weight")] if spec.data.weight else []),
         *((column, f"the baseline {name!r}") for name, column in spec.evaluation.baselines.items()),
         *([(spec.evaluation.group, "the group")] if spec.evaluation.group else []),
     ]
@@ -127,18 +129,20 @@ def _roles(spec: ModelSpec) -> Iterator[tuple[str, _Role]]:
         yield feature.name, _Role(part=what, types=types_of(role_of(feature)), is_list=is_list)
     for label in (spec.label, *spec.auxiliary_labels):
         part = f"a {label.kind} label"
-        yield label.name, _Role(part=part, types=types_of(label.kind), way_out="cast it in the query")
+        yield label.name, _Role(part=part, types=types_of(label.kind), way_out=_CAST)
     group = ((spec.evaluation.group, "group"),) if spec.evaluation.group else ()
     for name, part in (*((name, "slice") for name in spec.evaluation.slice_columns), *group):
         key = f"evaluation.{'slices' if part == 'slice' else part}"
         way_out = f"evaluate by another column ({key}), or make classes of it in the query"
         yield name, _Role(part=f"a {part}", types=types_of("slice"), way_out=way_out)
     for column in spec.evaluation.baselines.values():
-        yield column, _Role(part="a baseline", types=types_of("numeric"), way_out="cast it in the query")
+        yield column, _Role(part="a baseline", types=types_of("numeric"), way_out=_CAST)
     if spec.data.event_time:
-        times = _Role(part="the event time", types=EVENT_TIME_TYPES, way_out="cast it in the query")
+        times = _Role(part="the event time", types=EVENT_TIME_TYPES, way_out=_CAST)
         yield spec.data.event_time, times
-    yield spec.data.key, _Role(part="the key", types=KEY_TYPES, way_out="cast it in the query")
+    weights = (spec.data.weight,) if spec.data.weight else ()
+    yield from ((name, _Role(part="a weight", types=types_of("weight"), way_out=_CAST)) for name in weights)
+    yield spec.data.key, _Role(part="the key", types=KEY_TYPES, way_out=_CAST)
     if spec.training.input == "bigquery":
         columns, by_io = load_capabilities().columns, spec.training.reader == "tensorflow_io"
         direct = _Role(
@@ -148,7 +152,7 @@ def _roles(spec: ModelSpec) -> Iterator[tuple[str, _Role]]:
         )
         labels = (label.name for label in (spec.label, *spec.auxiliary_labels))
         keys = (spec.data.key,) if spec.evaluation.needs_validation else ()  # the judge reads the validation split too
-        read = (*spec.feature_names, *labels, *spec.evaluation.baselines.values(), *keys)
+        read = (*spec.feature_names, *labels, *spec.evaluation.baselines.values(), *weights, *keys)
         yield from ((name, direct) for name in read)
 
 

@@ -26,6 +26,7 @@ from retraining.core.documents.checks import (
     TextStatistics,
     UnreadableObjects,
     ValueCount,
+    WeightStatistics,
 )
 from retraining.core.documents.plan import Plan
 from retraining.core.documents.snapshot import Snapshot
@@ -51,10 +52,9 @@ def render_statistics_sql(plan: Plan, snapshot: Snapshot, quarantined: Sequence[
     train and validation), `label` (a row per class; of a regression `right` and, after the label's transform, `log1p`),
     `day_label` (`mean` is the share as in `DayLabels.rate`, of a regression the mean), `watched` (a row per day and
     feature that has a limit, and the key), `auxiliary_rows` and `auxiliary` (`nulls` of an auxiliary label, and rows as
-    of the label), `numeric`, `category`, `size` (of images in bytes, of texts in characters), `object` (a row per
-    image and what is wrong with objects, `value` says what and names some), `sequence` (lengths), `element` (a
-    sequence's numbers), `element_category` (its categories). Split is by span first: all parts of the test days are
-    the test split.
+    of the label), `weight` (`outside`: below 0 or infinite), `numeric`, `category`, `size` (of images in bytes, of
+    texts in characters), `object` (a row per image and what is wrong with objects, `value` says what and names some),
+    `sequence` (lengths), `element` (a sequence's numbers), `element_category` (its categories). Split is by span first.
 
     Args:
         plan: The run.
@@ -70,6 +70,7 @@ def render_statistics_sql(plan: Plan, snapshot: Snapshot, quarantined: Sequence[
         event_time=spec.data.event_time,
         label=columns.read_column(spec.label.name, spec.label.kind),
         **label_values(spec.label),
+        weight=columns.read_column(spec.data.weight, "weight") if spec.data.weight else None,
         auxiliary=columns.auxiliary(),
         watched=columns.watched(),
         numeric=columns.of_kind("numeric"),
@@ -264,7 +265,13 @@ def _split(plan: Plan, split: str, sections: _Sections) -> SplitStatistics:
             label.name: build_label(label, *(sections[name].get((split, label.name), []) for name in _AUXILIARY))
             for label in plan.spec.auxiliary_labels
         },
+        weight=_weight(sections["weight"].get((split, ""), [])) if plan.spec.data.weight else None,
     )
+
+
+def _weight(rows: list[Row]) -> WeightStatistics:
+    row: Row = rows[0] if rows else {"nulls": 0, "outside": 0, "mean": None}
+    return WeightStatistics(nulls=int(row["nulls"]), outside=int(row["outside"]), mean=finite(row["mean"]))
 
 
 def _stem(index: int) -> str:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from retraining.core.documents.document import (
+    Amount,
     Count,
     Day,
     Document,
@@ -152,6 +153,15 @@ class LabelStatistics(Value):
     numbers: LabelNumbers | None = None
 
 
+class WeightStatistics(Value):
+    """What examples count, in one split: missing weights, those below 0 or infinite, and the mean of the others."""
+
+    nulls: Count
+    outside: Count
+    mean: Amount | None
+    """null: there is none."""
+
+
 class SplitStatistics(Value):
     """All features of one split, and the times of its first and last event (null without a row)."""
 
@@ -162,6 +172,8 @@ class SplitStatistics(Value):
     label: LabelStatistics
     auxiliary_labels: dict[str, LabelStatistics] = Field(default_factory=dict)
     """By name; of those that are there."""
+    weight: WeightStatistics | None = None
+    """null: all examples count the same."""
 
 
 class KeyStatistics(Value):

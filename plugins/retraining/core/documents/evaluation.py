@@ -86,6 +86,8 @@ class EvaluateRequest(Document):
     auxiliary_labels: tuple[Label, ...] = ()
     """Measured beside the label, for information; they may be NULL."""
     key: Text
+    weight: Text | None = None
+    """Column that says how much an example counts; null: all count the same."""
     challenger: Challenger
     champion: Champion | None
     """null: there is none to compare with."""
@@ -331,9 +333,11 @@ class Evaluation(Document):
     split: Literal["test"]
     rows: Positive
     label_rate: Share | None
-    """Share of positive labels; null: the label is not binary."""
+    """Share of positive labels, by weight where examples have one; null: the label is not binary."""
     label_counts: Annotated[tuple[Count, ...], Field(min_length=2)] | None = None
     """Rows of each class; null: the label has not several classes."""
+    label_weights: Annotated[tuple[Amount, ...], Field(min_length=2)] | None = None
+    """Weight of each class; null: the label has not several classes, or all examples count the same."""
     shards: Annotated[tuple[Shard, ...], Field(min_length=1)]
     challenger: Scores
     champion: Scores | None

@@ -100,7 +100,7 @@ class WeightedLabel(Value):
 
 
 class TrainRequest(Document):
-    """What the trainer is asked, and where its outputs go."""
+    """What the trainer is asked, and where its outputs go; `weight` is a column: how much an example counts."""
 
     kind: Literal["train_request"] = "train_request"
     model: ModelId
@@ -112,6 +112,7 @@ class TrainRequest(Document):
     auxiliary_labels: tuple[WeightedLabel, ...] = ()
     """Trained beside the label and answered beside it, each under its name; they may be NULL."""
     key: Text
+    weight: Annotated[Text | None, Field(exclude_if=lambda value: value is None)] = None
     training: Training
     seed: Seed
     trial_metric: Text | None = None

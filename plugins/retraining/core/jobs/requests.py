@@ -126,6 +126,7 @@ def train_request(
             WeightedLabel(label=plain_label(label), weight=label.weight) for label in plan.spec.auxiliary_labels
         ),
         key=plan.spec.data.key,
+        weight=plan.spec.data.weight,
         training=Training.model_validate(
             {
                 **training.model_dump(include=set(Training.model_fields)),
@@ -193,6 +194,7 @@ def _evaluate_request(
         label=plan.spec.label,
         auxiliary_labels=tuple(map(plain_label, plan.spec.auxiliary_labels)),
         key=plan.spec.data.key,
+        weight=plan.spec.data.weight,
         challenger=_challenger(plan, signature),
         champion=None if skipped else champion,
         champion_skipped=skipped,
@@ -207,9 +209,7 @@ def _evaluate_request(
         metric=evaluation.metric,
         threshold=_threshold_rule(evaluation.threshold),
         baselines=dict(evaluation.baselines),
-        bootstrap=Bootstrap(
-            samples=BOOTSTRAP_SAMPLES, seed=plan.spec.training.seed, confidence=evaluation.promote.confidence
-        ),
+        bootstrap=_bootstrap(plan),
         scores_uri=storage.scores_uri(plan.run_uri),
         evaluation_uri=storage.document_uri(plan.run_uri, "evaluation"),
         lite=LiteRequest(forms=forms, folder_uri=storage.lite_uri(plan.run_uri)) if forms else None,
@@ -226,6 +226,12 @@ def _challenger(plan: Plan, signature: Signature | None) -> Challenger:
         scores_uri=storage.scores_document_uri(plan.run_uri, vertex.CHALLENGER) if own else None,
         signature=signature,
     )
+
+
+def _bootstrap(plan: Plan) -> Bootstrap:
+    """Return how intervals are drawn."""
+    confidence = plan.spec.evaluation.promote.confidence
+    return Bootstrap(samples=BOOTSTRAP_SAMPLES, seed=plan.spec.training.seed, confidence=confidence)
 
 
 def _threshold_rule(threshold: Threshold | None) -> ThresholdRule | None:

@@ -138,7 +138,7 @@ def base_rate_value(metric: Metric, evaluation: Evaluation) -> float | None:
     stored: float | None = getattr(evaluation.baseline, metric, None)
     if stored is not None:
         return stored
-    rate, counts = evaluation.label_rate or 0.0, evaluation.label_counts
+    rate, counts = evaluation.label_rate or 0.0, evaluation.label_weights or evaluation.label_counts
     shares = [count / sum(counts) for count in counts] if counts else [1 - rate, rate]
     return constant_score(metric, shares, binary=not counts)
 

@@ -50,6 +50,7 @@ RULES: dict[str, Rule] = {
     "duplicate_keys": Rule(severity="block"),
     "key_in_two_parts": _FIXED,
     "day_overlap": _FIXED,
+    "weights": _FIXED,
     "label_nulls": _NEVER_A_WARNING,
     "label_range": _NEVER_A_WARNING,
     "label_rate": _OF_DAYS,

@@ -87,13 +87,15 @@ class Data(Section):
     """Where examples come from. `query` and `golden_query` are paths below include/sql; windows are whole UTC days.
 
     With `split: hash` examples have no time: all are read, and the test split is a share of the keys. Examples of
-    `files` need no query.
+    `files` need no query. `weight` is a column that says how much an example counts, in training and wherever quality
+    is measured.
     """
 
     query: SqlPath | None = None
     files: SourceFiles | None = None
     golden_query: SqlPath | None = None
     key: ColumnName
+    weight: ColumnName | None = None
     split: Literal["time", "hash"] = "time"
     event_time: ColumnName | None = None
     time_travel: bool = False
@@ -138,7 +140,7 @@ class Data(Section):
         if self.time_travel:
             raise ValueError("time_travel is of tables, and files have none: remove it, or files")
         if self.query is None:
-            named = {"key": self.key, "event_time": self.event_time}
+            named = {"key": self.key, "event_time": self.event_time, "weight": self.weight}
             for role, column in named.items():
                 if column is not None and column not in self.files.names:
                     raise ValueError(

@@ -78,7 +78,7 @@ class ModelSpec(Section):
         """Return the spec's values with a feature for each column that a pattern names, and which these are."""
         data = self.data
         labels = (label.name for label in (self.label, *self.auxiliary_labels))
-        taken = {*labels, data.key, *([data.event_time] if data.event_time else [])}
+        taken = {*labels, *(name for name in (data.key, data.event_time, data.weight) if name)}
         features, matched = resolve_entries(self.entries, columns, taken)
         values = self.model_dump(mode="json")
         return {**values, "features": [feature.model_dump(mode="json") for feature in features]}, matched
@@ -100,8 +100,8 @@ class ModelSpec(Section):
             if f"auxiliary label {label.name}" in roles:
                 raise ValueError(f"auxiliary_labels names {label.name!r} twice")
             roles[f"auxiliary label {label.name}"] = label.name
-        if self.data.event_time is not None:
-            roles["data.event_time"] = self.data.event_time
+        optional = {"data.event_time": self.data.event_time, "data.weight": self.data.weight}
+        roles |= {role: name for role, name in optional.items() if name}
         for role, name in roles.items():
             if name.lower() in seen:
                 raise ValueError(f"{role} is {name!r}, which is also a feature: the model would see what it must not")
