@@ -12,9 +12,11 @@ import attr
 import pytest
 
 from retraining.core.lineage.record_facet import PRODUCER, SCHEMA_URL
+from retraining.core.lineage.steps import SCORING_STEPS
 from retraining.core.naming import bigquery
 from retraining.operators.airflow.lineage import TellsLineage
 from retraining.operators.data.snapshot import SnapshotOperator
+from retraining.operators.scoring.instances import SnapshotInstancesOperator
 from tests.support.fakes.cloud import FakeCloud
 from tests.support.product import REPOSITORY
 from tests.support.scenes.planned_run import FORM, fill, plan, stored_plan
@@ -101,6 +103,11 @@ def test_a_task_that_did_nothing_tells_nothing(provider) -> None:
     assert SnapshotOperator(task_id="snapshot").get_openlineage_facets_on_complete(None) is None
 
 
+def test_a_scoring_tells_by_its_own_plan() -> None:
+    """Its tasks have the names of a run's."""
+    assert SnapshotInstancesOperator(task_id="snapshot").lineage_steps() is SCORING_STEPS
+
+
 def test_what_goes_wrong_is_a_warning(snapshot, monkeypatch: pytest.MonkeyPatch, caplog) -> None:
     """The task is done: without the provider's classes, and when a document cannot be read."""
     monkeypatch.setitem(sys.modules, CONVERSION, None)
@@ -112,11 +119,11 @@ def test_what_goes_wrong_is_a_warning(snapshot, monkeypatch: pytest.MonkeyPatch,
     assert warnings == [["no lineage", "ModuleNotFoundError"], ["no lineage", "ZeroDivisionError"]]
 
 
-def test_nothing_of_openlineage_is_imported_without_being_asked() -> None:
-    """Neither by the DAGs nor by a task."""
+def test_nothing_of_lineage_is_imported_without_being_asked() -> None:
+    """Neither OpenLineage's packages, nor what a task would tell."""
     program = (
         "import sys, retraining.operators.data.snapshot, retraining.operators.scoring.prediction\n"
-        "print([name for name in sys.modules if 'openlineage' in name])"
+        "print([name for name in sys.modules if 'openlineage' in name or 'core.lineage' in name])"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=REPOSITORY, env={"PYTHONPATH": "plugins"}, capture_output=True, check=True

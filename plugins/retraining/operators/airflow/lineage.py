@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from retraining.core.lineage.steps import RUN_STEPS, Documents, Steps
 from retraining.operators.record.run_record import Record
+
+if TYPE_CHECKING:
+    from retraining.core.lineage.steps import Steps
 
 LOGGER = logging.getLogger(__name__)
 
@@ -20,8 +22,13 @@ class TellsLineage:
     """
 
     task_id: str
-    lineage_steps: Steps = RUN_STEPS
     lineage_record: Record | None = None
+
+    def lineage_steps(self) -> Steps:
+        """Return what the tasks of its DAG read and write; imported when it is asked for, not with the DAGs."""
+        from retraining.core.lineage.steps import RUN_STEPS
+
+        return RUN_STEPS
 
     def get_openlineage_facets_on_complete(self, task_instance: object) -> Any:
         """Return the task's `OperatorLineage`; None, and a warning in its log, when there is none: no task fails here.
@@ -32,9 +39,11 @@ class TellsLineage:
         if self.lineage_record is None:
             return None
         try:
-            kinds = self.lineage_steps.kinds_read(self.task_id)
-            found = [document for kind in kinds if (document := self.lineage_record.find_document(kind))]
-            lineage = self.lineage_steps.describe(self.task_id, Documents(found))
+            from retraining.core.lineage.steps import Documents
+
+            steps, record = self.lineage_steps(), self.lineage_record
+            found = [document for kind in steps.kinds_read(self.task_id) if (document := record.find_document(kind))]
+            lineage = steps.describe(self.task_id, Documents(found))
             if lineage is None:
                 return None
             # The provider is no dependency: it is imported when it asks.

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Context
 
 from retraining.core.documents import ScoringPlan
-from retraining.core.lineage.steps import SCORING_STEPS
 from retraining.core.naming import bigquery, storage
 from retraining.core.scoring.answers import written_table
 from retraining.core.scoring.claims import DestinationClaim
@@ -16,11 +15,18 @@ from retraining.operators.airflow.cloud_task import RunTask
 from retraining.operators.record.ownership import own_scoring
 from retraining.operators.record.run_record import Record
 
+if TYPE_CHECKING:
+    from retraining.core.lineage.steps import Steps
+
 
 class ScoringTask(RunTask):
     """A task that works in a scoring's folder of documents."""
 
-    lineage_steps = SCORING_STEPS
+    def lineage_steps(self) -> Steps:
+        """Return what the tasks of a scoring read and write."""
+        from retraining.core.lineage.steps import SCORING_STEPS
+
+        return SCORING_STEPS
 
     def open_record(self, cloud: CloudPort, context: Context) -> Record:
         """Look whose scoring it is."""
