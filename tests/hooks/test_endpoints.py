@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
 from google.cloud import aiplatform_v1
 
-from retraining.hooks.endpoints import dedicated_resources
+from retraining.hooks.endpoints import Endpoint, Endpoints, dedicated_resources
 
 MACHINE = {"machine_type": "n1-standard-2", "min_replicas": 1, "max_replicas": 3}
 
@@ -17,6 +21,38 @@ def test_replicas_come_and_go_for_the_load_that_is_asked_for() -> None:
     assert (asked.min_replica_count, asked.max_replica_count) == (1, 3)
     for machine in (MACHINE, {**MACHINE, "autoscale_cpu_percent": None}):
         assert not aiplatform_v1.DedicatedResources(dedicated_resources(machine)).autoscaling_metric_specs
+
+
+def test_accelerators_are_part_of_the_machine() -> None:
+    """By Vertex AI's name; without them nothing is said."""
+    gpus = {"accelerator_type": "NVIDIA_TESLA_T4", "accelerator_count": 2}
+    spec = aiplatform_v1.DedicatedResources(dedicated_resources({**MACHINE, **gpus})).machine_spec
+    assert (spec.accelerator_type.name, spec.accelerator_count) == ("NVIDIA_TESLA_T4", 2)
+    plain = aiplatform_v1.DedicatedResources(dedicated_resources(MACHINE)).machine_spec
+    assert (plain.accelerator_type, plain.accelerator_count) == (0, 0)
+
+
+def test_a_dedicated_endpoint_is_asked_at_its_own_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the header that names it; any other at the region's."""
+    asked: list[tuple[str, Any]] = []
+
+    class Client:
+        def __init__(self, credentials: None, client_options: dict[str, str]) -> None:
+            self.address = client_options["api_endpoint"]
+
+        def predict(self, metadata: Any, **_: Any) -> aiplatform_v1.PredictResponse:
+            asked.append((self.address, tuple(metadata)))
+            return aiplatform_v1.PredictResponse(deployed_model_id="1")
+
+    monkeypatch.setattr(aiplatform_v1, "PredictionServiceClient", Client)
+    session: Any = SimpleNamespace(credentials=None, client_options={"api_endpoint": "region"})
+    hook, name = Endpoints(session), "projects/p/locations/r/endpoints/late"
+    for address in ("late.r-1.prediction.vertexai.goog", ""):
+        hook.predict(Endpoint(name=name, deployed={}, traffic={}, address=address), [{"x": 1.0}])
+    assert asked == [
+        ("late.r-1.prediction.vertexai.goog", (("x-vertex-ai-endpoint-id", "late"),)),
+        ("region", ()),
+    ]
 
 
 def test_a_new_endpoint_logs_its_requests(cloud, unique) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from retraining.core.errors import ConflictError
 from retraining.core.naming.vertex import (
+    ResourceName,
     deployed_model_id,
     endpoint_id,
     endpoint_name,
@@ -30,18 +31,34 @@ if TYPE_CHECKING:
 
 CALL_TIMEOUT_S = 60
 CREATE_TIMEOUT_S = 300
+ENDPOINT_HEADER = "x-vertex-ai-endpoint-id"
 CPU_METRIC = "aiplatform.googleapis.com/prediction/online/cpu/utilization"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """An endpoint as it stands: deployed-model id to version name (`…@3`), and traffic in percent by that id."""
+    """An endpoint as it stands: deployed-model id to version name (`…@3`), and traffic in percent by that id.
+
+    `sampling` is the share of the requests that are logged; None: none are. `dedicated` ones have an `address` of their
+    own, once it is known.
+    """
 
     name: str
     deployed: dict[str, str]
     traffic: dict[str, int]
     labels: dict[str, str] = field(default_factory=dict)
     etag: str = ""
+    sampling: float | None = None
+    dedicated: bool = False
+    address: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndpointOptions:
+    """How an endpoint is made: with an address of its own, and with which share of its requests logged."""
+
+    dedicated: bool = False
+    sampling: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +78,7 @@ class Endpoints:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._predictions: dict[str, PredictionServiceClient] = {}
 
     def get(self, model: str) -> Endpoint | None:
         """Return the model's endpoint, or None."""
@@ -72,16 +90,19 @@ class Endpoints:
         except NotFound:
             return None
 
-    def ensure(self, model: str, log_table: str | None, labels: Mapping[str, str]) -> Endpoint:
+    def ensure(
+        self, model: str, log_table: str | None, labels: Mapping[str, str], options: EndpointOptions | None = None
+    ) -> Endpoint:
         """Return the model's endpoint; make it where missing, with logging of requests and answers to `log_table`."""
         from google.api_core.exceptions import AlreadyExists
         from google.cloud import aiplatform_v1
 
         if endpoint := self.get(model):
             return endpoint
+        chosen = options or EndpointOptions()
         logging_config = {
             "enabled": True,
-            "sampling_rate": 1.0,
+            "sampling_rate": chosen.sampling,
             "bigquery_destination": {"output_uri": f"bq://{log_table}"},
         }
         request = {
@@ -91,6 +112,7 @@ class Endpoints:
                 display_name=model,
                 labels={**labels, **self._session.environment.labels},
                 predict_request_response_logging_config=logging_config if log_table else None,
+                dedicated_endpoint_enabled=chosen.dedicated,
             ),
         }
         try:
@@ -116,7 +138,7 @@ class Endpoints:
             endpoint: Where.
             version_name: `projects/…/models/<id>@<version>`.
             run_key: Of the run that made it.
-            machine: `machine_type`, `min_replicas`, `max_replicas`, `autoscale_cpu_percent`.
+            machine: As `dedicated_resources` takes it.
         """
         from google.api_core.exceptions import AlreadyExists, InvalidArgument
         from google.cloud import aiplatform_v1
@@ -195,6 +217,17 @@ class Endpoints:
                 "The next try reads it again",
             ) from error
 
+    def set_sampling(self, endpoint: Endpoint, sampling: float) -> None:
+        """Log another share of an endpoint's requests from now on."""
+        from google.cloud import aiplatform_v1
+
+        found = call(lambda: self._client.get_endpoint(name=endpoint.name, retry=None, timeout=CALL_TIMEOUT_S))
+        config = found.predict_request_response_logging_config
+        config.sampling_rate = sampling
+        changed = aiplatform_v1.Endpoint(name=endpoint.name, predict_request_response_logging_config=config)
+        request = {"endpoint": changed, "update_mask": {"paths": ["predict_request_response_logging_config"]}}
+        call(lambda: self._client.update_endpoint(request=request, retry=None, timeout=CALL_TIMEOUT_S))
+
     def undeploy(self, endpoint: Endpoint, deployed_id: str) -> None:
         """Take a deployed model without traffic away; one that is gone stays gone. Does not wait for its machines."""
         from google.api_core.exceptions import NotFound
@@ -206,14 +239,22 @@ class Endpoints:
             return
 
     def predict(self, endpoint: Endpoint, instances: Sequence[Mapping[str, Any]]) -> Answer:
-        """Ask the endpoint, as any application would; numbers may be NaN."""
+        """Ask the endpoint, as any application would; numbers may be NaN.
+
+        A dedicated endpoint answers at its own address alone, and tells itself from others by a header.
+        https://cloud.google.com/vertex-ai/docs/predictions/using-dedicated-endpoints
+        """
         from google.protobuf import struct_pb2
 
         values = [_value(struct_pb2, dict(item)) for item in instances]
         # A request made of a dict would convert the values, and refuse them.
         answer = call(
-            lambda: self._predictions.predict(
-                endpoint=endpoint.name, instances=values, retry=None, timeout=CALL_TIMEOUT_S
+            lambda: self._predictions_at(endpoint.address).predict(
+                endpoint=endpoint.name,
+                instances=values,
+                retry=None,
+                timeout=CALL_TIMEOUT_S,
+                metadata=[(ENDPOINT_HEADER, ResourceName.parse(endpoint.name).resource_id)] if endpoint.address else (),
             )
         )
         return Answer(predictions=list(answer.predictions), deployed_model_id=answer.deployed_model_id)
@@ -230,24 +271,29 @@ class Endpoints:
             credentials=session.credentials, client_options=session.client_options
         )
 
-    @cached_property
-    def _predictions(self) -> PredictionServiceClient:
+    def _predictions_at(self, address: str) -> PredictionServiceClient:
+        """Return the client of an address; "": of the region's."""
         from google.cloud import aiplatform_v1
 
-        session = self._session
-        return aiplatform_v1.PredictionServiceClient(
-            credentials=session.credentials, client_options=session.client_options
-        )
+        if address not in self._predictions:
+            session = self._session
+            options = {"api_endpoint": address} if address else session.client_options
+            self._predictions[address] = aiplatform_v1.PredictionServiceClient(
+                credentials=session.credentials, client_options=options
+            )
+        return self._predictions[address]
 
 
 def dedicated_resources(machine: Mapping[str, Any]) -> ProtoJson:
     """Return the machines of a deployed model, as `aiplatform_v1.DedicatedResources` in proto-JSON.
 
     Args:
-        machine: `machine_type`, `min_replicas`, `max_replicas`, `autoscale_cpu_percent`.
+        machine: `machine_type`, `min_replicas`, `max_replicas`; with accelerators `accelerator_type` and
+            `accelerator_count`; `autoscale_cpu_percent`.
     """
+    spec = ("machine_type", "accelerator_type", "accelerator_count")
     resources: ProtoJson = {
-        "machine_spec": {"machine_type": machine["machine_type"]},
+        "machine_spec": {name: machine[name] for name in spec if machine.get(name)},
         "min_replica_count": machine["min_replicas"],
         "max_replica_count": machine["max_replicas"],
     }
@@ -259,6 +305,7 @@ def dedicated_resources(machine: Mapping[str, Any]) -> ProtoJson:
 
 
 def _endpoint(endpoint: EndpointMessage) -> Endpoint:
+    log = endpoint.predict_request_response_logging_config
     return Endpoint(
         name=endpoint.name,
         deployed={
@@ -267,6 +314,9 @@ def _endpoint(endpoint: EndpointMessage) -> Endpoint:
         traffic={key: int(share) for key, share in endpoint.traffic_split.items() if share},
         labels=dict(endpoint.labels),
         etag=endpoint.etag,
+        sampling=log.sampling_rate if log.enabled else None,
+        dedicated=endpoint.dedicated_endpoint_enabled,
+        address=endpoint.dedicated_endpoint_dns.removeprefix("https://"),
     )
 
 

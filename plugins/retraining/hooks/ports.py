@@ -235,7 +235,13 @@ class EndpointsPort(Protocol):
     def get(self, model: str) -> Endpoint | None:
         """Return a model's endpoint; None when there is none."""
 
-    def ensure(self, model: str, log_table: str | None, labels: Mapping[str, str]) -> Endpoint:
+    def ensure(
+        self,
+        model: str,
+        log_table: str | None,
+        labels: Mapping[str, str],
+        options: endpoints.EndpointOptions | None = None,
+    ) -> Endpoint:
         """Return a model's endpoint; made where it is missing, with a table for its requests if one is named."""
 
     def read_endpoint(self, name: str) -> Endpoint:
@@ -261,6 +267,9 @@ class EndpointsPort(Protocol):
         Raises:
             ConflictError: Somebody else changed the endpoint meanwhile.
         """
+
+    def set_sampling(self, endpoint: Endpoint, sampling: float) -> None:
+        """Log another share of an endpoint's requests from now on."""
 
     def undeploy(self, endpoint: Endpoint, deployed_id: str) -> None:
         """Take a deployed model without traffic away; one that is gone stays gone."""

@@ -112,7 +112,7 @@ def test_the_log_says_what_will_be_done():
     assert "USD at list prices of" in text
     assert "lost and failed jobs come on top" in text
     assert lines[-1] == (
-        "an endpoint's n1-standard-2 in us-central1: 0.1092 USD an hour each, at least 1 of them; "
+        "an endpoint's n1-standard-2 in us-central1: 0.1092 USD an hour each, at least 1 of them (79.72 USD a month); "
         "as many for the version before, kept for 24 hours after each new one, 2.62 USD"
     )
 

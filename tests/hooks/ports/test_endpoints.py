@@ -6,6 +6,7 @@ import pytest
 from google.api_core.exceptions import FailedPrecondition, InvalidArgument, NotFound
 
 from retraining.core.errors import ConflictError
+from retraining.hooks.endpoints import EndpointOptions
 from tests.support.scenes.port_stage import make_upload, until
 
 KEY = "20131120t030000z-000000000001"
@@ -30,6 +31,17 @@ def test_an_endpoint_is_made_once(cloud, unique, endpoint) -> None:
     assert cloud.endpoints.running_operations(endpoint) == []
     with pytest.raises(NotFound):
         cloud.endpoints.read_endpoint(f"{endpoint.name}-other")
+
+
+def test_an_endpoint_keeps_how_it_was_made_and_logs_another_share_when_told(cloud, unique) -> None:
+    """Whether it has an address of its own is said once; the share of its log may change, and nothing else does."""
+    table = f"{cloud.settings.project}.{cloud.settings.dataset}.requests_{unique}"
+    made = cloud.endpoints.ensure(unique, table, {}, EndpointOptions(dedicated=True, sampling=0.25))
+    assert (made.dedicated, made.sampling) == (True, 0.25)
+    assert cloud.endpoints.ensure(unique, table, {}, EndpointOptions()) == made
+    cloud.endpoints.set_sampling(made, 0.5)
+    changed = cloud.endpoints.read_endpoint(made.name)
+    assert (changed.dedicated, changed.sampling, changed.labels) == (True, 0.5, made.labels)
 
 
 def test_traffic_is_set_only_on_the_endpoint_that_was_read(stage, cloud, endpoint) -> None:

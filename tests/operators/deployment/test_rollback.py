@@ -154,6 +154,14 @@ def test_the_version_before_has_all_traffic_by_one_call(nights) -> None:
     assert document.smoke_test.requests == len(it.scenes[0].report["golden"])
 
 
+def test_a_rollback_takes_the_endpoint_as_it_is(nights) -> None:
+    """Options in which the earlier version's spec differs do not stand in its way."""
+    it = nights()
+    it.scenes[0].deployment(dedicated_endpoint=True, request_log_sampling=0.1)
+    assert it.go_back() == "Version 1 serves all requests as champion, after version 2."
+    assert (it.scenes[0].endpoint.dedicated, it.scenes[0].endpoint.sampling) == (False, 1.0)
+
+
 def test_the_way_forward_is_the_same_click_once_more(nights) -> None:
     """What was gone back from is the version before now."""
     it = nights()

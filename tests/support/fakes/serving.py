@@ -16,7 +16,7 @@ from retraining.core.errors import ConflictError
 from retraining.core.naming.environments import Environment
 from retraining.core.naming.vertex import RUN_LABEL, deployed_model_id, endpoint_name, model_name
 from retraining.core.promotion.versions import Version
-from retraining.hooks.endpoints import Answer, Endpoint
+from retraining.hooks.endpoints import Answer, Endpoint, EndpointOptions
 from retraining.hooks.operations import Operation
 from retraining.hooks.registry import Upload
 from tests.support.fakes.bucket import FakeBucket
@@ -63,10 +63,18 @@ class FakeEndpoints:
     def endpoint(self, endpoint: Endpoint) -> None:
         self.by_name[endpoint.name] = endpoint
 
-    def ensure(self, model: str, log_table: str | None, labels: Mapping[str, str]) -> Endpoint:
+    def ensure(
+        self, model: str, log_table: str | None, labels: Mapping[str, str], options: EndpointOptions | None = None
+    ) -> Endpoint:
         """As the hook."""
+        chosen = options or EndpointOptions()
         made = Endpoint(
-            name=endpoint_name(*PLACE, model), deployed={}, traffic={}, labels={**labels, **self._environment.labels}
+            name=endpoint_name(*PLACE, model),
+            deployed={},
+            traffic={},
+            labels={**labels, **self._environment.labels},
+            sampling=chosen.sampling if log_table else None,
+            dedicated=chosen.dedicated,
         )
         self.log_tables.setdefault(made.name, log_table)
         return self.by_name.setdefault(made.name, made)
@@ -131,6 +139,10 @@ class FakeEndpoints:
         if (traffic and sum(traffic.values()) != 100) or not set(traffic) <= set(now.deployed):
             raise InvalidArgument(f"traffic_split {dict(traffic)} of {sorted(now.deployed)}")
         return self._change(endpoint.name, traffic={key: share for key, share in traffic.items() if share})
+
+    def set_sampling(self, endpoint: Endpoint, sampling: float) -> None:
+        """As the hook."""
+        self._change(endpoint.name, sampling=sampling)
 
     def undeploy(self, endpoint: Endpoint, deployed_id: str) -> None:
         """As the hook: refused while it has traffic, unless it is the last one."""

@@ -12,6 +12,7 @@ from typing import Literal
 from retraining.core.documents.document import Document, Text, Value
 from retraining.core.documents.plan import Estimate, JobTask, Machines, Pool
 from retraining.core.errors import ContractError, PlanError, SettingsError
+from retraining.core.spec.cluster import Accelerator
 from retraining.core.spec.model import ModelSpec
 
 
@@ -139,10 +140,12 @@ def unknown_prices(machines: Mapping[JobTask, Machines], prices: Prices | None, 
     return tuple(dict.fromkeys(names))
 
 
-def machine_hourly(prices: Prices, machine: str, region: str) -> float | None:
-    """Return the price of an hour of a machine alone, as of an endpoint's; None where it is not known."""
-    rate = _machine_rate(prices, region, machine)
-    return None if rate is None else round(rate * (1 + prices.surcharge), 4)
+def machine_hourly(prices: Prices, machine: str, region: str, accelerator: Accelerator | None = None) -> float | None:
+    """Return the price of an hour of a machine without its disk, as of an endpoint's; None where it is not known."""
+    pool = Pool(machine=machine, count=1, accelerator=accelerator)
+    rates = [_part(prices, region, pool, name) for name in _names(pool) if name != pool.disk_type]
+    known = [rate for rate in rates if rate is not None]
+    return round(sum(known) * (1 + prices.surcharge), 4) if len(known) == len(rates) else None
 
 
 def _times(spec: ModelSpec, task: JobTask) -> int:

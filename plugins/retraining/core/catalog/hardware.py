@@ -82,7 +82,7 @@ def require_machines(
             suggest(region, hardware.regions) or "Where the table is behind, add it to include/regions/hardware.json"
         )
         raise SpecError("RETRAINING_REGION", f"no region {region!r}", f"one of: {', '.join(hardware.regions)}", way_out)
-    require_serving_machine(spec.deployment.machine, hardware, f"{spec.name}.yaml, deployment.machine")
+    _require_endpoint(spec, hardware, region)
     if spec.scoring is not None:
         require_serving_machine(spec.scoring.machine, hardware, f"{spec.name}.yaml, scoring.machine")
     for task, of_task in (all_machines(spec) if machines is None else machines).items():
@@ -90,6 +90,14 @@ def require_machines(
         for pool in of_task.pools:
             for found, expected, way_out in _problems(pool, hardware, region) if pool.count else ():
                 raise SpecError(where, found, expected, way_out)
+
+
+def _require_endpoint(spec: ModelSpec, hardware: Hardware, region: str | None) -> None:
+    deployment, where = spec.deployment, f"{spec.name}.yaml, deployment"
+    require_serving_machine(deployment.machine, hardware, f"{where}.machine")
+    pool = Pool(machine=deployment.machine, count=1, accelerator=deployment.accelerator)
+    for found, expected, way_out in _accelerator_problems(pool, hardware, region):
+        raise SpecError(f"{where}.accelerator", found, expected, way_out)
 
 
 def require_serving_machine(machine: str, hardware: Hardware, where: str) -> None:

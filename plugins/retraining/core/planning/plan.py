@@ -18,9 +18,12 @@ from retraining.core.naming.trust import AGREED
 from retraining.core.planning import windows
 from retraining.core.planning.feature_patterns import resolve_patterns
 from retraining.core.settings import Settings
+from retraining.core.spec.deployment import Deployment
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.sql_file import used_parameters
 from retraining.core.untyped import YamlValues
+
+_MONTH_HOURS = 730
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,8 +134,12 @@ def _machines(asked: AskedRun, spec: ModelSpec, prices: Prices | None, region: s
         "machines": machines,
         "estimate_usd": estimated,
         "unknown_prices": unknown,
-        "endpoint_usd_per_hour": machine_hourly(prices, spec.deployment.machine, region) if prices else None,
+        "endpoint_usd_per_hour": _endpoint_hourly(spec.deployment, prices, region),
     }
+
+
+def _endpoint_hourly(deployment: Deployment, prices: Prices | None, region: str) -> float | None:
+    return machine_hourly(prices, deployment.machine, region, deployment.accelerator) if prices else None
 
 
 def _run_key(asked: AskedRun, decides: Mapping[str, Any]) -> tuple[RunKey, YamlValues]:
@@ -211,8 +218,11 @@ def explain_price(plan: Plan) -> str:
 
 def _endpoint_price(plan: Plan) -> str:
     deployment, rate = plan.spec.deployment, plan.endpoint_usd_per_hour
+    month = "" if rate is None else f" ({rate * deployment.min_replicas * _MONTH_HOURS:.2f} USD a month)"
     each = "price unknown" if rate is None else f"{rate:.4f} USD an hour each"
-    price = f"an endpoint's {deployment.machine} in {plan.region}: {each}, at least {deployment.min_replicas} of them"
+    gpus = f" with {deployment.accelerator.count} {deployment.accelerator.type}" if deployment.accelerator else ""
+    machines = f"an endpoint's {deployment.machine}{gpus} in {plan.region}"
+    price = f"{machines}: {each}, at least {deployment.min_replicas} of them{month}"
     if deployment.staging:
         price += f"; as many on {vertex.endpoint_id(vertex.staging_of(plan.model))} while a version is tried there"
     hours = deployment.keep_previous_hours

@@ -8,6 +8,8 @@ from retraining.core.errors import ContractError
 from retraining.core.naming.bigquery import request_log_table
 from retraining.core.naming.run_keys import RunKey
 from retraining.core.promotion.versions import Version
+from retraining.core.spec.deployment import Deployment as DeploymentSection
+from retraining.core.untyped import JsonObject
 
 
 def reason_against(plan: Plan, decision: Decision, champion: Version | None) -> str | None:
@@ -66,6 +68,40 @@ def require_reported_model(report: Report, digest: str | None) -> None:
             f"a model with SHA-256 {digest}: it was written again since the report",
             f"the report's, {report.model_digest}",
             "Trigger the DAG again with Force: a new attempt trains in a folder of its own",
+        )
+
+
+def machine_of(deployment: DeploymentSection) -> JsonObject:
+    """Return the machines of a deployed model, as the endpoint is asked for them."""
+    gpus = deployment.accelerator
+    return {
+        "machine_type": deployment.machine,
+        **({"accelerator_type": gpus.type, "accelerator_count": gpus.count} if gpus else {}),
+        "min_replicas": deployment.min_replicas,
+        "max_replicas": deployment.max_replicas,
+        "autoscale_cpu_percent": deployment.autoscale_cpu_percent,
+    }
+
+
+def require_kind(plan: Plan, endpoint_name: str, *, dedicated: bool) -> None:
+    """Refuse to deploy to an endpoint of the other kind than the spec asks for: it is made as one of both for life.
+
+    Args:
+        plan: The run.
+        endpoint_name: Of the endpoint as it is.
+        dedicated: Whether it is one with an address of its own.
+
+    Raises:
+        ContractError: It is of the other kind.
+    """
+    if dedicated != plan.spec.deployment.dedicated_endpoint:
+        kinds = {True: "dedicated", False: "shared"}
+        raise ContractError(
+            f"{plan.model}.yaml, deployment.dedicated_endpoint",
+            f"{str(not dedicated).lower()}, and {endpoint_name} is {kinds[dedicated]}, which cannot be changed",
+            f"{str(dedicated).lower()}, or no endpoint of this name",
+            "Set it back; or undeploy what is there, delete the endpoint, which answers nobody meanwhile, and trigger "
+            "again with Force: it is made anew, and applications must ask it at its new address",
         )
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StrictBool, StringConstraints, model_validator
 
 from retraining.core.settings import IMAGE_PATTERN
-from retraining.core.spec.cluster import MachineType
+from retraining.core.spec.cluster import Accelerator, MachineType
 from retraining.core.spec.section import Section
 
 Route = Annotated[str, StringConstraints(pattern=r"^/\S*$", max_length=1000)]
@@ -93,10 +93,16 @@ class Deployment(Section):
     """
 
     machine: MachineType = "n1-standard-2"
+    accelerator: Accelerator | None = None
+    """Of each machine; only what serves in a container of its own uses it."""
     min_replicas: Annotated[int, Field(ge=1, le=1000)] = 1
     max_replicas: Annotated[int, Field(ge=1, le=1000)] = 1
     autoscale_cpu_percent: Annotated[int, Field(ge=1, le=100)] | None = None
     """Load of the processors that replicas come and go for; null: Vertex AI's own, 60."""
+    dedicated_endpoint: bool = False
+    """Whether the endpoint has an address of its own; said once, when it is made."""
+    request_log_sampling: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Share of the requests that are logged with their answers."""
     canary_percent: tuple[Annotated[int, Field(ge=1, le=100)], ...] = (100,)
     keep_previous_hours: Annotated[int, Field(ge=0, le=720)] = 24
     canary: Canary | None = None
@@ -123,5 +129,11 @@ class Deployment(Section):
             raise ValueError(
                 f"autoscale_cpu_percent has no effect on always {self.min_replicas} replicas: raise max_replicas, or "
                 "remove it"
+            )
+        served_by = self.container.image if self.container else "the container of RETRAINING_SERVING_IMAGE"
+        if self.accelerator is not None and (self.container is None or re.search(r"-cpu\.", served_by)):
+            raise ValueError(
+                f"accelerator would be paid for and not used by {served_by}, which is for CPUs: describe one for GPUs "
+                "in container, or remove accelerator"
             )
         return self

@@ -16,7 +16,7 @@ from retraining.core.errors import ConflictError, ContractError, RetrainingError
 from retraining.core.naming import bigquery, storage, vertex
 from retraining.core.promotion import aliases, deployments, ramp, rollouts, smoke_tests
 from retraining.core.promotion.versions import Version
-from retraining.hooks.endpoints import Endpoint
+from retraining.hooks.endpoints import Endpoint, EndpointOptions
 from retraining.hooks.operations import Operation
 from retraining.hooks.ports import CloudPort
 from retraining.operators.deployment.rollout_end import (
@@ -132,7 +132,13 @@ class RolloutSteps:
         """Write down what is so now, before anything is changed."""
         registry, model, now = self._cloud.registry, self._plan.model, self._state.moment()
         log_table = bigquery.request_log_table(self._plan.project, self._plan.dataset, model)
-        endpoint = self._cloud.endpoints.ensure(model, log_table, {vertex.MODEL_LABEL: model})
+        deployment = self._plan.spec.deployment
+        options = EndpointOptions(dedicated=deployment.dedicated_endpoint, sampling=deployment.request_log_sampling)
+        endpoint = self._cloud.endpoints.ensure(model, log_table, {vertex.MODEL_LABEL: model}, options)
+        if not self._rollback:  # which takes the endpoint as it is: it must always be possible
+            deployments.require_kind(self._plan, endpoint.name, dedicated=endpoint.dedicated)
+            if endpoint.sampling not in (None, options.sampling):
+                self._cloud.endpoints.set_sampling(endpoint, options.sampling)
         drop_twins(self._cloud, model, self._plan.run_key)  # of an upload that ended after another had counted
         earlier = self._state.found
         previous = registry.find_by_alias(model, vertex.PREVIOUS)
@@ -229,17 +235,11 @@ class RolloutSteps:
             LOGGER.warning("%s is done, and the endpoint does not have the model: once more", current.operation)
         self._state.change_rollout(operation=None, asked=now, starts=current.starts + 1)
         self._began = False
-        resources = self._plan.spec.deployment
         started = self._cloud.endpoints.start_deploy(
             endpoint,
             self._registration.version_name,
             self._plan.run_key,
-            {
-                "machine_type": resources.machine,
-                "min_replicas": resources.min_replicas,
-                "max_replicas": resources.max_replicas,
-                "autoscale_cpu_percent": resources.autoscale_cpu_percent,
-            },
+            deployments.machine_of(self._plan.spec.deployment),
         )
         if started is not None:
             LOGGER.info("%s: deploying %s", started.name, self._registration.version_name)
