@@ -137,6 +137,10 @@ lock: | $(UV) ## Resolve the *.in files again into hash-locked requirements
 demo: setup tuning-env ## Retrain the flights model for one night, whole, on this machine (KEEP=0 ends by itself, V=1 shows job logs, PORT=8080, AS_OF=2013-11-20T03:00:00Z)
 	@PYTHONPATH=dev exec $(LOCALCLOUD_PY) -m demo --port $(PORT) $(if $(filter 0,$(KEEP)),--end) $(if $(filter 1,$(V)),--verbose) $(if $(AS_OF),--as-of $(AS_OF))
 
+.PHONY: demo-ramp
+demo-ramp: setup ## Replace one night's model by the next one's in steps of the traffic, while customers ask; takes ten minutes (KEEP=0, PORT=8080)
+	@PYTHONPATH=dev exec $(LOCALCLOUD_PY) -m demo --ramp --home build/ramp --port $(PORT) $(if $(filter 0,$(KEEP)),--end)
+
 .PHONY: demo-env
 demo-env: $(VENV)/localcloud/.ready ## Print the environment of a shell beside the demonstration: airflow, and Google's clients
 	@PYTHONPATH=dev $(LOCALCLOUD_PY) -m demo.shell

@@ -23,9 +23,11 @@ from typing import TextIO
 import requests
 
 from demo.airflow_api import AirflowApiError
+from demo.bundle import change_spec, copy_bundle
 from demo.checkout import REPOSITORY_PATH
-from demo.dag_run import Outcome, predict, run_dag
+from demo.dag_run import MODEL, Outcome, predict, run_dag
 from demo.memory import MemoryWatch
+from demo.ramp import run_ramp, with_canary
 from demo.summary import answer_lines, data_lines, failed_lines, model_lines
 from demo.system import LaptopSystem
 from localcloud.errors import LocalCloudError
@@ -59,25 +61,20 @@ def main() -> int:
 
 def _tell(options: argparse.Namespace, build_path: Path) -> int:
     started = time.monotonic()
+    dags_path = _dags_with_canary(build_path) if options.ramp else REPOSITORY_PATH / "dags"
     system = LaptopSystem(
         state_path=Path(os.environ.get("LOCALCLOUD_STATE") or build_path / "localcloud").absolute(),
         airflow_home_path=build_path / "airflow",
         port=options.port,
         say=_say,
+        dags_path=dags_path,
+        plugins_path=dags_path.parent / "plugins",
     )
     memory = MemoryWatch()
     try:
         memory.start()
         system.start()
-        finished = run_dag(
-            system.airflow.api(),
-            options.as_of,
-            project=os.environ["RETRAINING_PROJECT"],
-            say=_say,
-            timeout_s=RUN_TIMEOUT_S,
-            verbose=options.verbose,
-            repeat=False,
-        )
+        finished = _run(options, system)
         _say("")
         for line in _lines(finished, system):
             _say(line)
@@ -93,6 +90,28 @@ def _tell(options: argparse.Namespace, build_path: Path) -> int:
         # A second Ctrl-C while ending must not leave half of it running.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         system.stop()
+
+
+def _run(options: argparse.Namespace, system: LaptopSystem) -> Outcome:
+    """Run the night, or the two of a ramp."""
+    api, project = system.airflow.api(), os.environ["RETRAINING_PROJECT"]
+    if options.ramp:
+        return run_ramp(api, options.as_of, project=project, say=_say, timeout_s=RUN_TIMEOUT_S)
+    return run_dag(
+        api,
+        options.as_of,
+        project=project,
+        say=_say,
+        timeout_s=RUN_TIMEOUT_S,
+        verbose=options.verbose,
+        repeat=False,
+    )
+
+
+def _dags_with_canary(build_path: Path) -> Path:
+    dags_path = copy_bundle(build_path / "bundle")
+    change_spec(dags_path, MODEL, with_canary)
+    return dags_path
 
 
 def _lines(finished: Outcome, system: LaptopSystem) -> list[str]:
@@ -123,6 +142,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--as-of", type=_instant, default=AS_OF, help="logical date of the run, ISO 8601 with zone")
     parser.add_argument("--home", type=Path, default=REPOSITORY_PATH / "build", help="folder of everything it keeps")
     parser.add_argument("--end", action="store_true", help="end everything when the run is over")
+    parser.add_argument("--ramp", action="store_true", help="two nights, with a ramp between their models")
     parser.add_argument("--verbose", action="store_true", help="print the task logs, the jobs' lines among them")
     return parser.parse_args()
 

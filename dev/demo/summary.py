@@ -47,7 +47,19 @@ def model_lines(documents: Mapping[str, Document]) -> list[str]:
     if registration:
         lines.append(f"version    {registration['version_name']}")
     if deployment:
+        lines += ramp_lines(deployment.get("steps") or [])
         lines.append(f"deployed   {deployment['words']}")
+    return lines
+
+
+def ramp_lines(steps: Sequence[Document]) -> list[str]:
+    """Return the steps of a ramp: each share with its start, and its gates once they are judged."""
+    lines = []
+    for step in steps:
+        lines.append(f"ramp       {step['percent']} % of the traffic from {step['start'][11:19]} UTC")
+        for gate in step.get("gates") or []:
+            outcome = {True: "passed", False: "failed", None: "not judged"}[gate["passed"]]
+            lines.append(f"           {outcome:<10}  {gate['name']:<8}  {gate['words']}")
     return lines
 
 

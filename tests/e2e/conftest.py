@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
-import yaml
 
+from demo.bundle import change_spec, copy_bundle
+from demo.dag_run import MODEL
 from demo.system import LaptopSystem
 from tests.support.ports import free_port
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="session")
@@ -57,16 +56,12 @@ def make_bundle(path: Path, **deployment: str) -> Path:
         path: Where to.
         deployment: Changes of that section of the model's file.
     """
-    ignore = shutil.ignore_patterns("__pycache__", "*.pyc")
-    for name in ("dags", "plugins"):
-        shutil.copytree(ROOT / name, path / name, ignore=ignore)
-    shutil.copytree(ROOT / "include", path / "dags" / "include")
-    _shrink(path / "dags" / "include" / "models" / "flight_delays.yaml", deployment)
-    return path / "dags"
+    dags_path = copy_bundle(path)
+    change_spec(dags_path, MODEL, lambda spec: _shrink(spec, deployment))
+    return dags_path
 
 
-def _shrink(spec_path: Path, deployment: Mapping[str, str]) -> None:
-    spec = yaml.safe_load(spec_path.read_text())
+def _shrink(spec: dict[str, Any], deployment: Mapping[str, str]) -> None:
     spec["data"] |= {"window_days": 28, "test_days": 5}
     spec["data"]["checks"]["min_rows"] = 1000
     spec["training"]["epochs"] = 15
@@ -75,4 +70,3 @@ def _shrink(spec_path: Path, deployment: Mapping[str, str]) -> None:
     spec["deployment"] |= deployment
     spec["schedule"] = "0 3 * * *"
     spec["monitoring"] |= {"cooldown_hours": 24}
-    spec_path.write_text(yaml.safe_dump(spec, sort_keys=False))

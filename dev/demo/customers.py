@@ -1,0 +1,83 @@
+"""Customers of an endpoint, who keep asking while versions come and go.
+
+Comes in: an endpoint's name, requests. Goes out: how many answers each version gave.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any
+
+PAUSE_S = 0.04
+
+
+@contextlib.contextmanager
+def beside(act: Callable[[], None], pause_s: float) -> Iterator[None]:
+    """Do something again and again on a thread of its own until the `with` ends; its error is raised then.
+
+    Args:
+        act: Does it once.
+        pause_s: Between two times.
+    """
+    stop = threading.Event()
+
+    def go_on() -> None:
+        while not stop.wait(pause_s):
+            act()
+
+    with ThreadPoolExecutor(1) as pool:
+        going = pool.submit(go_on)
+        try:
+            yield
+        finally:
+            stop.set()
+        going.result()
+
+
+@dataclass(kw_only=True)
+class Customers:
+    """Ask an endpoint, one request after the other, and count the answers.
+
+    Attributes:
+        endpoint_name: Full name.
+        instances: What they ask, in turn.
+        answers: How many they got of each version.
+    """
+
+    endpoint_name: str
+    instances: list[dict[str, Any]]
+    answers: Counter[str] = field(default_factory=Counter)
+
+    def asking(self) -> AbstractContextManager[None]:
+        """Begin to ask; the end of the `with` is the end of it."""
+        from google.cloud import aiplatform_v1  # after the local cloud's variables are set
+
+        region = self.endpoint_name.split("/")[3]
+        options = {"api_endpoint": f"{region}-aiplatform.googleapis.com"}
+        client = aiplatform_v1.PredictionServiceClient(client_options=options)
+
+        def ask() -> None:
+            instance = self.instances[self.answers.total() % len(self.instances)]
+            told = client.predict(endpoint=self.endpoint_name, instances=[instance])
+            self.answers[told.model_version_id] += 1
+
+        return beside(ask, PAUSE_S)
+
+
+def read_instances(plan: dict[str, Any], most: int) -> list[dict[str, Any]]:
+    """Return rows of a run's table, those with empty values left out, as requests."""
+    from google.cloud import bigquery  # after the local cloud's variables are set
+
+    names = {feature["name"] for feature in plan["spec"]["features"]}
+    client = bigquery.Client(project=plan["project"])
+    run = f"run_{plan['model']}__{plan['run_key'].replace('-', '_')}"
+    table = client.get_table(f"{plan['project']}.{plan['dataset']}.{run}")
+    columns = [column for column in table.schema if column.name in names]
+    rows = [dict(row.items()) for row in client.list_rows(table, selected_fields=columns, max_results=most)]
+    return [row for row in rows if None not in row.values()]
