@@ -5,6 +5,7 @@ The first night is asked for three times: what was recorded is deleted and `appr
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ import pytest
 
 from demo.airflow import USERNAME
 from demo.dag_run import DAG_ID, read_documents, wait_for_dag
-from demo.progress import follow_run
+from demo.progress import FINISHED_RUN, follow_run
 from demo.system import LaptopSystem
 
 from .conftest import make_bundle, running_laptop
@@ -22,12 +23,12 @@ from .conftest import make_bundle, running_laptop
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(1200)]
 
 FIRST, SECOND = "2013-11-20T03:00:00Z", "2013-11-21T03:00:00Z"
-HOURS, SECONDS = "ANSWER_WITHIN = timedelta(hours=12)", "ANSWER_WITHIN = timedelta(seconds=30)"
+HOURS, SECONDS = "ANSWER_WITHIN = timedelta(hours=12)", "ANSWER_WITHIN = timedelta(seconds=60)"
 
 
 @pytest.fixture(scope="module")
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """Airflow's, where a first version needs a person, who has half a minute."""
+    """Airflow's, where a first version needs a person, who has a minute."""
     base = tmp_path_factory.mktemp("approval")
     dags_path = make_bundle(base / "bundle", approval="first")
     source = (dags_path / "retrain.py").read_text()
@@ -58,13 +59,25 @@ def task(api: Any, run_id: str, task_id: str) -> dict[str, Any]:
 
 
 def answered(api: Any, run_id: str, option: str | None) -> dict[str, Any]:
-    """Wait until the run asks, answer it or not; give its `deployment.json` once the run has ended, green."""
-    wait_for("the question", lambda: task(api, run_id, "approve")["state"] in ("awaiting_input", "deferred"))
-    assert api.call("GET", "/pools/default_pool")["running_slots"] == 0
+    """Wait until the run asks, answer it or not; give its `deployment.json` once the run has ended, green.
+
+    A busy scheduler takes a task that goes on before it was seen to wait for one that was killed, and tries it again
+    (`ti_requeued` in Airflow's scheduler_job_runner.py): it asks again then, and is answered again.
+    """
     details = f"/dags/{DAG_ID}/dagRuns/{run_id}/taskInstances/approve/-1/hitlDetails"
+
+    def asks() -> bool:
+        return task(api, run_id, "approve")["state"] in ("awaiting_input", "deferred")
+
+    def is_over() -> bool:
+        if option and asks() and not api.call("GET", details)["response_received"]:
+            api.call("PATCH", details, json={"chosen_options": [option], "params_input": {}})
+        return api.read_run(DAG_ID, run_id)["state"] in FINISHED_RUN
+
+    wait_for("the question", asks)
+    assert api.call("GET", "/pools/default_pool")["running_slots"] == 0
     assert api.call("GET", details)["options"] == ["Approve", "Reject"]
-    if option:
-        api.call("PATCH", details, json={"chosen_options": [option], "params_input": {}})
+    wait_for("the end", is_over)
     return ended(api, run_id)
 
 
@@ -77,13 +90,17 @@ def ended(api: Any, run_id: str) -> dict[str, Any]:
     return dict(read_documents(os.environ["RETRAINING_PROJECT"], run_uri)["deployment"])
 
 
-def ask_again(api: Any, run_id: str) -> None:
-    """Delete what was recorded, and clear `approve` with what follows."""
+def stored(api: Any, run_id: str, name: str) -> Any:
+    """A document of a run, as storage has it."""
     from google.cloud import storage
 
     run_uri = api.xcom(DAG_ID, run_id, "plan")["run_uri"]
-    client = storage.Client(project=os.environ["RETRAINING_PROJECT"])
-    storage.Blob.from_uri(f"{run_uri}/deployment.json", client=client).delete()
+    return storage.Blob.from_uri(f"{run_uri}/{name}", client=storage.Client(project=os.environ["RETRAINING_PROJECT"]))
+
+
+def ask_again(api: Any, run_id: str) -> None:
+    """Delete what was recorded, and clear `approve` with what follows."""
+    stored(api, run_id, "deployment.json").delete()
     body = {"dry_run": False, "dag_run_id": run_id, "task_ids": ["approve"], "include_downstream": True}
     api.call("POST", f"/dags/{DAG_ID}/clearTaskInstances", json=body | {"only_failed": False})
 
@@ -113,6 +130,8 @@ def test_no_no_answer_yes_and_nobody_wanted(api: Any) -> None:
         "answered": yes["approval"]["answered"],
         "words": f"approved by {USERNAME}",
     }
+
+    assert json.loads(stored(api, run_id, "model_card.json").download_as_bytes())["approval"] == yes["approval"]
 
     second = api.trigger(DAG_ID, logical_date=SECOND)
     alone = ended(api, second)
