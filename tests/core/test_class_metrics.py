@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn import metrics
 from sklearn.calibration import calibration_curve
 
-from trainer.objective.class_metrics import measure_scores, weigh_scores
+from trainer.objective.class_metrics import TOPS, measure_scores, weigh_scores
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 CLOSE = 1e-6
@@ -89,13 +89,15 @@ def test_more_classes(examples: tuple[Floats, Floats, Floats]) -> None:
     assert found.accuracy == pytest.approx(metrics.accuracy_score(labels, answers, sample_weight=weights))
     expected = metrics.log_loss(labels, scores, sample_weight=weights, labels=range(classes))
     assert found.log_loss == pytest.approx(expected, abs=CLOSE)
-    assert (found.top3_accuracy is None) is (classes <= 3)
-    if classes > 3:
-        # Of equal scores scikit-learn takes the last class, so it is asked with the classes the other way round.
-        expected = metrics.top_k_accuracy_score(
-            classes - 1 - labels, scores[:, ::-1], k=3, sample_weight=weights, labels=range(classes)
-        )
-        assert found.top3_accuracy == pytest.approx(expected, abs=CLOSE)
+    for name, most in TOPS.items():
+        value = getattr(found, name)
+        assert (value is None) is (classes <= most)
+        if value is not None:
+            # Of equal scores scikit-learn takes the last class, so it is asked with the classes the other way round.
+            expected = metrics.top_k_accuracy_score(
+                classes - 1 - labels, scores[:, ::-1], k=most, sample_weight=weights, labels=range(classes)
+            )
+            assert value == pytest.approx(expected, abs=CLOSE)
 
 
 @settings(deadline=None)

@@ -18,12 +18,13 @@ With more, of the confusion of y and the most likely class:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from trainer.contract.documents import Metrics
+from trainer.contract.documents import Metric, Metrics
 from trainer.objective.metrics import (
     Floats,
     Ranking,
@@ -36,7 +37,13 @@ from trainer.objective.metrics import (
 )
 
 _BINS = 15
-TOP = 3
+TOPS: Mapping[Metric, int] = {"top2_accuracy": 2, "top3_accuracy": 3, "top5_accuracy": 5, "top10_accuracy": 10}
+"""Of how many likeliest classes each is."""
+
+
+def tops_of(classes: int) -> list[Metric]:
+    """Return those of fewer classes than there are."""
+    return [name for name, most in TOPS.items() if most < classes]
 
 
 def measure_scores(labels: Floats, scores: Floats, weights: Floats | None = None) -> Metrics:
@@ -108,7 +115,7 @@ def weigh_macro_f1(labels: Floats, scores: Floats) -> Weighing:
     return mean_f1
 
 
-def among_top(labels: Floats, scores: Floats, most: int = TOP) -> Floats:
+def among_top(labels: Floats, scores: Floats, most: int) -> Floats:
     """Give 1 where the right class is among the likeliest; of equal scores the first counts. [n], [n, K] → [n]."""
     place = labels.astype(np.intp)[:, np.newaxis]
     own = np.take_along_axis(scores, place, axis=1)
@@ -152,4 +159,5 @@ def _weighings(scores: Floats) -> Mapping[str, Callable[[Floats, Floats], Weighi
     """Give the metrics that are defined for such scores. [n] or [n, K]."""
     if scores.ndim == 1:
         return _BINARY
-    return {**_SEVERAL, "top3_accuracy": _mean(among_top)} if scores.shape[1] > TOP else _SEVERAL
+    tops = {name: _mean(partial(among_top, most=TOPS[name])) for name in tops_of(scores.shape[1])}
+    return {**_SEVERAL, **tops}

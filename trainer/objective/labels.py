@@ -17,7 +17,7 @@ from trainer.contract.column_types import ROLE_TYPES
 from trainer.contract.documents import Label, Manifest, Metric, Statistics
 from trainer.errors import DataError
 from trainer.objective.answers import SCORE, SCORES, Answers
-from trainer.objective.class_metrics import TOP, weigh_scores
+from trainer.objective.class_metrics import tops_of, weigh_scores
 from trainer.objective.metrics import Floats, Mask, Values
 from trainer.objective.regression import Regression, Scale
 
@@ -124,8 +124,7 @@ class Multiclass:
     def __init__(self, classes: int) -> None:
         self.outputs: int = classes
         self.answers = Answers(output=SCORES, classes=classes)
-        further: tuple[Metric, ...] = ("brier", "balanced_accuracy", "macro_f1", "top3_accuracy")
-        self.if_asked: tuple[Metric, ...] = further if classes > TOP else further[:-1]
+        self.if_asked: tuple[Metric, ...] = ("brier", "balanced_accuracy", "macro_f1", *tops_of(classes))
         self.expected: str = f"a whole number from 0 to {classes - 1}"
 
     def loss(self) -> tf_keras.losses.Loss:

@@ -13,6 +13,7 @@ from retraining.core.spec.tuning import reported_metrics
 from retraining.core.tuning import decision, requests
 from tests.support.small_model import make_spec
 from tests.support.small_study import HYPERPARAMETERS, SECTION, plan_with
+from trainer.objective.class_metrics import tops_of
 
 
 @pytest.mark.parametrize(
@@ -92,7 +93,7 @@ def test_metrics_are_those_that_the_trainer_reports():
     classes = {each.name: each for each in bodies if isinstance(each, ast.ClassDef)}
     labels = {
         "Binary": {"name": "y", "kind": "binary"},
-        "Multiclass": {"name": "y", "kind": "multiclass", "classes": 4},
+        "Multiclass": {"name": "y", "kind": "multiclass", "classes": 6},
         "Regression": {"name": "y", "kind": "regression", "loss": "quantile", "quantiles": [0.1, 0.5, 0.9]},
     }
     for name, label in labels.items():
@@ -100,6 +101,7 @@ def test_metrics_are_those_that_the_trainer_reports():
         lists = [node.value for node in given if ast.unparse(node.annotation) == "tuple[Metric, ...]"]
         texts = {node.value for each in lists for node in ast.walk(each) if isinstance(node, ast.Constant)}
         found = {f"val_{text}" for text in texts if isinstance(text, str)}
+        found |= {f"val_{top}" for top in tops_of(label.get("classes", 0))}
         assert {"loss", "val_loss", *found} == set(reported_metrics(TypeAdapter(Label).validate_python(label)))
 
 

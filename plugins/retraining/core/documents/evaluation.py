@@ -165,8 +165,14 @@ class Metrics(Value):
     """Of several classes: mean recall over the classes that are there."""
     macro_f1: Share | None = None
     """Of several classes: mean F1 over the classes that are there or answered."""
+    top2_accuracy: Share | None = None
+    """Of more than two classes: of the two likeliest."""
     top3_accuracy: Share | None = None
     """Of more than three classes: of the three likeliest."""
+    top5_accuracy: Share | None = None
+    """Of more than five classes: of the five likeliest."""
+    top10_accuracy: Share | None = None
+    """Of more than ten classes: of the ten likeliest."""
 
 
 class NumberMetrics(Value):

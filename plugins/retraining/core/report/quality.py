@@ -27,7 +27,10 @@ CLASSES_WORDS: dict[Metric, str] = {
     "brier": "squared error of the probabilities, summed over classes",
     "balanced_accuracy": "recall of each class, mean over classes",
     "macro_f1": "harmonic mean of precision and recall of each class, mean over classes",
+    "top2_accuracy": "share of examples whose right class is among the two likeliest",
     "top3_accuracy": "share of examples whose right class is among the three likeliest",
+    "top5_accuracy": "share of examples whose right class is among the five likeliest",
+    "top10_accuracy": "share of examples whose right class is among the ten likeliest",
 }
 NUMBER_WORDS: dict[Metric, str] = {
     "mae": "mean absolute error",

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from retraining.core.spec.metrics import METRICS, ONLY_SHOWN
+from retraining.core.spec.metrics import METRICS, ONLY_SHOWN, TOPS
 from retraining.core.spec.section import ColumnName, Section
 
 MAX_FEATURES = 2000
@@ -213,8 +213,8 @@ OUTPUT_NAMES = ("score", "scores", "prediction", "quantiles")
 def deciding_metrics(label: Label | AuxiliaryLabel) -> list[str]:
     """Return the metrics by which models of a label can be compared: those of its kind that it has."""
     quantiles = label.kind == "regression" and bool(label.quantiles)
-    several = label.kind == "multiclass" and label.classes > 3
-    undefined = {name for name, there in (("pinball", quantiles), ("top3_accuracy", several)) if not there}
+    classes = label.classes if label.kind == "multiclass" else 0
+    undefined = {name for name, most in TOPS.items() if most >= classes} | (set() if quantiles else {"pinball"})
     return [name for name in METRICS[label.kind] if name not in undefined | ONLY_SHOWN]
 
 

@@ -15,7 +15,10 @@ Metric = Literal[
     "calibration_error",
     "balanced_accuracy",
     "macro_f1",
+    "top2_accuracy",
     "top3_accuracy",
+    "top5_accuracy",
+    "top10_accuracy",
     "mae",
     "rmse",
     "r2",
@@ -23,15 +26,28 @@ Metric = Literal[
     "smape",
     "pinball",
 ]
+TOPS: Mapping[str, int] = {"top2_accuracy": 2, "top3_accuracy": 3, "top5_accuracy": 5, "top10_accuracy": 10}
+"""Of how many likeliest classes each is; a label has those of fewer than its classes."""
 HIGHER_IS_BETTER: frozenset[str] = frozenset(
-    {"auc", "accuracy", "r2", "pr_auc", "balanced_accuracy", "macro_f1", "top3_accuracy"}
+    {"auc", "accuracy", "r2", "pr_auc", "balanced_accuracy", "macro_f1", *TOPS}
 )
 METRICS: Mapping[str, tuple[Metric, ...]] = {
     "binary": ("auc", "log_loss", "accuracy", "brier", "pr_auc", "calibration_error"),
-    "multiclass": ("auc", "log_loss", "accuracy", "brier", "balanced_accuracy", "macro_f1", "top3_accuracy"),
+    "multiclass": (
+        "auc",
+        "log_loss",
+        "accuracy",
+        "brier",
+        "balanced_accuracy",
+        "macro_f1",
+        "top2_accuracy",
+        "top3_accuracy",
+        "top5_accuracy",
+        "top10_accuracy",
+    ),
     "regression": ("mae", "rmse", "r2", "medae", "smape", "pinball"),
 }
-"""By the kind of the label. `pinball` is of labels with quantiles, `top3_accuracy` of more than three classes."""
+"""By the kind of the label. `pinball` is of labels with quantiles, `TOPS` of more classes than they look at."""
 ONLY_SHOWN: frozenset[str] = frozenset({"calibration_error"})
 """Metrics that cannot decide: always predicting the base rate is calibrated best of all."""
 IN_UNIT: frozenset[str] = frozenset({"mae", "rmse", "medae", "pinball"})
@@ -57,6 +73,6 @@ def constant_score(metric: Metric, shares: Sequence[float], *, binary: bool) -> 
         "calibration_error": 0.0,
         "balanced_accuracy": 1 / there,
         "macro_f1": 2 * likeliest / (1 + likeliest) / there,
-        "top3_accuracy": sum(sorted(shares)[-3:]),
+        **{name: sum(sorted(shares)[-most:]) for name, most in TOPS.items()},
     }
     return values.get(metric)
