@@ -159,5 +159,7 @@ def _weighings(scores: Floats) -> Mapping[str, Callable[[Floats, Floats], Weighi
     """Give the metrics that are defined for such scores. [n] or [n, K]."""
     if scores.ndim == 1:
         return _BINARY
-    tops = {name: _mean(partial(among_top, most=TOPS[name])) for name in tops_of(scores.shape[1])}
+    tops: dict[str, Callable[[Floats, Floats], Weighing]] = {
+        name: _mean(partial(among_top, most=TOPS[name])) for name in tops_of(scores.shape[1])
+    }
     return {**_SEVERAL, **tops}

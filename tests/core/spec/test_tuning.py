@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import TypeAdapter
@@ -91,7 +92,7 @@ def test_metrics_are_those_that_the_trainer_reports():
     folder = Path(__file__).resolve().parents[3] / "trainer" / "objective"
     bodies = [node for name in ("labels", "regression") for node in ast.parse((folder / f"{name}.py").read_text()).body]
     classes = {each.name: each for each in bodies if isinstance(each, ast.ClassDef)}
-    labels = {
+    labels: dict[str, dict[str, Any]] = {
         "Binary": {"name": "y", "kind": "binary"},
         "Multiclass": {"name": "y", "kind": "multiclass", "classes": 6},
         "Regression": {"name": "y", "kind": "regression", "loss": "quantile", "quantiles": [0.1, 0.5, 0.9]},
