@@ -11,6 +11,7 @@ apache-airflow-ctl 0.1.5 is a command line with over 30 packages (keyring, rich,
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -98,7 +99,15 @@ class AirflowApi:
             AirflowApiError: 400 for a parameter outside its limits, 409 for a logical date that has a run.
         """
         body = {"logical_date": logical_date, "conf": conf or {}}
-        return str(self.call("POST", f"/dags/{dag_id}/dagRuns", json=body)["dag_run_id"])
+        path = f"/dags/{dag_id}/dagRuns"
+        for wait_s in (1.0, 3.0):
+            try:
+                return str(self.call("POST", path, json=body)["dag_run_id"])
+            except AirflowApiError as error:
+                if error.status != 500:
+                    raise
+            time.sleep(wait_s)  # the audit log was not written, and nothing after it: see airflow_local_settings
+        return str(self.call("POST", path, json=body)["dag_run_id"])
 
     def runs(self, dag_id: str) -> list[dict[str, Any]]:
         """Return the DAG's runs, oldest first."""

@@ -9,7 +9,10 @@ import sys
 import threading
 from pathlib import Path
 
+import pytest
+
 from demo.airflow import Airflow
+from demo.airflow_api import AirflowApi, AirflowApiError
 from tests.support.ports import free_port
 
 # As `airflow backfill create` does it: a savepoint, a look, a write.
@@ -21,6 +24,14 @@ for _ in range(30):
         with session.begin_nested():
             session.execute(sqlalchemy.text("SELECT count(*) FROM nights")).all()
             session.execute(sqlalchemy.text("INSERT INTO nights VALUES (2)"))
+"""
+
+
+BUSY_TIMEOUT = """
+import sqlalchemy
+from airflow.utils.session import create_session
+with create_session() as session:
+    print(session.execute(sqlalchemy.text("PRAGMA busy_timeout")).scalar())
 """
 
 
@@ -51,3 +62,34 @@ def test_a_savepoint_beside_a_writer_waits(tmp_path: Path) -> None:
     finally:
         stop.set()
         writer.join()
+
+
+@pytest.mark.parametrize(("process", "milliseconds"), [("api-server", 10_000), ("scheduler", 60_000)])
+def test_the_api_server_waits_for_less_long(tmp_path: Path, process: str, milliseconds: int) -> None:
+    """Its audit log waits on the thread without which nobody's write is stored: for ever would be for nothing."""
+    airflow = Airflow(home_path=tmp_path, port=free_port(), environment=os.environ)
+    airflow.write_settings()
+    asked = [sys.executable, "-c", BUSY_TIMEOUT, process]
+    done = subprocess.run(asked, env=airflow.variables(), check=True, timeout=120, capture_output=True, text=True)
+    assert int(done.stdout.splitlines()[-1]) == milliseconds
+
+
+@pytest.mark.parametrize("status", [500, 409])
+def test_a_run_is_asked_for_again_where_its_audit_log_was_not_written(monkeypatch, status: int) -> None:
+    """HTTP 500 comes before anything is made; a refusal is told at once."""
+    api, asked = AirflowApi(url="http://127.0.0.1:1", username="admin", password="admin"), []
+
+    def call(method: str, path: str, **_: object) -> dict[str, str]:
+        asked.append((method, path))
+        if len(asked) == 1:
+            raise AirflowApiError(method, path, status, "")
+        return {"dag_run_id": "manual__1"}
+
+    monkeypatch.setattr(api, "call", call)
+    monkeypatch.setattr("demo.airflow_api.time.sleep", lambda _: None)
+    if status == 500:
+        assert api.trigger("retrain__late") == "manual__1"
+        assert asked == [("POST", "/dags/retrain__late/dagRuns")] * 2
+    else:
+        with pytest.raises(AirflowApiError):
+            api.trigger("retrain__late")
