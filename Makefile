@@ -295,7 +295,7 @@ bench-train: $(VENV)/$(TRAINER_ENV)/.ready $(VENV)/localcloud/.ready ## Two work
 	@PYTHONPATH=dev:. $(VENV)/$(TRAINER_ENV)/bin/python -m bench.train --rounds $(ROUNDS)
 
 .PHONY: bench-environments
-bench-environments: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready $(VENV)/tfio/.ready ## The way to the first step, and a step, on TensorFlow 2.21 beside 2.16: build/bench/environments.json (8 min; ROUNDS=5)
+bench-environments: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready $(VENV)/tfio/.ready ## The way to the first step, and a step, on TensorFlow 2.21 beside 2.16: build/bench/environments.json (6 min; ROUNDS=5)
 	@PYTHONPATH=dev:. $(TRAINER_PY) -m bench.environments --rounds $(ROUNDS) $(abspath $(VENV))/trainer/bin/python $(abspath $(VENV))/tfio/bin/python
 
 .PHONY: bench-tuning bench-tuning-grid
