@@ -1,13 +1,13 @@
-"""Customers of an endpoint, who keep asking while versions come and go.
+"""Customers of an endpoint, who keep asking while versions come and go, and remember what they were told.
 
-Comes in: an endpoint's name, requests. Goes out: how many answers each version gave.
+Comes in: an endpoint's name, requests. Goes out: answers, with version and time.
 """
 
 from __future__ import annotations
 
 import contextlib
 import threading
-from collections import Counter
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -40,19 +40,28 @@ def beside(act: Callable[[], None], pause_s: float) -> Iterator[None]:
         going.result()
 
 
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What a customer was told: when (monotonic), to which request, by which version, and the score."""
+
+    at: float
+    request: int
+    version_id: str
+    score: float
+
+
 @dataclass(kw_only=True)
 class Customers:
-    """Ask an endpoint, one request after the other, and count the answers.
+    """Ask an endpoint, one request after the other, and remember the answers.
 
     Attributes:
         endpoint_name: Full name.
         instances: What they ask, in turn.
-        answers: How many they got of each version.
     """
 
     endpoint_name: str
     instances: list[dict[str, Any]]
-    answers: Counter[str] = field(default_factory=Counter)
+    answers: list[Answer] = field(default_factory=list)
 
     def asking(self) -> AbstractContextManager[None]:
         """Begin to ask; the end of the `with` is the end of it."""
@@ -63,11 +72,29 @@ class Customers:
         client = aiplatform_v1.PredictionServiceClient(client_options=options)
 
         def ask() -> None:
-            instance = self.instances[self.answers.total() % len(self.instances)]
-            told = client.predict(endpoint=self.endpoint_name, instances=[instance])
-            self.answers[told.model_version_id] += 1
+            number = len(self.answers) % len(self.instances)
+            told = client.predict(endpoint=self.endpoint_name, instances=[self.instances[number]])
+            score = float(told.predictions[0])
+            answer = Answer(at=time.monotonic(), request=number, version_id=told.model_version_id, score=score)
+            self.answers.append(answer)
 
         return beside(ask, PAUSE_S)
+
+    def first_answer_by(self, version_id: str, since: float) -> Answer | None:
+        """Return the first answer of a version after a moment; None: it gave none yet."""
+        return next((each for each in self.answers if each.at >= since and each.version_id == version_id), None)
+
+    def wrong_answers(self, champion_id: str, since: float, over: float) -> tuple[int, int]:
+        """Count the answers since a moment that are further than that from the champion's to the same request, and all.
+
+        Args:
+            champion_id: Its version.
+            since: The moment (monotonic).
+            over: Difference of two scores.
+        """
+        right = {each.request: each.score for each in self.answers if each.version_id == champion_id}
+        told = [each for each in self.answers if each.at >= since and each.request in right]
+        return sum(abs(each.score - right[each.request]) > over for each in told), len(told)
 
 
 def read_instances(plan: dict[str, Any], most: int) -> list[dict[str, Any]]:

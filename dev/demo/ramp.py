@@ -7,6 +7,7 @@ are measured by the minute, and what they measure is known three minutes later.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
@@ -59,8 +60,9 @@ def run_ramp(api: AirflowApi, as_of: str, *, project: str, say: Callable[[str], 
 
     with customers.asking(), beside(tell_steps, 2.0):
         second = run_dag(api, as_of, **night)
-    by_version = ", ".join(f"{count:,} by version {name}" for name, count in sorted(customers.answers.items()))
-    say(f"customers  {customers.answers.total():,} answers, none of them an error: {by_version}")
+    counts = Counter(answer.version_id for answer in customers.answers)
+    by_version = ", ".join(f"{count:,} by version {name}" for name, count in sorted(counts.items()))
+    say(f"customers  {counts.total():,} answers, none of them an error: {by_version}")
     return second
 
 
