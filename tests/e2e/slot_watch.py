@@ -17,6 +17,7 @@ class SlotWatch:
     Attributes:
         longest_s: The longest time in state running without a break.
         sum_s: All of them together.
+        took_s: From the first of them to the end of the last.
     """
 
     api: AirflowApi
@@ -25,6 +26,8 @@ class SlotWatch:
     task_id: str
     longest_s: float = 0.0
     sum_s: float = 0.0
+    took_s: float = 0.0
+    _first: float | None = None
     _since: float | None = None
 
     def watching(self) -> AbstractContextManager[None]:
@@ -36,6 +39,8 @@ class SlotWatch:
         now = time.monotonic()
         if states.get(self.task_id) == "running":
             self._since = self._since or now
+            self._first = self._first or now
+            self.took_s = now - self._first
         elif self._since is not None:
             held = now - self._since
             self.longest_s, self.sum_s, self._since = max(self.longest_s, held), self.sum_s + held, None
