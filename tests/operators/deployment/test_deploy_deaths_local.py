@@ -17,7 +17,7 @@ from tests.support.scenes.deployed_night import Night, Waiting
 from tests.support.scenes.served_models import save_models
 
 OLD, NEW = 0.25, 0.75
-CHANGES = {"start_deploy", "set_traffic", "predict", "merge_aliases", "move_alias", "remove_alias", "undeploy"}
+CHANGES = {"start_deploy", "set_traffic", "predict", "merge_aliases", "move_alias", "remove_alias"}
 MOST_OF_ONE = 3
 
 
@@ -76,7 +76,8 @@ def test_dead_with_the_traffic_on_a_wrong_model(night) -> None:
 def test_dead_at_every_change(night) -> None:
     """Before and after each call that changes something, another try leads to one champion that answers."""
     calls = night().deploy()
-    assert {"set_traffic", "merge_aliases", "undeploy", "start_deploy"} <= set(calls)
+    assert {"set_traffic", "merge_aliases", "start_deploy"} <= set(calls)
+    assert "undeploy" not in calls  # the version before stays for a day
     for number, name in enumerate(calls, 1):
         if name not in CHANGES:
             continue
