@@ -23,6 +23,7 @@ RECORD = "retraining-deployed.json"
 ENVIRONMENT_LABEL = "goog-composer-environment"
 _NOT_THERE = 0  # Cloud Storage's generation of an object that does not exist
 _SECONDS = 60
+_WITHOUT_RECORD = "delete it; what differs in the bucket then needs FORCE=1, and nothing that is gone is removed"
 
 
 class DeployError(Exception):
@@ -73,7 +74,7 @@ class EnvironmentBucket:
         """Return what is there.
 
         Raises:
-            DeployError: The record is of a later release.
+            DeployError: The record is of a later release, or no record.
         """
         blobs = [blob for folder in FOLDERS for blob in self._bucket.list_blobs(prefix=f"{folder}/", timeout=_SECONDS)]
         record, generation = self._read_record()
@@ -128,20 +129,41 @@ class EnvironmentBucket:
         blob = self._bucket.get_blob(RECORD, timeout=_SECONDS)
         if blob is None:
             return {}, _NOT_THERE
-        record = json.loads(blob.download_as_bytes(timeout=_SECONDS))
+        address = f"gs://{self.name}/{RECORD}"
+        try:
+            record = json.loads(blob.download_as_bytes(timeout=_SECONDS))
+        except ValueError as error:
+            raise DeployError(f"{address}: no JSON ({error}): {_WITHOUT_RECORD}") from None
         if not isinstance(record, dict) or record.get("schema_version") != 1:
-            raise DeployError(f"gs://{self.name}/{RECORD}: expected schema_version 1: use the release that wrote it")
+            raise DeployError(f"{address}: expected schema_version 1: use the release that wrote it")
+        if not _is_list_of_digests(record.get("files")):
+            raise DeployError(f"{address}: files: expected a list of digests by name: {_WITHOUT_RECORD}")
         return record, int(blob.generation)
 
 
 def digests_of(folder: Path) -> Digests:
-    """Return the digest of every file of a bundle."""
-    return {
+    """Return the digest of every file of a bundle.
+
+    Raises:
+        DeployError: One of the folders has none: what is in the bucket would all be removed.
+    """
+    found = {
         path.relative_to(folder).as_posix(): _crc32c(path.read_bytes())
         for name in FOLDERS
         for path in sorted((folder / name).rglob("*"))
         if path.is_file()
     }
+    if empty := [name for name in FOLDERS if not any(file.startswith(f"{name}/") for file in found)]:
+        raise DeployError(
+            f"{folder / empty[0]} has no file: build the bundle by `make bundle`, in the checkout's folder"
+        )
+    return found
+
+
+def _is_list_of_digests(files: object) -> bool:
+    return isinstance(files, dict) and all(
+        isinstance(digests, list) and all(isinstance(digest, str) for digest in digests) for digests in files.values()
+    )
 
 
 def _crc32c(content: bytes) -> str:

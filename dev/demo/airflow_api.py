@@ -11,9 +11,11 @@ apache-airflow-ctl 0.1.5 is a command line with over 30 packages (keyring, rich,
 from __future__ import annotations
 
 import json
+import secrets
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 import requests
@@ -98,7 +100,9 @@ class AirflowApi:
         Raises:
             AirflowApiError: 400 for a parameter outside its limits, 409 for a logical date that has a run.
         """
-        body = {"logical_date": logical_date, "conf": conf or {}}
+        body: dict[str, Any] = {"logical_date": logical_date, "conf": conf or {}}
+        if logical_date is None:  # a name, by which a second try finds what the first one made
+            body["dag_run_id"] = f"manual__{datetime.now(UTC).isoformat()}_{secrets.token_hex(4)}"
         path = f"/dags/{dag_id}/dagRuns"
         for wait_s in (1.0, 3.0):
             try:
@@ -106,7 +110,9 @@ class AirflowApi:
             except AirflowApiError as error:
                 if error.status != 500:
                     raise
-            time.sleep(wait_s)  # the audit log was not written, and nothing after it: see airflow_local_settings
+            time.sleep(wait_s)  # its audit log was not written in time: see airflow_local_settings
+            if body.get("dag_run_id") in {run["dag_run_id"] for run in self.runs(dag_id)}:
+                return str(body["dag_run_id"])
         return str(self.call("POST", path, json=body)["dag_run_id"])
 
     def runs(self, dag_id: str) -> list[dict[str, Any]]:

@@ -162,6 +162,31 @@ def test_another_environments_bucket_is_refused(bucket, monkeypatch, capsys) -> 
     assert "gcloud composer environments describe staging" in capsys.readouterr().err
 
 
+@pytest.mark.cloud
+def test_without_a_bundle_nothing_is_removed(bucket, tmp_path) -> None:
+    """In another folder than the checkout's there is no `build/bundle`: that is not a release without files."""
+    deploy(bucket, write(tmp_path / "first", FIRST))
+    half = write(tmp_path / "half", {name: content for name, content in FIRST.items() if name.startswith("plugins/")})
+    for folder in (tmp_path / "none", half):
+        with pytest.raises(DeployError, match=r"dags has no file: build it by `make bundle`"):
+            deploy(bucket, folder)
+    assert contents(bucket) == {**FIRST, **THEIRS}
+
+
+@pytest.mark.cloud
+@pytest.mark.parametrize(
+    "record",
+    [b"{", b"[]", b'{"schema_version": 2}', b'{"schema_version": 1}', b'{"schema_version": 1, "files": {"a": 1}}'],
+)
+def test_a_record_that_is_none_is_named(bucket, tmp_path, record: bytes) -> None:
+    from google.cloud import storage
+
+    storage.Client().bucket(bucket.name).blob(RECORD).upload_from_string(record)
+    with pytest.raises(DeployError, match=rf"gs://{bucket.name}/{RECORD}: "):
+        deploy(bucket, write(tmp_path / "first", FIRST))
+    assert contents(bucket) == THEIRS
+
+
 def test_what_is_as_it_should_be_is_left_alone() -> None:
     """Files that were brought by hand before are ours once they are the same."""
     assert plan_changes({"dags/a.py": "1"}, {"dags/a.py": "1", "dags/b.py": "2"}, {}) == []

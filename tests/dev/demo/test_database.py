@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -74,22 +75,38 @@ def test_the_api_server_waits_for_less_long(tmp_path: Path, process: str, millis
     assert int(done.stdout.splitlines()[-1]) == milliseconds
 
 
-@pytest.mark.parametrize("status", [500, 409])
-def test_a_run_is_asked_for_again_where_its_audit_log_was_not_written(monkeypatch, status: int) -> None:
-    """HTTP 500 comes before anything is made; a refusal is told at once."""
-    api, asked = AirflowApi(url="http://127.0.0.1:1", username="admin", password="admin"), []
+@pytest.mark.parametrize("made", [False, True])
+def test_a_run_is_asked_for_once_more_and_made_once(monkeypatch, made: bool) -> None:
+    """HTTP 500 because the audit log was not written comes before the run is made; another may come after."""
+    api = AirflowApi(url="http://127.0.0.1:1", username="admin", password="admin")
+    runs: list[str] = []
+    tries: list[str] = []
 
-    def call(method: str, path: str, **_: object) -> dict[str, str]:
-        asked.append((method, path))
-        if len(asked) == 1:
-            raise AirflowApiError(method, path, status, "")
-        return {"dag_run_id": "manual__1"}
+    def call(method: str, path: str, **given: Any) -> dict[str, Any]:
+        if method == "GET":
+            return {"dag_runs": [{"dag_run_id": name} for name in runs]}
+        tries.append(given["json"]["dag_run_id"])
+        if made or len(tries) == 2:
+            runs.append(tries[-1])
+        if len(tries) == 1:
+            raise AirflowApiError(method, path, 500, "")
+        return {"dag_run_id": tries[-1]}
 
     monkeypatch.setattr(api, "call", call)
     monkeypatch.setattr("demo.airflow_api.time.sleep", lambda _: None)
-    if status == 500:
-        assert api.trigger("retrain__late") == "manual__1"
-        assert asked == [("POST", "/dags/retrain__late/dagRuns")] * 2
-    else:
-        with pytest.raises(AirflowApiError):
-            api.trigger("retrain__late")
+    assert [api.trigger("rollback")] == runs
+    assert len(tries) == (1 if made else 2)
+
+
+def test_a_refused_run_is_told_at_once(monkeypatch) -> None:
+    api = AirflowApi(url="http://127.0.0.1:1", username="admin", password="admin")
+    asked: list[str] = []
+
+    def call(method: str, path: str, **_: object) -> None:
+        asked.append(method)
+        raise AirflowApiError(method, path, 409, "")
+
+    monkeypatch.setattr(api, "call", call)
+    with pytest.raises(AirflowApiError):
+        api.trigger("retrain__late", logical_date="2013-11-20T03:00:00Z")
+    assert asked == ["POST"]
