@@ -154,9 +154,7 @@ def digests_of(folder: Path) -> Digests:
         if path.is_file()
     }
     if empty := [name for name in FOLDERS if not any(file.startswith(f"{name}/") for file in found)]:
-        raise DeployError(
-            f"{folder / empty[0]} has no file: build the bundle by `make bundle`, in the checkout's folder"
-        )
+        raise DeployError(f"{folder / empty[0]} has no file: build it by `make bundle` in the checkout")
     return found
 
 
