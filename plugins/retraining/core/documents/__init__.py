@@ -64,7 +64,7 @@ from retraining.core.documents.export import (
     SpanFile,
 )
 from retraining.core.documents.model_card import CardData, CardTraining, ModelCard
-from retraining.core.documents.monitoring import Drift, DriftChampion, FeatureDrift, Ledger
+from retraining.core.documents.monitoring import Drift, DriftChampion, FeatureDrift, Ledger, Signal, Signals
 from retraining.core.documents.plan import Estimate, Pause, Plan, Query, Trigger, Window
 from retraining.core.documents.retention import (
     CleanedDeployment,
@@ -129,6 +129,7 @@ KINDS: dict[str, type[Document]] = {
         Pause,
         Timings,
         Drift,
+        Signals,
         Ledger,
         ScoringPlan,
         ScoringInput,
@@ -234,6 +235,8 @@ __all__ = [
     "ServedAnswers",
     "Serving",
     "Shard",
+    "Signal",
+    "Signals",
     "Signature",
     "Slice",
     "SliceDifference",

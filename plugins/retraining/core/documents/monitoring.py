@@ -1,10 +1,10 @@
-"""Documents of the monitor: the drift it measured, and the ledger row that says what it decided."""
+"""Documents of the monitor: the signals it measured, and the ledger row that says what it decided."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from retraining.core.documents.document import Count, Document, ModelId, Number, RunKey, Text, Uri, UtcTime, Value
 
@@ -40,6 +40,86 @@ class Drift(Document):
     baseline_uri: Uri
     threshold: Annotated[Number, Field(gt=0, le=1)]
     features: tuple[FeatureDrift, ...]
+
+
+SignalKind = Literal[
+    "traffic",
+    "errors",
+    "latency",
+    "source",
+    "age",
+    "skew",
+    "drift",
+    "prediction_drift",
+    "performance",
+    "estimate",
+    "multivariate",
+]
+"""What is watched: skew is against the champion's training data, drift against earlier requests."""
+SignalState = Literal["ok", "exceeded", "not_judged"]
+NamedState = Literal[
+    "no_traffic",
+    "too_few",
+    "no_labels",
+    "labels_of_another_version",
+    "feature_gone",
+    "garbage",
+    "giant_batch",
+    "clock_skew",
+    "no_endpoint",
+    "source_stopped",
+    "no_reference",
+    "too_expensive",
+    "no_metrics",
+    "no_champion",
+]
+"""What is wrong with the input of a signal: why it is not judged, or what it warns of."""
+
+
+class Signal(Value):
+    """One thing that was watched: of the model as a whole, or of a subject.
+
+    `subject` is a feature, `version 3`, `carrier=UA` or a table; empty, it is the model. It is exceeded when `value` is
+    strictly over `threshold`. `low` and `high` are the interval of `value`, `examples` is what it rests on. With
+    `because`, it tells of its input: never by itself a reason to retrain.
+    """
+
+    kind: SignalKind
+    subject: str
+    state: SignalState
+    because: NamedState | None
+    measure: Text
+    value: Number | None
+    low: Number | None = None
+    high: Number | None = None
+    threshold: Number | None
+    examples: Count
+    words: Text
+
+    @model_validator(mode="after")
+    def _named(self) -> Self:
+        if self.state == "not_judged" and self.because is None:
+            raise ValueError("a signal that is not judged says because of what")
+        return self
+
+
+class Signals(Document):
+    """All that was watched in the last `window_hours` before `as_of`.
+
+    `requests` is the number of instances in the window's log; `endpoint_name` is null where there is no endpoint,
+    `log_table` where nothing was logged yet. `bytes_read` is what BigQuery read for it.
+    """
+
+    kind: Literal["signals"] = "signals"
+    model: ModelId
+    as_of: UtcTime
+    window_hours: Annotated[int, Field(ge=1)]
+    champion: DriftChampion | None
+    endpoint_name: Text | None
+    log_table: Text | None
+    requests: Count
+    bytes_read: Count
+    signals: tuple[Signal, ...]
 
 
 class Ledger(Document):
