@@ -150,7 +150,6 @@ ROWS = [
     Row("signals__skew", "signals[0].kind", "mood", "one of: "),
     Row("signals__skew", "signals[0].because", "rain", "one of: "),
     Row("signals__skew", "signals[0].words", "", "at least 1 characters"),
-    Row("signals__skew", "signals[5].because", None, "says because of what"),
     Row("snapshot__three_new_spans", "spans[0].fingerprint", "ab", "text like ^[0-9a-f]{32}$"),
     Row("snapshot__three_new_spans", "schema[0].mode", "OPTIONAL", "one of: "),
     Row("snapshot__three_new_spans", "spans[0].parts[0].shards", 0, "at least 1"),
