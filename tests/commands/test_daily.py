@@ -117,7 +117,7 @@ def test_why_gives_the_monitors_last_decision(cloud, capsys):
     cloud.artifacts.write_once(storage.document_uri(folder, "ledger"), found.to_bytes())
     out = ask(cloud, capsys, "why", "late")
     assert "late: no run yet" in out
-    assert "monitor   wait at 2013-11-20 04:00 UTC (cooldown): A retraining was ordered 3 hours ago." in out
+    assert "monitor   none at 2013-11-20 04:00 UTC (cooldown): A retraining was ordered 3 hours ago." in out
 
 
 def test_two_runs_stand_side_by_side(cloud, capsys):

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from retraining.core.documents import Signals
+from retraining.core.documents import Ledger, Signals
 from retraining.core.errors import ContractError
-from tests.support.contracts import EXAMPLES
+from tests.support.contracts import EXAMPLES, STORED
 
 
 def test_a_signal_that_is_not_judged_says_because_of_what() -> None:
@@ -17,3 +17,10 @@ def test_a_signal_that_is_not_judged_says_because_of_what() -> None:
     stored["signals"][5]["because"] = None
     with pytest.raises(ContractError, match="says because of what"):
         Signals.parse(json.dumps(stored))
+
+
+def test_a_row_of_an_earlier_release_has_its_outcome() -> None:
+    """It said `decision` then."""
+    stored = json.loads((STORED / "ledger.json").read_text())
+    assert Ledger.parse(json.dumps(stored)).outcome == "none"
+    assert Ledger.parse(json.dumps(stored | {"decision": "retrain"})).outcome == "retrain"

@@ -38,7 +38,7 @@ def row(hours_before, decision="retrain"):
     return d.Ledger(
         model="late",
         as_of=as_of,
-        decision=decision,
+        outcome=decision,
         because="drift" if decision == "retrain" else "no_drift",
         words="x",
         drift_uri=URI,
@@ -53,7 +53,7 @@ def decide(found, *ledger):
 
 def test_drift_orders_a_retraining_and_names_the_features():
     found = decide(drift(0.4, 0.1, 0.9))
-    assert (found.decision, found.because, found.retrain_as_of) == ("retrain", "drift", AS_OF)
+    assert (found.outcome, found.because, found.retrain_as_of) == ("retrain", "drift", AS_OF)
     assert found.words == "Retraining: f2 0.900 (over 0.3), f0 0.400 (over 0.3) drifted in 500 requests."
     assert d.Ledger.parse(found.to_bytes()) == found
 
@@ -64,7 +64,7 @@ def test_many_drifted_features_are_cut_in_the_words():
 
 def test_no_drift_waits_and_names_the_nearest():
     found = decide(drift(0.3, 0.1))
-    assert (found.decision, found.because, found.retrain_as_of) == ("wait", "no_drift", None)
+    assert (found.outcome, found.because, found.retrain_as_of) == ("none", "no_drift", None)
     assert found.words == "Waiting: no feature is over its threshold. The largest is f0 with 0.300."
 
 
@@ -76,7 +76,7 @@ def test_no_champion_waits():
 def test_a_pause_holds_a_retraining_back_and_counts_as_none():
     paused = "retraining of late is paused until 2013-11-25 00:00 UTC by ada."
     found = decide_retraining(make_spec(), drift(0.9), [], AS_OF, URI, paused)
-    assert (found.decision, found.because, found.retrain_as_of) == ("wait", "paused", None)
+    assert (found.outcome, found.because, found.retrain_as_of) == ("none", "paused", None)
     assert found.words == f"Waiting: f0 0.900 (over 0.3) drifted in 500 requests. But {paused}"
     assert decide(drift(0.9), found).because == "drift"  # no cool-down begins with it
 
@@ -100,7 +100,7 @@ def test_the_cool_down_holds(hours, because):
 
 
 def test_rows_that_waited_or_lie_ahead_start_no_cool_down():
-    assert decide(drift(0.9), row(1, "wait"), row(0), row(-5)).because == "drift"
+    assert decide(drift(0.9), row(1, "none"), row(0), row(-5)).because == "drift"
 
 
 @pytest.mark.parametrize(("hours", "because"), [(47, "cooldown"), (48, "drift")])
@@ -121,7 +121,7 @@ def test_the_wait_is_lengthened_sixteenfold_at_most():
 
 def test_a_retraining_may_compute_as_of_another_time():
     row = decide_retraining(make_spec(), None, [], AS_OF)
-    ordered = row.model_copy(update={"decision": "retrain", "retrain_as_of": AS_OF})
+    ordered = row.model_copy(update={"outcome": "retrain", "retrain_as_of": AS_OF})
     earlier = AS_OF - timedelta(days=2)
     assert retraining.retrain_as_of(ordered, earlier).retrain_as_of == earlier
     assert retraining.retrain_as_of(ordered, None) == ordered

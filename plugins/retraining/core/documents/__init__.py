@@ -63,8 +63,9 @@ from retraining.core.documents.export import (
     Span,
     SpanFile,
 )
+from retraining.core.documents.ledger import Ledger, LedgerFacts, LedgerPolicy, LedgerResult, QuietHours
 from retraining.core.documents.model_card import CardData, CardTraining, ModelCard
-from retraining.core.documents.monitoring import Drift, DriftChampion, FeatureDrift, Ledger, Signal, Signals
+from retraining.core.documents.monitoring import Drift, DriftChampion, FeatureDrift, Signal, Signals
 from retraining.core.documents.plan import Estimate, Pause, Plan, Query, Trigger, Window
 from retraining.core.documents.retention import (
     CleanedDeployment,
@@ -193,6 +194,9 @@ __all__ = [
     "LabelStatistics",
     "Latency",
     "Ledger",
+    "LedgerFacts",
+    "LedgerPolicy",
+    "LedgerResult",
     "LeftOut",
     "Litter",
     "Maintenance",
@@ -214,6 +218,7 @@ __all__ = [
     "Plan",
     "Predictions",
     "Query",
+    "QuietHours",
     "RampGate",
     "RampStep",
     "Recalled",

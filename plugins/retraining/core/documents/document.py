@@ -119,7 +119,7 @@ class Document(Value):
                     f"Read it with the release that wrote it. Or: {DELETE_IT[0].lower()}{DELETE_IT[1:]}",
                 )
         try:
-            return cls.model_validate_json(json.dumps(raw), strict=cls.is_strict or None)
+            return cls.model_validate_json(json.dumps(cls.upgrade(raw)), strict=cls.is_strict or None)
         except ValidationError as error:
             raise ContractError(
                 where,
@@ -127,6 +127,11 @@ class Document(Value):
                 f"a document as in include/contracts/{cls.kind_name()}.schema.json",
                 DELETE_IT,
             ) from error
+
+    @classmethod
+    def upgrade(cls, raw: JsonObject) -> JsonObject:
+        """Return what an earlier release wrote as it is written now; a kind with an older form fills this."""
+        return raw
 
     def to_json(self) -> JsonObject:
         """Return the document as JSON values, for XCom and for templates."""

@@ -1,4 +1,4 @@
-"""Documents of the monitor: the signals it measured, and the ledger row that says what it decided."""
+"""Documents of what the monitor measured: signals, and the drift of earlier releases."""
 
 from __future__ import annotations
 
@@ -120,17 +120,3 @@ class Signals(Document):
     requests: Count
     bytes_read: Count
     signals: tuple[Signal, ...]
-
-
-class Ledger(Document):
-    """Why a retraining was or was not ordered."""
-
-    kind: Literal["ledger"] = "ledger"
-    model: ModelId
-    as_of: UtcTime
-    decision: Literal["retrain", "wait"]
-    because: Literal["drift", "no_drift", "too_few_requests", "cooldown", "paused", "no_champion"]
-    words: Text
-    drift_uri: Uri | None
-    retrain_as_of: UtcTime | None
-    last_retrain_as_of: UtcTime | None

@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from retraining.core import backoff
-from retraining.core.documents.monitoring import Drift, Ledger
+from retraining.core.documents.ledger import Ledger
+from retraining.core.documents.monitoring import Drift, FeatureDrift
 from retraining.core.naming.run_keys import RunKey
 from retraining.core.spec.model import ModelSpec
 
@@ -34,17 +35,21 @@ def decide_retraining(
         paused: Until when no retraining begins, and why; None: one may. A retraining that is held back so is not
             ordered: it counts for no cool-down, and the drift of the first day after the pause decides anew.
     """
-    earlier = [row for row in ledger_rows if row.decision == "retrain" and row.as_of < as_of]
+    earlier = [row for row in ledger_rows if row.outcome == "retrain" and row.as_of < as_of]
     last = max((row.as_of for row in earlier), default=None)
     reason, message = _judge(spec, drift, earlier, last, as_of)
     if reason == "drift" and paused:
         reason, message = "paused", f"Waiting: {message.removeprefix('Retraining: ')} But {paused}"
     retrain = reason == "drift"
+    causes = tuple(f"skew:{item.name}" for item in _drifted(drift)) if drift else ()
     return Ledger(
         model=spec.name,
         as_of=as_of,
-        decision="retrain" if retrain else "wait",
+        outcome="retrain" if retrain else "none",
         because=reason,
+        cause=causes[0] if causes else None,
+        causes=causes,
+        severity="warning" if causes else "info",
         words=message,
         drift_uri=drift_uri if drift else None,
         retrain_as_of=as_of if retrain else None,
@@ -64,7 +69,7 @@ def retrain_as_of(row: Ledger, as_of: datetime | None) -> Ledger:
         row: What was decided.
         as_of: The time that a person gave; None: nobody did.
     """
-    if row.decision != "retrain" or as_of is None:
+    if row.outcome != "retrain" or as_of is None:
         return row
     return row.model_copy(update={"retrain_as_of": as_of})
 
@@ -91,7 +96,7 @@ def _judge(
             f"Waiting: {drift.rows} requests in {drift.window_hours} hours are too few to judge "
             f"(at least {monitoring.min_requests})."
         )
-    drifted = sorted((item for item in drift.features if item.drifted), key=lambda item: (-item.value, item.name))
+    drifted = _drifted(drift)
     if not drifted:
         most = max(drift.features, key=lambda item: item.value, default=None)
         nearest = f" The largest is {most.name} with {most.value:.3f}." if most else ""
@@ -106,6 +111,10 @@ def _judge(
             f"{last + wait:%Y-%m-%d %H:%M} UTC."
         )
     return "drift", f"Retraining: {listed}{more} drifted in {drift.rows} requests."
+
+
+def _drifted(drift: Drift) -> list[FeatureDrift]:
+    return sorted((item for item in drift.features if item.drifted), key=lambda item: (-item.value, item.name))
 
 
 def _hours(wait: timedelta) -> str:

@@ -69,7 +69,7 @@ def explain_monitor(row: Ledger | None) -> str:
     """Return what the monitor decided last, and why."""
     if row is None:
         return "monitor   no decision yet"
-    return f"monitor   {row.decision} at {row.as_of:%Y-%m-%d %H:%M} UTC ({row.because}): {row.words}"
+    return f"monitor   {row.outcome} at {row.as_of:%Y-%m-%d %H:%M} UTC ({row.because}): {row.words}"
 
 
 def compare_runs(before: Run, now: Run) -> list[str]:

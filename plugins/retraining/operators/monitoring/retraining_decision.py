@@ -36,7 +36,7 @@ class DecideRetrainingOperator(CloudOperator):
         monitor_uri: Folder of this monitor run's documents.
 
     Returns:
-        `{decision, because, words, ledger_uri}`.
+        `{outcome, because, words, ledger_uri}`.
     """
 
     template_fields = ("monitor_uri",)
@@ -52,7 +52,7 @@ class DecideRetrainingOperator(CloudOperator):
         row = record.find_document(Ledger) or record.write_once(self._decide(cloud, record, context))
         self.log.info(row.words)
         ledger_uri = record.uri(Ledger)
-        if row.decision == "retrain" and row.retrain_as_of is not None:
+        if row.outcome == "retrain" and row.retrain_as_of is not None:
             extra: dict[str, JsonValue] = {
                 "as_of": format_time(row.retrain_as_of),
                 "reason": row.words,
@@ -61,7 +61,7 @@ class DecideRetrainingOperator(CloudOperator):
             asset = Asset(name=dags.asset_name(self.model), uri=dags.asset_uri(self.model))
             # Again for a cleared task: the retraining finds its own run key and makes nothing twice.
             context["outlet_events"][AssetAlias(dags.asset_name(self.model))].add(asset, extra=extra)
-        return {"decision": row.decision, "because": row.because, "words": row.words, "ledger_uri": ledger_uri}
+        return {"outcome": row.outcome, "because": row.because, "words": row.words, "ledger_uri": ledger_uri}
 
     def _decide(self, cloud: CloudPort, record: Record, context: Context) -> Ledger:
         spec = load_spec(self.model)
@@ -74,7 +74,7 @@ class DecideRetrainingOperator(CloudOperator):
         row = retraining.decide_retraining(spec, drift, rows, as_of, record.uri(Drift), paused)
         where, given = "Param retrain_as_of", context["params"]["retrain_as_of"]
         time = windows.parse_time(given, where) if given else None
-        if row.decision == "retrain" and time is not None:
+        if row.outcome == "retrain" and time is not None:
             windows.require_past(time, context["dag_run"].start_date, where)
         return retraining.retrain_as_of(row, time)
 
