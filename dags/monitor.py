@@ -14,8 +14,8 @@ from retraining.core.spec.files import find_specs, load_spec, plain_name
 from retraining.core.spec.model import ModelSpec
 from retraining.operators.airflow.params import monitor_params
 from retraining.operators.airflow.schedules import cron_schedule
-from retraining.operators.monitoring.drift_measurement import MeasureDriftOperator
 from retraining.operators.monitoring.retraining_decision import DecideRetrainingOperator
+from retraining.operators.monitoring.signal_measurement import MeasureSignalsOperator
 
 LOGGER = logging.getLogger(__name__)
 RUNBOOK = (Path(__file__).parent / "runbooks" / "monitor.md").read_text(encoding="utf-8")
@@ -35,7 +35,7 @@ def monitor_dag(spec: ModelSpec) -> DAG:
         params=monitor_params(spec),
         tags=["monitor", spec.name, *spec.tags],
     ) as dag:
-        measure = MeasureDriftOperator(task_id="measure", model=spec.name)
+        measure = MeasureSignalsOperator(task_id="measure", model=spec.name)
         decide = DecideRetrainingOperator(task_id="decide", model=spec.name)
         measure >> decide
     return dag

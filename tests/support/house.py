@@ -144,9 +144,10 @@ OPERATORS = {
         ),
     ),
     "retraining.operators.monitoring": Room(
-        "the DAG `monitor__<model>`: drift, and whether to retrain",
+        "the DAG `monitor__<model>`: what is watched, and whether to retrain",
         (
             "retraining.core.*",
+            "retraining.hooks",
             "retraining.hooks.ports",
             "retraining.operators.airflow",
             "retraining.operators.record",

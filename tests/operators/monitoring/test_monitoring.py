@@ -11,8 +11,8 @@ from airflow.sdk.execution_time.context import OutletEventAccessors
 
 from retraining.core.documents import KINDS, Ledger
 from retraining.core.naming import storage
-from retraining.operators.monitoring.drift_measurement import MeasureDriftOperator
 from retraining.operators.monitoring.retraining_decision import DecideRetrainingOperator
+from retraining.operators.monitoring.signal_measurement import MeasureSignalsOperator
 from tests.support.airflow_release import AirflowFailException
 from tests.support.contracts import EXAMPLES
 from tests.support.fakes.cloud import FakeCloud
@@ -55,7 +55,7 @@ def monitor(
         params=FORM | (params or {}),
         outlet_events=OutletEventAccessors(),
     )
-    run.execute(MeasureDriftOperator(task_id="measure", model="flight_delays", cloud=cloud.connect))
+    run.execute(MeasureSignalsOperator(task_id="measure", model="flight_delays", cloud=cloud.connect))
     return run, run.execute(DecideRetrainingOperator(task_id="decide", model="flight_delays", cloud=cloud.connect))
 
 

@@ -17,7 +17,7 @@ from airflow.sdk.execution_time.context import OutletEventAccessors
 from retraining.core.naming import vertex
 from retraining.core.spec.files import load_spec
 from retraining.hooks.cloud import Cloud
-from retraining.operators.monitoring import drift_measurement
+from retraining.operators.monitoring import signal_measurement
 from retraining.operators.retention import garbage_collection
 from retraining.operators.scoring import scoring_plan
 from tests.support.scenes.data_tasks import make_source
@@ -74,7 +74,7 @@ def spec(local_cloud: Any, include: Path, monkeypatch: pytest.MonkeyPatch) -> It
     make_source(local_cloud, SOURCE, ROWS)
     monkeypatch.setenv("RETRAINING_SERVICE_ACCOUNT", JOBS_ACCOUNT)
     monkeypatch.setenv("RETRAINING_WATCH_S", "60")
-    for module in (drift_measurement, garbage_collection, scoring_plan):
+    for module in (signal_measurement, garbage_collection, scoring_plan):
         monkeypatch.setattr(module, "include_path", lambda: include)
     (include / "models" / f"{MODEL}.yaml").write_text(SPEC)
     (include / "sql" / MODEL).mkdir(parents=True)

@@ -30,7 +30,7 @@ from retraining.core.documents.checks import (
 from retraining.core.documents.deployment import SmokeRequest
 from retraining.core.documents.document import format_time
 from retraining.core.documents.evaluation import Answers
-from retraining.core.documents.monitoring import Drift, DriftChampion, FeatureDrift
+from retraining.core.documents.monitoring import Drift, DriftChampion, FeatureDrift, NamedState, Signal
 from retraining.core.spec.features import MEDIAN
 from retraining.core.spec.model import ModelSpec
 from retraining.core.untyped import TemplateValues
@@ -194,6 +194,44 @@ def add_answers(measured: Drift, spec: ModelSpec, rows: Iterable[Mapping[str, An
     value = jensen_shannon(bin_shares(baseline, 1, edges), _bins(_counts(rows)[label], len(edges)))
     drifted = _drifted(label, "jensen_shannon", value, limits.features.get(label, limits.threshold))
     return measured.model_copy(update={"features": (*measured.features, drifted)})
+
+
+def judge_skew(spec: ModelSpec, measured: Drift | None) -> tuple[Signal, ...]:
+    """Return a signal per feature that the training data has; with too few requests none is judged."""
+    if measured is None:
+        words = f"No champion of {spec.name} serves, so there is nothing to compare with."
+        return (_not_judged(spec, "no_champion", 0, words),)
+    if measured.rows < spec.monitoring.min_requests:
+        few = f"{measured.rows} instances in {measured.window_hours} hours are too few to judge"
+        return (_not_judged(spec, "too_few", measured.rows, f"{few} (at least {spec.monitoring.min_requests})."),)
+    return tuple(
+        Signal(
+            kind="skew",
+            subject=item.name,
+            state="exceeded" if item.drifted else "ok",
+            because=None,
+            measure=item.distance,
+            value=item.value,
+            threshold=item.threshold,
+            examples=measured.rows,
+            words=f"{item.name} is {item.value:.3f} from the training data (limit {item.threshold:g}).",
+        )
+        for item in measured.features
+    )
+
+
+def _not_judged(spec: ModelSpec, because: NamedState, examples: int, words: str) -> Signal:
+    return Signal(
+        kind="skew",
+        subject="",
+        state="not_judged",
+        because=because,
+        measure="l_infinity",
+        value=None,
+        threshold=spec.monitoring.drift.threshold,
+        examples=examples,
+        words=words,
+    )
 
 
 def _counts(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[Bucket, int]]:

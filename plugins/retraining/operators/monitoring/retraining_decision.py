@@ -18,7 +18,7 @@ from retraining.core.spec.model import ModelSpec
 from retraining.core.untyped import XCom
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
-from retraining.operators.monitoring.drift_measurement import load_spec
+from retraining.operators.monitoring.signal_measurement import load_spec
 from retraining.operators.record.ownership import own_monitor
 from retraining.operators.record.pauses import find_pause
 from retraining.operators.record.run_record import Record

@@ -1,0 +1,84 @@
+"""What every watcher of a monitor run is given, and what it gives back.
+
+A watcher is a function from `Watch` to `Seen`: it asks the cloud, asks core, and writes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from retraining.core.documents import Evaluation, Plan, Signal, Statistics
+from retraining.core.naming import bigquery, storage
+from retraining.core.promotion.versions import Version
+from retraining.core.spec.model import ModelSpec
+from retraining.hooks.endpoints import Endpoint
+from retraining.hooks.ports import CloudPort
+from retraining.operators.record.run_record import Record
+
+
+@dataclass(frozen=True, kw_only=True)
+class Baseline:
+    """What the champion's run left: what it was trained on, and what it answered on its test days."""
+
+    statistics: Statistics
+    statistics_uri: str
+    evaluation: Evaluation | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watch:
+    """One monitor run: of which model, until when, and what serves.
+
+    `spec` names the columns that the champion was trained on. `log_table` is None until a request was logged.
+    `asked_by` tells a wanted repetition of a question from a retry.
+    """
+
+    cloud: CloudPort
+    spec: ModelSpec
+    as_of: datetime
+    asked_by: str
+    endpoint: Endpoint | None
+    champion: Version | None
+    baseline: Baseline | None
+    log_table: str | None
+
+    def job_id(self) -> str:
+        """Return the id of this run's question to BigQuery."""
+        return bigquery.monitor_job_id(self.cloud.settings.environment, self.spec.name, self.as_of, self.asked_by)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """What a watcher saw, the instances in the window's log if it counted them, and what BigQuery read for it."""
+
+    signals: tuple[Signal, ...]
+    requests: int = 0
+    bytes_read: int = 0
+
+
+def begin_watch(cloud: CloudPort, spec: ModelSpec, champion: Version | None, as_of: datetime, asked_by: str) -> Watch:
+    """Return what a monitor run looks at, as the cloud stands now."""
+    settings = cloud.settings
+    table = bigquery.request_log_table(settings.project, settings.dataset, spec.name)
+    baseline = None
+    if champion is not None:
+        record = Record(cloud.artifacts, storage.run_uri(settings.bucket, spec.name, champion.run_key))
+        baseline = Baseline(
+            statistics=record.read_document(Statistics),
+            statistics_uri=record.uri(Statistics),
+            evaluation=record.find_document(Evaluation),
+        )
+        if spec.patterns:  # which columns they named when the champion was trained
+            spec = spec.model_copy(update={"entries": record.read_document(Plan).spec.entries})
+    return Watch(
+        cloud=cloud,
+        spec=spec,
+        as_of=as_of,
+        asked_by=asked_by,
+        endpoint=cloud.endpoints.get(spec.name),
+        champion=champion,
+        baseline=baseline,
+        # The endpoint makes the table with the first request it logs.
+        log_table=table if cloud.warehouse.table_schema(table) is not None else None,
+    )
