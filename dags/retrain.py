@@ -5,19 +5,18 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
-from airflow.sdk import DAG, Asset, BaseOperator, chain, get_parsing_context
+from airflow.sdk import DAG, BaseOperator, chain, get_parsing_context
 
 from retraining.core.catalog.capabilities import load_capabilities, require_trainable
 from retraining.core.catalog.trainers import require_trainer
 from retraining.core.errors import SpecError
 from retraining.core.jobs.job import JobType
-from retraining.core.naming import dags as dag_names
 from retraining.core.settings import include_path
 from retraining.core.spec.files import find_specs, load_frozen_set_query, load_query, load_spec, plain_name
 from retraining.core.spec.model import ModelSpec
 from retraining.operators.airflow.invalid import RefuseSpecOperator
 from retraining.operators.airflow.params import retrain_params
-from retraining.operators.airflow.schedules import cron_or_asset_schedule
+from retraining.operators.airflow.schedules import cron_or_asset_schedule, starting_assets
 from retraining.operators.data.checks import CheckDataOperator
 from retraining.operators.data.snapshot import SnapshotOperator
 from retraining.operators.deployment.registration import RegisterModelOperator
@@ -45,20 +44,19 @@ ANSWER_WITHIN = timedelta(hours=12)  # a night's approval must not hold back the
 
 def retrain_dag(spec: ModelSpec) -> DAG:
     """Make the run of one model, as tasks."""
+    assets = starting_assets(spec)
     with DAG(
         dag_id=f"retrain__{spec.name}",
         description=spec.description,
         doc_md=RUNBOOK.replace("{name}", spec.name).replace("{description}", spec.description),
-        schedule=cron_or_asset_schedule(
-            spec.schedule, Asset(name=dag_names.asset_name(spec.name), uri=dag_names.asset_uri(spec.name))
-        ),
+        schedule=cron_or_asset_schedule(spec.schedule, assets),
         catchup=False,
         max_active_runs=1,
         default_args={"owner": spec.owner, **RETRIES},
         params=retrain_params(spec),
         tags=["retrain", spec.name, *spec.tags],
     ) as dag:
-        plan = PlanRunOperator(task_id="plan", model=spec.name)
+        plan = PlanRunOperator(task_id="plan", model=spec.name, inlets=assets)
         snapshot = SnapshotOperator(task_id="snapshot")
         check_data = CheckDataOperator(task_id="check_data")
         export = VertexJobOperator(task_id="export", job_request=request_export)

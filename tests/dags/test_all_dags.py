@@ -105,8 +105,10 @@ def test_waiting_tasks_hold_no_slot(dags) -> None:
 def test_the_monitor_can_start_the_retraining(dags) -> None:
     """The alias of the monitor's outlet and the asset of the schedule have the same name."""
     outlets = dags["monitor__flight_delays"].get_task("decide").outlets
-    assets = dags["retrain__flight_delays"].timetable.asset_condition.objects
+    retrain = dags["retrain__flight_delays"]
+    assets = retrain.timetable.asset_condition.objects
     assert [outlet.name for outlet in outlets] == [asset.name for asset in assets]
+    assert [inlet.name for inlet in retrain.get_task("plan").inlets] == [asset.name for asset in assets]
     assert not any(isinstance(outlet, Asset) for outlet in outlets)  # it would fire with every success
 
 

@@ -66,6 +66,7 @@ class FakeRun:
     events: list[Any] = dataclasses.field(default_factory=list)
     xcoms: dict[tuple[str, str], Any] = dataclasses.field(default_factory=dict)
     outlet_events: Any = None
+    inlet_events: Any = None
     run_after: datetime = datetime(2026, 1, 1, tzinfo=UTC)
 
     def context(self, task: Any, *, try_number: int = 1, max_tries: int | None = None) -> dict[str, Any]:
@@ -94,6 +95,7 @@ class FakeRun:
             "dag_run": dag_run,
             "params": self.params,
             "outlet_events": self.outlet_events,
+            "inlet_events": self.inlet_events,
         }
 
     def execute(self, task: Any, *, try_number: int = 1, max_tries: int | None = None) -> Any:

@@ -124,6 +124,7 @@ ROWS = [
     Row("plan__scheduled", "mode", "test", 'one of: "live", "backfill"'),
     Row("plan__scheduled", "run_key", "20131120T030000Z-4BE2344F8642", "text like "),
     Row("plan__scheduled", "spec.label", GONE, ""),
+    Row("plan__scheduled", "trigger.cause", "", "at least 1 character"),
     Row("plan__scheduled", "extra", 1, "unknown key 'extra'"),
     Row("registration__challenger", "aliases", "challenger", "a list"),
     Row("registration__challenger", "version_id", 4, "text"),

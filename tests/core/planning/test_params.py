@@ -6,7 +6,6 @@ import pytest
 
 from retraining.core.errors import ConflictError, ContractError, JobError, PlanError, SpecError, is_final
 from retraining.core.planning import params
-from retraining.core.planning.triggers import mode_of, trigger_of
 from tests.support.small_model import make_spec
 
 FORM = ("window_days", "epochs", "as_of")
@@ -55,23 +54,6 @@ def test_a_hyperparameter_has_a_name_of_its_own():
     assert params.hyperparameters_of_form(_spec(dropout=0.1), FORM) == {"dropout": 0.1}
     with pytest.raises(SpecError, match="a hyperparameter named 'epochs'"):
         params.hyperparameters_of_form(_spec(epochs=3), FORM)
-
-
-@pytest.mark.parametrize(
-    ("run_type", "given", "kind", "reason"),
-    [
-        ("manual", {}, "manual", "by hand"),
-        ("manual", {"person": "ada"}, "manual", "by ada"),
-        ("scheduled", {"person": "ada"}, "scheduled", "the model's schedule"),
-        ("backfill", {}, "backfill", "a backfill"),
-        ("asset_triggered", {"event_reason": "drift"}, "asset", "drift"),
-        ("asset_triggered", {}, "asset", "an asset event"),
-    ],
-)
-def test_what_started_a_run(run_type, given, kind, reason):
-    trigger = trigger_of(run_type, **given)
-    assert (trigger.kind, trigger.reason) == (kind, reason)
-    assert mode_of(run_type) == ("backfill" if run_type == "backfill" else "live")
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,21 @@ def test_the_page_says_what_the_documents_say(documents):
         assert gate["words"].replace("'", "&#39;") in page
 
 
+def test_every_cause_of_a_run_stands_on_it(documents):
+    """One run for several events: the newest in the head, the others below it; what another DAG wrote is escaped."""
+    at = "2013-11-20T02:00:00Z"
+    causes = [("new_data:flights.flights", "2013-11-18 is there."), ("skew:carrier", "Retraining: it drifted.")]
+    events = [{"cause": cause, "reason": reason, "at": at, "times": 1} for cause, reason in causes]
+    events.append({"cause": ATTACK, "reason": ATTACK, "at": at, "times": 3})
+    trigger = {"kind": "asset", "reason": causes[0][1], "cause": causes[0][0], "events": events}
+    page = render({**documents, "plan": {**documents["plan"], "trigger": trigger}})
+    assert "Started by new data in flights.flights. 2013-11-18 is there.</p>" in page
+    assert "One run for 3 causes." in page
+    assert "requests unlike the training data (carrier), last at 2013-11-20 02:00 UTC: Retraining: it drifted." in page
+    assert "&lt;/script&gt;, 3 times, last at" in page
+    assert ATTACK not in page
+
+
 def test_both_models_stand_as_yes_or_no_at_one_threshold(documents):
     """Rates with their intervals, and errors as counts; a rule that is not met has its reason, no spec no section."""
     page = render(documents)

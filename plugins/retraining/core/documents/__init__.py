@@ -66,7 +66,7 @@ from retraining.core.documents.export import (
 from retraining.core.documents.ledger import Ledger, LedgerFacts, LedgerPolicy, LedgerResult, QuietHours
 from retraining.core.documents.model_card import CardData, CardTraining, ModelCard
 from retraining.core.documents.monitoring import Drift, DriftChampion, FeatureDrift, Signal, Signals
-from retraining.core.documents.plan import Estimate, Pause, Plan, Query, Trigger, Window
+from retraining.core.documents.plan import Estimate, Pause, Plan, Query, Trigger, TriggerEvent, Window
 from retraining.core.documents.retention import (
     CleanedDeployment,
     CleanedJob,
@@ -261,6 +261,7 @@ __all__ = [
     "Training",
     "Trial",
     "Trigger",
+    "TriggerEvent",
     "Tuning",
     "TuningRequest",
     "Value",

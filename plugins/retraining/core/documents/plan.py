@@ -12,6 +12,7 @@ from retraining.core.documents.document import (
     Document,
     ModelId,
     Number,
+    Positive,
     RunKey,
     Sha256,
     Text,
@@ -25,11 +26,31 @@ from retraining.core.spec.model import ModelSpec
 Mode = Literal["live", "backfill"]
 
 
+class TriggerEvent(Value):
+    """What an asset's events said of one cause: the newest of them, and how many there were.
+
+    `cause` is `kind:subject`, such as `skew:carrier`, `new_data:flights.flights` or `asset:shop/parcels`.
+    """
+
+    cause: Text
+    reason: Text
+    at: UtcTime
+    as_of: UtcTime | None = None
+    ledger_uri: Uri | None = None
+    times: Positive = 1
+
+
 class Trigger(Value):
-    """Who started the run, and the reason given."""
+    """Who started the run, and the reason given.
+
+    Of a run that asset events started, `cause` and `reason` are of the newest, and `events` has each cause once, that
+    one first. In a plan of an earlier release there are none.
+    """
 
     kind: Literal["manual", "scheduled", "backfill", "asset"]
     reason: str
+    cause: Text | None = None
+    events: tuple[TriggerEvent, ...] = ()
 
 
 class Window(Value):

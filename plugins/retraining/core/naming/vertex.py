@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from retraining.core.documents.document import canonical_json
-from retraining.core.documents.plan import Plan
+from retraining.core.documents.plan import Plan, Trigger
 from retraining.core.errors import ContractError
 from retraining.core.naming.dags import is_model
 from retraining.core.naming.run_keys import is_run_key
@@ -23,6 +24,8 @@ GENERATION_LABEL = "retraining-generation"
 MODELS_LABEL = "retraining-models"
 """Of a version: `own`, where its trainer's image answers for it and not this project's trainer."""
 OWN = "own"
+CAUSE_LABEL = "retraining-cause"
+"""Of a version: why its run was started."""
 
 CHALLENGER = "challenger"
 CHAMPION = "champion"
@@ -30,6 +33,8 @@ PREVIOUS = "previous"
 DEFAULT = "default"
 """Vertex AI gives it to a model's first version, and exactly one version has it at any time."""
 
+
+_LABEL_CHARACTERS = 63
 
 TUNING_JOBS = "hyperparameterTuningJobs"
 BATCH_JOBS = "batchPredictionJobs"
@@ -123,9 +128,18 @@ def run_of(labels: Mapping[str, str]) -> tuple[str, str] | None:
 
 
 def version_labels(plan: Plan) -> dict[str, str]:
-    """Return the labels of a registered version: the way back to its run, and who scores it."""
+    """Return the labels of a registered version: the way back to its run, why that was started, and who scores it."""
     own = {MODELS_LABEL: OWN} if plan.spec.training.runtime.scoring_image else {}
-    return {MODEL_LABEL: plan.model, RUN_LABEL: plan.run_key, **own}
+    return {MODEL_LABEL: plan.model, RUN_LABEL: plan.run_key, CAUSE_LABEL: cause_label(plan.trigger), **own}
+
+
+def cause_label(trigger: Trigger) -> str:
+    """Return a run's cause as a label may have it (`skew:carrier` is `skew-carrier`); without one the trigger's kind.
+
+    https://cloud.google.com/resource-manager/docs/labels-overview#requirements
+    """
+    cause = re.sub(r"[^a-z0-9_]+", "-", (trigger.cause or trigger.kind).lower())
+    return cause.strip("-")[:_LABEL_CHARACTERS].rstrip("-") or trigger.kind
 
 
 def job_labels(plan: Plan, task: str) -> dict[str, str]:

@@ -13,6 +13,7 @@ from retraining.core.report.costs import total_seconds, total_usd
 from retraining.core.report.page import duration, headline, render_template
 from retraining.core.report.quality import Interval, MetricRow, interval, metric_rows
 from retraining.core.report.run import Run
+from retraining.core.report.started import started_by
 from retraining.core.spec.training import Scalar
 
 KINDS = ("plan", "checks", "manifest", "report", "evaluation", "decision", "deployment", "timings")
@@ -43,6 +44,12 @@ class RunRow:
     def tone(self) -> str:
         """The verdict, or `stopped`."""
         return self.run.decision.verdict if self.run.decision else "stopped"
+
+    @property
+    def started(self) -> str:
+        """What started it, in a few words."""
+        more = len(self.run.plan.trigger.events) - 1
+        return started_by(self.run.plan.trigger) + (f", and {more} more" if more > 0 else "")
 
     @property
     def headline(self) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 import jinja2
 
-from retraining.core.documents import Plan, TaskTiming, Timings
+from retraining.core.documents import Plan, TaskTiming, Timings, TriggerEvent
 from retraining.core.jobs.submission import Submission
 from retraining.core.naming import console, storage
 from retraining.core.naming.spans import label_span
@@ -37,6 +37,7 @@ from retraining.core.report.quality import (
 )
 from retraining.core.report.regression import Agreement, BaselineRow, Residuals, agreement, baseline_rows, residuals
 from retraining.core.report.run import CHAMPION_PLAN, TASK_OF_KIND, Run, expected_kinds, read_reported_run
+from retraining.core.report.started import explain_trigger, further_causes
 from retraining.core.report.study import NAMES, ROW, Importance, StudyChart, importances, study_chart
 from retraining.core.settings import include_path
 
@@ -115,6 +116,16 @@ class Page:
     def outcome(self) -> str:
         """The outcome in a sentence."""
         return outcome(self.run)
+
+    @property
+    def started(self) -> str:
+        """Who started the run, and why, in a sentence."""
+        return explain_trigger(self.plan.trigger)
+
+    @property
+    def further_causes(self) -> list[tuple[TriggerEvent, str]]:
+        """What else asked for the run."""
+        return list(further_causes(self.plan.trigger))
 
     @property
     def tone(self) -> str:

@@ -13,6 +13,7 @@ from retraining.core.promotion import ramp
 from retraining.core.report.changes import differences
 from retraining.core.report.page import outcome
 from retraining.core.report.run import Run
+from retraining.core.report.started import explain_trigger, further_causes
 
 LISTED_KINDS = ("plan", "checks", "evaluation", "decision", "registration")
 """What a list and a comparison are made of; why a run ended as it did is told from all."""
@@ -28,7 +29,7 @@ def list_runs(runs: Iterable[Run]) -> list[str]:
             (
                 run.plan.run_key,
                 run.plan.mode,
-                run.plan.trigger.kind,
+                run.plan.trigger.cause or run.plan.trigger.kind,
                 verdict(run),
                 f"{metric} {ours}",
                 theirs,
@@ -48,7 +49,9 @@ def explain_run(run: Run) -> Iterator[str]:
     """Yield why a run was started, what it found, and why it did or did not change the champion."""
     plan = run.plan
     yield f"run {plan.run_key} of {plan.model}, as of {plan.as_of:%Y-%m-%d %H:%M:%S} UTC ({plan.mode})"
-    yield f"started   {plan.trigger.kind}: {plan.trigger.reason}"
+    yield f"started   {explain_trigger(plan.trigger).removeprefix('Started ')}"
+    for event, words in further_causes(plan.trigger):
+        yield f"          and by {words}, at {event.at:%Y-%m-%d %H:%M} UTC: {event.reason}"
     for finding in run.checks.findings if run.checks else ():
         yield f"data      {finding.severity}: {finding.words}"
     for gate in run.decision.gates if run.decision else ():

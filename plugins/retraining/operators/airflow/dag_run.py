@@ -1,12 +1,20 @@
-"""What Airflow says of a DAG run: its type, who started it, and what the asset event that did brought along."""
+"""What Airflow says of a DAG run: its type, who started it, and what the asset events that did brought along."""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
+from airflow.sdk import Context
+from airflow.sdk.exceptions import AirflowRuntimeError
+
 from retraining.core.documents import Trigger
-from retraining.core.planning.triggers import trigger_of
+from retraining.core.planning.triggers import AssetEvent, newest_event, trigger_of
 from retraining.core.untyped import JsonObject
+
+LOGGER = logging.getLogger(__name__)
 
 
 def run_type(dag_run: Any) -> str:
@@ -14,14 +22,54 @@ def run_type(dag_run: Any) -> str:
     return str(getattr(dag_run.run_type, "value", dag_run.run_type))
 
 
-def newest_extra(dag_run: Any) -> JsonObject:
-    """Return `extra` of the newest asset event that started the run; empty when none did."""
-    events = sorted(getattr(dag_run, "consumed_asset_events", None) or (), key=lambda event: event.timestamp)
-    return dict(events[-1].extra or {}) if events else {}
+def asset_events(context: Context) -> list[AssetEvent]:
+    """Return the asset events that a run takes up: those that started it, and those that came while it waited.
+
+    While as many runs are active as a DAG may have, Airflow (3.1 to 3.3) keeps one mark for all events of an asset,
+    with the time of the first. The run that follows is given the events until then; no run comes for the others, until
+    one more event starts one (https://github.com/apache/airflow/issues/56050). So the task asks for what came since: of
+    its inlets, the assets that start the DAG.
+    """
+    dag_run = context["dag_run"]
+    given = list(dag_run.consumed_asset_events or ())
+    if run_type(dag_run) != "asset_triggered":
+        return []
+    since = max((event.timestamp for event in given), default=dag_run.run_after)
+    return [_event(event) for event in (*given, *_later(context, since))]
 
 
-def trigger(dag_run: Any) -> Trigger:
+def newest_extra(events: Sequence[AssetEvent]) -> JsonObject:
+    """Return `extra` of the asset event that decides the run's time; empty when none started it."""
+    newest = newest_event(events)
+    return newest.extra if newest else {}
+
+
+def trigger(dag_run: Any, events: Sequence[AssetEvent] = ()) -> Trigger:
     """Return who started the run, and the reason given."""
-    reason = newest_extra(dag_run).get("reason")
     person = getattr(dag_run, "triggering_user_name", None)
-    return trigger_of(run_type(dag_run), person=person, event_reason=str(reason) if reason else None)
+    return trigger_of(run_type(dag_run), person=person, events=events)
+
+
+def _later(context: Context, since: datetime) -> list[Any]:
+    """Return the events of the task's inlets after a time that no other run of the DAG was given."""
+    dag_run, found = context["dag_run"], []
+    for asset in context["task"].inlets:
+        for event in _events_after(context, asset, since):
+            takers = {run.run_id for run in event.created_dagruns if run.dag_id == dag_run.dag_id}
+            if event.timestamp > since and not takers - {dag_run.run_id}:
+                found.append(event)
+    return found
+
+
+def _events_after(context: Context, asset: Any, since: datetime) -> list[Any]:
+    """Ask Airflow for an asset's events; those that it cannot list (a run of theirs is still queued) stay unnamed."""
+    try:
+        events: Any = context["inlet_events"][asset]
+        return list(events.after(since.isoformat()) if hasattr(events, "after") else events)  # Airflow 3.1 gives all
+    except AirflowRuntimeError as error:
+        LOGGER.warning("events of the asset %s that came since the run was made are not known: %s", asset.name, error)
+        return []
+
+
+def _event(event: Any) -> AssetEvent:
+    return AssetEvent(asset=event.asset.name, at=event.timestamp, extra=dict(event.extra or {}))

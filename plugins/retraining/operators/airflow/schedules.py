@@ -5,6 +5,7 @@ The timetables' import paths moved to the task SDK after Airflow 3.1, which is t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -14,9 +15,21 @@ except ImportError:  # Airflow 3.1
     from airflow.timetables.assets import AssetOrTimeSchedule  # type: ignore[assignment]  # the same by another name
     from airflow.timetables.trigger import CronTriggerTimetable  # type: ignore[assignment]  # the same by another name
 
-from airflow.sdk import Asset
+from airflow.sdk import Asset, AssetAny
 
+from retraining.core.naming import dags
+from retraining.core.spec.model import ModelSpec
 from retraining.hooks.data_days import data_days
+
+
+def retraining_asset(model: str) -> Asset:
+    """Make the asset whose events, the monitor's, start a retraining."""
+    return Asset(name=dags.asset_name(model), uri=dags.asset_uri(model))
+
+
+def starting_assets(spec: ModelSpec) -> list[Asset]:
+    """Make the assets each of which starts a retraining by an event."""
+    return [retraining_asset(spec.name)]
 
 
 def cron_schedule(cron: str) -> Any:
@@ -30,15 +43,16 @@ def cron_schedule(cron: str) -> Any:
     return CronTriggerTimetable(cron, timezone="UTC", run_immediately=timedelta(0))
 
 
-def cron_or_asset_schedule(cron: str | None, asset: Asset) -> Any:
-    """Start by the clock or by an event of the asset; without a cron expression by the event alone.
+def cron_or_asset_schedule(cron: str | None, assets: Sequence[Asset]) -> Any:
+    """Start by the clock or by an event of any of the assets; without a cron expression by an event alone.
 
     Where data ended the clock has ticked for the last time, so that it starts nothing (after a first backfill Airflow
     would start the newest past tick at once); a backfill takes the ticks of those days.
     """
+    any_of = AssetAny(*assets)  # a list would wait for an event of each
     if cron is None:
-        return [asset]
-    return AssetOrTimeSchedule(timetable=_past_ticks(cron) or cron_schedule(cron), assets=[asset])
+        return any_of
+    return AssetOrTimeSchedule(timetable=_past_ticks(cron) or cron_schedule(cron), assets=any_of)
 
 
 def _past_ticks(cron: str) -> Any:

@@ -25,7 +25,7 @@ from retraining.core.spec.model import ModelSpec
 from retraining.core.untyped import XCom, YamlValues
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
-from retraining.operators.airflow.dag_run import newest_extra, run_type, trigger
+from retraining.operators.airflow.dag_run import asset_events, newest_extra, run_type, trigger
 from retraining.operators.airflow.early_end import end_run
 from retraining.operators.airflow.links import RunDocumentsLink, push_link
 from retraining.operators.airflow.params import retrain_params
@@ -123,14 +123,14 @@ def _location_warnings(cloud: CloudPort, spec: ModelSpec) -> Iterator[str]:
 
 def _asked(context: Context, changed: YamlValues) -> plan.AskedRun:
     """Return what Airflow says of the run."""
-    dag_run, params = context["dag_run"], context["params"]
+    dag_run, params, events = context["dag_run"], context["params"], asset_events(context)
     as_of = windows.resolve_as_of(
-        params["as_of"], newest_extra(dag_run), dag_run.logical_date, dag_run.run_after, dag_run.start_date
+        params["as_of"], newest_extra(events), dag_run.logical_date, dag_run.run_after, dag_run.start_date
     )
     return plan.AskedRun(
         as_of=as_of,
         mode=mode_of(run_type(dag_run)),
-        trigger=trigger(dag_run),
+        trigger=trigger(dag_run, events),
         dag_id=dag_run.dag_id,
         dag_run_id=dag_run.run_id,
         overrides=changed,

@@ -18,7 +18,7 @@ from retraining.core.spec import files
 from retraining.core.untyped import XCom
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
-from retraining.operators.airflow.dag_run import newest_extra, trigger
+from retraining.operators.airflow.dag_run import trigger
 from retraining.operators.airflow.links import RunDocumentsLink, push_link
 from retraining.operators.airflow.params import score_params
 from retraining.operators.record.ownership import require_own_bucket, require_own_model
@@ -66,7 +66,7 @@ class PlanScoringOperator(CloudOperator):
         version = plan.choose_version(self.model, scoring.version, cloud.registry.list_versions(self.model))
         trained = Record(cloud.artifacts, storage.run_uri(cloud.settings.bucket, self.model, version.run_key))
         as_of = windows.resolve_as_of(
-            params["as_of"], newest_extra(dag_run), dag_run.logical_date, dag_run.run_after, dag_run.start_date
+            params["as_of"], None, dag_run.logical_date, dag_run.run_after, dag_run.start_date
         )
         asked = plan.AskedScoring(
             as_of=as_of,

@@ -1,0 +1,63 @@
+"""Who or what started a run, in plain words: on its page, on the page of all runs, in a shell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from retraining.core.documents.plan import Trigger, TriggerEvent
+
+_BY = {
+    "manual": "by hand",
+    "scheduled": "by the model's schedule",
+    "backfill": "by a backfill",
+    "asset": "by an asset event",
+}
+_CAUSES = {
+    "skew": "requests unlike the training data",
+    "drift": "requests unlike those before",
+    "prediction_drift": "answers unlike those before",
+    "multivariate": "requests that a classifier tells from the training data",
+    "performance": "worse answers, now that their labels are known",
+    "estimate": "worse answers, as estimated before their labels are known",
+    "age": "the age of the model that serves",
+    "errors": "errors of the endpoint",
+    "latency": "slow answers of the endpoint",
+    "traffic": "the number of requests",
+    "source": "the state of the source",
+    "new_data": "new data in {subject}",
+    "asset": "an update of the asset {subject}",
+}
+"""What the part of a cause before the colon stands for."""
+
+
+def started_by(trigger: Trigger) -> str:
+    """Return what started a run, to follow the word started."""
+    if trigger.cause:
+        return f"by {explain_cause(trigger.cause)}"
+    return _BY[trigger.kind]
+
+
+def explain_trigger(trigger: Trigger) -> str:
+    """Return who started a run and why, as a sentence."""
+    reason = trigger.reason.strip().rstrip(".")
+    started = f"Started {started_by(trigger)}"
+    if trigger.kind in ("scheduled", "backfill") or not reason or reason in started:
+        return f"{started}."
+    return f"{started}, {reason}." if trigger.kind == "manual" else f"{started}. {reason}."
+
+
+def further_causes(trigger: Trigger) -> Iterator[tuple[TriggerEvent, str]]:
+    """Yield what else asked for the run, each with what its cause stands for: one run is made for all of them."""
+    for event in trigger.events[1:]:
+        yield event, explain_cause(event.cause)
+
+
+def explain_cause(cause: str) -> str:
+    """Return what a cause stands for, `skew:carrier` or one that somebody else's event brought."""
+    kind, _, subject = cause.partition(":")
+    words = _CAUSES.get(kind)
+    if words is None:
+        return cause
+    if "{subject}" in words:
+        return words.replace("{subject}", subject)
+    return f"{words} ({subject})" if subject else words
