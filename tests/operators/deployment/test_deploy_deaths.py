@@ -33,7 +33,12 @@ def night(make_run: Any) -> Callable[..., Night]:
 
 
 @pytest.mark.parametrize(
-    ("first", "hours"), [(False, 24), (False, 0), (True, 24)], ids=["after a champion", "not kept", "the first"]
+    ("first", "hours"),
+    [
+        pytest.param(False, 24, id="after a champion"),
+        pytest.param(False, 0, id="not kept", marks=pytest.mark.long),
+        pytest.param(True, 24, id="the first"),
+    ],
 )
 def test_a_death_anywhere_and_another_try_end_in_one_champion(night, first: bool, hours: int) -> None:
     """Once deployed and undeployed, aliases right, the document names whom it followed."""

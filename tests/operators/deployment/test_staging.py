@@ -97,7 +97,10 @@ def test_machines_that_do_not_come_there_fail_the_task(night) -> None:
     require_left("", it)
 
 
-@pytest.mark.parametrize("first", [False, True], ids=["after a champion", "the first"])
+@pytest.mark.parametrize(
+    "first",
+    [pytest.param(False, id="after a champion", marks=pytest.mark.long), pytest.param(True, id="the first")],
+)
 def test_a_death_anywhere_and_another_try_go_on(night, first: bool) -> None:
     """Deployed once there and once where it serves; the deaths after that are any deployment's."""
 

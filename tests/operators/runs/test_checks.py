@@ -98,6 +98,7 @@ def on(client, make_run, include: Path) -> Callable[..., Any]:
     return run
 
 
+@pytest.mark.long
 def test_nights_are_compared_with_those_whose_data_passed(on) -> None:
     """Volume, categories and columns; a stopped night is no measure; what was compared with can be read again."""
     first = on(20)
