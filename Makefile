@@ -308,6 +308,13 @@ bench-tuning-grid: $(VENV)/trainer/.ready ## Measure again what bench-tuning sea
 bench-gates: $(VENV)/airflow/.ready ## How often the judge errs, in simulated comparisons: dev/bench/gates.json and the pictures of docs/evaluation.md (20 min)
 	@PYTHONPATH=dev:plugins:. OMP_NUM_THREADS=1 exec $(AIRFLOW_PY) -m bench.gates
 
+.PHONY: monitor-references
+monitor-references: $(VENV)/airflow/.ready $(VENV)/tfdv/.ready $(UV) ## Ask NannyML, Evidently and TensorFlow Data Validation again what the monitor's numbers are held to, in a throw-away environment (Python 3.11; 2 min)
+	@$(UV) venv --quiet --clear --no-project --python $(PYTHON) build/references
+	@$(UV) pip install --quiet --python build/references/bin/python nannyml==0.13.1 evidently==0.7.23 pandas==2.3.3
+	@PYTHONPATH=dev $(AIRFLOW_PY) -m bench.monitor_references build/references/bin/python $(VENV)/tfdv/bin/python
+	@rm -rf build/references
+
 .PHONY: bench-rates scaling-tables simulate-export
 bench-rates: $(VENV)/localcloud/.ready $(VENV)/trainer/.ready ## Measure what docs/scaling.md counts with: build/bench/rates.json (5 min)
 	@PYTHONPATH=dev $(LOCALCLOUD_PY) -m bench.scaling_rates
