@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
+import dataclasses
 
 import pytest
+from google.api_core.exceptions import FailedPrecondition
 from google.cloud import aiplatform_v1
 
-from retraining.hooks.endpoints import Endpoint, Endpoints, dedicated_resources
+from retraining.hooks.endpoints import EndpointOptions, dedicated_resources
 
 MACHINE = {"machine_type": "n1-standard-2", "min_replicas": 1, "max_replicas": 3}
 
@@ -32,27 +32,14 @@ def test_accelerators_are_part_of_the_machine() -> None:
     assert (plain.accelerator_type, plain.accelerator_count) == (0, 0)
 
 
-def test_a_dedicated_endpoint_is_asked_at_its_own_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the header that names it; any other at the region's."""
-    asked: list[tuple[str, Any]] = []
-
-    class Client:
-        def __init__(self, credentials: None, client_options: dict[str, str]) -> None:
-            self.address = client_options["api_endpoint"]
-
-        def predict(self, metadata: Any, **_: Any) -> aiplatform_v1.PredictResponse:
-            asked.append((self.address, tuple(metadata)))
-            return aiplatform_v1.PredictResponse(deployed_model_id="1")
-
-    monkeypatch.setattr(aiplatform_v1, "PredictionServiceClient", Client)
-    session: Any = SimpleNamespace(credentials=None, client_options={"api_endpoint": "region"})
-    hook, name = Endpoints(session), "projects/p/locations/r/endpoints/late"
-    for address in ("late.r-1.prediction.vertexai.goog", ""):
-        hook.predict(Endpoint(name=name, deployed={}, traffic={}, address=address), [{"x": 1.0}])
-    assert asked == [
-        ("late.r-1.prediction.vertexai.goog", (("x-vertex-ai-endpoint-id", "late"),)),
-        ("region", ()),
-    ]
+def test_a_dedicated_endpoint_is_asked_at_its_own_address(cloud, unique) -> None:
+    """It says there that nothing is deployed; at the region's host it would refuse whoever asks."""
+    made = cloud.endpoints.ensure(unique, None, {}, EndpointOptions(dedicated=True))
+    assert made.address.endswith(".prediction.vertexai.goog")
+    with pytest.raises(FailedPrecondition, match="has no deployed model"):
+        cloud.endpoints.predict(made, [{"x": 1.0}])
+    with pytest.raises(FailedPrecondition, match="cannot be accessed through the shared"):
+        cloud.endpoints.predict(dataclasses.replace(made, address=""), [{"x": 1.0}])
 
 
 def test_a_new_endpoint_logs_its_requests(cloud, unique) -> None:

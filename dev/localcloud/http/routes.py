@@ -18,6 +18,7 @@ from localcloud.http.http1 import HEAD_LIMIT_BYTES, Head, Request, Response
 from localcloud.state import State
 
 Handler = Callable[[Request], Awaitable[Response]]
+_VERTEX = re.compile(r"([a-z0-9-]+-)?aiplatform\.googleapis\.com|[a-z0-9-]+\.[a-z0-9-]+\.prediction\.vertexai\.goog")
 
 
 @dataclass(frozen=True)
@@ -108,11 +109,12 @@ class Routes:
         }
 
     def hosts(self) -> list[str]:
-        """List the host names, the regional one as a pattern."""
-        return ["<region>-aiplatform.googleapis.com", *sorted(self._routes)]
+        """List the host names, those of regions and endpoints as patterns."""
+        patterns = ("<region>-aiplatform.googleapis.com", "<endpoint>.<region>-<number>.prediction.vertexai.goog")
+        return [*patterns, *sorted(self._routes)]
 
     def find_route(self, host: str) -> Route | None:
         """Give the route of a host, None for one that is not part of the local cloud."""
-        if re.fullmatch(r"([a-z0-9-]+-)?aiplatform\.googleapis\.com", host):
+        if _VERTEX.fullmatch(host):
             return Route(host=host, grpc=self._vertex_grpc, rest=lambda _head: self._vertex_rest)
         return self._routes.get(host)

@@ -109,7 +109,7 @@ class VertexServer:
         )
         self._pipelines = PipelineRunner(services)
         methods, iam, bearers = load_methods(), Iam(state, projects), Bearers(state)
-        dispatcher = Dispatcher(self._families(machinery), machinery.faults, projects, iam)
+        dispatcher = Dispatcher(self._families(machinery, projects), machinery.faults, projects, iam)
         self._grpc: grpc.Server = bind_grpc(dispatcher, methods, state.socket_path("vertex_grpc"), bearers)
         self._rest = RestServer(
             dispatcher, methods, machinery.faults, bearers, iam, socket_path=state.socket_path("vertex_rest")
@@ -131,7 +131,7 @@ class VertexServer:
             grace_s=grace_s,
         )
 
-    def _families(self, machinery: Machinery) -> dict[str, tuple[object, ...]]:
+    def _families(self, machinery: Machinery, projects: Projects) -> dict[str, tuple[object, ...]]:
         """Return who answers for which service. What one family needs of another is handed to it here."""
         store, operations, buckets = self._store, self._operations, machinery.buckets
         check_spec = functools.partial(check_job_spec, buckets=buckets)
@@ -156,7 +156,7 @@ class VertexServer:
             ),
             "ModelService": (self._models, Evaluations(store)),
             "EndpointService": (
-                Endpoints(store, operations),
+                Endpoints(store, operations, projects.number),
                 Deployments(store, operations, self._serving, find_model),
             ),
             "PredictionService": (Predictions(store, self._serving, self._request_log, Meter(self._measurements)),),

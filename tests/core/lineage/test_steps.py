@@ -14,7 +14,14 @@ from retraining.core.documents.snapshot import SourceTable
 from retraining.core.lineage import datasets
 from retraining.core.lineage.datasets import Dataset
 from retraining.core.lineage.record_facet import NAME, PRODUCER, SCHEMA_URL
-from retraining.core.lineage.steps import RUN_STEPS, SCORING_STEPS, Documents, Lineage, Steps
+from retraining.core.lineage.steps import (
+    ROLLBACK_STEPS,
+    RUN_STEPS,
+    SCORING_STEPS,
+    Documents,
+    Lineage,
+    Steps,
+)
 from retraining.core.spec.source_files import SourceFiles
 from tests.support.contracts import EXAMPLES
 from tests.support.product import REPOSITORY
@@ -163,6 +170,18 @@ def test_a_scoring_tells_its_source_version_and_destination() -> None:
         "write": ([("bigquery", answered.table)], [("bigquery", done.destination.table)]),
     }
     assert flows["write"].outputs[0].rows == done.rows
+
+
+def test_a_rollback_tells_the_version_and_the_endpoint() -> None:
+    """Of no run: it made no model. Where a first version was stopped nothing serves."""
+    done = example("rollback__previous")
+    told = tell("roll_back", [done], ROLLBACK_STEPS)
+    place = done.version_name.partition("/models/")[0]
+    endpoint = (VERTEX, f"{place}/endpoints/{done.model.replace('_', '-')}")
+    assert (names(told.flow.inputs), names(told.flow.outputs)) == ([(VERTEX, done.version_name)], [endpoint])
+    assert told.record is None
+    stopped = done.model_copy(update={"version_name": None})
+    assert tell("roll_back", [stopped], ROLLBACK_STEPS).flow == type(told.flow)()
 
 
 @pytest.mark.parametrize(("steps", "found"), [(RUN_STEPS, WHOLE), (SCORING_STEPS, SCORED)])

@@ -12,6 +12,7 @@ import pytest
 
 from retraining.core.documents import Rollback, Rollout
 from retraining.core.errors import ConflictError, JobError
+from retraining.core.lineage.steps import Documents
 from retraining.core.naming import storage
 from retraining.core.naming.vertex import deployed_model_id
 from retraining.operators.deployment.registration import RegisterModelOperator
@@ -350,3 +351,15 @@ def test_a_model_without_a_version_before_or_any_is_refused(nights) -> None:
     run.params["model"] = "flight_delay"
     with pytest.raises(AirflowFailException, match="Did you mean 'flight_delays'"), contextlib.suppress(Death):
         run.execute(RollBackOperator(task_id="roll_back", cloud=it.cloud.connect))
+
+
+def test_a_rollback_can_tell_its_lineage(nights) -> None:
+    """The version that serves again, and the endpoint that exists."""
+    it = nights()
+    task = RollBackOperator(task_id="roll_back", cloud=it.cloud.connect)
+    it._wake(it.rollback("previous", 1), task, MOST_WAKES, lambda done: done["words"])
+    assert task.lineage_record is not None
+    found = task.lineage_record.find_document(Rollback)
+    told = task.lineage_steps().describe("roll_back", Documents([found]))
+    assert [each.name for each in told.flow.inputs] == [found.version_name]
+    assert [each.name for each in told.flow.outputs] == [it.scenes[-1].endpoint.name]

@@ -196,10 +196,14 @@ def test_two_workers_one_of_them_preempted_end_in_the_weights_of_one(exported, t
 
 
 @pytest.mark.long
-def test_two_workers_left_alone_end_in_the_weights_of_one(exported, tmp_path: Path, run_cluster) -> None:
-    alone = exported.train_request_in(tmp_path / "alone", training=TRAINING)
+@pytest.mark.parametrize("weight", [None, "zone"])
+def test_two_workers_left_alone_end_in_the_weights_of_one(
+    exported, tmp_path: Path, run_cluster, weight: str | None
+) -> None:
+    """Also where examples count differently: the last batches, which are filled up, among them."""
+    alone = exported.train_request_in(tmp_path / "alone", training=TRAINING, weight=weight)
     one = exported.train(alone)
-    request, cluster = run_cluster(LOCKSTEP, chief=1, worker=1)
+    request, cluster = run_cluster(LOCKSTEP, changes={"weight": weight}, chief=1, worker=1)
     assert cluster.wait() == {"chief-0": 0, "worker-0": 0}, cluster.tail()
     assert assert_like(request, alone, one).resumed_from_step is None
 

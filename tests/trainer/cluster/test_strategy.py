@@ -253,15 +253,17 @@ def test_replicas_in_lockstep_drop_units_of_their_own() -> None:
     assert len(set(drawn)) == 4
 
 
-def test_two_devices_of_a_machine_end_in_the_weights_of_one(exported, tmp_path: Path) -> None:
-    """Two virtual devices and the custom loop; 1e-4 on every loss, as with two machines."""
+@pytest.mark.parametrize("weight", [None, pytest.param("zone", marks=pytest.mark.long)])
+def test_two_devices_of_a_machine_end_in_the_weights_of_one(exported, tmp_path: Path, weight: str | None) -> None:
+    """Two virtual devices and the custom loop; 1e-4 on every loss, as with two machines, however examples count."""
     training = {"epochs": 2, "loop": "custom", "clip_norm": 1.0, "hyperparameters": {"hidden_units": [8]}}
-    one = exported.train(exported.train_request_in(tmp_path / "one", training={**training, "batch_size": 64}))
+    alone = {**training, "batch_size": 64}
+    one = exported.train(exported.train_request_in(tmp_path / "one", training=alone, weight=weight))
     changes = {"strategy": "mirrored", "batch_size": 32, "scale_learning_rate": False, "warmup_fraction": 0}
     request = exported.train_request_in(tmp_path / "two", training=training)
     uris = {name: getattr(request, name) for name in ("model_uri", "report_uri", "checkpoint_uri", "tensorboard_uri")}
     path = tmp_path / "request.json"
-    path.write_text(json.dumps(exported.train_json(training={**training, **changes}, **uris)))
+    path.write_text(json.dumps(exported.train_json(training={**training, **changes}, weight=weight, **uris)))
     run_alone(_TWO_DEVICES, str(path))
     two = json.loads(Path(request.report_uri).read_text())
     assert (two["strategy"], two["replicas"], two["steps"]) == ("mirrored", 2, one.steps)

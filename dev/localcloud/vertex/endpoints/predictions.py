@@ -10,7 +10,7 @@ from google.cloud.aiplatform_v1 import types
 from google.cloud.aiplatform_v1.types import DeployedModel, Endpoint, PredictResponse
 from google.protobuf import struct_pb2
 
-from localcloud.vertex.endpoints import traffic
+from localcloud.vertex.endpoints import addresses, traffic
 from localcloud.vertex.endpoints.meter import Measured, Meter
 from localcloud.vertex.endpoints.request_log import Json, RequestLog
 from localcloud.vertex.endpoints.serving import Serving
@@ -39,6 +39,16 @@ class Predictions:
         self._serving = serving
         self._request_log = request_log
         self._meter = meter
+
+    def check_host(self, request: types.PredictRequest | types.RawPredictRequest, host: str) -> None:
+        """Refuse a host at which this endpoint does not answer.
+
+        Raises:
+            ApiError: It does not.
+        """
+        endpoint = self._store.find_resource(ENDPOINTS, request.endpoint)
+        if endpoint is not None:
+            addresses.check_host(endpoint, host)
 
     def predict(self, request: types.PredictRequest) -> PredictResponse:
         """Return predictions for instances, one each."""

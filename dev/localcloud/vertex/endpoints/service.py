@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 
 from google.cloud.aiplatform_v1 import types
 from google.cloud.aiplatform_v1.types import Endpoint
@@ -10,6 +11,7 @@ from google.longrunning import operations_pb2
 from google.protobuf import empty_pb2
 
 from localcloud.vertex.endpoints import traffic
+from localcloud.vertex.endpoints.addresses import dedicated_address
 from localcloud.vertex.endpoints.checks import check_endpoint
 from localcloud.vertex.endpoints.request_log import complete_destination
 from localcloud.vertex.endpoints.traffic import deployed_ids
@@ -39,11 +41,13 @@ class Endpoints:
 
     Args:
         operations: Makes and deletes them in the background.
+        project_number: Gives that of a project, which is part of dedicated endpoints' addresses.
     """
 
-    def __init__(self, store: Store, operations: Operations) -> None:
+    def __init__(self, store: Store, operations: Operations, project_number: Callable[[str], str]) -> None:
         self._store = store
         self._operations = operations
+        self._project_number = project_number
 
     def create_endpoint(self, request: types.CreateEndpointRequest) -> operations_pb2.Operation:
         """Keep a new endpoint, under the requested id or a generated one."""
@@ -57,6 +61,8 @@ class Endpoints:
         if store.find_resource(ENDPOINTS, name) is not None:
             raise AlreadyExists(f"The Endpoint {name} already exists.")
         endpoint.name = name
+        if endpoint.dedicated_endpoint_enabled:
+            endpoint.dedicated_endpoint_dns = dedicated_address(name, self._project_number)
         complete_destination(endpoint)
 
         def work(progress: Progress) -> Endpoint:

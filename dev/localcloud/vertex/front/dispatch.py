@@ -20,6 +20,7 @@ from localcloud.vertex.wire.methods import Answer, Message, Method, raw
 
 LOGGER = logging.getLogger(__name__)
 Handler = Callable[[Message], Message | Answer]
+Admission = Callable[[Message, str], None]
 _HOST = re.compile(r"(?P<region>[a-z]+-[a-z]+\d+)-(prediction-)?aiplatform\.googleapis\.com")
 # An update names only the fields it changes: the rest of its resource may be missing.
 _PARTIAL = re.compile(r"^(Update|Mutate)")
@@ -29,7 +30,8 @@ class Dispatcher:
     """Finds the handler of a call and guards it.
 
     Args:
-        families: Service name -> objects whose methods answer its calls (`create_custom_job` for CreateCustomJob).
+        families: Service name -> objects whose methods answer its calls (`create_custom_job` for CreateCustomJob). One
+            that answers at hosts of its own refuses a wrong one in `check_host(request, host)`.
         faults: May slow calls down, refuse them, or lose their responses.
         iam: Who may do what.
     """
@@ -62,10 +64,13 @@ class Dispatcher:
             ) from error
 
     def _answer(self, method: Method, request: Message, host: str, principal: str) -> Answer:
-        handler = self._find_handler(method)
+        family, handler = self._find_handler(method)
         write_ids(raw(request), self._projects)
         self._check_place(request, host)
         self._check_permission(method, request, principal)
+        check_host: Admission | None = getattr(family, "check_host", None)
+        if check_host is not None:
+            check_host(request, host)
         fault = self._faults.take(method.full_name, kinds=("error", "lost_response", "delay")) or {"kind": "none"}
         if fault["kind"] == "delay":
             time.sleep(fault["seconds"])
@@ -81,11 +86,11 @@ class Dispatcher:
             raise ApiError(fault["message"], code=fault["code"])
         return answer if isinstance(answer, Answer) else Answer(answer)
 
-    def _find_handler(self, method: Method) -> Handler:
+    def _find_handler(self, method: Method) -> tuple[object, Handler]:
         for family in self._families.get(method.service, ()):
             handler: Handler | None = getattr(family, method.handler_name, None)
             if handler is not None:
-                return handler
+                return family, handler
         raise Unimplemented(f"The local cloud does not offer {method.full_name}.")
 
     def _check_permission(self, method: Method, request: Message, principal: str) -> None:

@@ -21,6 +21,7 @@ from retraining.core.documents import (
     Predictions,
     Registration,
     Report,
+    Rollback,
     ScoringInput,
     ScoringPlan,
     ScoringResult,
@@ -29,7 +30,7 @@ from retraining.core.documents import (
 from retraining.core.lineage import datasets
 from retraining.core.lineage.datasets import Dataset
 from retraining.core.lineage.record_facet import record_facet
-from retraining.core.naming import bigquery, storage
+from retraining.core.naming import bigquery, storage, vertex
 from retraining.core.untyped import JsonObject
 
 _D = TypeVar("_D", bound=Document)
@@ -58,10 +59,10 @@ class Flow:
 
 @dataclass(frozen=True, kw_only=True)
 class Lineage:
-    """All that a task tells: its flow, and which run it is of."""
+    """All that a task tells: its flow, and which run it is of; None: of none, it made no model."""
 
     flow: Flow
-    record: JsonObject
+    record: JsonObject | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,10 +80,10 @@ _NO_FLOW = Step(reads=(), flow=lambda _plan, _found: Flow())
 class Steps:
     """The tasks of a DAG by their ids; one that is not named tells its run alone.
 
-    `plan` is the document that says which run it is.
+    `plan` is the document that says which run it is, or what was done without one.
     """
 
-    plan: type[Plan] | type[ScoringPlan]
+    plan: type[Plan] | type[ScoringPlan] | type[Rollback]
     by_task: Mapping[str, Step]
 
     def kinds_read(self, task_id: str) -> tuple[type[Document], ...]:
@@ -94,10 +95,10 @@ class Steps:
         plan = found.find(self.plan)
         if plan is None:
             return None
-        return Lineage(
-            flow=self.by_task.get(task_id, _NO_FLOW).flow(plan, found),
-            record=record_facet(plan, found.find(Decision), found.find(Evaluation)),
-        )
+        flow = self.by_task.get(task_id, _NO_FLOW).flow(plan, found)
+        if not isinstance(plan, Plan | ScoringPlan):
+            return Lineage(flow=flow, record=None)
+        return Lineage(flow=flow, record=record_facet(plan, found.find(Decision), found.find(Evaluation)))
 
 
 def _snapshot(plan: Plan, found: Documents) -> Flow:
@@ -217,6 +218,14 @@ def _write(_plan: ScoringPlan, found: Documents) -> Flow:
     return Flow(inputs=(datasets.table_or_objects(answered.table),) if answered else (), outputs=written)
 
 
+def _roll_back(done: Rollback, _found: Documents) -> Flow:
+    if done.version_name is None:  # a first version was stopped
+        return Flow()
+    model = vertex.ResourceName.parse(done.version_name)
+    endpoint = vertex.endpoint_name(model.project, model.region, done.model)
+    return Flow(inputs=(datasets.version(done.version_name),), outputs=(datasets.endpoint(endpoint),))
+
+
 RUN_STEPS = Steps(
     plan=Plan,
     by_task={
@@ -239,3 +248,4 @@ SCORING_STEPS = Steps(
         "write": Step(reads=(Predictions, ScoringResult), flow=_write),
     },
 )
+ROLLBACK_STEPS = Steps(plan=Rollback, by_task={"roll_back": Step(reads=(), flow=_roll_back)})

@@ -12,6 +12,11 @@ from retraining.core.spec.deployment import Deployment as DeploymentSection
 from retraining.core.untyped import JsonObject
 
 
+def may_deploy(plan: Plan) -> bool:
+    """Say whether the run may change the endpoint, if its version is promoted."""
+    return plan.deploy and plan.mode != "backfill"
+
+
 def reason_against(plan: Plan, decision: Decision, champion: Version | None) -> str | None:
     """Return why nothing may be deployed, as a sentence; None when nothing speaks against it.
 

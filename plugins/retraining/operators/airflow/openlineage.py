@@ -37,7 +37,7 @@ def to_openlineage(lineage: Lineage) -> OperatorLineage:
             )
             for each in flow.outputs
         ],
-        run_facets={KEY: _record_facet(lineage.record)},
+        run_facets={KEY: _record_facet(lineage.record)} if lineage.record else {},
         job_facets={"sql": sql} if sql else {},
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from airflow.sdk import Context, PokeReturnValue
 
 from retraining.core.documents import Pause, Plan, Report, Rollback, Rollout
@@ -17,6 +19,7 @@ from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.boundary import sleep_over_outages
 from retraining.operators.airflow.cloud_task import CloudSensor
 from retraining.operators.airflow.dag_run import trigger
+from retraining.operators.airflow.lineage import TellsLineage
 from retraining.operators.airflow.links import EndpointLink, push_link
 from retraining.operators.deployment.rollout import RolloutSteps
 from retraining.operators.deployment.rollout_end import close_rollout, roll_back, settle_another, settle_rollout
@@ -25,11 +28,14 @@ from retraining.operators.record.ownership import require_own_bucket, require_ow
 from retraining.operators.record.pauses import store_pause
 from retraining.operators.record.run_record import Record
 
+if TYPE_CHECKING:
+    from retraining.core.lineage.steps import Steps
+
 TRIES = 10
 """Steps of one poke: each looks anew at what others have changed meanwhile."""
 
 
-class RollBackOperator(CloudSensor):
+class RollBackOperator(TellsLineage, CloudSensor):
     """Give an earlier version the traffic, then the alias `champion`; end a deployment that is under way first.
 
     A pause of retraining is written before anything else, so that no run begins meanwhile; it holds whether the way
@@ -44,6 +50,12 @@ class RollBackOperator(CloudSensor):
 
     operator_extra_links = (EndpointLink(),)
 
+    def lineage_steps(self) -> Steps:
+        """Return what a rollback reads and writes."""
+        from retraining.core.lineage.steps import ROLLBACK_STEPS
+
+        return ROLLBACK_STEPS
+
     @sleep_over_outages
     def look(self, cloud: CloudPort, context: Context) -> PokeReturnValue | bool:
         """Take the recorded rollback, or go on with it."""
@@ -53,6 +65,7 @@ class RollBackOperator(CloudSensor):
         if asked.to == rollbacks.STAY:
             return PokeReturnValue(True, {"model": asked.model, "version_name": None, "words": "The champion stays."})
         record = Record(cloud.artifacts, storage.rollback_uri(cloud.settings.bucket, asked.model, asked.name))
+        self.lineage_record = record
         state = RolloutState(cloud, asked.model)
         label = vertex.dag_run_label(context["ti"].dag_id, context["ti"].run_id)
         done = record.find_document(Rollback)

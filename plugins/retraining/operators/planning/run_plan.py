@@ -19,6 +19,7 @@ from retraining.core.naming.addresses import ObjectAddress
 from retraining.core.planning import locations, pauses, plan, windows
 from retraining.core.planning.params import overrides, require_known
 from retraining.core.planning.triggers import mode_of
+from retraining.core.promotion import deployments
 from retraining.core.settings import include_path
 from retraining.core.spec import files
 from retraining.core.spec.model import ModelSpec
@@ -81,7 +82,7 @@ class PlanRunOperator(CloudOperator):
         containers, day = load_containers(include), planned.as_of.date()
         require_training_container(planned.spec, containers, day)
         require_serving_container(planned.spec, planned.serving_image, containers, day)
-        require_own_model(cloud, self.model, staging=planned.spec.deployment.staging)
+        _require_deployable(cloud, planned)
         for warning in _location_warnings(cloud, planned.spec):
             self.log.warning(warning)
         record = Record(cloud.artifacts, planned.run_uri)
@@ -94,6 +95,18 @@ class PlanRunOperator(CloudOperator):
         return {key: chosen[key] for key in ("model", "run_key", "run_uri", "as_of", "mode")} | {
             "plan_uri": record.uri(Plan)
         }
+
+
+def _require_deployable(cloud: CloudPort, planned: Plan) -> None:
+    """Refuse a run that could not register or deploy what it would pay for.
+
+    Raises:
+        SettingsError: The model or its endpoint is another's.
+        ContractError: The endpoint there is of the other kind than the spec says.
+    """
+    require_own_model(cloud, planned.model, staging=planned.spec.deployment.staging)
+    if deployments.may_deploy(planned) and (endpoint := cloud.endpoints.get(planned.model)):
+        deployments.require_kind(planned, endpoint.name, dedicated=endpoint.dedicated)
 
 
 def _location_warnings(cloud: CloudPort, spec: ModelSpec) -> Iterator[str]:

@@ -1,0 +1,44 @@
+"""Where an endpoint answers: at its region's host, or, a dedicated one, at a host of its own alone.
+
+Comes in: an endpoint, the host that was asked. Goes out: its address; a refusal of the wrong host.
+https://cloud.google.com/vertex-ai/docs/predictions/choose-endpoint-type
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from google.cloud.aiplatform_v1.types import Endpoint
+
+from localcloud.vertex.wire import names
+from localcloud.vertex.wire.errors import FailedPrecondition
+
+_DEDICATED = ".prediction.vertexai.goog"
+_SHARED = "aiplatform.googleapis.com"
+
+
+def dedicated_address(endpoint_name: str, project_number: Callable[[str], str]) -> str:
+    """Return the host of a dedicated endpoint, without `https://`: Google's SDK puts that before it."""
+    location = names.parse_location(str(names.location_of(endpoint_name)))
+    return f"{names.last_part(endpoint_name)}.{location.region}-{project_number(location.project)}{_DEDICATED}"
+
+
+def check_host(endpoint: Endpoint, host: str) -> None:
+    """Refuse a request that was sent to a host of another endpoint, or to the shared one of a dedicated endpoint.
+
+    Args:
+        endpoint: Which is asked.
+        host: Where; of a bare port nothing is known, and nothing refused.
+
+    Raises:
+        FailedPrecondition: It does not answer there.
+    """
+    asked, own = host.rsplit(":", 1)[0], endpoint.dedicated_endpoint_dns
+    if own and asked.endswith(_SHARED):
+        raise FailedPrecondition(
+            f"Dedicated Endpoint cannot be accessed through the shared Vertex AI domain {_SHARED}. Please access the"
+            f" endpoint using its dedicated dns name {own!r}."
+        )
+    if asked.endswith(_DEDICATED) and asked != own:
+        answers = f"at {own}" if own else "at its region's host, for it is no dedicated one"
+        raise FailedPrecondition(f"{endpoint.name} does not answer at {asked}. Expected a request {answers}.")
