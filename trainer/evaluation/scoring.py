@@ -28,7 +28,7 @@ from trainer.input.images import ImageFeature
 from trainer.input.source import ColumnSpec, Split
 from trainer.objective.labels import label_type, labels_of, require_labels
 from trainer.objective.metrics import Floats
-from trainer.saved_model.model import StoredModel, digest_folder
+from trainer.saved_model.model import StoredModel, digest_folder, key_spec
 from trainer.storage import Storage
 
 CHALLENGER, CHAMPION = "challenger", "champion"
@@ -112,7 +112,7 @@ class Columns:
 
     def misfit(self, model: StoredModel) -> tuple[str, str] | None:
         """Say what a model reads or answers that does not fit these examples, and what would; None when all fits."""
-        for name, dtype in model.signature.inputs.items():
+        for name, dtype in model.inputs.items():
             type_ = self._types.get(name)
             if type_ is None:
                 return f"reads {name!r}, which these examples do not have", f"columns {', '.join(sorted(self._types))}"
@@ -186,6 +186,10 @@ class Columns:
             return "" if math.isnan(number) else f"{number:g}"
         return bytes(self.text(name, values[row : row + 1]).numpy()[0]).decode(errors="replace")
 
+    def key_spec(self, key: str) -> tf.TensorSpec:
+        """Give the key as a model takes it."""
+        return key_spec(key, self._types.get(key))
+
     def rows_at_once(self, names: set[str]) -> int | None:
         """Tell how many rows a model can take; None: as they are read."""
         pixels = sum(int(np.prod(image.shape)) for name, image in self._images.items() if name in names)
@@ -227,7 +231,7 @@ def score(
     Raises:
         DataError: A corrupt example, a label that is wrong, scores that are not finite.
     """
-    inputs = {name: dtype for model in models.values() for name, dtype in model.signature.inputs.items()}
+    inputs = {name: dtype for model in models.values() for name, dtype in model.inputs.items()}
     numbers = (*numbers, *(each.name for each in auxiliary))
     spec = columns.parse_spec({*inputs, label.name, key, *slices, *numbers})
     taken: dict[tuple[str, str], list[Any]] = defaultdict(list)

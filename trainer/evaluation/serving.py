@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import tensorflow as tf
 
 from trainer.contract.documents import EvaluateRequest, Feature, Latency, RegressionLabel, ServedAnswers, Serving
 from trainer.evaluation.scoring import CHALLENGER, CHAMPION, Columns, Scored, fetched_model
@@ -55,7 +56,8 @@ def check_serving(
     with contextlib.ExitStack() as stack:
         try:
             challenger = stack.enter_context(_load(models[CHALLENGER], storage))
-            found = Serving(signature=signature_differences(challenger, request))
+            key = columns.key_spec(request.key) if request.key_input else None
+            found = Serving(signature=signature_differences(challenger, request, key))
             if not found.signature:
                 champion = stack.enter_context(_champion(models.get(CHAMPION), storage))
                 asked = _Asked.of(request, scored, columns)
@@ -126,6 +128,8 @@ class _Asked:
         Raises:
             LOAD_ERRORS: The challenger does not take rows of the test split.
         """
+        if (problem := self._key_problem(challenger)) is not None:
+            return Serving(problem=problem)
         order = np.arange(self.together) % len(self.keys)
         together = challenger.answer(self._chosen(order))[self.output]
         answers, seconds = self._ask_alone([challenger, champion] if champion else [challenger])
@@ -138,6 +142,16 @@ class _Asked:
             latency=_latency(seconds[0]),
             champion_latency=_latency(seconds[1]) if champion else None,
         )
+
+    def _key_problem(self, model: ServedModel) -> str | None:
+        """Say how the keys of requests differ from those that come back with the answers; None: they do not."""
+        if model.key is None:
+            return None
+        keys = self.keys if model.inputs[model.key].dtype == tf.string else self.keys.astype(np.int64)
+        found = np.asarray(model.answer({**self.rows, model.key: keys})[model.key])
+        if np.array_equal(found, keys):
+            return None
+        return f"the key {model.key!r} comes back otherwise than it was sent"
 
     def _chosen(self, order: npt.NDArray[np.int_]) -> RequestColumns:
         return {name: values[order] for name, values in self.rows.items()}

@@ -4,14 +4,15 @@ Signature `serving_default`: one input per feature of shape [batch] (float32, or
 or JPEG), of a sequence [batch, any length], filled up at the end with NaN or ""; output `score` [batch] float32, a
 probability, or with several classes `scores` [batch, classes]; of a regression `prediction` [batch] or `quantiles`
 [batch, quantiles], in the order of the label's, in its unit. Auxiliary labels are further outputs, by their names.
-Preprocessing is part of the graph, so training and serving cannot differ. The same file reads stored models back, its
-own or an earlier champion's.
+Preprocessing is part of the graph, so training and serving cannot differ. With a key, its column is one more input,
+[batch] string or int64, and an output of that name, which gives it back as it came: that is how a stored model tells
+which of its inputs is no feature. The same file reads stored models back, its own or an earlier champion's.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,7 @@ def save_model(
     objective: Objective,
     *,
     lite: bool = False,
+    key: tf.TensorSpec | None = None,
 ) -> None:
     """Write a SavedModel with the serving signature.
 
@@ -56,14 +58,18 @@ def save_model(
         model: Gives logits.
         objective: Turns them into answers.
         lite: Whether a TF Lite model will be made of it.
+        key: That comes with a request and goes back with its answer; None: none does.
     """
     answers = objective.kind.answers
 
     def score(**raw: tf.Tensor) -> dict[str, tf.Tensor]:
         logits = model(preprocessing(raw), training=False)  # [B, outputs]
-        return {answers.output: objective.scores(logits), **objective.auxiliary_scores(logits)}
+        given_back = {key.name: tf.identity(raw[key.name])} if key is not None and key.name in raw else {}
+        return {answers.output: objective.scores(logits), **objective.auxiliary_scores(logits), **given_back}
 
     inputs = {SIGNATURE: {feature.name: input_spec(feature) for feature in features}}
+    if key is not None:
+        inputs[SIGNATURE][key.name] = key
     if lite:
         one = any(feature.kind == "sequence" for feature in features)  # TF Lite converts loops of a known size alone
         inputs[LITE] = {feature.name: _lite_input(feature, 1 if one else None) for feature in features}
@@ -88,6 +94,16 @@ def input_spec(feature: Feature) -> tf.TensorSpec:
     shape = [None, None] if feature.kind == "sequence" else [None]
     kind = feature.of if feature.kind == "sequence" else feature.kind
     return tf.TensorSpec(shape, tf.float32 if kind == "numeric" else tf.string, name=feature.name)
+
+
+def key_spec(name: str, type_: str | None) -> tf.TensorSpec:
+    """Give a key column as an input and output of the serving signature: int64 of whole numbers, else text."""
+    return tf.TensorSpec([None], tf.int64 if type_ == "INTEGER" else tf.string, name=name)
+
+
+def key_input(inputs: Iterable[str], outputs: Iterable[str]) -> str | None:
+    """Tell which input of a signature is the key: the one that comes back under its name."""
+    return next(iter(set(inputs) & set(outputs)), None)
 
 
 def _lite_input(feature: Feature, batch: int | None) -> tf.TensorSpec:
@@ -166,6 +182,19 @@ class StoredModel:
         return output is not None and output.shape.as_list()[1:] == ([size] if size else [])
 
     @property
+    def inputs(self) -> dict[str, str]:
+        """Features that it reads, by name, with their dtypes."""
+        signature = self.signature
+        return {name: dtype for name, dtype in signature.inputs.items() if name not in signature.outputs}
+
+    @property
+    def key(self) -> tf.TensorSpec | None:
+        """The key that it takes and gives back."""
+        _, inputs = self._score.structured_input_signature
+        name = key_input(inputs, self._score.structured_outputs)
+        return inputs[name] if name else None
+
+    @property
     def lists(self) -> frozenset[str]:
         """Names of the inputs that are lists of values."""
         _, inputs = self._score.structured_input_signature
@@ -194,13 +223,13 @@ class StoredModel:
         return self.answer(raw)[self._output]
 
     def answer(self, raw: Mapping[str, Any]) -> dict[str, Floats]:
-        """Give every output for raw features, by name; those that the model does not read are ignored.
+        """Give every answer for raw features, by name; those that the model does not read are ignored.
 
         Raises:
             DataError: A feature that it reads is missing or has another type.
         """
-        inputs = {}
-        for name, dtype in self.signature.inputs.items():
+        inputs: dict[str, Any] = {}
+        for name, dtype in self.inputs.items():
             given = raw[name].dtype.name if name in raw else None
             if given != dtype:
                 raise DataError(
@@ -209,7 +238,10 @@ class StoredModel:
                     "the same features as the examples",
                 )
             inputs[name] = raw[name]
-        return {name: np.asarray(values.numpy(), np.float64) for name, values in self._score(**inputs).items()}
+        if (key := self.key) is not None:
+            inputs[key.name] = tf.zeros([len(next(iter(inputs.values())))], key.dtype)
+        answers = self._score(**inputs)
+        return {name: np.asarray(values.numpy(), np.float64) for name, values in answers.items() if name not in inputs}
 
     @property
     def output(self) -> str:

@@ -20,7 +20,7 @@ import tensorflow as tf
 from trainer.contract.documents import EvaluateRequest, Label
 from trainer.objective.labels import labels_of
 from trainer.objective.metrics import Floats
-from trainer.saved_model.model import SIGNATURE, input_spec
+from trainer.saved_model.model import SIGNATURE, input_spec, key_input
 
 Specs = Mapping[str, tf.TensorSpec]
 RequestColumns = Mapping[str, np.ndarray[Any, Any]]
@@ -52,6 +52,7 @@ class ServedModel:
         self.outputs: Specs = {name: _spec(info) for name, info in signature.outputs.items()}
         self._fed = {name: info.name for name, info in signature.inputs.items()}
         self._fetched = {name: info.name for name, info in signature.outputs.items()}
+        self.key = key_input(self._fed, self._fetched)
 
     def __enter__(self) -> ServedModel:
         """Return itself."""
@@ -66,20 +67,32 @@ class ServedModel:
     def answer(self, columns: RequestColumns) -> dict[str, Floats]:
         """Give every output, by name; columns that the model does not read are ignored.
 
+        A key that it takes and that is not among the columns is empty, and does not come back.
+
         Raises:
             OpError: It does not take these values.
         """
+        fetched = self._fetched
+        if self.key is not None and self.key not in columns:
+            rows = len(next(iter(columns.values())))
+            blank = b"" if self.inputs[self.key].dtype == tf.string else 0
+            columns = {**columns, self.key: np.full([rows], blank, object if blank == b"" else np.int64)}
+            fetched = {name: tensor for name, tensor in fetched.items() if name != self.key}
         found: dict[str, Floats] = self._session.run(
-            self._fetched, {tensor: columns[name] for name, tensor in self._fed.items()}
+            fetched, {tensor: columns[name] for name, tensor in self._fed.items()}
         )
         return found
 
 
-def signature_differences(model: ServedModel, request: EvaluateRequest) -> tuple[str, ...]:
-    """Say how a model's serving signature differs from that of a model of the request's features and labels."""
+def signature_differences(
+    model: ServedModel, request: EvaluateRequest, key: tf.TensorSpec | None = None
+) -> tuple[str, ...]:
+    """Say how a model's serving signature differs from that of a model of the request's features, labels and key."""
     inputs = {feature.name: input_spec(feature) for feature in request.features}
     outputs = {labels_of(request.label).answers.output: _output_spec(request.label)}
     outputs |= {label.name: _output_spec(label) for label in request.auxiliary_labels}
+    if key is not None:
+        inputs[key.name] = outputs[key.name] = key
     sides = (("input", inputs, model.inputs), ("output", outputs, model.outputs))
     return tuple(line for side, expected, found in sides for line in _differences(side, expected, found))
 

@@ -1,7 +1,8 @@
 """Smoke requests: a few examples as an endpoint is asked for them, and what the stored model answers.
 
 The deployment asks the endpoint the same and compares. Comes in: the stored model and raw examples. Goes out: JSON
-values, an image as a PNG in base64, a sequence as a list filled up with null or "".
+values, an image as a PNG in base64, a sequence as a list filled up with null or "". A model that takes a key is asked
+with one that no example has, so that nobody finds a label for it.
 """
 
 from __future__ import annotations
@@ -47,12 +48,22 @@ def smoke_requests(stored: StoredModel, raw: tf.data.Dataset) -> tuple[Golden, .
             arrays = {name: tensor.numpy() for name, tensor in sent.items()}
             return tuple(
                 Golden(
-                    instance={name: _json_value(array[row], name in images) for name, array in arrays.items()},
+                    instance={
+                        **{name: _json_value(array[row], name in images) for name, array in arrays.items()},
+                        **_key(stored, row),
+                    },
                     prediction=tuple(scores[row]) if isinstance(scores[row], list) else scores[row],
                 )
                 for row in range(_fitting({name: arrays[name] for name in images}, len(scores)))
             )
     return ()
+
+
+def _key(stored: StoredModel, row: int) -> dict[str, InstanceValue]:
+    """Give the key that a request is sent with; none to a model that takes none."""
+    if (key := stored.key) is None:
+        return {}
+    return {key.name: -1 - row if key.dtype == tf.int64 else f"smoke-request-{row}"}
 
 
 def _present(array: np.ndarray[Any, Any]) -> Mask:

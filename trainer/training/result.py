@@ -20,7 +20,7 @@ from trainer.cluster.preemption import wait_for_report
 from trainer.contract.documents import Framework, Golden, Report, Signature
 from trainer.contract.reading import serialise
 from trainer.features.preprocessing import Preprocessing
-from trainer.saved_model.model import StoredModel, digest_folder, save_model
+from trainer.saved_model.model import StoredModel, digest_folder, key_spec, save_model
 from trainer.saved_model.smoke_requests import smoke_requests
 from trainer.telemetry.usage import measure_usage
 from trainer.training.checkpoints import TrainingState
@@ -51,7 +51,9 @@ def store_model(fit: Fit, recipe: Recipe) -> Stored | None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model"
         lite = bool(request.training.export_lite)
-        save_model(path, request.features, preprocessing, model, recipe.objective, lite=lite)
+        types = {column.name: column.type for column in job.manifest.columns}
+        key = key_spec(request.key, types.get(request.key)) if request.key_input else None
+        save_model(path, request.features, preprocessing, model, recipe.objective, lite=lite, key=key)
         stored = StoredModel(path, request.model_uri)
         storage.upload_folder(path, request.model_uri)
         return Stored(

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from retraining.core.documents.deployment import Kept
+from retraining.core.documents.training import Golden
 from retraining.core.errors import ContractError
 from retraining.core.promotion import rollouts, smoke_tests
 from tests.support.small_rollout import MINE, MODEL, NOW, PLAN, REGISTRATION, before, rollout, version
@@ -119,6 +120,15 @@ def test_the_endpoint_says_what_the_stored_model_says():
     golden = [_Request(0.25), _Request(0.5)]
     found = smoke_tests.require_same_answers("e", [0.25, 0.500005], golden)
     assert (found.requests, round(found.max_abs_error, 7)) == (2, 5e-06)
+
+
+@pytest.mark.parametrize(("key", "other"), [("smoke-request-0", ""), (-1, 0)])
+def test_the_key_of_a_request_comes_back(key, other):
+    golden = [Golden(instance={"distance": 1.0, "id": key}, prediction=0.5)]
+    found = smoke_tests.require_same_answers("e", [{"score": 0.5, "id": key}], golden)
+    assert found.max_abs_error == 0
+    with pytest.raises(ContractError, match=r"the id .* in the answer to .*\. Expected the same"):
+        smoke_tests.require_same_answers("e", [{"score": 0.5, "id": other}], golden)
 
 
 @pytest.mark.parametrize("prediction", [0.6, float("nan")])

@@ -71,6 +71,16 @@ def test_a_prediction_is_the_only_output_or_all_by_name(outputs, shapes, right, 
     assert not fits(prediction, wrong)
 
 
+@pytest.mark.parametrize(("dtype", "right", "wrong"), [("string", "AA-1", 17), ("int64", 17, "AA-1")])
+def test_the_key_is_part_of_instance_and_prediction(dtype, right, wrong):
+    """In its column's type, on both sides."""
+    found = schemata({"distance": "float32", "id": dtype}, {"score": "float32", "id": dtype})
+    for name, others in (("instance", {"distance": 1.0}), ("prediction", {"score": 0.5})):
+        assert fits(found[name], others | {"id": right})
+        assert not fits(found[name], others | {"id": wrong})
+        assert not fits(found[name], others)
+
+
 def test_a_request_has_no_parameters():
     parameters = schemata({"distance": "float32"})["parameters"]
     assert fits(parameters, {})

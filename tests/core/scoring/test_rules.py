@@ -87,6 +87,22 @@ def test_instances_are_what_a_request_would_hold() -> None:
     assert "STRUCT(IFNULL(TO_BASE64(examples.`image`), '') AS b64) AS `image` FROM examples" in image
 
 
+def test_a_version_that_takes_the_key_is_sent_it() -> None:
+    """The key is a column of the instances that the job sends; another one with the same stands for the row."""
+    features = [feature.model_dump(mode="json") for feature in plan().features]
+    taken = {"name": "row_key", "kind": "numeric"}
+    for more, named in (([], "row_key"), ([taken], "row_key_")):
+        asked = plan(key_input="STRING", features=features + more)
+        sql = " ".join(source.render_input_sql(asked, {}).sql.split())
+        assert f"SELECT examples.`flight_id`, examples.`flight_id` AS `{named}`," in sql
+        job = requests.batch_job(asked, INSTANCES).custom_job
+        assert job["instance_config"] == {"instance_type": "object", "key_field": named}
+    whole = [column("flight_id", "INT64"), column("carrier", "STRING"), column("distance", "FLOAT")]
+    with pytest.raises(DataError, match="the key flight_id is INTEGER, not STRING: cast it"):
+        source.require_columns(plan(key_input="STRING"), whole)
+    assert source.require_columns(plan(key_input="INTEGER"), whole)
+
+
 def test_a_sequence_is_as_long_as_the_model_reads() -> None:
     """Its last values, or its first; a number that is missing is NaN, a text is empty; an array is asked for."""
     series = {"name": "temps", "kind": "sequence", "of": "numeric", "length": 24, "keep": "last"}

@@ -18,14 +18,15 @@ from retraining.core.spec.files import load_spec
 from retraining.core.spec.model import ModelSpec
 from retraining.operators.planning import run_plan
 from retraining.operators.scoring import scoring_plan
+from tests.support.airflow_release import AirflowFailException
 from tests.support.scenes.asked_endpoint import predict, retire
 from tests.support.scenes.examples import copy_example, copy_include
 from tests.support.scenes.whole_run import run_night, run_scoring
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 NIGHT = datetime(2013, 11, 20, 3, tzinfo=UTC)
-MODELS = ("departures", "sklearn", "auxiliary", "xgboost", "regression")
-"""Arrays and a count; other frameworks, in their own containers; several outputs; a number with quantiles."""
+MODELS = ("departures", "sklearn", "auxiliary", "xgboost", "regression", "keyed")
+"""Arrays and a count; other frameworks, in their own containers; several outputs; a number with quantiles; a key."""
 
 
 def scored_spec(name: str, include: Path) -> ModelSpec:
@@ -36,8 +37,11 @@ def scored_spec(name: str, include: Path) -> ModelSpec:
         path.write_text((include_path() / "models" / "departures.yaml").read_text())
         (include / "sql").symlink_to(include_path() / "sql")
     else:
-        path = copy_example(name, include)
+        path = copy_example("smallest" if name == "keyed" else name, include)
     values = yaml.safe_load(path.read_text())
+    if name == "keyed":
+        values["name"], values["deployment"] = name, values.get("deployment", {}) | {"key_input": True}
+        path = path.rename(path.with_name(f"{name}.yaml"))
     values["scoring"] = {"table": f"retraining.{name}_unseen", "destination": f"retraining.{name}_scores"}
     path.write_text(yaml.safe_dump(values))
     return load_spec(path)
@@ -58,7 +62,8 @@ def instances(spec: ModelSpec, table: str) -> dict[str, dict[str, Any]]:
     sent = {
         str(row[spec.data.key]): {each.name: as_sent(each, row[each.name]) for each in spec.features} for row in rows
     }
-    return {key: values for key, values in sent.items() if None not in values.values()}
+    key = {spec.data.key} if spec.deployment.key_input else set()
+    return {name: values | dict.fromkeys(key, name) for name, values in sent.items() if None not in values.values()}
 
 
 def ask(endpoint_name: str, rows: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -126,6 +131,11 @@ def test_a_table_and_files_are_scored_as_the_endpoint_answers(
         assert_alike(json.loads(found[key].answer_json), answer)
         assert_alike(found[key][output], answer[output] if isinstance(answer, dict) else answer)
 
+    if spec.deployment.key_input:
+        assert {key: answer[spec.data.key] for key, answer in said.items()} == dict(zip(said, said, strict=True))
+        with pytest.raises(AirflowFailException, match="takes the key with each row"):
+            run_scoring(spec, make_run(run_id="manual__files"), files="gs://b-b/in/*", destination="gs://b-b/out")
+        return
     bucket = storage.Client().bucket(local_cloud.bucket)
     lines = [json.dumps({spec.data.key: key, **values}) for key, values in rows.items()]
     for number, part in enumerate((lines[:200], lines[200:])):

@@ -55,6 +55,22 @@ def test_of_several_outputs_the_labels_own_is_the_column(scene) -> None:
         scene.execute(scene.start("manual__2", force=True), "plan")
 
 
+def test_a_version_that_takes_the_key_is_sent_it(scene) -> None:
+    """With each row of a table, in the type of its signature; files are refused before anything is paid."""
+    inputs = {each.name: "string" if each.kind == "categorical" else "float32" for each in SPEC.features}
+    scene.sign(scene.trained, inputs | {scene.key: "string"}, score="float32", **{scene.key: "string"})
+    run = scene.start()
+    scene.execute(run, *ALL)
+    plan = scene.plan(run)
+    assert (plan.key_input, plan.output) == ("STRING", "score")
+    assert scene.key not in [feature.name for feature in plan.features]
+    (job,) = scene.cloud.jobs.specs
+    assert job["instance_config"] == {"instance_type": "object", "key_field": "row_key"}
+    with pytest.raises(AirflowFailException, match=r"takes the key with each row.*Load the files into a table"):
+        scene.execute(scene.start("manual__2", files="gs://b-b/in/*.jsonl", destination="gs://b-b/out"), "plan")
+    assert len(scene.cloud.jobs.specs) == 1
+
+
 def test_the_plan_says_what_it_may_cost(scene) -> None:
     """Before anything is paid."""
     run = scene.start(replicas=3)

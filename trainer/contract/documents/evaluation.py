@@ -95,6 +95,8 @@ class EvaluateRequest:
     auxiliary_labels: tuple[Label, ...] = ()
     """Measured beside the label, for information; they may be NULL."""
     key: Text
+    key_input: bool = False
+    """Whether the challenger takes the key as an input, and gives it back."""
     weight: Text | None = None
     """Column that says how much an example counts; null: all count the same."""
     challenger: Challenger

@@ -86,6 +86,8 @@ class EvaluateRequest(Document):
     auxiliary_labels: tuple[Label, ...] = ()
     """Measured beside the label, for information; they may be NULL."""
     key: Text
+    key_input: Annotated[bool, Field(exclude_if=lambda value: not value)] = False
+    """Whether the challenger takes the key as an input, and gives it back."""
     weight: Text | None = None
     """Column that says how much an example counts; null: all count the same."""
     challenger: Challenger

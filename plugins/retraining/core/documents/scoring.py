@@ -71,6 +71,8 @@ class ScoringPlan(Document):
     source: ScoringSource
     version: ScoringVersion
     key: Text
+    key_input: Annotated[Literal["INTEGER", "STRING"] | None, Field(exclude_if=lambda value: value is None)] = None
+    """Type of the key that the version takes with each row; null: it takes none."""
     features: Annotated[tuple[Feature, ...], Field(min_length=1)]
     """The version's own inputs, as it was trained with them."""
     output: Text

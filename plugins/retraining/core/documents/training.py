@@ -112,6 +112,8 @@ class TrainRequest(Document):
     auxiliary_labels: tuple[WeightedLabel, ...] = ()
     """Trained beside the label and answered beside it, each under its name; they may be NULL."""
     key: Text
+    key_input: Annotated[bool, Field(exclude_if=lambda value: not value)] = False
+    """Whether the stored model takes the key as an input, and gives it back as an output of that name."""
     weight: Annotated[Text | None, Field(exclude_if=lambda value: value is None)] = None
     training: Training
     seed: Seed
@@ -195,10 +197,7 @@ class Report(Document):
     """one_device, mirrored, multi_worker, parameter_server, tpu; or another framework's own word."""
     hyperparameters: Hyperparameters
     history: dict[str, tuple[Number, ...]]
-    """One number per epoch, by name: loss, val_loss, val_auc, and val_<auxiliary label>_<metric>.
-
-    `loss` is that of all labels together, `val_loss` that of the label that decides.
-    """
+    """By epoch: loss of all labels together, val_loss and val_auc of the one that decides, val_<other>_<metric>."""
     best_epoch: Positive
     """Counted from 1."""
     epochs_run: Positive

@@ -126,6 +126,7 @@ def train_request(
             WeightedLabel(label=plain_label(label), weight=label.weight) for label in plan.spec.auxiliary_labels
         ),
         key=plan.spec.data.key,
+        key_input=plan.spec.deployment.key_input,
         weight=plan.spec.data.weight,
         training=Training.model_validate(
             {
@@ -194,6 +195,7 @@ def _evaluate_request(
         label=plan.spec.label,
         auxiliary_labels=tuple(map(plain_label, plan.spec.auxiliary_labels)),
         key=plan.spec.data.key,
+        key_input=plan.spec.deployment.key_input,
         weight=plan.spec.data.weight,
         challenger=_challenger(plan, signature),
         champion=None if skipped else champion,

@@ -73,7 +73,9 @@ def require_same_answers(
         ContractError: They differ by more than the `tolerance` (of the largest answer, with numbers), or have another
             form.
     """
-    pairs = zip(predictions, smoke_requests, strict=True)
+    pairs = list(zip(predictions, smoke_requests, strict=True))
+    for prediction, request in pairs:
+        _require_same_key(endpoint_name, prediction, request)
     worst = max(distance(prediction, request.prediction) for prediction, request in pairs)
     most = tolerance(precision) * (_largest(smoke_requests) if numbers else 1)
     if not worst <= most:
@@ -84,6 +86,20 @@ def require_same_answers(
             "What served before serves again. Compare the serving image's TensorFlow with the trainer's",
         )
     return SmokeTest(requests=len(smoke_requests), max_abs_error=worst)
+
+
+def _require_same_key(endpoint_name: str, prediction: object, request: Golden) -> None:
+    """Refuse an answer that gives another key back than the request's."""
+    if not isinstance(prediction, Mapping):
+        return
+    for name in prediction.keys() & request.instance.keys():
+        if prediction[name] != request.instance[name]:
+            raise ContractError(
+                endpoint_name,
+                f"the {name} {prediction[name]!r} in the answer to {request.instance[name]!r}",
+                "the same",
+                "What served before serves again. Look at the signature: the key goes through untouched",
+            )
 
 
 def _largest(smoke_requests: Sequence[Golden]) -> float:

@@ -22,6 +22,7 @@ from retraining.core.spec.features import OUTPUT_NAMES, Feature, Label
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.scoring import Scoring
 from retraining.core.suggestions import suggest
+from retraining.core.untyped import JsonObject
 
 """What the trainer calls a model's answer; of another trainer's model with one output it is that one."""
 
@@ -130,7 +131,7 @@ def build_scoring_plan(
         run_uri=storage.scoring_uri(settings.bucket, model, key),
         source=source,
         version=_asked_version(scoring.version, scorer.version),
-        key=scorer.trained.spec.data.key,
+        **_keys(scorer, scoring),
         features=features,
         output=output,
         answer_size=_answer_size(scorer.trained.spec.label),
@@ -214,7 +215,7 @@ def _signature(scorer: Scorer) -> tuple[tuple[Feature, ...], str]:
     """Return the features that the version reads, and its output."""
     by_name = {feature.name: feature for feature in scorer.trained.spec.features}
     inputs, outputs = scorer.report.signature.inputs, scorer.report.signature.outputs
-    strange = [name for name in inputs if name not in by_name]
+    strange = [name for name in inputs if name not in by_name and name not in outputs]
     output = next((name for name in OUTPUT_NAMES if name in outputs), None)
     if output is None and len(outputs) == 1:
         output = next(iter(outputs))
@@ -223,6 +224,19 @@ def _signature(scorer: Scorer) -> tuple[tuple[Feature, ...], str]:
         expected = f"inputs among {_listed(by_name)}, and an output {' or '.join(OUTPUT_NAMES)}"
         raise PlanError(scorer.version.version_name, found, expected, "Name another version, or retrain the model")
     return tuple(by_name[name] for name in by_name if name in inputs), output
+
+
+def _keys(scorer: Scorer, scoring: Scoring) -> JsonObject:
+    """Return the key's name, and its type where the version takes it and gives it back."""
+    key = scorer.trained.spec.data.key
+    dtype = scorer.report.signature.inputs.get(key)
+    if dtype is None:
+        return {"key": key}
+    if scoring.files:
+        found = f"version {scorer.version.version_id} takes the key with each row; a batch prediction of files keeps it"
+        way_out = "Load the files into a table and name that as scoring.table"
+        raise PlanError("scoring.files", found, "a table or a query", way_out)
+    return {"key": key, "key_input": "INTEGER" if dtype == "int64" else "STRING"}
 
 
 def _require_other_table(destination: str, source: ScoringSource) -> None:

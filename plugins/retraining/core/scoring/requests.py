@@ -7,6 +7,7 @@ from retraining.core.errors import JobError
 from retraining.core.jobs.job import Job
 from retraining.core.jobs.requests import JobRequest
 from retraining.core.naming import vertex
+from retraining.core.scoring.source import key_field
 
 TASK = "predict"
 
@@ -27,7 +28,7 @@ def batch_job(plan: ScoringPlan, instances: ScoringInput, service_account: str |
         if not files
         else {"instances_format": "jsonl", "gcs_source": {"uris": [files]}},
         # The answers have the key alone: the rows themselves would be written a second time.
-        "instance_config": {"instance_type": "object", "key_field": plan.key},
+        "instance_config": {"instance_type": "object", "key_field": key_field(plan)},
         "output_config": {
             "predictions_format": "bigquery",
             "bigquery_destination": {"output_uri": f"bq://{plan.project}.{plan.dataset}"},

@@ -46,7 +46,7 @@ def require_columns(plan: ScoringPlan, schema: Iterable[Mapping[str, Any]]) -> d
     """
     where = where_of(plan)
     columns = top_columns(schema)
-    problems = [text for text in (_key_problem(plan.key, columns), *_feature_problems(plan.features, columns)) if text]
+    problems = [text for text in (_key_problem(plan, columns), *_feature_problems(plan.features, columns)) if text]
     if problems:
         raise DataError(
             where,
@@ -66,6 +66,7 @@ def render_input_sql(plan: ScoringPlan, columns: Mapping[str, Column]) -> Query:
         keep_days=KEEP_DAYS,
         source=source.sql,
         key=plan.key,
+        key_field=key_field(plan),
         features=plan.features,
         truths=[name for name, column in columns.items() if column.type == "BOOLEAN"],
     )
@@ -121,12 +122,26 @@ def require_same_rows(recorded: ScoringInput, again: ScoringInput) -> None:
         raise DataError(recorded.table, "other rows than this scoring recorded", "the same", way_out)
 
 
-def _key_problem(key: str, columns: Mapping[str, Column]) -> str:
+def key_field(plan: ScoringPlan) -> str:
+    """Return the column of the instances that stands for a row in the answers, and that the model is not sent.
+
+    The key itself; where the model takes that, a second column with the same.
+    """
+    if plan.key_input is None:
+        return plan.key
+    taken, name = {plan.key.lower(), *(feature.name.lower() for feature in plan.features)}, "row_key"
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _key_problem(plan: ScoringPlan, columns: Mapping[str, Column]) -> str:
+    key, types = plan.key, (plan.key_input,) if plan.key_input else KEY_TYPES
     if key not in columns:
         return _without(f"{key!r}, the key", key, columns)
     column = columns[key]
-    if column.type not in KEY_TYPES or column.mode == "REPEATED":
-        return f"the key {key} is {column.type}, not {' or '.join(KEY_TYPES)}: cast it"
+    if column.type not in types or column.mode == "REPEATED":
+        return f"the key {key} is {column.type}, not {' or '.join(types)}: cast it"
     return ""
 
 

@@ -103,6 +103,8 @@ class Deployment(Section):
     """Whether the endpoint has an address of its own; said once, when it is made."""
     request_log_sampling: Annotated[float, Field(gt=0, le=1)] = 1.0
     """Share of the requests that are logged with their answers."""
+    key_input: bool = False
+    """Whether the model takes the example's key with a request, and gives it back: labels find their answers by it."""
     canary_percent: tuple[Annotated[int, Field(ge=1, le=100)], ...] = (100,)
     keep_previous_hours: Annotated[int, Field(ge=0, le=720)] = 24
     canary: Canary | None = None

@@ -119,6 +119,23 @@ class ModelSpec(Section):
         return self
 
     @model_validator(mode="after")
+    def _key_is_an_input(self) -> Self:
+        key = self.data.key
+        if not self.deployment.key_input:
+            return self
+        if self.training.runtime.scoring_image:
+            raise ValueError(
+                "deployment.key_input is of models that the trainer stores, and training.runtime.models is own: let "
+                "its container give the key back, or name a table in monitoring.performance.request_keys"
+            )
+        if key.lower() in OUTPUT_NAMES or key.endswith("_bytes"):
+            why = "TensorFlow Serving takes for base64" if key.endswith("_bytes") else "is an output of the label's own"
+            raise ValueError(
+                f"deployment.key_input needs another name of data.key than {key!r}, which {why}: rename it in the query"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _names_are_known(self) -> Self:
         answers = [] if self.label.kind == "binary" else [self.label.name]
         numbers = [feature.name for feature in self.features if feature.kind == "numeric"]
