@@ -308,6 +308,10 @@ bench-tuning-grid: $(VENV)/trainer/.ready ## Measure again what bench-tuning sea
 bench-gates: $(VENV)/airflow/.ready ## How often the judge errs, in simulated comparisons: dev/bench/gates.json and the pictures of docs/evaluation.md (20 min)
 	@PYTHONPATH=dev:plugins:. OMP_NUM_THREADS=1 exec $(AIRFLOW_PY) -m bench.gates
 
+.PHONY: bench-monitor
+bench-monitor: $(VENV)/airflow/.ready $(VENV)/localcloud/.ready ## How often the monitor sees what is not there, and how soon what is: dev/bench/monitor.json and the picture of docs/monitoring.md (5 min)
+	@PYTHONPATH=dev:plugins:. OMP_NUM_THREADS=1 exec $(AIRFLOW_PY) -m bench.monitor
+
 .PHONY: monitor-references
 monitor-references: $(VENV)/airflow/.ready $(VENV)/tfdv/.ready $(UV) ## Ask NannyML, Evidently and TensorFlow Data Validation again what the monitor's numbers are held to, in a throw-away environment (Python 3.11; 2 min)
 	@$(UV) venv --quiet --clear --no-project --python $(PYTHON) build/references

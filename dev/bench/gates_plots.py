@@ -29,13 +29,16 @@ class Plot:
 def write_plots(known: Mapping[str, Any], folder: Path) -> None:
     """Write the power curve and a year of slow decay as SVG."""
     power = {0.0: known["equal"]["promoted"], **{float(gain): at["promoted"] for gain, at in known["gains"].items()}}
-    _write(folder / "power.svg", _plot("Share of comparisons that promote", "true gain in AUC", power, dots=True))
+    write_plot(
+        folder / "power.svg", make_plot("Share of comparisons that promote", "true gain in AUC", power, dots=True)
+    )
     ages = known["slow_decay"]["first_year"]["ages"]
     regret = {float(night): known["decay"] * age for night, age in enumerate(ages)}
-    _write(folder / "slow-decay.svg", _plot("AUC that the champion has lost", "night", regret, dots=False))
+    write_plot(folder / "slow-decay.svg", make_plot("AUC that the champion has lost", "night", regret, dots=False))
 
 
-def _plot(title: str, x_name: str, values: Mapping[float, float], *, dots: bool) -> Plot:
+def make_plot(title: str, x_name: str, values: Mapping[float, float], *, dots: bool) -> Plot:
+    """Return a curve through some points."""
     x = Scale(low=min(values), high=max(values), start=LEFT, end=WIDTH - RIGHT)
     y = Scale(low=0, high=max(values.values()) or 1, start=HEIGHT - BOTTOM, end=TOP)
     places = [(x(at), y(value)) for at, value in sorted(values.items())]
@@ -54,7 +57,8 @@ def _ticks(scale: Scale) -> list[Tick]:
     return [Tick(at=scale(value), text=number_text(value, values)) for value in values]
 
 
-def _write(path: Path, plot: Plot) -> None:
+def write_plot(path: Path, plot: Plot) -> None:
+    """Write a plot as SVG."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=jinja2.StrictUndefined
     )

@@ -23,7 +23,8 @@ _TRAINED_ROWS = 20_000
 
 def make(folder_path: Path, rows: int) -> None:
     """Train for an epoch; write flights without a missing number as lines."""
-    from bench.train_files import LABEL, flights_examples, write_request, write_training_files
+    from bench.flights import LABEL
+    from bench.train_files import flights_examples, write_request, write_training_files
     from bench.train_runs import train_at_once
 
     data_path = folder_path / "data"

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bench import tables
+from bench.flights import CATEGORIES, LABEL, NUMBERS, flights_by_day
 from bench.input_files import Files, write_set
 from trainer.contract.documents import Column, Manifest, ManifestFile, ManifestSplit
 from trainer.contract.reading import serialise
@@ -25,11 +25,6 @@ MODEL = "wide_deep"
 HIDDEN_UNITS = (16,)
 BATCH_SIZE = 512
 VALIDATION_ROWS = 20_000
-LABEL = "arrived_late"
-_LATE_MINUTES = 15
-_WEATHER = ("temp", "humid", "wind_speed", "precip", "pressure", "visib")
-_NUMBERS = ("distance", "day_of_week", "departure_minute", "arrival_minute", *_WEATHER)
-_CATEGORIES = {"carrier": 4, "origin": 2, "dest": 8}  # and the width of their embeddings
 
 
 def flights_examples(window: tuple[datetime.date, datetime.date] | None = None) -> pa.Table:
@@ -38,23 +33,8 @@ def flights_examples(window: tuple[datetime.date, datetime.date] | None = None) 
     Args:
         window: Only flights of these days, the last one not among them.
     """
-    flights = tables.flights_of_2013()
-    flights = flights.filter(pc.is_valid(flights["arr_delay"]))
-    weather = tables.weather().select(["origin", "time_hour", *_WEATHER])
-    joined = flights.append_column("row", pa.array(range(flights.num_rows))).join(weather, ["origin", "time_hour"])
-    joined = joined.sort_by("row")
-    arrival = joined["sched_arr_time"]
-    hours = pc.divide(arrival, 100)
-    day = pc.strptime(pc.binary_join_element_wise(*_texts(joined, "year", "month", "day"), "-"), "%Y-%m-%d", "s")
-    columns = {
-        **{name: joined[name] for name in ("distance", *_WEATHER, *_CATEGORIES)},
-        "day_of_week": pc.day_of_week(day, count_from_zero=False, week_start=7),
-        "departure_minute": pc.add(pc.multiply(joined["hour"], 60), joined["minute"]),
-        "arrival_minute": pc.add(pc.multiply(hours, 60), pc.subtract(arrival, pc.multiply(hours, 100))),
-        LABEL: pc.greater(joined["arr_delay"], _LATE_MINUTES).cast(pa.int64()),
-    }
+    table, day = flights_by_day()
     stride = 7919  # coprime to the number of rows: every row once
-    table = pa.table(columns)
     if window:
         first, last = (
             pa.scalar(datetime.datetime.combine(each, datetime.time()), pa.timestamp("s")) for each in window
@@ -111,8 +91,8 @@ def write_request(folder_path: Path, name: str, hidden_units: Sequence[int] = HI
         "manifest_uri": str(folder_path / "manifest.json"),
         "statistics_uri": str(folder_path / "statistics.json"),
         "features": [
-            *({"name": column, "kind": "numeric"} for column in _NUMBERS),
-            *({"name": column, "kind": "categorical", "embedding_dim": dim} for column, dim in _CATEGORIES.items()),
+            *({"name": column, "kind": "numeric"} for column in NUMBERS),
+            *({"name": column, "kind": "categorical", "embedding_dim": dim} for column, dim in CATEGORIES.items()),
         ],
         "label": {"name": LABEL, "kind": "binary"},
         "key": "flight_id",
@@ -137,17 +117,13 @@ def write_request(folder_path: Path, name: str, hidden_units: Sequence[int] = HI
     return path
 
 
-def _texts(table: pa.Table, *names: str) -> list[pa.ChunkedArray]:
-    return [table[name].cast(pa.string()) for name in names]
-
-
 def _split(files: Files) -> ManifestSplit:
     return ManifestSplit(rows=files.rows, files=tuple(ManifestFile(**file) for file in files.files))
 
 
 def _statistics(train: pa.Table) -> Mapping[str, Any]:
     features: dict[str, Any] = {}
-    for name in _NUMBERS:
+    for name in NUMBERS:
         features[name] = {
             "kind": "numeric",
             "nulls": train[name].null_count,
@@ -156,7 +132,7 @@ def _statistics(train: pa.Table) -> Mapping[str, Any]:
             "stddev": pc.stddev(train[name]).as_py(),
             "quantiles": [0.0] * 21,
         }
-    for name in _CATEGORIES:
+    for name in CATEGORIES:
         counted = sorted(pc.value_counts(train[name]).to_pylist(), key=lambda item: -item["counts"])
         top = [{"value": item["values"], "count": item["counts"]} for item in counted if item["values"] is not None]
         features[name] = {"kind": "categorical", "nulls": train[name].null_count, "distinct": len(top), "top": top}
