@@ -46,8 +46,8 @@ LOCALCLOUD_PY := $(VENV)/localcloud/bin/python
 OTHER := $(VENV)/trainer-$(notdir $(PYTHON))
 INSTALL := $(UV) pip sync --quiet --require-hashes --python
 FLOOR_DATE := 2026-03-20
-UNIT_TESTS := tests/core tests/dags tests/hooks tests/operators tests/commands tests/dev/bench tests/dev/contracts tests/ci tests/dev/compose tests/test_architecture.py tests/test_docs.py tests/test_readability.py
-FLOOR_TESTS := tests/core tests/hooks tests/operators tests/commands tests/dags
+UNIT_TESTS := tests/core tests/dags tests/hooks tests/operators tests/web tests/commands tests/dev/bench tests/dev/contracts tests/ci tests/dev/compose tests/test_architecture.py tests/test_docs.py tests/test_readability.py
+FLOOR_TESTS := tests/core tests/hooks tests/operators tests/web tests/commands tests/dags
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock'
 
 .PHONY: help

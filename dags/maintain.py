@@ -8,6 +8,7 @@ from pathlib import Path
 from airflow.sdk import DAG, chain, get_parsing_context
 
 from retraining.operators.airflow.schedules import cron_schedule
+from retraining.operators.report.models_page import RefreshModelsPageOperator
 from retraining.operators.retention.garbage_collection import (
     CancelUnattendedJobsOperator,
     DeleteGarbageOperator,
@@ -27,7 +28,7 @@ RETRIES = {
 
 
 def maintain_dag() -> DAG:
-    """Three tasks: look, end jobs, delete."""
+    """Four tasks: look, end jobs, delete; and show what there is."""
     with DAG(
         dag_id=DAG_ID,
         description="Deletes spans that no run refers to any more, and ends jobs that nobody waits for",
@@ -43,6 +44,7 @@ def maintain_dag() -> DAG:
         cancel_jobs = CancelUnattendedJobsOperator(task_id="cancel_jobs")
         delete = DeleteGarbageOperator(task_id="delete")
         chain(look, cancel_jobs, delete)
+        RefreshModelsPageOperator(task_id="show")  # by itself: what cannot be deleted keeps nobody from seeing
     return dag
 
 

@@ -16,6 +16,7 @@ from retraining.operators.airflow.params import monitor_params
 from retraining.operators.airflow.schedules import cron_schedule
 from retraining.operators.monitoring.retraining_decision import DecideRetrainingOperator
 from retraining.operators.monitoring.signal_measurement import MeasureSignalsOperator
+from retraining.operators.report.models_page import RefreshModelsPageOperator
 
 LOGGER = logging.getLogger(__name__)
 RUNBOOK = (Path(__file__).parent / "runbooks" / "monitor.md").read_text(encoding="utf-8")
@@ -23,7 +24,7 @@ RETRIES = {"retries": 2, "retry_delay": timedelta(seconds=30), "retry_exponentia
 
 
 def monitor_dag(spec: ModelSpec) -> DAG:
-    """Two tasks: measure, decide."""
+    """Three tasks: measure, decide, show."""
     with DAG(
         dag_id=f"monitor__{spec.name}",
         description=f"Drift of the requests to {spec.name}",
@@ -37,7 +38,8 @@ def monitor_dag(spec: ModelSpec) -> DAG:
     ) as dag:
         measure = MeasureSignalsOperator(task_id="measure", model=spec.name)
         decide = DecideRetrainingOperator(task_id="decide", model=spec.name)
-        measure >> decide
+        show = RefreshModelsPageOperator(task_id="show", model=spec.name)
+        measure >> decide >> show
     return dag
 
 

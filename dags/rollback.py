@@ -12,6 +12,7 @@ from retraining.core.settings import include_path
 from retraining.core.spec.files import find_specs, plain_name
 from retraining.operators.airflow.params import rollback_params
 from retraining.operators.deployment.version_rollback import RollBackOperator
+from retraining.operators.report.models_page import RefreshModelsPageOperator
 
 DAG_ID = dag_names.ROLLBACK
 RUNBOOK = (Path(__file__).parent / "runbooks" / "rollback.md").read_text(encoding="utf-8")
@@ -25,7 +26,7 @@ GIVEN_UP_AFTER = timedelta(hours=3)  # longer than a deployment is waited for, w
 
 
 def rollback_dag() -> DAG:
-    """One task: the model's rollout says how far it came."""
+    """Two tasks: the model's rollout says how far the first came; the second shows it."""
     with DAG(
         dag_id=DAG_ID,
         description="Gives an earlier version of a model the traffic back",
@@ -37,7 +38,8 @@ def rollback_dag() -> DAG:
         params=rollback_params([plain_name(path) for path in find_specs(include_path())]),
         tags=["rollback"],
     ) as dag:
-        RollBackOperator(task_id="roll_back", timeout=GIVEN_UP_AFTER.total_seconds())
+        roll_back = RollBackOperator(task_id="roll_back", timeout=GIVEN_UP_AFTER.total_seconds())
+        roll_back >> RefreshModelsPageOperator(task_id="show", model="{{ params.model }}")
     return dag
 
 

@@ -25,6 +25,10 @@ FLOORS = {
             "retraining.operators.data",
         ),
     ),
+    "retraining.web": Room(
+        "the Models page: two routes of Airflow's API server, each from one stored object, for who may read the DAG",
+        ("retraining.core.*", "retraining.hooks", "retraining.hooks.ports", "retraining.hooks.cloud"),
+    ),
     "demo": Room("the demonstration: an Airflow and the local cloud, started, followed and ended", ("localcloud.*",)),
     "containers": Room("builds the images and runs docker-compose.yaml with podman", ("demo", "localcloud.*")),
     "contracts": Room(
@@ -135,9 +139,10 @@ OPERATORS = {
         ),
     ),
     "retraining.operators.report": Room(
-        "`report`: the run's page for people",
+        "`report`, `show`: the run's page for people, and the Models page",
         (
             "retraining.core.*",
+            "retraining.hooks",
             "retraining.hooks.ports",
             "retraining.operators.airflow",
             "retraining.operators.record",

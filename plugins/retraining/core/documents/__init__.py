@@ -66,6 +66,7 @@ from retraining.core.documents.export import (
 from retraining.core.documents.ledger import Ledger, LedgerFacts, LedgerPolicy, LedgerResult, QuietHours
 from retraining.core.documents.model_card import CardData, CardTraining, ModelCard
 from retraining.core.documents.monitoring import Drift, DriftChampion, FeatureDrift, Signal, Signals
+from retraining.core.documents.overview import ModelOverview, ModelSummary, Overview
 from retraining.core.documents.plan import Estimate, Pause, Plan, Query, Trigger, TriggerEvent, Window
 from retraining.core.documents.retention import (
     CleanedDeployment,
@@ -138,6 +139,8 @@ KINDS: dict[str, type[Document]] = {
         ScoringResult,
         MaintenancePlan,
         Maintenance,
+        Overview,
+        ModelOverview,
     )
 }
 
@@ -208,11 +211,14 @@ __all__ = [
     "Metrics",
     "ModelCard",
     "ModelLeftovers",
+    "ModelOverview",
     "ModelScores",
+    "ModelSummary",
     "NumberBaseline",
     "NumberMetrics",
     "NumericStatistics",
     "OutsideLabels",
+    "Overview",
     "PartWork",
     "Pause",
     "Plan",

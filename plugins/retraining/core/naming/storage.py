@@ -56,6 +56,21 @@ def all_runs_page_uri(bucket: str, model: str) -> str:
     return f"gs://{bucket}/{model}/runs.html"
 
 
+def overview_uri(bucket: str) -> str:
+    """Return where the Models page reads all models."""
+    return document_uri(f"gs://{bucket}", "overview")
+
+
+def model_overview_uri(bucket: str, model: str) -> str:
+    """Return where the Models page reads one model."""
+    return document_uri(f"gs://{bucket}/{model}", "model_overview")
+
+
+def models_page_uri(bucket: str, model: str | None = None) -> str:
+    """Return the Models page as a file: of all models, or of one."""
+    return f"gs://{bucket}/{f'{model}/model' if model else 'models'}.html"
+
+
 def submissions_uri(folder_uri: str) -> str:
     """Return the folder of a run's jobs as people submit them."""
     return f"{folder_uri}/submit"

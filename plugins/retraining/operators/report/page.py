@@ -43,7 +43,9 @@ class ReportOperator(RunTask, CloudOperator):
 
     def act(self, cloud: CloudPort, context: Context) -> str | None:
         """Note what the tasks took, read all documents, render, store."""
-        from retraining.core.report.page import render  # its template engine is not needed to parse a DAG
+        # Their template engine is not needed to parse a DAG.
+        from retraining.core.report.page import render
+        from retraining.operators.report.models_refresh import refresh_model
 
         if not self.run_uri:
             self.log.warning("no page: the run has no plan, so no documents; the log of plan says why")
@@ -57,8 +59,10 @@ class ReportOperator(RunTask, CloudOperator):
         page = render(documents, read_submissions(artifacts, record), read_contact_sheet(artifacts, record))
         artifacts.overwrite(page_uri, page.encode(), "text/html; charset=utf-8")
         push_link(self, context, ReportLink, console.object_address(page_uri))
-        all_runs_uri = write_all_runs(artifacts, record.read_document(Plan))
+        plan = record.read_document(Plan)
+        all_runs_uri = write_all_runs(artifacts, plan)
         push_link(self, context, AllRunsLink, console.object_address(all_runs_uri))
+        refresh_model(cloud, plan.model, reported=plan.run_key)
         self.log.info(page_uri)
         return page_uri
 

@@ -1,0 +1,151 @@
+"""What of a run and of a monitor's look is kept for the page: documents in, rows of the page's own document out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from retraining.core.documents import Drift, Evaluation, Ledger, Signal, Signals
+from retraining.core.documents.overview import RunOutcome, ShownRun, ShownSignal, WatchRow
+from retraining.core.promotion.slices import value_of
+from retraining.core.report.costs import costs, total_seconds
+from retraining.core.report.page import outcome
+from retraining.core.report.run import Run
+
+KINDS = ("plan", "checks", "evaluation", "decision", "registration", "deployment", "timings")
+"""Documents of a run that the page is made of."""
+RUNS_KEPT = 60
+RECENT_WATCHES = 48
+"""So many newest ledger rows are kept whole; of earlier days those that did something, and the last one."""
+WATCHES_KEPT = 160
+SIGNALS_KEPT = 40
+TEXT_KEPT = 2000
+
+
+def cut(text: str, length: int = TEXT_KEPT) -> str:
+    """Return a text that is no longer than the document has room for."""
+    return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
+def shown_run(run: Run) -> ShownRun:
+    """Return what is kept of a run."""
+    plan, judged, timings = run.plan, run.evaluation, run.timings
+    decided_by = plan.spec.evaluation.metric
+    decision, registration = run.decision, run.registration
+    prices = [task.estimated_usd for task in timings.tasks if costs(task)] if timings else []
+    known = [usd for usd in prices if usd is not None]
+    return ShownRun(
+        run_key=plan.run_key,
+        as_of=plan.as_of,
+        run_uri=plan.run_uri,
+        dag_id=cut(plan.dag_id),
+        dag_run_id=cut(plan.dag_run_id),
+        trigger=plan.trigger.kind,
+        cause=cut(plan.trigger.cause) if plan.trigger.cause else None,
+        reason=cut(plan.trigger.reason),
+        mode=plan.mode,
+        ended=timings is not None and run.deployment is not None,
+        outcome=_outcome(run),
+        words=cut(outcome(run)),
+        deployed=run.deployment is not None and run.deployment.deployed,
+        version_id=registration.version_id if registration else None,
+        version_name=registration.version_name if registration else None,
+        rows=judged.rows if judged else None,
+        score=value_of(judged.challenger.metrics, decided_by) if judged else None,
+        champion_id=decision.champion.version_id if decision and decision.champion else None,
+        champion_score=_champion_score(run, judged),
+        difference=judged.difference if judged else None,
+        usd=sum(known) if known else None,
+        unpriced=len(known) < len(prices),
+        seconds=total_seconds(timings)[0] if timings else None,
+    )
+
+
+def _outcome(run: Run) -> RunOutcome:
+    if run.decision:
+        return run.decision.verdict
+    return "stopped" if run.timings or (run.checks and not run.checks.passed) else "running"
+
+
+def _champion_score(run: Run, judged: Evaluation | None) -> float | None:
+    champion = judged.champion if judged else None
+    return value_of(champion.metrics, run.plan.spec.evaluation.metric) if champion else None
+
+
+def watch_row(key: str, row: Ledger, signals: Signals | None, drift: Drift | None = None) -> WatchRow:
+    """Return what is kept of one look of the monitor.
+
+    Args:
+        key: Name of its folder.
+        row: What it came to.
+        signals: What it was decided by.
+        drift: The same of an earlier release.
+    """
+    requests = signals.requests if signals else drift.rows if drift else None
+    shown = [_shown_signal(signal) for signal in signals.signals] if signals else _drift_signals(drift)
+    return WatchRow(
+        key=key,
+        as_of=row.as_of,
+        outcome=row.outcome,
+        severity=row.severity,
+        because=row.because,
+        cause=cut(row.cause) if row.cause else None,
+        words=cut(row.words),
+        requests=requests,
+        signals=tuple(sorted(shown, key=_place)[:SIGNALS_KEPT]),
+    )
+
+
+def _shown_signal(signal: Signal) -> ShownSignal:
+    values = signal.model_dump(exclude={"words"})
+    return ShownSignal(**{**values, "subject": cut(signal.subject), "measure": cut(signal.measure)})
+
+
+def _drift_signals(drift: Drift | None) -> list[ShownSignal]:
+    """Return the features of a release that measured these alone, as signals."""
+    return [
+        ShownSignal(
+            kind="skew",
+            subject=cut(feature.name),
+            state="exceeded" if feature.drifted else "ok",
+            because=None,
+            measure=feature.distance,
+            value=feature.value,
+            threshold=feature.threshold,
+            examples=drift.rows,
+        )
+        for feature in (drift.features if drift else ())
+        if drift is not None
+    ]
+
+
+def _place(signal: ShownSignal) -> tuple[bool, bool, float]:
+    """Sort what is exceeded to the front, then what tells of its input, then by how near to the threshold it is."""
+    share = signal.value / signal.threshold if signal.value is not None and signal.threshold else 0.0
+    return signal.state != "exceeded", signal.because is None, -share
+
+
+def newest_runs(runs: Iterable[ShownRun]) -> tuple[ShownRun, ...]:
+    """Return the runs that are kept, newest first; of two with one key the one that comes first counts."""
+    by_key: dict[str, ShownRun] = {}
+    for run in runs:
+        by_key.setdefault(run.run_key, run)
+    return tuple(sorted(by_key.values(), key=lambda run: run.run_key, reverse=True)[:RUNS_KEPT])
+
+
+def newest_watches(rows: Iterable[WatchRow]) -> tuple[WatchRow, ...]:
+    """Return the ledger rows that are kept, newest first: all of the newest, and of earlier days what tells of them."""
+    by_key: dict[str, WatchRow] = {}
+    for row in rows:
+        by_key.setdefault(row.key, row)
+    ordered = sorted(by_key.values(), key=lambda row: (row.as_of, row.key), reverse=True)
+    earlier = _one_or_more_a_day(ordered[RECENT_WATCHES:])
+    return tuple([*ordered[:RECENT_WATCHES], *earlier][:WATCHES_KEPT])
+
+
+def _one_or_more_a_day(rows: Sequence[WatchRow]) -> list[WatchRow]:
+    kept = []
+    for _, day in groupby(rows, key=lambda row: row.as_of.date()):
+        last, *others = day
+        kept += [last, *(row for row in others if row.outcome != "none")]
+    return kept

@@ -1,0 +1,269 @@
+"""What a model's page shows: its versions, its comparisons, what is watched, and what was done, over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from types import ModuleType
+
+from retraining.core.documents.overview import (
+    ModelOverview,
+    ModelSummary,
+    ShownRun,
+    ShownSignal,
+    ShownVersion,
+    WatchRow,
+)
+from retraining.core.report import charts
+from retraining.core.report.models_page import drawing
+from retraining.core.report.models_page.all_models import OUTCOMES, ModelRow
+from retraining.core.report.models_page.drawing import Measured, SmallChart, TimeChart
+from retraining.core.report.models_page.places import Places
+from retraining.core.report.page import duration
+from retraining.core.spec.metrics import HIGHER_IS_BETTER
+
+SHOWN_AT_ONCE = 12
+MULTIPLES_AT_ONCE = 24
+BY_FEATURE = ("skew", "drift", "prediction_drift", "multivariate")
+"""Kinds of signals that are drawn, each subject by itself."""
+SCORED = {"performance": "of its answers, once labels came", "estimate": "estimated, before labels come"}
+GAIN_WIDTH = 150.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gain:
+    """The gain over the champion, oriented so that right is better; x in SVG units."""
+
+    mean: float
+    low: float
+    high: float
+    x: float
+    x_low: float
+    x_high: float
+    x_zero: float
+    tone: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRow:
+    """A run of the history."""
+
+    run: ShownRun
+    page: str
+    folder: str
+    dag_run: str | None
+    version: str | None
+    gain: Gain | None
+
+    @property
+    def outcome(self) -> str:
+        """How it ended."""
+        return OUTCOMES[self.run.outcome]
+
+    @property
+    def tone(self) -> str:
+        """How that looks."""
+        return {"promote": "good", "reject": "warn", "stopped": "bad"}.get(self.run.outcome, "calm")
+
+    @property
+    def took(self) -> str:
+        """How long it took."""
+        return duration(self.run.seconds)
+
+    @property
+    def cost(self) -> str:
+        """What it cost at list price."""
+        if self.run.usd is None:
+            return "-"
+        return f"{'at least ' if self.run.unpriced else ''}{self.run.usd:,.2f} USD"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Multiple:
+    """One thing that is watched, over time."""
+
+    signal: ShownSignal
+    chart: SmallChart | None
+
+    @property
+    def name(self) -> str:
+        """What it is."""
+        return self.signal.subject or "the model"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneModel:
+    """A model's page; its template reads nothing else."""
+
+    overview: ModelOverview
+    now: datetime
+    places: Places
+    chart: ModuleType = drawing
+    shown_at_once: int = SHOWN_AT_ONCE
+    multiples_at_once: int = MULTIPLES_AT_ONCE
+    gain_width: float = GAIN_WIDTH
+
+    @property
+    def summary(self) -> ModelSummary:
+        """Its row."""
+        return self.overview.summary
+
+    @cached_property
+    def row(self) -> ModelRow:
+        """The same, as the page of all models shows it."""
+        return ModelRow(summary=self.summary, now=self.now, address="")
+
+    @property
+    def watches(self) -> Sequence[WatchRow]:
+        """Looks of the monitor, newest first."""
+        return self.overview.watches
+
+    @property
+    def dags(self) -> list[tuple[str, str | None]]:
+        """Its DAGs, with their addresses."""
+        ids = [f"{kind}__{self.summary.model}" for kind in ("retrain", "monitor")]
+        return [(dag_id, self.places.dag(dag_id)) for dag_id in (*ids, "rollback")]
+
+    @cached_property
+    def runs(self) -> list[RunRow]:
+        """Runs, newest first."""
+        differences = [run.difference for run in self.overview.runs if run.difference]
+        ends = [end for each in differences for end in (each.low, each.high, -each.low, -each.high)]
+        x = charts.Scale(low=min(ends), high=max(ends), start=6, end=GAIN_WIDTH - 6) if any(ends) else None
+        return [
+            RunRow(
+                run=run,
+                page=self.places.run_page(run.run_uri),
+                folder=self.places.folder(run.run_uri, self.overview.project),
+                dag_run=self.places.dag_run(run.dag_id, run.dag_run_id),
+                version=self.places.version(run.version_name) if run.version_name else None,
+                gain=_gain(run, x) if x else None,
+            )
+            for run in self.overview.runs
+        ]
+
+    @property
+    def versions(self) -> list[tuple[ShownVersion, str | None, ShownRun | None]]:
+        """Versions with their address and the run that made them, newest first."""
+        by_key = {run.run_key: run for run in self.overview.runs}
+        return [
+            (version, self.places.version(version.version_name), by_key.get(version.run_key or ""))
+            for version in self.overview.versions
+        ]
+
+    @cached_property
+    def scores(self) -> TimeChart | None:
+        """Scores over time: of each run on its test days, and of the champion's answers with their intervals."""
+        metric = self.summary.metric
+        runs = [run for run in self.overview.runs[::-1] if run.score is not None and run.mode == "live"]
+        tested = [
+            Measured(
+                at=run.as_of,
+                value=run.score or 0.0,
+                words=f"{run.as_of:%Y-%m-%d %H:%M}: {metric} {run.score:.4f}, {OUTCOMES[run.outcome]}",
+                tone="" if run.deployed else "hollow",
+            )
+            for run in runs
+        ]
+        watched = [(kind, words, self._watched(kind, metric)) for kind, words in SCORED.items()]
+        return drawing.time_chart([("runs", "of each run on its test days", tested), *watched], self._marks)
+
+    @property
+    def _marks(self) -> list[Measured]:
+        """Moments at which the champion changed."""
+        return [
+            Measured(at=run.as_of, value=0.0, words=f"version {run.version_id} became champion")
+            for run in self.overview.runs[::-1]
+            if run.deployed and run.version_id
+        ]
+
+    def _watched(self, kind: str, metric: str) -> list[Measured]:
+        found = []
+        for row in self.watches[::-1]:
+            for signal in row.signals:
+                if (signal.kind, signal.subject, signal.measure) == (kind, "", metric) and signal.value is not None:
+                    words = f"{row.as_of:%Y-%m-%d %H:%M}: {signal.value:.4f}{_interval(signal)}"
+                    found.append(
+                        Measured(at=row.as_of, value=signal.value, words=words, low=signal.low, high=signal.high)
+                    )
+        return found
+
+    @property
+    def signals(self) -> Sequence[ShownSignal]:
+        """What the monitor saw last."""
+        return self.watches[0].signals if self.watches else ()
+
+    @cached_property
+    def multiples(self) -> list[tuple[str, list[Multiple]]]:
+        """What is drawn by feature, by kind; what is nearest to its limit comes first."""
+        drawn = []
+        for kind in BY_FEATURE:
+            of_kind = [signal for signal in self.signals if signal.kind == kind]
+            if of_kind:
+                drawn.append((kind, [Multiple(signal=each, chart=self._history(each)) for each in of_kind]))
+        return drawn
+
+    def _history(self, newest: ShownSignal) -> SmallChart | None:
+        values = [
+            Measured(
+                at=row.as_of,
+                value=signal.value,
+                words=f"{row.as_of:%Y-%m-%d %H:%M}: {signal.value:.4f}",
+                tone="bad" if signal.state == "exceeded" else "",
+            )
+            for row in self.watches[::-1]
+            for signal in row.signals
+            if (signal.kind, signal.subject, signal.measure) == (newest.kind, newest.subject, newest.measure)
+            and signal.value is not None
+        ]
+        return drawing.small_chart(values, newest.threshold)
+
+    @cached_property
+    def timeline(self) -> tuple[drawing.Dot, ...]:
+        """What the monitor came to, as moments on a line."""
+        return drawing.strip(
+            [
+                (row.as_of, _tone(row), f"{row.as_of:%Y-%m-%d %H:%M}: {row.outcome}, {row.because}")
+                for row in self.watches[::-1]
+            ]
+        )
+
+    @property
+    def jobs(self) -> str:
+        """The project's jobs in the console."""
+        return self.places.jobs(self.overview.project)
+
+    @property
+    def endpoint(self) -> str | None:
+        """The endpoint in the console."""
+        return self.places.endpoint(self.summary.endpoint_name)
+
+
+def _gain(run: ShownRun, x: charts.Scale) -> Gain | None:
+    difference = run.difference
+    if difference is None:
+        return None
+    sign = 1 if difference.metric in HIGHER_IS_BETTER else -1
+    low, high = sorted((sign * difference.low, sign * difference.high))
+    return Gain(
+        mean=sign * difference.mean,
+        low=low,
+        high=high,
+        x=x(sign * difference.mean),
+        x_low=x(low),
+        x_high=x(high),
+        x_zero=x(0),
+        tone="good" if low > 0 else "bad" if high < 0 else "",
+    )
+
+
+def _tone(row: WatchRow) -> str:
+    if row.outcome in ("retrain", "tune", "rollback"):
+        return "acted"
+    return "warn" if row.outcome == "warn" or row.severity != "info" else ""
+
+
+def _interval(signal: ShownSignal) -> str:
+    return f", from {signal.low:.4f} to {signal.high:.4f}" if signal.low is not None and signal.high is not None else ""

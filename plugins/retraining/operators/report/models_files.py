@@ -1,0 +1,33 @@
+"""The Models page as files in the bucket: for who has no page in Airflow. Who may read the bucket reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from airflow.configuration import conf
+
+from retraining.core.documents import ModelOverview, Overview
+from retraining.core.naming import storage
+from retraining.core.report.models_page.all_models import AllModels
+from retraining.core.report.models_page.one_model import OneModel
+from retraining.core.report.models_page.places import in_bucket
+from retraining.core.report.models_page.rendering import render_all, render_one
+from retraining.hooks.ports import CloudPort
+
+HTML = "text/html; charset=utf-8"
+
+
+def write_files(cloud: CloudPort, models: Sequence[str]) -> None:
+    """Write the page of all models and that of each, from what was just stored of them."""
+    bucket, artifacts, now = cloud.settings.bucket, cloud.artifacts, cloud.clock.now()
+    places = in_bucket(bucket, conf.get("api", "base_url", fallback=""))
+    uris = {model: storage.model_overview_uri(bucket, model) for model in models}
+    stored = artifacts.read_some([*uris.values(), storage.overview_uri(bucket)])
+    for model, uri in uris.items():
+        if uri in stored:
+            page = render_one(OneModel(overview=ModelOverview.parse(stored[uri], uri), now=now, places=places))
+            artifacts.overwrite(storage.models_page_uri(bucket, model), page.encode(), HTML)
+    uri = storage.overview_uri(bucket)
+    if uri in stored:
+        page = render_all(AllModels(overview=Overview.parse(stored[uri], uri), now=now, places=places))
+        artifacts.overwrite(storage.models_page_uri(bucket), page.encode(), HTML)

@@ -1,0 +1,232 @@
+"""What the Models page reads: an object per model with its history, and one with a row of each model.
+
+Both are made again from stored documents and from what registry and endpoint say, so that nothing rests on them. Of
+two tasks at once the last to write has read what the other had written before: generations see to it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from retraining.core.documents import (
+    Document,
+    Drift,
+    Ledger,
+    ModelOverview,
+    ModelSummary,
+    Overview,
+    Pause,
+    Rollout,
+    Signals,
+)
+from retraining.core.documents.overview import ShownRun, WatchRow
+from retraining.core.errors import ConflictError, ContractError, RetrainingError, SpecError
+from retraining.core.naming import storage
+from retraining.core.naming.addresses import ObjectAddress, folder_of
+from retraining.core.report.models_page.history import (
+    KINDS,
+    RUNS_KEPT,
+    WATCHES_KEPT,
+    cut,
+    newest_runs,
+    newest_watches,
+    shown_run,
+    watch_row,
+)
+from retraining.core.report.models_page.summary import Live, only, shown_versions, summarize, unread, with_row
+from retraining.core.report.run import read_reported_run
+from retraining.core.settings import include_path
+from retraining.core.spec.files import load_spec
+from retraining.hooks.data_days import data_days
+from retraining.hooks.ports import ArtifactsPort, CloudPort
+
+LOGGER = logging.getLogger(__name__)
+TRIES = 20
+STILL_OPEN = 5
+"""Newest runs that are read again while they have no end; of older ones nothing more is expected."""
+PAUSE_S = 0.5
+_D = TypeVar("_D", bound=Document)
+
+
+def refresh_model(cloud: CloudPort, model: str, *, anew: bool = False, reported: str = "") -> None:
+    """Write a model's object, and its row in the one of all models.
+
+    Args:
+        cloud: The hooks.
+        model: Its name.
+        anew: Read everything again, whatever is known.
+        reported: Key of the run whose last task this is.
+
+    Raises:
+        ConflictError: Others were faster each time.
+    """
+    bucket, artifacts = cloud.settings.bucket, cloud.artifacts
+    uri = storage.model_overview_uri(bucket, model)
+    for _ in range(TRIES):
+        stored, generation = artifacts.read_generation(uri)
+        if not generation and not _path(model).exists():
+            return  # a name that is no model's
+        earlier = None if anew else _parse(stored, uri)
+        overview = _read_model(cloud, model, earlier, reported)
+        if artifacts.write_if(uri, overview.to_bytes(), generation) is not None:
+            _put_row(cloud, overview.summary)
+            return
+    raise _overtaken(uri)
+
+
+def drop_others(cloud: CloudPort, models: Sequence[str]) -> None:
+    """Take the rows of models without a file out of the object of all models."""
+    uri = storage.overview_uri(cloud.settings.bucket)
+    for _ in range(TRIES):
+        stored, generation = cloud.artifacts.read_generation(uri)
+        there = Overview.parse(stored, uri) if generation else Overview(models=())
+        left = only(there, models)
+        if left == there or cloud.artifacts.write_if(uri, left.to_bytes(), generation) is not None:
+            return
+    raise _overtaken(uri)
+
+
+def _put_row(cloud: CloudPort, row: ModelSummary) -> None:
+    """Replace a model's row; one that was read later stays."""
+    uri = storage.overview_uri(cloud.settings.bucket)
+    for tried in range(TRIES):
+        stored, generation = cloud.artifacts.read_generation(uri)
+        changed = with_row(_parse_all(stored, uri), row)
+        if changed is None or cloud.artifacts.write_if(uri, changed.to_bytes(), generation) is not None:
+            return
+        cloud.clock.sleep(PAUSE_S * (1 + tried))  # an object takes about one write a second
+    raise _overtaken(uri)
+
+
+def _overtaken(uri: str) -> ConflictError:
+    return ConflictError(uri, f"others wrote it {TRIES} times meanwhile", "that one of the writes counts", "Try again")
+
+
+def _parse(stored: bytes, uri: str) -> ModelOverview | None:
+    """Return what was written last; None of what is not there, or is of another release: it is made anew."""
+    try:
+        return ModelOverview.parse(stored, uri) if stored else None
+    except ContractError as error:
+        LOGGER.warning("made anew: %s", error)
+        return None
+
+
+def _parse_all(stored: bytes, uri: str) -> Overview | None:
+    try:
+        return Overview.parse(stored, uri) if stored else None
+    except ContractError as error:
+        LOGGER.warning("made anew, the other models come with their next task: %s", error)
+        return None
+
+
+def _read_model(cloud: CloudPort, model: str, earlier: ModelOverview | None, reported: str) -> ModelOverview:
+
+    bucket, now = cloud.settings.bucket, cloud.clock.now().replace(microsecond=0)
+    unreadable: dict[str, str] = {}
+    runs = newest_runs(
+        [*_read_runs(cloud.artifacts, bucket, model, earlier, unreadable), *(earlier.runs if earlier else ())]
+    )
+    runs = tuple(_ended(run, run.run_key == reported or place > 0) for place, run in enumerate(runs))
+    watches = newest_watches(
+        [*(earlier.watches if earlier else ()), *_read_watches(cloud.artifacts, bucket, model, earlier, unreadable)]
+    )
+    live = _ask(cloud, model)
+    versions = shown_versions(live)
+    try:
+        spec = load_spec(_path(model))
+        summary = summarize(spec, live, versions, runs, watches, now)
+    except SpecError as error:
+        summary = unread(model, earlier.summary if earlier else None, str(error), now)
+    return ModelOverview(
+        project=cloud.settings.project,
+        bucket=bucket,
+        summary=summary,
+        versions=versions,
+        runs=runs,
+        watches=watches,
+        unreadable=unreadable,
+    )
+
+
+def _path(model: str) -> Path:
+    return include_path() / "models" / f"{model}.yaml"
+
+
+def _ask(cloud: CloudPort, model: str) -> Live:
+
+    bucket = cloud.settings.bucket
+    endpoint = cloud.endpoints.get(model)
+    documents = cloud.artifacts.read_some([storage.rollout_uri(bucket, model), storage.pause_uri(bucket, model)])
+    rollout, pause = documents.get(storage.rollout_uri(bucket, model)), documents.get(storage.pause_uri(bucket, model))
+    return Live(
+        versions=cloud.registry.list_versions(model),
+        endpoint_name=endpoint.name if endpoint else None,
+        deployed=endpoint.deployed if endpoint else {},
+        traffic=endpoint.traffic if endpoint else {},
+        rollout=Rollout.parse(rollout, storage.rollout_uri(bucket, model)) if rollout else None,
+        pause=Pause.parse(pause, storage.pause_uri(bucket, model)) if pause else None,
+        ticks=data_days() is None,
+    )
+
+
+def _ended(run: ShownRun, over: bool) -> ShownRun:
+    """Take a run without a decision for stopped, if its report was written or another one began since."""
+    return run.model_copy(update={"outcome": "stopped"}) if over and run.outcome == "running" else run
+
+
+def _read_runs(
+    artifacts: ArtifactsPort, bucket: str, model: str, earlier: ModelOverview | None, unreadable: dict[str, str]
+) -> list[ShownRun]:
+    """Read the runs that are not known to their end."""
+    known = {run.run_key: run.ended for run in (earlier.runs if earlier else ())}
+    folders = artifacts.list_folders(storage.runs_uri(bucket, model))[::-1][:RUNS_KEPT]
+    wanted = [
+        folder
+        for place, folder in enumerate(folders)
+        if not known.get(key := ObjectAddress.parse(folder).stem) and (key not in known or place < STILL_OPEN)
+    ]
+    stored = artifacts.read_some([storage.document_uri(folder, kind) for folder in wanted for kind in KINDS])
+    runs = []
+    for folder in wanted:
+        data = {kind: stored.get(storage.document_uri(folder, kind)) for kind in KINDS}
+        if data["plan"] is None:
+            continue
+        try:
+            runs.append(shown_run(read_reported_run({kind: json.loads(raw) for kind, raw in data.items() if raw})))
+        except (RetrainingError, ValueError) as error:  # one broken run does not hide the others
+            unreadable[ObjectAddress.parse(folder).stem] = cut(str(error))
+    return runs
+
+
+def _read_watches(
+    artifacts: ArtifactsPort, bucket: str, model: str, earlier: ModelOverview | None, unreadable: dict[str, str]
+) -> list[WatchRow]:
+    """Read the ledger rows that came since the newest that is known."""
+    known = max((row.key for row in (earlier.watches if earlier else ())), default="")
+    rows = artifacts.list_uris(storage.monitors_uri(bucket, model), start=known, suffix="/ledger.json")
+    folders = [folder for uri in rows if ObjectAddress.parse(folder := folder_of(uri)).stem != known][-WATCHES_KEPT:]
+    kinds: tuple[type[Document], ...] = (Ledger, Signals, Drift)
+    stored = artifacts.read_some(
+        [storage.document_uri(folder, kind.kind_name()) for folder in folders for kind in kinds]
+    )
+    found = []
+    for folder in folders:
+        key = ObjectAddress.parse(folder).stem
+        try:
+            row, signals = _find(stored, folder, Ledger), _find(stored, folder, Signals)
+            drift = _find(stored, folder, Drift)
+        except ContractError as error:
+            unreadable[key] = cut(str(error))
+            continue
+        if row is not None:
+            found.append(watch_row(key, row, signals, drift))
+    return found
+
+
+def _find(stored: Mapping[str, bytes], folder: str, kind: type[_D]) -> _D | None:
+    uri = storage.document_uri(folder, kind.kind_name())
+    return kind.parse(stored[uri], uri) if uri in stored else None

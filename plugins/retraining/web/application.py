@@ -1,0 +1,101 @@
+"""The Models page as Airflow's API server serves it: two routes, read only, each from one stored object."""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime
+from urllib.parse import urlencode
+
+from fastapi import FastAPI, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from starlette.exceptions import HTTPException
+
+from retraining.core.errors import RetrainingError
+from retraining.core.naming.dags import is_model
+from retraining.core.report.models_page.all_models import AllModels
+from retraining.core.report.models_page.one_model import OneModel
+from retraining.core.report.models_page.places import in_airflow
+from retraining.core.report.models_page.rendering import policy, render_all, render_message, render_one
+from retraining.web.access import Readable
+from retraining.web.stored import AirflowsBucket, Stored
+
+LOGGER = logging.getLogger(__name__)
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cache-Control": "private, no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+FIRST = "Start monitor__<model> or retrain__<model> of a model, or maintain for all of them: their last task writes it."
+
+
+def make_application(stored: Stored | None = None) -> FastAPI:
+    """Return the application.
+
+    Args:
+        stored: Where its documents are; by default in the bucket of the settings.
+    """
+    documents = stored or Stored(AirflowsBucket())
+    app = FastAPI(title="Models", docs_url=None, redoc_url=None, openapi_url=None)
+
+    @app.get("/models")
+    async def show_all(readable: Readable) -> Response:
+        overview = await documents.overview()
+        if overview is None:
+            return _message("Nothing to show yet", "No task has written the Models page's object so far.", FIRST)
+        return _page(
+            render_all(AllModels(overview=overview, now=_now(), places=in_airflow(of_model=False), readable=readable))
+        )
+
+    @app.get("/models/{model}")
+    async def show_one(model: str, readable: Readable) -> Response:
+        overview = await documents.model(model) if is_model(model) and model in readable else None
+        if overview is None:
+            raise HTTPException(404)
+        return _page(render_one(OneModel(overview=overview, now=_now(), places=in_airflow(of_model=True))))
+
+    app.add_exception_handler(HTTPException, _refuse)
+    for kind in (RetrainingError, TimeoutError, Exception):
+        app.add_exception_handler(kind, _explain)
+    return app
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _page(html: str, status: int = 200) -> HTMLResponse:
+    headers = {**HEADERS, "Content-Security-Policy": f"{policy()}; frame-ancestors 'self'"}
+    return HTMLResponse(html, status, headers)
+
+
+def _message(title: str, message: str, way_out: str, status: int = 200, models: str | None = None) -> HTMLResponse:
+    return _page(render_message(title, message, way_out, models), status)
+
+
+async def _refuse(request: Request, error: Exception) -> Response:
+    """Say what Airflow or a route refused; who is not logged in goes to the login, and comes back."""
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    deep = request.url.path.rstrip("/").rpartition("/")[2] != "models"
+    airflow, models = ("../../", "../models") if deep else ("../", None)
+    if status == 401 and "text/html" in request.headers.get("accept", ""):
+        query = urlencode({"next": request.url.path})
+        return RedirectResponse(f"{airflow}api/v2/auth/login?{query}", 303, HEADERS)
+    if status == 404:
+        why = "There is no such model, it has no run yet, or you may not read its DAG."
+        return _message("No such model", why, "Go back to all models, or ask who may give you that DAG.", 404, models)
+    why = str(getattr(error, "detail", "")) or "The request was refused."
+    return _message("Refused", why, "Log in to Airflow again, and come back.", status, models)
+
+
+async def _explain(request: Request, error: Exception) -> Response:
+    """Say what keeps the documents from being shown, and the way out."""
+    del request
+    LOGGER.error("the Models page could not be shown", exc_info=error)
+    if isinstance(error, TimeoutError):
+        why, way_out = "Cloud Storage did not answer in time.", "Try again in a minute."
+        return _message("No answer", why, way_out, 504)
+    if not isinstance(error, RetrainingError):
+        why = f"{type(error).__name__}: what was asked for could not be read."
+        return _message("Not readable", why, "The log of the API server has the rest.", 500)
+    return _message("Not readable", str(error), f"When that is put right: {FIRST}", 500)

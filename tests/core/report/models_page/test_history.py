@@ -1,0 +1,32 @@
+"""What of a model's past is kept: the newest runs, the newest looks, and of earlier days what tells of them."""
+
+from __future__ import annotations
+
+from retraining.core.report.models_page.history import RUNS_KEPT, WATCHES_KEPT, cut, newest_runs, newest_watches
+from tests.support.scenes.models_page import run, watch
+
+
+def test_the_newest_runs_are_kept_each_once() -> None:
+    """What was read anew comes first, and counts."""
+    anew = run(0, outcome="promote")
+    kept = newest_runs([anew, *(run(day) for day in range(90))])
+    assert kept[0] == anew
+    assert len(kept) == RUNS_KEPT
+    assert [each.run_key for each in kept] == sorted({each.run_key for each in kept}, reverse=True)
+
+
+def test_all_looks_of_two_days_are_kept_and_of_earlier_days_those_that_did_something() -> None:
+    """And the last of each day, so that a year of hourly looks stays small."""
+    looks = [watch(hour, outcome="retrain" if hour == 333 else "none") for hour in range(24 * 60)]
+    kept = newest_watches(looks)
+    assert kept[:48] == tuple(looks[:48])
+    assert looks[333] in kept
+    assert len(kept) <= 48 + 60 + 1
+    assert len({each.as_of.date() for each in kept}) == 61
+    assert len(newest_watches([watch(hour, outcome="warn") for hour in range(999)])) == WATCHES_KEPT
+
+
+def test_long_text_is_cut() -> None:
+    """To what the document takes."""
+    assert cut("x" * 3000) == "x" * 1999 + "…"
+    assert cut("short") == "short"

@@ -1,0 +1,61 @@
+"""The Models page as Airflow's API server serves it, with documents in memory."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.api_fastapi.core_api.security import get_user
+from fastapi.testclient import TestClient
+
+from retraining.core.documents import ModelOverview, Overview
+from retraining.core.naming import storage
+from retraining.web import access
+from retraining.web.application import make_application
+from retraining.web.stored import Stored
+from tests.support.fakes.bucket import FakeBucket
+
+
+class CountingBucket(FakeBucket):
+    """A bucket that counts what is asked of it, whatever that is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+
+    def read_object(self, uri: str) -> bytes | None:
+        """As the hook."""
+        self.asked.append(uri)
+        return super().read_object(uri)
+
+
+class Site:
+    """The application, what it reads, and a reader.
+
+    Attributes:
+        bucket: Its documents.
+        client: A reader's browser, which follows no redirect.
+    """
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.bucket = CountingBucket()
+        self._patch = patch
+        self.app = make_application(Stored(lambda: ("bucket", self.bucket), timeout_s=5))
+        self.client = TestClient(self.app, follow_redirects=False, raise_server_exceptions=False)
+
+    def log_in(self, *dag_ids: str) -> None:
+        """Let the reader be someone who may read these DAGs."""
+
+        def authorized(*, user: Any, method: str) -> set[str]:
+            assert (user.name, method) == ("reader", "GET")
+            return set(dag_ids)
+
+        self.app.dependency_overrides[get_user] = lambda: SimpleNamespace(name="reader")
+        self._patch.setattr(access, "get_auth_manager", lambda: SimpleNamespace(get_authorized_dag_ids=authorized))
+
+    def store(self, overview: Overview, *models: ModelOverview) -> None:
+        """Store what the page reads."""
+        self.bucket.objects[storage.overview_uri("bucket")] = overview.to_bytes()
+        for model in models:
+            self.bucket.objects[storage.model_overview_uri("bucket", model.summary.model)] = model.to_bytes()

@@ -1,0 +1,189 @@
+"""The Models page as people ask for it: who sees what, what it asks of the cloud, and what it says when it cannot."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from google.api_core.exceptions import Forbidden
+
+from retraining.core.documents import Overview
+from retraining.core.naming import storage
+from retraining.web.application import make_application
+from retraining.web.stored import Stored
+from tests.support.scenes.models_page import HOSTILE, all_models, drifting, hostile, one_model, summary
+
+BROWSER = {"accept": "text/html,application/xhtml+xml"}
+
+
+def test_a_reader_sees_the_models_whose_dags_he_may_read_and_no_others(site) -> None:
+    """Nor its page, whose answer is that of a model that is not there."""
+    site.store(Overview(models=(drifting(), summary())), one_model())
+    site.log_in("retrain__departures", "monitor__flight_delays", "maintain")
+    page = site.client.get("/models")
+    assert page.status_code == 200
+    assert "departures" in page.text
+    assert "flight_delays" not in page.text
+    secret, missing = site.client.get("/models/flight_delays"), site.client.get("/models/flights")
+    assert (secret.status_code, secret.text) == (404, missing.text)
+
+
+def test_who_may_read_the_dag_sees_the_model(site) -> None:
+    """With its runs, versions and signals."""
+    site.store(Overview(models=(summary(),)), one_model())
+    site.log_in("retrain__flight_delays")
+    assert 'href="models/flight_delays"' in site.client.get("/models").text
+    page = site.client.get("/models/flight_delays").text
+    for title in ("Score over time", "What is watched", "Skew over time", "Ledger", "Runs and comparisons", "Versions"):
+        assert f">{title}</h" in page
+    assert 'href="../../dags/retrain__flight_delays/runs/scheduled__2026-05-19T03%3A00%3A00%2B00%3A00"' in page
+    assert 'href="https://storage.cloud.google.com/my-bucket/flight_delays/runs/' in page
+    assert "https://console.cloud.google.com/vertex-ai/locations/us-central1/endpoints/flight-delays" in page
+
+
+def test_who_is_not_logged_in_goes_to_the_login_and_comes_back(site) -> None:
+    """A program gets 401; either way nothing is read."""
+    site.store(all_models(3))
+    for path, login in (("/models", "../api/v2/auth/login"), ("/models/model_000", "../../api/v2/auth/login")):
+        answer = site.client.get(path, headers=BROWSER)
+        assert (answer.status_code, answer.headers["location"]) == (303, f"{login}?next={path.replace('/', '%2F')}")
+        assert site.client.get(path, headers={"accept": "application/json"}).status_code == 401
+    assert site.bucket.asked == []
+
+
+def test_a_hundred_models_cost_one_read_and_no_other_call(site) -> None:
+    """The time is printed; who reads this page often pays one read each."""
+    site.store(all_models(100))
+    site.log_in(*(f"retrain__model_{number:03d}" for number in range(100)))
+    assert site.client.get("/models").status_code == 200  # templates are compiled once
+    site.bucket.asked.clear()
+    started = time.perf_counter()
+    page = site.client.get("/models").text
+    print(f"\n100 models: {(time.perf_counter() - started) * 1000:.0f} ms, {len(page) / 1000:.0f} kB")
+    assert page.count('<tr role="row" class="') == 100
+    assert site.bucket.asked == [storage.overview_uri("bucket")]
+
+
+def test_a_models_page_costs_one_read(site) -> None:
+    """Of its own object."""
+    site.store(Overview(models=()), one_model())
+    site.log_in("retrain__flight_delays")
+    site.client.get("/models/flight_delays")
+    assert site.bucket.asked == [storage.model_overview_uri("bucket", "flight_delays")]
+
+
+def test_what_documents_say_stays_text(site) -> None:
+    """In elements, attributes and addresses; and no policy would let it run."""
+    page = hostile()
+    site.store(Overview(models=(page.summary,)), page)
+    site.log_in("retrain__flight_delays")
+    for path in ("/models", "/models/flight_delays"):
+        answer = site.client.get(path)
+        assert answer.status_code == 200, answer.text
+        assert HOSTILE not in answer.text
+        assert not re.search(r"<(script|img|iframe|object)", answer.text)
+        assert not re.search(r"\son[a-z]+=", re.sub(r"&[a-z#0-9]+;|&#34;|&#39;", "", _tags(answer.text)))
+        for address in re.findall(r'(?:href|src)="([^"]*)"', answer.text):
+            assert address.startswith(("https://", "models", "../", "data:,", "#content")), address
+            assert "javascript:" not in address.partition("://")[0]
+
+
+def _tags(html: str) -> str:
+    """The names and attributes of all elements, without the attributes' values."""
+    return re.sub(r'"[^"]*"', '""', "".join(re.findall(r"<[a-z][^>]*>", html)))
+
+
+def test_nothing_runs_and_nothing_is_loaded(site) -> None:
+    """The policy allows one style by its digest; the page has no script, no handler, no style attribute."""
+    site.store(all_models(3), one_model())
+    site.log_in("retrain__model_000", "retrain__flight_delays")
+    for path in ("/models", "/models/flight_delays"):
+        answer = site.client.get(path)
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'self'" in policy
+        assert "unsafe" not in policy
+        assert answer.headers["cache-control"] == "private, no-store"
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert not re.search(r"<script|<link rel=.stylesheet|\sstyle=|\son[a-z]+=", answer.text)
+
+
+def test_before_the_first_task_the_page_says_what_to_do(site) -> None:
+    """It is no error."""
+    site.log_in("retrain__flight_delays")
+    answer = site.client.get("/models")
+    assert answer.status_code == 200
+    assert "Nothing to show yet" in answer.text
+    assert "maintain" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("stored", "words"),
+    [(b"{", "not JSON"), (b'{"kind": "plan"}', "kind is &#39;plan&#39;"), (b"\xff", "not JSON")],
+    ids=["cut off", "another document", "no text"],
+)
+def test_a_broken_object_is_a_page_with_the_way_out(site, stored, words) -> None:
+    """And no stack trace."""
+    site.bucket.objects[storage.overview_uri("bucket")] = stored
+    site.log_in("retrain__flight_delays")
+    answer = site.client.get("/models")
+    assert answer.status_code == 500
+    assert words in answer.text
+    assert "gs://bucket/overview.json" in answer.text
+    assert "Traceback" not in answer.text
+
+
+def test_what_google_refuses_is_said_with_the_way_out(site, monkeypatch) -> None:
+    """A role is missing."""
+
+    def refuse(uri: str) -> bytes:
+        raise Forbidden("no storage.objects.get")
+
+    monkeypatch.setattr(site.bucket, "read_object", refuse)
+    site.log_in("retrain__flight_delays")
+    answer = site.client.get("/models")
+    assert answer.status_code == 500
+    assert "no storage.objects.get" in answer.text
+    assert "role" in answer.text
+
+
+def test_what_nobody_explains_is_told_without_its_text(site, monkeypatch) -> None:
+    """It may hold what is not for readers; the log has it."""
+
+    def fail(uri: str) -> bytes:
+        raise RuntimeError("password=hunter2")
+
+    monkeypatch.setattr(site.bucket, "read_object", fail)
+    site.log_in("retrain__flight_delays")
+    answer = site.client.get("/models")
+    assert answer.status_code == 500
+    assert "RuntimeError" in answer.text
+    assert "hunter2" not in answer.text
+
+
+def test_a_cloud_that_does_not_answer_is_given_up(site) -> None:
+    """After the time-out, with a page."""
+    ever = threading.Event()
+
+    def connect() -> Any:
+        ever.wait(30)
+
+    app = make_application(Stored(connect, timeout_s=0.05))
+    app.dependency_overrides = site.app.dependency_overrides
+    site.log_in("retrain__flight_delays")
+    answer = TestClient(app, raise_server_exceptions=False).get("/models")
+    ever.set()
+    assert answer.status_code == 504
+    assert "Try again" in answer.text
+
+
+def test_no_other_address_answers(site) -> None:
+    """Neither documentation of an API nor anything that changes something."""
+    site.log_in("retrain__flight_delays")
+    for path in ("/docs", "/openapi.json", "/redoc", "/", "/models/../x", "/models/a/b"):
+        assert site.client.get(path).status_code == 404
+    assert site.client.post("/models").status_code == 405
