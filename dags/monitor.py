@@ -6,7 +6,7 @@ import logging
 from datetime import timedelta
 from pathlib import Path
 
-from airflow.sdk import DAG, get_parsing_context
+from airflow.sdk import DAG, BaseOperator, chain, get_parsing_context
 
 from retraining.core.errors import SpecError
 from retraining.core.settings import include_path
@@ -24,7 +24,7 @@ RETRIES = {"retries": 2, "retry_delay": timedelta(seconds=30), "retry_exponentia
 
 
 def monitor_dag(spec: ModelSpec) -> DAG:
-    """Three tasks: measure, decide, show."""
+    """Four tasks at most: measure, decide, show; roll_back where the policy may ask for it."""
     with DAG(
         dag_id=f"monitor__{spec.name}",
         description=f"Drift of the requests to {spec.name}",
@@ -39,8 +39,16 @@ def monitor_dag(spec: ModelSpec) -> DAG:
         measure = MeasureSignalsOperator(task_id="measure", model=spec.name)
         decide = DecideRetrainingOperator(task_id="decide", model=spec.name)
         show = RefreshModelsPageOperator(task_id="show", model=spec.name)
-        measure >> decide >> show
+        roll_back = [roll_back_task(spec)] if "rollback" in dict(spec.monitoring.policy.actions).values() else []
+        chain(measure, decide, [*roll_back, show])
     return dag
+
+
+def roll_back_task(spec: ModelSpec) -> BaseOperator:
+    """Make the task that starts a rollback, if one may be ordered; its provider is imported only where wanted."""
+    from retraining.operators.monitoring.rollback_start import StartRollbackOperator
+
+    return StartRollbackOperator(task_id="roll_back", model=spec.name)
 
 
 def build_dags(include: Path, only: str | None) -> dict[str, DAG]:

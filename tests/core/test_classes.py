@@ -14,7 +14,7 @@ from retraining.core.checks import dataset
 from retraining.core.data import statistics
 from retraining.core.errors import ContractError
 from retraining.core.jobs import requests
-from retraining.core.monitoring import drift, retraining
+from retraining.core.monitoring import drift
 from retraining.core.promotion import gates, smoke_tests
 from retraining.core.report.classes import answers as answers_table
 from retraining.core.report.classes import class_rows
@@ -278,8 +278,8 @@ def test_answers_drift_when_one_class_takes_over(plan):
     drifted = measured(plan, {"0": 10, "1": 280, None: 10})
     (found,) = drifted.features
     assert found.value == pytest.approx(280 / 300 - 0.3)
-    row = retraining.decide_retraining(plan.spec, drifted, [], AS_OF)
-    assert row.words == "Retraining: digit 0.633 (over 0.3) drifted in 300 requests."
+    (signal,) = [each for each in drift.judge_skew(plan.spec, drifted) if each.state == "exceeded"]
+    assert (signal.subject, signal.threshold) == ("digit", 0.3)
     tolerant = make_digits(monitoring={"drift": {"features": {"digit": 1.0}}})
     assert not measured(make_plan(tolerant), {"1": 300}).features[0].drifted
 

@@ -34,12 +34,21 @@ class FakeTaskInstance:
     try_number: int = 1
     max_tries: int = 0
     xcoms: dict[tuple[str, str], Any] = dataclasses.field(default_factory=dict)
+    dag_runs: dict[tuple[str, str], str] = dataclasses.field(default_factory=dict)
 
     def get_task_states(self, dag_id: str, run_ids: list[str]) -> dict[str, dict[str, str]]:
         """As Airflow's; only what succeeded left a return value, None included."""
         del dag_id
         done = {task: "success" for task, key in self.xcoms if key == "return_value"}
         return dict.fromkeys(run_ids, done)
+
+    def get_dr_count(self, dag_id: str, run_ids: list[str]) -> int:
+        """As Airflow's."""
+        return sum((dag_id, run_id) in self.dag_runs for run_id in run_ids)
+
+    def get_dagrun_state(self, dag_id: str, run_id: str) -> str:
+        """As Airflow's."""
+        return self.dag_runs[dag_id, run_id]
 
     def xcom_push(self, key: str, value: Any) -> None:
         """As Airflow's."""
@@ -68,6 +77,7 @@ class FakeRun:
     outlet_events: Any = None
     inlet_events: Any = None
     run_after: datetime = datetime(2026, 1, 1, tzinfo=UTC)
+    dag_runs: dict[tuple[str, str], str] = dataclasses.field(default_factory=dict)
 
     def context(self, task: Any, *, try_number: int = 1, max_tries: int | None = None) -> dict[str, Any]:
         """Context of a try of a task."""
@@ -78,6 +88,7 @@ class FakeRun:
             try_number=try_number,
             max_tries=(task.retries or 0) if max_tries is None else max_tries,
             xcoms=self.xcoms,
+            dag_runs=self.dag_runs,
         )
         dag_run = SimpleNamespace(
             dag_id=self.dag_id,

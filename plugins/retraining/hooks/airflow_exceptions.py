@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 try:
-    from airflow.sdk.exceptions import AirflowException, AirflowFailException, DownstreamTasksSkipped
+    from airflow.sdk.exceptions import (
+        AirflowException,
+        AirflowFailException,
+        AirflowSkipException,
+        DownstreamTasksSkipped,
+    )
 except ImportError:
     from airflow.exceptions import (  # type: ignore[no-redef, attr-defined]
         AirflowException,
         AirflowFailException,
+        AirflowSkipException,
         DownstreamTasksSkipped,
     )
 
-__all__ = ["AirflowException", "AirflowFailException", "DownstreamTasksSkipped"]
+__all__ = ["AirflowException", "AirflowFailException", "AirflowSkipException", "DownstreamTasksSkipped"]

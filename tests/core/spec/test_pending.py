@@ -25,14 +25,12 @@ ELSEWHERE = {
     "evaluation.min_value": "Evaluation.floor",
     "evaluation.max_value": "Evaluation.floor",
     "deployment.canary_percent": "refused",
-    "monitoring.max_age_days": "refused",
 }
 PENDING = {
     "deployment: {canary_percent: [10, 50, 100]}": (
         "deployment: {canary: {percent: [10, 50, 100]}}",
         r"line 18: deployment\.canary_percent is \[10, 50, 100\]\. .*deployment\.canary: \{percent: \[10, 50, 100\]\}",
     ),
-    "monitoring: {max_age_days: 14}": ("schedule: '0 5 * * *'", r"monitoring\.max_age_days is 14\. .*schedule"),
 }
 
 

@@ -68,7 +68,7 @@ def added(run: Any) -> list[tuple[Any, dict[str, Any]]]:
 def test_drift_orders_a_retraining_with_its_reason(cloud, make_run) -> None:
     """The event is the asset's, and says as of when and why."""
     run, result = monitor(cloud, make_run, 5)
-    assert result["because"] == "drift"
+    assert result["because"] == "skew"
     ((asset, extra),) = added(run)
     assert asset.name == "retrain/flight_delays"
     assert extra["as_of"] == "2013-11-21T05:00:00Z"
@@ -121,7 +121,7 @@ def test_a_paused_model_gets_no_queue_of_retrainings(cloud, make_run) -> None:
     """No event, so no run; the first monitor after the pause orders one at once, with no cool-down."""
     uri = storage.pause_uri(cloud.settings.bucket, "flight_delays")
     stored = json.loads((EXAMPLES / "pause__set.json").read_text())
-    for until, because, events in (("2026-01-02", "paused", 0), ("2026-01-01", "drift", 1)):
+    for until, because, events in (("2026-01-02", "paused", 0), ("2026-01-01", "skew", 1)):
         pause = stored | {"model": "flight_delays", "until": f"{until}T00:00:00Z"}
         cloud.artifacts.objects[uri] = KINDS["pause"].parse(json.dumps(pause)).to_bytes()
         run, result = monitor(cloud, make_run, 5 + events)

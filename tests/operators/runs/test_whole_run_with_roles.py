@@ -46,6 +46,7 @@ features:
 label: {{name: late, kind: binary}}
 training: {{model: dense, epochs: 8, batch_size: 64, seed: 7, hyperparameters: {{learning_rate: 0.01}}}}
 evaluation: {{metric: auc, min_value: 0.7, promote: {{min_examples: 100}}}}
+monitoring: {{policy: {{windows: {{exceeded: 1, of: 1}}}}}}
 scoring: {{table: {SOURCE}.night, destination: retraining.{MODEL}_scores, partition: false}}
 """
 # Late are the heavy parcels of one carrier.
@@ -205,5 +206,5 @@ def test_the_documented_roles_are_enough(local_cloud: Any, spec: Any, make_run: 
                 run_scoring(spec, another, destination=f"retraining.{MODEL}_{day}")
         roles.grant()
         measured, decided = watch(make_run, spec, 2 * len(INSTANCES))
-        assert decided["because"] == "drift", measured
+        assert decided["because"] == "skew", measured
         assert clean(make_run)["maintenance_uri"]

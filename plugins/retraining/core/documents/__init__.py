@@ -63,7 +63,7 @@ from retraining.core.documents.export import (
     Span,
     SpanFile,
 )
-from retraining.core.documents.ledger import Ledger, LedgerFacts, LedgerPolicy, LedgerResult, QuietHours
+from retraining.core.documents.ledger import Ledger, LedgerFacts, LedgerOrder, LedgerPolicy, LedgerResult, QuietHours
 from retraining.core.documents.model_card import CardData, CardTraining, ModelCard
 from retraining.core.documents.monitoring import Drift, DriftChampion, FeatureDrift, Signal, Signals
 from retraining.core.documents.overview import ModelOverview, ModelSummary, Overview
@@ -198,6 +198,7 @@ __all__ = [
     "Latency",
     "Ledger",
     "LedgerFacts",
+    "LedgerOrder",
     "LedgerPolicy",
     "LedgerResult",
     "LeftOut",

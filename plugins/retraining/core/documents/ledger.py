@@ -7,12 +7,12 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from retraining.core.documents.document import Count, Document, ModelId, Number, RunKey, Text, Uri, UtcTime, Value
-from retraining.core.documents.monitoring import DriftChampion, SignalKind
+from retraining.core.documents.monitoring import DriftChampion, NamedState, SignalKind
+from retraining.core.spec.monitoring import Action, Clock
 from retraining.core.untyped import JsonObject
 
-Action = Literal["none", "warn", "retrain", "tune", "rollback"]
-"""What a monitor run comes to, and what a kind of signal asks for; from the mildest to the strongest."""
 Severity = Literal["info", "warning", "critical"]
+ResultState = Literal["unknown", "running", "promoted", "rejected", "failed", "rolled_back"]
 LedgerBecause = Literal[
     "traffic",
     "errors",
@@ -36,12 +36,12 @@ LedgerBecause = Literal[
     "quiet_hours",
     "paused",
     "no_previous",
+    "rolled_back",
+    "settled",
     "no_drift",
 ]
 """A kind of signal: it was acted on, or warned of. `no_drift` is of rows of earlier releases; the others say what
 held an action back, or why there was nothing to decide."""
-Clock = Annotated[str, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$")]
-"""Hour and minute, UTC."""
 
 
 class QuietHours(Value):
@@ -76,25 +76,41 @@ class LedgerResult(Value):
     cause: Text | None
     dag_run_id: Text | None
     run_key: RunKey | None
-    state: Literal["unknown", "running", "promoted", "rejected", "failed", "rolled_back"]
+    state: ResultState
     version_id: Text | None
     gain: Number | None
 
 
+class LedgerOrder(Value):
+    """What a monitor run ordered last, whichever it was: two at once see each other by it."""
+
+    ledger_id: Text
+    as_of: UtcTime
+    outcome: Action
+
+
 class LedgerFacts(Value):
-    """What was known beside the signals: enough to take the decision again."""
+    """What was known beside the signals: enough to take the decision again.
+
+    `by_rollback`: the champion came by a rollback, so that the version before it is the broken one. `last_by_hand` is
+    when a person last started a retraining.
+    """
 
     champion: DriftChampion | None
     champion_since: UtcTime | None
     previous_version: Text | None
     paused: Text | None
     results: tuple[LedgerResult, ...]
+    by_rollback: bool = False
+    last_by_hand: UtcTime | None = None
+    last_order: LedgerOrder | None = None
 
 
 class Ledger(Document):
     """What one monitor run came to, and why.
 
-    `cause` is the signal that was acted on, `kind:subject`; `causes` are all that were exceeded, worst first.
+    `cause` is the signal that it is about, `kind:subject`; `causes` are all that were exceeded, worst first;
+    `named_states` are those whose input was wrong, with what was wrong.
     `retrain_as_of` is the time that an ordered retraining computes as of. Rows of earlier releases have `decision` and
     `drift_uri`, and no policy and no facts.
     """
@@ -107,6 +123,7 @@ class Ledger(Document):
     because: LedgerBecause
     cause: Text | None = None
     causes: tuple[Text, ...] = ()
+    named_states: dict[Text, NamedState] = Field(default_factory=dict)
     severity: Severity = "info"
     words: Text
     signals_uri: Uri | None = None

@@ -12,6 +12,9 @@ ROLLBACK = "rollback"
 """The DAG that gives an earlier version of any model the traffic back."""
 
 
+MONITOR = "monitor"
+
+
 def dag_run_hash(dag_run_id: str) -> str:
     """Return what tells the folders of two runs of one time apart."""
     return hashlib.sha1(dag_run_id.encode(), usedforsecurity=False).hexdigest()[:8]
@@ -20,6 +23,11 @@ def dag_run_hash(dag_run_id: str) -> str:
 def is_model(text: str) -> bool:
     """Tell whether a text has the form of a model's name."""
     return re.fullmatch(MODEL_PATTERN, text) is not None
+
+
+def rollback_run_id(model: str, ledger_id: str) -> str:
+    """Return the id of the one run of the DAG `rollback` that a ledger row starts."""
+    return f"{MONITOR}__{model}__{ledger_id}"
 
 
 def model_of_dag(dag_id: str) -> str:

@@ -183,6 +183,16 @@ def monitors_uri(bucket: str, model: str) -> str:
     return f"gs://{bucket}/{model}/monitor"
 
 
+def ledger_id(folder_uri: str) -> str:
+    """Return the id of a monitor run's ledger row: the name of its folder."""
+    return folder_uri.rpartition("/")[2]
+
+
+def ledger_uri(bucket: str, model: str, ledger_id: str) -> str:
+    """Return the address of a row of the ledger, by its id."""
+    return document_uri(f"{monitors_uri(bucket, model)}/{ledger_id}", "ledger")
+
+
 def spans_root(bucket: str, model: str) -> str:
     """Return the span stores of a model, of every schema."""
     return f"gs://{bucket}/{model}/spans"
@@ -205,7 +215,17 @@ def rollback_name(asked: datetime, dag_run_id: str) -> str:
 
 def rollback_uri(bucket: str, model: str, name: str) -> str:
     """Return the folder of one rollback's document; in order of time by name."""
-    return f"gs://{bucket}/{model}/rollbacks/{name}"
+    return f"{rollbacks_uri(bucket, model)}/{name}"
+
+
+def rollbacks_uri(bucket: str, model: str) -> str:
+    """Return the folder of all rollbacks of a model."""
+    return f"gs://{bucket}/{model}/rollbacks"
+
+
+def last_order_uri(bucket: str, model: str) -> str:
+    """Return where the ledger row is that ordered something last: two monitor runs at once see each other there."""
+    return f"gs://{bucket}/{model}/last_order.json"
 
 
 def pause_uri(bucket: str, model: str) -> str:

@@ -95,6 +95,11 @@ def unversioned(name: str) -> str:
     return name.partition("@")[0]
 
 
+def version_id_of(version_name: str) -> str | None:
+    """Return the id in the full name of a version; None: the name has none."""
+    return version_name.partition("@")[2] or None
+
+
 def endpoint_id(model: str) -> str:
     """Return the endpoint ids allow hyphens only."""
     return model.replace("_", "-")

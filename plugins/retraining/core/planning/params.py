@@ -63,8 +63,13 @@ def require_known(params: Iterable[str], known: Collection[str], fixed: Collecti
             raise PlanError("Params", f"no Param {name!r}", f"one of: {', '.join(known)}", way_out)
 
 
-def overrides(spec: ModelSpec, params: Mapping[str, Any]) -> YamlValues:
+def overrides(spec: ModelSpec, params: Mapping[str, Any], *, tune: bool = False) -> YamlValues:
     """Return what the form changed, as `ModelSpec.with_overrides` takes it; values equal to the spec's are left out.
+
+    Args:
+        spec: The model.
+        params: Of the run.
+        tune: Whether the monitor asked for a study.
 
     Raises:
         PlanError: A text is an address.
@@ -78,6 +83,8 @@ def overrides(spec: ModelSpec, params: Mapping[str, Any]) -> YamlValues:
     ):
         if params.get(name) not in (None, old):
             changed[path] = params[name]
+    if tune and spec.tuning is not None:
+        changed["tuning.search"] = "always"
     fixed = addresses(spec, load_capabilities())
     for name, value in spec.training.hyperparameters.items():
         new = None if name in fixed else params.get(name)

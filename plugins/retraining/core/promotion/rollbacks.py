@@ -16,6 +16,7 @@ from retraining.core.promotion.rollouts import is_open
 from retraining.core.promotion.versions import Version
 from retraining.core.suggestions import suggest
 
+LONGEST_REASON = 500
 STAY = "stay"
 """In the place of a version: the champion stays, and only the pause of retraining changes."""
 

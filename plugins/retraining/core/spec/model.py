@@ -168,6 +168,16 @@ class ModelSpec(Section):
         return self
 
     @model_validator(mode="after")
+    def _tunes_what_can_be_tuned(self) -> Self:
+        for kind, action in self.monitoring.policy.actions:
+            if action == "tune" and self.tuning is None:
+                raise ValueError(
+                    f"monitoring.policy.actions.{kind} is tune, and the file has no section tuning: add it, or write "
+                    "retrain"
+                )
+        return self
+
+    @model_validator(mode="after")
     def _files_have_the_columns(self) -> Self:
         files = self.data.files
         if files is None or self.data.query is not None:  # what a query gives, BigQuery knows

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, StringConstraints, model_validator
 
 from retraining.core.spec.cron import Cron
 from retraining.core.spec.section import ColumnName, Count, Section
@@ -27,11 +27,67 @@ class PerformanceLimits(Section):
     max_drop: Annotated[float, Field(gt=0, le=10**12)] = 0.03
 
 
-class Monitoring(Section):
-    """What is watched, how often, and how soon another retraining may be ordered.
+Action = Literal["none", "warn", "retrain", "tune", "rollback"]
+"""What a kind of signal asks for, and what a monitor run comes to; from the mildest to the strongest."""
+Clock = Annotated[str, StringConstraints(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$")]
+"""Hour and minute, UTC."""
 
-    `max_age_days` is refused in a file: nothing acts on it yet.
-    """
+
+class Windows(Section):
+    """In how many of the last monitor runs, this one among them, a signal must be exceeded before it counts."""
+
+    exceeded: Annotated[int, Field(ge=1, le=100)] = 2
+    of: Annotated[int, Field(ge=1, le=100)] = 3
+
+    @model_validator(mode="after")
+    def _can_be(self) -> Self:
+        if self.exceeded > self.of:
+            raise ValueError(f"{self.exceeded} of {self.of} windows can never be: write exceeded no larger than of")
+        return self
+
+
+class Actions(Section):
+    """What each kind of signal asks for, when it is exceeded."""
+
+    traffic: Action = "warn"
+    errors: Action = "warn"
+    latency: Action = "warn"
+    source: Action = "warn"
+    age: Action = "retrain"
+    skew: Action = "retrain"
+    drift: Action = "warn"
+    prediction_drift: Action = "warn"
+    performance: Action = "retrain"
+    estimate: Action = "warn"
+    multivariate: Action = "warn"
+
+
+class QuietHours(Section):
+    """From when to before when, UTC, no retraining is ordered; it may pass midnight."""
+
+    start: Clock
+    end: Clock
+
+    @model_validator(mode="after")
+    def _some_of_the_day(self) -> Self:
+        if self.start == self.end:
+            raise ValueError(f"quiet_hours from {self.start} to {self.end} are no hours or all: give another end")
+        return self
+
+
+class Policy(Section):
+    """What is done about exceeded signals, how sure it must be, and how often."""
+
+    windows: Windows = Field(default_factory=Windows)
+    actions: Actions = Field(default_factory=Actions)
+    max_retrainings_per_week: Annotated[int, Field(ge=0, le=1000)] | None = 3
+    quiet_hours: QuietHours | None = None
+    rollback_within_hours: Annotated[float, Field(gt=0, le=87_600)] = 24
+    rollback_pause_days: Annotated[int, Field(ge=1, le=365)] = 3
+
+
+class Monitoring(Section):
+    """What is watched, how often, what is done about it, and how soon another retraining may be ordered."""
 
     schedule: Cron | None = "0 * * * *"
     window_hours: Annotated[int, Field(ge=1, le=8760)] = 24
@@ -40,3 +96,4 @@ class Monitoring(Section):
     performance: PerformanceLimits = Field(default_factory=PerformanceLimits)
     max_age_days: Annotated[int, Field(ge=1, le=3650)] | None = None
     cooldown_hours: Annotated[float, Field(ge=0, le=87_600)] = 24
+    policy: Policy = Field(default_factory=Policy)

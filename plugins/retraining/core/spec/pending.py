@@ -21,13 +21,6 @@ def refuse_pending(spec: ModelSpec, text: SpecText) -> None:
             "deployment.canary, which has the steps and what must hold at each",
             f"Write deployment.canary: {{percent: {steps}}}",
         )
-    if spec.monitoring.max_age_days is not None:
-        raise SpecError(
-            _where(text, "monitoring", "max_age_days"),
-            f"monitoring.max_age_days is {spec.monitoring.max_age_days}",
-            "no such key: nothing looks at a champion's age yet",
-            "Remove the key. What retrains an old model is its schedule",
-        )
 
 
 def _where(text: SpecText, *location: str) -> str:

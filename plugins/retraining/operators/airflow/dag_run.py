@@ -38,10 +38,23 @@ def asset_events(context: Context) -> list[AssetEvent]:
     return [_event(event) for event in (*given, *_later(context, since))]
 
 
+def state_of_run(context: Context, dag_id: str, run_id: str) -> str | None:
+    """Return the state of another DAG run (`queued`, `running`, `success`, `failed`); None: there is none such."""
+    ti: Any = context["ti"]  # the protocol of the SDK leaves both methods out
+    if not ti.get_dr_count(dag_id=dag_id, run_ids=[run_id]):
+        return None
+    return str(ti.get_dagrun_state(dag_id=dag_id, run_id=run_id))
+
+
 def newest_extra(events: Sequence[AssetEvent]) -> JsonObject:
     """Return `extra` of the asset event that decides the run's time; empty when none started it."""
     newest = newest_event(events)
     return newest.extra if newest else {}
+
+
+def asks_for_study(events: Sequence[AssetEvent]) -> bool:
+    """Tell whether any of the events that a run takes up asks for a study of hyperparameters."""
+    return any(event.extra.get("tune") is True for event in events)
 
 
 def trigger(dag_run: Any, events: Sequence[AssetEvent] = ()) -> Trigger:

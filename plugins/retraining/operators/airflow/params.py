@@ -16,7 +16,7 @@ from retraining.core.planning.params import (
     TIME_PATTERN,
     hyperparameters_of_form,
 )
-from retraining.core.promotion.rollbacks import STAY
+from retraining.core.promotion.rollbacks import LONGEST_REASON, STAY
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.scoring import (
     DESTINATION_PATTERN,
@@ -108,7 +108,12 @@ def rollback_params(models: Sequence[str]) -> dict[str, Param]:
             ),
         ),
         "reason": Param(
-            "", type="string", maxLength=500, title="Reason", section=_RUN, description="For whoever reads it later."
+            "",
+            type="string",
+            maxLength=LONGEST_REASON,
+            title="Reason",
+            section=_RUN,
+            description="For whoever reads it later.",
         ),
         "pause_until": Param(
             None,

@@ -8,19 +8,18 @@ from typing import Any
 from airflow.sdk import Asset, AssetAlias, Context
 from pydantic import JsonValue
 
-from retraining.core.documents import Drift, Ledger
+from retraining.core.documents import Ledger, Signals
 from retraining.core.documents.document import format_time
-from retraining.core.monitoring import retraining
+from retraining.core.errors import ConflictError
+from retraining.core.monitoring import policy
 from retraining.core.naming import dags, storage
-from retraining.core.naming.run_keys import stamp
-from retraining.core.planning import pauses, windows
-from retraining.core.spec.model import ModelSpec
+from retraining.core.planning import windows
 from retraining.core.untyped import XCom
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
+from retraining.operators.monitoring.known_facts import gather_facts, ledger_rows
 from retraining.operators.monitoring.signal_measurement import load_spec
 from retraining.operators.record.ownership import own_monitor
-from retraining.operators.record.pauses import find_pause
 from retraining.operators.record.run_record import Record
 
 MONITOR_URI = "{{ ti.xcom_pull(task_ids='measure')['monitor_uri'] }}"
@@ -36,7 +35,7 @@ class DecideRetrainingOperator(CloudOperator):
         monitor_uri: Folder of this monitor run's documents.
 
     Returns:
-        `{outcome, because, words, ledger_uri}`.
+        `{outcome, because, cause, words, ledger_uri, ledger_id}`.
     """
 
     template_fields = ("monitor_uri",)
@@ -47,40 +46,51 @@ class DecideRetrainingOperator(CloudOperator):
         self.monitor_uri = monitor_uri
 
     def act(self, cloud: CloudPort, context: Context) -> XCom:
-        """Read earlier rows and the drift, write one row; give the event when the row says so."""
+        """Read earlier rows and the signals, write one row; give the event when the row says so."""
         record = own_monitor(cloud, context, self.monitor_uri)
         row = record.find_document(Ledger) or record.write_once(self._decide(cloud, record, context))
         self.log.info(row.words)
         ledger_uri = record.uri(Ledger)
-        if row.outcome == "retrain" and row.retrain_as_of is not None:
+        if row.retrain_as_of is not None:
             extra: dict[str, JsonValue] = {
                 "as_of": format_time(row.retrain_as_of),
                 "reason": row.words,
                 "ledger_uri": ledger_uri,
+                "cause": row.cause,
+                "tune": row.outcome == "tune",
             }
             asset = Asset(name=dags.asset_name(self.model), uri=dags.asset_uri(self.model))
             # Again for a cleared task: the retraining finds its own run key and makes nothing twice.
             context["outlet_events"][AssetAlias(dags.asset_name(self.model))].add(asset, extra=extra)
-        return {"outcome": row.outcome, "because": row.because, "words": row.words, "ledger_uri": ledger_uri}
+        told = {"outcome": row.outcome, "because": row.because, "cause": row.cause, "words": row.words}
+        return {**told, "ledger_uri": ledger_uri, "ledger_id": row.ledger_id}
 
     def _decide(self, cloud: CloudPort, record: Record, context: Context) -> Ledger:
-        spec = load_spec(self.model)
-        measured = context["ti"].xcom_pull(task_ids="measure")
-        as_of = windows.parse_time(measured["as_of"], "XCom of measure")
-        rows = ledger_rows(cloud, spec, as_of)
-        pause = find_pause(cloud, self.model, context)
-        paused = pauses.explain_pause(pause) if pause else None
-        drift = record.find_document(Drift)
-        row = retraining.decide_retraining(spec, drift, rows, as_of, record.uri(Drift), paused)
+        """Return the row, once no other monitor run can order something by what it has not seen.
+
+        Raises:
+            ConflictError: Another one has ordered something since; the next try sees it.
+        """
+        signals = record.read_document(Signals)
+        spec, ledger_id = load_spec(self.model), storage.ledger_id(record.folder_uri)
+        uri = storage.last_order_uri(cloud.settings.bucket, self.model)
+        data, generation = cloud.artifacts.read_generation(uri)
+        last = Ledger.parse(data, uri) if generation else None
+        if last is not None and last.ledger_id == ledger_id:
+            return last  # an earlier try came so far
+        rules = policy.policy_of(spec)
+        rows = ledger_rows(cloud, self.model, rules, signals.as_of)
+        facts = gather_facts(cloud, context, signals, rows, last)
+        row = policy.decide(signals, rules, facts, rows, ledger_id=ledger_id, signals_uri=record.uri(Signals))
+        row = policy.retrain_as_of(row, self._given_time(context) if row.retrain_as_of else None)
+        if row.outcome in policy.ORDERS and cloud.artifacts.write_if(uri, row.to_bytes(), generation) is None:
+            found = "an order of another monitor run"
+            raise ConflictError(uri, found, "none since it was read", "The next try decides by what it ordered")
+        return row
+
+    @staticmethod
+    def _given_time(context: Context) -> datetime | None:
         where, given = "Param retrain_as_of", context["params"]["retrain_as_of"]
-        time = windows.parse_time(given, where) if given else None
-        if row.outcome == "retrain" and time is not None:
-            windows.require_past(time, context["dag_run"].start_date, where)
-        return retraining.retrain_as_of(row, time)
-
-
-def ledger_rows(cloud: CloudPort, spec: ModelSpec, as_of: datetime) -> list[Ledger]:
-    """Read earlier ledger rows as far back as the longest cool-down reaches."""
-    folder = storage.monitors_uri(cloud.settings.bucket, spec.name)
-    uris = cloud.artifacts.list_uris(folder, start=stamp(as_of - retraining.reach(spec)), suffix="/ledger.json")
-    return [Ledger.parse(data) for data in cloud.artifacts.read_many(uris)]
+        if not given:
+            return None
+        return windows.require_past(windows.parse_time(given, where), context["dag_run"].start_date, where)

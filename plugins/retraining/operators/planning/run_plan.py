@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from airflow.sdk import Context
@@ -18,7 +18,7 @@ from retraining.core.naming import console
 from retraining.core.naming.addresses import ObjectAddress
 from retraining.core.planning import locations, pauses, plan, windows
 from retraining.core.planning.params import overrides, require_known
-from retraining.core.planning.triggers import mode_of
+from retraining.core.planning.triggers import AssetEvent, mode_of
 from retraining.core.promotion import deployments
 from retraining.core.settings import include_path
 from retraining.core.spec import files
@@ -26,7 +26,7 @@ from retraining.core.spec.model import ModelSpec
 from retraining.core.untyped import XCom, YamlValues
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
-from retraining.operators.airflow.dag_run import asset_events, newest_extra, run_type, trigger
+from retraining.operators.airflow.dag_run import asks_for_study, asset_events, newest_extra, run_type, trigger
 from retraining.operators.airflow.early_end import end_run
 from retraining.operators.airflow.links import RunDocumentsLink, push_link
 from retraining.operators.airflow.params import retrain_params
@@ -61,12 +61,11 @@ class PlanRunOperator(CloudOperator):
         require_known(params, retrain_params(spec), addresses(spec, load_capabilities()))
         require_own_bucket(cloud)
         if not params["force"] and (pause := find_pause(cloud, self.model, context)):
-            message = f"{pauses.explain_pause(pause)} {pauses.way_out(pause)}"
-            self.log.warning(message)
-            end_run(self, context, message)
-        changed = overrides(spec, params)
+            self._end(context, f"{pauses.explain_pause(pause)} {pauses.way_out(pause)}")
+        events = asset_events(context)
+        changed = overrides(spec, params, tune=asks_for_study(events))
         require_trainable(spec.with_overrides(changed), load_capabilities(), f"{self.model} with this run's Params")
-        asked, sql = _asked(context, changed), files.load_query(spec, include)
+        asked, sql = _asked(context, changed, events), files.load_query(spec, include)
         planned = plan.build_plan(
             asked,
             spec=spec,
@@ -95,6 +94,10 @@ class PlanRunOperator(CloudOperator):
         return {key: chosen[key] for key in ("model", "run_key", "run_uri", "as_of", "mode")} | {
             "plan_uri": record.uri(Plan)
         }
+
+    def _end(self, context: Context, message: str) -> None:
+        self.log.warning(message)
+        end_run(self, context, message)
 
 
 def _require_deployable(cloud: CloudPort, planned: Plan) -> None:
@@ -134,9 +137,9 @@ def _location_warnings(cloud: CloudPort, spec: ModelSpec) -> Iterator[str]:
     yield from (warning for warning in warnings if warning)
 
 
-def _asked(context: Context, changed: YamlValues) -> plan.AskedRun:
+def _asked(context: Context, changed: YamlValues, events: Sequence[AssetEvent]) -> plan.AskedRun:
     """Return what Airflow says of the run."""
-    dag_run, params, events = context["dag_run"], context["params"], asset_events(context)
+    dag_run, params = context["dag_run"], context["params"]
     as_of = windows.resolve_as_of(
         params["as_of"], newest_extra(events), dag_run.logical_date, dag_run.run_after, dag_run.start_date
     )

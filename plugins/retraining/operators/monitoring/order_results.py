@@ -1,0 +1,89 @@
+"""What came of the retrainings and rollbacks that earlier ledger rows ordered, by their documents and by Airflow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from airflow.sdk import Context
+
+from retraining.core.documents import (
+    Decision,
+    Deployment,
+    Evaluation,
+    Ledger,
+    LedgerResult,
+    Plan,
+    Registration,
+    Rollback,
+)
+from retraining.core.monitoring import results
+from retraining.core.naming import dags, storage
+from retraining.core.naming.run_keys import stamp
+from retraining.hooks.ports import CloudPort
+from retraining.operators.airflow.dag_run import state_of_run
+from retraining.operators.record.run_record import Record
+
+
+def find_results(cloud: CloudPort, context: Context, model: str, rows: Sequence[Ledger]) -> tuple[LedgerResult, ...]:
+    """Return what is known of each order, oldest first; what an earlier row knows to be final is taken from there.
+
+    Args:
+        cloud: The hooks.
+        context: Of the task.
+        model: Whose.
+        rows: Earlier rows of the ledger.
+    """
+    known = results.final_results(rows)
+    found = []
+    for row in results.orders(rows):
+        key = str(row.ledger_id)
+        if key in known:
+            found.append(known[key])
+        elif row.outcome == "rollback":
+            found.append(_of_rollback(cloud, context, row))
+        else:
+            found.append(_of_retraining(cloud, context, model, row))
+    return tuple(found)
+
+
+def last_by_hand(cloud: CloudPort, model: str, since: datetime, until: datetime) -> datetime | None:
+    """Return when a person last started a retraining, of those after a time and up to another."""
+    plans = [plan for plan in _plans(cloud, model, since) if plan.trigger.kind == "manual"]
+    plans = [plan for plan in plans if since < plan.as_of <= until]
+    return max((plan.as_of for plan in plans), default=None)
+
+
+def _of_retraining(cloud: CloudPort, context: Context, model: str, row: Ledger) -> LedgerResult:
+    """Return what came of a retraining: by the plan that names the row, and what its run has left so far."""
+    since = row.retrain_as_of or row.as_of
+    uri = storage.ledger_uri(cloud.settings.bucket, model, str(row.ledger_id))
+    plan = next((plan for plan in _plans(cloud, model, since) if results.is_of(plan, uri)), None)
+    if plan is None:
+        return results.unknown(row)
+    record = Record(cloud.artifacts, plan.run_uri)
+    return results.of_run(
+        row,
+        plan,
+        decision=record.find_document(Decision),
+        evaluation=record.find_document(Evaluation),
+        registration=record.find_document(Registration),
+        deployment=record.find_document(Deployment),
+        state=state_of_run(context, plan.dag_id, plan.dag_run_id),
+    )
+
+
+def _of_rollback(cloud: CloudPort, context: Context, row: Ledger) -> LedgerResult:
+    dag_run_id = dags.rollback_run_id(row.model, str(row.ledger_id))
+    folder = storage.rollbacks_uri(cloud.settings.bucket, row.model)
+    uris = cloud.artifacts.list_uris(folder, suffix=f"-{dags.dag_run_hash(dag_run_id)}/rollback.json")
+    found = [Rollback.parse(data) for data in cloud.artifacts.read_many(uris)]
+    done = next((rollback for rollback in found if rollback.dag_run_id == dag_run_id), None)
+    return results.of_rollback(row, dag_run_id, done, state_of_run(context, dags.ROLLBACK, dag_run_id))
+
+
+def _plans(cloud: CloudPort, model: str, since: datetime) -> list[Plan]:
+    """Return the plans of the runs as of a time and later."""
+    folder = storage.runs_uri(cloud.settings.bucket, model)
+    uris = cloud.artifacts.list_uris(folder, start=stamp(since), suffix="/plan.json")
+    return [Plan.parse(data) for data in cloud.artifacts.read_many(uris)]

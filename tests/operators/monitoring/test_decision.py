@@ -1,0 +1,212 @@
+"""The task `decide`: what it orders, once whatever dies and whoever decides beside it, and what came of it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from retraining.core import documents as d
+from retraining.core.errors import ConflictError
+from retraining.core.naming import dags, storage
+from retraining.core.settings import include_path
+from retraining.operators.monitoring import retraining_decision
+from tests.support.fakes.dying import Death, DyingCloud
+from tests.support.scenes.ledger import signal
+from tests.support.scenes.monitor_run import CHAMPION, MODEL, START, Monitor, added, example
+
+SECOND = d.DriftChampion(version_id="2", run_key="20131121t050000z-0123456789ab")
+
+
+@pytest.fixture
+def monitor(make_run: Any) -> Monitor:
+    """A model whose file says that one window is enough."""
+    return Monitor(make_run=make_run)
+
+
+def with_policy(monkeypatch: pytest.MonkeyPatch, **values: Any) -> None:
+    """Let the model's file have another policy."""
+    from retraining.core.spec.files import load_spec
+
+    spec = load_spec(include_path() / "models" / f"{MODEL}.yaml")
+    changed = {f"monitoring.policy.{key}": value for key, value in values.items()}
+    monkeypatch.setattr(retraining_decision, "load_spec", lambda _: spec.with_overrides(changed))
+
+
+def run_plan(row: d.Ledger, kind: str = "asset", **values: Any) -> d.Plan:
+    """The plan of the run that a row started, or of another kind."""
+    uri = storage.ledger_uri("bucket", MODEL, str(row.ledger_id))
+    event = {"cause": row.cause, "reason": row.words, "at": "2013-11-21T05:00:10Z", "ledger_uri": uri}
+    key = f"{row.as_of:%Y%m%dt%H%M%Sz}-0123456789ab"
+    told = {
+        "run_key": key,
+        "as_of": f"{row.as_of:%Y-%m-%dT%H:%M:%SZ}",
+        "run_uri": f"gs://bucket/{MODEL}/runs/{key}",
+        "trigger": {"kind": kind, "reason": row.words, "events": [event] if kind == "asset" else []},
+        "dag_run_id": "asset_triggered__1",
+    }
+    plan: d.Plan = example("plan", "scheduled", **(told | values))
+    return plan
+
+
+def test_a_retraining_is_ordered_with_its_cause(monitor: Monitor) -> None:
+    """The event says what the run's plan and page then say."""
+    run = monitor.measured(0)
+    row = monitor.decide(run)
+    (extra,) = added(run)
+    assert extra["cause"] == row.cause == "skew:carrier"
+    assert extra["as_of"] == "2013-11-21T05:00:00Z"
+    assert extra["tune"] is False
+    assert row.ledger_id == extra["ledger_uri"].split("/")[-2]
+
+
+def test_a_study_is_asked_for(monitor: Monitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the same event."""
+    with_policy(monkeypatch, actions={"skew": "tune"})
+    run = monitor.measured(0)
+    assert monitor.decide(run).outcome == "tune"
+    assert added(run)[0]["tune"] is True
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_a_death_anywhere_orders_no_second_retraining(make_run: Any, after: bool) -> None:
+    """The next try gives the same row and the same event; the hour after it is held back."""
+    for at in range(1, 100):
+        monitor = Monitor(make_run=make_run)
+        run = monitor.measured(0)
+        cloud = DyingCloud(monitor.cloud, at, after=after)
+        try:
+            monitor.decide(run, cloud)
+        except Death:
+            assert added(run) == [], "an event goes out with a task's success only"
+            row = monitor.decide(run)
+            assert row.outcome == "retrain", f"call {at}: {cloud.calls[-1]}"
+            assert len(added(run)) == 1
+            assert monitor.decide(monitor.measured(1)).because == "cooldown"
+            assert [each.outcome for each in monitor.rows()] == ["retrain", "warn"]
+        else:
+            assert at > 5
+            return
+    raise AssertionError("a decision has more calls than that")
+
+
+@pytest.mark.parametrize("hour", [-1, 0.5, 1])
+def test_two_monitors_at_once_order_one_retraining(make_run: Any, hour: float) -> None:
+    """Another monitor run decides in the middle of this one, at every call; each is tried again until it ends."""
+    for at in range(1, 100):
+        monitor = Monitor(make_run=make_run)
+        run, other = monitor.measured(0), monitor.measured(hour)
+        cloud = DyingCloud(monitor.cloud, at, instead=lambda monitor=monitor, other=other: monitor.decide(other))
+        with contextlib.suppress(ConflictError):
+            monitor.decide(run, cloud)
+        rows = [monitor.decide(each) for each in (run, other)]
+        assert sorted(row.outcome for row in rows) == ["retrain", "warn"], f"call {at}: {cloud.calls}"
+        if len(cloud.calls) < at:
+            return
+    raise AssertionError("a decision has more calls than that")
+
+
+def test_a_retraining_that_was_rejected_is_not_ordered_again(monitor: Monitor) -> None:
+    """Two days later the same is seen: the ledger says what came of the first one, and why nothing follows."""
+    first = monitor.decide(monitor.measured(0))
+    plan = run_plan(first)
+    monitor.store_plan(plan, decision=example("decision", "reject"))
+    row = monitor.decide(monitor.measured(48))
+    assert (row.outcome, row.because) == ("warn", "loop_guard")
+    assert row.facts is not None
+    (result,) = row.facts.results
+    assert (result.state, result.run_key, result.dag_run_id) == ("rejected", plan.run_key, "asset_triggered__1")
+    for uri in [uri for uri in monitor.cloud.artifacts.objects if "/runs/" in uri]:
+        del monitor.cloud.artifacts.objects[uri]
+    assert monitor.decide(monitor.measured(49)).because == "loop_guard", "an earlier row knows it for good"
+
+
+def test_a_person_who_retrains_lifts_the_guard(monitor: Monitor) -> None:
+    """Whatever came of it."""
+    first = monitor.decide(monitor.measured(0))
+    monitor.store_plan(run_plan(first), decision=example("decision", "reject"))
+    later = first.model_copy(update={"as_of": first.as_of + timedelta(hours=20)})
+    monitor.store_plan(run_plan(later, "manual"))
+    assert monitor.decide(monitor.measured(48)).outcome == "retrain"
+
+
+@pytest.mark.parametrize(("state", "known"), [("running", "running"), ("failed", "failed"), (None, "failed")])
+def test_a_run_without_a_decision_is_what_airflow_says(monitor: Monitor, state: str | None, known: str) -> None:
+    """One that is gone came to nothing; it may be cleared, so the next row looks again."""
+    first = monitor.decide(monitor.measured(0))
+    plan = run_plan(first)
+    monitor.store_plan(plan)
+    if state:
+        monitor.dag_runs[plan.dag_id, plan.dag_run_id] = state
+    row = monitor.decide(monitor.measured(48))
+    assert row.facts is not None
+    assert row.facts.results[0].state == known
+    assert row.outcome == "retrain", "what did not finish may help yet"
+
+
+def test_a_new_champion_that_drifts_alike_is_not_replaced_again(monitor: Monitor) -> None:
+    """Its version is named."""
+    first = monitor.decide(monitor.measured(0))
+    found = {
+        "decision": example("decision", "promote"),
+        "registration": example("registration", "challenger", version_id="2"),
+        "deployment": example("deployment", "champion", version_name="m@2"),
+    }
+    monitor.store_plan(run_plan(first), **found)
+    row = monitor.decide(monitor.measured(48, champion=SECOND))
+    assert row.because == "loop_guard"
+    assert "made version 2, and it is as before" in row.words
+
+
+def test_a_champion_that_errs_after_its_deployment_goes_back(monitor: Monitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is known since when it serves, by the model's rollout, and what was before it, by the registry."""
+    with_policy(monkeypatch, actions={"errors": "rollback"})
+    rollout = example("rollout", "first_version", model=MODEL, run_key=CHAMPION.run_key, version_id="1", steps=[])
+    rollout = rollout.model_copy(update={"asked": START - timedelta(hours=3), "rollback": None})
+    monitor.cloud.artifacts.objects[storage.rollout_uri("bucket", MODEL)] = rollout.to_bytes()
+    errors = signal("errors:version 1")
+    assert monitor.decide(monitor.measured(0, errors)).because == "no_previous"
+    monitor.cloud.registry.add("20131119t030000z-0123456789ab", "previous")
+    run = monitor.measured(1, errors)
+    row = monitor.decide(run)
+    assert (row.outcome, row.severity) == ("rollback", "critical")
+    assert added(run) == []
+    assert row.facts is not None
+    assert row.facts.champion_since == START - timedelta(hours=3)
+    later = monitor.decide(monitor.measured(2, errors))
+    assert later.because == "rolled_back"
+    assert later.facts is not None
+    assert later.facts.results[0].state == "unknown"
+    name = storage.rollback_name(datetime(2013, 11, 21, 6, tzinfo=UTC), dags.rollback_run_id(MODEL, str(row.ledger_id)))
+    done = example("rollback", "previous", dag_run_id=dags.rollback_run_id(MODEL, str(row.ledger_id)), name=name)
+    monitor.cloud.artifacts.objects[f"{storage.rollback_uri('bucket', MODEL, name)}/rollback.json"] = done.to_bytes()
+    after = monitor.decide(monitor.measured(3, errors))
+    assert after.facts is not None
+    assert after.facts.results[0].state == "rolled_back"
+
+
+def test_the_order_that_counts_is_a_readable_object(monitor: Monitor) -> None:
+    """Whoever wonders why a monitor run waits finds the row it waits for."""
+    row = monitor.decide(monitor.measured(0))
+    data = monitor.cloud.artifacts.objects[storage.last_order_uri("bucket", MODEL)]
+    assert d.Ledger.parse(data) == row
+
+
+def test_seldom_windows_are_windows_too(monitor: Monitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A monitor that runs every month sees its run before."""
+    with_policy(monkeypatch, windows={"exceeded": 2, "of": 3})
+    monitor.decide(monitor.measured(-60 * 24))
+    assert monitor.decide(monitor.measured(0)).outcome == "retrain"
+
+
+def test_rows_of_an_earlier_release_are_read(monitor: Monitor) -> None:
+    """Their order counts for the cool-down."""
+    stored = json.loads((Path(__file__).resolve().parents[2] / "stored" / "ledger.json").read_text())
+    stored |= {"decision": "retrain", "because": "drift", "model": MODEL, "as_of": "2013-11-21T04:00:00Z"}
+    uri = f"gs://bucket/{MODEL}/monitor/20131121t040000z-00000000/ledger.json"
+    monitor.cloud.artifacts.objects[uri] = json.dumps(stored).encode()
+    assert monitor.decide(monitor.measured(0)).because == "cooldown"

@@ -1,0 +1,83 @@
+"""Runs of a monitor whose `measure` saw what a test says: the task `decide`, on a cloud in memory."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from airflow.sdk.execution_time.context import OutletEventAccessors
+
+from retraining.core import documents as d
+from retraining.core.naming import storage
+from retraining.operators.monitoring.retraining_decision import DecideRetrainingOperator
+from tests.support.fakes.cloud import FakeCloud
+from tests.support.scenes.ledger import signal, signals
+
+MODEL = "flight_delays"
+START = datetime(2013, 11, 21, 5, tzinfo=UTC)
+CHAMPION = d.DriftChampion(version_id="1", run_key="20131120t030000z-0123456789ab")
+
+
+@dataclasses.dataclass(kw_only=True)
+class Monitor:
+    """Monitor runs of one model, an hour after the other.
+
+    Args:
+        make_run: Makes DAG runs.
+        cloud: That all of them ask.
+        dag_runs: States of other DAG runs, as Airflow has them.
+    """
+
+    make_run: Any
+    cloud: FakeCloud = dataclasses.field(default_factory=FakeCloud)
+    dag_runs: dict[tuple[str, str], str] = dataclasses.field(default_factory=dict)
+
+    def measured(self, hour: float, *found: Any, champion: Any = CHAMPION) -> Any:
+        """A monitor run that has measured, by default one feature over its threshold."""
+        as_of = START + timedelta(hours=hour)
+        run = self.make_run(
+            dag_id=f"monitor__{MODEL}",
+            run_id=f"scheduled__{hour:g}",
+            logical_date=as_of,
+            params={"as_of": None, "retrain_as_of": None, "window_hours": 24},
+            outlet_events=OutletEventAccessors(),
+            dag_runs=self.dag_runs,
+        )
+        folder = storage.monitor_uri(self.cloud.settings.bucket, MODEL, as_of, run.run_id)
+        seen = signals(*(found or (signal(),)), champion=champion).model_copy(update={"model": MODEL, "as_of": as_of})
+        self.cloud.artifacts.write_once(storage.document_uri(folder, "signals"), seen.to_bytes())
+        run.xcoms["measure", "return_value"] = {"monitor_uri": folder}
+        return run
+
+    def decide(self, run: Any, cloud: Any = None) -> d.Ledger:
+        """A try of the task; gives the row that is stored then."""
+        task = DecideRetrainingOperator(task_id="decide", model=MODEL, cloud=(cloud or self.cloud).connect)
+        told = run.execute(task)
+        return d.Ledger.parse(self.cloud.artifacts.objects[told["ledger_uri"]])
+
+    def rows(self) -> list[d.Ledger]:
+        """All rows that are stored, oldest first."""
+        folder = storage.monitors_uri(self.cloud.settings.bucket, MODEL)
+        uris = self.cloud.artifacts.list_uris(folder, suffix="/ledger.json")
+        return [d.Ledger.parse(data) for data in self.cloud.artifacts.read_many(uris)]
+
+    def store_plan(self, plan: d.Plan, **found: d.Document) -> None:
+        """Leave a run's plan and other documents as the run would."""
+        for document in (plan, *found.values()):
+            uri = storage.document_uri(plan.run_uri, document.kind_name())
+            self.cloud.artifacts.objects[uri] = document.to_bytes()
+
+
+def added(run: Any) -> list[dict[str, Any]]:
+    """What the events of a run say."""
+    return [event.extra for accessor in run.outlet_events.values() for event in accessor.asset_alias_events]
+
+
+def example(kind: str, example_name: str, /, **values: Any) -> Any:
+    """Return a stored example of a document with other values."""
+    from tests.support.contracts import EXAMPLES
+
+    raw = json.loads((EXAMPLES / f"{kind}__{example_name}.json").read_text())
+    return d.KINDS[kind].parse(json.dumps(raw | values))
