@@ -14,6 +14,7 @@ from retraining.core.spec.files import find_specs, load_spec, plain_name
 from retraining.core.spec.model import ModelSpec
 from retraining.operators.airflow.params import monitor_params
 from retraining.operators.airflow.schedules import cron_schedule
+from retraining.operators.monitoring.new_day import FindNewDayOperator
 from retraining.operators.monitoring.retraining_decision import DecideRetrainingOperator
 from retraining.operators.monitoring.signal_measurement import MeasureSignalsOperator
 from retraining.operators.report.models_page import RefreshModelsPageOperator
@@ -24,7 +25,7 @@ RETRIES = {"retries": 2, "retry_delay": timedelta(seconds=30), "retry_exponentia
 
 
 def monitor_dag(spec: ModelSpec) -> DAG:
-    """Four tasks at most: measure, decide, show; roll_back where the policy may ask for it."""
+    """Measure, decide, show; roll_back where the policy may ask for it, new_day where the spec wants it."""
     with DAG(
         dag_id=f"monitor__{spec.name}",
         description=f"Drift of the requests to {spec.name}",
@@ -41,6 +42,8 @@ def monitor_dag(spec: ModelSpec) -> DAG:
         show = RefreshModelsPageOperator(task_id="show", model=spec.name)
         roll_back = [roll_back_task(spec)] if "rollback" in dict(spec.monitoring.policy.actions).values() else []
         chain(measure, decide, [*roll_back, show])
+        if spec.triggers.new_day:
+            FindNewDayOperator(task_id="new_day", model=spec.name)
     return dag
 
 

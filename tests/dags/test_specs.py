@@ -35,6 +35,8 @@ CHANGED: dict[str, dict[str, Any]] = {
     "no_such_architecture": {"training__model": "wide_dep"},
     "careful": {"deployment__approval": "first"},
     "on_demand": {"schedule": None, "monitoring__schedule": None},
+    "new_day": {"triggers": {"new_day": {"tables": [{"name": "flights.flights", "time": "scheduled_departure"}]}}},
+    "sources": {"triggers": {"assets": [{"name": "shop/parcels", "uri": "x-shop://parcels"}, {"uri": "gs://shop/a"}]}},
 }
 READ = """
 import json, retrain, monitor
@@ -52,6 +54,10 @@ print(json.dumps({
                       for task in dag.tasks},
             "doc": dag.doc_md,
             "schedule": [type(dag.timetable).__name__, *assets(dag)],
+            "any": type(getattr(dag.timetable, "asset_condition", None)).__name__,
+            "inlets": {task.task_id: sorted(asset.name for asset in task.inlets) for task in dag.tasks if task.inlets},
+            "outlets": {task.task_id: [f"{type(each).__name__} {each.name}" for each in task.outlets]
+                        for task in dag.tasks if task.outlets},
         }
         for dag_id, dag in dags.items()
     },
@@ -150,6 +156,23 @@ def test_without_a_cron_only_the_asset_starts_it(parsed) -> None:
     flights = parsed["dags"]["retrain__flight_delays"]["schedule"]
     assert flights == ["AssetOrTimeSchedule", "retrain/flight_delays"]
     assert parsed["dags"]["monitor__on_demand"]["schedule"] == ["NullTimetable"]
+
+
+def test_an_event_of_any_asset_starts_it(parsed) -> None:
+    """The monitor's, and those of the source's own DAGs; the plan may ask for the events of each."""
+    names = ["gs://shop/a", "retrain/sources", "shop/parcels"]
+    dag = parsed["dags"]["retrain__sources"]
+    assert dag["schedule"] == ["AssetOrTimeSchedule", *names]
+    assert dag["any"] == "AssetAny"  # AssetAll waits for an event of each
+    assert dag["inlets"] == {"plan": names}
+
+
+def test_the_monitor_looks_for_new_days_only_where_the_spec_wants_it(parsed) -> None:
+    """Beside the other tasks, so that neither waits for the other; its event goes through the alias, as decide's."""
+    dag = parsed["dags"]["monitor__new_day"]
+    assert dag["tasks"]["new_day"] == [[], []]
+    assert dag["outlets"]["new_day"] == ["AssetAlias retrain/new_day"]
+    assert "new_day" not in parsed["dags"]["monitor__sources"]["tasks"]
 
 
 def test_unpausing_starts_no_run_of_the_past(dags) -> None:

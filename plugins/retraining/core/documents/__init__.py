@@ -66,6 +66,7 @@ from retraining.core.documents.export import (
 from retraining.core.documents.ledger import Ledger, LedgerFacts, LedgerOrder, LedgerPolicy, LedgerResult, QuietHours
 from retraining.core.documents.model_card import CardData, CardTraining, ModelCard
 from retraining.core.documents.monitoring import Drift, DriftChampion, FeatureDrift, Signal, Signals
+from retraining.core.documents.new_day import DayRows, NewDay
 from retraining.core.documents.overview import ModelOverview, ModelSummary, Overview
 from retraining.core.documents.plan import Estimate, Pause, Plan, Query, Trigger, TriggerEvent, Window
 from retraining.core.documents.retention import (
@@ -133,6 +134,7 @@ KINDS: dict[str, type[Document]] = {
         Drift,
         Signals,
         Ledger,
+        NewDay,
         ScoringPlan,
         ScoringInput,
         Predictions,
@@ -166,6 +168,7 @@ __all__ = [
     "Compared",
     "DayFeature",
     "DayLabels",
+    "DayRows",
     "DayStatistics",
     "Decision",
     "DecisionChampion",
@@ -215,6 +218,7 @@ __all__ = [
     "ModelOverview",
     "ModelScores",
     "ModelSummary",
+    "NewDay",
     "NumberBaseline",
     "NumberMetrics",
     "NumericStatistics",

@@ -85,6 +85,12 @@ def monitor_job_id(environment: str, model: str, as_of: datetime, attempt: str) 
     return f"{model}__requests__{stamp(as_of)}__{short}"
 
 
+def new_day_job_id(environment: str, model: str, as_of: datetime, attempt: str) -> str:
+    """Return the deterministic BigQuery job id of a count of a source's days; see `query_job_id`."""
+    short = hashlib.sha1(f"{environment}|{attempt}".encode(), usedforsecurity=False).hexdigest()[:10]
+    return f"{model}__new_day__{stamp(as_of)}__{short}"
+
+
 def ramp_job_id(environment: str, model: str, run_key: str, step: str) -> str:
     """Return the deterministic BigQuery job id of a ramp's question for answers; `step`: its share and minutes."""
     short = hashlib.sha1(f"{environment}|{step}".encode(), usedforsecurity=False).hexdigest()[:10]

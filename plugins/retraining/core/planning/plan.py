@@ -158,7 +158,8 @@ def _decides(spec: ModelSpec, query: Query, frozen: Query | None, settings: Sett
     Equal runs share documents and tables.
     """
     return {
-        "spec": spec.model_dump(mode="json", exclude={"scoring"}),  # no run of this DAG scores
+        # No run of this DAG scores, and what may start one decides nothing of it.
+        "spec": spec.model_dump(mode="json", exclude={"scoring", "triggers"}),
         "sql": query.sha256,
         "trainer_image": settings.trainer_image,
         "serving_image": settings.serving_image,

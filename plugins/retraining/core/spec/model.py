@@ -26,6 +26,7 @@ from retraining.core.spec.run_page import RunPage
 from retraining.core.spec.scoring import Scoring
 from retraining.core.spec.section import Section
 from retraining.core.spec.training import Training
+from retraining.core.spec.triggers import Triggers
 from retraining.core.spec.tuning import Tuning, reported_metrics
 from retraining.core.spec.yaml_file import SpecText
 from retraining.core.suggestions import suggest
@@ -48,6 +49,7 @@ class ModelSpec(Section):
         tuple[Annotated[str, StringConstraints(min_length=1, max_length=100)], ...], Field(max_length=50)
     ] = ()
     schedule: Cron | None = None
+    triggers: Triggers = Field(default_factory=Triggers)
     budget_usd: Annotated[float, Field(gt=0, le=10**9)] | None = None
     data: Data
     entries: Annotated[tuple[FeatureEntry, ...], Field(alias="features", min_length=1, max_length=MAX_FEATURES)]
@@ -107,6 +109,22 @@ class ModelSpec(Section):
                 raise ValueError(f"{role} is {name!r}, which is also a feature: the model would see what it must not")
         if len({name.lower() for name in roles.values()}) < len(roles):
             raise ValueError(f"{', '.join(roles)} must be different columns")
+        return self
+
+    @model_validator(mode="after")
+    def _new_days_are_looked_for(self) -> Self:
+        if self.triggers.new_day is None:
+            return self
+        if self.monitoring.schedule is None:
+            raise ValueError(
+                "triggers.new_day is looked for by the monitor, and monitoring.schedule is null: give that a cron "
+                "expression"
+            )
+        if self.data.split == "hash":
+            raise ValueError(
+                "triggers.new_day is about days, which data.split: hash does not have: remove it, or name an asset of "
+                "the source in triggers.assets"
+            )
         return self
 
     @model_validator(mode="after")
@@ -315,7 +333,7 @@ class ModelSpec(Section):
             return self
         values = self.model_dump(mode="json")
         for path, value in overrides.items():
-            if path.split(".")[0] in ("name", "owner", "tags", "schedule"):
+            if path.split(".")[0] in ("name", "owner", "tags", "schedule", "triggers"):
                 raise PlanError(self.name, f"an override of {path!r}", "a value of this run", "Change the YAML file")
             _replace(values, path.split("."), value, self.name)
         try:

@@ -28,8 +28,11 @@ def retraining_asset(model: str) -> Asset:
 
 
 def starting_assets(spec: ModelSpec) -> list[Asset]:
-    """Make the assets each of which starts a retraining by an event."""
-    return [retraining_asset(spec.name)]
+    """Make the assets each of which starts a retraining by an event: the model's own, and those of its source.
+
+    No references by name alone: a run that these start is not told of their events (Airflow 3.1 to 3.3).
+    """
+    return [retraining_asset(spec.name), *(Asset(*asset.key) for asset in spec.triggers.assets)]
 
 
 def cron_schedule(cron: str) -> Any:
