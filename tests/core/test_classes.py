@@ -14,13 +14,16 @@ from retraining.core.checks import dataset
 from retraining.core.data import statistics
 from retraining.core.errors import ContractError
 from retraining.core.jobs import requests
-from retraining.core.monitoring import drift
+from retraining.core.monitoring.baselines import answer_baselines
+from retraining.core.monitoring.request_log import read_requests
+from retraining.core.monitoring.shifts import judge_shifts
 from retraining.core.promotion import gates, smoke_tests
 from retraining.core.report.classes import answers as answers_table
 from retraining.core.report.classes import class_rows
 from retraining.core.report.page import render
 from tests.support.contracts import EXAMPLES
-from tests.support.small_model import AS_OF, day_rows, fact, make_plan, make_snapshot, make_spec
+from tests.support.request_log import CHAMPION_ID, counted
+from tests.support.small_model import day_rows, fact, make_plan, make_snapshot, make_spec
 
 IMAGE = {"name": "image", "kind": "image", "height": 8, "width": 8, "channels": 1}
 LABEL = {"name": "digit", "kind": "multiclass", "classes": 3}
@@ -266,41 +269,34 @@ def test_the_page_shows_classes_and_names_images(plan):
 
 
 def test_images_do_not_drift_by_value(plan):
-    found, _ = judge(plan, EVEN)
-    query = drift.render_requests_sql(plan.spec, "my-project.retraining.requests_digits", found, AS_OF)
-    assert "$.image" not in query.sql
-    (found,) = measured(plan, {"0": 130, "1": 80, "2": 90}).features
-    assert (found.name, found.distance, found.drifted) == ("digit", "l_infinity", False)
+    (found,) = measured(plan, {"0": 130, "1": 80, "2": 90})
+    assert (found.subject, found.measure, found.state) == ("digit", "l_infinity", "ok")
     assert found.value == pytest.approx(1 / 30)
 
 
 def test_answers_drift_when_one_class_takes_over(plan):
-    drifted = measured(plan, {"0": 10, "1": 280, None: 10})
-    (found,) = drifted.features
+    (found,) = measured(plan, {"0": 10, "1": 280, None: 10})
     assert found.value == pytest.approx(280 / 300 - 0.3)
-    (signal,) = [each for each in drift.judge_skew(plan.spec, drifted) if each.state == "exceeded"]
-    assert (signal.subject, signal.threshold) == ("digit", 0.3)
+    assert found.state == "exceeded"
     tolerant = make_digits(monitoring={"drift": {"features": {"digit": 1.0}}})
-    assert not measured(make_plan(tolerant), {"1": 300}).features[0].drifted
+    assert measured(make_plan(tolerant), {"1": 300})[0].state == "ok"
+
+
+def test_the_classes_of_the_test_days_go_before_the_labels(plan):
+    """What the champion answered there: the columns of its confusion."""
+    found, _ = judge(plan, EVEN)
+    (baseline,) = answer_baselines(plan.spec, found.splits["train"], evaluation(plan))
+    assert (baseline.classes, baseline.rows) == (3, 50)
+    assert baseline.shares == (20 / 50, 19 / 50, 11 / 50)
 
 
 def measured(plan, answered: dict[str | None, int]):
-    """Drift of 300 requests with these answers."""
+    """Signals of 300 requests with these answers that are judged, without an evaluation."""
     found, _ = judge(plan, EVEN)
-    rows_ = [
-        {"feature": "digit", "bucket": bucket, "unseen": False, "instances": count}
-        for bucket, count in answered.items()
-    ]
-    return drift.measure(
-        plan.spec,
-        as_of=AS_OF,
-        endpoint_name="projects/p/locations/r/endpoints/digits",
-        log_table="p.d.requests_digits",
-        champion=documents.DriftChampion(version_id="3", run_key=CHAMPION.run_key),
-        baseline_uri="gs://b/digits/statistics.json",
-        statistics=found,
-        rows=[{"feature": "", "bucket": None, "unseen": False, "instances": 300}, *rows_],
-    )
+    train = found.splits["train"]
+    log = read_requests(counted({}, answers={"digit": answered}), ["digit"])
+    signals = judge_shifts(plan.spec, train, log, answer_baselines(plan.spec, train, None), CHAMPION_ID)
+    return [item for item in signals if item.value is not None]
 
 
 # --- golden requests -------------------------------------------------------------------------------------------------

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import base64
-import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ import pytest
 from retraining.core import documents, settings
 from retraining.core.data import columns as columns_of
 from retraining.core.data import snapshot, statistics
-from retraining.core.monitoring import drift
 from retraining.core.naming import bigquery as bigquery_names
 from tests.support.small_model import make_plan, make_spec
 
@@ -89,37 +87,3 @@ def test_statistics_of_images_and_classes(warehouse, plan, local_cloud) -> None:
     sizes = [split.features["image"] for split in splits]
     assert sum(item.nulls for item in sizes) == 10
     assert (min(item.min_bytes for item in sizes), max(item.max_bytes for item in sizes)) == (50, 249)
-
-
-def test_answers_are_counted_by_their_likeliest_class(warehouse, plan, local_cloud) -> None:
-    from google.cloud import bigquery
-
-    run, client = warehouse
-    table = f"{local_cloud.project}.{DATASET}.requests"
-    fields = [
-        bigquery.SchemaField("logging_time", "TIMESTAMP"),
-        bigquery.SchemaField("request_payload", "STRING", "REPEATED"),
-        bigquery.SchemaField("response_payload", "STRING", "REPEATED"),
-    ]
-    client.delete_table(table, not_found_ok=True)
-    client.create_table(bigquery.Table(table, schema=fields))
-    now = datetime(2013, 11, 20, 3, tzinfo=UTC)
-    image = json.dumps({"image": {"b64": "AAAA"}})
-    logged: list[dict[str, Any]] = [
-        {"logging_time": now - timedelta(hours=1), "request_payload": [image] * 3}
-        | {"response_payload": ["[0.1,0.7,0.2]", "[0.4,0.2,0.4]", "[1e-05,0.9,0.1]"]},
-        {"logging_time": now - timedelta(hours=2), "request_payload": [image], "response_payload": ["oops"]},
-        {"logging_time": now - timedelta(days=2), "request_payload": [image], "response_payload": ["[0,0,1]"]},
-    ]
-    values = [{**row, "logging_time": row["logging_time"].isoformat()} for row in logged]
-    config = bigquery.LoadJobConfig(schema=fields)
-    client.load_table_from_json(values, table, job_config=config).result()
-    split = documents.SplitStatistics(
-        rows=0, features={}, label=documents.LabelStatistics(mean=None, nulls=0, counts=(3, 2, 1))
-    )
-    baseline = documents.Statistics.model_construct(splits={"train": split})
-    counted = {
-        (row["feature"], row["bucket"]): row["instances"]
-        for row in run(drift.render_requests_sql(plan.spec, table, baseline, now))
-    }
-    assert counted == {("", None): 4, ("digit", None): 1, ("digit", "0"): 1, ("digit", "1"): 2}

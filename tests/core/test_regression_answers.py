@@ -8,14 +8,17 @@ import pytest
 
 from retraining.core import documents
 from retraining.core.errors import ContractError
-from retraining.core.monitoring import drift
+from retraining.core.monitoring.baselines import answer_baselines
+from retraining.core.monitoring.request_log import read_requests
+from retraining.core.monitoring.shifts import judge_shifts
 from retraining.core.promotion import smoke_tests
 from retraining.core.report import charts
 from retraining.core.report.page import render
 from retraining.core.report.regression import baseline_rows, residuals
 from tests.support.contracts import EXAMPLES
-from tests.support.number_model import CHAMPION, LABEL, QUANTILES, TABLE, evaluation, judge, make_hourly, taken
-from tests.support.small_model import AS_OF, make_plan
+from tests.support.number_model import LABEL, QUANTILES, evaluation, judge, make_hourly, taken
+from tests.support.request_log import CHAMPION_ID, counted
+from tests.support.small_model import make_plan
 
 
 @pytest.fixture
@@ -25,52 +28,35 @@ def plan():
 
 
 def measured(plan, answered: dict[str, int]):
+    """Prediction drift from the test days, with these answers by bin."""
     found, _ = judge(plan)
-    answers = evaluation(plan).challenger.answers
-    counted = [
-        {"feature": "departures", "bucket": bucket, "unseen": False, "instances": count}
-        for bucket, count in answered.items()
-    ]
-    total = sum(answered.values())
-    listed = [{"feature": "", "bucket": None, "unseen": False, "instances": total}, *counted]
-    features = drift.measure(
-        plan.spec,
-        as_of=AS_OF,
-        endpoint_name="projects/p/locations/r/endpoints/hourly",
-        log_table=TABLE,
-        champion=documents.DriftChampion(version_id="3", run_key=CHAMPION.run_key),
-        baseline_uri="gs://b/hourly/statistics.json",
-        statistics=found,
-        rows=listed,
-    )
-    return drift.add_answers(features, plan.spec, listed, answers).features[-1]
+    train = found.splits["train"]
+    baselines = answer_baselines(plan.spec, train, evaluation(plan))
+    log = read_requests(counted({}, answers={"departures": answered}), ["departures"])
+    signals = judge_shifts(plan.spec, train, log, baselines, CHAMPION_ID)
+    return next(item for item in signals if (item.kind, item.subject) == ("prediction_drift", "departures"))
 
 
 def test_answers_drift_as_numbers_do(plan):
     """The champion answered 0 to 20, evenly."""
     same = measured(plan, {str(bucket): 50 for bucket in range(1, 21)})
-    assert (same.name, same.distance, same.drifted) == ("departures", "jensen_shannon", False)
+    assert (same.measure, same.state) == ("jensen_shannon", "ok")
     assert same.value == pytest.approx(0, abs=1e-9)
-    assert measured(plan, {"21": 1000}).drifted
+    assert measured(plan, {"21": 1000}).state == "exceeded"
 
 
-@pytest.mark.parametrize(
-    ("label", "text"),
-    [(LABEL, "SAFE_CAST(logged_answer AS FLOAT64)"), (QUANTILES, "logged_answer, NULL), '$[1]')")],
-)
-def test_the_requests_query_reads_the_answer(label, text):
+@pytest.mark.parametrize(("label", "output", "place"), [(LABEL, "prediction", 0), (QUANTILES, "quantiles", 1)])
+def test_answers_are_counted_by_the_bins_of_the_test_days(label, output, place):
     plan = make_plan(make_hourly(label=label))
     found, _ = judge(plan)
-    answers = evaluation(plan).challenger.answers
-    query = drift.render_requests_sql(plan.spec, TABLE, found, AS_OF, (), answers)
-    assert text in query.sql
-    assert {parameter.name: parameter.value for parameter in query.parameters}["edges_answer"] == tuple(range(21))
-    assert text not in drift.render_requests_sql(plan.spec, TABLE, found, AS_OF).sql
+    (baseline,) = answer_baselines(plan.spec, found.splits["train"], evaluation(plan))
+    assert (baseline.output, baseline.place, baseline.edges) == (output, place, tuple(range(21)))
+    assert answer_baselines(plan.spec, found.splits["train"], None) == ()
 
 
 def test_the_labels_drift_has_a_threshold_of_its_own():
     spec = make_hourly(monitoring={"drift": {"features": {"departures": 1.0}}})
-    assert not measured(make_plan(spec), {"21": 1000}).drifted
+    assert measured(make_plan(spec), {"21": 1000}).state == "ok"
 
 
 def test_numbers_are_compared_by_their_size():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -11,8 +11,6 @@ import pytest
 from retraining.core import documents, settings
 from retraining.core.data import columns as columns_of
 from retraining.core.data import snapshot, statistics
-from retraining.core.documents.evaluation import AnsweredBin, Answers, Histogram
-from retraining.core.monitoring import drift
 from retraining.core.naming import bigquery as bigquery_names
 from tests.support.small_model import make_plan, make_spec
 
@@ -131,52 +129,3 @@ def test_statistics_of_numbers(warehouse, plan) -> None:
     counted = [value for value in tested if value not in (5, 6, 7)]
     assert weights[-1].mean == pytest.approx(sum(counted) / len(counted))
     assert delays[-1].numbers.trained_mean == pytest.approx(sum(logs) / len(logs))
-
-
-@pytest.mark.parametrize(
-    ("label", "answers"),
-    [
-        (LABEL, ["0.5", "19.5", "90", "-7.25", "1e1", "oops"]),
-        (
-            {**LABEL, "loss": "quantile", "quantiles": [0.1, 0.5]},
-            ["[0,0.5]", "[0,19.5]", "[1,90]", "[-9,-7.25]", "[0,1e1]", "oops"],
-        ),
-        (LABEL, [f'{{"delay":4,"prediction":{value}}}' for value in ("0.5", "19.5", "90", "-7.25", "1e1", '"oops"')]),
-        (
-            {**LABEL, "loss": "quantile", "quantiles": [0.1, 0.5]},
-            [f'{{"gate":[1,0],"quantiles":[0,{value}]}}' for value in ("0.5", "19.5", "90", "-7.25", "1e1", '"oops"')],
-        ),
-    ],
-    ids=["number", "quantiles", "number-beside-others", "quantiles-beside-others"],
-)
-def test_answers_are_counted_by_their_bin(warehouse, plan, local_cloud, label, answers) -> None:
-    from google.cloud import bigquery
-
-    run, client = warehouse
-    table = f"{local_cloud.project}.{DATASET}.requests"
-    fields = [
-        bigquery.SchemaField("logging_time", "TIMESTAMP"),
-        bigquery.SchemaField("request_payload", "STRING", "REPEATED"),
-        bigquery.SchemaField("response_payload", "STRING", "REPEATED"),
-    ]
-    client.delete_table(table, not_found_ok=True)
-    client.create_table(bigquery.Table(table, schema=fields))
-    now = datetime(2013, 11, 20, 3, tzinfo=UTC)
-    asked = ['{"origin": "JFK"}'] * len(answers)
-    logged = {"logging_time": (now - timedelta(hours=1)).isoformat(), "request_payload": asked}
-    config = bigquery.LoadJobConfig(schema=fields)
-    client.load_table_from_json([{**logged, "response_payload": answers}], table, job_config=config).result()
-    spec = make_spec(**{**plan.spec.model_dump(mode="json"), "label": label})
-    split = documents.SplitStatistics(rows=0, features={}, label=documents.LabelStatistics(mean=None, nulls=0))
-    baseline = documents.Statistics.model_construct(splits={"train": split})
-    given = Answers(
-        quantiles=tuple(float(value) for value in range(21)),
-        residuals=Histogram(edges=(0.0, 1.0), counts=(1,)),
-        bins=(AnsweredBin(rows=1, answer=1.0, label=1.0, low=1.0, high=1.0),),
-    )
-    counted = {
-        row["bucket"]: row["instances"]
-        for row in run(drift.render_requests_sql(spec, table, baseline, now, (), given))
-        if row["feature"] == "departures"
-    }
-    assert counted == {None: 1, "0": 1, "1": 1, "11": 1, "20": 1, "21": 1}

@@ -13,10 +13,12 @@ from retraining.core import documents
 from retraining.core.checks import dataset
 from retraining.core.data import statistics
 from retraining.core.documents.checks import SequenceStatistics, TextStatistics
-from retraining.core.monitoring import drift
+from retraining.core.monitoring.request_log import LogWindows, read_requests, render_requests_sql
+from retraining.core.monitoring.shifts import judge_shifts
 from retraining.core.promotion import smoke_tests
 from retraining.core.report.page import render
 from tests.support.contracts import EXAMPLES
+from tests.support.request_log import CHAMPION_ID, counted
 from tests.support.small_model import AS_OF, day_rows, fact, make_plan, make_snapshot, make_spec
 
 PAGES = {"name": "pages", "kind": "sequence", "of": "categorical", "length": 8, "embedding_dim": 4}
@@ -105,7 +107,6 @@ def test_texts_have_lengths():
     lengths = {"min_length": 0, "max_length": 80, "mean_length": 31.5}
     assert found.splits["train"].features["note"] == TextStatistics(kind="text", nulls=2, **lengths)
     assert documents.Statistics.parse(found.to_bytes()) == found
-    assert drift._feature_drift("note", found.splits["train"], {}, 0.3) is None
     assert not [item for item in dataset.check_data(plan, snapshot, found).findings if item.feature == "note"]
     page = render({"plan": json.loads(plan.to_bytes()), "statistics": json.loads(found.to_bytes())})
     assert "texts of 32 characters, from 0 to 80" in page
@@ -134,9 +135,10 @@ def test_a_column_that_is_no_such_array_blocks(plan, found, column, changes, wor
 
 
 def test_sequences_have_no_drift(plan, found):
-    query = drift.render_requests_sql(plan.spec, "project.dataset.log", found, AS_OF)
+    query = render_requests_sql(plan.spec, "project.dataset.log", found, LogWindows.before(plan.spec, AS_OF))
     assert "pages" not in query.sql
-    assert drift._feature_drift("pages", found.splits["train"], {}, 0.3) is None
+    log = read_requests(counted({"pages": {"home": 500}}), [])
+    assert not judge_shifts(plan.spec, found.splits["train"], log, (), CHAMPION_ID)[1:]
 
 
 def test_smoke_requests_hold_lists_with_nan_for_null():

@@ -15,6 +15,7 @@ from retraining.core.data.span_store import StoredObject
 from retraining.core.data.sql import Query
 from retraining.core.documents import Served
 from retraining.core.jobs.job import Job, JobType
+from retraining.core.monitoring.serving import Answered
 from retraining.core.naming.environments import Environment
 from retraining.core.promotion.versions import Version
 from retraining.core.retention.jobs_and_tables import Table
@@ -115,8 +116,11 @@ class WarehousePort(Protocol):
     def dry_run(self, query: Query, where: str) -> warehouse.Answer:
         """Return the schema of the result, the bytes that would be read, and the tables that they are of."""
 
-    def run_query(self, query: Query, job_id: str, where: str) -> warehouse.Answer:
-        """Run a statement as the job of this id, or join the one that has it; return when it is done."""
+    def run_query(self, query: Query, job_id: str, where: str, max_bytes: int | None = None) -> warehouse.Answer:
+        """Run a statement as the job of this id, or join the one that has it; return when it is done.
+
+        It is refused when it would read more than `max_bytes`, or than RETRAINING_MAX_BYTES_BILLED.
+        """
 
     def load_files(self, load: Load, job_id: str, where: str) -> None:
         """Append the rows of files to a table as the job of this id, or join the one that has it; all or none."""
@@ -129,6 +133,9 @@ class WarehousePort(Protocol):
 
     def table_schema(self, table: str) -> list[ApiJson] | None:
         """Return the columns of `project.dataset.table`; None when there is no such table."""
+
+    def table_changed(self, table: str) -> datetime | None:
+        """Return when `project.dataset.table` last changed; None: it is gone, or the account may not look at it."""
 
     def visible_columns(self, table: str) -> list[ApiJson]:
         """Return the columns of `project.dataset.table`; none when it is gone, or the account may not look at it."""
@@ -283,6 +290,9 @@ class ServingMetricsPort(Protocol):
 
     def served(self, endpoint_name: str, start: datetime, end: datetime) -> dict[str, Served]:
         """Return what each deployed model answered after a time and up to another one, by id."""
+
+    def answered(self, endpoint_name: str, start: datetime, end: datetime) -> dict[str, Answered]:
+        """Return the same with three percentiles of the latency."""
 
 
 class CloudPort(Protocol):

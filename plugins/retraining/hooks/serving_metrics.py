@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from retraining.core.documents import Served
+from retraining.core.monitoring.serving import Answered
 from retraining.core.naming.vertex import ResourceName
 from retraining.hooks.session import Session, call
 
@@ -45,24 +46,57 @@ class ServingMetrics:
         """
         from google.cloud.monitoring_v3 import Aggregation
 
+        counted = self._counts(endpoint_name, start, end)
+        latencies = self._latencies(endpoint_name, Aggregation.Aligner.ALIGN_PERCENTILE_95, start, end)
+        return {
+            key: Served(requests=requests, errors=errors, latency_ms=latencies.get(key))
+            for key, (requests, errors) in counted.items()
+        }
+
+    def answered(self, endpoint_name: str, start: datetime, end: datetime) -> dict[str, Answered]:
+        """Return what each deployed model of an endpoint answered, by id, with three percentiles of its own latency.
+
+        Args:
+            endpoint_name: Its full name.
+            start: Of the time, exclusive.
+            end: Of the time; at least a minute later.
+        """
+        from google.cloud.monitoring_v3 import Aggregation
+
         aligner = Aggregation.Aligner
-        requests: dict[str, int] = {}
-        errors: dict[str, int] = {}
-        for series in self._series(endpoint_name, "response_count", aligner.ALIGN_DELTA, start, end):
+        counted = self._counts(endpoint_name, start, end)
+        p50, p95, p99 = (
+            self._latencies(endpoint_name, percentile, start, end)
+            for percentile in (aligner.ALIGN_PERCENTILE_50, aligner.ALIGN_PERCENTILE_95, aligner.ALIGN_PERCENTILE_99)
+        )
+        return {
+            key: Answered(
+                requests=requests, errors=errors, p50_ms=p50.get(key), p95_ms=p95.get(key), p99_ms=p99.get(key)
+            )
+            for key, (requests, errors) in counted.items()
+        }
+
+    def _counts(self, endpoint_name: str, start: datetime, end: datetime) -> dict[str, tuple[int, int]]:
+        """Return requests, and errors among them, by deployed model."""
+        from google.cloud.monitoring_v3 import Aggregation
+
+        found: dict[str, tuple[int, int]] = {}
+        for series in self._series(endpoint_name, "response_count", Aggregation.Aligner.ALIGN_DELTA, start, end):
             deployed_id, code = series.metric.labels["deployed_model_id"], int(series.metric.labels["response_code"])
             count = sum(point.value.int64_value for point in series.points)
-            requests[deployed_id] = requests.get(deployed_id, 0) + count
-            errors[deployed_id] = errors.get(deployed_id, 0) + (count if code >= 500 or code == 429 else 0)
-        latencies = {
-            series.metric.labels["deployed_model_id"]: max(point.value.double_value for point in series.points)
-            for series in self._series(
-                endpoint_name, "prediction_latencies", aligner.ALIGN_PERCENTILE_95, start, end, latency_type="model"
-            )
-            if series.points
-        }
+            requests, errors = found.get(deployed_id, (0, 0))
+            found[deployed_id] = requests + count, errors + (count if code >= 500 or code == 429 else 0)
+        return found
+
+    def _latencies(
+        self, endpoint_name: str, aligner: Aggregation.Aligner, start: datetime, end: datetime
+    ) -> dict[str, float]:
+        """Return a percentile of each model's own latency, in milliseconds."""
+        found = self._series(endpoint_name, "prediction_latencies", aligner, start, end, latency_type="model")
         return {
-            key: Served(requests=count, errors=errors[key], latency_ms=latencies.get(key))
-            for key, count in requests.items()
+            series.metric.labels["deployed_model_id"]: max(point.value.double_value for point in series.points)
+            for series in found
+            if series.points
         }
 
     def _series(

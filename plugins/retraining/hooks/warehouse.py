@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from typing import IO, TYPE_CHECKING, Any
 
@@ -87,7 +88,7 @@ class Warehouse:
             tables=tuple(sorted({str(table) for table in job.referenced_tables})),
         )
 
-    def run_query(self, query: Query, job_id: str, where: str) -> Answer:
+    def run_query(self, query: Query, job_id: str, where: str, max_bytes: int | None = None) -> Answer:
         """Run a statement as the job of this id, or join the one that has it; waits until it is done.
 
         A job that failed for BigQuery's own reasons keeps its id; the next one gets the suffix `-2`, `-3`, …
@@ -96,10 +97,11 @@ class Warehouse:
             query: SQL and parameters.
             job_id: From `bigquery.query_job_id`.
             where: What the statement is, for the message.
+            max_bytes: That it may read; None: `RETRAINING_MAX_BYTES_BILLED`, which holds in any case.
 
         Raises:
             DataError: The SQL or a table it names is wrong (the message is BigQuery's), it would read more than
-                `RETRAINING_MAX_BYTES_BILLED`, or its answer is larger than `MAX_ROWS` or `MAX_RESULT_BYTES`.
+                it may, or its answer is larger than `MAX_ROWS` or `MAX_RESULT_BYTES`.
             SettingsError: The connection's account may not do that.
             JobError: BigQuery failed, or a quota is used up; the next call runs another job, `MAX_JOBS_PER_ID` times.
         """
@@ -107,7 +109,8 @@ class Warehouse:
 
         def start(suffixed: str) -> QueryJob:
             config = bigquery.QueryJobConfig.from_api_repr({"query": _without_text(query)})
-            config.maximum_bytes_billed = self._session.max_bytes_billed
+            most = self._session.max_bytes_billed
+            config.maximum_bytes_billed = most if max_bytes is None else min(most, max_bytes)
             return self._client.query(query.sql, job_config=config, job_id=suffixed, retry=None, job_retry=None)
 
         def answer(job: QueryJob) -> Answer:
@@ -221,6 +224,16 @@ class Warehouse:
         except NotFound:
             return None
         return _schema(resource.schema)
+
+    def table_changed(self, table: str) -> datetime | None:
+        """Return when a table last changed; None when it is gone, or when the account may not look."""
+        from google.api_core.exceptions import Forbidden, NotFound
+
+        try:
+            changed: datetime | None = call(lambda: self._client.get_table(table, retry=None)).modified
+        except (Forbidden, NotFound):
+            return None
+        return changed
 
     def visible_columns(self, table: str) -> list[ApiJson]:
         """Return the columns of a table as `table_schema`; none when it is gone, or when the account may not look."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections import Counter
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -15,10 +15,9 @@ from retraining.core import settings
 from retraining.core.checks import dataset as checks
 from retraining.core.data import snapshot, statistics
 from retraining.core.data.sql import Query
-from retraining.core.monitoring import drift
 from retraining.core.naming import bigquery as bigquery_names
 from retraining.core.spec import files
-from tests.support.small_model import AS_OF, make_plan, make_spec
+from tests.support.small_model import make_plan, make_spec
 
 DATASET = "core_sql"
 QUERY = "SELECT id, at, carrier, distance, late FROM core_sql.examples -- all of them"
@@ -178,83 +177,6 @@ def test_checks_find_the_missing_numbers(the_plan, the_snapshot, the_statistics)
     found = checks.check_data(the_plan, the_snapshot, the_statistics)
     assert {finding.check for finding in found.findings} == {"max_null_fraction"}
     assert not found.passed
-
-
-def log(warehouse, table, *instances):
-    rows = [
-        {
-            "endpoint": "1",
-            "deployed_model_id": "2",
-            "logging_time": (AS_OF - timedelta(hours=hours)).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "request_id": index,
-            "request_payload": [json.dumps(instance) for instance in batch],
-            "response_payload": ["0.1"] * len(batch),
-        }
-        for index, (hours, batch) in enumerate(instances)
-    ]
-    schema = (
-        "endpoint:STRING deployed_model_id:STRING logging_time:TIMESTAMP request_id:NUMERIC "
-        "request_payload:STRING:REPEATED response_payload:STRING:REPEATED"
-    )
-    warehouse.load(table, rows, schema)
-
-
-def test_requests_are_counted_in_their_window_per_feature(warehouse, local_cloud, the_plan, the_statistics):
-    table = f"{local_cloud.project}.{DATASET}.requests_late"
-    missing = [{"carrier": "", "distance": number} for number in (float("nan"), -1e38)]
-    inside = [{"carrier": "ZZ", "distance": 1000.0}, *missing]
-    log(warehouse, table, (1, inside), (24, inside[:1]), (0, inside), (25, inside))
-    rows = warehouse.run(drift.render_requests_sql(the_plan.spec, table, the_statistics, AS_OF))
-    baseline = the_statistics.splits["train"].features["distance"]
-    assert isinstance(baseline, d.NumericStatistics)
-    last = len(drift.bin_edges(baseline))
-    assert {(row["feature"], row["unseen"] or row["bucket"]): row["instances"] for row in rows} == {
-        ("", None): 4,
-        ("carrier", True): 2,
-        ("carrier", None): 2,
-        ("distance", str(last)): 2,
-        ("distance", None): 2,
-    }
-    found = drift.measure(
-        the_plan.spec,
-        as_of=AS_OF,
-        endpoint_name="e",
-        log_table=table,
-        champion=d.DriftChampion(version_id="1", run_key=the_plan.run_key),
-        baseline_uri="gs://b/x",
-        statistics=the_statistics,
-        rows=rows,
-    )
-    assert found.rows == 4
-    assert all(feature.drifted for feature in found.features)
-
-
-def test_smoke_tests_are_not_counted(warehouse, local_cloud, the_plan, the_statistics):
-    """Neither is another model's answer, another number of instances, or another time taken for one."""
-    table = f"{local_cloud.project}.{DATASET}.requests_with_smoke"
-    one = {"carrier": "ZZ", "distance": 1000.0}
-    log(warehouse, table, (1, [one] * 5), (1, [one] * 4), (2, [one] * 5))
-    asked = AS_OF - timedelta(hours=1)
-    window = {"instances": 5, "start": asked - timedelta(seconds=10), "end": asked + timedelta(seconds=10)}
-    smoke = [d.SmokeRequest(deployed_model_id="2", **window), d.SmokeRequest(deployed_model_id="3", **window)]
-    long_ago = {"start": asked - timedelta(days=9), "end": asked - timedelta(days=8), "instances": 5}
-    query = drift.render_requests_sql(
-        the_plan.spec, table, the_statistics, AS_OF, [*smoke, d.SmokeRequest(deployed_model_id="2", **long_ago)]
-    )
-    assert "smoke_1_model" in query.sql
-    assert "smoke_2_model" not in query.sql
-    counted = [row["instances"] for row in warehouse.run(query) if row["feature"] == ""]
-    assert counted == [9]
-
-
-def test_requests_with_a_thousand_values_of_their_own_are_one_row(warehouse, local_cloud, the_plan, the_statistics):
-    table = f"{local_cloud.project}.{DATASET}.requests_late"
-    known = the_statistics.splits["train"].features["carrier"].top[0].value
-    invented = [{"carrier": f"value {number}", "distance": 1.0} for number in range(1000)]
-    log(warehouse, table, (1, [*invented, {"carrier": known, "distance": 1.0}]))
-    rows = warehouse.run(drift.render_requests_sql(the_plan.spec, table, the_statistics, AS_OF))
-    counted = [(row["bucket"], row["unseen"], row["instances"]) for row in rows if row["feature"] == "carrier"]
-    assert sorted(counted, key=str) == sorted([(None, True, 1000), (known, False, 1)], key=str)
 
 
 def test_the_flights_query_gives_what_was_known_before_departure(warehouse, local_cloud):

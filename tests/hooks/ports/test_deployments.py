@@ -78,6 +78,9 @@ def test_a_version_comes_without_traffic_and_answers_with_it(cloud, endpoint, de
     assert served.keys() == {mine}
     assert (served[mine].requests, served[mine].errors) == (2, 0)
     assert served[mine].latency_ms > 0
+    answered = cloud.serving_metrics.answered(endpoint.name, now - timedelta(minutes=1), now)[mine]
+    assert (answered.requests, answered.errors) == (2, 0)
+    assert 0 < answered.p50_ms <= answered.p95_ms <= answered.p99_ms
 
 
 def test_traffic_goes_from_one_version_to_the_next(cloud, endpoint, deploy) -> None:

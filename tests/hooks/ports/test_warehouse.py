@@ -42,6 +42,8 @@ def test_a_dry_run_names_the_tables_that_are_read(stage, cloud, unique) -> None:
     assert cloud.warehouse.dry_run(query, "test").tables == (name,)
     assert cloud.warehouse.visible_columns(name) == cloud.warehouse.table_schema(name)
     assert cloud.warehouse.visible_columns(f"{name}_gone") == []
+    assert cloud.warehouse.table_changed(name).tzinfo is not None
+    assert cloud.warehouse.table_changed(f"{name}_gone") is None
 
 
 def test_a_table_has_columns_and_is_listed(stage, cloud, unique) -> None:

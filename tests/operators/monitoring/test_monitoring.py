@@ -16,8 +16,8 @@ from retraining.operators.monitoring.signal_measurement import MeasureSignalsOpe
 from tests.support.airflow_release import AirflowFailException
 from tests.support.contracts import EXAMPLES
 from tests.support.fakes.cloud import FakeCloud
+from tests.support.request_log import CHAMPION_KEY, UNSEEN, counted
 
-CHAMPION_KEY = "20131120t030000z-0123456789ab"
 TABLE = "local-project.retraining.requests_flight_delays"
 FORM = {"as_of": None, "retrain_as_of": None, "window_hours": 24}
 
@@ -37,10 +37,8 @@ def cloud() -> FakeCloud:
         KINDS["statistics"].parse(json.dumps(statistics | {"run_key": CHAMPION_KEY})).to_bytes()
     )
     fake.warehouse.schemas[TABLE] = []
-    fake.warehouse.rows["requests"] = [
-        {"feature": "", "bucket": None, "unseen": False, "instances": 300},
-        {"feature": "carrier", "bucket": None, "unseen": True, "instances": 300},
-    ]
+    fake.warehouse.rows["requests"] = counted({"carrier": {UNSEEN: 300}})
+    fake.endpoints.ensure("flight_delays", TABLE, {})
     return fake
 
 
@@ -141,4 +139,4 @@ def test_before_the_first_request_there_is_no_table(cloud, make_run) -> None:
     cloud.warehouse.schemas.clear()
     _, result = monitor(cloud, make_run, 5)
     assert result["because"] == "too_few_requests"
-    assert cloud.warehouse.asked == []
+    assert cloud.warehouse.asked == ["dry flight_delays/examples.sql"]

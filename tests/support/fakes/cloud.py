@@ -6,7 +6,8 @@ from retraining.hooks.ports import CloudPort
 from tests.support.fakes.bucket import FakeBucket
 from tests.support.fakes.clock import FakeClock
 from tests.support.fakes.jobs import FakeJobs, FakeLogs
-from tests.support.fakes.serving import FakeEndpoints, FakeModelFiles, FakeRegistry, FakeServingMetrics
+from tests.support.fakes.serving import FakeEndpoints, FakeModelFiles, FakeRegistry
+from tests.support.fakes.serving_metrics import FakeServingMetrics
 from tests.support.fakes.settings import ENVIRONMENT, SETTINGS
 from tests.support.fakes.warehouse import FakeWarehouse
 

@@ -6,12 +6,10 @@ import dataclasses
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
 from typing import Any
 
 from google.api_core.exceptions import FailedPrecondition, InvalidArgument, NotFound
 
-from retraining.core.documents import Served
 from retraining.core.errors import ConflictError
 from retraining.core.naming.environments import Environment
 from retraining.core.naming.vertex import RUN_LABEL, deployed_model_id, endpoint_name, model_name
@@ -187,29 +185,6 @@ class FakeEndpoints:
         now = self.by_name[name]
         self.by_name[name] = dataclasses.replace(now, etag=f"{now.etag}+", **values)
         return self.by_name[name]
-
-
-class FakeServingMetrics:
-    """What an endpoint's models answered, without error and in ten milliseconds; or what `by_id` says.
-
-    Args:
-        endpoints: That are asked.
-    """
-
-    def __init__(self, endpoints: FakeEndpoints) -> None:
-        self.by_id: dict[str, Served] = {}
-        self.windows: list[tuple[datetime, datetime]] = []
-        self._endpoints = endpoints
-
-    def served(self, endpoint_name: str, start: datetime, end: datetime) -> dict[str, Served]:
-        """As the hook, whatever the time."""
-        assert endpoint_name in self._endpoints.by_name
-        assert end - start >= timedelta(minutes=1)
-        self.windows.append((start, end))
-        answered = {
-            key: Served(requests=count, errors=0, latency_ms=10.0) for key, count in self._endpoints.answered.items()
-        }
-        return {**answered, **self.by_id}
 
 
 class FakeRegistry:

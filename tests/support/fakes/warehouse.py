@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from datetime import UTC, datetime
 from typing import IO, Any
 
 from retraining.core.data.query_failures import load_failure
@@ -12,6 +13,9 @@ from retraining.core.data.sql import Query
 from retraining.core.retention.jobs_and_tables import Table
 from retraining.hooks.warehouse import Answer
 from tests.support.fakes.bucket import FakeBucket
+
+LOADED = datetime(2026, 1, 1, tzinfo=UTC)
+"""When tables changed of which nothing else is said."""
 
 
 class FakeWarehouse:
@@ -23,6 +27,8 @@ class FakeWarehouse:
         self.schemas: dict[str, list[dict[str, Any]]] = {}
         self.tables: list[Table] = []
         self.reads: dict[str, tuple[str, ...]] = {}
+        self.bytes: dict[str, int] = {}
+        self.changed: dict[str, datetime] = {}
         self.locations: dict[str, str] = {}
         self.asked: list[str] = []
         self.written: list[Query] = []
@@ -34,10 +40,15 @@ class FakeWarehouse:
         """As the hook."""
         self.asked.append(f"dry {where}")
         named = [name for name in self.schemas if f"`{name}`" in query.sql]
-        return Answer(schema=self.schemas.get(where, []), tables=(*self.reads.get(where, ()), *sorted(named)))
+        return Answer(
+            bytes_processed=self.bytes.get(where, 7),
+            schema=self.schemas.get(where, []),
+            tables=(*self.reads.get(where, ()), *sorted(named)),
+        )
 
-    def run_query(self, query: Query, job_id: str, where: str) -> Answer:
+    def run_query(self, query: Query, job_id: str, where: str, max_bytes: int | None = None) -> Answer:
         """As the hook: a job of this id that is done gives its answer again."""
+        assert max_bytes is None or self.bytes.get(where, 7) <= max_bytes
         self.asked.append(job_id)
         if query.into and job_id not in self._done:
             self.written.append(query)
@@ -65,6 +76,10 @@ class FakeWarehouse:
     def table_schema(self, table: str) -> list[dict[str, Any]] | None:
         """As the hook."""
         return self.schemas.get(table)
+
+    def table_changed(self, table: str) -> datetime | None:
+        """As the hook."""
+        return self.changed.get(table, LOADED if table in self.schemas else None)
 
     def visible_columns(self, table: str) -> list[dict[str, Any]]:
         """As the hook; the account may look at all of them."""

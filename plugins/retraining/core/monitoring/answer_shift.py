@@ -15,7 +15,7 @@ from datetime import datetime
 
 from retraining.core.data.sql import Parameter, Query, render
 from retraining.core.documents.document import format_time
-from retraining.core.monitoring.drift import jensen_shannon
+from retraining.core.monitoring.distances import jensen_shannon
 from retraining.core.spec.features import MEDIAN, OUTPUT_NAMES
 from retraining.core.spec.model import ModelSpec
 from retraining.core.untyped import Row

@@ -7,18 +7,35 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from retraining.core.spec.cron import Cron
+from retraining.core.spec.scoring import Table
 from retraining.core.spec.section import ColumnName, Count, Section
+
+WEEK_HOURS = 168
 
 
 class DriftLimits(Section):
     """Distance over which (strictly) a feature has drifted. 0.3 is Vertex AI Model Monitoring's default.
 
     `features` gives single features a threshold of their own. 1 never counts: right for what changes by itself
-    within the window, such as the day of the week or the air pressure.
+    within the window, such as the day of the week or the air pressure. `reference_hours` is how long before the window
+    the requests were that drift is measured from; null: whole weeks, as many as the window needs, so that a Saturday is
+    held against a Saturday.
     """
 
     threshold: Annotated[float, Field(gt=0, le=1)] = 0.3
     features: dict[ColumnName, Annotated[float, Field(gt=0, le=1)]] = Field(default_factory=dict)
+    reference_hours: Annotated[int, Field(ge=1, le=17_520)] | None = None
+
+
+class ServingLimits(Section):
+    """What answers may take and how many may fail, by Cloud Monitoring; strictly more is too much.
+
+    Latency is the model's own at the 99th percentile, in milliseconds and against the earlier window's.
+    """
+
+    max_error_rate: Annotated[float, Field(ge=0, le=1)] = 0.01
+    max_latency_ms: Annotated[float, Field(gt=0, le=600_000)] | None = None
+    max_latency_ratio: Annotated[float, Field(ge=1, le=100)] = 2.0
 
 
 class PerformanceLimits(Section):
@@ -92,8 +109,29 @@ class Monitoring(Section):
     schedule: Cron | None = "0 * * * *"
     window_hours: Annotated[int, Field(ge=1, le=8760)] = 24
     min_requests: Count = 200
+    max_gigabytes: Annotated[float, Field(gt=0, le=1_000_000)] = 10
+    """That BigQuery may read of the request log in one run."""
     drift: DriftLimits = Field(default_factory=DriftLimits)
+    serving: ServingLimits = Field(default_factory=ServingLimits)
+    max_source_age_hours: Annotated[float, Field(gt=0, le=87_600)] | None = None
+    """Since each table that the query reads changed; null: as `data.checks.max_age_hours`, if there is one."""
+    static_sources: tuple[Table, ...] = ()
+    """Tables that the query reads and that seldom change."""
     performance: PerformanceLimits = Field(default_factory=PerformanceLimits)
     max_age_days: Annotated[int, Field(ge=1, le=3650)] | None = None
     cooldown_hours: Annotated[float, Field(ge=0, le=87_600)] = 24
     policy: Policy = Field(default_factory=Policy)
+
+    @property
+    def reference_hours(self) -> int:
+        """How long before the window the one is that drift is measured from."""
+        return self.drift.reference_hours or WEEK_HOURS * -(-self.window_hours // WEEK_HOURS)
+
+    @model_validator(mode="after")
+    def _windows_are_apart(self) -> Self:
+        if self.reference_hours < self.window_hours:
+            raise ValueError(
+                f"drift.reference_hours is {self.reference_hours}, less than window_hours {self.window_hours}: the "
+                "window would be held against a part of itself. Raise it, or shorten the window"
+            )
+        return self

@@ -1,44 +1,102 @@
-"""What the endpoint was asked, by its log in BigQuery."""
+"""What the endpoint was asked and what it answered, by its log in BigQuery and by Cloud Monitoring."""
 
 from __future__ import annotations
 
-from retraining.core.documents import Drift, DriftChampion
-from retraining.core.monitoring import drift
-from retraining.core.naming import bigquery, vertex
-from retraining.core.untyped import Row
+import logging
+from collections.abc import Sequence
+
+from retraining.core.data.sql import Query
+from retraining.core.documents import Signal
+from retraining.core.monitoring import inputs, request_log, serving, shifts
+from retraining.core.monitoring.baselines import AnswerBaseline, answer_baselines
+from retraining.core.monitoring.request_log import LogWindows, RequestLog
+from retraining.core.monitoring.serving import Answered, ServedWindows
+from retraining.core.monitoring.shifts import Obstacle
+from retraining.core.naming.vertex import deployed_model_id, version_id_of
+from retraining.hooks import session
+from retraining.hooks.endpoints import Endpoint
 from retraining.operators.deployment.rollout_state import RolloutState
-from retraining.operators.monitoring.watch import Seen, Watch
+from retraining.operators.monitoring.watch import Baseline, Seen, Watch
+
+LOGGER = logging.getLogger(__name__)
+GIGABYTE = 10**9
 
 
 def watch_requests(watch: Watch) -> Seen:
-    """Return how far the window's requests are from the champion's training data."""
-    measured = measure_drift(watch)
-    return Seen(signals=drift.judge_skew(watch.spec, measured), requests=measured.rows if measured else 0)
+    """Return traffic, errors, latency, skew, drift and prediction drift."""
+    if watch.endpoint is None:
+        gone = f"{watch.spec.name} has no endpoint: it was deleted, or nothing was deployed yet."
+        traffic = serving.not_judged("traffic", "requests", "no_endpoint", gone)
+        return Seen(signals=(traffic, *shifts.judge_nothing(watch.spec, Obstacle(because="no_endpoint", words=gone))))
+    windows = LogWindows.before(watch.spec, watch.as_of)
+    served, signals = _watch_serving(watch, watch.endpoint, windows)
+    if watch.champion is None or watch.baseline is None:
+        nobody = f"No champion of {watch.spec.name} serves, so there is nothing to compare with."
+        obstacle = Obstacle(because="no_champion", words=nobody)
+        return Seen(signals=(*signals, *shifts.judge_nothing(watch.spec, obstacle)))
+    requests = None if served is None else sum(item.requests for item in served.values())
+    seen = _watch_log(watch, watch.baseline, windows, deployed_model_id(watch.champion.run_key), requests)
+    return Seen(signals=(*signals, *seen.signals), requests=seen.requests, bytes_read=seen.bytes_read)
 
 
-def measure_drift(watch: Watch) -> Drift | None:
-    """Return the drift of the requests; None: no champion serves."""
-    champion, baseline, spec = watch.champion, watch.baseline, watch.spec
-    if champion is None or baseline is None:
-        return None
-    settings = watch.cloud.settings
-    answers = baseline.evaluation.challenger.answers if baseline.evaluation else None
-    rows: list[Row] = []
+def _watch_serving(
+    watch: Watch, endpoint: Endpoint, windows: LogWindows
+) -> tuple[dict[str, Answered] | None, tuple[Signal, ...]]:
+    """Return what deployed models answered in the window (None: it is not told), and the signals of that."""
+    metrics = watch.cloud.serving_metrics
+    try:
+        now = metrics.answered(endpoint.name, windows.start, windows.end)
+        earlier = metrics.answered(endpoint.name, windows.earlier_start, windows.earlier_end)
+    except Exception as error:
+        reason = session.explain(error)
+        if reason is None:  # a retry may mend it
+            raise
+        return None, serving.no_metrics(f"Cloud Monitoring does not answer: {reason}")
+    names = {key: f"version {version_id_of(name)}" for key, name in endpoint.deployed.items()}
+    return now, serving.judge_serving(watch.spec, ServedWindows(now=now, earlier=earlier, names=names))
+
+
+def _watch_log(watch: Watch, baseline: Baseline, windows: LogWindows, deployed_id: str, requests: int | None) -> Seen:
+    spec, train = watch.spec, baseline.statistics.splits["train"]
+    answers = answer_baselines(spec, train, baseline.evaluation)
+    rows, size = [], 0
     if watch.log_table is not None:
-        rollout = RolloutState(watch.cloud, spec.name).read_rollout()
-        smoke_requests = rollout.smoke_requests if rollout else ()
-        query = drift.render_requests_sql(
-            spec, watch.log_table, baseline.statistics, watch.as_of, smoke_requests, answers
+        query = _query(watch, watch.log_table, baseline, windows, answers)
+        size, most = watch.cloud.warehouse.dry_run(query, "requests").bytes_processed, spec.monitoring.max_gigabytes
+        LOGGER.info(
+            "requests: %.3f GB would be read, at most %g may be (monitoring.max_gigabytes)", size / GIGABYTE, most
         )
-        rows = watch.cloud.warehouse.run_query(query, watch.job_id(), "requests").rows
-    measured = drift.measure(
-        spec,
-        as_of=watch.as_of,
-        endpoint_name=vertex.endpoint_name(settings.project, settings.region, spec.name),
-        log_table=bigquery.request_log_table(settings.project, settings.dataset, spec.name),
-        champion=DriftChampion(version_id=champion.version_id, run_key=champion.run_key),
-        baseline_uri=baseline.statistics_uri,
-        statistics=baseline.statistics,
-        rows=rows,
+        if size > most * GIGABYTE:
+            return Seen(signals=shifts.judge_nothing(spec, _too_expensive(size, most)))
+        limit = max(round(most * GIGABYTE), 10**7)
+        answer = watch.cloud.warehouse.run_query(query, watch.job_id(), "requests", limit)
+        rows, size = answer.rows, answer.bytes_processed
+    log: RequestLog = request_log.read_requests(rows, [item.name for item in answers])
+    return Seen(
+        signals=(
+            *inputs.judge_log(spec, log, requests),
+            *shifts.judge_shifts(spec, train, log, answers, deployed_id),
+        ),
+        requests=log.now.all.instances,
+        bytes_read=size,
     )
-    return drift.add_answers(measured, spec, rows, answers)
+
+
+def _query(
+    watch: Watch, table: str, baseline: Baseline, windows: LogWindows, answers: Sequence[AnswerBaseline]
+) -> Query:
+    rollout = RolloutState(watch.cloud, watch.spec.name).read_rollout()
+    smoke_requests = rollout.smoke_requests if rollout else ()
+    return request_log.render_requests_sql(
+        watch.spec, table, baseline.statistics, windows, answers=answers, smoke_requests=smoke_requests
+    )
+
+
+def _too_expensive(size: int, most: float) -> Obstacle:
+    return Obstacle(
+        because="too_expensive",
+        words=(
+            f"BigQuery would read {size / GIGABYTE:.3f} GB of the request log, at most {most:g} GB may be "
+            "(monitoring.max_gigabytes): raise it, shorten window_hours, or partition the table by logging_time."
+        ),
+    )

@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow.sdk import Context
 
-from retraining.core.documents import Drift, DriftChampion, Signals
+from retraining.core.documents import DriftChampion, Signals
 from retraining.core.documents.document import format_time
 from retraining.core.naming import storage, vertex
 from retraining.core.planning import windows
@@ -20,13 +20,13 @@ from retraining.core.untyped import XCom
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
 from retraining.operators.airflow.params import monitor_params
-from retraining.operators.monitoring.request_watch import measure_drift, watch_requests
-from retraining.operators.monitoring.source_watch import watch_age
+from retraining.operators.monitoring.request_watch import watch_requests
+from retraining.operators.monitoring.source_watch import watch_age, watch_sources
 from retraining.operators.monitoring.watch import Seen, Watch, begin_watch
 from retraining.operators.record.ownership import require_own_bucket, require_own_model
 from retraining.operators.record.run_record import Record
 
-WATCHERS: tuple[Callable[[Watch], Seen], ...] = (watch_requests, watch_age)
+WATCHERS: tuple[Callable[[Watch], Seen], ...] = (watch_requests, watch_sources, watch_age)
 """Each adds its signals; their order is that of the document."""
 
 
@@ -74,22 +74,19 @@ class MeasureSignalsOperator(CloudOperator):
     def _measure(record: Record, cloud: CloudPort, spec: ModelSpec, as_of: datetime, asked_by: str) -> Signals:
         champion = cloud.registry.find_by_alias(spec.name, vertex.CHAMPION)
         watch = begin_watch(cloud, spec, champion, as_of, asked_by)
-        if record.find_document(Drift) is None and (drift := measure_drift(watch)):
-            record.write_once(drift)
         seen = [look(watch) for look in WATCHERS]
-        return record.write_once(
-            Signals(
-                model=spec.name,
-                as_of=as_of,
-                window_hours=spec.monitoring.window_hours,
-                champion=DriftChampion(version_id=champion.version_id, run_key=champion.run_key) if champion else None,
-                endpoint_name=watch.endpoint.name if watch.endpoint else None,
-                log_table=watch.log_table,
-                requests=max(item.requests for item in seen),
-                bytes_read=sum(item.bytes_read for item in seen),
-                signals=tuple(signal for item in seen for signal in item.signals),
-            )
+        measured = Signals(
+            model=spec.name,
+            as_of=as_of,
+            window_hours=spec.monitoring.window_hours,
+            champion=DriftChampion(version_id=champion.version_id, run_key=champion.run_key) if champion else None,
+            endpoint_name=watch.endpoint.name if watch.endpoint else None,
+            log_table=watch.log_table,
+            requests=max(item.requests for item in seen),
+            bytes_read=sum(item.bytes_read for item in seen),
+            signals=tuple(signal for item in seen for signal in item.signals),
         )
+        return record.write_once(measured)
 
 
 def load_spec(model: str) -> ModelSpec:

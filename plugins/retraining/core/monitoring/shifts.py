@@ -1,0 +1,257 @@
+"""How far requests and answers have moved: skew, drift and prediction drift, a signal for each feature and answer.
+
+Skew holds requests against the champion's training data, drift against earlier requests, prediction drift the
+champion's answers against those on its test days and against its earlier ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from retraining.core.documents.checks import CategoricalStatistics, NumericStatistics, SplitStatistics
+from retraining.core.documents.monitoring import NamedState, Signal, SignalKind
+from retraining.core.monitoring.baselines import AnswerBaseline, bin_edges, bin_shares, category_shares
+from retraining.core.monitoring.distances import UNSEEN, Bucket, Distance, between_bins, between_values
+from retraining.core.monitoring.request_log import LoggedWindow, RequestLog
+from retraining.core.spec.model import ModelSpec
+
+EARLIER = "earlier"
+"""In the subject of prediction drift from earlier answers, after the label."""
+MAX_GARBAGE = 0.5
+"""Of a window's instances: with a larger share of garbage the rest is not judged."""
+_MOST: dict[Bucket, str] = {None: ", most of it missing values", UNSEEN: ", most of it values that are new"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Obstacle:
+    """Why distributions are not judged."""
+
+    because: NamedState
+    words: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Judged:
+    """What is judged: which signal, of what, by which threshold, on how many instances."""
+
+    kind: SignalKind
+    subject: str
+    measure: str
+    threshold: float
+    examples: int
+    other: str
+
+    def by(self, distance: Distance) -> Signal:
+        """Return the signal of a distance: exceeded when strictly over the threshold."""
+        over = distance.value > self.threshold
+        most = _MOST.get(distance.most, "") if over else ""
+        how_far = f"{distance.value:.3f} from {self.other} (limit {self.threshold:g})"
+        return Signal(
+            kind=self.kind,
+            subject=self.subject,
+            state="exceeded" if over else "ok",
+            because=None,
+            measure=self.measure,
+            value=distance.value,
+            low=distance.low,
+            high=distance.high,
+            threshold=self.threshold,
+            examples=self.examples,
+            words=f"{self.subject} is {how_far}{most}.",
+        )
+
+    def not_judged(self, because: NamedState, words: str) -> Signal:
+        """Return the signal that says why there is none."""
+        return Signal(
+            kind=self.kind,
+            subject=self.subject,
+            state="not_judged",
+            because=because,
+            measure=self.measure,
+            value=None,
+            threshold=self.threshold,
+            examples=self.examples,
+            words=words,
+        )
+
+
+def find_obstacle(spec: ModelSpec, window: LoggedWindow, when: str) -> Obstacle | None:
+    """Return why a window's distributions are not judged; None: they are.
+
+    Args:
+        spec: The model.
+        window: What was logged.
+        when: The window, for the sentence.
+    """
+    least, instances = spec.monitoring.min_requests, window.all.instances
+    if not instances:
+        return Obstacle(because="no_traffic", words=f"No request was logged in {when}.")
+    if instances < least:
+        few = f"{instances} instances in {when} are too few to judge"
+        return Obstacle(because="too_few", words=f"{few} (at least {least}).")
+    garbage = window.all.garbage
+    if garbage > MAX_GARBAGE * instances:
+        return Obstacle(because="garbage", words=f"{garbage} of {instances} instances in {when} cannot be read.")
+    if window.judged < least:
+        if window.giant:
+            one = f"One request brought {window.giant} of {instances} instances in {when}"
+            return Obstacle(because="giant_batch", words=f"{one}, and the others are too few to judge.")
+        few = f"{window.judged} instances in {when} that can be read are too few to judge"
+        return Obstacle(because="too_few", words=f"{few} (at least {least}).")
+    return None
+
+
+def judge_nothing(spec: ModelSpec, obstacle: Obstacle, examples: int = 0) -> tuple[Signal, ...]:
+    """Return the signals of a window that is not judged: one of each kind."""
+    limit = spec.monitoring.drift.threshold
+    kinds: tuple[SignalKind, ...] = ("skew", "drift", "prediction_drift")
+    return tuple(
+        _Judged(kind=kind, subject="", measure="distance", threshold=limit, examples=examples, other="").not_judged(
+            obstacle.because, obstacle.words
+        )
+        for kind in kinds
+    )
+
+
+def judge_shifts(
+    spec: ModelSpec, train: SplitStatistics, log: RequestLog, answers: Sequence[AnswerBaseline], deployed_id: str
+) -> tuple[Signal, ...]:
+    """Return skew and drift of each feature, and prediction drift of each label.
+
+    Args:
+        spec: The model.
+        train: Statistics of what the champion was trained on.
+        log: What was logged.
+        answers: How answers were counted.
+        deployed_id: Of the champion; what others answered is not judged.
+    """
+    obstacle = find_obstacle(spec, log.now, f"the last {spec.monitoring.window_hours} hours")
+    if obstacle is not None:
+        return judge_nothing(spec, obstacle, log.now.all.instances)
+    earlier = find_obstacle(spec, log.earlier, f"the {spec.monitoring.window_hours} hours {_ago(spec)} before")
+    return (
+        *_skew(spec, train, log.now),
+        *_drift(spec, train, log, earlier),
+        *(signal for label in answers for signal in _prediction_drift(spec, label, log, deployed_id)),
+    )
+
+
+def _skew(spec: ModelSpec, train: SplitStatistics, now: LoggedWindow) -> Iterator[Signal]:
+    for name, measure, edges in _judged_features(spec, train):
+        counts, baseline = now.values.get(name, {}), train.features[name]
+        judged = _judged(spec, "skew", name, measure, sum(counts.values()), "the training data")
+        if gone := _gone(name, counts, _missing_share(train, name), "training"):
+            yield judged.not_judged("feature_gone", gone)
+        elif isinstance(baseline, CategoricalStatistics):
+            rows = (train.rows, judged.examples)
+            yield judged.by(between_values(category_shares(baseline, train.rows), _value_shares(counts), rows))
+        elif isinstance(baseline, NumericStatistics):
+            rows = (train.rows, judged.examples)
+            expected = bin_shares(baseline, train.rows, edges)
+            yield judged.by(between_bins(expected, _bin_shares(counts, len(edges)), rows))
+
+
+def _drift(spec: ModelSpec, train: SplitStatistics, log: RequestLog, obstacle: Obstacle | None) -> Iterator[Signal]:
+    limits = spec.monitoring.drift
+    if obstacle is not None:
+        whole = _Judged(kind="drift", subject="", measure="distance", threshold=limits.threshold, examples=0, other="")
+        yield whole.not_judged("no_reference", obstacle.words)
+        return
+    for name, measure, edges in _judged_features(spec, train):
+        counts, before = log.now.values.get(name, {}), log.earlier.values.get(name, {})
+        judged = _judged(spec, "drift", name, measure, sum(counts.values()), f"the requests {_ago(spec)} before")
+        missing_before = before.get(None, 0) / (sum(before.values()) or 1)
+        if gone := _gone(name, counts, missing_before, f"the requests {_ago(spec)} before"):
+            yield judged.not_judged("feature_gone", gone)
+        elif _gone(name, before, 0.0, "") and counts.get(None, 0) < sum(counts.values()):
+            yield judged.not_judged("no_reference", f"{name} was missing in all requests {_ago(spec)} before.")
+        else:
+            yield judged.by(_between(counts, before, len(edges)))
+
+
+def _prediction_drift(spec: ModelSpec, label: AnswerBaseline, log: RequestLog, deployed_id: str) -> Iterator[Signal]:
+    now = log.now.answers.get((label.name, deployed_id), {})
+    before = log.earlier.answers.get((label.name, deployed_id), {})
+    least, answered = spec.monitoring.min_requests, sum(now.values())
+    test_days = "the answers on the champion's test days"
+    judged = _judged(spec, "prediction_drift", label.name, label.measure, answered, test_days)
+    ago = f"the champion's answers {_ago(spec)} before"
+    subject = f"{label.name} {EARLIER}"
+    since = _judged(spec, "prediction_drift", label.name, label.measure, answered, ago, subject=subject)
+    if answered < least:
+        few = f"{answered} answers of the champion are too few to judge (at least {least})."
+        yield judged.not_judged("too_few", few)
+        return
+    if label.shares:
+        rows = (label.rows, answered)
+        if label.classes:
+            expected: dict[Bucket, float] = {str(index): share for index, share in enumerate(label.shares)}
+            yield judged.by(between_values(expected, _value_shares(now), rows))
+        else:
+            yield judged.by(between_bins([*label.shares, 0.0], _bin_shares(now, len(label.edges)), rows))
+    else:
+        yield judged.not_judged("no_reference", f"The champion's evaluation has no answers to {label.name}.")
+    if sum(before.values()) < least:
+        few = f"{sum(before.values())} answers of the champion {_ago(spec)} before are too few (at least {least})."
+        yield since.not_judged("no_reference", few)
+    else:
+        yield since.by(_between(now, before, 0 if label.classes else len(label.edges)))
+
+
+def _judged_features(spec: ModelSpec, train: SplitStatistics) -> Iterator[tuple[str, str, list[float]]]:
+    """Yield the features that the training data has numbers or categories of, with their measure and bins' edges."""
+    for name in spec.feature_names if train.rows else ():
+        baseline = train.features.get(name)
+        if isinstance(baseline, CategoricalStatistics):
+            yield name, "l_infinity", []
+        elif isinstance(baseline, NumericStatistics) and (edges := bin_edges(baseline)):
+            yield name, "jensen_shannon", edges
+
+
+def _judged(
+    spec: ModelSpec, kind: SignalKind, name: str, measure: str, examples: int, other: str, *, subject: str = ""
+) -> _Judged:
+    limits = spec.monitoring.drift
+    threshold = limits.features.get(name, limits.threshold)
+    return _Judged(
+        kind=kind, subject=subject or name, measure=measure, threshold=threshold, examples=examples, other=other
+    )
+
+
+def _between(now: Mapping[Bucket, int], before: Mapping[Bucket, int], edges: int) -> Distance:
+    rows = (sum(before.values()), sum(now.values()))
+    if edges:
+        return between_bins(_bin_shares(before, edges), _bin_shares(now, edges), rows)
+    return between_values(_value_shares(before), _value_shares(now), rows)
+
+
+def _missing_share(train: SplitStatistics, name: str) -> float:
+    baseline = train.features[name]
+    return baseline.nulls / train.rows
+
+
+def _gone(name: str, counts: Mapping[Bucket, int], missing_before: float, before: str) -> str:
+    """Return a sentence when no instance has a value, while there were some before; empty: some has."""
+    total = sum(counts.values())
+    if not total or counts.get(None, 0) < total or missing_before >= 1:
+        return ""
+    return f"{name} is missing in all {total} instances; in {before} it was missing in {missing_before:.1%}."
+
+
+def _bin_shares(counts: Mapping[Bucket, int], edges: int) -> list[float]:
+    total = sum(counts.values()) or 1
+    shares = [0.0] * (edges + 2)
+    for bucket, count in counts.items():
+        shares[int(bucket) if isinstance(bucket, str) else -1] += count / total
+    return shares
+
+
+def _value_shares(counts: Mapping[Bucket, int]) -> dict[Bucket, float]:
+    total = sum(counts.values()) or 1
+    return {value: count / total for value, count in counts.items()}
+
+
+def _ago(spec: ModelSpec) -> str:
+    hours = spec.monitoring.reference_hours
+    return f"{hours // 24} days" if hours % 24 == 0 else f"{hours} hours"

@@ -1,0 +1,69 @@
+"""Requests, errors and latency by version."""
+
+from __future__ import annotations
+
+import pytest
+
+from retraining.core.documents.monitoring import Signal
+from retraining.core.monitoring.serving import Answered, ServedWindows, judge_serving, wilson
+from tests.support.small_model import make_spec
+
+SPEC = make_spec(monitoring={"serving": {"max_latency_ms": 50}})
+CALM = Answered(requests=1000, errors=0, p50_ms=10.0, p95_ms=20.0, p99_ms=30.0)
+
+
+def judge(now: Answered, earlier: Answered | None = CALM) -> dict[tuple[str, str], Signal]:
+    """Signals of version 3 by kind and measure; all versions together as `all`."""
+    windows = ServedWindows(
+        now={"11": now}, earlier={"11": earlier} if earlier else {}, names={"11": "version 3", "12": "version 4"}
+    )
+    return {(item.kind if item.subject else "all", item.measure): item for item in judge_serving(SPEC, windows)}
+
+
+def test_calm_traffic_is_ok_and_says_its_trend() -> None:
+    found = judge(CALM)
+    assert {item.state for item in found.values()} == {"ok"}
+    assert found["all", "requests"].words == "1000 requests in 24 hours; 1000 in the earlier window."
+    assert found["latency", "p99_ratio"].value == 1
+
+
+@pytest.mark.parametrize(("errors", "state"), [(10, "ok"), (11, "exceeded")])
+def test_only_strictly_more_errors_than_the_limit_are_too_many(errors: int, state: str) -> None:
+    found = judge(CALM.__class__(requests=1000, errors=errors))["errors", "error_rate"]
+    assert (found.state, found.subject) == (state, "version 3")
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low < errors / 1000 < found.high
+
+
+def test_the_interval_of_a_share_is_wilsons() -> None:
+    """1 of 480, by hand: middle (1/480 + 1.9208/480) / (1 + 3.8416/480) = 0.006036, half width 0.005668."""
+    low, high = wilson(1, 480)
+    assert low == pytest.approx(0.000368, abs=2e-6)
+    assert high == pytest.approx(0.011704, abs=2e-6)
+    assert wilson(0, 10)[0] == 0
+
+
+def test_slow_answers_are_said_by_limit_and_by_trend() -> None:
+    slow = Answered(requests=1000, errors=0, p50_ms=10.0, p95_ms=20.0, p99_ms=61.0)
+    found = judge(slow)
+    assert found["latency", "p99_ms"].state == "exceeded"
+    assert found["latency", "p99_ratio"].state == "exceeded"
+    assert found["latency", "p50_ms"].state == "ok"
+    assert ("latency", "p99_ratio") not in judge(slow, None)
+
+
+def test_few_requests_are_not_judged() -> None:
+    found = judge(Answered(requests=199, errors=199, p99_ms=900.0))
+    assert {found[key].because for key in (("errors", "error_rate"), ("latency", "p99_ms"))} == {"too_few"}
+    assert found["all", "requests"].value == 199
+
+
+def test_no_requests_are_named() -> None:
+    (found,) = judge_serving(SPEC, ServedWindows(now={}, earlier={}, names={}))
+    assert (found.because, found.state) == ("no_traffic", "not_judged")
+
+
+def test_a_model_that_was_undeployed_since_is_named_by_its_id() -> None:
+    found = judge_serving(SPEC, ServedWindows(now={"99": CALM}, earlier={}, names={}))
+    assert {item.subject for item in found} == {"", "deployed model 99"}

@@ -1,0 +1,220 @@
+"""What bad input gets: a named state in `signals.json`, and no retraining."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from airflow.sdk.execution_time.context import OutletEventAccessors
+from google.api_core.exceptions import PermissionDenied
+
+from retraining.core.documents import KINDS, Ledger, Signals
+from retraining.core.monitoring.serving import Answered
+from retraining.operators.monitoring.retraining_decision import DecideRetrainingOperator
+from retraining.operators.monitoring.signal_measurement import MeasureSignalsOperator
+from tests.support.contracts import EXAMPLES
+from tests.support.fakes.cloud import FakeCloud
+from tests.support.request_log import CHAMPION_ID, CHAMPION_KEY, UNSEEN, counted
+
+TABLE = "local-project.retraining.requests_flight_delays"
+SOURCE = "local-project.flights.flights"
+QUERY = "flight_delays/examples.sql"
+AS_OF = datetime(2013, 11, 21, 5, tzinfo=UTC)
+NEW = {"carrier": {UNSEEN: 300}}
+
+
+@pytest.fixture
+def cloud() -> FakeCloud:
+    """A champion whose carrier was always UA, on an endpoint that logs; all requests say so too."""
+    fake = FakeCloud()
+    champion = fake.registry.add(CHAMPION_KEY, "champion")
+    statistics = json.loads((EXAMPLES / "statistics__two_features.json").read_text())
+    carrier = {"kind": "categorical", "nulls": 0, "distinct": 1, "top": [{"value": "UA", "count": 100}]}
+    for split in statistics["splits"].values():
+        split["features"] = {"carrier": carrier}
+    statistics["splits"]["train"]["rows"] = 100
+    folder = f"gs://bucket/flight_delays/runs/{CHAMPION_KEY}"
+    fake.artifacts.objects[f"{folder}/statistics.json"] = (
+        KINDS["statistics"].parse(json.dumps(statistics | {"run_key": CHAMPION_KEY})).to_bytes()
+    )
+    fake.warehouse.schemas[TABLE] = []
+    fake.warehouse.rows["requests"] = counted({"carrier": {"UA": 300}})
+    fake.warehouse.reads[QUERY] = (SOURCE,)
+    fake.warehouse.changed[SOURCE] = AS_OF - timedelta(hours=3)
+    endpoint = fake.endpoints.ensure("flight_delays", TABLE, {})
+    fake.endpoints._change(endpoint.name, deployed={CHAMPION_ID: champion.version_name}, traffic={CHAMPION_ID: 100})
+    return fake
+
+
+@pytest.fixture
+def watch(cloud: FakeCloud, make_run: Any) -> Callable[[], tuple[Signals, Ledger, bool]]:
+    """Runs the monitor; gives what it saw, its row, and whether it ordered a retraining."""
+
+    def do() -> tuple[Signals, Ledger, bool]:
+        run = make_run(
+            dag_id="monitor__flight_delays",
+            run_id="scheduled__5",
+            logical_date=AS_OF,
+            params={"as_of": None, "retrain_as_of": None, "window_hours": 24},
+            outlet_events=OutletEventAccessors(),
+        )
+        run.execute(MeasureSignalsOperator(task_id="measure", model="flight_delays", cloud=cloud.connect))
+        run.execute(DecideRetrainingOperator(task_id="decide", model="flight_delays", cloud=cloud.connect))
+        folder = run.xcoms["measure", "return_value"]["monitor_uri"]
+        stored = cloud.artifacts.objects
+        signals = Signals.parse(stored[f"{folder}/signals.json"])
+        ordered = any(accessor.asset_alias_events for accessor in run.outlet_events.values())
+        return signals, Ledger.parse(stored[f"{folder}/ledger.json"]), ordered
+
+    return do
+
+
+def no_traffic(cloud: FakeCloud) -> None:
+    """Nobody asks."""
+    cloud.warehouse.rows["requests"] = []
+
+
+def too_few(cloud: FakeCloud) -> None:
+    """Hardly anybody asks, and for something new."""
+    cloud.warehouse.rows["requests"] = counted({"carrier": {UNSEEN: 50}})
+
+
+def feature_gone(cloud: FakeCloud) -> None:
+    """No request has a carrier."""
+    cloud.warehouse.rows["requests"] = counted({"carrier": {None: 300}})
+
+
+def garbage(cloud: FakeCloud) -> None:
+    """Most of the log cannot be read, and the rest is new."""
+    cloud.warehouse.rows["requests"] = counted(NEW, garbage=400)
+
+
+def giant_batch(cloud: FakeCloud) -> None:
+    """One request brought 10,000 instances with a new carrier."""
+    cloud.warehouse.rows["requests"] = counted({"carrier": {UNSEEN: 10_000}}, largest=10_000, is_large=True)
+
+
+def clock_skew(cloud: FakeCloud) -> None:
+    """All that is logged, is logged in the future."""
+    cloud.warehouse.rows["requests"] = counted(NEW, asked_in="astray")
+
+
+def log_stopped(cloud: FakeCloud) -> None:
+    """Cloud Monitoring counts requests of which none is logged in the window."""
+    no_traffic(cloud)
+    cloud.serving_metrics.answers[AS_OF] = {CHAMPION_ID: Answered(requests=5000, errors=0)}
+
+
+def endpoint_deleted(cloud: FakeCloud) -> None:
+    """By hand; its log is still there, and has something new."""
+    cloud.warehouse.rows["requests"] = counted(NEW)
+    cloud.endpoints.by_name.clear()
+
+
+def champion_gone(cloud: FakeCloud) -> None:
+    """No version has the alias."""
+    cloud.warehouse.rows["requests"] = counted(NEW)
+    cloud.registry.versions.clear()
+
+
+def source_stopped(cloud: FakeCloud) -> None:
+    """For fifty hours nothing came."""
+    cloud.warehouse.changed[SOURCE] = AS_OF - timedelta(days=400)
+
+
+def source_deleted(cloud: FakeCloud) -> None:
+    """Or may not be looked at."""
+    del cloud.warehouse.changed[SOURCE]
+
+
+def too_expensive(cloud: FakeCloud) -> None:
+    """The log's table is not partitioned, and has grown."""
+    cloud.warehouse.rows["requests"] = counted(NEW)
+    cloud.warehouse.bytes["requests"] = 11 * 10**9
+
+
+def no_metrics(cloud: FakeCloud) -> None:
+    """The account may not read Cloud Monitoring."""
+
+    def refuse(*_: Any) -> Any:
+        raise PermissionDenied("monitoring.timeSeries.list")
+
+    spoilt: Any = cloud.serving_metrics
+    spoilt.answered = refuse
+
+
+@pytest.mark.parametrize(
+    ("spoil", "because", "kind", "words"),
+    [
+        (no_traffic, "no_traffic", "skew", "No request was logged in the last 24 hours."),
+        (too_few, "too_few", "skew", "50 instances in the last 24 hours are too few to judge (at least 200)."),
+        (feature_gone, "feature_gone", "skew", "carrier is missing in all 300 instances"),
+        (garbage, "garbage", "skew", "400 of 700 instances in the last 24 hours cannot be read."),
+        (giant_batch, "giant_batch", "skew", "One request brought 10000 of 10000 instances"),
+        (clock_skew, "clock_skew", "traffic", "300 requests were logged in the future"),
+        (
+            log_stopped,
+            "clock_skew",
+            "traffic",
+            "counted 5000 requests in 24 hours and none was logged",
+        ),
+        (endpoint_deleted, "no_endpoint", "skew", "flight_delays has no endpoint"),
+        (champion_gone, "no_champion", "skew", "No champion of flight_delays serves"),
+        (source_stopped, "source_stopped", "source", f"{SOURCE} changed last 9600.0 hours ago (limit 36)"),
+        (source_deleted, "source_stopped", "source", f"{SOURCE} is gone, or may not be looked at."),
+        (too_expensive, "too_expensive", "skew", "11.000 GB of the request log, at most 10 GB"),
+        (no_metrics, "no_metrics", "errors", "Cloud Monitoring does not answer"),
+    ],
+    ids=lambda value: value.__name__ if callable(value) else "",
+)
+def test_it_is_a_named_state_and_no_retraining(
+    cloud: FakeCloud,
+    watch: Any,
+    limited: None,
+    spoil: Callable[[FakeCloud], None],
+    because: str,
+    kind: str,
+    words: str,
+) -> None:
+    """Twice in a row, too: what is wrong with the input does not become a reason by lasting."""
+    spoil(cloud)
+    signals, ledger, ordered = watch()
+    named = [item for item in signals.signals if item.because == because and item.kind == kind]
+    assert [item for item in named if words in item.words], [item.words for item in signals.signals]
+    assert not [item for item in signals.signals if item.state == "exceeded" and item.because is None]
+    assert not ordered
+    assert ledger.words
+
+
+@pytest.fixture
+def limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A source of this model must have changed in the last 36 hours."""
+    from retraining.operators.monitoring import signal_measurement
+
+    load = signal_measurement.load_spec
+    limits = {"monitoring.max_source_age_hours": 36}
+    monkeypatch.setattr(signal_measurement, "load_spec", lambda model: load(model).with_overrides(limits))
+
+
+def test_what_is_well_is_ok(cloud: FakeCloud, watch: Any, limited: None) -> None:
+    """Every kind is there, and what could be judged is ok."""
+    cloud.serving_metrics.answers[AS_OF] = {CHAMPION_ID: Answered(requests=300, errors=0, p99_ms=9.0)}
+    signals, _, ordered = watch()
+    assert {item.kind for item in signals.signals} == {
+        *("traffic", "errors", "latency", "source", "age", "skew", "drift", "prediction_drift")
+    }
+    assert not [item for item in signals.signals if item.state == "exceeded"]
+    assert (signals.requests, signals.bytes_read, ordered) == (300, 7, False)
+    assert {item.subject for item in signals.signals if item.kind == "errors"} == {"version 1"}
+    assert next(item.value for item in signals.signals if item.kind == "source") == 3
+
+
+def test_what_is_too_expensive_is_not_read(cloud: FakeCloud, watch: Any) -> None:
+    """The bytes are asked for first, which costs nothing."""
+    too_expensive(cloud)
+    signals, _, _ = watch()
+    assert signals.bytes_read == 0
+    assert [name for name in cloud.warehouse.asked if not name.startswith("dry ")] == []

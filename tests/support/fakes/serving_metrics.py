@@ -1,0 +1,43 @@
+"""Cloud Monitoring in memory, for what endpoints measured."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from retraining.core.documents import Served
+from retraining.core.monitoring.serving import Answered
+from tests.support.fakes.serving import FakeEndpoints
+
+
+class FakeServingMetrics:
+    """What an endpoint's models answered, without error and in ten milliseconds; or what `by_id` or `answers` say.
+
+    Args:
+        endpoints: That are asked.
+    """
+
+    def __init__(self, endpoints: FakeEndpoints) -> None:
+        self.by_id: dict[str, Served] = {}
+        self.answers: dict[datetime, dict[str, Answered]] = {}
+        self.windows: list[tuple[datetime, datetime]] = []
+        self._endpoints = endpoints
+
+    def served(self, endpoint_name: str, start: datetime, end: datetime) -> dict[str, Served]:
+        """As the hook, whatever the time."""
+        assert endpoint_name in self._endpoints.by_name
+        assert end - start >= timedelta(minutes=1)
+        self.windows.append((start, end))
+        answered = {
+            key: Served(requests=count, errors=0, latency_ms=10.0) for key, count in self._endpoints.answered.items()
+        }
+        return {**answered, **self.by_id}
+
+    def answered(self, endpoint_name: str, start: datetime, end: datetime) -> dict[str, Answered]:
+        """As the hook: what `answers` has for this end, else as `served`."""
+        found = self.served(endpoint_name, start, end)
+        return self.answers.get(end, {key: _answered(item) for key, item in found.items()})
+
+
+def _answered(served: Served) -> Answered:
+    latency = served.latency_ms
+    return Answered(requests=served.requests, errors=served.errors, p50_ms=latency, p95_ms=latency, p99_ms=latency)
