@@ -9,6 +9,7 @@ try:
     from airflow.sdk.exceptions import (
         AirflowFailException,
         AirflowRescheduleException,
+        DagRunTriggerException,
         DownstreamTasksSkipped,
         ParamValidationError,
     )
@@ -16,6 +17,7 @@ except ImportError:  # before 3.2
     from airflow.exceptions import (
         AirflowFailException,
         AirflowRescheduleException,
+        DagRunTriggerException,
         DownstreamTasksSkipped,
         ParamValidationError,
     )
@@ -34,6 +36,7 @@ __all__ = [
     "AirflowFailException",
     "AirflowRescheduleException",
     "DagBag",
+    "DagRunTriggerException",
     "DagSerialization",
     "DownstreamTasksSkipped",
     "ParamValidationError",

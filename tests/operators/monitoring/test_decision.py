@@ -88,8 +88,10 @@ def test_a_death_anywhere_orders_no_second_retraining(make_run: Any, after: bool
             assert len(added(run)) == 1
             assert monitor.decide(monitor.measured(1)).because == "cooldown"
             assert [each.outcome for each in monitor.rows()] == ["retrain", "warn"]
+            assert set(monitor.table) == {each.ledger_id for each in monitor.rows()}
+            assert monitor.inserts == 2, "a row is written to BigQuery once"
         else:
-            assert at > 5
+            assert at > 8
             return
     raise AssertionError("a decision has more calls than that")
 
@@ -120,6 +122,7 @@ def test_a_retraining_that_was_rejected_is_not_ordered_again(monitor: Monitor) -
     assert row.facts is not None
     (result,) = row.facts.results
     assert (result.state, result.run_key, result.dag_run_id) == ("rejected", plan.run_key, "asset_triggered__1")
+    assert monitor.table == {first.ledger_id: "rejected", row.ledger_id: None}
     for uri in [uri for uri in monitor.cloud.artifacts.objects if "/runs/" in uri]:
         del monitor.cloud.artifacts.objects[uri]
     assert monitor.decide(monitor.measured(49)).because == "loop_guard", "an earlier row knows it for good"

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 from airflow.sdk import DAG
-from airflow.sdk.exceptions import DagRunTriggerException
 
 from retraining.core.settings import include_path
 from retraining.core.spec.files import load_spec
 from retraining.hooks.airflow_exceptions import AirflowSkipException
 from retraining.operators.airflow.params import rollback_params
 from retraining.operators.monitoring.rollback_start import StartRollbackOperator
+from tests.support.airflow_release import DagRunTriggerException
 from tests.support.scenes.whole_run import load_dags
 
 MODEL = "flight_delays"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import IO, Any
 
@@ -19,11 +20,15 @@ LOADED = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class FakeWarehouse:
-    """BigQuery that gives prepared rows by purpose, and notes which jobs it was asked for."""
+    """BigQuery that gives prepared rows by purpose, and notes which jobs it was asked for.
+
+    `effects` has what a job does, by purpose, in the place of prepared rows: once for each id.
+    """
 
     def __init__(self, bucket: FakeBucket) -> None:
         self._bucket = bucket
         self.rows: dict[str, list[dict[str, Any]]] = {}
+        self.effects: dict[str, Callable[[Query], list[dict[str, Any]]]] = {}
         self.schemas: dict[str, list[dict[str, Any]]] = {}
         self.tables: list[Table] = []
         self.reads: dict[str, tuple[str, ...]] = {}
@@ -50,9 +55,12 @@ class FakeWarehouse:
         """As the hook: a job of this id that is done gives its answer again."""
         assert max_bytes is None or self.bytes.get(where, 7) <= max_bytes
         self.asked.append(job_id)
-        if query.into and job_id not in self._done:
-            self.written.append(query)
-        return self._done.setdefault(job_id, Answer(rows=self.rows.get(where, []), bytes_processed=7))
+        if job_id not in self._done:
+            if query.into:
+                self.written.append(query)
+            rows = self.effects[where](query) if where in self.effects else self.rows.get(where, [])
+            self._done[job_id] = Answer(rows=rows, bytes_processed=7)
+        return self._done[job_id]
 
     def load_files(self, load: Load, job_id: str, where: str) -> None:
         """As the hook."""

@@ -10,6 +10,7 @@ from typing import Any
 from airflow.sdk.execution_time.context import OutletEventAccessors
 
 from retraining.core import documents as d
+from retraining.core.data.sql import Query
 from retraining.core.naming import storage
 from retraining.operators.monitoring.retraining_decision import DecideRetrainingOperator
 from tests.support.fakes.cloud import FakeCloud
@@ -33,6 +34,23 @@ class Monitor:
     make_run: Any
     cloud: FakeCloud = dataclasses.field(default_factory=FakeCloud)
     dag_runs: dict[tuple[str, str], str] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Let the cloud's BigQuery have a ledger, of which statements are run as they say."""
+        self.table: dict[str, str | None] = {}
+        self.inserts = 0
+        effects = self.cloud.warehouse.effects
+        effects["ledger_insert"], effects["ledger_result"] = self._insert, self._complete
+        effects["ledger_rows"] = lambda _: [{"ledger_id": key, "state": state} for key, state in self.table.items()]
+
+    def _insert(self, query: Query) -> list[Any]:
+        self.inserts += 1
+        self.table.setdefault(str(_value(query, "ledger_id")), None)
+        return []
+
+    def _complete(self, query: Query) -> list[Any]:
+        self.table[str(_value(query, "ledger_id"))] = str(_value(query, "state"))
+        return []
 
     def measured(self, hour: float, *found: Any, champion: Any = CHAMPION) -> Any:
         """A monitor run that has measured, by default one feature over its threshold."""
@@ -68,6 +86,10 @@ class Monitor:
         for document in (plan, *found.values()):
             uri = storage.document_uri(plan.run_uri, document.kind_name())
             self.cloud.artifacts.objects[uri] = document.to_bytes()
+
+
+def _value(query: Query, name: str) -> object:
+    return next(parameter.value for parameter in query.parameters if parameter.name == name)
 
 
 def added(run: Any) -> list[dict[str, Any]]:

@@ -66,6 +66,17 @@ def request_log_table(project: str, dataset: str, model: str) -> str:
     return f"{project}.{dataset}.requests_{model}"
 
 
+def ledger_table(project: str, dataset: str) -> str:
+    """Return the table of all models' decisions whether to retrain, as `project.dataset.table`."""
+    return f"{project}.{dataset}.retraining_ledger"
+
+
+def ledger_job_id(environment: str, model: str, asked: str) -> str:
+    """Return the deterministic BigQuery job id of a statement on the ledger; `asked`: which row, and what of it."""
+    short = hashlib.sha1(f"{environment}|{asked}".encode(), usedforsecurity=False).hexdigest()[:20]
+    return f"{model}__ledger__{short}"
+
+
 def query_job_id(plan: Plan, purpose: str, attempt: str) -> str:
     """Return the deterministic BigQuery job id: the same task asking again meets its own job.
 

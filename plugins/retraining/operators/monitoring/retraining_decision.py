@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 from airflow.sdk import Asset, AssetAlias, Context
 from pydantic import JsonValue
 
-from retraining.core.documents import Ledger, Signals
+from retraining.core.documents import Ledger, LedgerPolicy, Signals
 from retraining.core.documents.document import format_time
 from retraining.core.errors import ConflictError
 from retraining.core.monitoring import policy
@@ -18,6 +19,7 @@ from retraining.core.untyped import XCom
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
 from retraining.operators.monitoring.known_facts import gather_facts, ledger_rows
+from retraining.operators.monitoring.ledger_store import store_rows
 from retraining.operators.monitoring.signal_measurement import load_spec
 from retraining.operators.record.ownership import own_monitor
 from retraining.operators.record.run_record import Record
@@ -46,10 +48,15 @@ class DecideRetrainingOperator(CloudOperator):
         self.monitor_uri = monitor_uri
 
     def act(self, cloud: CloudPort, context: Context) -> XCom:
-        """Read earlier rows and the signals, write one row; give the event when the row says so."""
+        """Read earlier rows and the signals, write one row, to the table too; give the event if it orders one."""
         record = own_monitor(cloud, context, self.monitor_uri)
-        row = record.find_document(Ledger) or record.write_once(self._decide(cloud, record, context))
+        signals = record.read_document(Signals)
+        rules = policy.policy_of(load_spec(self.model))
+        rows = ledger_rows(cloud, self.model, rules, signals.as_of)
+        row = record.find_document(Ledger) or record.write_once(self._decide(cloud, record, context, rules, rows))
         self.log.info(row.words)
+        asked_by = f"{context['dag_run'].run_id}|{context['ti'].max_tries}"
+        store_rows(cloud, [*rows, row], row.as_of - policy.reach(rules), asked_by)
         ledger_uri = record.uri(Ledger)
         if row.retrain_as_of is not None:
             extra: dict[str, JsonValue] = {
@@ -65,21 +72,21 @@ class DecideRetrainingOperator(CloudOperator):
         told = {"outcome": row.outcome, "because": row.because, "cause": row.cause, "words": row.words}
         return {**told, "ledger_uri": ledger_uri, "ledger_id": row.ledger_id}
 
-    def _decide(self, cloud: CloudPort, record: Record, context: Context) -> Ledger:
+    def _decide(
+        self, cloud: CloudPort, record: Record, context: Context, rules: LedgerPolicy, rows: Sequence[Ledger]
+    ) -> Ledger:
         """Return the row, once no other monitor run can order something by what it has not seen.
 
         Raises:
             ConflictError: Another one has ordered something since; the next try sees it.
         """
         signals = record.read_document(Signals)
-        spec, ledger_id = load_spec(self.model), storage.ledger_id(record.folder_uri)
+        ledger_id = storage.ledger_id(record.folder_uri)
         uri = storage.last_order_uri(cloud.settings.bucket, self.model)
         data, generation = cloud.artifacts.read_generation(uri)
         last = Ledger.parse(data, uri) if generation else None
         if last is not None and last.ledger_id == ledger_id:
             return last  # an earlier try came so far
-        rules = policy.policy_of(spec)
-        rows = ledger_rows(cloud, self.model, rules, signals.as_of)
         facts = gather_facts(cloud, context, signals, rows, last)
         row = policy.decide(signals, rules, facts, rows, ledger_id=ledger_id, signals_uri=record.uri(Signals))
         row = policy.retrain_as_of(row, self._given_time(context) if row.retrain_as_of else None)
