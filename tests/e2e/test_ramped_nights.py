@@ -65,7 +65,7 @@ class Nights:
         """Write the spec with this canary, and the rule by which a challenger is promoted."""
 
         def change(spec: dict[str, Any]) -> None:
-            spec["deployment"]["canary"] = CANARY
+            spec["deployment"] |= {"canary": CANARY, "staging": True}
             spec["evaluation"]["promote"] |= promote
 
         change_spec(self.laptop.dags_path, MODEL, change)
@@ -126,6 +126,18 @@ def nights(laptop: LaptopSystem) -> Iterator[Nights]:
         yield made
 
 
+def assert_tried_on_staging(deployment: dict[str, Any]) -> None:
+    """It answered as the saved model on an endpoint that no customer asks, and was taken off there again."""
+    tried = deployment["staging"]
+    assert tried["passed"], tried
+    assert tried["endpoint_name"] != deployment["endpoint_name"]
+    from google.cloud import aiplatform_v1  # after the local cloud's variables are set
+
+    options = {"api_endpoint": f"{os.environ['RETRAINING_REGION']}-aiplatform.googleapis.com"}
+    client = aiplatform_v1.EndpointServiceClient(client_options=options)
+    assert list(client.get_endpoint(name=tried["endpoint_name"]).deployed_models) == []
+
+
 def break_while_it_serves(nights: Nights, as_of: str) -> float:
     """Once the version has its share, let it answer wrongly; gives the moment."""
 
@@ -151,6 +163,7 @@ class TestRampedNights:
         deployment = outcome.documents["deployment"]
         assert deployment["deployed"], f"{outcome.documents['decision']['words']} {deployment['words']}"
         print(f"better: {outcome.documents['decision']['words']}")
+        assert_tried_on_staging(deployment)
         (step,) = deployment["steps"]
         print("\n".join(ramp_lines(deployment["steps"])))
         assert [gate["passed"] for gate in step["gates"]] == [True] * 4

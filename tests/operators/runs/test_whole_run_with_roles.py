@@ -37,6 +37,7 @@ data:
   query: {MODEL}/examples.sql
   key: id
   event_time: seen_at
+  weight: importance
   window_days: 10
   test_days: 2
   checks: {{min_rows: 1000}}
@@ -47,6 +48,7 @@ label: {{name: late, kind: binary}}
 training: {{model: dense, epochs: 8, batch_size: 64, seed: 7, hyperparameters: {{learning_rate: 0.01}}}}
 evaluation: {{metric: auc, min_value: 0.7, promote: {{min_examples: 100}}}}
 monitoring: {{policy: {{windows: {{exceeded: 1, of: 1}}}}}}
+deployment: {{staging: true}}
 scoring: {{table: {SOURCE}.night, destination: retraining.{MODEL}_scores, partition: false}}
 """
 # Late are the heavy parcels of one carrier.
@@ -57,6 +59,7 @@ SELECT
   TIMESTAMP_ADD(TIMESTAMP '2013-11-09 00:01:00+00', INTERVAL 6 * i MINUTE) AS seen_at,
   FORMAT('carrier %d', MOD(i, 5)) AS carrier,
   MOD(i * 104729, 1000) / 10 AS weight,
+  1 + MOD(i, 3) AS importance,
   IF(MOD(i, 5) IN (1, 2) AND MOD(i * 104729, 1000) > 300, 1, 0) AS late
 FROM UNNEST(GENERATE_ARRAY(0, {DAYS * PER_DAY - 1})) AS i
 """
@@ -180,6 +183,15 @@ def clean(make_run: Any) -> dict[str, Any]:
     return result
 
 
+def assert_weighted(found: dict[str, Any]) -> None:
+    """Each example counted one to three times in all that was trained, measured and shown; rows are still rows."""
+    evaluation, parts = found["evaluation"], found["statistics"]["splits"]
+    assert parts["train"]["weight"]["mean"] == pytest.approx(2, rel=0.02)
+    shares = [parts["test"]["label"]["mean"], evaluation["label_rate"]]
+    assert shares[0] != pytest.approx(shares[1], abs=1e-6)
+    assert evaluation["rows"] == parts["test"]["rows"]
+
+
 def test_the_documented_roles_are_enough(local_cloud: Any, spec: Any, make_run: Any) -> None:
     """From the plan to the endpoint, back to the version before, cleaned and watched."""
     roles = Roles(local_cloud)
@@ -188,6 +200,8 @@ def test_the_documented_roles_are_enough(local_cloud: Any, spec: Any, make_run: 
     with roles.in_force():
         found = run_night(spec, make_run())
         assert found["decision"]["verdict"] == "promote"
+        assert_weighted(found)
+        assert found["deployment"]["staging"]["passed"]
         first, endpoint = found["deployment"]["version_name"], found["deployment"]["endpoint_name"]
         assert len(predict(local_cloud, endpoint)) == len(INSTANCES)
         newer = replace_champion(local_cloud, parent, found["report"]["model_uri"])

@@ -85,6 +85,25 @@ def test_scores_of_another_job_give_the_very_same_evaluation(exported, models, c
     assert document["splits"]["test"]["rows"] == here.rows
 
 
+def test_curves_and_worst_examples_are_of_the_given_scores(exported, models, compare, tmp_path: Path) -> None:
+    """An oracle's file: its ROC goes through the corner, its calibration has two bins; the champion's are its own."""
+    document = ask_for_scores(exported, models, tmp_path)["challenger"]
+    values = json.loads(document.read_bytes())
+    file = values["splits"]["test"]
+    table = pq.read_table(file["uri"])
+    pq.write_table(rewritten(table, "score", pc.cast(table["label"], pa.float64())), file["uri"])
+    file["sha256"] = hashlib.sha256(Path(file["uri"]).read_bytes()).hexdigest()
+    document.write_text(json.dumps(values))
+    found, here = compare({"challenger": document}), compare({})
+    curves = found.challenger.curves
+    assert curves.roc.false_positive_rate[:2] == (0.0, 0.0)
+    assert curves.roc.true_positive_rate[:2] == (0.0, 1.0)
+    assert [(part.score, part.positive) for part in curves.calibration] == [(0.0, 0.0), (1.0, 1.0)]
+    assert sum(part.rows for part in curves.calibration) == found.rows
+    assert found.champion.curves == here.champion.curves != here.challenger.curves
+    assert max(item.loss for item in found.worst) == pytest.approx(0.0, abs=1e-6)
+
+
 def test_the_threshold_is_the_same_by_given_scores(exported, models, compare, tmp_path: Path) -> None:
     """Of the validation split too; a document that lacks them is refused."""
     rule = {"rule": "max_f1"}
