@@ -9,6 +9,7 @@ KEEP ?= 1
 V ?= 0
 PORT ?= 8080
 AS_OF ?=
+MONTHS ?= 3
 STATE ?= build/localcloud
 ROUNDS ?= 5
 TRAINER_ENV ?= trainer
@@ -140,6 +141,11 @@ demo: setup tuning-env ## Retrain the flights model for one night, whole, on thi
 .PHONY: demo-ramp
 demo-ramp: setup ## Replace one night's model by the next one's in steps of the traffic, while customers ask; takes ten minutes (KEEP=0, PORT=8080)
 	@PYTHONPATH=dev exec $(LOCALCLOUD_PY) -m demo --ramp --home build/ramp --port $(PORT) $(if $(filter 0,$(KEEP)),--end)
+
+.PHONY: demo-year
+demo-year: setup ## Replay months of 2013 in fast motion: customers, late labels, an outage, a drift; the monitor orders a retraining; ends with a picture, build/year/year.html (MONTHS=3, KEEP=0, PORT=8080; 20 minutes)
+	@rm -rf build/year
+	@PYTHONPATH=dev exec $(LOCALCLOUD_PY) -m demo --months $(MONTHS) --home build/year --port $(PORT) $(if $(filter 0,$(KEEP)),--end)
 
 .PHONY: demo-env
 demo-env: $(VENV)/localcloud/.ready ## Print the environment of a shell beside the demonstration: airflow, and Google's clients

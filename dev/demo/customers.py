@@ -74,7 +74,7 @@ class Customers:
         def ask() -> None:
             number = len(self.answers) % len(self.instances)
             told = client.predict(endpoint=self.endpoint_name, instances=[self.instances[number]])
-            score = float(told.predictions[0])
+            score = score_of(told.predictions[0])
             answer = Answer(at=time.monotonic(), request=number, version_id=told.model_version_id, score=score)
             self.answers.append(answer)
 
@@ -95,6 +95,11 @@ class Customers:
         right = {each.request: each.score for each in self.answers if each.version_id == champion_id}
         told = [each for each in self.answers if each.at >= since and each.request in right]
         return sum(abs(each.score - right[each.request]) > over for each in told), len(told)
+
+
+def score_of(prediction: Any) -> float:  # noqa: ANN401 - a number, or an object of a model that gives the key back
+    """Return the score of an endpoint's answer."""
+    return float(prediction if isinstance(prediction, float | int) else dict(prediction)["score"])
 
 
 def read_instances(plan: dict[str, Any], most: int) -> list[dict[str, Any]]:

@@ -30,6 +30,9 @@ from demo.memory import MemoryWatch
 from demo.ramp import run_ramp, with_canary
 from demo.summary import answer_lines, data_lines, failed_lines, model_lines
 from demo.system import LaptopSystem
+from demo.year import Year, year_lines
+from demo.year_picture import render_year
+from demo.year_scenario import merge, read_scenario
 from localcloud.errors import LocalCloudError
 
 AS_OF = "2013-11-20T03:00:00Z"
@@ -61,7 +64,7 @@ def main() -> int:
 
 def _tell(options: argparse.Namespace, build_path: Path) -> int:
     started = time.monotonic()
-    dags_path = _dags_with_canary(build_path) if options.ramp else REPOSITORY_PATH / "dags"
+    dags_path = _dags(options, build_path)
     system = LaptopSystem(
         state_path=Path(os.environ.get("LOCALCLOUD_STATE") or build_path / "localcloud").absolute(),
         airflow_home_path=build_path / "airflow",
@@ -74,7 +77,7 @@ def _tell(options: argparse.Namespace, build_path: Path) -> int:
     try:
         memory.start()
         system.start()
-        finished = _run(options, system)
+        finished = _replay(options, system, build_path) if options.months else _run(options, system)
         _say("")
         for line in _lines(finished, system):
             _say(line)
@@ -108,9 +111,27 @@ def _run(options: argparse.Namespace, system: LaptopSystem) -> Outcome:
     )
 
 
-def _dags_with_canary(build_path: Path) -> Path:
+def _replay(options: argparse.Namespace, system: LaptopSystem, build_path: Path) -> Outcome:
+    """Play months in fast motion; leave their picture."""
+    scenario, project = read_scenario(), os.environ["RETRAINING_PROJECT"]
+    year = Year(api=system.airflow.api(), scenario=scenario, months=options.months, project=project, say=_say)
+    year.play()
+    if year.first is None or not year.steps:
+        raise LocalCloudError("demo-year", "no first champion", "one to ask", f"The log is {system.airflow.home_path}")
+    picture_path = build_path / "year.html"
+    picture_path.write_text(render_year(year, f"flight_delays, {options.months} months from {scenario.start:%B %Y} on"))
+    _say("")
+    for line in [*year_lines(year), f"picture    {picture_path}"]:
+        _say(line)
+    return year.first
+
+
+def _dags(options: argparse.Namespace, build_path: Path) -> Path:
+    """Return the folder of DAG files: a copy, where the model's file is another one."""
+    if not (options.ramp or options.months):
+        return REPOSITORY_PATH / "dags"
     dags_path = copy_bundle(build_path / "bundle")
-    change_spec(dags_path, MODEL, with_canary)
+    change_spec(dags_path, MODEL, with_canary if options.ramp else lambda spec: merge(spec, read_scenario().spec))
     return dags_path
 
 
@@ -143,6 +164,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--home", type=Path, default=REPOSITORY_PATH / "build", help="folder of everything it keeps")
     parser.add_argument("--end", action="store_true", help="end everything when the run is over")
     parser.add_argument("--ramp", action="store_true", help="two nights, with a ramp between their models")
+    parser.add_argument("--months", type=int, default=0, help="replay so many months; 0: none")
     parser.add_argument("--verbose", action="store_true", help="print the task logs, the jobs' lines among them")
     return parser.parse_args()
 

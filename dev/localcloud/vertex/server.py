@@ -55,6 +55,7 @@ from localcloud.vertex.processes.logs import LogShipper
 from localcloud.vertex.processes.machinery import Machinery
 from localcloud.vertex.resources.buckets import Buckets
 from localcloud.vertex.resources.clients import Clients
+from localcloud.vertex.resources.clock import PredictionClock
 from localcloud.vertex.resources.faults import Faults
 from localcloud.vertex.resources.operations import Operations, OperationService
 from localcloud.vertex.resources.store import Store
@@ -100,7 +101,8 @@ class VertexServer:
                 machinery=machinery, serve=self._serving.serve, find_version=find_model, folder=folder / "batch"
             )
         )
-        self._request_log = RequestLog(self._store, clients)
+        self._clock = PredictionClock(folder / "clock.json")
+        self._request_log = RequestLog(self._store, clients, self._clock.now)
         self._measurements = Measurements(state.measurements_path)
         self._jobs = CustomJobs(self._store, self._operations, machinery.buckets, self._runner)
         self._models = Models(self._store, self._operations, machinery.buckets)
@@ -112,7 +114,13 @@ class VertexServer:
         dispatcher = Dispatcher(self._families(machinery, projects), machinery.faults, projects, iam)
         self._grpc: grpc.Server = bind_grpc(dispatcher, methods, state.socket_path("vertex_grpc"), bearers)
         self._rest = RestServer(
-            dispatcher, methods, machinery.faults, bearers, iam, socket_path=state.socket_path("vertex_rest")
+            dispatcher,
+            methods,
+            machinery.faults,
+            bearers,
+            iam,
+            clock=self._clock,
+            socket_path=state.socket_path("vertex_rest"),
         )
 
     def _machinery(self, state: State, clients: Clients, projects: Projects, grace_s: float) -> Machinery:
@@ -134,6 +142,7 @@ class VertexServer:
     def _families(self, machinery: Machinery, projects: Projects) -> dict[str, tuple[object, ...]]:
         """Return who answers for which service. What one family needs of another is handed to it here."""
         store, operations, buckets = self._store, self._operations, machinery.buckets
+        meter = Meter(self._measurements, self._clock.now)
         check_spec = functools.partial(check_job_spec, buckets=buckets)
         find_model = functools.partial(find_version, store)
         return {
@@ -159,7 +168,7 @@ class VertexServer:
                 Endpoints(store, operations, projects.number),
                 Deployments(store, operations, self._serving, find_model),
             ),
-            "PredictionService": (Predictions(store, self._serving, self._request_log, Meter(self._measurements)),),
+            "PredictionService": (Predictions(store, self._serving, self._request_log, meter),),
             "PipelineService": (TrainingPipelines(store, operations, self._pipelines, check_spec),),
             "Operations": (OperationService(store, operations),),
         }

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import datetime
 from http import HTTPStatus
 
 from localcloud.logs.metrics.measurements import Measurement, Measurements
@@ -36,10 +37,12 @@ class Meter:
 
     Args:
         measurements: Where they go.
+        clock: Gives the time of a request.
     """
 
-    def __init__(self, measurements: Measurements) -> None:
+    def __init__(self, measurements: Measurements, clock: Callable[[], datetime]) -> None:
         self._measurements = measurements
+        self._clock = clock
 
     @contextlib.contextmanager
     def measure(self, endpoint_name: str, deployed_model_id: str, instances: int) -> Iterator[Measured]:
@@ -55,7 +58,7 @@ class Meter:
             location = names.parse_location(str(names.location_of(endpoint_name)))
             self._measurements.add(
                 Measurement(
-                    time_ns=time.time_ns(),
+                    time_ns=int(self._clock().timestamp() * 1e9),
                     project=location.project,
                     location=location.region,
                     endpoint_id=names.last_part(endpoint_name),

@@ -13,7 +13,8 @@ import random
 import re
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from google.cloud.aiplatform_v1.types import Endpoint
@@ -58,11 +59,13 @@ class RequestLog:
     Args:
         store: Where rows wait.
         clients: Where the BigQuery client comes from.
+        clock: Gives the time of a request.
     """
 
-    def __init__(self, store: Store, clients: Clients) -> None:
+    def __init__(self, store: Store, clients: Clients, clock: Callable[[], datetime] = now) -> None:
         self._store = store
         self._clients = clients
+        self._clock = clock
         self._chance = random.Random()
         self._ready: set[str] = set()
         self._pending = threading.Event()
@@ -88,7 +91,7 @@ class RequestLog:
         row = {
             "endpoint": names.last_part(endpoint.name),
             "deployed_model_id": deployed_model_id,
-            "logging_time": now().isoformat(),
+            "logging_time": self._clock().isoformat(),
             "request_id": names.new_id(),
             "request_payload": [payload_text(value) for value in requests],
             "response_payload": [payload_text(value) for value in responses],

@@ -1,4 +1,4 @@
-"""The REST door: HTTP/1.1 with Google's JSON, `/faults`, `/iam`, and `/healthz`.
+"""The REST door: HTTP/1.1 with Google's JSON, `/faults`, `/iam`, `/clock`, and `/healthz`.
 
 Comes in: HTTP requests. Goes out: proto JSON, or Google's error JSON.
 """
@@ -20,6 +20,7 @@ from localcloud.access.bearer import BearerError, Bearers
 from localcloud.access.iam import Iam, TableError
 from localcloud.vertex.front.dispatch import Dispatcher
 from localcloud.vertex.front.transcoding import Router, read_request, write_response
+from localcloud.vertex.resources.clock import PredictionClock
 from localcloud.vertex.resources.faults import Faults
 from localcloud.vertex.wire.errors import ApiError, InvalidArgument, NotFound
 from localcloud.vertex.wire.methods import Method
@@ -35,6 +36,7 @@ class RestServer(http.server.ThreadingHTTPServer):
         faults: What `/faults` changes.
         bearers: Knows who calls.
         iam: What `/iam` changes.
+        clock: What `/clock` changes.
         socket_path: Unix socket to listen on.
     """
 
@@ -50,6 +52,7 @@ class RestServer(http.server.ThreadingHTTPServer):
         bearers: Bearers,
         iam: Iam,
         *,
+        clock: PredictionClock,
         socket_path: Path,
     ) -> None:
         self.dispatcher = dispatcher
@@ -57,6 +60,7 @@ class RestServer(http.server.ThreadingHTTPServer):
         self.faults = faults
         self.bearers = bearers
         self.iam = iam
+        self.clock = clock
         socket_path.unlink(missing_ok=True)  # of a server that was killed: this state directory is ours
         super().__init__(str(socket_path), _Door)  # type: ignore[arg-type]  # a path for AF_UNIX
 
@@ -89,7 +93,7 @@ class _Door(http.server.BaseHTTPRequestHandler):
             parts = urllib.parse.urlsplit(self.path)
             path = urllib.parse.unquote(parts.path)
             principal = "" if path == "/healthz" else self._authenticate()
-            if path == "/healthz" or path.split("/")[1] in ("faults", "iam"):
+            if path == "/healthz" or path.split("/")[1] in ("faults", "iam", "clock"):
                 status, data, kind = self._own_page(path, body)
             else:
                 query = urllib.parse.parse_qs(parts.query, keep_blank_values=True)
@@ -141,21 +145,27 @@ class _Door(http.server.BaseHTTPRequestHandler):
             answer = {"status": "SERVING"}
         elif parts == ["iam"]:
             answer = self._iam_page(body)
+        elif parts == ["clock"]:
+            answer = self._clock_page(body)
         elif self.command == "POST" and parts == ["faults"]:
-            try:
-                answer = self.server.faults.create(json.loads(body))
-            except ValueError as error:
-                raise InvalidArgument(f"Invalid JSON payload received. {error}.") from error
+            answer = self.server.faults.create(_from_json(body))
         elif self.command == "GET" and parts == ["faults"]:
             answer = {"faults": self.server.faults.list_all()}
         elif self.command == "DELETE" and len(parts) <= 2 and (len(parts) == 1 or parts[1].isdigit()):
             self.server.faults.delete(int(parts[1]) if len(parts) == 2 else None)
         else:
             raise NotFound(
-                f"{self.command} {path} was not found. Expected GET, POST or DELETE on /faults or /iam, DELETE"
+                f"{self.command} {path} was not found. Expected GET, POST or DELETE on /faults, /iam or /clock, DELETE"
                 f" on /faults/NUMBER, GET on /healthz."
             )
         return 200, json.dumps(answer, indent=2).encode() + b"\n", _JSON
+
+    def _clock_page(self, body: bytes) -> dict[str, Any]:
+        if self.command == "POST":
+            return self.server.clock.set_time(_from_json(body))
+        if self.command == "DELETE":
+            self.server.clock.reset()
+        return self.server.clock.describe()
 
     def _iam_page(self, body: bytes) -> Any:  # noqa: ANN401 - JSON
         if self.command == "POST":
@@ -168,3 +178,10 @@ class _Door(http.server.BaseHTTPRequestHandler):
         if self.command == "DELETE":
             self.server.iam.delete()
         return self.server.iam.table() or {}
+
+
+def _from_json(body: bytes) -> object:
+    try:
+        return json.loads(body)
+    except ValueError as error:
+        raise InvalidArgument(f"Invalid JSON payload received. {error}.") from error
