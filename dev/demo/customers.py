@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -97,9 +97,9 @@ class Customers:
         return sum(abs(each.score - right[each.request]) > over for each in told), len(told)
 
 
-def score_of(prediction: Any) -> float:  # noqa: ANN401 - a number, or an object of a model that gives the key back
-    """Return the score of an endpoint's answer."""
-    return float(prediction if isinstance(prediction, float | int) else dict(prediction)["score"])
+def score_of(prediction: float | Mapping[str, Any]) -> float:
+    """Return the score of an endpoint's answer: it is one, or an object of a model that gives the key back too."""
+    return float(prediction["score"] if isinstance(prediction, Mapping) else prediction)
 
 
 def read_instances(plan: dict[str, Any], most: int) -> list[dict[str, Any]]:

@@ -117,7 +117,12 @@ def _replay(options: argparse.Namespace, system: LaptopSystem, build_path: Path)
     year = Year(api=system.airflow.api(), scenario=scenario, months=options.months, project=project, say=_say)
     year.play()
     if year.first is None or not year.steps:
-        raise LocalCloudError("demo-year", "no first champion", "one to ask", f"The log is {system.airflow.home_path}")
+        raise LocalCloudError(
+            "make demo-year",
+            found="the first run made no champion",
+            expected="one that customers can ask",
+            way_out=f"The logs are {system.airflow.home_path / 'logs'}",
+        )
     picture_path = build_path / "year.html"
     picture_path.write_text(render_year(year, f"flight_delays, {options.months} months from {scenario.start:%B %Y} on"))
     _say("")

@@ -177,7 +177,7 @@ class Year:
             time.sleep(1)
         self.say(f"retrain    {new[0]}")
         customers = Customers(endpoint_name=endpoint_name, instances=instances)
-        rollout_uri, told = f"{self._bucket()}/{MODEL}/rollout.json", list[str]()
+        rollout_uri, told = f"gs://{self._documents['plan']['bucket']}/{MODEL}/rollout.json", list[str]()
         before = self._read(rollout_uri)["run_key"]
 
         def tell_steps() -> None:
@@ -201,16 +201,22 @@ class Year:
 
     def _deployment(self) -> dict[str, Any]:
         """Return the first model's deployment, with the version that is champion now."""
-        assert self.first is not None
-        found = dict(self.first.documents["deployment"])
+        found = dict(self._documents["deployment"])
         promoted = [step.retrained.version_id for step in self.steps if step.retrained and step.retrained.promoted]
         if promoted:
             found["version_name"] = f"{found['version_name'].rpartition('@')[0]}@{promoted[-1]}"
         return found
 
-    def _bucket(self) -> str:
-        assert self.first is not None
-        return f"gs://{self.first.documents['plan']['bucket']}"
+    @property
+    def _documents(self) -> dict[str, dict[str, Any]]:
+        """The first run's documents.
+
+        Raises:
+            RuntimeError: It has not run.
+        """
+        if self.first is None:
+            raise RuntimeError("Year.play() was not called")
+        return self.first.documents
 
     def _read(self, uri: str) -> dict[str, Any]:
         from google.cloud import storage  # after the local cloud's variables are set

@@ -170,5 +170,7 @@ def _add(parent: ET.Element, name: str, **values: str | float) -> ET.Element:
 
 
 def _text(svg: ET.Element, x: float, y: float, text: str, name: str = "", anchor: str = "start") -> None:
-    values = {"x": x, "y": y, "text-anchor": anchor, **({"class": name} if name else {})}
+    values: dict[str, str | float] = {"x": x, "y": y, "text-anchor": anchor}
+    if name:
+        values["class"] = name
     _add(svg, "text", **values).text = text

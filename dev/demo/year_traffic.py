@@ -127,6 +127,6 @@ def measure_auc(answers: Iterable[Told]) -> float | None:
     return (total - positives * (positives + 1) / 2) / (positives * negatives)
 
 
-def _told(flight: Mapping[str, Any], prediction: Any, key: str, version_id: str) -> Told:  # noqa: ANN401 - a proto value
+def _told(flight: Mapping[str, Any], prediction: float | Mapping[str, Any], key: str, version_id: str) -> Told:
     label = int(flight["arrived_late"])
     return Told(key=str(flight[key]), version_id=version_id, score=score_of(prediction), label=label)

@@ -59,7 +59,7 @@ SELECT
   TIMESTAMP_ADD(TIMESTAMP '2013-11-09 00:01:00+00', INTERVAL 6 * i MINUTE) AS seen_at,
   FORMAT('carrier %d', MOD(i, 5)) AS carrier,
   MOD(i * 104729, 1000) / 10 AS weight,
-  1 + MOD(i, 3) AS importance,
+  IF(MOD(i, 5) = 1, 3, 1) AS importance,
   IF(MOD(i, 5) IN (1, 2) AND MOD(i * 104729, 1000) > 300, 1, 0) AS late
 FROM UNNEST(GENERATE_ARRAY(0, {DAYS * PER_DAY - 1})) AS i
 """
@@ -184,11 +184,10 @@ def clean(make_run: Any) -> dict[str, Any]:
 
 
 def assert_weighted(found: dict[str, Any]) -> None:
-    """Each example counted one to three times in all that was trained, measured and shown; rows are still rows."""
+    """A carrier that is often late counted three times in all that was trained and measured; rows are still rows."""
     evaluation, parts = found["evaluation"], found["statistics"]["splits"]
-    assert parts["train"]["weight"]["mean"] == pytest.approx(2, rel=0.02)
-    shares = [parts["test"]["label"]["mean"], evaluation["label_rate"]]
-    assert shares[0] != pytest.approx(shares[1], abs=1e-6)
+    assert parts["train"]["weight"]["mean"] == pytest.approx(1.4, rel=0.02)
+    assert evaluation["label_rate"] > parts["test"]["label"]["mean"] + 0.05
     assert evaluation["rows"] == parts["test"]["rows"]
 
 

@@ -1,0 +1,71 @@
+"""Two months of the demonstration's replay under a real scheduler: an outage is named, a drift is answered once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from demo.bundle import change_spec, copy_bundle
+from demo.dag_run import MODEL
+from demo.year import Year, scores, year_lines
+from demo.year_picture import render_year
+from demo.year_scenario import DRIFT, OUTAGE, merge, read_scenario
+from tests.e2e.conftest import running_laptop
+
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(2400)]
+
+
+@pytest.fixture(scope="module")
+def year(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Year]:
+    """Played."""
+    base = tmp_path_factory.mktemp("year")
+    scenario = read_scenario()
+    dags_path = copy_bundle(base / "bundle")
+    change_spec(dags_path, MODEL, lambda spec: merge(spec, scenario.spec))
+    with running_laptop(base, dags_path) as system:
+        project = os.environ["RETRAINING_PROJECT"]
+        played = Year(api=system.airflow.api(), scenario=scenario, months=2, project=project, say=print)
+        played.play()
+        yield played
+    print("\n".join(year_lines(played)))
+
+
+def test_the_outage_is_a_named_state_and_orders_nothing(year: Year) -> None:
+    """The column is missing in every request of whole windows."""
+    outage = [step for step in year.steps if any(event.kind == OUTAGE for event in step.events)]
+    assert len(outage) == 2
+    assert all("feature_gone" in step.states for step in outage)
+    assert [step.retrained for step in outage] == [None, None]
+
+
+def test_the_drift_orders_the_only_retraining_and_not_before(year: Year) -> None:
+    """In the second window that shows it; its version takes the traffic."""
+    drifted = [step for step in year.steps if any(event.kind == DRIFT for event in step.events)]
+    ordered = [step for step in year.steps if step.retrained]
+    assert ordered, year_lines(year)
+    assert ordered[0] in drifted
+    assert ordered[0] is drifted[1]
+    assert ordered[0].cause is not None
+    assert ordered[0].cause.partition(":")[0] in ("skew", "performance")
+    assert ordered[0].retrained.promoted, ordered[0].retrained.words
+    assert {step.version_id for step in year.steps if step.as_of <= ordered[0].as_of} == {"1"}
+    assert year.steps[-1].version_id == ordered[-1].retrained.version_id
+
+
+def test_the_score_falls_with_the_drift_and_comes_back(year: Year) -> None:
+    """As customers meet it: over all answers of the steps."""
+    before, during, after = scores(year)
+    assert during < before - 0.08
+    assert after > during + 0.05
+
+
+def test_the_picture_tells_it(year: Year) -> None:
+    """Self-contained: each step is a row, each order a mark; nothing is asked of the network."""
+    page = render_year(year, "two months")
+    assert page.count("<tr>") == len(year.steps) + 1
+    assert page.count('class="retrain"') == sum(bool(step.retrained) for step in year.steps)
+    assert "http://www.w3.org/2000/svg" in page
+    assert page.count("http") == page.count("http://www.w3.org/2000/svg")
+    assert "<script" not in page
