@@ -75,7 +75,7 @@ class Tables:
                 raise TimeoutError(f"{table}: {row['requests']} of {requests} requests from {since} on are logged")
             time.sleep(0.5)
 
-    def _run(self, name: str, texts: dict[str, str] | None = None, **values: Any) -> list[Any]:
+    def _run(self, name: str, texts: dict[str, str] | None = None, **values: datetime | int) -> list[Any]:
         from google.cloud import bigquery
 
         sql = string.Template((FOLDER / f"{name}.sql").read_text()).substitute(texts or {})
