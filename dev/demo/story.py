@@ -119,7 +119,7 @@ def _replay(options: argparse.Namespace, system: LaptopSystem, build_path: Path)
     if year.first is None or not year.steps:
         raise LocalCloudError(
             "make demo-year",
-            found="the first run made no champion",
+            found=f"the first run made no champion: {_reason(year.first)}",
             expected="one that customers can ask",
             way_out=f"The logs are {system.airflow.home_path / 'logs'}",
         )
@@ -129,6 +129,13 @@ def _replay(options: argparse.Namespace, system: LaptopSystem, build_path: Path)
     for line in [*year_lines(year), f"picture    {picture_path}"]:
         _say(line)
     return year.first
+
+
+def _reason(run: Outcome | None) -> str:
+    """Return why a run deployed nothing, in its own words."""
+    if run is None or "deployment" not in run.documents:
+        return "it failed"
+    return str(run.documents["deployment"]["words"])
 
 
 def _dags(options: argparse.Namespace, build_path: Path) -> Path:
