@@ -15,6 +15,7 @@ from retraining.core.lineage import datasets
 from retraining.core.lineage.datasets import Dataset
 from retraining.core.lineage.record_facet import NAME, PRODUCER, SCHEMA_URL
 from retraining.core.lineage.steps import (
+    MONITOR_STEPS,
     ROLLBACK_STEPS,
     RUN_STEPS,
     SCORING_STEPS,
@@ -182,6 +183,14 @@ def test_a_rollback_tells_the_version_and_the_endpoint() -> None:
     assert told.record is None
     stopped = done.model_copy(update={"version_name": None})
     assert tell("roll_back", [stopped], ROLLBACK_STEPS).flow == type(told.flow)()
+
+
+def test_the_monitor_tells_the_request_log_that_it_read() -> None:
+    """Without an endpoint there is none."""
+    watched = example("signals__skew")
+    flow = tell("measure", [watched], MONITOR_STEPS).flow
+    assert (names(flow.inputs), flow.outputs) == ([("bigquery", watched.log_table)], ())
+    assert tell("measure", [example("signals__no_endpoint")], MONITOR_STEPS).flow.inputs == ()
 
 
 @pytest.mark.parametrize(("steps", "found"), [(RUN_STEPS, WHOLE), (SCORING_STEPS, SCORED)])

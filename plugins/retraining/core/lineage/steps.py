@@ -25,6 +25,7 @@ from retraining.core.documents import (
     ScoringInput,
     ScoringPlan,
     ScoringResult,
+    Signals,
     Snapshot,
 )
 from retraining.core.lineage import datasets
@@ -83,7 +84,7 @@ class Steps:
     `plan` is the document that says which run it is, or what was done without one.
     """
 
-    plan: type[Plan] | type[ScoringPlan] | type[Rollback]
+    plan: type[Plan] | type[ScoringPlan] | type[Rollback] | type[Signals]
     by_task: Mapping[str, Step]
 
     def kinds_read(self, task_id: str) -> tuple[type[Document], ...]:
@@ -226,6 +227,10 @@ def _roll_back(done: Rollback, _found: Documents) -> Flow:
     return Flow(inputs=(datasets.version(done.version_name),), outputs=(datasets.endpoint(endpoint),))
 
 
+def _measure(watched: Signals, _found: Documents) -> Flow:
+    return Flow(inputs=(datasets.table(watched.log_table),) if watched.log_table else ())
+
+
 RUN_STEPS = Steps(
     plan=Plan,
     by_task={
@@ -249,3 +254,4 @@ SCORING_STEPS = Steps(
     },
 )
 ROLLBACK_STEPS = Steps(plan=Rollback, by_task={"roll_back": Step(reads=(), flow=_roll_back)})
+MONITOR_STEPS = Steps(plan=Signals, by_task={"measure": Step(reads=(), flow=_measure)})

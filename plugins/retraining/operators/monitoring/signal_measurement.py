@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Context
 
@@ -19,6 +19,7 @@ from retraining.core.spec.model import ModelSpec
 from retraining.core.untyped import XCom
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
+from retraining.operators.airflow.lineage import TellsLineage
 from retraining.operators.airflow.params import monitor_params
 from retraining.operators.monitoring.request_watch import watch_requests
 from retraining.operators.monitoring.source_watch import watch_age, watch_sources
@@ -26,11 +27,14 @@ from retraining.operators.monitoring.watch import Seen, Watch, begin_watch
 from retraining.operators.record.ownership import require_own_bucket, require_own_model
 from retraining.operators.record.run_record import Record
 
+if TYPE_CHECKING:
+    from retraining.core.lineage.steps import Steps
+
 WATCHERS: tuple[Callable[[Watch], Seen], ...] = (watch_requests, watch_sources, watch_age)
 """Each adds its signals; their order is that of the document."""
 
 
-class MeasureSignalsOperator(CloudOperator):
+class MeasureSignalsOperator(TellsLineage, CloudOperator):
     """Measure all signals of a model: what it was asked, what it answered, what it lives on.
 
     Args:
@@ -45,6 +49,12 @@ class MeasureSignalsOperator(CloudOperator):
         super().__init__(**kwargs)
         self.model = model
 
+    def lineage_steps(self) -> Steps:
+        """Return what the monitor reads."""
+        from retraining.core.lineage.steps import MONITOR_STEPS
+
+        return MONITOR_STEPS
+
     def act(self, cloud: CloudPort, context: Context) -> XCom:
         """Resolve the time, let every watcher look, write `signals.json`."""
         dag_run, params = context["dag_run"], context["params"]
@@ -58,6 +68,7 @@ class MeasureSignalsOperator(CloudOperator):
         ).value
         folder = storage.monitor_uri(cloud.settings.bucket, spec.name, as_of, dag_run.run_id)
         record = Record(cloud.artifacts, folder)
+        self.lineage_record = record
         measured = record.find_document(Signals)
         if measured is None:
             measured = self._measure(record, cloud, spec, as_of, f"{dag_run.run_id}|{context['ti'].max_tries}")
